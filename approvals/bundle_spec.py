@@ -15,20 +15,18 @@ from typing import Any
 
 from provisioner import health_checks
 from provisioner.api_groups import OWN_GROUP
-from provisioner.catalogs import PackageWish, UpgradeEdges
-from provisioner.errors import BadConfig, BadSource, InvalidRange
+from provisioner.catalogs import CatalogSource, PackageWish
+from provisioner.errors import BadConfig, BadSource
 from provisioner.health_checks import HealthCheck
 from provisioner.render import is_told_of_target, wanted_lookups
-from provisioner.source import GitSource, HttpSource, ImageSource, RemoteSource
+from provisioner.source import SOURCE_TYPES, ConfigMapSource, RemoteSource, SourceType, needed
 from provisioner.values import CollisionProtection, DeletionPolicy, GroupKind, HelmRelease, Identity, ObjectRef
-from provisioner.versions import constraint_of
 
 NEVER = "Never"
 # As the CRD has it: 1h30m, 10m, 90s.
 INTERVAL = re.compile(r"(?:([0-9]{1,4})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,8})s)?")
 INTERVAL_FORM = re.compile(rf"^(?:{NEVER}|(?=[0-9]){INTERVAL.pattern})$")
-KINDS = ("image", "git", "http", "configMap", "catalog")
-CATALOG = "catalog"
+KINDS: dict[str, type[SourceType]] = {one.kind: one for one in (*SOURCE_TYPES, CatalogSource)}
 DEFAULT_FORMAT = "plain"
 RESTORE_PREVIOUS = "RestorePrevious"
 MAX_OPTIONAL_KINDS = 100
@@ -50,8 +48,7 @@ class UpgradePolicy(StrEnum):
 class SpecSource:
     """A source as a spec has it at `where`; `body` is what the field of its kind says.
 
-    `namespace` is that of the installation, for references that name none. `interval_seconds` is how often it shall be
-    looked at: 0 for never, None where the spec leaves that to the operator.
+    `namespace` is that of the installation, for references that name none.
     """
 
     kind: str
@@ -59,12 +56,23 @@ class SpecSource:
     body: Mapping[str, Any]
     destination: str = ""
     parameters: Any = None
-    interval_seconds: int | None = None
+    interval: str = ""
     namespace: str = ""
 
     @property
+    def interval_seconds(self) -> int | None:
+        """How often it shall be looked at: 0 for never, None where the spec leaves that to the operator."""
+        if self.interval == NEVER:
+            return 0
+        parts = INTERVAL.fullmatch(self.interval)
+        if not self.interval or not parts:
+            return None
+        hours, minutes, seconds = (int(part or 0) for part in parts.groups())
+        return hours * 3600 + minutes * 60 + seconds
+
+    @property
     def is_catalog(self) -> bool:
-        return self.kind == CATALOG
+        return self.type is CatalogSource
 
     @property
     def auth(self) -> Mapping[str, Any]:
@@ -82,52 +90,40 @@ class SpecSource:
 
     def reads(self) -> list[ObjectRef]:
         """The objects that it names: who asks must be allowed to get each (S08)."""
-        if self.kind == "configMap":
+        if self.type is ConfigMapSource:
             return [self.config_map]
         secret = self.secret
         return [secret] if secret else []
 
-    def needed(self, key: str, where: str) -> str:
-        return _needed(self.body, key, where)
+    @property
+    def type(self) -> type[SourceType] | None:
+        """The class of its kind; None of a plug-in's, or one that nobody knows."""
+        return KINDS.get(self.kind)
+
+    @property
+    def version_words(self) -> str:
+        """What people call the version that it asks for."""
+        return self.type.version_words(self.body) if self.type else ""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is outside of the cluster and checked for changes."""
+        return self.type is not None and issubclass(self.type, RemoteSource)
 
     def package_wish(self) -> PackageWish:
         """What a catalog is asked for. Raises BadSource."""
-        where = f"{self.where}.{CATALOG}"
-        package, channel = self.needed("package", where), str(self.body.get("channel") or "")
-        try:
-            versions = constraint_of(str(self.body["version"])) if self.body.get("version") else None
-        except InvalidRange as exc:
-            raise BadSource(f"{where}.version: {exc}") from exc
-        edges = str(self.body.get("upgradeConstraintPolicy") or UpgradeEdges.CATALOG_PROVIDED)
-        if edges not in list(UpgradeEdges):
-            expected = ", ".join(UpgradeEdges)
-            raise BadSource(f"{where}.upgradeConstraintPolicy is {edges!r}; expected one of {expected}")
-        return PackageWish(package, (channel,) if channel else (), versions, UpgradeEdges(edges))
+        return CatalogSource.parse_wish(self.body, f"{self.where}.{self.kind}")
 
     def remote(self) -> RemoteSource | None:
-        """The image, git repository or archive as written, without credentials; None for others. Raises BadSource."""
-        body = self.body
-        if self.kind == "image":
-            reference = self.needed("ref", self.where)
-            return ImageSource(reference, insecure_http=True, destination=self.destination)
-        if self.kind == "http":
-            url, checksum = self.needed("url", self.where), str(body.get("checksum") or "")
-            return HttpSource(url, checksum=checksum, destination=self.destination)
-        if self.kind != "git":
+        """The source outside of the cluster as written, without credentials; None for others. Raises BadSource."""
+        found = self.type
+        if found is None or not issubclass(found, RemoteSource):
             return None
-        ref = _mapping(body.get("ref"))
-        return GitSource(
-            self.needed("repository", self.where),
-            commit=str(ref.get("commit") or ""),
-            branch=str(ref.get("branch") or ""),
-            tag=str(ref.get("tag") or ""),
-            directory=str(body.get("directory") or ""),
-            destination=self.destination,
-        )
+        return found.parse(self.body, self.where, self.destination)
 
     def _named(self, kind: str, name: Mapping[str, Any], where: str) -> ObjectRef:
         namespace = str(name.get("namespace") or self.namespace)
-        return ObjectRef("", "v1", kind, namespace, _needed(name, "name", where))
+        return ObjectRef("", "v1", kind, namespace, needed(name, "name", where))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +248,7 @@ def parse_spec(spec: Mapping[str, Any]) -> BundleSpec:
 def parse_catalog_source(spec: Mapping[str, Any]) -> SpecSource:
     """The one source of a Catalog's spec: who wrote it must be allowed to get what it names (S08)."""
     source = _parse_source(spec.get("source"), "spec.source", "")
-    return replace(source, interval_seconds=_interval_seconds(str(spec.get("interval") or "")))
+    return replace(source, interval=str(spec.get("interval") or ""))
 
 
 def _parse_source(written: Any, where: str, namespace: str) -> SpecSource:
@@ -265,26 +261,10 @@ def _parse_source(written: Any, where: str, namespace: str) -> SpecSource:
         _mapping(source.get(kind)) if kind in KINDS else {},
         str(source.get("destination") or ""),
         source.get("parameters"),
-        _interval_seconds(str(source.get("interval") or "")),
+        str(source.get("interval") or ""),
         namespace,
     )
 
 
-def _interval_seconds(text: str) -> int | None:
-    if text == NEVER:
-        return 0
-    parts = INTERVAL.fullmatch(text)
-    if not text or not parts:
-        return None
-    hours, minutes, seconds = (int(part or 0) for part in parts.groups())
-    return hours * 3600 + minutes * 60 + seconds
-
-
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _needed(body: Mapping[str, Any], key: str, where: str) -> str:
-    if not body.get(key):
-        raise BadSource(f"{where} has no {key}")
-    return str(body[key])

@@ -21,16 +21,7 @@ from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, FloatingReference, ReferenceFollower, Request, SourceHost
 from approvals.policy.following import end_of_wait, next_look
 from provisioner.errors import BadSource
-from provisioner.source import (
-    EgressPolicy,
-    GitSource,
-    HttpSource,
-    ImageSource,
-    RemoteSource,
-    is_floating,
-    place_of_remote,
-    shown_reference,
-)
+from provisioner.source import EgressPolicy
 
 # The task that looks at one of them (TaskClaim).
 POLL = "poll"
@@ -256,25 +247,16 @@ def _wanted(deployment: BundleDeployment) -> list[WantedReference]:
     for number, source in enumerate(deployment.bundle_spec.sources):
         try:
             made = source.remote()
-            if made is None or not is_floating(made, policy):
+            if made is None or not made.is_floating(policy):
                 continue
-            parts = [source.kind, *_address(made)]
+            parts = [source.kind, *made.address]
             if secret := source.secret:
                 parts += [str(deployment.cluster_id), secret.namespace, secret.name]
-            host, words = str(place_of_remote(made)), shown_reference(made)
+            host, words = str(made.place()), made.shown
         except BadSource:
             continue  # a request says what is wrong with it
         found.append(WantedReference(number, digest_of(parts), source.kind, host, words, source.interval_seconds))
     return found
-
-
-def _address(made: RemoteSource) -> tuple[str, ...]:
-    if isinstance(made, ImageSource):
-        return (made.ref,)
-    if isinstance(made, GitSource):
-        return made.repository, made.branch, made.tag
-    assert isinstance(made, HttpSource)
-    return (made.url,)
 
 
 def pending(now: datetime) -> list[int]:

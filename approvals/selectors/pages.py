@@ -13,7 +13,6 @@ from approvals.models import AuditEntry, PolicyEvaluation, Report, Request, Revi
 from provisioner.values import Section, Severity
 
 NOT_CHOSEN = "no version chosen"
-ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 # These stand open when the page opens.
 LOUD = (Severity.CRITICAL, Severity.BREAKING, Severity.UNKNOWN)
 # These are never folded away, not even where they were there before.
@@ -150,8 +149,8 @@ def version_words(spec: BundleSpec, bundles: Iterable[Mapping[str, Any]] = ()) -
     source = spec.sources[0]
     if source.is_catalog:
         chosen = next((str(one["version"]) for one in bundles if one["destination"] == source.destination), "")
-        return (chosen or str(source.body.get("version") or "") or NOT_CHOSEN) + _more_sources(spec)
-    return _version(source.body) + _more_sources(spec)
+        return (chosen or source.version_words or NOT_CHOSEN) + _more_sources(spec)
+    return source.version_words + _more_sources(spec)
 
 
 def bundle_words(request: Request) -> str:
@@ -162,26 +161,3 @@ def bundle_words(request: Request) -> str:
 def _more_sources(spec: BundleSpec) -> str:
     count = len(spec.sources)
     return f" +{count - 1}" if count > 1 else ""
-
-
-def _version(body: Mapping[str, Any]) -> str:
-    if "ref" in body and isinstance(body["ref"], str):
-        return _of_image(body["ref"])
-    if "repository" in body:
-        ref = body.get("ref") or {}
-        return str(ref.get("tag") or ref.get("branch") or str(ref.get("commit", ""))[:12])
-    if "url" in body:
-        return _of_archive(str(body["url"]))
-    return str(body.get("name", ""))
-
-
-def _of_image(reference: str) -> str:
-    name, _, digest = reference.partition("@")
-    last = name.rpartition("/")[2]
-    tag = last.partition(":")[2]
-    return tag or (digest[:19] if digest else "latest")
-
-
-def _of_archive(url: str) -> str:
-    name = url.partition("?")[0].rstrip("/").rpartition("/")[2]
-    return next((name.removesuffix(ending) for ending in ARCHIVES if name.endswith(ending)), name)

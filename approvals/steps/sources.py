@@ -17,15 +17,14 @@ from approvals.models import Cluster, Request
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import BadSource, BundleTooLarge, Forbidden, SourceUnavailable
 from provisioner.source import (
+    ConfigMapSource,
     EgressPolicy,
     HttpSource,
     ImageSource,
     PluginSource,
     RemoteSource,
     Source,
-    place_of_image,
     plugin_kinds,
-    source_of_config_map,
     with_secret,
     with_secret_for,
 )
@@ -77,13 +76,13 @@ def image_source(ref: str, *, destination: str = "") -> ImageSource:
 
 def _by_operator(image: ImageSource) -> ImageSource:
     """Asked without TLS where the operator lists its host."""
-    return replace(image, insecure_http=egress().is_plain_http(place_of_image(image)))
+    return replace(image, insecure_http=egress().is_plain_http(image.place()))
 
 
 def source_of(source: SpecSource, read: Read) -> Source:
     """A source that is of no catalog, with its credentials; raises as `sources_of`."""
-    if source.kind == "configMap":
-        return source_of_config_map(read(source.config_map), destination=source.destination)
+    if source.type is ConfigMapSource:
+        return ConfigMapSource.of(read(source.config_map), destination=source.destination)
     made = source.remote()
     if made is None:
         return _plugin_source(source)

@@ -13,7 +13,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from approvals import audit
-from approvals.bundle_spec import parse_catalog_source, parse_spec
+from approvals.bundle_spec import SpecSource, parse_catalog_source, parse_spec
 from approvals.models import AuditEntry, Request, Review
 from approvals.selectors.pages import bundle_words, version_words
 from approvals.web.deployments.spec import UPGRADE_WORDS
@@ -294,10 +294,9 @@ def without_place(words: str, source: Mapping[str, Any]) -> str:
 
 
 @register.filter
-def sources_asked(spec: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], ShownSource]]:
-    """The sources of a spec, each as it is written and in words."""
-    parsed = parse_spec(spec).sources
-    return [(written, asked_source(source)) for written, source in zip(spec.get("sources") or [], parsed, strict=True)]
+def sources_asked(spec: Mapping[str, Any]) -> list[tuple[SpecSource, ShownSource]]:
+    """The sources of a spec, each as it is parsed and in words."""
+    return [(source, asked_source(source)) for source in parse_spec(spec).sources]
 
 
 @register.filter

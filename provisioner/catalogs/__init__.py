@@ -25,6 +25,7 @@ from provisioner.catalogs.icons import PackageIcon
 from provisioner.catalogs.packing import packed_package, unpacked_package
 from provisioner.catalogs.presentation import PackagePresentation, PresentationShelf
 from provisioner.catalogs.reading import CatalogFile, CatalogLimits, read_catalog
+from provisioner.catalogs.spec_source import CatalogSource
 from provisioner.catalogs.tag_list import fetched_tags
 from provisioner.catalogs.values import (
     READING,
@@ -48,6 +49,7 @@ __all__ = [
     "CatalogLimits",
     "CatalogOffer",
     "CatalogProblem",
+    "CatalogSource",
     "Channel",
     "ChannelEntry",
     "Choice",

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 from provisioner.catalogs.fetching import FetchedCatalog
 from provisioner.catalogs.reading import CatalogFile
-from provisioner.source import EgressPolicy, ImageSource, tags_of_image
-from provisioner.values import Pin, SourceKind
+from provisioner.source import EgressPolicy, ImageSource
+from provisioner.values import Pin
 from provisioner.versions import NUMBER
 
 MAX_TAGS = 20_000
@@ -29,8 +29,8 @@ def fetched_tags(source: ImageSource, *, egress: EgressPolicy) -> Iterator[Fetch
 
     Raises as `provisioner.source.fetch`.
     """
-    text = tag_index(source.ref, tags_of_image(source, egress=egress, most=MAX_TAGS))
-    pin = Pin(SourceKind.IMAGE, source.ref, f"sha256:{hashlib.sha256(text).hexdigest()}")
+    text = tag_index(source.ref, source.tags(egress=egress, most=MAX_TAGS))
+    pin = Pin(source.kind, source.ref, f"sha256:{hashlib.sha256(text).hexdigest()}")
     yield FetchedCatalog(pin, (CatalogFile("tags", lambda: io.BytesIO(text)),))
 
 

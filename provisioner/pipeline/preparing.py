@@ -12,7 +12,7 @@ from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, PratiqueError
 from provisioner.masking import masked
 from provisioner.render import IsNamespaced, LookedUp, Rendering, Target, render_content
-from provisioner.source import Credentials, EgressPolicy, GitSource, Source, course, fetch, pinned
+from provisioner.source import Credentials, EgressPolicy, GitSource, Source, course, fetch
 from provisioner.unpack import UnpackLimits, unpack
 from provisioner.values import Content, Course, EarlierCommit, Pin, SourceMove, Tree
 
@@ -72,7 +72,7 @@ def fetch_sources(
         raise BadSource("a bundle needs at least one source")
     if pins and len(pins) != len(sources):
         raise BadSource(f"{len(pins)} pins for {len(sources)} sources; expected one for each")
-    exact = [pinned(source, pin) for source, pin in zip(sources, pins, strict=True)] if pins else list(sources)
+    exact = [source.pinned(pin) for source, pin in zip(sources, pins, strict=True)] if pins else list(sources)
     resolved: list[str] = []
     with resolving(resolved):
         trees: list[tuple[Pin, Tree]] = []

@@ -8,6 +8,7 @@ import stat
 import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dulwich.errors import GitProtocolError, HangupException, NotGitRepository
@@ -24,11 +25,11 @@ from provisioner.errors import (
     UnsafePath,
 )
 from provisioner.source.client import SourceClient
-from provisioner.source.egress import EgressPolicy
+from provisioner.source.egress import EgressPolicy, Origin
 from provisioner.source.pack import GitObject, objects_of
 from provisioner.source.remote import Remote, connected, pinned_repository, place_of_repository, shown_repository
-from provisioner.source.specs import Credentials, Fetched, GitSource, Polled
-from provisioner.values import Archive, Pin, SourceKind
+from provisioner.source.specs import Credentials, Fetched, Polled, RemoteSource, SourceField, needed
+from provisioner.values import Archive, JsonObject, Pin
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 REF_NAME = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\]{1,255}")
@@ -48,36 +49,112 @@ NOT_ADVERTISED = ("not our ref", "unadvertised object")
 NONSENSE = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
-def fetch(source: GitSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int) -> Fetched:
-    """The files of `directory` at the commit named, or where branch or tag point to now; pinned to the commit.
+@dataclass(frozen=True, slots=True)
+class GitSource(RemoteSource):
+    """A repository at exactly one of commit, branch or tag; `directory` is the folder wanted of it."""
 
-    Raises BadSource (also for Git LFS pointers), UnsafePath for links and submodules inside `directory`,
-    BundleTooLarge, ForbiddenAddress and TryLater. Memory holds at most `max_bytes` four times.
-    """
-    where = shown_repository(source.repository)
-    _check(source, where)
-    with talking(source, egress, credentials, max_bytes) as remote:
-        objects, wanted = _objects(source, remote, max_bytes)
-    commit = _peeled(objects, wanted, where)
-    if source.commit and commit != source.commit:
-        raise BadSource(f"{where}: {source.commit} is a tag; expected the commit that it names, {commit}")
-    pin = Pin(SourceKind.GIT, pinned_repository(source.repository), commit, source.destination)
-    return Fetched(pin, (Archive("", _Snapshot(objects, where, max_bytes).packed(commit, _folder(source, where))),))
+    kind = "git"
+    label = "Git repository"
+    fields = (
+        SourceField("repository", "Repository", "https:// or ssh:// URL", is_needed=True),
+        SourceField("git_ref", "Git reference", choices=("tag", "branch", "commit")),
+        SourceField("git_name", "Tag, branch or commit", is_needed=True),
+        SourceField("directory", "Directory", "Directory in the repository"),
+    )
+    pin_name = "commit"
 
+    repository: str
+    commit: str = ""
+    branch: str = ""
+    tag: str = ""
+    directory: str = ""
+    destination: str = ""
 
-def poll(
-    source: GitSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int, known: Polled
-) -> Polled:
-    """The commit that branch or tag points to now, by the server's list of references. Raises as `fetch`."""
-    where = shown_repository(source.repository)
-    _check(source, where)
-    name = _ref_of(source)
-    with talking(source, egress, credentials, min(max_bytes, MAX_REFS_BYTES)) as remote:
-        refs = remote.refs(name)
-    found = refs.get(f"{name}^{{}}") or refs.get(name) or ""
-    if not COMMIT.fullmatch(found):
-        raise SourceUnavailable(f"{where}: has no {name}")
-    return Polled(found)
+    @classmethod
+    def parse(cls, body: JsonObject, where: str, destination: str) -> GitSource:
+        ref = body.get("ref") or {}
+        return cls(
+            needed(body, "repository", where),
+            commit=str(ref.get("commit") or ""),
+            branch=str(ref.get("branch") or ""),
+            tag=str(ref.get("tag") or ""),
+            directory=str(body.get("directory") or ""),
+            destination=destination,
+        )
+
+    @staticmethod
+    def to_spec(given: Mapping[str, str]) -> dict[str, Any]:
+        ref = {given["git_ref"] or "tag": given["git_name"]}
+        return {"repository": given["repository"], "ref": ref, "directory": given["directory"]}
+
+    @staticmethod
+    def to_form(body: JsonObject) -> dict[str, Any]:
+        ref = body.get("ref") or {}
+        named = next((name for name in ("tag", "branch", "commit") if ref.get(name)), "tag")
+        plain = {name: body.get(name, "") for name in ("repository", "directory")}
+        return {**plain, "git_ref": named, "git_name": ref.get(named, "")}
+
+    @staticmethod
+    def asked_words(body: JsonObject) -> list[tuple[str, str]]:
+        ref = body.get("ref") or {}
+        named = [(name, str(ref[name])) for name in ("commit", "branch", "tag") if ref.get(name)]
+        folder = str(body.get("directory") or "")
+        return [*named, ("directory", folder)] if folder else named
+
+    @staticmethod
+    def version_words(body: JsonObject) -> str:
+        ref = body.get("ref") or {}
+        return str(ref.get("tag") or ref.get("branch") or str(ref.get("commit", ""))[:12])
+
+    def fetch(self, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int) -> Fetched:
+        """The files of `directory` at the commit named, or where branch or tag point to now; pinned to the commit.
+
+        Raises BadSource (also for Git LFS pointers), UnsafePath for links and submodules inside `directory`,
+        BundleTooLarge, ForbiddenAddress and TryLater. Memory holds at most `max_bytes` four times.
+        """
+        where = shown_repository(self.repository)
+        _check(self, where)
+        with talking(self, egress, credentials, max_bytes) as remote:
+            objects, wanted = _objects(self, remote, max_bytes)
+        commit = _peeled(objects, wanted, where)
+        if self.commit and commit != self.commit:
+            raise BadSource(f"{where}: {self.commit} is a tag; expected the commit that it names, {commit}")
+        pin = Pin(self.kind, pinned_repository(self.repository), commit, self.destination)
+        return Fetched(pin, (Archive("", _Snapshot(objects, where, max_bytes).packed(commit, _folder(self, where))),))
+
+    def poll(self, *, egress: EgressPolicy, max_bytes: int, known: Polled) -> Polled:
+        """The commit that branch or tag points to now, by the server's list of references. Raises as `fetch`."""
+        where = shown_repository(self.repository)
+        _check(self, where)
+        name = _ref_of(self)
+        with talking(self, egress, self.credentials, min(max_bytes, MAX_REFS_BYTES)) as remote:
+            refs = remote.refs(name)
+        found = refs.get(f"{name}^{{}}") or refs.get(name) or ""
+        if not COMMIT.fullmatch(found):
+            raise SourceUnavailable(f"{where}: has no {name}")
+        return Polled(found)
+
+    def is_floating(self, egress: EgressPolicy) -> bool:
+        return not self.commit
+
+    def pinned(self, pin: Pin) -> GitSource:
+        return replace(self, commit=pin.digest, branch="", tag="")
+
+    def place(self) -> Origin:
+        return place_of_repository(self.repository)
+
+    @property
+    def shown(self) -> str:
+        named = f"branch {self.branch}" if self.branch else f"tag {self.tag}"
+        return f"{named} of {self.shown_place}"
+
+    @property
+    def shown_place(self) -> str:
+        return shown_repository(self.repository)
+
+    @property
+    def address(self) -> tuple[str, ...]:
+        return self.repository, self.branch, self.tag
 
 
 @contextmanager

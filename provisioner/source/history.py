@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from provisioner.errors import PratiqueError
 from provisioner.source.egress import EgressPolicy
-from provisioner.source.git import talking
+from provisioner.source.git import GitSource, talking
 from provisioner.source.pack import GitObject, objects_of
-from provisioner.source.specs import Credentials, GitSource
+from provisioner.source.specs import Credentials
 from provisioner.values import Course
 
 # Some 30,000 commits, or fewer with their files where the server cannot leave these out.

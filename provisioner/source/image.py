@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from oras.container import Container
@@ -14,8 +15,17 @@ from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch
 from provisioner.source.client import SourceClient
 from provisioner.source.egress import EgressPolicy, Origin, place_of
 from provisioner.source.registry import BoundedRegistry, pair_of
-from provisioner.source.specs import Credentials, Fetched, ImageSource, Opened, Polled
-from provisioner.values import Archive, Pin, SourceKind
+from provisioner.source.specs import (
+    Credentials,
+    Fetched,
+    Opened,
+    Polled,
+    RemoteSource,
+    SourceField,
+    SourceProtocol,
+    needed,
+)
+from provisioner.values import Archive, JsonObject, Pin
 
 INDEX_TYPES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 MANIFEST_TYPES = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
@@ -41,54 +51,103 @@ HUB_NAMES = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
 HUB, HUB_TOKENS = "registry-1.docker.io", "auth.docker.io"
 
 
-def fetch(source: ImageSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int) -> Fetched:
-    """The image's layers, each byte checked against its digest; pinned to the digest of the manifest that was named.
+@dataclass(frozen=True, slots=True)
+class ImageSource(RemoteSource):
+    """An OCI image or artifact. `platform` (linux/amd64) chooses from an index."""
 
-    Raises BadSource, DigestMismatch, ForbiddenAddress, BundleTooLarge and TryLater.
-    """
-    with _named_image(source, egress, credentials) as named:
-        return _fetch(named, max_bytes)
+    kind = "image"
+    label = "OCI image"
+    fields = (SourceField("image", "Image", "registry/name:tag or @sha256:…", is_needed=True),)
 
+    ref: str
+    insecure_http: bool = False
+    platform: str = ""
+    destination: str = ""
 
-@contextmanager
-def opened(
-    source: ImageSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int
-) -> Iterator[Opened]:
-    """As `fetch`, with its layers one by one as they are asked for, and the labels of the image."""
-    with _named_image(source, egress, credentials) as named:
-        manifest, pin = _chosen(named)
-        yield Opened(pin, _archives(named, manifest, max_bytes), _labels(named, manifest))
+    @classmethod
+    def parse(cls, body: JsonObject, where: str, destination: str) -> ImageSource:
+        return cls(needed(body, "ref", where), insecure_http=True, destination=destination)
 
+    @staticmethod
+    def to_spec(given: Mapping[str, str]) -> dict[str, Any]:
+        return {"ref": given["image"]}
 
-def poll(
-    source: ImageSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int, known: Polled
-) -> Polled:
-    """The digest of the manifest that the tag names now, by a HEAD; one that is not `known` is read and hashed.
+    @staticmethod
+    def to_form(body: JsonObject) -> dict[str, Any]:
+        return {"image": body.get("ref", "")}
 
-    What a header says would otherwise be believed: a registry could claim another digest at every look.
-    """
-    with _named_image(source, egress, credentials) as named:
-        if known.digest and named.told_digest() == known.digest:
-            return known
-        return Polled(named.manifest(named.reference)[1])
+    @staticmethod
+    def version_words(body: JsonObject) -> str:
+        name, _, digest = str(body.get("ref") or "").partition("@")
+        tag = name.rpartition("/")[2].partition(":")[2]
+        return tag or (digest[:19] if digest else "latest" if name else "")
 
+    def fetch(self, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int) -> Fetched:
+        """The image's layers, each byte checked against its digest; pinned to the digest of the manifest that was
+        named.
 
-def tags(source: ImageSource, *, egress: EgressPolicy, most: int) -> list[str]:
-    """All tags of the repository by name. Raises as `fetch`, and BundleTooLarge for more than `most`."""
-    found: list[str] = []
-    with _named_image(source, egress, source.credentials) as named:
-        for page in named.tag_pages():
-            found += page
-            if len(found) > most:
-                raise BundleTooLarge(f"{source.ref}: the repository has more than {most} tags")
-    return sorted(set(found))
+        Raises BadSource, DigestMismatch, ForbiddenAddress, BundleTooLarge and TryLater.
+        """
+        with _named_image(self, egress, credentials) as named:
+            manifest, pin = _chosen(named)
+            return Fetched(pin, tuple(_archives(named, manifest, max_bytes)))
+
+    @contextmanager
+    def opened(self, *, egress: EgressPolicy, max_bytes: int) -> Iterator[Opened]:
+        """As `fetch`, with its layers one by one as they are asked for, and the labels of the image."""
+        with _named_image(self, egress, self.credentials) as named:
+            manifest, pin = _chosen(named)
+            yield Opened(pin, _archives(named, manifest, max_bytes), _labels(named, manifest))
+
+    def poll(self, *, egress: EgressPolicy, max_bytes: int, known: Polled) -> Polled:
+        """The digest of the manifest that the tag names now, by a HEAD; one that is not `known` is read and hashed.
+
+        What a header says would otherwise be believed: a registry could claim another digest at every look.
+        """
+        with _named_image(self, egress, self.credentials) as named:
+            if known.digest and named.told_digest() == known.digest:
+                return known
+            return Polled(named.manifest(named.reference)[1])
+
+    def tags(self, *, egress: EgressPolicy, most: int) -> list[str]:
+        """All tags of the repository by name. Raises as `fetch`, and BundleTooLarge for more than `most`."""
+        found: list[str] = []
+        with _named_image(self, egress, self.credentials) as named:
+            for page in named.tag_pages():
+                found += page
+                if len(found) > most:
+                    raise BundleTooLarge(f"{self.ref}: the repository has more than {most} tags")
+        return sorted(set(found))
+
+    def is_floating(self, egress: EgressPolicy) -> bool:
+        return not _container(self).digest
+
+    def pinned(self, pin: Pin) -> ImageSource:
+        return replace(self, ref=f"{self.ref.partition('@')[0]}@{pin.digest}")
+
+    def place(self) -> Origin:
+        """Where the image's registry is. Raises BadSource for what is no reference."""
+        prefix = "http" if self.insecure_http else "https"
+        return place_of(f"{prefix}://{_container(self).registry}/")
+
+    @property
+    def protocol(self) -> SourceProtocol:
+        return SourceProtocol.REGISTRY
+
+    @property
+    def shown(self) -> str:
+        return self.ref
+
+    @property
+    def address(self) -> tuple[str, ...]:
+        return (self.ref,)
 
 
 @contextmanager
 def _named_image(source: ImageSource, egress: EgressPolicy, credentials: Credentials | None) -> Iterator[_Image]:
     """The image in its registry, which is asked by a client of its own."""
     container = _container(source)
-    place = place_of_image(source)
+    place = source.place()
     if source.insecure_http and not egress.is_plain_http(place):
         raise BadSource(f"{source.ref}: expected https; PRATIQUE_PLAIN_HTTP_HOSTS can allow http for {place.host}")
     pair = pair_of(credentials, place, container.api_prefix)
@@ -98,29 +157,13 @@ def _named_image(source: ImageSource, egress: EgressPolicy, credentials: Credent
         yield _Image(registry, container, source)
 
 
-def place_of_image(source: ImageSource) -> Origin:
-    """Where the image's registry is: what its credentials belong to. Raises BadSource for what is no reference."""
-    prefix = "http" if source.insecure_http else "https"
-    return place_of(f"{prefix}://{_container(source).registry}/")
-
-
-def is_pinned(source: ImageSource) -> bool:
-    """Whether the reference names a digest, so that it means the same bytes for ever."""
-    return bool(_container(source).digest)
-
-
-def _fetch(named: _Image, max_bytes: int) -> Fetched:
-    manifest, pin = _chosen(named)
-    return Fetched(pin, tuple(_archives(named, manifest, max_bytes)))
-
-
 def _chosen(named: _Image) -> tuple[dict[str, Any], Pin]:
     """The manifest of the image for the wanted platform, and the pin of what was named."""
     source = named.source
     manifest, digest = named.manifest(named.reference)
     if "manifests" in manifest:
         manifest, _ = named.manifest(_of_platform(manifest["manifests"], source))
-    return manifest, Pin(SourceKind.IMAGE, source.ref, digest, source.destination)
+    return manifest, Pin(source.kind, source.ref, digest, source.destination)
 
 
 def _archives(named: _Image, manifest: Mapping[str, Any], max_bytes: int) -> Iterator[Archive]:

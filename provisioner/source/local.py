@@ -9,31 +9,45 @@ import os
 import stat
 import tarfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from provisioner.errors import BadSource, BundleTooLarge, UnsafePath
 from provisioner.source.egress import EgressPolicy
-from provisioner.source.specs import Credentials, Fetched, LocalSource
-from provisioner.values import Archive, Pin, SourceKind
+from provisioner.source.specs import Credentials, Fetched
+from provisioner.values import Archive, Pin
 
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn"})
 MAX_FILES = 100_000
 
 
-def fetch(source: LocalSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int) -> Fetched:
-    """The folder as a tar of names and contents, or the file as it is; pinned to the SHA-256 of that.
+@dataclass(frozen=True, slots=True)
+class LocalSource:
+    """A folder, an archive or a YAML file on this machine: for the command line only (S18)."""
 
-    Raises BadSource, UnsafePath naming the link or special file, and BundleTooLarge.
-    """
-    path = Path(source.path)
-    if path.is_dir():
-        data, name = _packed(path, max_bytes), ""
-    elif path.is_file():
-        data, name = _read(path, path.name, max_bytes), path.name
-    else:
-        raise BadSource(f"{path}: there is no such file or folder")
-    pin = Pin(SourceKind.LOCAL, source.path, f"sha256:{hashlib.sha256(data).hexdigest()}", source.destination)
-    return Fetched(pin, (Archive(name, data),))
+    kind: ClassVar[str] = "local"
+
+    path: str
+    destination: str = ""
+
+    def pinned(self, pin: Pin) -> LocalSource:
+        return self
+
+    def fetch(self, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int) -> Fetched:
+        """The folder as a tar of names and contents, or the file as it is; pinned to the SHA-256 of that.
+
+        Raises BadSource, UnsafePath naming the link or special file, and BundleTooLarge.
+        """
+        path = Path(self.path)
+        if path.is_dir():
+            data, name = _packed(path, max_bytes), ""
+        elif path.is_file():
+            data, name = _read(path, path.name, max_bytes), path.name
+        else:
+            raise BadSource(f"{path}: there is no such file or folder")
+        pin = Pin(self.kind, self.path, f"sha256:{hashlib.sha256(data).hexdigest()}", self.destination)
+        return Fetched(pin, (Archive(name, data),))
 
 
 def _packed(folder: Path, max_bytes: int) -> bytes:

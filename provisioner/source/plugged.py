@@ -10,8 +10,9 @@ from typing import Any
 from provisioner.errors import BadBundle, BadSource, BundleTooLarge, PluginFailed, TryLater, Unreachable
 from provisioner.plugins import Plugin, PluginGroup, call, installed, load, tried
 from provisioner.source.egress import EgressPolicy
-from provisioner.source.specs import Credentials, Fetched, PluginSource
-from provisioner.values import Archive, Pin, SourceKind
+from provisioner.source.kinds import RESERVED_KINDS
+from provisioner.source.specs import Fetched, PluginSource
+from provisioner.values import Archive, Pin
 
 # More than a source of ours may take (EgressPolicy.timeout_seconds), so that it is the client that says what was slow.
 FETCH_SECONDS = 150.0
@@ -31,8 +32,8 @@ def source_plugins() -> list[Plugin]:
     return [tried(one, callable, FUNCTION) for one in _plugins()]
 
 
-def fetch(source: PluginSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int) -> Fetched:
-    """What the plug-in of this kind fetches; it is given no `credentials`, whoever they are of.
+def fetch(source: PluginSource, *, egress: EgressPolicy, max_bytes: int) -> Fetched:
+    """What the plug-in of this kind fetches; it is given no credentials.
 
     Raises PluginFailed, and what a plug-in may raise: BadSource, BadBundle and TryLater.
     """
@@ -50,7 +51,7 @@ def fetch(source: PluginSource, *, egress: EgressPolicy, credentials: Credential
 
 
 def _plugins() -> list[Plugin]:
-    return installed(PluginGroup.SOURCES, set(SourceKind))
+    return installed(PluginGroup.SOURCES, RESERVED_KINDS)
 
 
 def _sound(fetched: Any, source: PluginSource, max_bytes: int) -> Fetched:

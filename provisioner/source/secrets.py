@@ -9,31 +9,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 
 from provisioner.errors import BadSource
-from provisioner.source import image, remote
 from provisioner.source.certificates import CERTIFICATE_KEYS, certificates_of
-from provisioner.source.egress import Origin, place_of, shown
+from provisioner.source.egress import Origin
 from provisioner.source.registry import is_named, names_host
-from provisioner.source.specs import Credentials, GitSource, HttpSource, ImageSource
+from provisioner.source.specs import Credentials, RemoteSource, SourceProtocol
 from provisioner.source.tls import SourceCertificates
 from provisioner.values import JsonObject, ObjectRef
 
-RemoteSource = ImageSource | GitSource | HttpSource
 OPAQUE = "Opaque"
 TLS = "kubernetes.io/tls"
 CERTIFICATES = f"ca.crt, or tls.crt and tls.key, or all three (type {TLS}), alone or beside these"
 HEADER_WORD = re.compile(r"[\x21-\x7e]+")
 MAX_SHOWN_KEYS = 10
-
-
-class SourceProtocol(StrEnum):
-    """How a source is opened."""
-
-    REGISTRY = "an image"
-    HTTP = "http and git over https"
-    SSH = "git over ssh"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +63,7 @@ def with_secret(source: RemoteSource, secret: JsonObject) -> RemoteSource:
     certificates that cannot be used.
     """
     ref = ObjectRef.of(secret)
-    way, place = _way_of(source)
+    way, place = source.protocol, source.place()
     type_ = str(secret.get("type") or OPAQUE)
     present = {str(key): str(text) for key, text in (secret.get("data") or {}).items() if text}
     suitable = [form for form in FORMS if way in form.ways]
@@ -95,7 +84,7 @@ def with_secret_for(source: RemoteSource, secret: JsonObject, *, host: str) -> R
     They name it by `host` (`host` or `host:port`), or by an entry of the docker configuration that the Secret is. A
     source at any other place goes without. Raises as `with_secret`, and BadSource where no host is named.
     """
-    place = place_of_remote(source)
+    place = source.place()
     if host and not is_named(host, place):
         return source
     made = with_secret(source, secret)
@@ -128,7 +117,7 @@ def _certificates(
         return None
     if place.scheme != "https":
         keys = " and ".join(texts)
-        why = " as PRATIQUE_PLAIN_HTTP_HOSTS lists it" if isinstance(source, ImageSource) else ""
+        why = " as PRATIQUE_PLAIN_HTTP_HOSTS lists it" if source.protocol == SourceProtocol.REGISTRY else ""
         raise BadSource(
             f"{ref} has {keys}, and {place} is asked without TLS{why}; expected https, or a Secret without them"
         )
@@ -136,28 +125,6 @@ def _certificates(
         return certificates_of(texts, datetime.now(UTC))
     except BadSource as exc:
         raise type(exc)(f"{ref}: {exc}") from None
-
-
-def _way_of(source: RemoteSource) -> tuple[SourceProtocol, Origin]:
-    if isinstance(source, ImageSource):
-        return SourceProtocol.REGISTRY, image.place_of_image(source)
-    place = remote.place_of_repository(source.repository) if isinstance(source, GitSource) else place_of(source.url)
-    return (SourceProtocol.SSH if place.scheme == "ssh" else SourceProtocol.HTTP), place
-
-
-def place_of_remote(source: RemoteSource) -> Origin:
-    """Where the source is: what its credentials belong to. Raises BadSource."""
-    return _way_of(source)[1]
-
-
-def shown_reference(source: RemoteSource) -> str:
-    """The source as people read it, without credentials: what moves of it, and where it is."""
-    if isinstance(source, ImageSource):
-        return source.ref
-    if isinstance(source, GitSource):
-        kind, name = ("branch", source.branch) if source.branch else ("tag", source.tag)
-        return f"{kind} {name} of {remote.shown_repository(source.repository)}"
-    return shown(source.url)
 
 
 def _text(ref: ObjectRef, key: str, value: str) -> str:

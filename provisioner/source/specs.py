@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, ClassVar, Self
 
-from provisioner.source.egress import Origin
+from provisioner.errors import BadSource
+from provisioner.source.egress import EgressPolicy, Origin
 from provisioner.source.tls import SourceCertificates
-from provisioner.values import Archive, Pin
+from provisioner.values import Archive, JsonObject, Pin
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,60 +54,124 @@ class Credentials:
         return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
 
 
+class SourceProtocol(StrEnum):
+    """How a source is opened."""
+
+    REGISTRY = "an image"
+    HTTP = "http and git over https"
+    SSH = "git over ssh"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceField:
+    """One thing that a form asks for to write a source into a spec; `name` is unique among all kinds.
+
+    `is_reference`: it is NAMESPACE/NAME or NAME. `is_checksum`: not needed where the operator allows none.
+    """
+
+    name: str
+    label: str
+    help_text: str = ""
+    choices: tuple[str, ...] = ()
+    is_needed: bool = False
+    is_reference: bool = False
+    is_checksum: bool = False
+
+
+class SourceType:
+    """A kind of source in a spec, where the field of its name says what it is.
+
+    A kind is one class: what its field means, the form that writes it, its words on pages, and how it is fetched.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    label: ClassVar[str]
+    fields: ClassVar[tuple[SourceField, ...]] = ()
+    # What people call what it was resolved to.
+    pin_name: ClassVar[str] = "digest"
+
+    @staticmethod
+    def to_spec(given: Mapping[str, str]) -> dict[str, Any]:
+        """What its field says by what a form was given; what is empty is left out."""
+        raise NotImplementedError
+
+    @staticmethod
+    def to_form(body: JsonObject) -> dict[str, Any]:
+        """What a form shows of what its field says."""
+        raise NotImplementedError
+
+    @classmethod
+    def place_words(cls, body: JsonObject, namespace: str) -> str:
+        """Where it is, without credentials; `namespace` is that of the installation."""
+        return str(body.get("name") or "")
+
+    @staticmethod
+    def asked_words(body: JsonObject) -> list[tuple[str, str]]:
+        """What else it asks for, each a name and its value."""
+        return []
+
+    @staticmethod
+    def version_words(body: JsonObject) -> str:
+        """What people call the version that it asks for."""
+        return str(body.get("name", ""))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivateSource:
-    """A source that may need `credentials` of its own; they open no other source."""
+class RemoteSource(SourceType):
+    """A source outside of the cluster. It may need `credentials` of its own; they open no other source."""
 
     credentials: Credentials | None = field(default=None, repr=False)
 
+    @classmethod
+    def parse(cls, body: JsonObject, where: str, destination: str) -> RemoteSource:
+        """The source as the field of its kind has it, without credentials. Raises BadSource."""
+        raise NotImplementedError
 
-@dataclass(frozen=True, slots=True)
-class ImageSource(PrivateSource):
-    """An OCI image or artifact. `platform` (linux/amd64) chooses from an index."""
+    def fetch(self, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int) -> Fetched:
+        """Its files, once, with the pin of what they are."""
+        raise NotImplementedError
 
-    ref: str
-    insecure_http: bool = False
-    platform: str = ""
-    destination: str = ""
+    def poll(self, *, egress: EgressPolicy, max_bytes: int, known: Polled) -> Polled:
+        """What it is now. Raises as `fetch`."""
+        raise NotImplementedError
 
+    def is_floating(self, egress: EgressPolicy) -> bool:
+        """Whether what it names may be something else tomorrow."""
+        raise NotImplementedError
 
-@dataclass(frozen=True, slots=True)
-class GitSource(PrivateSource):
-    """A repository at exactly one of commit, branch or tag; `directory` is the folder wanted of it."""
+    def pinned(self, pin: Pin) -> Self:
+        """The same source, naming exactly what `pin` says it was resolved to."""
+        raise NotImplementedError
 
-    repository: str
-    commit: str = ""
-    branch: str = ""
-    tag: str = ""
-    directory: str = ""
-    destination: str = ""
+    def place(self) -> Origin:
+        """Where it is: what its credentials belong to. Raises BadSource."""
+        raise NotImplementedError
 
+    @property
+    def protocol(self) -> SourceProtocol:
+        return SourceProtocol.SSH if self.place().scheme == "ssh" else SourceProtocol.HTTP
 
-@dataclass(frozen=True, slots=True)
-class HttpSource(PrivateSource):
-    url: str
-    checksum: str = ""
-    destination: str = ""
+    @property
+    def shown(self) -> str:
+        """The reference as people read it, without credentials: what moves of it, and where it is."""
+        raise NotImplementedError
 
+    @property
+    def shown_place(self) -> str:
+        return self.shown
 
-@dataclass(frozen=True, slots=True)
-class LocalSource:
-    """A folder, an archive or a YAML file on this machine: for the command line only (S18)."""
+    @property
+    def address(self) -> tuple[str, ...]:
+        """All that decides, beside its credentials, what a look at it sees."""
+        raise NotImplementedError
 
-    path: str
-    destination: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigMapSource:
-    """A ConfigMap as it was read (see config_map.source_of): `files` are its data and binaryData by key."""
-
-    namespace: str
-    name: str
-    uid: str
-    resource_version: str
-    files: Mapping[str, bytes] = field(repr=False)
-    destination: str = ""
+    @classmethod
+    def place_words(cls, body: JsonObject, namespace: str) -> str:
+        try:
+            return cls.parse(body, "", "").shown_place
+        except BadSource:
+            return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +186,12 @@ class PluginSource:
     destination: str = ""
     digest: str = ""
 
+    def pinned(self, pin: Pin) -> PluginSource:
+        return replace(self, digest=pin.digest)
+
     def pin(self, reference: str, digest: str) -> Pin:
         """The pin of what was fetched: `reference` says to people where it is from, `digest` exactly what it is."""
         return Pin(self.kind, reference, digest, self.destination)
-
-
-Source = ImageSource | GitSource | HttpSource | LocalSource | ConfigMapSource | PluginSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +220,21 @@ class Fetched:
 
     pin: Pin
     archives: tuple[Archive, ...]
+
+
+def needed(body: JsonObject, key: str, where: str) -> str:
+    """What must be there. Raises BadSource."""
+    if not body.get(key):
+        raise BadSource(f"{where} has no {key}")
+    return str(body[key])
+
+
+def parse_reference(text: str) -> dict[str, str]:
+    """`namespace/name` or `name` as a spec writes it."""
+    namespace, _, name = text.rpartition("/")
+    return {"name": name, **({"namespace": namespace} if namespace else {})}
+
+
+def reference_words(reference: JsonObject) -> str:
+    """`namespace/name` or `name` of a reference in a spec."""
+    return "/".join(str(reference[key]) for key in ("namespace", "name") if reference.get(key))

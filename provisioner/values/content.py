@@ -25,21 +25,11 @@ class Tree:
     files: Mapping[str, bytes]
 
 
-class SourceKind(StrEnum):
-    """Our own kinds; those of plug-ins have other names."""
-
-    IMAGE = "image"
-    GIT = "git"
-    HTTP = "http"
-    CONFIG_MAP = "configMap"
-    LOCAL = "local"
-
-
 @dataclass(frozen=True, slots=True)
 class Pin:
     """What a source was resolved to: `digest` is `sha256:<hex>`, or for git the commit's 40 hex digits.
 
-    `kind` is a SourceKind or the name of a plug-in. `reference` is what was asked for, as people wrote it, without
+    `kind` is that of the source, ours or a plug-in's. `reference` is what was asked for, as people wrote it, without
     credentials. Whoever shows it masks it: its path may hold a key.
     """
 

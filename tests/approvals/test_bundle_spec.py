@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from approvals.bundle_spec import UpgradePolicy, parse_spec
+from approvals.bundle_spec import KINDS, UpgradePolicy, parse_spec
 from provisioner.errors import BadSource
 from provisioner.values import GroupKind, ObjectRef
 
@@ -94,3 +96,10 @@ def test_optional_kinds_are_read(listed: Any, expected: set[GroupKind]) -> None:
 def test_optional_kinds_that_cannot_be_read_are_refused(listed: Any) -> None:
     with pytest.raises(BadSource, match="optionalKinds"):
         parse_spec({"optionalKinds": listed}).optional_kinds()
+
+
+def test_the_crd_has_a_field_for_each_kind_of_source() -> None:
+    crd = yaml.safe_load(Path("deploy/crds/bundledeployments.yaml").read_text())
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["sources"]
+    fields = set(schema["items"]["properties"]) - {"kind", "parameters", "interval", "destination"}
+    assert fields == set(KINDS)

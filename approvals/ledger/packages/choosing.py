@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from approvals import catalogs
-from approvals.bundle_spec import CATALOG, SpecSource, UpgradePolicy
+from approvals.bundle_spec import SpecSource, UpgradePolicy
 from approvals.errors import LostClaim
 from approvals.ledger.digests import digest_of
 from approvals.models import BundleDeployment, Catalog, Request, Revision
@@ -30,6 +30,7 @@ from provisioner.catalogs import (
 from provisioner.errors import BundleNotOffered, SourceUnavailable
 from provisioner.review.checks.bundle.catalogs import findings_of
 from provisioner.sentences import some
+from provisioner.source import needed
 from provisioner.values import ChosenBundle, RequirementKind, UpgradeStep
 from provisioner.versions import version_of
 
@@ -231,7 +232,7 @@ def _chosen(catalog: Catalog, package: Package, choice: Choice, installed: Insta
 
 def _catalog(deployment: BundleDeployment, source: SpecSource) -> Catalog:
     where = source.where
-    name = source.needed("name", f"{where}.{CATALOG}")
+    name = needed(source.body, "name", f"{where}.{source.kind}")
     catalog = catalogs.catalog(deployment.cluster, name)
     if catalog is None:
         raise SourceUnavailable(f"Catalog {name} does not exist on cluster {deployment.cluster.name}; {where} names it")

@@ -33,7 +33,7 @@ from provisioner.catalogs import (
     read_helm_index,
 )
 from provisioner.errors import InvalidManifest, PratiqueError, SourceTooSlow, TryLater, Unreachable, WorkerDied
-from provisioner.source import HttpSource, ImageSource, Polled, RemoteSource, Source, is_floating, place_of_remote, poll
+from provisioner.source import HttpSource, ImageSource, Polled, RemoteSource, Source, poll
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class RefreshCatalog(Recurring):
                 catalogs.postpone(row, began + timedelta(seconds=max(wait, 1.0)))
                 return
             etag = self._read(row, source, worker)
-            floats = not isinstance(source, RemoteSource) or is_floating(source, egress())
+            floats = not isinstance(source, RemoteSource) or source.is_floating(egress())
             catalogs.note_seen(row, etag=etag, began=began, is_floating=floats)
         except (LostClaim, MemoryError):
             raise
@@ -115,7 +115,7 @@ class RefreshCatalog(Recurring):
         found."""
         shown = row.edition.digest if row.edition else ""
         offered, found = shown if catalogs.is_read_as_now(row) else "", Polled("")
-        if offered and not is_tags(row.spec) and isinstance(source, RemoteSource) and is_floating(source, egress()):
+        if offered and not is_tags(row.spec) and isinstance(source, RemoteSource) and source.is_floating(egress()):
             limits = _limits()
             found = poll(
                 source, egress=polling_egress(), max_bytes=limits.max_packed_bytes, known=Polled(offered, row.etag)
@@ -161,7 +161,7 @@ def _wait_for_turn(source: Source) -> float:
     """How many seconds, 0 for none. With no checks at all (SOURCE_POLLS_PER_HOST) a catalog is still read once."""
     if not isinstance(source, RemoteSource) or not settings.PRATIQUE["SOURCE_POLLS_PER_HOST"]:
         return 0.0
-    return references.take_turn(str(place_of_remote(source)))
+    return references.take_turn(str(source.place()))
 
 
 def _note_problem(row: Catalog, exc: PratiqueError) -> None:

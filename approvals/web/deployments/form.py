@@ -10,19 +10,14 @@ from django import forms
 from django.conf import settings
 from django.core.validators import RegexValidator
 
-from approvals.bundle_spec import INTERVAL_FORM, UpgradePolicy, parse_spec
+from approvals.bundle_spec import INTERVAL_FORM, KINDS, SpecSource, UpgradePolicy, parse_spec
 from approvals.models import Cluster
 from approvals.web.deployments.spec import UPGRADE_WORDS
 from approvals.web.fields import LabelsField, YamlField, mono
+from provisioner.source import RemoteSource, parse_reference, reference_words
 
-KINDS = [
-    ("image", "OCI image"),
-    ("git", "Git repository"),
-    ("http", "Archive over HTTP"),
-    ("configMap", "ConfigMap"),
-    ("catalog", "Package of a catalog"),
-]
-GIT_REFS = [("tag", "tag"), ("branch", "branch"), ("commit", "commit")]
+KIND_WORDS = [(kind, source_type.label) for kind, source_type in KINDS.items()]
+SOURCE_FIELDS = [field for source_type in KINDS.values() for field in source_type.fields]
 DRIFTS = [("Correct", "revert to what was approved"), ("Report", "only report the difference")]
 FAILURES = [("Stop", "stop and keep what was applied"), ("RestorePrevious", "restore the running revision")]
 COLLISIONS = [
@@ -44,21 +39,7 @@ FURTHER = (*CHOSEN, *LEFT_OUT, "rest")
 UPGRADE_POLICY = "upgradePolicy"
 OWN_FIELDS = {"installNamespace", "serviceAccountName", "sources", "paused", UPGRADE_POLICY}
 ASKED = OWN_FIELDS | {*CHOSEN.values(), *LEFT_OUT.values()}
-FIELDS = {
-    "image": ("image",),
-    "git": ("repository", "git_ref", "git_name", "directory"),
-    "http": ("url", "checksum"),
-    "configMap": ("config_map",),
-    "catalog": ("catalog", "package", "channel", "version"),
-}
-REMOTE = ["image", "git", "http"]
-NEEDED = {
-    "image": ("image",),
-    "git": ("repository", "git_name"),
-    "http": ("url", "checksum"),
-    "configMap": ("config_map",),
-    "catalog": ("catalog", "package"),
-}
+REMOTE = [kind for kind, source_type in KINDS.items() if issubclass(source_type, RemoteSource)]
 
 
 def _text(
@@ -69,10 +50,11 @@ def _text(
     return forms.CharField(label=label, help_text=help_text, required=required, max_length=2000, widget=widget, **more)
 
 
-def _needed(kind: str) -> tuple[str, ...]:
+def _needed(kind: str) -> list[str]:
     """The fields without which a source of this kind fails; a checksum is one unless the operator allows none."""
     is_allowed = settings.PRATIQUE["MUTABLE_HTTP"]
-    return tuple(name for name in NEEDED.get(kind, ()) if not (is_allowed and name == "checksum"))
+    fields = KINDS[kind].fields if kind in KINDS else ()
+    return [field.name for field in fields if field.is_needed and not (is_allowed and field.is_checksum)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,28 +73,7 @@ class SpecForm(forms.Form):
     service_account = _text(
         "ServiceAccount", "All objects are applied as this ServiceAccount.", required=True, offered="accounts"
     )
-    kind = forms.ChoiceField(label="Source", choices=KINDS)
-    image = _text("Image", "registry/name:tag or @sha256:…")
-    repository = _text("Repository", "https:// or ssh:// URL")
-    git_ref = forms.ChoiceField(label="Git reference", choices=GIT_REFS, required=False)
-    git_name = _text("Tag, branch or commit")
-    directory = _text("Directory", "Directory in the repository")
-    url = _text("Archive URL", "URL of a .tar.gz, .zip or YAML file")
-    checksum = _text("Checksum", "sha256: followed by the output of sha256sum")
-    config_map = _text("ConfigMap", "namespace/name, or a name in the install namespace. Each key is a file.")
-    catalog = _text("Catalog", "The name of a Catalog of the cluster. You need permission to get it.")
-    package = _text(
-        "Package",
-        "The name of the package or chart. The format, below in the other spec fields, is registry-v1 for a package of "
-        "OLM and helm for a chart.",
-    )
-    channel = _text("Channel", "If empty, every channel counts.")
-    version = _text(
-        "Versions",
-        "A constraint such as >=1.2.0 <2.0.0: nothing else is taken, now or as an upgrade. One version alone, such as "
-        "1.2.0, is pinned: nothing newer is offered. If empty, any version may be taken; of a chart without a channel, "
-        "pre-releases only of the version of which one runs already.",
-    )
+    kind = forms.ChoiceField(label="Source", choices=KIND_WORDS)
     upgrade_policy = forms.ChoiceField(
         label="Upgrades",
         choices=UPGRADES,
@@ -170,9 +131,18 @@ class SpecForm(forms.Form):
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
+        for field in SOURCE_FIELDS:
+            choices = [(choice, choice) for choice in field.choices]
+            self.fields[field.name] = (
+                forms.ChoiceField(label=field.label, choices=choices, required=False)
+                if choices
+                else _text(field.label, field.help_text)
+            )
+        names = (field.name for field in SOURCE_FIELDS)
+        self.order_fields([*(self.field_order or ()), "install_namespace", "service_account", "kind", *names])
         kind = self.initial.get("kind", "image")
-        if kind not in FIELDS:
-            choices = [(kind, f"{kind} (a plug-in's; it stays as it is)"), *KINDS]
+        if kind not in KINDS:
+            choices = [(kind, f"{kind} (a plug-in's; it stays as it is)"), *KIND_WORDS]
             self.fields["kind"].choices = choices  # type: ignore[attr-defined] # the stubs know a Field here only
 
     def clean(self) -> dict[str, Any]:
@@ -180,7 +150,7 @@ class SpecForm(forms.Form):
         for name in _needed(cleaned.get("kind", "")):
             if not cleaned.get(name):
                 self.add_error(name, "This field is required for this kind of source.")
-        for name in ("config_map", "secret"):
+        for name in ("secret", *(field.name for field in SOURCE_FIELDS if field.is_reference)):
             if (cleaned.get(name) or "").count("/") > 1:
                 self.add_error(name, f"{cleaned[name]} is not NAMESPACE/NAME: there is more than one slash.")
         for key in sorted(ASKED & (cleaned.get("rest") or {}).keys()):
@@ -198,14 +168,14 @@ class SpecForm(forms.Form):
 
     def first(self) -> list[forms.BoundField]:
         beside = {"secret", "secret_host", "interval", "upgrade_policy"}
-        later = {*FURTHER, *beside, *(name for names in FIELDS.values() for name in names)}
+        later = {*FURTHER, *beside, *(field.name for field in SOURCE_FIELDS)}
         return [field for field in self if field.name not in later]
 
     def groups(self) -> list[Group]:
         """What a source is asked for, by its kind."""
         groups = [
-            Group([kind], words, [(self[name], name in _needed(kind)) for name in FIELDS[kind]])
-            for kind, words in KINDS
+            Group([kind], found.label, [(self[field.name], field.name in _needed(kind)) for field in found.fields])
+            for kind, found in KINDS.items()
         ]
         return [
             *groups,
@@ -228,7 +198,7 @@ class SpecForm(forms.Form):
         before = self._kept(base or {})
         sources = list(before.get("sources") or [{}])
         first = sources[0]
-        made = self._changed(first) if given["kind"] in FIELDS else first
+        made = self._changed(first) if given["kind"] in KINDS else first
         wanted = [made, *sources[1:]]
         return {
             **{key: value for key, value in before.items() if key != UPGRADE_POLICY},
@@ -243,10 +213,10 @@ class SpecForm(forms.Form):
     def _changed(self, first: Mapping[str, Any]) -> dict[str, Any]:
         """The first source as the form asks for it, where its kind is one of ours."""
         given = self.cleaned_data
-        auth: dict[str, Any] | None = {"secret": _reference(given["secret"])} if given["secret"] else None
+        auth: dict[str, Any] | None = {"secret": parse_reference(given["secret"])} if given["secret"] else None
         if auth and given["kind"] == "catalog" and given["secret_host"]:
             auth["host"] = given["secret_host"]
-        body = {**(first.get(given["kind"]) or {}), **self._source(), "auth": auth}
+        body = {**(first.get(given["kind"]) or {}), **KINDS[given["kind"]].to_spec(given), "auth": auth}
         kept = {"destination": first["destination"]} if first.get("destination") else {}
         if given["kind"] in REMOTE:
             interval = given["interval"] if "interval" in self.data else first.get("interval")
@@ -271,29 +241,6 @@ class SpecForm(forms.Form):
         asked = {key: value for key, value in base.items() if key in ASKED - dropped}
         return {**asked, **self.cleaned_data["rest"]}
 
-    def _source(self) -> dict[str, Any]:
-        given = self.cleaned_data
-        if given["kind"] == "image":
-            return {"ref": given["image"]}
-        if given["kind"] == "git":
-            ref = {given["git_ref"] or "tag": given["git_name"]}
-            return {"repository": given["repository"], "ref": ref, "directory": given["directory"]}
-        if given["kind"] == "catalog":
-            return {"name": given["catalog"], **{key: given[key] for key in ("package", "channel", "version")}}
-        if given["kind"] == "configMap":
-            return {"namespace": "", **_reference(given["config_map"])}
-        return {"url": given["url"], "checksum": given["checksum"]}
-
-
-def _reference(text: str) -> dict[str, str]:
-    """`namespace/name` or `name` as the spec writes it."""
-    namespace, _, name = text.rpartition("/")
-    return {"name": name, **({"namespace": namespace} if namespace else {})}
-
-
-def _words(reference: Mapping[str, Any]) -> str:
-    return "/".join(str(reference[key]) for key in ("namespace", "name") if reference.get(key))
-
 
 class NewForm(SpecForm):
     cluster = forms.ModelChoiceField(Cluster.objects.none(), to_field_name="name", empty_label=None)
@@ -309,30 +256,19 @@ class NewForm(SpecForm):
 
 def initial_of(spec: Mapping[str, Any], generation: int) -> dict[str, Any]:
     """What the form shows of a spec."""
-    source = (spec.get("sources") or [{}])[0]
-    kind = source.get("kind", "image")
     parsed = parse_spec(spec)
-    body = parsed.sources[0].body if parsed.sources else {}
-    ref = body.get("ref") if kind == "git" else None
-    git_ref = next((name for name, _ in GIT_REFS if (ref or {}).get(name)), "tag")
+    source = parsed.sources[0] if parsed.sources else SpecSource("image", "", {})
+    empty = {field.name: field.choices[0] if field.choices else "" for field in SOURCE_FIELDS}
     return {
         "install_namespace": spec.get("installNamespace", ""),
         "service_account": spec.get("serviceAccountName", ""),
-        "kind": kind,
-        "image": body.get("ref", "") if kind == "image" else "",
-        "repository": body.get("repository", ""),
-        "git_ref": git_ref,
-        "git_name": (ref or {}).get(git_ref, ""),
-        "directory": body.get("directory", ""),
-        "url": body.get("url", ""),
-        "checksum": body.get("checksum", ""),
-        "config_map": _words(body) if kind == "configMap" else "",
-        "catalog": body.get("name", "") if kind == "catalog" else "",
-        **{key: body.get(key, "") if kind == "catalog" else "" for key in ("package", "channel", "version")},
+        "kind": source.kind or "image",
+        **empty,
+        **(source.type.to_form(source.body) if source.type else {}),
         "upgrade_policy": str(parsed.upgrade_policy),
-        "interval": source.get("interval", ""),
-        "secret": _words((body.get("auth") or {}).get("secret") or {}),
-        "secret_host": (body.get("auth") or {}).get("host", "") if kind == "catalog" else "",
+        "interval": source.interval,
+        "secret": reference_words(source.auth.get("secret") or {}),
+        "secret_host": source.auth.get("host", "") if source.is_catalog else "",
         **{name: spec.get(key, "") for name, key in CHOSEN.items()},
         **{name: spec.get(key) for name, key in LEFT_OUT.items()},
         "rest": {key: value for key, value in spec.items() if key not in ASKED},

@@ -12,8 +12,7 @@ from typing import Any
 
 from approvals.bundle_spec import SpecSource
 from approvals.models import Request
-from provisioner.errors import BadSource
-from provisioner.source import GitSource, HttpSource, shown_reference, shown_repository
+from provisioner.source import HttpSource
 
 Record = Mapping[str, Any]
 
@@ -54,11 +53,14 @@ class ShownSource:
 def asked_source(source: SpecSource) -> ShownSource:
     """A source as a spec or a Catalog has it."""
     destination = source.destination or str(source.body.get("destination") or "")
+    folder = [SourceFact("into folder", destination)] if destination else []
+    if source.type is None:
+        return ShownSource(source.kind, "", "", tuple(folder))
     return ShownSource(
         source.kind,
-        _place(source),
+        source.type.place_words(source.body, source.namespace),
         str(source.body.get("package") or "") if source.is_catalog else "",
-        (*_wishes(source), *([SourceFact("into folder", destination)] if destination else [])),
+        (*(SourceFact(*words) for words in source.type.asked_words(source.body)), *folder),
     )
 
 
@@ -79,39 +81,6 @@ def shown_sources(request: Request) -> list[ShownSource]:
     return found
 
 
-def _place(source: SpecSource) -> str:
-    body = source.body
-    if source.kind == "configMap":
-        namespace = str(body.get("namespace") or source.namespace)
-        return "/".join(one for one in (namespace, str(body.get("name") or "")) if one)
-    try:
-        remote = source.remote()
-    except BadSource:
-        return ""
-    if isinstance(remote, GitSource):
-        return shown_repository(remote.repository)
-    return shown_reference(remote) if remote else str(body.get("name") or "")
-
-
-def _wishes(source: SpecSource) -> tuple[SourceFact, ...]:
-    kind, body = source.kind, source.body
-    if source.is_catalog:
-        channel, versions = str(body.get("channel") or ""), str(body.get("version") or "")
-        edges = str(body.get("upgradeConstraintPolicy") or "")
-        return (
-            SourceFact("channel", channel) if channel else SourceFact("any channel"),
-            SourceFact("version", versions) if versions else SourceFact("any version"),
-            *([SourceFact("upgradeConstraintPolicy", edges)] if edges else []),
-        )
-    if kind == "git":
-        ref = body.get("ref") or {}
-        named = [SourceFact(name, str(ref[name])) for name in ("commit", "branch", "tag") if ref.get(name)]
-        folder = str(body.get("directory") or "")
-        return (*named, *([SourceFact("directory", folder)] if folder else []))
-    checksum = str(body.get("checksum") or "") if kind == "http" else ""
-    return (SourceFact("checksum", checksum),) if checksum else ()
-
-
 def _bundle(bundle: Record) -> tuple[SourceFact, ...]:
     name, version = str(bundle["bundle"]), str(bundle["version"])
     content = SourceFact("image", str(bundle["image"])) if bundle["image"] else _chart(str(bundle.get("url") or ""))
@@ -124,11 +93,11 @@ def _bundle(bundle: Record) -> tuple[SourceFact, ...]:
 
 
 def _chart(url: str) -> SourceFact | None:
-    return SourceFact("chart", shown_reference(HttpSource(url))) if url else None
+    return SourceFact("chart", HttpSource(url).shown) if url else None
 
 
 def _pin(source: SpecSource, bundle: Record | None, pin: Record) -> tuple[SourceFact, ...]:
     digest = str(pin["digest"])
     if bundle and bundle["image"].endswith(f"@{digest}"):
         return ()
-    return (SourceFact("commit" if source.kind == "git" else "digest", digest),)
+    return (SourceFact(source.type.pin_name if source.type else "digest", digest),)

@@ -11,14 +11,14 @@ from provisioner import pipeline
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, InvalidManifest
 from provisioner.source import LocalSource
 from provisioner.unpack import UnpackLimits
-from provisioner.values import Content, SourceKind, Tree, UnusedFiles
+from provisioner.values import Content, Tree, UnusedFiles
 from tests.provisioner.pipeline.staging import bundle, prepare
 
 
 def test_a_folder_becomes_content_with_its_pin(tmp_path: Path) -> None:
     content = prepare(LocalSource(str(bundle(tmp_path, one="x"))))
     assert [str(one.ref) for one in content.manifests] == ["ConfigMap shop/one"]
-    assert [pin.kind for pin in content.pins] == [SourceKind.LOCAL]
+    assert [pin.kind for pin in content.pins] == ["local"]
 
 
 def test_the_same_sources_give_the_same_digest(tmp_path: Path) -> None:

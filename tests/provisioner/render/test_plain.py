@@ -17,7 +17,7 @@ from provisioner.render.formats import MAX_UNUSED_PATHS, Rendering, render_conte
 from provisioner.render.limits import YamlLimits
 from provisioner.render.scopes import BUILT_IN
 from provisioner.render.yaml import load_all
-from provisioner.values import GroupKind, Manifest, Pin, SourceKind, Tree, UnusedFiles
+from provisioner.values import GroupKind, Manifest, Pin, Tree, UnusedFiles
 from tests.provisioner.render.kubectl import read_by_kubectl
 from tests.support.folders import CORPUS
 from tests.support.kubernetes.endpoint import Endpoint
@@ -173,7 +173,7 @@ def rendering(name: str = "plain", account: str = "installer") -> Rendering:
 
 
 def test_a_content_knows_its_pins_and_its_digest() -> None:
-    pin = Pin(SourceKind.GIT, "https://example.com/x", "a" * 40)
+    pin = Pin("git", "https://example.com/x", "a" * 40)
     tree = Tree({"manifests/a.yaml": config_map("a")})
     content = render_content(tree, rendering(), pins=[pin])
     assert (content.pins, content.service_account, content.install_namespace) == ((pin,), "installer", "home")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, UnsafePath
-from provisioner.source import EgressPolicy, Fetched, fetch, source_of_config_map
+from provisioner.source import ConfigMapSource, EgressPolicy, Fetched, fetch
 from provisioner.unpack import unpack
 from provisioner.values import JsonObject, Pin
 
@@ -21,7 +21,7 @@ def config_map(*, uid: str = "1-2-3", version: str = "7", **more: Any) -> JsonOb
 
 
 def get(given: JsonObject, *, max_bytes: int = 1_000_000, pin: Pin | None = None) -> Fetched:
-    source = source_of_config_map(given, destination="manifests")
+    source = ConfigMapSource.of(given, destination="manifests")
     return fetch(source, egress=NOTHING, max_bytes=max_bytes, pin=pin)
 
 

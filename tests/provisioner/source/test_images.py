@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, ForbiddenAddress, Unreachable
-from provisioner.source import EgressPolicy, Fetched, ImageSource, fetch, pinned
+from provisioner.source import EgressPolicy, Fetched, ImageSource, fetch
 from provisioner.source import image as room
 from provisioner.unpack import UnpackLimits, unpack
-from provisioner.values import Pin, SourceKind
+from provisioner.values import Pin
 from tests.provisioner.source.places import MIB, OPEN, STRICT
 from tests.support.servers.registry import LAYER_TYPE, MANIFEST_TYPE, Registry, digest_of, layer_of
 
@@ -40,7 +40,7 @@ def test_an_image_by_digest_is_fetched_and_pinned_to_it(registry: Registry) -> N
     digest = registry.push("by-digest:v1", FILES)
     ref = f"{registry.host}/by-digest@{digest}"
     fetched = get(ref)
-    assert fetched.pin == Pin(SourceKind.IMAGE, ref, digest, "deps")
+    assert fetched.pin == Pin("image", ref, digest, "deps")
     assert files_of(fetched) == {path: text.encode() for path, text in FILES.items()}
 
 
@@ -57,7 +57,7 @@ def test_a_pin_fetches_what_was_pinned_though_the_tag_moved(registry: Registry) 
     assert fetch(source, egress=OPEN, max_bytes=MIB).pin.digest == moved != pin.digest
     exact = fetch(source, egress=OPEN, max_bytes=MIB, pin=pin)
     assert (exact.pin.digest, files_of(exact)) == (pin.digest, {"a.yaml": b"old"})
-    assert files_of(fetch(pinned(source, pin), egress=OPEN, max_bytes=MIB)) == {"a.yaml": b"old"}
+    assert files_of(fetch(source.pinned(pin), egress=OPEN, max_bytes=MIB)) == {"a.yaml": b"old"}
 
 
 def _push(registry: Registry, ref: str, text: str) -> str:

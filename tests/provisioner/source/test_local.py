@@ -11,7 +11,6 @@ import pytest
 from provisioner.errors import BadSource, BundleTooLarge, UnsafePath
 from provisioner.source import EgressPolicy, Fetched, LocalSource, fetch
 from provisioner.unpack import unpack
-from provisioner.values import SourceKind
 
 
 def read(path: Path, max_bytes: int = 1_000_000) -> Fetched:
@@ -39,7 +38,7 @@ def test_the_pin_depends_on_names_and_contents_only(folder: Path) -> None:
     os.utime(folder / "b.yaml", (1, 1))
     (folder / "b.yaml").chmod(0o600)
     assert read(folder).pin == first
-    assert (first.kind, first.reference) == (SourceKind.LOCAL, str(folder))
+    assert (first.kind, first.reference) == ("local", str(folder))
     (folder / "b.yaml").write_bytes(b"kind: C\n")
     assert read(folder).pin != first
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from provisioner.errors import BadSource, BundleTooLarge, PratiqueError, SourceUnavailable, Unreachable
-from provisioner.source import GitSource, HttpSource, ImageSource, Polled, is_floating, poll
+from provisioner.source import GitSource, HttpSource, ImageSource, Polled, poll
 from tests.provisioner.source.places import sha256
 from tests.support.servers.hostile import HASTY, HERE, MAX
 from tests.support.servers.http import Asked, FileServer, Reply
@@ -189,8 +189,8 @@ def test_S26_a_server_that_never_ends_is_left(
     ids=str,
 )
 def test_what_is_pinned_does_not_float(source: ImageSource | GitSource | HttpSource, is_so: bool) -> None:
-    assert is_floating(source, HERE) is is_so
+    assert source.is_floating(HERE) is is_so
 
 
 def test_a_url_without_a_checksum_floats_only_where_the_operator_allows_it() -> None:
-    assert not is_floating(HttpSource("https://example.com/a"), replace(HERE, allow_mutable=False))
+    assert not HttpSource("https://example.com/a").is_floating(replace(HERE, allow_mutable=False))

@@ -19,7 +19,7 @@ import pytest
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, ForbiddenAddress, Unreachable
 from provisioner.source import Credentials, EgressPolicy, Fetched, HttpSource, client, fetch
 from provisioner.unpack import unpack
-from provisioner.values import Archive, Pin, SourceKind
+from provisioner.values import Archive, Pin
 from tests.provisioner.source.places import MIB, MUTABLE, OPEN, STRICT, sha256
 from tests.support.servers.http import Asked, FileServer, Listening, Reply
 from tests.support.servers.registry import layer_of
@@ -92,7 +92,7 @@ def get(
 def test_a_file_is_fetched_once_and_pinned_to_its_digest(server: FileServer) -> None:
     url = server.serve("/b.tgz", BUNDLE)
     fetched = get(f"{url}?token=hidden", sha256(BUNDLE), policy=OPEN)
-    assert fetched.pin == Pin(SourceKind.HTTP, url, sha256(BUNDLE), "deps")
+    assert fetched.pin == Pin("http", url, sha256(BUNDLE), "deps")
     assert fetched.archives == (Archive("b.tgz", BUNDLE),)
     assert unpack(fetched.archives).files == {"manifests/a.yaml": b"kind: A\n"}
     assert len(server.asked) == 1

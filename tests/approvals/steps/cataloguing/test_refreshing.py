@@ -19,7 +19,7 @@ from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.working import do
 from provisioner.catalogs import READING, CatalogFile, FetchedCatalog
 from provisioner.source import Polled
-from provisioner.values import Pin, SourceKind
+from provisioner.values import Pin
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.stored_catalogs import HARBOUR, catalog, stored
@@ -30,7 +30,7 @@ DIGEST = "sha256:one"
 @contextmanager
 def fetched(*_: Any, **__: Any) -> Iterator[FetchedCatalog]:
     text = "\n".join(map(json.dumps, HARBOUR)).encode()
-    pin = Pin(SourceKind.IMAGE, "example.com/catalog", DIGEST)
+    pin = Pin("image", "example.com/catalog", DIGEST)
     yield FetchedCatalog(pin, (CatalogFile("catalog.json", lambda: io.BytesIO(text)),))
 
 

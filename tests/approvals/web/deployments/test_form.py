@@ -9,8 +9,8 @@ import pytest
 from django.conf import settings
 from django.core.cache import cache
 
+from approvals.bundle_spec import KINDS
 from approvals.models import BundleDeployment
-from approvals.web.deployments.form import KINDS
 from provisioner.errors import Forbidden
 from provisioner.values import Identity
 from tests.support.approvals import world
@@ -323,7 +323,7 @@ def test_the_form_says_what_a_source_of_each_kind_needs(here: World, browse: Bro
     assert "(optional)" not in label[: label.index("</label>")]
 
 
-@pytest.mark.parametrize("kind", [kind for kind, _ in KINDS])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_fields_of_other_kinds_than_the_chosen_one_are_hidden(kind: str) -> None:
     styles = (settings.BASE_DIR / "static/css/forms.css").read_text()
     chosen = f'form:has(#id_kind option[value="{kind}"]:checked)'

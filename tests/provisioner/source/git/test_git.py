@@ -14,7 +14,7 @@ import pytest
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, ForbiddenAddress, Unreachable, UnsafePath
 from provisioner.source import Credentials, Fetched, GitSource, fetch
 from provisioner.unpack import unpack
-from provisioner.values import Pin, SourceKind
+from provisioner.values import Pin
 from tests.support.servers.hostile import HASTY, HERE, MAX
 from tests.support.servers.http import Asked, Authority, FileServer, GitServer, Listening, Reply, Repository
 from tests.support.servers.registry import CREDENTIALS
@@ -55,7 +55,7 @@ def imported(repository: Repository, *lines: str, branch: str = "main") -> str:
 def test_a_branch_is_resolved_once_and_pinned_to_its_commit(repository: Repository) -> None:
     commit = repository.commit(FILES)
     found = clone(repository, destination="extra")
-    assert found.pin == Pin(SourceKind.GIT, repository.url, commit, "extra")
+    assert found.pin == Pin("git", repository.url, commit, "extra")
     assert unpack(found.archives).files == FILES
 
 
@@ -421,6 +421,6 @@ def test_a_file_that_stands_in_a_tree_many_times_counts_each_time(repository: Re
 
 def test_a_pin_of_another_commit_is_never_answered_with_the_branch(repository: Repository) -> None:
     repository.commit(FILES)
-    wrong = Pin(SourceKind.GIT, repository.url, "0123456789" * 4)
+    wrong = Pin("git", repository.url, "0123456789" * 4)
     with pytest.raises((BadSource, DigestMismatch)):
         clone(repository, pin=wrong)
