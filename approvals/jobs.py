@@ -13,10 +13,9 @@ from approvals.steps.advance import Advance
 from approvals.steps.cataloguing.comparing import CompareBundles
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.steps.mirroring.mirror import look_after
-from approvals.steps.polling import Poll
 from approvals.steps.running.correct import Correct
 from approvals.steps.running.observe import note_unknown
-from approvals.steps.upgrading import LookForUpgrades
+from approvals.steps.source_checks import LookForUpgrades, Poll
 from approvals.working import Recurring, Work, WorkStep, do
 from provisioner.errors import PratiqueError, WorkerDied
 

@@ -17,13 +17,13 @@ from approvals.ledger import claims, drifts, optionals, pivots, references, stra
 from approvals.ledger.packages import following
 from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import BundleComparison, BundleDeployment, Catalog, FollowedPackage, Request
-from approvals.steps import polling
+from approvals.steps import source_checks
 from approvals.steps.advance import advance
 from approvals.steps.cataloguing import comparing, turns
 from approvals.steps.cataloguing.comparing import CompareBundles
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.steps.running.correct import correct
-from approvals.steps.upgrading import LookForUpgrades
+from approvals.steps.source_checks import LookForUpgrades
 from approvals.working import do
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def correct_deployment(deployment_id: int) -> None:
 
 @shared_task(name="approvals.poll")
 def poll_source(reference_id: int) -> None:
-    do(polling.Poll(reference_id))
+    do(source_checks.Poll(reference_id))
 
 
 @shared_task(name="approvals.upgrade")
@@ -170,7 +170,7 @@ def _unseen(now: datetime) -> list[int]:
 def _sweep_references(now: datetime) -> None:
     """Have those looked at whose time has come, and ask what follows where a worker died before it could."""
     references.take_up()
-    for pk in polling.in_line(now):
+    for pk in source_checks.in_line(now):
         wake.poll(pk)
     for pk in following.due(now)[:POLLS_A_SWEEP]:
         wake.upgrade(pk)

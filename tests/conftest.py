@@ -126,7 +126,7 @@ def _close_unless_in_a_transaction(self: DatabaseWrapper) -> None:
 @pytest.fixture(autouse=True)
 def no_attempts_yet() -> None:
     """The doors' limits are on in all tests; what one test tried does not count in the next, nor what it had claimed."""
-    from approvals.ledger.held import HELD
+    from approvals.ledger.process_claims import HELD
     from approvals.limits import counters
 
     counters.memory.clear()

@@ -4,11 +4,21 @@ One mechanism for all of them: `policies` says what is shipped and how to try it
 What follows is pure: `judging` for when something was written, `stamp` for who wrote a spec. `telling` is for people.
 """
 
-from approvals.admission.judging import MARGIN, InForce, PolicyState, StampedWrite, met
-from approvals.admission.looking import in_force, look, number_of, state_of, still_in_force, survey
-from approvals.admission.policies import AUTHORS, EVERY, REMEDY, REVIEWS, PolicySet
+from approvals.admission.policies import AUTHORS, EVERY, REMEDY, REVIEWS, PolicyNotice, PolicySet, told_of
 from approvals.admission.stamp import ANNOTATION, identity_in, stamp_for, stamp_of
-from approvals.admission.telling import PolicyNotice, told_of
+from approvals.admission.survey import (
+    MARGIN,
+    InForce,
+    PolicyState,
+    StampedWrite,
+    in_force,
+    look,
+    met,
+    number_of,
+    state_of,
+    still_in_force,
+    survey,
+)
 
 __all__ = [
     "ANNOTATION",

@@ -15,7 +15,7 @@ from approvals.catalogs import authors, history
 from approvals.clock import database_now
 from approvals.locks import for_change
 from approvals.models import Catalog, Cluster
-from approvals.policy.following import end_of_wait, interval_of, next_look
+from approvals.policy.source_changes import end_of_wait, interval_of, next_look
 from provisioner.catalogs import READING
 
 

@@ -4,7 +4,8 @@ from approvals.gate import reader
 from approvals.gate.answers import GateAnswer, GateQuestion, Next, Reason
 from approvals.gate.facts import GateFacts
 from approvals.gate.judge import judge
-from approvals.gate.planned import Approved, without_lifted
+from approvals.gate.live_spec import live_deployment, unmet_words
+from approvals.gate.plan_facts import Approved, without_lifted
 from approvals.gate.policies import reviewed_report
 from approvals.gate.reader import Back
 from approvals.gate.refusals import (
@@ -19,7 +20,6 @@ from approvals.gate.refusals import (
     require_again,
 )
 from approvals.gate.requesters import are_requesters_proved, reads_unattended
-from approvals.gate.wish import live_deployment, unmet_words
 
 __all__ = [
     "Approved",

@@ -15,8 +15,8 @@ from django.conf import settings
 from approvals.clock import database_now
 from approvals.errors import TooManyLooks
 from approvals.gate.facts import Fact, How, Known, Unreviewed, Unseen
-from approvals.gate.planning import running_content
-from approvals.gate.wish import learn
+from approvals.gate.live_spec import learn
+from approvals.gate.plan_options import running_content
 from approvals.ledger import claims
 from approvals.lifecycle import Event
 from approvals.models import AuditEntry, Report, Request

@@ -18,13 +18,13 @@ from django.conf import settings
 from approvals import access
 from approvals.access.port import connect
 from approvals.clock import database_now
-from approvals.gate import deletions, policies, rights, wish
+from approvals.gate import deletions, live_spec, policies, rights
 from approvals.gate.answers import GateQuestion
 from approvals.gate.deletions import Slowly
 from approvals.gate.facts import About, Fact, GateFacts, How, Known, ReadUnattended, Running, Sources, Unseen
+from approvals.gate.live_spec import PendingFacts, learn, unmet_words
 from approvals.gate.people import accepted
-from approvals.gate.planned import Approved, came_of, collisions_of, plan_facts
-from approvals.gate.wish import PendingFacts, learn, unmet_words
+from approvals.gate.plan_facts import Approved, came_of, collisions_of, plan_facts
 from approvals.ledger import rounds
 from approvals.ledger.digests import ReviewSubject
 from approvals.ledger.packages import choosing
@@ -48,7 +48,7 @@ class Back:
 
 def meeting(request: Request, api: Api) -> GateFacts:
     """Whether it is the cluster that it always was (S19)."""
-    return replace(_facts(GateQuestion.MEET, request), cluster_uid=wish.cluster_uid(request, learn(api.uid)))
+    return replace(_facts(GateQuestion.MEET, request), cluster_uid=live_spec.cluster_uid(request, learn(api.uid)))
 
 
 def preparing(request: Request, api: Api, reads: Iterable[ObjectRef]) -> GateFacts:
@@ -57,10 +57,10 @@ def preparing(request: Request, api: Api, reads: Iterable[ObjectRef]) -> GateFac
     return replace(
         facts,
         read_unattended=_read_unattended(request),
-        cluster_uid=wish.cluster_uid(request, learn(api.uid)),
+        cluster_uid=live_spec.cluster_uid(request, learn(api.uid)),
         **_requesters(request, reads),
-        account=_before_approval(learn(partial(wish.account_of, request, api))),
-        own_right=learn(partial(wish.own_right, request, api)),
+        account=_before_approval(learn(partial(live_spec.account_of, request, api))),
+        own_right=learn(partial(live_spec.own_right, request, api)),
     )
 
 
@@ -91,8 +91,8 @@ def approved(
     subject = subject_of(request, content_digest=loaded.content.digest)
     facts = replace(
         _facts(GateQuestion.PLAN, request),
-        cluster_uid=wish.cluster_uid(request, asked.cluster_uid.result()),
-        wish=wish.wish_of(request.deployment, asked.live.result()),
+        cluster_uid=live_spec.cluster_uid(request, asked.cluster_uid.result()),
+        wish=live_spec.wish_of(request.deployment, asked.live.result()),
         account=_before_approval(asked.account.result()),
         **_requesters(request, reads),
         read_unattended=_read_unattended(request),
@@ -168,9 +168,9 @@ def correcting(revision: Revision, api: Api) -> GateFacts:
         running=_record(lambda: _running(revision)),
         subject=_record(lambda: subject_of(request, content_digest=revision.content_id)),
         approved=_record(lambda: _approved_subjects(request)),
-        cluster_uid=wish.cluster_uid(request, learn(api.uid)),
-        wish=wish.wish_of(request.deployment, learn(partial(wish.live_deployment, api, request.deployment))),
-        account=learn(partial(wish.account_of, request, api)),
+        cluster_uid=live_spec.cluster_uid(request, learn(api.uid)),
+        wish=live_spec.wish_of(request.deployment, learn(partial(live_spec.live_deployment, api, request.deployment))),
+        account=learn(partial(live_spec.account_of, request, api)),
     )
 
 
@@ -206,8 +206,8 @@ def taking_away(request: Request, api: Api) -> GateFacts:
     return replace(
         _facts(GateQuestion.TAKE_AWAY, request),
         running=_record(lambda: Running(0, True, is_at_work)),
-        cluster_uid=wish.cluster_uid(request, learn(api.uid)),
-        wish=wish.wish_of(deployment, learn(partial(wish.live_deployment, api, deployment))),
+        cluster_uid=live_spec.cluster_uid(request, learn(api.uid)),
+        wish=live_spec.wish_of(deployment, learn(partial(live_spec.live_deployment, api, deployment))),
     )
 
 
@@ -239,9 +239,9 @@ def _record(read: Callable[[], Any]) -> Known[Any]:
 def _last(request: Request, api: Api, *, account_by: Request) -> dict[str, Any]:
     """The wish, and the account that the spec of `account_by` names, as they are at this moment."""
     with ThreadPoolExecutor(max_workers=2) as beside:
-        live = beside.submit(learn, partial(wish.live_deployment, api, request.deployment))
-        account = beside.submit(learn, partial(wish.account_of, account_by, api))
-    return {"wish": wish.wish_of(request.deployment, live.result()), "account": account.result()}
+        live = beside.submit(learn, partial(live_spec.live_deployment, api, request.deployment))
+        account = beside.submit(learn, partial(live_spec.account_of, account_by, api))
+    return {"wish": live_spec.wish_of(request.deployment, live.result()), "account": account.result()}
 
 
 def _people(request: Request, report: Report) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from approvals.errors import Awaiting
 from approvals.gate.answers import GateAnswer, Next, Reason
 from approvals.gate.facts import GateFacts, PolicyFacts, value_of
 from approvals.gate.judge import judge
-from approvals.ledger import evaluations
+from approvals.ledger import rounds
 from approvals.models import Request
 from provisioner.errors import BadSource, DigestMismatch, Forbidden, PratiqueError, PreconditionFailed
 
@@ -101,4 +101,4 @@ def keep(request: Request, facts: GateFacts) -> None:
     """Write down what every policy said of this round."""
     said: list[PolicyFacts] = [*(value_of(facts.guards) or ()), *(value_of(facts.grants) or ())]
     for one in said:
-        evaluations.keep(request, policy_id=one.key, version=one.version, result=one.result, words=one.words)
+        rounds.keep(request, policy_id=one.key, version=one.version, result=one.result, words=one.words)

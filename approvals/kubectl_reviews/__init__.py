@@ -5,6 +5,6 @@ A BundleDeploymentReview proves who made it only while the shipped admission pol
 through services.review, which asks Kubernetes again.
 """
 
-from approvals.kubectl_reviews.counting import count, note_gone, note_seen, pending_clusters
+from approvals.kubectl_reviews.delivery import count, note_gone, note_seen, pending_clusters
 
 __all__ = ["count", "note_gone", "note_seen", "pending_clusters"]

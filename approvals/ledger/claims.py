@@ -25,7 +25,7 @@ from django.db.models import Case, DateTimeField, Expression, ExpressionWrapper,
 from django.db.models.functions import Now
 
 from approvals.errors import Busy, GivesWay, LostClaim
-from approvals.ledger.held import HELD, claim_seconds, clock
+from approvals.ledger.process_claims import HELD, claim_seconds, clock
 from approvals.lifecycle import AT_WORK, WORKABLE, State
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Cluster, Request, TaskClaim

@@ -5,7 +5,7 @@ from __future__ import annotations
 from approvals import audit, lifecycle
 from approvals.audit import MACHINE
 from approvals.errors import STOP_IT, ChangesAgain
-from approvals.ledger import endings, rounds
+from approvals.ledger import moves, rounds
 from approvals.ledger.moves import locked
 from approvals.lifecycle import MAX_ROUNDS, SUPERSEDABLE, Event, State
 from approvals.models import BundleDeployment, Request
@@ -35,7 +35,7 @@ def follow(deployment: BundleDeployment) -> None:
         words = f"{CHANGED}; it was reported again {made} times already, and will not be reported again"
         row.labels, row.earlier_labels = deployment.labels, known
         row.save(update_fields=["labels", "earlier_labels"])
-        endings.end(row, ChangesAgain(words, remedy=STOP_IT.format(name=deployment.name)))
+        moves.end(row, ChangesAgain(words, remedy=STOP_IT.format(name=deployment.name)))
         return
     words = f"{CHANGED}: a new report and review are needed"
     changes = {"labels": deployment.labels, "earlier_labels": known}

@@ -8,11 +8,14 @@ from typing import Any
 from django.db import transaction
 
 from approvals import audit, lifecycle, wake
-from approvals.audit import Actor
+from approvals.audit import MACHINE, Actor
 from approvals.clock import database_now
+from approvals.errors import CHANGED
 from approvals.lifecycle import Event
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Request
+from provisioner.errors import DigestMismatch, PratiqueError, TryLater
+from provisioner.review.base.record import ref_record
 
 _MOVED = ("state", "changed_at", "settled_at", "worker_deaths", "awaits", "problem_since")
 
@@ -65,3 +68,34 @@ def move(
     wake.request(request.pk)
     wake.deployment(request.deployment_id)
     return request
+
+
+def is_end(error: PratiqueError) -> bool:
+    """Whether an error ends a request that is approved and has not begun: the gate said so, or what is stored is not
+    what was approved. What else a step could not find out is waited for.
+    """
+    is_answer = bool(getattr(error, "remedy", "")) or isinstance(error, DigestMismatch)
+    return is_answer and not isinstance(error, TryLater)
+
+
+def remedy_of(error: PratiqueError, name: str) -> str:
+    """Who can do what about it, where that is known; `name` is the deployment's."""
+    known = str(getattr(error, "remedy", ""))
+    return CHANGED.format(name=name) if not known and isinstance(error, DigestMismatch) else known
+
+
+def said_of(error: PratiqueError, name: str) -> dict[str, Any]:
+    """The columns of a request that fails of this: what people are told, and what the API server said of it."""
+    said = getattr(error, "said", ())
+    return {
+        "problem": str(error),
+        "problem_code": error.code,
+        "remedy": remedy_of(error, name),
+        "server_words": [{"ref": ref_record(ref), "words": words} for ref, words in said],
+    }
+
+
+def end(row: Request, error: PratiqueError) -> None:
+    """End a locked request that is in review or approved: nothing of it was written, and it may be asked for anew."""
+    facts = {"code": error.code, "why": str(error)}
+    move(row, Event.GIVE_UP, actor=MACHINE, facts=facts, look_again_at=None, **said_of(error, row.deployment.name))

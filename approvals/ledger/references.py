@@ -19,7 +19,7 @@ from approvals.ledger import claims
 from approvals.ledger.digests import digest_of
 from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, FloatingReference, ReferenceFollower, Request, SourceHost
-from approvals.policy.following import end_of_wait, next_look
+from approvals.policy.source_changes import end_of_wait, next_look
 from provisioner.errors import BadSource
 from provisioner.source import EgressPolicy
 

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from django.db import transaction
+
 from approvals import wake
 from approvals.audit import MACHINE
 from approvals.clock import database_now
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import SUPERSEDABLE, Event, State, may
-from approvals.models import BundleDeployment, Request, VoidedRound
+from approvals.models import BundleDeployment, PolicyEvaluation, Request, VoidedRound
 from provisioner.values import PlanDifference
 
 # Objects that the record names; how many more there are is said beside them.
@@ -82,3 +84,18 @@ def is_denied(row: Request) -> bool:
     """Whether somebody has denied this very round: nothing takes that back before it is counted."""
     given = row.reviews.counted().filter(round=row.round, subject_digest=row.subject_digest, decision="Deny")
     return given.exists()
+
+
+@transaction.atomic(durable=True)
+def keep(request: Request, *, policy_id: int, version: int, result: str, words: str) -> None:
+    """Policies are asked at every look; what one says as before is as it was written down, and since when."""
+    key: dict[str, Any] = {
+        "request": request,
+        "round": request.round,
+        "policy_id": policy_id,
+        "policy_version": version,
+    }
+    known = PolicyEvaluation.objects.filter(**key).values_list("result", "words").first()
+    if known != (result, words):
+        said: dict[str, Any] = {"result": result, "words": words, "at": database_now()}
+        PolicyEvaluation.objects.update_or_create(**key, defaults=said)

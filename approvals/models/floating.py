@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from approvals.policy.following import interval_of
+from approvals.policy.source_changes import interval_of
 
 
 class FloatingReference(models.Model):

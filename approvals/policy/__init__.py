@@ -2,6 +2,8 @@
 
 from approvals.policy.constraints import ConstraintFacts, api_name, check_constraints, expressions_of, facts_of, unmet
 from approvals.policy.decide import (
+    OWN_RULES_PREFIX,
+    POWER_RULES,
     REQUEST_CHANGES,
     Ballot,
     Decision,
@@ -10,6 +12,7 @@ from approvals.policy.decide import (
     Tally,
     decide,
     why_nobody_vouches,
+    why_not_waivable,
     why_vouched_for,
 )
 from approvals.policy.expression import (
@@ -25,7 +28,6 @@ from approvals.policy.expression import (
     holds_for,
 )
 from approvals.policy.holdings import holdings, says_what_shall_be
-from approvals.policy.waiving import OWN_RULES_PREFIX, POWER_RULES, why_not_waivable
 
 __all__ = [
     "CONSTRAINT",

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from provisioner.values import Severity
+
 REQUEST_CHANGES = "RequestChanges"
 CHANGES_REQUESTED = "a reviewer requested changes"
 
@@ -149,3 +151,18 @@ def _obstacle(approvals: list[Ballot], holding: list[str], unasked: str) -> str:
     if unasked and not any(ballot.may_use_account for ballot in approvals):
         return unasked
     return f"held back by {', '.join(holding)}" if holding else ""
+
+
+# Findings about content that touches Pratique itself: no policy may approve those, and nobody waives them (S22).
+OWN_RULES_PREFIX = "OWN-PRATIQUE"
+# Those of them that say whom content gives power over Pratique, and as whom with such power its pods run.
+POWER_RULES = frozenset({"OWN-PRATIQUE-03", "OWN-PRATIQUE-05"})
+
+
+def why_not_waivable(*, rule: str, severity: str) -> str:
+    """Why nobody may waive a finding of this rule and severity; "" where somebody who may `override` may."""
+    if rule.startswith(OWN_RULES_PREFIX):
+        return "it affects Pratique itself, and such findings cannot be accepted"
+    if severity == Severity.UNKNOWN:
+        return "its effect is unknown, and unknown findings cannot be accepted"
+    return ""

@@ -10,7 +10,7 @@ from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
 from approvals import health_endpoints, rights
 from approvals.ledger import claims
-from approvals.ledger.held import HELD
+from approvals.ledger.process_claims import HELD
 from approvals.working import Heartbeat, begin
 from provisioner import confinement
 

@@ -2,11 +2,10 @@
 
 from approvals.rights.form import Chosen, choose_form
 from approvals.rights.holders import accounts_of, holder_words, shared_by_all
+from approvals.rights.known_names import registered
 from approvals.rights.manifests import manifests
-from approvals.rights.missing import missing_of_account, missing_of_self, words_of
+from approvals.rights.missing_rights import missing_of_account, missing_of_self, tell_what_is_missing, words_of
 from approvals.rights.needs import ImpersonationForm, NeededRule, Process, Registered, Role, roles
-from approvals.rights.registered import registered
-from approvals.rights.telling import tell_what_is_missing
 
 __all__ = [
     "Chosen",

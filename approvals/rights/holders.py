@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from approvals.access.port import connect_as_registered
 from approvals.models import Cluster
-from approvals.rights.missing import holds_own_role
+from approvals.rights.missing_rights import holds_own_role
 from approvals.rights.needs import Account, Process, account_of
 from provisioner.cluster.client.access import review_self
 from provisioner.cluster.client.api import ClusterClient as Api

@@ -1,7 +1,7 @@
 """What people do: one function an action, keywords only. Each asks Kubernetes for the right before its transaction."""
 
 from approvals.gate.unseen_limits import why_not_unseen
-from approvals.services.acknowledging import Acknowledgement, acknowledgements, collisions, to_acknowledge
+from approvals.services.acknowledgements import Acknowledgement, acknowledgements, collisions, page_of, to_acknowledge
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
 from approvals.services.clusters import Replacing, register_cluster, remove_cluster
 from approvals.services.command_line import (
@@ -41,6 +41,7 @@ from approvals.services.issuers import (
     renew_grant,
     sign_in_with_issuer,
 )
+from approvals.services.own_views import mark_news_read, mark_viewed, remove_view, save_view
 from approvals.services.policies import may_change_policy, may_write_policies, rights_of_policy, save_policy
 from approvals.services.proxied import caller_of_proxy, sign_in_by_proxy
 from approvals.services.reviews import dismiss, review, withdraw
@@ -54,7 +55,7 @@ from approvals.services.sessions import (
     sharing_identity,
     sign_out,
 )
-from approvals.services.signing_in import (
+from approvals.services.sign_in import (
     Browser,
     Proved,
     Rights,
@@ -71,8 +72,6 @@ from approvals.services.tokens import (
     prove_api_token,
     revoke_api_token,
 )
-from approvals.services.unseen import page_of
-from approvals.services.viewing import mark_news_read, mark_viewed, remove_view, save_view
 from approvals.services.waivers import Waiver
 
 __all__ = [

@@ -31,8 +31,8 @@ from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import AskedRequest, has_asked
 from approvals.lifecycle import Event, State
 from approvals.models import REQUEST_CHANGES, Dismissal, Request, Review
-from approvals.services import unseen, waivers
-from approvals.services.acknowledging import acknowledgements, collisions, in_words
+from approvals.services import waivers
+from approvals.services.acknowledgements import acknowledgements, check_seen, collisions, in_words
 from approvals.services.waivers import Waiver
 
 DECISIONS = ("Approve", REQUEST_CHANGES, "Deny")
@@ -227,7 +227,7 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked, keep: C
     if given.decision == "Approve":
         if is_self_approval(request, checked.person):
             raise SelfApproval("you requested this change, so someone else must approve it")
-        unseen.check_seen(request, channel=given.channel)
+        check_seen(request, channel=given.channel)
         _check_approval(request, given.acknowledges)
     earlier = _earlier(by, request, checked, given.decision)
     review = _new(by, request, given, checked, earlier)

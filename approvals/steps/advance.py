@@ -21,7 +21,7 @@ from approvals.audit import MACHINE
 from approvals.clock import database_now
 from approvals.errors import ASK_ANEW, Crashed, Full, LostClaim, TooManyLooks
 from approvals.gate import Refusal, Waiting
-from approvals.ledger import claims, endings, references, waiting
+from approvals.ledger import claims, moves, references, waits
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import AT_WORK, Event, State, may
 from approvals.models import Request
@@ -250,8 +250,8 @@ def _try_later(request: Request, error: TryLater) -> None:
     claims.check_same_holder(row, request)
     is_costly = isinstance(error, Waiting) and error.is_costly
     is_soon = (row.state == State.APPROVED and not is_costly) or error.code in (Full.code, TooManyLooks.code)
-    longest = LONGEST_APPROVED_SECONDS if is_soon else waiting.LONGEST_SECONDS
-    wait = waiting.postpone(row, error, database_now(), longest=longest)
+    longest = LONGEST_APPROVED_SECONDS if is_soon else waits.LONGEST_SECONDS
+    wait = waits.postpone(row, error, database_now(), longest=longest)
     logger.warning("will try later", extra={"request_id": row.pk, "code": error.code, "seconds": round(wait, 1)})
 
 
@@ -285,11 +285,11 @@ def _fail(request: Request, error: PratiqueError) -> None:
             server_words=words,
         )
         return
-    if row.state == State.APPROVED and endings.is_end(error):
-        endings.end(row, error)
+    if row.state == State.APPROVED and moves.is_end(error):
+        moves.end(row, error)
         return
     if isinstance(error, WorkerDied):
         move(row, Event.GIVE_UP, actor=MACHINE, facts=facts, problem_code=error.code, problem=str(error))
         return
     # In review or approved: "could not find out" is never a verdict; it waits, with its reason shown.
-    waiting.hold(row, error, database_now() + timedelta(seconds=waiting.LONGEST_SECONDS))
+    waits.hold(row, error, database_now() + timedelta(seconds=waits.LONGEST_SECONDS))

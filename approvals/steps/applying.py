@@ -23,17 +23,15 @@ from approvals.errors import LostClaim
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
 from approvals.gate.facts import NOT_READ, Fact, Unseen
 from approvals.gate.judge import FRESH
-from approvals.gate.planning import moments_of
-from approvals.ledger import claims, endings, optionals, pivots, strays
+from approvals.gate.plan_options import moments_of
+from approvals.ledger import claims, moves, optionals, pivots, strays
 from approvals.ledger.moves import both_locked, move
 from approvals.ledger.packages import following
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Report, Request, Revision
-from approvals.steps.records.failures import words_of
-from approvals.steps.records.hook_runs import DatabaseHookRuns
-from approvals.steps.records.inventory import DatabaseInventory, owner_of
-from approvals.steps.records.notes import Notes
-from approvals.steps.records.reviewed import load
+from approvals.steps.records.approved_plan import load
+from approvals.steps.records.inventory import DatabaseHookRuns, DatabaseInventory, owner_of
+from approvals.steps.records.notes import Notes, words_of
 from provisioner import pipeline
 from provisioner.cluster.apply.run import PhaseReached
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -179,7 +177,7 @@ def give_up(request: Request, error: PratiqueError) -> None:
     if row.state == State.APPLYING:
         claims.check_same_holder(row, request)
         following.look_again(deployment)
-        remedy = endings.remedy_of(error, deployment.name)
+        remedy = moves.remedy_of(error, deployment.name)
         is_put_back = _is_to_restore(row, deployment, error.code)
         words = str(error) if is_put_back else f"{error}; {_what_stands(row, deployment)}"
         _end_as_failed(row, deployment, words, {"code": error.code, "why": str(error)}, remedy)

@@ -20,7 +20,7 @@ from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Request, Revision
 from approvals.steps import applying
-from approvals.steps.records.reviewed import approved_plan, load
+from approvals.steps.records.approved_plan import approved_plan, load
 from approvals.steps.sources import read_for
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.plan.comparing import differences, plan_digest

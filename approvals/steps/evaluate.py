@@ -15,7 +15,7 @@ from approvals.gate import GateAnswer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
 from approvals.gate.people import change_requests, count, is_grant, may_use_account
-from approvals.ledger import claims, endings, rounds
+from approvals.ledger import claims, moves, rounds
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Policy, Request, Review, Verdict
@@ -50,7 +50,7 @@ def _settle(request: Request, facts: GateFacts, answer: GateAnswer) -> None:
     elif answer.next in (Next.GO, Next.DENY):
         _give_verdict(row, facts, answer)
     elif answer.next == Next.END:
-        endings.end(row, gate.refusal_of(answer))
+        moves.end(row, gate.refusal_of(answer))
     else:
         _say(row, answer)
 

@@ -16,7 +16,7 @@ from approvals.access.sight import SECRET_TEXTS
 from approvals.audit import MACHINE
 from approvals.clock import database_now
 from approvals.errors import KeyMissing
-from approvals.gate import Reason, planning, reader, unmet_words
+from approvals.gate import Reason, plan_options, reader, unmet_words
 from approvals.gate.facts import value_of
 from approvals.gate.remedies import RefusalKind, reason
 from approvals.gate.rights import last_writer_of
@@ -31,7 +31,7 @@ from approvals.models import Report as ReportRow
 from approvals.selectors.pages import report_of
 from approvals.steps import shared_reads
 from approvals.steps.records import source_history
-from approvals.steps.records.way_back import way_back
+from approvals.steps.records.source_history import way_back
 from approvals.steps.sources import (
     check_object_count,
     egress,
@@ -105,13 +105,13 @@ def _report_of(request: Request, api: Api, content: Content, moves: tuple[Source
     return pipeline.look(
         api,
         content,
-        previous=planning.running_content(request),
-        inventory=planning.owned(request.deployment),
+        previous=plan_options.running_content(request),
+        inventory=plan_options.owned(request.deployment),
         as_account=request.bundle_spec.installer,
         own_namespace=settings.PRATIQUE["NAMESPACE"],
-        installers=planning.installers_on(request.deployment.cluster),
+        installers=plan_options.installers_on(request.deployment.cluster),
         allowed_images=tuple(settings.PRATIQUE["ALLOWED_IMAGES"]),
-        options=planning.plan_options(request),
+        options=plan_options.plan_options(request),
         way_back=way_back(request, content),
         history=source_history.of(request, moves),
         deployment=request.deployment.name,
@@ -173,7 +173,7 @@ def _content_of(request: Request, api: Api) -> tuple[Content, ContentRow, tuple[
 def _nothing(request: Request) -> Content:
     """What a deletion leaves: no object at all. What runs may have hooks that run when it goes."""
     namespace, account = request.bundle_spec.account
-    running = planning.running_content(request) if planning.moments_of(request) else None
+    running = plan_options.running_content(request) if plan_options.moments_of(request) else None
     hooks = running.hooks_at(DELETING) if running else ()
     digest = render.content_digest(hooks, install_namespace=namespace, service_account=account)
     return Content((), namespace, account, (), digest, hooks=hooks)

@@ -20,18 +20,17 @@ from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.errors import LostClaim
 from approvals.gate import Back, reader
-from approvals.gate.planned import public_words
-from approvals.gate.planning import owned, plan_options
-from approvals.ledger import claims, endings, pivots, strays
+from approvals.gate.plan_facts import public_words
+from approvals.gate.plan_options import owned, plan_options
+from approvals.ledger import claims, moves, pivots, strays
 from approvals.ledger.moves import both_locked, move
 from approvals.ledger.packages import following
 from approvals.lifecycle import Event, State
 from approvals.models import AuditEntry, BundleDeployment, Outcome, Report, Request, Revision
 from approvals.steps.applying import apply_seconds, close
-from approvals.steps.records.failures import words_of
+from approvals.steps.records.approved_plan import approved_plan
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
-from approvals.steps.records.notes import Notes
-from approvals.steps.records.reviewed import approved_plan
+from approvals.steps.records.notes import Notes, words_of
 from provisioner import pipeline
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.plan.comparing import plan_digest
@@ -81,7 +80,7 @@ def give_up(request: Request, error: PratiqueError) -> None:
         claims.check_same_holder(row, request)
         following.look_again(deployment)
         words = f"the previous revision could not be restored: {error}"
-        _end(row, deployment, words, {"code": error.code}, endings.remedy_of(error, deployment.name))
+        _end(row, deployment, words, {"code": error.code}, moves.remedy_of(error, deployment.name))
 
 
 def without_what_is_kept(plan: Plan, adopted: Collection[ObjectIdentity]) -> Plan:

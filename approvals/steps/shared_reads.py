@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from django.db.models import Max
 
 from approvals.access.port import asking_through, connect
-from approvals.gate import rights, wish
+from approvals.gate import live_spec, rights
 from approvals.lifecycle import State
 from approvals.models import Cluster, Request
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -53,8 +53,8 @@ def answers_for(request: Request) -> Mapping[str, bytes]:
     account = request.bundle_spec.account
 
     def ask_of_account(api: Api) -> None:
-        wish.account_of(request, api)
-        wish.own_right(request, api)
+        live_spec.account_of(request, api)
+        live_spec.own_right(request, api)
         ask_of_namespace(api, account[0])
 
     def ask_of_requesters(api: Api) -> None:

@@ -6,19 +6,21 @@ that look. Where we may not watch, requests are looked at now and then all the s
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from approvals.access.port import connect
 from approvals.bundle_spec import parse_spec
 from approvals.clock import database_now
 from approvals.errors import Awaits
-from approvals.ledger import waiting
+from approvals.ledger import optionals, waits
 from approvals.models import Cluster
 from approvals.watch.lookout import Lookout, Name, name_of
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.errors import UnknownKind
+from provisioner.errors import PratiqueError, UnknownKind
 
 KINDS: dict[Awaits, tuple[tuple[str, str], ...]] = {
     Awaits.ACCOUNT: (("", "ServiceAccount"),),
@@ -91,12 +93,9 @@ class ExpectedChanges:
             return
         self._looked_at = now
         for awaits, names in self.changes.take().items():
-            waiting.look(list(self._concerned(awaits, names)), database_now())
+            waits.look(list(self._concerned(awaits, names)), database_now())
         wanted = {
-            kind: awaits
-            for awaits in Awaits
-            if waiting.waiting(self.cluster, awaits).exists()
-            for kind in KINDS[awaits]
+            kind: awaits for awaits in Awaits if waits.waiting(self.cluster, awaits).exists() for kind in KINDS[awaits]
         }
         for kind in self.running.keys() - wanted.keys():
             self.running.pop(kind).end()
@@ -110,6 +109,39 @@ class ExpectedChanges:
             lookout.end()
 
     def _concerned(self, awaits: Awaits, names: set[Name | None]) -> Iterator[int]:
-        for pk, spec in waiting.waiting(self.cluster, awaits).values_list("pk", "spec"):
+        for pk, spec in waits.waiting(self.cluster, awaits).values_list("pk", "spec"):
             if None in names or parse_spec(spec).account in names:
                 yield pk
+
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 5.0
+
+
+@dataclass
+class Appearances:
+    """The APIs of one cluster that are waited for."""
+
+    cluster: Cluster
+    _looked_at: float | None = None
+    _api: Api | None = None
+
+    def look(self, now: float) -> None:
+        """Have those objects tried whose API is served now; `now` is monotonic."""
+        if self._looked_at is not None and now - self._looked_at < POLL_SECONDS:
+            return
+        self._looked_at = now
+        idle = optionals.waiting(self.cluster).filter(look_at__isnull=True)
+        for group, version, kind in sorted(set(idle.values_list("group", "version", "kind"))):
+            if self._is_served(group, version, kind):
+                optionals.mark(idle.filter(group=group, version=version, kind=kind), database_now())
+
+    def _is_served(self, group: str, version: str, kind: str) -> bool:
+        try:
+            self._api = self._api or connect(self.cluster)
+            return self._api.resource_of(group, version, kind) is not None
+        except PratiqueError as exc:
+            logger.info("could not see which APIs there are", extra={"cluster": self.cluster.name, "code": exc.code})
+            self._api = None
+            return False

@@ -21,9 +21,8 @@ from approvals import wake
 from approvals.clock import database_now
 from approvals.ledger import drifts
 from approvals.models import Cluster, InventoryItem
-from approvals.watch.expected_changes import ExpectedChanges
+from approvals.watch.expected_changes import Appearances, ExpectedChanges
 from approvals.watch.lookout import LONGEST_WAIT_SECONDS, Lookout, Name, name_of, note_break
-from approvals.watch.optional import Appearances
 from approvals.watch.scopes import Scope, ScopeRow, managed, scopes_of, state_of
 from provisioner.cluster.client.answers import WatchType
 from provisioner.cluster.client.api import ClusterClient as Api

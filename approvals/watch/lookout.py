@@ -19,7 +19,7 @@ from django.db import OperationalError, close_old_connections, connections
 from approvals import instruments
 from approvals.access.port import connect
 from approvals.models import Cluster
-from approvals.watch.hearing import hear
+from approvals.watch.lag import hear
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.answers import Watch, WatchEvent, WatchType
 from provisioner.cluster.client.api import ClusterClient as Api

@@ -23,12 +23,12 @@ from approvals.access.port import connect
 from approvals.clock import database_now
 from approvals.ledger import authors, claims, pivots
 from approvals.models import BundleDeployment, Cluster
-from approvals.watch import skipping
+from approvals.watch import turns
 from approvals.watch.authorship import Authorship
 from approvals.watch.catalogs import SeenCatalogs
-from approvals.watch.hearing import hear
 from approvals.watch.informers import Informers
 from approvals.watch.kubectl_reviews import SeenReviews
+from approvals.watch.lag import hear
 from approvals.watch.mirrors import SeenMirrors
 from approvals.watch.turns import EventsInTurn, Turns, writer_in
 from provisioner.api_groups import OWN_GROUP
@@ -142,10 +142,10 @@ def _begin(authorship: Authorship, api: Api) -> tuple[ServedResource, str]:
     """See everything once; returns what to watch, and from which version on."""
     cluster = authorship.cluster
     note_contact(cluster, api)
-    skipping.skip_what_killed(cluster)
+    turns.skip_what_killed(cluster)
     resource = _resource(api)
     version = take_list(cluster, api, resource, authorship)
-    skipping.note_all_seen(cluster)
+    turns.note_all_seen(cluster)
     return resource, version
 
 
@@ -210,11 +210,11 @@ def _see(cluster: Cluster, obj: Mapping[str, Any], writer_of: WriterOf | None = 
     One that the database cannot keep, as for a NUL in a text, must not hide all the others.
     """
     name = obj["metadata"]["name"]
-    if skipping.is_skipped(cluster, obj):
-        _note_problem(cluster, f"BundleDeployment {name} is skipped: {skipping.WORDS}", "killed-the-watch")
+    if turns.is_skipped(cluster, obj):
+        _note_problem(cluster, f"BundleDeployment {name} is skipped: {turns.WORDS}", "killed-the-watch")
         return False
     try:
-        with skipping.noted(cluster, obj):
+        with turns.noted(cluster, obj):
             authors.await_one(cluster=cluster, name=name)
             pivots.see(cluster=cluster, obj=obj, writer=writer_of(obj) if writer_of else None)
     except (DataError, UnicodeError) as exc:

@@ -24,7 +24,7 @@ from django.db import connections
 
 from approvals import instruments
 from approvals.errors import CouldNotStart
-from approvals.ledger.held import HELD
+from approvals.ledger.process_claims import HELD
 from approvals.working import aside, child, warden
 from approvals.working.aside import Pledge
 from approvals.working.child import ENDED, NOT_BEGUN, OUT_OF_MEMORY, RAISED, READY, RESTS, STOOD_STILL, STOPPED

@@ -27,7 +27,7 @@ from django.utils.module_loading import import_string
 
 from approvals import instruments
 from approvals.ledger import claims
-from approvals.ledger.held import HELD
+from approvals.ledger.process_claims import HELD
 from approvals.working import aside, linux
 from approvals.working.heartbeat import STOP_SECONDS, TICK_SECONDS, Heartbeat
 from approvals.working.work import Work

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from django.db import DatabaseError, close_old_connections
 
 from approvals.ledger import claims
-from approvals.ledger.held import HELD, clock
+from approvals.ledger.process_claims import HELD, clock
 
 logger = logging.getLogger(__name__)
 

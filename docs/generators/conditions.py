@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from approvals.steps.mirroring.readiness import ConditionStatus, Readiness, ReadinessRow
+from approvals.steps.mirroring.conditions import ConditionStatus, Readiness, ReadinessRow
 from docs.generators import markdown
 
 INTRODUCTION = (
@@ -25,7 +25,7 @@ INTRODUCTION = (
 
 
 def page() -> str:
-    lines = markdown.heading_of_page("Conditions", "approvals/steps/mirroring/readiness.py", *INTRODUCTION)
+    lines = markdown.heading_of_page("Conditions", "approvals/steps/mirroring/conditions.py", *INTRODUCTION)
     rows = [_row(one.value) for one in Readiness]
     lines += markdown.table(("when", "Ready", "Reconciling", "Stalled", "reason", "kstatus"), rows)
     return markdown.page(lines)

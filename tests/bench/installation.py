@@ -261,7 +261,7 @@ def reports_of(first: Report) -> None:
 
 
 def listed() -> None:
-    """What lists find the requests by, worked out from the rows; approvals/ledger/pivots/listing.py keeps it one by one."""
+    """What lists find the requests by, worked out from the rows; approvals/ledger/pivots/requests.py keeps it one by one."""
     for model in (RequestText, RequestRule, RequestAsker):
         model.objects.all().delete()
     with connection.cursor() as cursor:

@@ -21,7 +21,7 @@ from typing import Any
 
 from approvals import services
 from approvals.models import BundleDeployment
-from approvals.watch.optional import Appearances
+from approvals.watch.expected_changes import Appearances
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 from tests.chaos.draw import Scenario

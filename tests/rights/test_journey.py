@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from approvals.rights import ImpersonationForm, Process
-from approvals.rights.missing import own_rules
+from approvals.rights.missing_rights import own_rules
 from approvals.rights.needs import REQUESTS_OF_INSTALLERS, SEEN_AS_INSTALLERS, WRITES_OF_PEOPLE
 from provisioner.values import ObjectRef
 from tests.rights.conftest import Noted

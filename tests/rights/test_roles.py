@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from approvals.rights import ImpersonationForm, NeededRule, Process, Registered, accounts_of, manifests, roles, words_of
-from approvals.rights.missing import own_rules
+from approvals.rights.missing_rights import own_rules
 from approvals.rights.needs import AUTHENTICATION
 from provisioner.api_groups import OWN_GROUP, RBAC_GROUP
 from provisioner.values import AccessRequest, ObjectRef

@@ -1,16 +1,6 @@
 """From what was seen in a cluster to requests: a change of content or options is a pivot, a pivot makes one request."""
 
-from approvals.ledger.pivots.asking import (
-    ask_once_more,
-    ensure_request,
-    follow_up,
-    take_up_waiting,
-    why_unreadable,
-)
-from approvals.ledger.pivots.listing import list_report, weight_of
-from approvals.ledger.pivots.moved import answer_moves
-from approvals.ledger.pivots.problems import note_problem
-from approvals.ledger.pivots.seen import (
+from approvals.ledger.pivots.deployments import (
     ANNOTATION_LENGTH,
     ASK_AGAIN,
     PAUSE_REASON,
@@ -20,7 +10,17 @@ from approvals.ledger.pivots.seen import (
     forget_all,
     see,
 )
-from approvals.ledger.pivots.upgrades import answer_upgrades
+from approvals.ledger.pivots.requests import (
+    ask_once_more,
+    ensure_request,
+    follow_up,
+    list_report,
+    note_problem,
+    take_up_waiting,
+    weight_of,
+    why_unreadable,
+)
+from approvals.ledger.pivots.source_changes import answer_moves, answer_upgrades
 from approvals.ledger.pivots.writers import (
     AskedRequest,
     SpecWriter,

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from approvals.access.port import connect, connect_as_registered
-from approvals.gate.planning import reserved_namespaces
+from approvals.gate.plan_options import reserved_namespaces
 from approvals.management.names import cluster_named
 from approvals.models import Cluster
 from approvals.rights import (

@@ -17,8 +17,8 @@ from approvals.clock import database_now
 from approvals.errors import NotAllowed
 from approvals.models import Cluster, KubernetesIdentity
 from approvals.proxies import BY_UID, NameRefused, Said, identity_on
-from approvals.services import signing_in
-from approvals.services.signing_in import Proved
+from approvals.services import sign_in
+from approvals.services.sign_in import Proved
 
 PROXY = KubernetesIdentity.Authenticator.PROXY
 # What is said with each request is written at most this often, while it stays the same.
@@ -86,7 +86,7 @@ def account_of(said: Said) -> User:
     if row:
         return row.user
     mark = (PROXY, said.proxy.vouches_as, said.subject)
-    return User.objects.create_user(signing_in.free_name(f"{said.user}@{said.proxy.name}", *mark))
+    return User.objects.create_user(sign_in.free_name(f"{said.user}@{said.proxy.name}", *mark))
 
 
 def _rows(issuer: str, subject: str) -> QuerySet[KubernetesIdentity]:
@@ -111,16 +111,16 @@ def keep(user: User, proved: Iterable[Proved]) -> list[tuple[KubernetesIdentity,
     On a cluster where the account is linked to somebody else, that stays who it is.
     """
     linked = set(user.kubernetes_identities.exclude(authenticator=PROXY).values_list("cluster_id", flat=True))
-    signing_in.check_enterable(user)
+    sign_in.check_enterable(user)
     rows = [(_keep_one(one, user), one) for one in proved if one.cluster.pk not in linked]
     return [(row, one) for row, one in rows if row.user_id == user.pk]
 
 
 def _keep_one(one: Proved, user: User) -> KubernetesIdentity:
-    known = KubernetesIdentity.objects.select_related("user").filter(**signing_in.key_of(one)).first()
+    known = KubernetesIdentity.objects.select_related("user").filter(**sign_in.key_of(one)).first()
     if known and is_noted(known, one):
         return known
-    return signing_in.keep(one, user)
+    return sign_in.keep(one, user)
 
 
 def is_noted(row: KubernetesIdentity, one: Proved) -> bool:

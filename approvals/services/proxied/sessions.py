@@ -11,9 +11,9 @@ from approvals.audit import Actor
 from approvals.errors import NotAllowed
 from approvals.models import Proof, SignIn
 from approvals.proxies import IdentityProxies, Said
-from approvals.services import signing_in
+from approvals.services import sign_in
 from approvals.services.proxied.people import NOTED_EVERY, PROXY, account_of, keep, proved_by
-from approvals.services.signing_in import Browser, Proved
+from approvals.services.sign_in import Browser, Proved
 
 
 def sign_in_by_proxy(*, said: Said, browser: Browser, before: Caller | None = None) -> SignIn:
@@ -60,17 +60,17 @@ def title_of(name: str) -> str:
 def _sign_in(said: Said, proved: tuple[Proved, ...], browser: Browser, before: Caller | None) -> SignIn:
     user = account_of(said)
     rows = keep(user, proved)
-    row = signing_in.begin(user, browser, before)
+    row = sign_in.begin(user, browser, before)
     row.proxy, row.proxy_subject = said.proxy.name, said.subject
     row.save(update_fields=["proxy", "proxy_subject"])
-    signing_in.carry_only(row, rows, PROXY)
+    sign_in.carry_only(row, rows, PROXY)
     audit.record(
         verb="identity.proved",
         actor=Actor(user.get_username(), "proxy"),
         facts={
             "proxy": said.proxy.name,
             "subject": said.subject,
-            **signing_in.told_of(proved),
+            **sign_in.told_of(proved),
             "address": browser.address,
         },
     )
@@ -88,7 +88,7 @@ def _prove_again(row: SignIn, proved: tuple[Proved, ...]) -> None:
         return
     with transaction.atomic(durable=True):
         for identity, one in keep(row.user, new):
-            signing_in.note(identity, one, sign_in=row)
+            sign_in.note(identity, one, sign_in=row)
         Proof.objects.filter(pk__in=gone).delete()
 
 

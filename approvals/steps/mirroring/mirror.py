@@ -24,7 +24,7 @@ from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.selectors import drift, floating, lists
 from approvals.steps.mirroring import conditions, events
-from approvals.steps.mirroring.telling import mirror_name, why
+from approvals.steps.mirroring.deployment_words import mirror_name, why
 from approvals.steps.running.observe import is_due, note_unknown, observe
 from provisioner.api_groups import FINALIZER, OWN_GROUP, PAGE_ANNOTATION
 from provisioner.cluster.client.api import ClusterClient as Api

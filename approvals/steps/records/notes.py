@@ -6,7 +6,7 @@ A batch that a dying worker did not write is no loss: whoever carries on goes th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -17,12 +17,13 @@ from django.db.models import F, Max
 from approvals import working
 from approvals.clock import database_now
 from approvals.errors import LostClaim
-from approvals.ledger.held import claim_seconds
+from approvals.ledger.process_claims import claim_seconds
 from approvals.models import Outcome, Request
 from approvals.models.request import OBJECT_LENGTH
 from provisioner.phases import phase_of
 from provisioner.review.base.record import ref_record
-from provisioner.values import Action, OutcomeState
+from provisioner.sentences import number, some
+from provisioner.values import Action, ObjectOutcome, OutcomeState
 from provisioner.values import ObjectOutcome as Done
 
 NOT_ADOPTED = "it belongs to someone else and was not adopted; the reason is shown only to people who may get it"
@@ -174,3 +175,26 @@ def _phase(outcome: Done) -> str:
 
 def _pulse_seconds() -> float:
     return claim_seconds() / PULSES
+
+
+TOLD = 5
+NAMED = 3
+
+
+def words_of(failed: Sequence[ObjectOutcome]) -> str:
+    """The reasons for which objects failed, then how many were not tried and why; at most TOLD of each."""
+    wrong = [one for one in failed if one.state is OutcomeState.FAILED]
+    left = [one for one in failed if one.state is OutcomeState.SKIPPED]
+    told = [f"{some(names, NAMED, noun='objects')}: {words}" for words, names in list(_by_reason(wrong).items())[:TOLD]]
+    told += [
+        f"{number(len(names), 'object')} {words or 'not tried'}"
+        for words, names in list(_by_reason(left).items())[:TOLD]
+    ]
+    return "; ".join(told)
+
+
+def _by_reason(outcomes: Sequence[ObjectOutcome]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for one in outcomes:
+        found.setdefault(one.message, []).append(str(one.ref))
+    return found

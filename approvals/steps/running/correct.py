@@ -22,7 +22,7 @@ from approvals.ledger import claims, drifts, optionals
 from approvals.models import BundleDeployment, InventoryItem, Revision
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.running import optional, strays
-from approvals.steps.running.leftovers import leftovers_of
+from approvals.steps.running.strays import leftovers_of
 from approvals.working import Recurring, WorkStep, do
 from provisioner.cluster.apply.correction import Look, look_at, put_back
 from provisioner.cluster.apply.run import recover

@@ -17,8 +17,8 @@ from approvals.clock import database_now
 from approvals.ledger.moves import locked
 from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, InventoryItem, Revision
-from approvals.steps import applied
-from approvals.steps.applied import OVERDUE
+from approvals.steps import restore_decision
+from approvals.steps.restore_decision import OVERDUE
 from provisioner import pipeline
 from provisioner.errors import BadHealthCheck
 from provisioner.health_checks import HealthCheck, unused
@@ -194,5 +194,5 @@ def _progress(row: BundleDeployment, observed: Revision, health: Health) -> str:
         return ""
     words = overdue(revision)
     # No word of the objects is lost with the health of what is restored.
-    told = applied.act(revision, row, "; ".join([words, *health.message.splitlines()]))
+    told = restore_decision.act(revision, row, "; ".join([words, *health.message.splitlines()]))
     return f"{words}\n{told}"

@@ -19,13 +19,13 @@ from approvals.access.port import connect
 from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import reader
-from approvals.gate.planned import public_words
-from approvals.gate.planning import plan_options
+from approvals.gate.plan_facts import public_words
+from approvals.gate.plan_options import plan_options
 from approvals.ledger import claims, optionals
 from approvals.models import OptionalObject, Outcome, Revision
+from approvals.steps.records.approved_plan import approved_plan
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.records.notes import Notes
-from approvals.steps.records.reviewed import approved_plan
 from provisioner import pipeline
 from provisioner.cluster.apply.run import recover
 from provisioner.cluster.client.api import ClusterClient as Api

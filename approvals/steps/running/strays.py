@@ -8,6 +8,9 @@ for; and its nonce was recorded before it (S20). What holds data or other object
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from approvals import gate, instruments
 from approvals.access.port import connect
@@ -15,7 +18,7 @@ from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import reader
 from approvals.ledger import claims, strays
-from approvals.models import Request, Stray
+from approvals.models import InventoryItem, Outcome, Report, Request, Revision, Stray
 from approvals.steps.restore import KEPT
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.compare import uid_of, version_of
@@ -26,7 +29,8 @@ from provisioner.cluster.tracking import has_named_owner, nonce_of
 from provisioner.errors import PratiqueError, PreconditionFailed, UnknownKind
 from provisioner.pipeline import FIELD_MANAGER
 from provisioner.retention import STATEFUL_SET, takes_claims_along
-from provisioner.values import JsonObject, ObjectRef
+from provisioner.sentences import some
+from provisioner.values import Action, JsonObject, ObjectIdentity, ObjectRef, OutcomeState
 
 logger = logging.getLogger(__name__)
 
@@ -99,3 +103,71 @@ def _holds_data(ref: ObjectRef, live: JsonObject) -> bool:
     if ref.group_kind == STATEFUL_SET:
         return takes_claims_along(live)
     return ref.group_kind in KEPT or not is_built_in(ref.group)
+
+
+NAMED = 3
+# With these an object is deleted before anything of it stands in the inventory.
+_DELETING = frozenset({Action.DELETE, Action.REPLACE})
+_STANDS = (OutcomeState.DONE, OutcomeState.UNCHANGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """The objects that are not compared, and why, in words; none and "" where no revision has failed since."""
+
+    objects: frozenset[ObjectIdentity] = frozenset()
+    words: str = ""
+
+
+def leftovers_of(running: Revision, known: Collection[ObjectIdentity]) -> Leftovers:
+    """The objects that revisions which failed after `running` had begun with, or were to delete.
+
+    `known` are those of `running`. What restoring it has put back is none of them. An object that was to be deleted is
+    one also where that was not reached: a worker may have died between the deletion and its record.
+    """
+    failed = running.deployment.revisions.filter(number__gt=running.number, state=Revision.State.FAILED)
+    left: dict[ObjectIdentity, ObjectRef] = {}
+    last = 0
+    for revision in failed.select_related("request").order_by("number"):
+        touched = [*_written(revision, known), *_deleted(revision)]
+        restored = _restored(revision)
+        left |= {ref.identity: ref for ref in touched}
+        left = {identity: ref for identity, ref in left.items() if str(ref)[:600] not in restored}
+        last = revision.number
+    return Leftovers(frozenset(left), _words(last, running.number, sorted(left.values())))
+
+
+def _written(revision: Revision, known: Collection[ObjectIdentity]) -> Iterator[ObjectRef]:
+    """Every write is in the inventory before it is done, under the revision that it is done for.
+
+    One without a uid that only the failed revision knows was never made: it met another's object, or a refusal.
+    """
+    for row in InventoryItem.objects.filter(deployment_id=revision.deployment_id, revision=revision):
+        ref = ObjectRef.from_parts(row)
+        if row.uid or ref.identity in known:
+            yield ref
+
+
+def _deleted(revision: Revision) -> Iterator[ObjectRef]:
+    request = revision.request
+    report = Report.objects.filter(request=request, round=request.round).first()
+    actions: list[Mapping[str, Any]] = report.body["plan"]["actions"] if report else []
+    for planned in actions:
+        if planned["action"] in _DELETING:
+            yield ObjectRef(**planned["ref"])
+
+
+def _restored(revision: Revision) -> frozenset[str]:
+    outcomes = Outcome.objects.filter(request=revision.request, step=Outcome.Step.RESTORE, state__in=_STANDS)
+    return frozenset(outcomes.exclude(action=Action.DELETE).values_list("object", flat=True))
+
+
+def _words(failed: int, running: int, left: list[ObjectRef]) -> str:
+    if not left:
+        return ""
+    named = some(left, NAMED)
+    return (
+        f"revision {failed} failed after it started to change or delete {named}. Nobody approved their current "
+        "state, so they are not compared until a request succeeds; all others are compared with revision "
+        f"{running}"
+    )

@@ -13,11 +13,11 @@ from django.utils import timezone
 from approvals import audit, gate
 from approvals.audit import MACHINE
 from approvals.errors import CHANGED
-from approvals.gate import Reason, deletions, planned
+from approvals.gate import Reason, deletions, plan_facts
 from approvals.gate.answers import Next
 from approvals.gate.facts import Known, Unknown, Unseen
-from approvals.gate.wish import learn
-from approvals.ledger import waiting
+from approvals.gate.live_spec import learn
+from approvals.ledger import waits
 from approvals.models import AuditEntry, Report, Request, Revision
 from approvals.steps import advance, evaluate, restore
 from approvals.steps import applying as step
@@ -165,12 +165,12 @@ def test_what_could_not_be_put_back_keeps_the_remedies_of_both_failures(request_
 def test_another_remedy_alone_is_news(request_: Request) -> None:
     now = timezone.now()
     wait = gate.Waiting(Reason(Next.WAIT, "paused", "it is paused", "Rita resumes it."))
-    waiting.hold(request_, wait, now)
+    waits.hold(request_, wait, now)
     Request.objects.update(mirrored_at=now)
     request = Request.objects.get()
-    waiting.hold(request, wait, now)
+    waits.hold(request, wait, now)
     assert Request.objects.get().mirrored_at == now
-    waiting.hold(request, gate.Waiting(Reason(Next.WAIT, "paused", "it is paused", "Carol resumes it.")), now)
+    waits.hold(request, gate.Waiting(Reason(Next.WAIT, "paused", "it is paused", "Carol resumes it.")), now)
     assert Request.objects.get().mirrored_at is None
 
 
@@ -240,7 +240,7 @@ HELD = {"labels": {"app.kubernetes.io/managed-by": "Helm"}}
 def test_S20_what_stands_in_the_way_does_so_whatever_its_uid(there: There, protection: str, expected: bool) -> None:
     met = PlannedAction(REF, Action.ADOPT, "1", problem="it exists", problem_code="already-exists")
     options = Options(CollisionProtection(protection), {"ours": "another"})
-    assert planned._stands_in_the_way(cast("Api", there), met, options) is expected
+    assert plan_facts._stands_in_the_way(cast("Api", there), met, options) is expected
 
 
 CRD = ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", "boats.example.com")

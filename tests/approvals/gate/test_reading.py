@@ -16,7 +16,7 @@ from approvals import gate
 from approvals.gate import deletions
 from approvals.gate.answers import Next
 from approvals.gate.facts import Fact, How, Known, Unknown, Unseen
-from approvals.gate.planned import Approved
+from approvals.gate.plan_facts import Approved
 from approvals.gate.remedies import unanswered
 from approvals.models import Request, Revision, TaskClaim
 from approvals.steps.advance import LONGEST_APPROVED_SECONDS, _try_later

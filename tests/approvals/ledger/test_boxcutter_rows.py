@@ -13,7 +13,7 @@ import pytest
 from django.utils import timezone
 
 from approvals import store
-from approvals.gate.planning import plan_options
+from approvals.gate.plan_options import plan_options
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.steps.records.inventory import owner_of
 from approvals.steps.running.observe import is_due

@@ -19,7 +19,7 @@ from approvals.models import (
     TaskClaim,
 )
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
-from approvals.steps.upgrading import LookForUpgrades
+from approvals.steps.source_checks import LookForUpgrades
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.stored_catalogs import catalog

@@ -12,8 +12,8 @@ import time_machine
 from django.db import OperationalError
 
 from approvals import tasks, wake
-from approvals.ledger import claims, held
-from approvals.ledger.held import HELD, clock
+from approvals.ledger import claims, process_claims
+from approvals.ledger.process_claims import HELD, clock
 from approvals.lifecycle import State
 from approvals.models import Request
 from approvals.steps import advance, applying
@@ -41,7 +41,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heartbeat]:
 
 
 def stand_still(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    monkeypatch.setattr(held, "clock", lambda: clock() + seconds)
+    monkeypatch.setattr(process_claims, "clock", lambda: clock() + seconds)
 
 
 def test_a_claim_just_taken_is_sure(request_: Request, kept: Heartbeat) -> None:
@@ -87,12 +87,12 @@ def test_who_stood_still_and_has_its_claim_still_goes_on_once_that_is_known(
         claims.sure_sending("one")()
         sent.append("one")
 
-    monkeypatch.setattr(held, "clock", later)
+    monkeypatch.setattr(process_claims, "clock", later)
     sending = threading.Thread(target=send)
     sending.start()
     wait_for(lambda: asked.count(sending), "it looks again and again", is_so=lambda times: times >= 4)
     assert sent == [], "nobody knows yet whose it is"
-    beat_at = held.clock()
+    beat_at = process_claims.clock()
     kept.beat(beat_at)
     sending.join(scaled(60))
     assert sent
@@ -104,7 +104,7 @@ def test_nothing_is_sent_for_ever_while_the_database_does_not_say_whose_it_is(
 ) -> None:
     claims.claim(request_.pk, "one")
     stand_still(monkeypatch, 11.0)
-    monkeypatch.setattr(held, "claim_seconds", lambda: 0.2)
+    monkeypatch.setattr(process_claims, "claim_seconds", lambda: 0.2)
     with pytest.raises(claims.LostClaim):
         claims.sure_sending("one")()
 
@@ -139,13 +139,13 @@ def test_the_claim_is_sure_from_when_its_renewal_was_asked_for_and_not_from_its_
 
     monkeypatch.setattr(claims, "renew_held", slowly)
     kept.beat(clock() + 5)
-    assert HELD._holdings["one"].sure_until <= asked_at[0] + held.claim_seconds()
+    assert HELD._holdings["one"].sure_until <= asked_at[0] + process_claims.claim_seconds()
 
 
 def test_a_slow_database_loses_no_claim(request_: Request, kept: Heartbeat, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each renewal takes nearly 5 s, and is only seen by others in the end."""
     now = 0.0
-    monkeypatch.setattr(held, "clock", lambda: now)
+    monkeypatch.setattr(process_claims, "clock", lambda: now)
     monkeypatch.setattr(claims, "clock", lambda: now)
     claims.claim(request_.pk, "one")
 

@@ -17,8 +17,8 @@ from approvals.ledger import pivots
 from approvals.ledger.packages import choosing, following
 from approvals.models import BundleDeployment, Catalog, FollowedPackage, Policy, Request, Revision
 from approvals.selectors import floating
-from approvals.steps import upgrading
-from approvals.steps.upgrading import LookForUpgrades
+from approvals.steps import source_checks
+from approvals.steps.source_checks import LookForUpgrades
 from provisioner.errors import BundleNotOffered, Forbidden, SourceUnavailable
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -117,12 +117,12 @@ def may_not_read(_: Request) -> None:
 def test_S09_who_lost_the_right_to_the_catalog_is_shown_nothing_of_it_any_more(
     running: BundleDeployment, port: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upgrading, "_ask_reader", may_read)
+    monkeypatch.setattr(source_checks, "_ask_reader", may_read)
     offer(port, *CHAIN)
     LookForUpgrades(running.pk).look("w")
     (before,) = floating.offered(deployment=BundleDeployment.objects.get())
     assert (before.version, before.beyond != "") == ("1.1.0", True), before.problem
-    monkeypatch.setattr(upgrading, "_ask_reader", may_not_read)
+    monkeypatch.setattr(source_checks, "_ask_reader", may_not_read)
     LookForUpgrades(running.pk).look("w")
     (after,) = floating.offered(deployment=BundleDeployment.objects.get())
     assert "does not let rita get" in after.words
@@ -143,7 +143,7 @@ def test_S09_who_lost_the_right_to_the_catalog_is_not_told_since_when_its_source
     Catalog.objects.filter(pk=port.pk).update(problem_code="source-unavailable", problem="down", problem_since=since)
     (before,) = floating.offered(deployment=BundleDeployment.objects.get())
     assert before.source_problem_since == since
-    monkeypatch.setattr(upgrading, "_ask_reader", may_not_read)
+    monkeypatch.setattr(source_checks, "_ask_reader", may_not_read)
     LookForUpgrades(running.pk).look("w")
     (after,) = floating.offered(deployment=BundleDeployment.objects.get())
     assert (after.source_problem_since, after.source_words) == (None, "")
@@ -152,7 +152,7 @@ def test_S09_who_lost_the_right_to_the_catalog_is_not_told_since_when_its_source
 def test_the_cluster_is_told_where_something_else_is_shown_and_not_at_each_look(
     running: BundleDeployment, port: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upgrading, "_ask_reader", may_read)
+    monkeypatch.setattr(source_checks, "_ask_reader", may_read)
     woken: list[int] = []
     monkeypatch.setattr(wake, "deployment", woken.append)
     offer(port, *CHAIN)

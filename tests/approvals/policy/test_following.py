@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from approvals.bundle_spec import UpgradePolicy
-from approvals.policy.following import (
+from approvals.policy.source_changes import (
     Answer,
     FollowerFacts,
     UpgradeFacts,

@@ -23,7 +23,7 @@ from approvals.oidc import ClusterRules, Issuer, Issuers
 from approvals.oidc.issuers import Prefixed
 from approvals.proxies import ClusterNames, Headers, IdentityProxies, IdentityProxy, Said
 from approvals.services import Browser
-from approvals.services.signing_in import Proved
+from approvals.services.sign_in import Proved
 from provisioner.values import Identity
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World

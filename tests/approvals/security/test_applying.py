@@ -10,7 +10,7 @@ from django.utils import timezone
 from approvals.ledger import claims
 from approvals.models import Report, Request, Revision
 from approvals.steps import approved as step
-from approvals.steps.records.reviewed import approved_plan
+from approvals.steps.records.approved_plan import approved_plan
 from provisioner.cluster.plan.comparing import plan_digest
 from provisioner.errors import DigestMismatch
 from provisioner.review.base.record import to_record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from approvals.steps.records.failures import words_of
+from approvals.steps.records.notes import words_of
 from provisioner.values import Action, ObjectOutcome, ObjectRef, OutcomeState
 
 

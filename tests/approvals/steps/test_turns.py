@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from approvals.ledger import references
 from approvals.models import Catalog, FloatingReference, TaskClaim
-from approvals.steps import polling
+from approvals.steps import source_checks
 from approvals.steps.cataloguing import refreshing
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
-from approvals.steps.polling import Poll
+from approvals.steps.source_checks import Poll
 from approvals.working import do
 from provisioner.source import Polled
 from tests.support.approvals import world
@@ -63,8 +63,8 @@ def test_a_reference_waits_for_a_turn_of_its_host(
         asked.append(reference.key)
         return Polled("sha256:a")
 
-    monkeypatch.setattr(polling, "_ask_readers", lambda *_: None)
-    monkeypatch.setattr(polling, "_seen", see)
+    monkeypatch.setattr(source_checks, "_ask_readers", lambda *_: None)
+    monkeypatch.setattr(source_checks, "_seen", see)
     deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
     now = timezone.now()
     rows = [
@@ -91,12 +91,12 @@ def test_S40_those_who_wrote_what_follows_a_reference_take_turns(here: World) ->
         )
         row.followers.create(deployment=deployment, position=9, name=name, interval_seconds=600)
         keys[name] = row.pk
-    line = polling.in_line(now)
+    line = source_checks.in_line(now)
     assert [name for name, pk in keys.items() if pk in line] == ["slow-0", "slow-1", "slow-2", "innocent"]
     for number in range(3):
         rest = {"worker_deaths": 1, "rests_until": now + timedelta(hours=1)}
         TaskClaim.objects.update_or_create(task=references.POLL, key=keys[f"slow-{number}"], defaults=rest)
-    line = polling.in_line(now)
+    line = source_checks.in_line(now)
     assert [name for name, pk in keys.items() if pk in line] == ["slow-3", "slow-4", "slow-5", "innocent"]
 
 
@@ -110,10 +110,10 @@ def test_S40_a_reference_that_cannot_be_looked_at_leaves_its_place(
     def fails(*_: Any) -> None:
         raise ValueError("nobody expected this")
 
-    monkeypatch.setattr(polling, "_ask_readers", fails)
+    monkeypatch.setattr(source_checks, "_ask_readers", fails)
     with pytest.raises(ValueError, match="nobody expected this"):
         Poll(row.pk).look("worker")
-    assert polling.in_line(timezone.now()) == []
+    assert source_checks.in_line(timezone.now()) == []
 
 
 def test_a_catalog_waits_for_a_turn_of_its_host(

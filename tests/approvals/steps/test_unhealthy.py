@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from approvals.models import BundleDeployment, Request, Revision
-from approvals.steps.applied import RestoreAnswer, Since, answer
+from approvals.steps.restore_decision import RestoreAnswer, Since, answer
 
 RESTORE = {"onFailure": "RestorePrevious"}
 QUIET = Since(open_request=0, newest_revision=2, is_same_wish=True)

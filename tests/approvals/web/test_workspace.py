@@ -14,9 +14,9 @@ from django.test import Client
 
 from approvals import audit, services
 from approvals.audit import Actor
-from approvals.ledger.pivots.listing import list_askers
+from approvals.ledger.pivots.requests import list_askers
 from approvals.models import AuditEntry, KubernetesIdentity, NewsRead, Request, Review, SavedView, SignIn
-from approvals.services import viewing
+from approvals.services import own_views
 from approvals.web.workspace import news
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
@@ -55,7 +55,7 @@ def test_a_view_needs_a_name_that_fits(name: str, here: World, browse: Browse) -
 
 
 def test_nobody_has_more_views_than_the_limit(here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(viewing, "MAX_VIEWS", 1)
+    monkeypatch.setattr(own_views, "MAX_VIEWS", 1)
     client = browse(here.ada)
     client.post("/views", {"name": "one", "query": "tab=all"})
     assert client.post("/views", {"name": "two", "query": "tab=all"}).status_code == 422

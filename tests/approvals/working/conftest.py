@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from approvals.ledger.held import HELD
+from approvals.ledger.process_claims import HELD
 from approvals.models import Request
 from tests.approvals.working.deaths import Alone
 from tests.support.approvals import world

@@ -10,7 +10,7 @@ from approvals import jobs, tasks
 from approvals.ledger import claims
 from approvals.models import BundleDeployment, ChatDelivery, Cluster, Request, TaskClaim
 from approvals.steps.running.correct import Correct
-from approvals.watch import loop, skipping
+from approvals.watch import loop, turns
 from approvals.working.apart import End
 from tests.approvals.working.deaths import KILLED, LONG_AGO, Alone, lapse, revision
 from tests.support.approvals import world
@@ -85,15 +85,15 @@ def test_S26_an_object_that_kills_two_watchers_is_left_aside_and_the_others_are_
     def watcher(name: str) -> None:
         assert claims.hold_watch(here.cluster.pk, name)
         cluster = Cluster.objects.get()
-        skipping.skip_what_killed(cluster)
+        turns.skip_what_killed(cluster)
         for obj in objects:
-            if obj["metadata"]["name"] == "hostile" and not skipping.is_skipped(cluster, obj):
-                with contextlib.suppress(Killed), skipping.noted(cluster, obj):
+            if obj["metadata"]["name"] == "hostile" and not turns.is_skipped(cluster, obj):
+                with contextlib.suppress(Killed), turns.noted(cluster, obj):
                     raise Killed
                 Cluster.objects.update(watched_until=timezone.now() - LONG_AGO)
                 return
             loop._see(cluster, obj)
-        skipping.note_all_seen(cluster)
+        turns.note_all_seen(cluster)
 
     objects = [world.seen("hostile", world.spec()), world.seen("strimzi", world.spec())]
     watcher("one")

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from approvals.ledger import claims
-from approvals.ledger.held import HELD
+from approvals.ledger.process_claims import HELD
 from approvals.models import Request
 from approvals.working import Heartbeat
 from tests.approvals.working.deaths import LONG_AGO, deaths

@@ -23,7 +23,7 @@ from approvals.models import (
 )
 from approvals.steps.running import optional as step
 from approvals.steps.running.correct import Correct, correct
-from approvals.watch import optional as watch
+from approvals.watch import expected_changes as watch
 from approvals.web.requests.overview import blockers
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting

@@ -13,7 +13,7 @@ from approvals import kubectl_reviews, services, store
 from approvals.encryption.envelope import decrypt, encrypt
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Policy, Request, Revision
-from approvals.watch import optional as watch
+from approvals.watch import expected_changes as watch
 from provisioner.errors import Forbidden
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from approvals.gate import planning
+from approvals.gate import plan_options
 from approvals.models import InventoryItem, Request
 from provisioner.cluster.apply.waiting import Patience
 from provisioner.errors import BadSource
@@ -74,7 +74,7 @@ def test_a_word_that_is_no_collision_protection_is_said(station: Station, regist
     request = station.latest(deployment)
     request.spec = {**request.spec, "collisionProtection": "None"}
     with pytest.raises(BadSource, match="expected Prevent or IfNoController"):
-        planning.plan_options(request)
+        plan_options.plan_options(request)
 
 
 def test_what_was_not_tried_because_something_else_does_not_work_is_no_success(

@@ -12,7 +12,7 @@ from approvals import services, tasks
 from approvals.errors import InvalidInput
 from approvals.ledger import pivots, references
 from approvals.models import AuditEntry, BundleDeployment, FloatingReference
-from approvals.steps.polling import Poll
+from approvals.steps.source_checks import Poll
 from approvals.working import do
 from provisioner.values import Identity
 from tests.support.approvals.world import acting

@@ -13,7 +13,7 @@ from approvals import catalogs
 from approvals.ledger.packages import following
 from approvals.models import Catalog
 from approvals.steps.cataloguing.refreshing import RefreshCatalog
-from approvals.steps.upgrading import LookForUpgrades
+from approvals.steps.source_checks import LookForUpgrades
 from approvals.working import do
 from provisioner.api_groups import OWN_GROUP
 from tests.support.journeys.contents.catalogs import HARBOUR, documents

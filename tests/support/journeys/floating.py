@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from approvals.models import BundleDeployment, FloatingReference, Request
-from approvals.steps.polling import Poll
+from approvals.steps.source_checks import Poll
 from approvals.working import do
 from provisioner.values import ObjectRef
 from tests.support.journeys.contents import bundles

@@ -8,7 +8,7 @@ import yaml
 
 from approvals.models import AuditEntry, BundleDeployment, OptionalObject
 from approvals.steps.running.correct import correct
-from approvals.watch import optional as watch
+from approvals.watch import expected_changes as watch
 from provisioner.values import ObjectRef
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station

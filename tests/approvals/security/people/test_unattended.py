@@ -13,13 +13,13 @@ from django.utils import timezone
 
 from approvals import gate, services
 from approvals.access import no_longer_current
-from approvals.gate.planning import plan_options
+from approvals.gate.plan_options import plan_options
 from approvals.gate.rights import askers_of
 from approvals.ledger import pivots
 from approvals.ledger.pivots import SpecWriter
 from approvals.models import AuditEntry, Request
 from approvals.policy import Lapse, Lapsed, why_nobody_vouches
-from approvals.rights.registered import registered
+from approvals.rights.known_names import registered
 from approvals.steps import prepare
 from provisioner.values import AccessAnswer, Identity, ObjectRef
 from tests.approvals.security.people.asking import NAME, PULL, applied, approve, ask, by_token, unattended

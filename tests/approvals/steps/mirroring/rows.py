@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from approvals.lifecycle import State
-from approvals.steps.mirroring.readiness import ConditionStatus, Readiness, ReadinessFacts
+from approvals.steps.mirroring.conditions import ConditionStatus, Readiness, ReadinessFacts
 
 T, F, U = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 WAITS = ReadinessFacts(None, waits_for_quota=True)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from lupa.lua51 import LuaRuntime
 
-from approvals.steps.mirroring.readiness import Readiness
+from approvals.steps.mirroring.conditions import Readiness
 from provisioner.cluster.health import cel_checks
 from provisioner.health_checks import HealthCheck, health_checks
 from provisioner.values import HealthState

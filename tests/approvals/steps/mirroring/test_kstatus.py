@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from approvals.steps.mirroring.readiness import Readiness
+from approvals.steps.mirroring.conditions import Readiness
 from tests.approvals.steps.mirroring.rows import ROWS, shown, wish
 from tests.support.built import built
 from tests.support.patience import scaled

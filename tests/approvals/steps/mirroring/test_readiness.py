@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from approvals.lifecycle import State
-from approvals.steps.mirroring.readiness import ConditionStatus, Readiness, ReadinessFacts, readiness_of
+from approvals.steps.mirroring.conditions import ConditionStatus, Readiness, ReadinessFacts, readiness_of
 from tests.approvals.steps.mirroring.rows import ROWS, T
 
 

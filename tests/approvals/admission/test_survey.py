@@ -1,20 +1,53 @@
-"""Since when policies stand: seen by our clock, and written by the cluster's."""
+"""Which writes met policies that stood all the time."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
 from django.utils import timezone
 
-from approvals.admission import REVIEWS, PolicySet, look
+from approvals.admission import MARGIN, REVIEWS, InForce, PolicySet, StampedWrite, look, met
 from approvals.admission.policies import shipped
 from approvals.kubectl_reviews import pending_clusters
 from approvals.models import AuthorAdmission, ReviewAdmission
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import ObjectRef
 from tests.support.approvals.fixtures import World
+
+NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
+STOOD = InForce(sure_from=100, seen_until=200, since=NOW)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (StampedWrite(after=100, by=101), True),
+        (StampedWrite(after=150, by=200), True),
+        (StampedWrite(after=99, by=150), False),
+        (StampedWrite(after=150, by=201), False),
+        (StampedWrite(after=0, by=150), False),
+        (StampedWrite(after=0, by=150, created_at=NOW + MARGIN), False),
+        (StampedWrite(after=0, by=150, created_at=NOW + MARGIN + timedelta(seconds=1)), True),
+        (StampedWrite(after=0, by=201, created_at=NOW + timedelta(hours=1)), False),
+        (StampedWrite(after=120, by=150, created_at=NOW - timedelta(hours=1)), True),
+    ],
+    ids=[
+        "just after",
+        "until the last look",
+        "perhaps before",
+        "perhaps after the last look",
+        "nobody knows since when",
+        "made too early",
+        "made later",
+        "made after the last look",
+        "made earlier and changed now",
+    ],
+)
+def test_S05_a_write_is_proved_only_between_two_looks(written: StampedWrite, expected: bool) -> None:
+    assert met(written, STOOD) is expected
+
 
 pytestmark = pytest.mark.django_db
 ENFORCED = PolicySet(REVIEWS.file, ReviewAdmission, lambda *_: "", REVIEWS.unserved)

@@ -24,7 +24,7 @@ from approvals.admission import PolicyState
 from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.errors import CouldNotAsk, NotAllowed, Refused, Unacknowledged
-from approvals.kubectl_reviews.judging import (
+from approvals.kubectl_reviews.review_rules import (
     LATE,
     MAX_PER_HOUR,
     NUL,

@@ -17,7 +17,7 @@ from approvals.access.questions import AUTHENTICATION
 from approvals.bundle_spec import parse_spec
 from approvals.clock import database_now
 from approvals.gate.facts import Account, Fact, How, Known, LiveSpec, Right, Unknown
-from approvals.gate.planning import reserved_namespaces
+from approvals.gate.plan_options import reserved_namespaces
 from approvals.ledger.digests import options_digest
 from approvals.models import BundleDeployment, Request
 from approvals.selectors import lists

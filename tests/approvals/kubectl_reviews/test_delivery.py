@@ -13,8 +13,8 @@ from django.db.models.functions import Concat
 from django.utils import timezone
 
 from approvals.admission import PolicyState
-from approvals.kubectl_reviews import counting
-from approvals.kubectl_reviews.judging import MAX_PER_HOUR, NotCounted, SaidReview
+from approvals.kubectl_reviews import delivery
+from approvals.kubectl_reviews.review_rules import MAX_PER_HOUR, NotCounted, SaidReview
 from approvals.ledger import rounds
 from approvals.models import KubectlReview, Request, VoidedRound
 from provisioner.cluster.client.api import ClusterClient
@@ -41,14 +41,14 @@ def seen(here: World, **changed: Any) -> KubectlReview:
 
 def test_one_whose_status_is_not_taken_is_over(here: World) -> None:
     row = seen(here, settled_at=timezone.now(), code="not-found", words="no such request")
-    counting._tell(cast(ClusterClient, Refusing()), row)
+    delivery._tell(cast(ClusterClient, Refusing()), row)
     row.refresh_from_db()
     assert row.finished_at is not None
 
 
 def test_one_that_cannot_be_kept_is_over_and_says_so(here: World) -> None:
     row = seen(here)
-    counting._give_up(row, DataError("a value is too long"))
+    delivery._give_up(row, DataError("a value is too long"))
     row.refresh_from_db()
     assert (row.code, bool(row.settled_at), bool(row.finished_at)) == ("failed", True, True)
 
@@ -56,7 +56,7 @@ def test_one_that_cannot_be_kept_is_over_and_says_so(here: World) -> None:
 @pytest.mark.parametrize("error", [Forbidden("no", status=403), Unauthenticated("who?", status=401)])
 def test_what_is_forbidden_now_is_tried_again(here: World, error: Exception) -> None:
     row = seen(here)
-    counting._give_up(row, error)
+    delivery._give_up(row, error)
     row.refresh_from_db()
     assert (row.settled_at, row.finished_at) == (None, None)
 
@@ -64,7 +64,7 @@ def test_what_is_forbidden_now_is_tried_again(here: World, error: Exception) -> 
 def test_what_another_worker_has_settled_is_not_settled_again(here: World) -> None:
     row = seen(here)
     KubectlReview.objects.filter(pk=row.pk).update(settled_at=timezone.now())
-    counting._settle(row, NotCounted("not-open", "the request is approved"))
+    delivery._settle(row, NotCounted("not-open", "the request is approved"))
     row.refresh_from_db()
     assert row.code == ""
 
@@ -87,7 +87,7 @@ def made(here: World, who: str, many: int, *, first: int = 0, **changed: Any) ->
 
 
 def in_turn(here: World) -> list[str]:
-    return [row.name for row in counting._in_turn(here.cluster, KubectlReview.objects.filter(finished_at=None))]
+    return [row.name for row in delivery._in_turn(here.cluster, KubectlReview.objects.filter(finished_at=None))]
 
 
 def test_S40_reviewers_take_turns_however_many_one_of_them_makes(here: World) -> None:
@@ -104,11 +104,11 @@ def test_S40_a_late_review_is_read_before_all_that_another_made(here: World, mon
         read.append(row.name)
         return "mallory"
 
-    monkeypatch.setattr(counting, "READ_AT_ONCE", 2)
-    monkeypatch.setattr(counting, "_reviewer_of", reviewer_of)
+    monkeypatch.setattr(delivery, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(delivery, "_reviewer_of", reviewer_of)
     made(here, "unread", 20)
     KubectlReview.objects.update(reviewer="")
-    counting._read_reviewers(cast(ClusterClient, None), KubectlReview.objects.filter(reviewer=""))
+    delivery._read_reviewers(cast(ClusterClient, None), KubectlReview.objects.filter(reviewer=""))
     assert sorted(read) == ["unread-0", "unread-1", "unread-18", "unread-19"], (
         "the oldest are not put off by the newest"
     )
@@ -131,13 +131,13 @@ def test_S40_a_decision_that_comes_meanwhile_waits_for_few_reviews_of_others(
         taken.append(row.name)
         KubectlReview.objects.filter(pk=row.pk).update(finished_at=row.seen_at)
 
-    monkeypatch.setattr(counting, "connect", lambda _: None)
-    monkeypatch.setattr(counting.admission, "survey", lambda *_: None)
-    monkeypatch.setattr(counting, "_reviewer_of", reviewer_of)
-    monkeypatch.setattr(counting, "_take", take)
+    monkeypatch.setattr(delivery, "connect", lambda _: None)
+    monkeypatch.setattr(delivery.admission, "survey", lambda *_: None)
+    monkeypatch.setattr(delivery, "_reviewer_of", reviewer_of)
+    monkeypatch.setattr(delivery, "_take", take)
     made(here, "mallory", 200)
     KubectlReview.objects.update(reviewer="")
-    counting.count(here.cluster.pk)
+    delivery.count(here.cluster.pk)
     before = taken[: taken.index("carol-0")]
     assert len([one for one in before if one != "read"]) <= 10
     assert before.count("read") <= 50
@@ -159,7 +159,7 @@ def test_S40_what_is_over_the_limit_comes_last_and_is_not_read(here: World) -> N
         def apply(self, obj: Any, **_: Any) -> None:
             told.append(obj["status"]["conditions"][0]["reason"])
 
-    counting._take(cast(ClusterClient, Written()), here.cluster, row, PolicyState(None, ""))
+    delivery._take(cast(ClusterClient, Written()), here.cluster, row, PolicyState(None, ""))
     row.refresh_from_db()
     assert (told, row.code, bool(row.finished_at)) == (["TooMany"], "too-many", True)
 
@@ -184,15 +184,15 @@ def test_asking_again_sheds_no_deny_that_is_not_counted_yet(here: World) -> None
         acknowledges=(),
     )
     assert rounds.report_anew(deployment, "rita")
-    assert not counting._decide(here.cluster, row, said, known), "it waits for the new report"
+    assert not delivery._decide(here.cluster, row, said, known), "it waits for the new report"
     again = {"state": "in_review", "round": 2, "subject_digest": "sha256:2"}
     Request.objects.filter(pk=request.pk).update(**again)
-    assert counting._decide(here.cluster, row, said, known)
+    assert delivery._decide(here.cluster, row, said, known)
     row.refresh_from_db()
     assert row.review, (row.code, row.words)
     assert (row.review.decision, row.review.round) == ("Deny", 2)
     other = seen(here, uid="other")
     VoidedRound.objects.update(code="catalog-changed")
-    counting._decide(here.cluster, other, replace(said, reviewer=Identity("bert")), known)
+    delivery._decide(here.cluster, other, replace(said, reviewer=Identity("bert")), known)
     other.refresh_from_db()
     assert other.code == "old-round", "what ended for another reason is another question"

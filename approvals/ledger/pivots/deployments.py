@@ -17,15 +17,16 @@ from approvals.ledger import claims, labels, quotas, references
 from approvals.ledger.digests import options_digest
 from approvals.ledger.moves import move
 from approvals.ledger.packages import following
-from approvals.ledger.pivots.asking import (
+from approvals.ledger.pivots.requests import (
     ask_as_before,
+    correct_requesters,
     ensure_deletion_request,
     ensure_request,
     ensure_rollback_request,
     hold_open,
+    join,
+    problem_of,
 )
-from approvals.ledger.pivots.problems import problem_of
-from approvals.ledger.pivots.requesters import correct_requesters, join
 from approvals.ledger.pivots.writers import SpecWriter
 from approvals.lifecycle import AT_WORK, SUPERSEDABLE, Event, State
 from approvals.locks import for_change

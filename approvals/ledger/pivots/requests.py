@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -12,17 +12,16 @@ from django.db import transaction
 
 from approvals import audit, wake
 from approvals.audit import MACHINE, Actor
-from approvals.bundle_spec import parse_spec
+from approvals.bundle_spec import BundleSpec, parse_spec
 from approvals.clock import database_now
 from approvals.errors import UNREADABLE, KeyMissing
 from approvals.ledger import labels, quotas, rounds
 from approvals.ledger.moves import locked, move
-from approvals.ledger.pivots import listing
-from approvals.ledger.pivots.problems import keep_problem, problem_of
 from approvals.ledger.pivots.writers import (
     SpecWriter,
     answers_for,
     asker_of,
+    joined,
     person_record,
     requesters_of_spec,
     with_asker,
@@ -30,8 +29,86 @@ from approvals.ledger.pivots.writers import (
 )
 from approvals.lifecycle import AT_WORK, OPEN, SETTLED, SUPERSEDABLE, Event, State
 from approvals.locks import for_change
-from approvals.models import BundleDeployment, Report, Request, Revision
+from approvals.models import BundleDeployment, Report, Request, RequestAsker, RequestRule, RequestText, Revision
 from approvals.selectors import revisions
+from provisioner import health_checks
+from provisioner.errors import BadHealthCheck
+from provisioner.values import Finding, Severity
+
+
+@transaction.atomic(durable=True)
+def note_problem(*, of: Request, words: str) -> None:
+    """Keep why no request of this spec can be prepared, unless the spec is another one now."""
+    deployment = for_change(BundleDeployment.objects.filter(pk=of.deployment_id)).get()
+    if deployment.options_digest == of.options_digest:
+        keep_problem(deployment, words)
+
+
+def problem_of(spec: BundleSpec) -> str:
+    """What cannot be read in the health part of a spec; no request of it can be prepared before that is mended.
+
+    CEL is not compiled inside a transaction: what is wrong with it is found when the request is prepared.
+    """
+    try:
+        health_checks.check_spec(spec.health)
+    except BadHealthCheck as exc:
+        return str(exc)
+    return ""
+
+
+def keep_problem(deployment: BundleDeployment, words: str) -> None:
+    deployment.problem = words
+    deployment.save(update_fields=["problem"])
+
+
+# Searching reads every text: no more of a headline than a row shows.
+MAX_TEXT = 400
+MAX_FORMAT = 60
+
+
+def weight_of(severity: Severity) -> int:
+    """6 for critical to 1 for safe, so that the worst comes first in descending order; 0 is left for "no report"."""
+    return len(Severity) - severity.rank
+
+
+def list_request(request: Request) -> None:
+    """For a request that was just made: its name and its requesters."""
+    RequestText.objects.create(request=request, text=_text(request, ()))
+    list_askers(request)
+
+
+def list_askers(request: Request) -> None:
+    """The requesters as the row has them now."""
+    names = {str(one["username"])[:253] for one in request.requesters if one.get("username")}
+    request.askers.exclude(username__in=names).delete()
+    wanted = [RequestAsker(request=request, username=name) for name in sorted(names)]
+    RequestAsker.objects.bulk_create(wanted, ignore_conflicts=True)
+
+
+def list_report(request: Request, *, headline: Sequence[str], findings: Iterable[Finding]) -> None:
+    """The headline and the rules of the present report, in place of those of the round before."""
+    RequestText.objects.update_or_create(request=request, defaults={"text": _text(request, headline)})
+    request.rules.all().delete()
+    RequestRule.objects.bulk_create(
+        RequestRule(request=request, rule=rule, weight=weight)
+        for rule, weight in sorted(listed_rules(findings).items())
+    )
+
+
+def listed_rules(findings: Iterable[Finding]) -> Mapping[str, int]:
+    """The weight of each rule's worst finding, of those findings whose rule every reader of the cluster may know.
+
+    Which rule a Secret meets tells how it differs from the bundle's, so it is for those who may get it (access.sight).
+    """
+    found: dict[str, int] = {}
+    for one in findings:
+        if one.ref is None or (one.ref.group, one.ref.kind) != ("", "Secret"):
+            found[one.rule] = max(found.get(one.rule, 0), weight_of(one.severity))
+    return found
+
+
+def _text(request: Request, headline: Sequence[str]) -> str:
+    return "\n".join([request.deployment.name, *headline]).casefold()[:MAX_TEXT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +358,7 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
         purpose=asking.purpose,
         generation=deployment.generation,
         spec=spec,
-        format=parse_spec(spec).format[: listing.MAX_FORMAT],
+        format=parse_spec(spec).format[:MAX_FORMAT],
         labels=deployment.labels,
         earlier_labels=labels.earlier(latest),
         options_digest=deployment.options_digest,
@@ -295,7 +372,7 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
         changed_at=now,
         expires_at=now + timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"]),
     )
-    listing.list_request(request)
+    list_request(request)
     names = ", ".join(person["username"] for person in requesters) or "unknown"
     audit.record(
         verb="request.made",
@@ -311,3 +388,45 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
     wake.request(request.pk)
     wake.deployment(deployment.pk)  # the cluster shows it from the first moment
     return request
+
+
+def correct_requesters(deployment: BundleDeployment, writer: SpecWriter) -> None:
+    """The watch saw a write before the door that made it could say by whom."""
+    request = deployment.requests.order_by("-number").first()
+    if request is None or request.is_requester_known:
+        return
+    writers, is_known = writers_of(deployment)
+    if request.state == State.FAILED and is_known:
+        # It may have failed for want of a name: then nobody's right to the named Secrets could be checked (S08).
+        ensure_request(deployment, again=True, asker=writer)
+    elif request.state in OPEN:
+        _note_requesters(request, joined(writers, but_last=request.requesters), is_known, writer)
+
+
+def join(deployment: BundleDeployment, asker: SpecWriter, *, is_theirs: bool, is_again: bool) -> None:
+    """Who asks is a requester as well, also where the watch saw it first; `is_theirs`: it saw this very asking.
+
+    `is_again`: they ask for the same once more, and may answer for all of it.
+    """
+    request = deployment.requests.order_by("-number").first()
+    if request is None:
+        return
+    is_known = request.is_requester_known or (is_theirs and writers_of(deployment)[1])
+    # Whoever goes back to a revision asks for what others wrote: today's spec says nothing about that.
+    is_for_spec = request.purpose == Request.Purpose.DEPLOY and request.options_digest == deployment.options_digest
+    is_known = is_known or (is_again and is_for_spec and answers_for(deployment, asker))
+    if request.state == State.FAILED and is_known and not request.is_requester_known:
+        ensure_request(deployment, again=True, asker=asker)
+    elif request.state in OPEN:
+        requesters = with_asker(request.requesters, asker)
+        if (requesters, is_known) != (request.requesters, request.is_requester_known):
+            _note_requesters(request, requesters, is_known, asker)
+
+
+def _note_requesters(request: Request, requesters: list[dict[str, Any]], is_known: bool, latest: SpecWriter) -> None:
+    request.requesters, request.is_requester_known, request.mirrored_at = requesters, is_known, None
+    request.save(update_fields=["requesters", "is_requester_known", "mirrored_at"])
+    list_askers(request)
+    wake.deployment(request.deployment_id)
+    actor = Actor(latest.identity.username, latest.via)
+    audit.record(verb="request.requester-known", actor=actor, request=request)

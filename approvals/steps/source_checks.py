@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -17,9 +18,12 @@ from django.db.models import OuterRef, Subquery
 from approvals import gate, instruments, wake
 from approvals.access.port import connect
 from approvals.clock import database_now
-from approvals.gate import reader
+from approvals.gate import Refusal, reader
 from approvals.ledger import claims, pivots, references
-from approvals.models import FloatingReference, ReferenceFollower, Request, SpecWrite, TaskClaim
+from approvals.ledger.packages import following
+from approvals.models import BundleDeployment, FloatingReference, ReferenceFollower, Request, SpecWrite, TaskClaim
+from approvals.selectors import floating
+from approvals.selectors.floating import OfferedUpgrade
 from approvals.steps.prepare import reader_as_requester
 from approvals.steps.sources import limits, polling_egress, read_for, source_of
 from approvals.working import Recurring, WorkStep, in_turn
@@ -205,3 +209,78 @@ def _source(follower: ReferenceFollower) -> RemoteSource:
 def _remote(source: object) -> RemoteSource:
     assert isinstance(source, RemoteSource)
     return source
+
+
+class LookForUpgrades(Recurring):
+    """Look what the catalogs that a deployment's sources name offer to it."""
+
+    task = "upgrade"
+
+    def __init__(self, deployment_id: int):
+        super().__init__(self.task, deployment_id, claims.rows_of_task(self.task, deployment_id))
+
+    def look(self, worker: str) -> bool:
+        deployment = BundleDeployment.objects.select_related("cluster").filter(pk=self.key, gone_at=None).first()
+        if deployment is None or not deployment.followed_packages.exists():
+            return False
+        before = _shown(deployment.pk)
+        _look(deployment)
+        if _shown(deployment.pk) != before:
+            wake.deployment(deployment.pk)
+        return False
+
+    def step(self) -> WorkStep:
+        return WorkStep("checking what catalogs offer", is_foreign=True)
+
+    def call(self) -> None:
+        wake.upgrade(self.key)
+
+    def say(self, error: WorkerDied) -> None:
+        logger.error("nobody looks for upgrades", extra={"deployment_id": self.key, "error": str(error)})
+
+
+def _look(deployment: BundleDeployment) -> None:
+    request = _wished(deployment)
+    if request is None:
+        following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
+        return
+    try:
+        _ask_reader(request)
+    except Unreachable:
+        following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
+    except PratiqueError as exc:
+        following.put_off(deployment.pk, following.REFUSED_SECONDS, _with_remedy(exc))
+    else:
+        pivots.answer_upgrades(deployment.pk)
+
+
+def _with_remedy(exc: PratiqueError) -> str:
+    remedy = exc.remedy if isinstance(exc, Refusal) else ""
+    words = str(exc).rstrip()
+    if not remedy:
+        return words
+    return f"{words}\n\n{remedy}" if "\n" in words else f"{words}. {remedy}"
+
+
+def _shown(deployment_id: int) -> list[tuple[OfferedUpgrade, bool]]:
+    """What people see of it, but not when it was looked at: only whether it ever was."""
+    deployment = BundleDeployment.objects.get(pk=deployment_id)
+    found = floating.offered(deployment=deployment)
+    return [(replace(one, looked_at=None), one.looked_at is None) for one in found]
+
+
+def _wished(deployment: BundleDeployment) -> Request | None:
+    """The latest request for what the spec wishes now; None before it is made."""
+    rows = Request.objects.select_related("deployment__cluster").filter(deployment=deployment)
+    request = rows.filter(purpose=Request.Purpose.DEPLOY).order_by("-number").first()
+    return request if request and request.options_digest == deployment.options_digest else None
+
+
+def _ask_reader(request: Request) -> None:
+    """Raise unless those who asked may get the catalogs now: who may not is not told what they offer (S09).
+
+    Nobody asks for a look: it is asked as of a request that is made by itself.
+    """
+    request.is_unattended, request.content = True, None  # as of one that is to be made now; never saved
+    api = connect(request.deployment.cluster)
+    gate.require(request, reader.preparing(request, api, request.bundle_spec.catalogs()))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from approvals.admission import MARGIN, PolicyState
-from approvals.kubectl_reviews.judging import MAX_PER_HOUR, KnownRequest, SaidReview, judge
+from approvals.kubectl_reviews.review_rules import MAX_PER_HOUR, KnownRequest, SaidReview, judge
 from provisioner.values import Identity
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)

@@ -11,8 +11,7 @@ from textwrap import shorten
 
 from approvals.errors import CHANGE_OR_ASK
 from approvals.models import BundleDeployment, Request
-from approvals.steps.mirroring.conditions import facts_of, instant
-from approvals.steps.mirroring.readiness import Readiness, readiness_of
+from approvals.steps.mirroring.conditions import Readiness, facts_of, instant, readiness_of
 from provisioner.api_groups import FINALIZER
 from provisioner.sentences import first_line, number, some
 from provisioner.values import ObjectRef

@@ -6,8 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
+
 from approvals.access.sight import is_in_the_way
-from approvals.models import Report, Request
+from approvals.errors import TooSerious
+from approvals.gate.unseen_limits import why_not_unseen
+from approvals.models import Report, Request, Review
 from provisioner.review.base.messages import words_after_subject
 from provisioner.review.base.record import finding_from
 from provisioner.sentences import some_phrases
@@ -93,3 +97,19 @@ def _consequences(findings: Iterable[Record]) -> dict[tuple[str, ...], str]:
         if one["rule"] in RULES and ref and _key(ref)[:2] != ("", "Secret"):
             found.setdefault(_key(ref), {})[one["rule"]] = _consequence(one)
     return {key: next(words[rule] for rule in RULES if rule in words) for key, words in found.items()}
+
+
+def check_seen(request: Request, *, channel: str) -> None:
+    """Raise TooSerious unless `channel` shows the report, or the report is harmless enough to be approved unseen."""
+    if Review.Channel(channel).shows_report:
+        return
+    why_not = why_not_unseen(request, names_deletions=channel == Review.Channel.KUBECTL)
+    if why_not:
+        page = page_of(request)
+        words = f"this request cannot be approved without seeing its report: {why_not}. Open {page}"
+        raise TooSerious(words, page=page)
+
+
+def page_of(request: Request) -> str:
+    """The URL of the request's page."""
+    return f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/requests/{request.uid}"

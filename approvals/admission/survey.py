@@ -1,19 +1,12 @@
-"""Whether the shipped admission policies are in force on a cluster, and since when.
-
-They are in force where each is exactly the shipped one and the API server refuses, in a dry-run, what is forged: a
-policy that is only stored proves nothing. uid and generation tell a policy that was changed and changed back, or
-deleted and made again, from one that stood all the time. They stand since the later of two times: when they were first
-seen so, by our clock, and when they were written, by the cluster's, because that one dates what is held against it.
-"""
+"""What follows from admission policies that were seen in force. PURE: facts come in, an answer goes out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from approvals.admission.judging import MARGIN, InForce, PolicyState
 from approvals.admission.policies import AUTHORS, EVERY, PolicySet, read
 from approvals.clock import database_now
 from approvals.locks import for_change
@@ -21,6 +14,47 @@ from approvals.models import AuthorAdmission, Cluster
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import UnknownKind
+
+# The policies take effect some seconds after they are written, and clocks differ.
+MARGIN = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyState:
+    """The policies as they are now: `since` is when they were first seen so, None where `problem` says why not."""
+
+    since: datetime | None
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """Between which writes the policies are known to have been in force without a change, as resourceVersions.
+
+    What was written after `sure_from` and not after `seen_until` met them; `since` is when they were first seen so.
+    """
+
+    sure_from: int
+    seen_until: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StampedWrite:
+    """When a spec was written: after `after` and not after `by`, as resourceVersions; `created_at` of a new object."""
+
+    after: int
+    by: int
+    created_at: datetime | None = None
+
+
+def met(written: StampedWrite, policies: InForce) -> bool:
+    """Whether the policies stood for longer than MARGIN when this was written, and still stood afterwards."""
+    is_after = written.after >= policies.sure_from
+    if written.created_at and written.created_at - policies.since > MARGIN:
+        is_after = True
+    return is_after and written.by <= policies.seen_until
+
 
 # What the worker and the watch may list.
 DEFINITIONS = ("apiextensions.k8s.io", "CustomResourceDefinition")

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from approvals.clock import database_now
 from approvals.gate import deletions
 from approvals.gate.facts import Collisions, Fact, How, Known, PlanFacts, RefusedObject, Unseen
-from approvals.gate.planning import owned, plan_options, running_content
+from approvals.gate.live_spec import learn
+from approvals.gate.plan_options import owned, plan_options, running_content
 from approvals.gate.policies import reviewed_report
 from approvals.gate.remedies import RefusalKind
-from approvals.gate.wish import learn
 from approvals.models import Finding, Report, Request
 from provisioner import pipeline
 from provisioner.cluster.client.access import refused_writes
