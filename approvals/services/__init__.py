@@ -4,7 +4,7 @@ from approvals.gate.unseen_limits import why_not_unseen
 from approvals.services.acknowledgements import Acknowledgement, acknowledgements, collisions, page_of, to_acknowledge
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
 from approvals.services.clusters import Replacing, register_cluster, remove_cluster
-from approvals.services.command_line import (
+from approvals.services.command_line_tokens import (
     CommandLineCode,
     CommandLineIssuer,
     command_line_issuers,
@@ -43,7 +43,7 @@ from approvals.services.issuers import (
 )
 from approvals.services.own_views import mark_news_read, mark_viewed, remove_view, save_view
 from approvals.services.policies import may_change_policy, may_write_policies, rights_of_policy, save_policy
-from approvals.services.proxied import caller_of_proxy, sign_in_by_proxy
+from approvals.services.proxy_people import caller_of_proxy, sign_in_by_proxy
 from approvals.services.reviews import dismiss, review, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
 from approvals.services.sessions import (

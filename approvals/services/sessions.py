@@ -18,7 +18,7 @@ from approvals.errors import NotFound
 from approvals.models import ApiToken, IssuerGrant, SignIn
 from approvals.proxies import Said
 from approvals.services.issuers import leave_issuer, renew_grant
-from approvals.services.proxied import is_still_said, sign_out_url_of, title_of
+from approvals.services.proxy_people import is_still_said, sign_out_url_of, title_of
 
 # Where a session keeps the key of its row.
 SIGN_IN = "sign_in"

@@ -25,7 +25,7 @@ from approvals.ledger import claims, moves, references, waits
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import AT_WORK, Event, State, may
 from approvals.models import Request
-from approvals.steps import applying, approved, evaluate, prepare, restore, shared_reads
+from approvals.steps import apply, evaluate, prepare, restore, shared_reads
 from approvals.working import Pledge, Work, WorkStep, do, has_begun, pledged, run_aside
 from provisioner.errors import BadBundle, PratiqueError, TryLater, WorkerDied
 from provisioner.review.base.record import ref_record
@@ -37,8 +37,8 @@ STEPS: dict[str, Callable[[Request, str], None]] = {
     State.PREPARING: prepare.run,
     State.STALE: prepare.run,
     State.IN_REVIEW: evaluate.run,
-    State.APPROVED: approved.run,
-    State.APPLYING: applying.run,
+    State.APPROVED: apply.begin_apply,
+    State.APPLYING: apply.resume_apply,
     State.RESTORING: restore.run,
 }
 # What the step of a state is called where steps are counted and timed.
@@ -52,7 +52,7 @@ NAMES: dict[str, str] = {
 }
 # How a step ends that cannot go on, where more has to be settled than the request itself.
 GIVE_UP: dict[str, Callable[[Request, PratiqueError], None]] = {
-    State.APPLYING: applying.give_up,
+    State.APPLYING: apply.give_up,
     State.RESTORING: restore.give_up,
 }
 # The others are tried again: how long they took says nothing of the work.

@@ -27,7 +27,7 @@ from approvals.ledger.moves import both_locked, move
 from approvals.ledger.packages import following
 from approvals.lifecycle import Event, State
 from approvals.models import AuditEntry, BundleDeployment, Outcome, Report, Request, Revision
-from approvals.steps.applying import apply_seconds, close
+from approvals.steps.apply import apply_seconds, close
 from approvals.steps.records.approved_plan import approved_plan
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.records.notes import Notes, words_of

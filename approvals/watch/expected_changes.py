@@ -1,7 +1,7 @@
 """See what requests wait for: ServiceAccounts and RBAC, watched in one cluster while a request there waits for them.
 
 Metadata only. An event says which requests to look at again and nothing else; whether the wait is over is found out by
-that look. Where we may not watch, requests are looked at now and then all the same (ledger.waiting).
+that look. Where we may not watch, requests are looked at now and then all the same (ledger.waits).
 """
 
 from __future__ import annotations

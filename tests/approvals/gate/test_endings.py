@@ -20,7 +20,7 @@ from approvals.gate.live_spec import learn
 from approvals.ledger import waits
 from approvals.models import AuditEntry, Report, Request, Revision
 from approvals.steps import advance, evaluate, restore
-from approvals.steps import applying as step
+from approvals.steps import apply as step
 from provisioner.cluster import latecomers
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.client.discovery import ServedResource

@@ -24,7 +24,7 @@ from tests.support.patience import wait_for
 from approvals import lifecycle
 from approvals.ledger import claims, pivots
 from approvals.models import BundleDeployment, Cluster, Content, Request, Revision
-from approvals.steps import approved as step
+from approvals.steps import apply as step
 from approvals.gate import Waiting as NotNow
 from approvals.steps.running.correct import check_running
 def approved(name):

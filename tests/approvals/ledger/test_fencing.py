@@ -11,7 +11,7 @@ from approvals.gate import Stale, judge, reader
 from approvals.gate.answers import Next, Reason
 from approvals.ledger.claims import LostClaim
 from approvals.models import Request
-from approvals.steps import approved, evaluate, prepare
+from approvals.steps import apply, evaluate, prepare
 from approvals.steps.mirroring import mirror
 from tests.support.approvals.fixtures import World
 
@@ -52,7 +52,7 @@ def test_nothing_becomes_stale_by_who_lost_the_claim(here: World, request_: Requ
     read = stands_still(request_)
     why = Stale(Reason(Next.REPORT_AGAIN, code="plan-changed", words="it changed", remedy=""))
     with pytest.raises(LostClaim):
-        approved._find_stale(read, (), why)
+        apply._find_stale(read, (), why)
     assert not request_.voided_rounds.exists()
 
 

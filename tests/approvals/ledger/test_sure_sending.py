@@ -16,7 +16,7 @@ from approvals.ledger import claims, process_claims
 from approvals.ledger.process_claims import HELD, clock
 from approvals.lifecycle import State
 from approvals.models import Request
-from approvals.steps import advance, applying
+from approvals.steps import advance, apply
 from approvals.working import Heartbeat
 from provisioner.errors import BadBundle, TryLater
 from tests.support.approvals import world
@@ -213,7 +213,7 @@ def test_a_former_holder_neither_ends_an_apply_nor_gives_it_up(request_: Request
     request_.refresh_from_db()
     Request.objects.update(claimed_by="next")
     with pytest.raises(claims.LostClaim):
-        applying._finish(request_, [], ())
+        apply._finish(request_, [], ())
     with pytest.raises(claims.LostClaim):
-        applying.give_up(request_, BadBundle("no"))
+        apply.give_up(request_, BadBundle("no"))
     assert Request.objects.get().state == State.APPLYING

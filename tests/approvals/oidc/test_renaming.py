@@ -47,10 +47,10 @@ def signed_in(here: World, name: str, subject: str = "s-1") -> Caller:
     """What a sign-in at the issuer comes to: its own account, found by `sub` alone."""
     rows = KubernetesIdentity.objects.filter(authenticator=OIDC, issuer=ISSUER, subject=subject)
     known = rows.first()
-    user = known.user if known else User.objects.create_user(services.signing_in.free_name(name, subject))
+    user = known.user if known else User.objects.create_user(services.sign_in.free_name(name, subject))
     identity = Identity(name, ("platform",))
-    row = services.signing_in.keep(Proved(here.cluster, identity, timezone.now(), OIDC, ISSUER, subject), user)
-    session = services.signing_in.begin(user, Browser("192.0.2.1"), None)
+    row = services.sign_in.keep(Proved(here.cluster, identity, timezone.now(), OIDC, ISSUER, subject), user)
+    session = services.sign_in.begin(user, Browser("192.0.2.1"), None)
     Proof.objects.create(sign_in=session, identity=row, groups=["platform"], proved_at=timezone.now())
     return access.of_sign_in(session)
 

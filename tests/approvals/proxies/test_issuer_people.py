@@ -76,8 +76,8 @@ def by_issuer(here: World, sub: str = SUB) -> Caller:
     known = KubernetesIdentity.objects.filter(authenticator=OIDC, issuer=URL, subject=sub).first()
     user = known.user if known else User.objects.create_user(f"{sub}@example")
     told = Proved(here.cluster, Identity("oidc:ada", ("oidc:platform",)), timezone.now(), OIDC, URL, sub)
-    row = services.signing_in.keep(told, user)
-    session = services.signing_in.begin(user, BROWSER, None)
+    row = services.sign_in.keep(told, user)
+    session = services.sign_in.begin(user, BROWSER, None)
     Proof.objects.create(sign_in=session, identity=row, groups=["oidc:platform"], proved_at=timezone.now())
     return access.of_sign_in(session)
 

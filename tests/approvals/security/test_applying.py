@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from approvals.ledger import claims
 from approvals.models import Report, Request, Revision
-from approvals.steps import approved as step
+from approvals.steps import apply as step
 from approvals.steps.records.approved_plan import approved_plan
 from provisioner.cluster.plan.comparing import plan_digest
 from provisioner.errors import DigestMismatch

@@ -13,7 +13,7 @@ from approvals.gate import reader, reviewed_report
 from approvals.gate.facts import Fact, How, Known, Unseen
 from approvals.ledger import claims
 from approvals.models import Report, Request
-from approvals.steps import applying
+from approvals.steps import apply
 from provisioner.cluster.client.api import ClusterClient as Api
 from tests.support.approvals import world
 from tests.support.approvals.asked_gate import Live
@@ -24,16 +24,16 @@ WORKER = "at-work"
 
 
 @pytest.fixture
-def again(here: World) -> applying._Again:
+def again(here: World) -> apply._Again:
     world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
     approve(world.in_review(Request.objects.get()), here.ada)
     request = Request.objects.select_related("deployment__cluster").get()
     assert claims.claim(request.pk, WORKER)
-    return applying._Again(request, cast("Api", Live(request)), WORKER, reviewed_report(request))
+    return apply._Again(request, cast("Api", Live(request)), WORKER, reviewed_report(request))
 
 
 def test_a_wait_lists_nothing_again_while_what_was_seen_is_fresh(
-    again: applying._Again, monkeypatch: pytest.MonkeyPatch
+    again: apply._Again, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[datetime] = []
 
@@ -46,14 +46,14 @@ def test_a_wait_lists_nothing_again_while_what_was_seen_is_fresh(
     for _ in range(5):
         again.while_waiting()
     assert len(looked) == 1
-    again._unseen = Known(Unseen(), timezone.now() - applying.LOOKED_THROUGH - timedelta(seconds=1), How.CLUSTER)
+    again._unseen = Known(Unseen(), timezone.now() - apply.LOOKED_THROUGH - timedelta(seconds=1), How.CLUSTER)
     again.while_waiting()
     again.while_waiting()
     again.before_phase()
     assert len(looked) == 3, "once because it was long ago, and before each phase"
 
 
-def test_whoever_lost_the_claim_does_not_go_on(again: applying._Again) -> None:
+def test_whoever_lost_the_claim_does_not_go_on(again: apply._Again) -> None:
     again.before_phase()
     Request.objects.update(claimed_by="another")
     for ask in (again.before_phase, again.while_waiting):

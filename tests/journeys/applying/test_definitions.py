@@ -12,7 +12,7 @@ from approvals import services
 from approvals.errors import Unacknowledged
 from approvals.gate import deletions
 from approvals.models import Outcome, Request
-from approvals.steps import approved as step
+from approvals.steps import apply as step
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles

@@ -11,7 +11,7 @@ import yaml
 
 from approvals import services
 from approvals.models import BundleDeployment, Report, Request
-from approvals.steps import approved as step
+from approvals.steps import apply as step
 from provisioner.errors import ClusterError
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting

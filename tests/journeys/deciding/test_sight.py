@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from approvals.models import BundleDeployment, Request
-from approvals.steps import approved as step
+from approvals.steps import apply as step
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests.support.journeys.channels import channels, leaks
 from tests.support.journeys.contents import bundles

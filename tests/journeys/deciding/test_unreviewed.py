@@ -11,7 +11,7 @@ from approvals import services
 from approvals.gate import GateFacts
 from approvals.gate.deletions import WORDS
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Review, Verdict
-from approvals.steps import applying
+from approvals.steps import apply
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
@@ -260,13 +260,13 @@ def test_S15_S25_what_people_had_to_approve_stands_on_their_word_alone(
     leaving.runs()
     hang(leaving, "Secret")
     assert leaving.waits_for_review(leaving.delete())
-    asked, alice = applying.reader.going_on, leaving.station.people["alice"]
+    asked, alice = apply.reader.going_on, leaving.station.people["alice"]
 
     def lose_the_approver(*words: Any) -> GateFacts:
         alice.kubernetes_identities.update(username="mallory", groups=[])
         return asked(*words)
 
-    monkeypatch.setattr(applying.reader, "going_on", lose_the_approver)
+    monkeypatch.setattr(apply.reader, "going_on", lose_the_approver)
     request = leaving.station.approve(leaving.deployment)
     assert (request.state, request.problem_code) == ("applying", "no-longer-approved"), request.problem
     assert leaving.is_there()

@@ -28,7 +28,7 @@ from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Cluster, Content, Request, Revision
 from approvals.services import revisions as marks
 from approvals.gate.reviewer_checks import Decider
-from approvals.steps import applying, restore
+from approvals.steps import apply, restore
 from approvals.steps.running import observe
 from approvals.steps.restore import RestoreTarget
 from provisioner.errors import PratiqueError

@@ -1,4 +1,4 @@
-"""APPLYING → APPLIED: exactly the stored bytes, phase by phase, then what came of it.
+"""APPROVED → APPLYING → APPLIED: the gate and the plan once more, then exactly the stored bytes, phase by phase.
 
 A worker that takes it up begins at the first phase again: what is as the plan says is not written twice.
 """
@@ -13,6 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Max
 
 from approvals import audit, gate, working
 from approvals.access.port import connect
@@ -21,23 +22,25 @@ from approvals.bundle_spec import BundleSpec
 from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
-from approvals.gate.facts import NOT_READ, Fact, Unseen
+from approvals.gate.facts import NOT_READ, Fact, Unseen, value_of
 from approvals.gate.judge import FRESH
 from approvals.gate.plan_options import moments_of
-from approvals.ledger import claims, moves, optionals, pivots, strays
-from approvals.ledger.moves import both_locked, move
+from approvals.ledger import claims, moves, optionals, pivots, rounds, strays
+from approvals.ledger.moves import both_locked, locked, move
 from approvals.ledger.packages import following
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Report, Request, Revision
-from approvals.steps.records.approved_plan import load
+from approvals.steps.records.approved_plan import approved_plan, load
 from approvals.steps.records.inventory import DatabaseHookRuns, DatabaseInventory, owner_of
 from approvals.steps.records.notes import Notes, words_of
+from approvals.steps.sources import read_for
 from provisioner import pipeline
 from provisioner.cluster.apply.run import PhaseReached
 from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.cluster.plan.comparing import differences, plan_digest
 from provisioner.errors import PratiqueError
 from provisioner.sentences import number, some
-from provisioner.values import Action, ObjectRef, OutcomeState
+from provisioner.values import Action, ObjectRef, OutcomeState, PlannedAction
 from provisioner.values import ObjectOutcome as Done
 
 MAX_NAMED = 3
@@ -45,7 +48,7 @@ MAX_NAMED = 3
 LOOKED_THROUGH = FRESH / 3
 
 
-def run(request: Request, worker: str) -> None:
+def resume_apply(request: Request, worker: str) -> None:
     api = connect(request.deployment.cluster)
     gate.require(request, reader.meeting(request, api))
     carry_out(request, api, load(request), worker)
@@ -221,4 +224,77 @@ def close(request: Request, state: str, message: str) -> None:
         actor=MACHINE,
         request=request,
         facts={"revision": revision.number, "state": state, "contentDigest": revision.content.public_digest},
+    )
+
+
+def begin_apply(request: Request, worker: str) -> None:
+    """Nothing is loaded or asked twice: where the gate lets it pass, it is applied in the same step."""
+    api = connect(request.deployment.cluster)
+    approved = _pass_gate(request, api)
+    if approved is not None:
+        carry_out(_start(request, worker), api, approved, worker)
+
+
+def _pass_gate(request: Request, api: Api) -> Approved | None:
+    """What was approved, where it may be applied now; None: the request became stale. Raises what it waits for.
+
+    Reviews stand for the reviewed plan while it does no more than they saw (S04): an object that somebody has brought
+    to the reviewed state meanwhile needs no second review, and is then found unchanged.
+    """
+    facts, approved = reader.approved(request, api, read_for(request), partial(load, request))
+    try:
+        gate.require(request, facts)
+        facts = reader.planned(facts, request, api, approved, working.resting)
+        gate.require_again(facts)
+    except gate.Stale as stale:
+        plan = value_of(facts.plan)
+        _find_stale(request, plan.actions if plan else approved.plan.actions, stale)
+        return None
+    return approved
+
+
+@transaction.atomic(durable=True)
+def _find_stale(request: Request, now: Sequence[PlannedAction], why: gate.Stale) -> None:
+    row = locked(request.pk)
+    claims.check_same_holder(row, request)
+    if row.state == State.APPROVED and row.round == request.round:
+        rounds.void(
+            row,
+            code=why.code,
+            words=str(why),
+            facts={"reviewedPlan": row.plan_digest, "planNow": plan_digest(now)},
+            objects=differences(now, approved_plan(row).actions),
+            remedy=why.remedy,
+        )
+
+
+@transaction.atomic(durable=True)
+def _start(request: Request, worker: str) -> Request:
+    claims.hold_off_drift(request.deployment_id)
+    row = locked(request.pk)
+    if (row.state, row.subject_digest, row.claimed_by) != (State.APPROVED, request.subject_digest, worker) or (
+        row.round != request.round
+    ):
+        raise LostClaim(f"the request changed during the check: it is now {row.state} in round {row.round}")
+    number = (row.deployment.revisions.aggregate(last=Max("number"))["last"] or 0) + 1
+    assert row.content is not None
+    Revision.objects.create(
+        deployment=row.deployment,
+        number=number,
+        request=row,
+        content=row.content,
+        state=Revision.State.APPLYING,
+        started_at=database_now(),
+    )
+    return move(
+        row,
+        Event.START,
+        actor=MACHINE,
+        facts={"revision": number, "subjectDigest": row.subject_digest},
+        problem="",
+        problem_code="",
+        attempts=0,
+        worked_seconds=0.0,
+        phase="",
+        look_again_at=None,
     )
