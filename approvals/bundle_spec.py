@@ -26,7 +26,8 @@ NEVER = "Never"
 # As the CRD has it: 1h30m, 10m, 90s.
 INTERVAL = re.compile(r"(?:([0-9]{1,4})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,8})s)?")
 INTERVAL_FORM = re.compile(rf"^(?:{NEVER}|(?=[0-9]){INTERVAL.pattern})$")
-KINDS: dict[str, type[SourceType]] = {one.kind: one for one in (*SOURCE_TYPES, CatalogSource)}
+_TYPES: tuple[type[SourceType], ...] = (*SOURCE_TYPES, CatalogSource)
+KINDS = {source_type.kind: source_type for source_type in _TYPES}
 DEFAULT_FORMAT = "plain"
 RESTORE_PREVIOUS = "RestorePrevious"
 MAX_OPTIONAL_KINDS = 100

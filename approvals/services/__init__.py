@@ -1,7 +1,7 @@
 """What people do: one function an action, keywords only. Each asks Kubernetes for the right before its transaction."""
 
 from approvals.gate.unseen_limits import why_not_unseen
-from approvals.services.acknowledgements import Acknowledgement, acknowledgements, collisions, page_of, to_acknowledge
+from approvals.services.approval_terms import Acknowledgement, acknowledgements, collisions, page_of, to_acknowledge
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
 from approvals.services.clusters import Replacing, register_cluster, remove_cluster
 from approvals.services.command_line_tokens import (
@@ -55,7 +55,7 @@ from approvals.services.sessions import (
     sharing_identity,
     sign_out,
 )
-from approvals.services.sign_in import (
+from approvals.services.sign_ins import (
     Browser,
     Proved,
     Rights,

@@ -13,8 +13,8 @@ from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotAllowed, NotFound
 from approvals.models import ApiToken, ChatAccount, Cluster, KubernetesIdentity, Proof, SignIn
-from approvals.services import sign_in
-from approvals.services.sign_in import MAPPED, Proved, is_local
+from approvals.services import sign_ins
+from approvals.services.sign_ins import MAPPED, Proved, is_local
 from provisioner.values import Identity
 
 
@@ -91,7 +91,7 @@ def link_identity(*, by: Caller, proved: Proved) -> KubernetesIdentity:
             "local account are mapped by the operator"
         )
     access.check_fresh(by)
-    row = KubernetesIdentity.objects.select_related("user").filter(**sign_in.key_of(proved)).first()
+    row = KubernetesIdentity.objects.select_related("user").filter(**sign_ins.key_of(proved)).first()
     is_new = row is None or row.user_id != by.user.pk
     if is_new and by.user.kubernetes_identities.filter(cluster=proved.cluster).exists():
         raise InvalidInput(
@@ -100,13 +100,13 @@ def link_identity(*, by: Caller, proved: Proved) -> KubernetesIdentity:
         )
     before = row.user.get_username() if row else ""
     if row is None:
-        row = KubernetesIdentity(user=by.user, **sign_in.key_of(proved))
+        row = KubernetesIdentity(user=by.user, **sign_ins.key_of(proved))
     elif is_new:
-        sign_in.check_enterable(row.user)
+        sign_ins.check_enterable(row.user)
         _take_away_proofs(row)
     row.user, row.groups, row.groups_seen_at = by.user, list(proved.identity.groups), proved.at
     row.save()
-    sign_in.note(row, proved, sign_in_id=by.holder_id)
+    sign_ins.note(row, proved, sign_in_id=by.holder_id)
     if is_new:
         _record("identity.linked", by, row, before=before)
     return row

@@ -34,8 +34,8 @@ from approvals.oidc import (
     revoke,
     sign_out_address,
 )
-from approvals.services import sign_in
-from approvals.services.sign_in import Browser, Proved
+from approvals.services import sign_ins
+from approvals.services.sign_ins import Browser, Proved
 
 OIDC = KubernetesIdentity.Authenticator.OIDC
 # An issuer that does not answer is asked again after this.
@@ -182,17 +182,17 @@ def _sign_in(tokens: Tokens, found: IssuerIdentities, browser: Browser, before: 
     verified = tokens.verified
     user = _account_of(verified)
     identities = _keep(user, found.proved)
-    row = sign_in.begin(user, browser, before)
+    row = sign_ins.begin(user, browser, before)
     row.grant = _grant(tokens)
     row.save(update_fields=["grant"])
-    sign_in.carry_only(row, identities, OIDC)
+    sign_ins.carry_only(row, identities, OIDC)
     audit.record(
         verb="identity.proved",
         actor=Actor(user.get_username(), "oidc"),
         facts={
             "issuer": verified.issuer.url,
             "subject": verified.subject,
-            **sign_in.told_of(found.proved),
+            **sign_ins.told_of(found.proved),
             "address": browser.address,
         },
     )
@@ -212,13 +212,13 @@ def _account_of(verified: Verified) -> User:
     said = verified.claims.get("preferred_username")
     shown = said if isinstance(said, str) and said else verified.subject
     mark = (verified.issuer.url, verified.subject)
-    return User.objects.create_user(sign_in.free_name(f"{shown}@{verified.issuer.name}", *mark))
+    return User.objects.create_user(sign_ins.free_name(f"{shown}@{verified.issuer.name}", *mark))
 
 
 def _keep(user: User, proved: Iterable[Proved]) -> list[tuple[KubernetesIdentity, Proved]]:
     """The person's rows. On a cluster where the account is linked to somebody else, that stays who it is."""
     linked = set(user.kubernetes_identities.exclude(authenticator=OIDC).values_list("cluster_id", flat=True))
-    return [(sign_in.keep(one, user), one) for one in proved if one.cluster.pk not in linked]
+    return [(sign_ins.keep(one, user), one) for one in proved if one.cluster.pk not in linked]
 
 
 def _grant(tokens: Tokens) -> IssuerGrant:
@@ -281,7 +281,7 @@ def _prove_again(holder: SignIn | ApiToken, proved: Iterable[Proved]) -> None:
             continue
         row = known.pop(one.cluster.pk, None)
         if row is not None or isinstance(holder, SignIn):
-            sign_in.note(identity, one, **about)
+            sign_ins.note(identity, one, **about)
     for row in known.values():
         if row.identity.authenticator == OIDC:
             row.delete()

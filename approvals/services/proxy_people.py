@@ -23,8 +23,8 @@ from approvals.clock import database_now
 from approvals.errors import NotAllowed
 from approvals.models import Cluster, KubernetesIdentity, Proof, SignIn
 from approvals.proxies import BY_UID, IdentityProxies, NameRefused, Said, identity_on
-from approvals.services import sign_in
-from approvals.services.sign_in import Browser, Proved
+from approvals.services import sign_ins
+from approvals.services.sign_ins import Browser, Proved
 
 PROXY = KubernetesIdentity.Authenticator.PROXY
 # What is said with each request is written at most this often, while it stays the same.
@@ -92,7 +92,7 @@ def account_of(said: Said) -> User:
     if row:
         return row.user
     mark = (PROXY, said.proxy.vouches_as, said.subject)
-    return User.objects.create_user(sign_in.free_name(f"{said.user}@{said.proxy.name}", *mark))
+    return User.objects.create_user(sign_ins.free_name(f"{said.user}@{said.proxy.name}", *mark))
 
 
 def _rows(issuer: str, subject: str) -> QuerySet[KubernetesIdentity]:
@@ -117,16 +117,16 @@ def keep(user: User, proved: Iterable[Proved]) -> list[tuple[KubernetesIdentity,
     On a cluster where the account is linked to somebody else, that stays who it is.
     """
     linked = set(user.kubernetes_identities.exclude(authenticator=PROXY).values_list("cluster_id", flat=True))
-    sign_in.check_enterable(user)
+    sign_ins.check_enterable(user)
     rows = [(_keep_one(one, user), one) for one in proved if one.cluster.pk not in linked]
     return [(row, one) for row, one in rows if row.user_id == user.pk]
 
 
 def _keep_one(one: Proved, user: User) -> KubernetesIdentity:
-    known = KubernetesIdentity.objects.select_related("user").filter(**sign_in.key_of(one)).first()
+    known = KubernetesIdentity.objects.select_related("user").filter(**sign_ins.key_of(one)).first()
     if known and is_noted(known, one):
         return known
-    return sign_in.keep(one, user)
+    return sign_ins.keep(one, user)
 
 
 def is_noted(row: KubernetesIdentity, one: Proved) -> bool:
@@ -179,17 +179,17 @@ def title_of(name: str) -> str:
 def _sign_in(said: Said, proved: tuple[Proved, ...], browser: Browser, before: Caller | None) -> SignIn:
     user = account_of(said)
     rows = keep(user, proved)
-    row = sign_in.begin(user, browser, before)
+    row = sign_ins.begin(user, browser, before)
     row.proxy, row.proxy_subject = said.proxy.name, said.subject
     row.save(update_fields=["proxy", "proxy_subject"])
-    sign_in.carry_only(row, rows, PROXY)
+    sign_ins.carry_only(row, rows, PROXY)
     audit.record(
         verb="identity.proved",
         actor=Actor(user.get_username(), "proxy"),
         facts={
             "proxy": said.proxy.name,
             "subject": said.subject,
-            **sign_in.told_of(proved),
+            **sign_ins.told_of(proved),
             "address": browser.address,
         },
     )
@@ -207,7 +207,7 @@ def _prove_again(row: SignIn, proved: tuple[Proved, ...]) -> None:
         return
     with transaction.atomic(durable=True):
         for identity, one in keep(row.user, new):
-            sign_in.note(identity, one, sign_in=row)
+            sign_ins.note(identity, one, sign_in=row)
         Proof.objects.filter(pk__in=gone).delete()
 
 

@@ -32,7 +32,7 @@ from approvals.ledger.pivots import AskedRequest, has_asked
 from approvals.lifecycle import Event, State
 from approvals.models import REQUEST_CHANGES, Dismissal, Request, Review
 from approvals.services import waivers
-from approvals.services.acknowledgements import acknowledgements, check_seen, collisions, in_words
+from approvals.services.approval_terms import acknowledgements, check_seen, collisions, in_words
 from approvals.services.waivers import Waiver
 
 DECISIONS = ("Approve", REQUEST_CHANGES, "Deny")

@@ -22,9 +22,9 @@ from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotAllowed, NotFound
 from approvals.models import ApiToken, Cluster, IssuerGrant, KubernetesIdentity, Proof
-from approvals.services import sign_in
+from approvals.services import sign_ins
 from approvals.services.sessions import sharing_identity
-from approvals.services.sign_in import Proved
+from approvals.services.sign_ins import Proved
 
 TOKEN_PREFIX = "prq_"  # noqa: S105 - says what kind of secret this is, and is none
 MAX_NAME = 100
@@ -83,13 +83,13 @@ def prove_api_token(*, by: Caller, proved: Proved) -> ApiToken:
     row = ApiToken.objects.filter(pk=by.holder_id or 0).first() if is_token else None
     if row is None:
         raise NotAllowed("only an API token can be verified again this way: send it as `Authorization: Bearer prq_…`")
-    known = KubernetesIdentity.objects.filter(**sign_in.key_of(proved), proofs__api_token=row)
+    known = KubernetesIdentity.objects.filter(**sign_ins.key_of(proved), proofs__api_token=row)
     if not known.exists():
         raise NotAllowed(
             f"the token belongs to {proved.identity.username} on cluster {proved.cluster.name}, which is not an "
             "identity of this API token: use a token of the person who created it, or create a new API token"
         )
-    sign_in.note(sign_in.keep(proved), proved, api_token=row)
+    sign_ins.note(sign_ins.keep(proved), proved, api_token=row)
     facts = {"name": row.name, "cluster": proved.cluster.name, "groups": list(proved.identity.groups)}
     audit.record(verb="token.proved", actor=Actor(proved.identity.username, "rest"), facts=facts)
     return row

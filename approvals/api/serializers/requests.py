@@ -17,7 +17,7 @@ from approvals.models import (
     Request,
     VoidedRound,
 )
-from approvals.services.acknowledgements import acknowledgements
+from approvals.services.approval_terms import acknowledgements
 from provisioner.masking import masked_value
 
 

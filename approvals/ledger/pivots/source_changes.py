@@ -41,7 +41,7 @@ ASK_AGAIN_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class DeploymentWish:
-    """A locked deployment with what all its references are judged by; `rests_until` as `policy.source_changes.rest_of`."""
+    """A locked deployment and what its references are judged by; `rests_until` as `policy.source_changes` has it."""
 
     deployment: BundleDeployment
     latest: Request | None

@@ -13,10 +13,10 @@ pytestmark = pytest.mark.thorough
 
 
 HOLDING_THE_DEPLOYMENT = {
-    "an apply that succeeds": ('begun(name, "applying", "applying")', "applying._finish(request, [], [])"),
+    "an apply that succeeds": ('begun(name, "applying", "applying")', "apply._finish(request, [], [])"),
     "an apply that is given up": (
         'begun(name, "applying", "applying")',
-        'applying.give_up(request, PratiqueError("x"))',
+        'apply.give_up(request, PratiqueError("x"))',
     ),
     "a restore that begins": ('begun(name, "restoring", "active")', 'restore._begin(request, target(request), "w")'),
     "a restore that is not needed": (

@@ -21,7 +21,7 @@ from approvals.oidc import ClusterRules, Issuer, Issuers
 from approvals.oidc.issuers import Prefixed
 from approvals.services import Browser
 from approvals.services.sessions import SIGN_IN
-from approvals.services.sign_in import Proved
+from approvals.services.sign_ins import Proved
 from provisioner.values import Identity
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -47,10 +47,10 @@ def signed_in(here: World, name: str, subject: str = "s-1") -> Caller:
     """What a sign-in at the issuer comes to: its own account, found by `sub` alone."""
     rows = KubernetesIdentity.objects.filter(authenticator=OIDC, issuer=ISSUER, subject=subject)
     known = rows.first()
-    user = known.user if known else User.objects.create_user(services.sign_in.free_name(name, subject))
+    user = known.user if known else User.objects.create_user(services.sign_ins.free_name(name, subject))
     identity = Identity(name, ("platform",))
-    row = services.sign_in.keep(Proved(here.cluster, identity, timezone.now(), OIDC, ISSUER, subject), user)
-    session = services.sign_in.begin(user, Browser("192.0.2.1"), None)
+    row = services.sign_ins.keep(Proved(here.cluster, identity, timezone.now(), OIDC, ISSUER, subject), user)
+    session = services.sign_ins.begin(user, Browser("192.0.2.1"), None)
     Proof.objects.create(sign_in=session, identity=row, groups=["platform"], proved_at=timezone.now())
     return access.of_sign_in(session)
 

@@ -23,7 +23,7 @@ from approvals.oidc import ClusterRules, Issuer, Issuers
 from approvals.oidc.issuers import Prefixed
 from approvals.proxies import ClusterNames, Headers, IdentityProxies, IdentityProxy, Said
 from approvals.services import Browser
-from approvals.services.sign_in import Proved
+from approvals.services.sign_ins import Proved
 from provisioner.values import Identity
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -76,8 +76,8 @@ def by_issuer(here: World, sub: str = SUB) -> Caller:
     known = KubernetesIdentity.objects.filter(authenticator=OIDC, issuer=URL, subject=sub).first()
     user = known.user if known else User.objects.create_user(f"{sub}@example")
     told = Proved(here.cluster, Identity("oidc:ada", ("oidc:platform",)), timezone.now(), OIDC, URL, sub)
-    row = services.sign_in.keep(told, user)
-    session = services.sign_in.begin(user, BROWSER, None)
+    row = services.sign_ins.keep(told, user)
+    session = services.sign_ins.begin(user, BROWSER, None)
     Proof.objects.create(sign_in=session, identity=row, groups=["oidc:platform"], proved_at=timezone.now())
     return access.of_sign_in(session)
 

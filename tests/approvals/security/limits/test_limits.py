@@ -22,7 +22,7 @@ from approvals.limits.addresses import counted_as
 from approvals.limits.counters import Limit
 from approvals.models import ApiToken, Cluster
 from approvals.project.middleware.throttling import EXPENSIVE, PERSON, STRANGER
-from approvals.services import sign_in
+from approvals.services import sign_ins
 from provisioner.errors import Unreachable
 from provisioner.values import Identity
 from tests.support.approvals import world
@@ -41,7 +41,7 @@ def local(here: World) -> User:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sign_in, "REFUSAL_SECONDS", 0.0)
+    monkeypatch.setattr(sign_ins, "REFUSAL_SECONDS", 0.0)
 
 
 def by_password(name: str, password: str, address: str = HOME, **headers: str) -> HttpResponse:
@@ -207,8 +207,8 @@ class SleepyClock:
 
 def test_S29_a_stranger_cannot_tell_which_clusters_there_are(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SleepyClock()
-    monkeypatch.setattr(sign_in, "time", clock)
-    monkeypatch.setattr(sign_in, "REFUSAL_SECONDS", 0.3)
+    monkeypatch.setattr(sign_ins, "time", clock)
+    monkeypatch.setattr(sign_ins, "REFUSAL_SECONDS", 0.3)
     Cluster.objects.create(name="silent", uid="u", kubeconfig="{}", created_at=timezone.now())
     seen, times = set(), []
 

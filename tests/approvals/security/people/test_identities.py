@@ -202,7 +202,7 @@ def test_S01_a_person_comes_in_also_where_others_took_every_name_that_is_theirs(
     key = (two.demo.pk, "carol", "c-1")
     taken = set()
     for _ in range(4):
-        name = services.sign_in.free_name("carol@demo", *key)
+        name = services.sign_ins.free_name("carol@demo", *key)
         assert name not in taken
         assert len(name) <= 150
         taken.add(User.objects.create_user(name).username)
@@ -212,7 +212,7 @@ def test_S01_a_person_comes_in_also_where_others_took_every_name_that_is_theirs(
 
 
 def test_S01_a_name_that_is_too_long_is_marked_and_fits(two: Two) -> None:
-    names = {User.objects.create_user(services.sign_in.free_name("x" * 300, "key")).username for _ in range(3)}
+    names = {User.objects.create_user(services.sign_ins.free_name("x" * 300, "key")).username for _ in range(3)}
     assert [len(name) for name in names] == [150] * 3
 
 
