@@ -14,7 +14,7 @@ from approvals.ledger import labels, waiting
 from approvals.oidc import discovery
 from approvals.proxies import headers
 from approvals.web.requests.changes import folding
-from approvals.working import shares, warden
+from approvals.working import memory, subprocess_main
 from provisioner.cli import objects
 from provisioner.expressions import limits
 from provisioner.render import scalars
@@ -48,7 +48,7 @@ SENTENCES = {
         f" {whole(limits.WALL_SECONDS)} s in all for an expression,"
         f" {whole(limits.BATCH_SECONDS)} s for those that are asked together"
     ),
-    "priority": f"(nice 0 to {shares.LOWEST})",
+    "priority": f"(nice 0 to {max(steps for _, steps in subprocess_main.NICENESS)})",
     "bodies": f"| request bodies | {whole(settings.DATA_UPLOAD_MAX_MEMORY_SIZE / MIB)} MiB |",
     "lines": (
         f"{whole(folding.MAX_SHOWN)} at first and {whole(folding.CHUNK)} more at a time;"
@@ -72,7 +72,7 @@ SENTENCES = {
     "an issuer that is away": f"one thread waits, every {whole(discovery.ASK_AGAIN_SECONDS)} s",
     "a slow issuer": f"an issuer whose answer drips | cut off after {whole(discovery.ANSWER_SECONDS)} s",
     "a slow probe": f"each scrape is answered; cut off after {whole(listener.HEAD_SECONDS)} s",
-    "the warden": f"The warden looks {whole(1 / warden.TICK_SECONDS)} times a second: what takes the last tenth",
+    "the memory": f"The memory is looked at {whole(1 / memory.TICK_SECONDS)} times a second: what takes the last tenth",
 }
 # Of what was tried, the number that has to be past a bound of ours.
 TRIED = {
@@ -94,8 +94,8 @@ def test_what_was_tried_is_past_the_bound(what: str) -> None:
     assert found and int(found[1]) > bound
 
 
-def test_the_last_tenth_of_the_memory_is_what_the_warden_leaves() -> None:
-    assert shares.NEAR == 0.9
+def test_the_last_tenth_of_the_memory_is_what_is_left() -> None:
+    assert memory.NEAR == 0.9
 
 
 def test_every_duration_in_the_table_of_limits_is_checked() -> None:

@@ -13,7 +13,7 @@ import os
 import resource
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import connection, parent_process
@@ -23,36 +23,38 @@ from typing import Any, NoReturn
 import structlog
 from django.conf import settings
 from django.db import DatabaseError, connections
-from django.utils.module_loading import import_string
 
 from approvals import instruments
 from approvals.ledger import claims
 from approvals.ledger.held import HELD
-from approvals.working import aside, linux
-from approvals.working.heartbeat import STOP_SECONDS, TICK_SECONDS, Heartbeat
+from approvals.working import background, linux
+from approvals.working.heartbeat import STOP_SECONDS, Heartbeat
 from approvals.working.work import Work
 
 logger = logging.getLogger(__name__)
 
 # How it ends by itself; whatever else it ends with is a death.
 ENDED, RAISED, OUT_OF_MEMORY, STOOD_STILL, NOT_BEGUN, STOPPED = 0, 70, 71, 72, 73, 75
-# Every kind of work by its name: it stands above this room.
-JOBS = "approvals.jobs.JOBS"
+# From so many seconds of processor time on, a process has so low a priority (nice): most are done within the first
+# step, and what takes longer gives way to what has just begun.
+NICENESS = ((2.0, 16), (0.6, 10), (0.2, 5))
+AGE_SECONDS = 0.1
 READY = b"ready"
 RESTS = b"rests"
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Look at the row `key` of `task` under the claim of `holder`, with at most `most_mib` of memory.
+    """Look at the row of the work that `make` returns under the claim of `holder`, with at most `most_mib` of memory.
 
-    `facts` go into every log line; `known` is what its worker hands over (Work.handover).
+    `group_used` is the processor time (s) that its group has used lately. `facts` go into every log line; `known` is
+    what its worker hands over (Work.handover).
     """
 
-    task: str
-    key: int
+    make: Callable[[], Work]
     holder: str
     most_mib: float
+    group_used: float = 0.0
     facts: Mapping[str, Any] = field(default_factory=dict)
     known: object = None
 
@@ -66,11 +68,11 @@ def main(order: Order, told: Connection[bytes, bytes]) -> NoReturn:
     signal.signal(signal.SIGTERM, _stop)
     structlog.contextvars.bind_contextvars(**order.facts)
     work, is_ours = _begun(order)
-    threading.Thread(target=_end_with_worker, daemon=True, name="tether").start()
+    threading.Thread(target=_end_with_worker, args=(order.group_used,), daemon=True, name="tether").start()
     Heartbeat(on_still=_stand_still, on_stopped=lambda: _end(STOPPED)).start()
     _limit(order.most_mib)
     _tell(told, READY)
-    with aside.telling(partial(_say_that_it_rests, told)):
+    with background.telling(partial(_say_that_it_rests, told)):
         code = _look(work, order.holder) if is_ours else STOPPED
     _tell(told, json.dumps(instruments.counted()).encode())
     connections.close_all()
@@ -97,11 +99,11 @@ def _say_that_it_rests(told: Connection[bytes, bytes]) -> None:
 def _begun(order: Order) -> tuple[Work, bool]:
     """The work, and whether its claim is still ours. What fails here, such as the way to the database, is no death."""
     try:
-        work: Work = import_string(JOBS)[order.task](order.key)
+        work = order.make()
         work.take_over(order.known)
         return work, claims.adopt(work.rows, order.holder)
     except Exception:
-        logger.exception("could not begin", extra={"task": order.task, "row": order.key})
+        logger.exception("could not begin", extra={"work": str(order.make)})
         _end(NOT_BEGUN)
 
 
@@ -124,17 +126,29 @@ def _limit(most_mib: float) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _end_with_worker() -> None:
-    """Stop when the worker is gone. Where not even this thread goes on, the kernel ends it: its claim is lost."""
+def _end_with_worker(group_used: float) -> None:
+    """Stop when the worker is gone, and until then give way to younger processes and to groups that have used less.
+
+    Where not even this thread continues, the kernel ends the process: its claim is lost.
+    """
     worker = parent_process()
     assert worker is not None
     # Time enough to stop, too, without a word from here.
-    hung_seconds = 2 * settings.PRATIQUE["CLAIM_SECONDS"] + int(STOP_SECONDS)
+    hung_seconds, priority = 2 * settings.PRATIQUE["CLAIM_SECONDS"] + int(STOP_SECONDS), 0
     while True:
         signal.alarm(hung_seconds)
-        if connection.wait([worker.sentinel], TICK_SECONDS):
+        if connection.wait([worker.sentinel], AGE_SECONDS):
             HELD.is_stopping = True
             return
+        used = group_used + sum(map(linux.cpu_seconds, linux.family(os.getpid())))
+        if (wanted := niceness(used)) > priority:
+            priority = wanted
+            linux.give_way(linux.family(os.getpid()), priority)
+
+
+def niceness(cpu_seconds: float) -> int:
+    """Return the priority (nice) of a process that, with its group lately, has used so much of the processor."""
+    return next((steps for seconds, steps in NICENESS if cpu_seconds >= seconds), 0)
 
 
 def _stop(number: int, _: object) -> None:

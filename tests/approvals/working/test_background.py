@@ -8,7 +8,7 @@ import time
 import pytest
 
 from approvals.steps import advance
-from approvals.working import Pledge, aside, go_on, pledged, rest, resting, run_aside
+from approvals.working import Pledge, background, go_on, pledged, rest, resting, run_aside
 from tests.support.kubernetes.live import wait_until
 from tests.support.patience import scaled
 
@@ -41,12 +41,12 @@ def test_who_gave_the_order_is_free_as_soon_as_the_work_rests() -> None:
     assert not done.is_set()
     ready.set()
     assert done.wait(scaled(SECONDS))
-    wait_until(lambda: not aside._resting, "nothing rests")
+    wait_until(lambda: not background._resting, "nothing rests")
 
 
 def test_threads_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads, seen = aside.Threads(), set[int]()
-    monkeypatch.setattr(aside, "_THREADS", threads)
+    threads, seen = background.Threads(), set[int]()
+    monkeypatch.setattr(background, "_THREADS", threads)
     for _ in range(5):
         run_aside(lambda: seen.add(threading.get_ident()))
         wait_until(lambda: len(threads._idle) == 1, "the thread is idle")
@@ -124,7 +124,7 @@ def test_what_is_ready_soon_keeps_the_thread() -> None:
     def work() -> None:
         for waited in (0.1, 1.9, 2.0):
             rest(waited)
-            resting.append(bool(aside._resting))
+            resting.append(bool(background._resting))
 
     run_aside(work)
     wait_until(lambda: len(resting) == 3)
@@ -140,7 +140,7 @@ def test_outside_of_a_turn_nothing_rests() -> None:
 
 
 def test_only_so_many_rest_and_the_next_one_keeps_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "MOST_RESTING", 1)
+    monkeypatch.setattr(background, "MOST_RESTING", 1)
     ready, ended = threading.Event(), threading.Event()
     asked: list[str] = []
 
@@ -153,7 +153,7 @@ def test_only_so_many_rest_and_the_next_one_keeps_the_thread(monkeypatch: pytest
     second = threading.Thread(target=lambda: (run_aside(work), ended.set()))
     second.start()
     wait_until(lambda: len(asked) == 2, "both have asked to rest")
-    assert len(aside._resting) == 1
+    assert len(background._resting) == 1
     assert not ended.wait(0.2)  # a slow machine may only hide that it ended
     ready.set()
     assert ended.wait(scaled(SECONDS))

@@ -25,17 +25,28 @@ from django.db import connections
 from approvals import instruments
 from approvals.errors import CouldNotStart
 from approvals.ledger.held import HELD
-from approvals.working import aside, child, warden
-from approvals.working.aside import Pledge
-from approvals.working.child import ENDED, NOT_BEGUN, OUT_OF_MEMORY, RAISED, READY, RESTS, STOOD_STILL, STOPPED
-from approvals.working.places import Places, Visitor
-from approvals.working.warden import WARDEN, Ward
+from approvals.working import background, linux, memory, subprocess_main
+from approvals.working.background import Pledge
+from approvals.working.memory import MEMORY, WatchedProcess
+from approvals.working.places import Places, RecentUse, Visitor
+from approvals.working.subprocess_main import (
+    ENDED,
+    NOT_BEGUN,
+    OUT_OF_MEMORY,
+    RAISED,
+    READY,
+    RESTS,
+    STOOD_STILL,
+    STOPPED,
+)
 from approvals.working.work import Work, WorkStep
 
 logger = logging.getLogger(__name__)
 
 PRELOADED = "approvals.project.fork_server"
 POLL_SECONDS = 0.25
+# What a process counts for that ended before anybody looked at it.
+LEAST_USE_SECONDS = 0.1
 MAX_TOLD = 1024 * 1024
 # What multiprocessing says where the process that it forks from is gone, and with it all that it forked.
 SERVER_GONE = 255
@@ -46,6 +57,7 @@ _library = threading.Lock()
 _fresh = Places(lambda: int(settings.PRATIQUE["PREPARATIONS_AT_ONCE"]))
 # Suspects one at a time, so that two cannot use up the memory together; those that may take minutes by themselves.
 _suspects = {False: Places(lambda: 1), True: Places(lambda: 1)}
+_recent_use = RecentUse()
 _begun = threading.Event()
 
 
@@ -78,27 +90,29 @@ def run_apart(work: Work, worker: str, step: WorkStep, *, is_suspect: bool) -> E
         return None
     try:
         # One that waits for the cluster uses up no memory: the next one may be tried.
-        with aside.pledged(Pledge(lambda: places.leave(visitor))):
+        with background.pledged(Pledge(lambda: places.leave(visitor))):
             return _run(work, worker, visitor.group, is_suspect=is_suspect)
     finally:
         places.leave(visitor)
 
 
 def _run(work: Work, worker: str, group: str, *, is_suspect: bool) -> End:
-    most = settings.PRATIQUE["ALONE_MEMORY_MIB"] if is_suspect else warden.most_mib()
+    most = settings.PRATIQUE["ALONE_MEMORY_MIB"] if is_suspect else memory.most_mib()
     facts = structlog.contextvars.get_contextvars()
-    order = child.Order(work.task, work.key, worker, most, facts, work.handover())
+    used = _recent_use.seconds(group, time.monotonic())
+    order = subprocess_main.Order(work.remake, worker, most, used, facts, work.handover())
     mine, its = _processes.Pipe(duplex=False)
     with mine:
         with its:
-            process = _started(order, its, group)
-        ward = Ward(int(process.pid or 0), is_suspect, lambda: _kill(process), group)
+            process = _started(order, its)
+        watched = WatchedProcess(int(process.pid or 0), is_suspect, lambda: _kill(process))
         try:
-            WARDEN.watch(ward)
+            MEMORY.add(watched)
             _close_connections()
-            _listen(process, mine, worker)
+            used = _listen(process, mine, worker)
+            _recent_use.add(group, used, time.monotonic())
         finally:
-            WARDEN.leave(ward)
+            MEMORY.remove(watched)
             code = _end(process)
     if HELD.is_stopping and code != ENDED:
         return End()
@@ -106,22 +120,17 @@ def _run(work: Work, worker: str, group: str, *, is_suspect: bool) -> End:
         raise CouldNotStart("the process from which it was started has ended")
     if code == NOT_BEGUN:
         raise CouldNotStart("its process could not begin, which the worker's log tells more of")
-    return End(code == ENDED, _too_large() if ward.was_too_large else _words(code))
+    return End(code == ENDED, _too_large() if watched.was_too_large else _words(code))
 
 
-def _started(order: child.Order, told: Connection[bytes, bytes], group: str) -> Any:
+def _started(order: subprocess_main.Order, told: Connection[bytes, bytes]) -> Any:
     # Daemons of this library are ended where the worker ends by itself.
-    process = _processes.Process(target=child.main, args=(order, told), daemon=True)
-    WARDEN.expect(group)
+    process = _processes.Process(target=subprocess_main.main, args=(order, told), daemon=True)
     try:
         with _library:
             process.start()
     except (OSError, EOFError) as exc:
-        WARDEN.expect_no_more(group)
         raise CouldNotStart(f"no process could be started for it: {exc or type(exc).__name__}") from exc
-    except BaseException:
-        WARDEN.expect_no_more(group)
-        raise
     return process
 
 
@@ -132,18 +141,20 @@ def _close_connections() -> None:
             one.close()
 
 
-def _listen(process: Any, told: Connection[bytes, bytes], worker: str) -> None:
-    """Until it has ended."""
-    is_stopping, open_ends = False, [told, process.sentinel]
+def _listen(process: Any, told: Connection[bytes, bytes], worker: str) -> float:
+    """Take its messages until it has ended; return the processor time (s) that it and its children used."""
+    is_stopping, open_ends, used = False, [told, process.sentinel], LEAST_USE_SECONDS
     while process.sentinel not in (ready := connection.wait(open_ends, POLL_SECONDS)):
         if told in ready and not _heard(told, worker):
             open_ends.remove(told)
+        used = max(used, sum(map(linux.cpu_seconds, linux.family(process.pid))))
         if HELD.is_stopping and not is_stopping:
             is_stopping = True
             _signal(process, signal.SIGTERM)
     while told in open_ends and told.poll():
         if not _heard(told, worker):
-            return
+            break
+    return used
 
 
 def _heard(told: Connection[bytes, bytes], worker: str) -> bool:
@@ -156,7 +167,7 @@ def _heard(told: Connection[bytes, bytes], worker: str) -> bool:
         # From here on it is the process that holds on to the claim: where it stands still, nobody else may.
         HELD.drop(worker)
     elif message == RESTS:
-        aside.rest(math.inf)
+        background.rest(math.inf)
     else:
         instruments.count(json.loads(message))
     return True
@@ -185,7 +196,7 @@ def _end(process: Any) -> int:
 
 def _too_large() -> str:
     return (
-        f"was the largest when the processes of its worker came near to {warden.most_mib():.0f} MiB of memory"
+        f"was the largest when the processes of its worker came near to {memory.most_mib():.0f} MiB of memory"
         " (PRATIQUE_WORKER_MEMORY_MIB, else the container's limit)"
     )
 

@@ -12,9 +12,9 @@ from django.db import InterfaceError, OperationalError
 
 from approvals.ledger import claims
 from approvals.models import Request
-from approvals.working import Heartbeat, Work, WorkStep, apart, heartbeat
+from approvals.working import Heartbeat, Work, WorkStep, heartbeat, subprocesses
+from approvals.working.memory import MemoryWatch
 from approvals.working.places import Places
-from approvals.working.warden import Warden
 from tests.support.patience import scaled
 
 PREPARING = WorkStep("preparing its report", is_foreign=True)
@@ -37,10 +37,10 @@ class Innocent(Work):
 @pytest.fixture
 def places(monkeypatch: pytest.MonkeyPatch) -> Places:
     """Two, and processes that are forked from this one, so that they fail as it says."""
-    places, warden = Places(lambda: 2), Warden()
-    monkeypatch.setattr(apart, "_fresh", places)
-    monkeypatch.setattr(apart, "WARDEN", warden)
-    monkeypatch.setattr(apart, "_processes", multiprocessing.get_context("fork"))
+    places = Places(lambda: 2)
+    monkeypatch.setattr(subprocesses, "_fresh", places)
+    monkeypatch.setattr(subprocesses, "MEMORY", MemoryWatch())
+    monkeypatch.setattr(subprocesses, "_processes", multiprocessing.get_context("fork"))
     return places
 
 
@@ -52,9 +52,9 @@ def test_S26_a_process_that_cannot_reach_the_database_is_no_death(
 
     monkeypatch.setattr(claims, "adopt", is_full)
     for _ in range(3):
-        with pytest.raises(apart.CouldNotStart, match="could not begin"):
-            apart.run_apart(Innocent(), "worker", PREPARING, is_suspect=False)
-    assert (places._taken, apart.WARDEN._wards, apart.WARDEN._coming) == ({}, [], [])
+        with pytest.raises(subprocesses.CouldNotStart, match="could not begin"):
+            subprocesses.run_apart(Innocent(), "worker", PREPARING, is_suspect=False)
+    assert (places._taken, subprocesses.MEMORY._processes) == ({}, [])
 
 
 @pytest.mark.parametrize("way", ["start", "watch"])
@@ -66,14 +66,14 @@ def test_S26_whatever_fails_at_the_start_gives_its_place_back(
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    context: Any = apart._processes
+    context: Any = subprocesses._processes
     with monkeypatch.context() as broken:
         broken.setattr(*((context.Process, "start") if way == "start" else (threading.Thread, "start")), fails)
         for _ in range(3):
             with pytest.raises(RuntimeError):
-                apart.run_apart(Innocent(), "worker", PREPARING, is_suspect=False)
-    warden = apart.WARDEN
-    assert (places._taken, warden._wards, warden._coming, warden._thread) == ({}, [], [], None)
+                subprocesses.run_apart(Innocent(), "worker", PREPARING, is_suspect=False)
+    memory = subprocesses.MEMORY
+    assert (places._taken, memory._processes, memory._thread) == ({}, [], None)
     assert multiprocessing.active_children() == []
 
 
