@@ -214,7 +214,7 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     asked = installed_checks() if checks is None else checks
     facts = with_renamed_roles(facts)
     findings = looked(facts, partial(_found, asked, Looks()))
-    once = {one.fingerprint: one for one in findings}.values()
+    once = _once(findings)
     private = tuple(one for one in once if one.is_private)
     public = tuple(folded(said_by_cause(one for one in once if not one.is_private)))
     if facts.bundle is not None:
@@ -229,6 +229,23 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
     words = headline(public, facts.plan, let_go=let_go, hooks=hooks, hides_secrets=facts.bundle is not None)
     return Report(words, worst_first([*public, *private]), facts.plan)
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """Of findings with one fingerprint the worst and newest.
+
+    What is private takes the place of none that all readers see, and who accepts the one has not accepted the other.
+    """
+    everything = list(findings)
+    public = {one.fingerprint for one in everything if not one.is_private}
+    found: dict[str, Finding] = {}
+    for one in everything:
+        name = one.fingerprint
+        if one.is_private and name in public:
+            name = fingerprint(one.rule, one.ref, one.path, ["private", name])
+        named = one if name == one.fingerprint else replace(one, fingerprint=name)
+        found[name] = min(found.get(name, named), named, key=lambda it: (it.severity.rank, not it.is_new))
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
