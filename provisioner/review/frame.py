@@ -7,6 +7,7 @@ check looks at are findings themselves (promise 4).
 from __future__ import annotations
 
 import traceback
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -380,12 +381,16 @@ def _look(check: Check, facts: Facts, found: list[Finding]) -> None:
         plugged.ask_again(check, facts)
     for one in check.changes(facts):
         found.append(_taken(check, one, found))
-    known = {_taken(check, one).fingerprint for one in check.standing(facts.previous_state())}
-    if (former := facts.once("state under the names of now", _former)) is not None:
-        known |= {_taken(check, one).fingerprint for one in check.standing(former)}
+    known: dict[str, list[Severity]] = defaultdict(list)
+    for state in (facts.previous_state(), facts.once("state under the names of now", _former)):
+        for one in check.standing(state) if state is not None else ():
+            named = _taken(check, one)
+            known[named.fingerprint].append(named.severity)
     for one in check.standing(facts.state()):
         named = _taken(check, one, found)
-        found.append(replace(named, is_new=named.fingerprint not in known))
+        # What became worse is new (as in `known_by`).
+        is_known = any(severity.is_at_least(named.severity) for severity in known[named.fingerprint])
+        found.append(replace(named, is_new=not is_known))
 
 
 def _taken(check: Check, finding: Finding, before: Sequence[Finding] = ()) -> Finding:
