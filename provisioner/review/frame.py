@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import Any, TypeVar
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import PluginFailed
 from provisioner.plugins import Plugin
 from provisioner.review import plugged
@@ -109,6 +110,7 @@ from provisioner.review.checks.pods import (
 from provisioner.review.checks.rights import everybody, permissions, preflight
 from provisioner.review.checks.traffic import controllers, elsewhere, plain_text, selectors
 from provisioner.review.crds.unstored import told_by_crd
+from provisioner.review.foreign import is_told_apart
 from provisioner.review.judged.unjudged import unjudged
 from provisioner.review.looks import Looks
 from provisioner.review.output.headline import headline
@@ -213,7 +215,9 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     What `running`, the report of what runs, has as well is not new.
     """
     asked = installed_checks() if checks is None else checks
-    facts = with_renamed_roles(facts)
+    # Whether one is renamed would tell what a role or binding of somebody else's gives (S09).
+    if not any(one.ref.group == RBAC_GROUP for one in facts.plan.actions if is_told_apart(one)):
+        facts = with_renamed_roles(facts)
     findings = looked(facts, partial(_found, asked, Looks()))
     once = _once(findings)
     private = tuple(one for one in once if one.is_private)
