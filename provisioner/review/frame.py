@@ -7,12 +7,14 @@ check looks at are findings themselves (promise 4).
 from __future__ import annotations
 
 import traceback
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
 from typing import Any, TypeVar
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import PluginFailed
 from provisioner.plugins import Plugin
 from provisioner.review import plugged
@@ -108,6 +110,7 @@ from provisioner.review.checks.pods import (
 from provisioner.review.checks.rights import everybody, permissions, preflight
 from provisioner.review.checks.traffic import controllers, elsewhere, plain_text, selectors
 from provisioner.review.crds.unstored import told_by_crd
+from provisioner.review.foreign import is_told_apart
 from provisioner.review.judged.unjudged import unjudged
 from provisioner.review.looks import Looks
 from provisioner.review.output.headline import headline
@@ -212,9 +215,11 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     What `running`, the report of what runs, has as well is not new.
     """
     asked = installed_checks() if checks is None else checks
-    facts = with_renamed_roles(facts)
+    # Whether one is renamed would tell what a role or binding of somebody else's gives (S09).
+    if not any(one.ref.group == RBAC_GROUP for one in facts.plan.actions if is_told_apart(one)):
+        facts = with_renamed_roles(facts)
     findings = looked(facts, partial(_found, asked, Looks()))
-    once = {one.fingerprint: one for one in findings}.values()
+    once = _once(findings)
     private = tuple(one for one in once if one.is_private)
     public = tuple(folded(said_by_cause(one for one in once if not one.is_private)))
     if facts.bundle is not None:
@@ -229,6 +234,23 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
     words = headline(public, facts.plan, let_go=let_go, hooks=hooks, hides_secrets=facts.bundle is not None)
     return Report(words, worst_first([*public, *private]), facts.plan)
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """Of findings with one fingerprint the worst and newest.
+
+    What is private takes the place of none that all readers see, and who accepts the one has not accepted the other.
+    """
+    everything = list(findings)
+    public = {one.fingerprint for one in everything if not one.is_private}
+    found: dict[str, Finding] = {}
+    for one in everything:
+        name = one.fingerprint
+        if one.is_private and name in public:
+            name = fingerprint(one.rule, one.ref, one.path, ["private", name])
+        named = one if name == one.fingerprint else replace(one, fingerprint=name)
+        found[name] = min(found.get(name, named), named, key=lambda it: (it.severity.rank, not it.is_new))
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,12 +385,16 @@ def _look(check: Check, facts: Facts, found: list[Finding]) -> None:
         plugged.ask_again(check, facts)
     for one in check.changes(facts):
         found.append(_taken(check, one, found))
-    known = {_taken(check, one).fingerprint for one in check.standing(facts.previous_state())}
-    if (former := facts.once("state under the names of now", _former)) is not None:
-        known |= {_taken(check, one).fingerprint for one in check.standing(former)}
+    known: dict[str, list[Severity]] = defaultdict(list)
+    for state in (facts.previous_state(), facts.once("state under the names of now", _former)):
+        for one in check.standing(state) if state is not None else ():
+            named = _taken(check, one)
+            known[named.fingerprint].append(named.severity)
     for one in check.standing(facts.state()):
         named = _taken(check, one, found)
-        found.append(replace(named, is_new=named.fingerprint not in known))
+        # What became worse is new (as in `known_by`).
+        is_known = any(severity.is_at_least(named.severity) for severity in known[named.fingerprint])
+        found.append(replace(named, is_new=not is_known))
 
 
 def _taken(check: Check, finding: Finding, before: Sequence[Finding] = ()) -> Finding:

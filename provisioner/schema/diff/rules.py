@@ -36,6 +36,10 @@ from provisioner.schema.verdicts import (
 RULES = "x-kubernetes-validations"
 AND, OR = "_&&_", "_||_"
 EQUAL = frozenset({"self==oldSelf", "oldSelf==self"})
+# With optionalOldSelf: what is new passes, and what stays as it is.
+EQUAL_OPTIONAL = frozenset(
+    f"!oldSelf.hasValue()||{equal}" for equal in ("self==oldSelf.value()", "oldSelf.value()==self")
+) | {"self==oldSelf.orValue(self)", "oldSelf.orValue(self)==self"}
 NOT_JUDGED = ("could not be evaluated", "compile error")
 DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
 ALIKE, MAX_COMPARED = 0.7, 400
@@ -185,8 +189,9 @@ def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[Sc
 def _added(rule: Mapping[str, Any], path: Path) -> SchemaChange:
     text = str(rule["rule"])
     if uses_old(text):
-        refused = "changes" if normalised(text) in EQUAL else "edits"
-        variant = f"new-objects-and-{refused}" if rule.get("optionalOldSelf") else refused
+        words = EQUAL_OPTIONAL if rule.get("optionalOldSelf") else EQUAL
+        edits = "new-objects-and-edits" if rule.get("optionalOldSelf") else "edits"
+        variant = "changes" if normalised(text) in words else edits
         return SchemaChange("SCH-38t", variant, path, FOR_WRITERS, is_live=True, facts={"new": text})
     return narrowed("SCH-38", "added", path, new=text)
 

@@ -105,6 +105,17 @@ def test_what_the_previous_content_has_as_well_is_known() -> None:
     assert [(one.ref.name, one.is_new) for one in found.findings if one.ref] == [("changed", True), ("both", False)]
 
 
+@pytest.mark.parametrize(("before", "now"), [("notable", "critical"), ("critical", "notable"), ("safe", "safe")])
+def test_what_became_worse_is_new_though_its_name_is_the_same(before: str, now: str) -> None:
+    def graded(state: StateFacts) -> list[Finding]:
+        rules = (ReviewRule("GRADED-01", Section.OBJECTS, Severity(obj["data"]["is"])) for obj in state.objects)
+        return [rule.at(MAP, "graded", key="same") for rule in rules]
+
+    given = facts(planned(config_map(**{"is": now}), Action.NONE), previous=content_with(config_map(**{"is": before})))
+    (found,) = report(given, [Check("graded", standing=graded, claims=EVERYTHING)]).findings
+    assert found.is_new == (now == "critical")
+
+
 def test_a_fingerprint_is_the_same_for_another_version_of_the_object_and_other_words() -> None:
     one = NOTED.at(ObjectRef("apps", "v1", "Deployment", "a", "b"), "one thing", path=("spec", 0), key="x")
     other = NOTED.at(ObjectRef("apps", "v1beta1", "Deployment", "a", "b"), "same", path=("spec", 0), key="x")

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from provisioner.errors import AlreadyExists
-from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing, ReviewRule
+from provisioner.review.base.facts import Check, ClusterSurroundings, Facts, Listed, Listing, ReviewRule
 from provisioner.review.checks.objects import objects
 from provisioner.review.foreign import is_private, without_private
+from provisioner.review.frame import report
 from provisioner.review.withholding import looked
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Section, Severity
 from tests.support.provisioner.contents import config_map, content_with, facts, planned
@@ -337,3 +338,22 @@ def test_S27_a_fingerprint_of_a_warning_cannot_be_guessed() -> None:
     assert len(set(everything)) == len(everything) == 7
     roles = (ROLE,)
     assert names() == of_role
+
+
+def test_S38_a_private_finding_takes_the_place_of_none_that_everybody_may_see() -> None:
+    """Where only its severity depends on whether a Secret changes, both have one fingerprint."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key", "namespace": "shop"}}
+    changes = planned({**secret, "data": {"k": "after"}}, Action.UPDATE, before={**secret, "data": {"k": "before"}})
+
+    def judge(facts: Facts) -> Iterator[Finding]:
+        (settings, key) = facts.plan.actions
+        rule = PROBE if key.before == key.after else replace(PROBE, severity=Severity.SAFE)
+        sidecar = (settings.after or {})["data"].get("sidecar")
+        yield rule.at(ObjectRef.of(BUNDLE), f"sidecar is {sidecar}", key="one")
+
+    given = updated()
+    both = Plan((*given.plan.actions, changes), ""), Plan((*(given.bundle or given.plan).actions, changes), "")
+    found = report(replace(given, plan=both[0], bundle=both[1]), [Check("probe", changes=judge)]).findings
+    told = {(one.severity, one.is_private): one.fingerprint for one in found if one.rule == "TST-01"}
+    assert told.keys() == {(Severity.DANGEROUS, False), (Severity.SAFE, True)}
+    assert len({*told.values()}) == 2  # who accepts the one has not accepted the other

@@ -193,6 +193,8 @@ def test_a_scale_that_goes_is_breaking_where_a_budget_counts_on_it() -> None:
     found = one_of(given, "CRD-31")
     assert found.severity is Severity.BREAKING
     assert "PodDisruptionBudget shop/keep" in found.message
+    unread = scene(crd(old), crd(new), order(a=1), lists={BUDGETS: Listed(total=None, problem="forbidden")})
+    assert "whether an autoscaler or disruption budget uses it is not known" in one_of(unread, "CRD-31").message
 
 
 def test_what_the_objects_of_a_kind_that_goes_own_is_counted() -> None:
