@@ -8,15 +8,14 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
-from provisioner.cli.arguments import ReviewCommand
-from provisioner.cli.bundles import source_of
+from provisioner.cli.arguments import ReviewCommand, Usage
 from provisioner.cli.catalog import COMMANDS as CATALOGS
 from provisioner.cli.explain import COMMANDS as EXPLANATIONS
+from provisioner.cli.inputs import source_of
 from provisioner.cli.permissions import COMMANDS as PERMISSIONS
 from provisioner.cli.plugins import COMMANDS as PLUGINS
 from provisioner.cli.review import COMMANDS as REVIEWS
 from provisioner.cli.review import UNKNOWN, exit_status
-from provisioner.cli.usage import Usage
 from provisioner.errors import PratiqueError
 from provisioner.review.base.text import visible
 

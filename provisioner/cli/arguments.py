@@ -169,3 +169,7 @@ def add_crd_diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("new", metavar="NEW", type=Path, help="a file with one or more CRDs: what shall run")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument("--objects", metavar="FILE|DIR", type=Path, help="all objects stored of them; see below")
+
+
+class Usage(Exception):
+    """What was typed cannot be meant; the message says what was expected."""

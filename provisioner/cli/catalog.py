@@ -25,9 +25,8 @@ from provisioner.catalogs import (
     read_catalog,
     route,
 )
-from provisioner.cli.arguments import ReviewCommand
+from provisioner.cli.arguments import ReviewCommand, Usage
 from provisioner.cli.review import FINDINGS, OK, UNKNOWN
-from provisioner.cli.usage import Usage
 from provisioner.review.base.text import visible
 from provisioner.sentences import and_more, number, some
 from provisioner.versions import constraint_of

@@ -6,9 +6,8 @@ import argparse
 import json
 import sys
 
-from provisioner.cli.arguments import ReviewCommand
+from provisioner.cli.arguments import ReviewCommand, Usage
 from provisioner.cli.review import OK
-from provisioner.cli.usage import Usage
 from provisioner.review.rules import rule_ids, rule_text
 from provisioner.review.rules.shown import as_text, to_record
 

@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import NoReturn
 
+from provisioner.cli.arguments import Usage
 from provisioner.cli.explain import COMMANDS as EXPLANATIONS
 from provisioner.cli.explain import explained
-from provisioner.cli.plugin import catalogs, converting, previewing
-from provisioner.cli.plugin.changing import pause, resume, rollback
-from provisioner.cli.plugin.deciding import decide
-from provisioner.cli.plugin.extensions import apis, granting, installing
-from provisioner.cli.plugin.looking import diff, history, list_requests, show
-from provisioner.cli.plugin.reading import add_cluster, advice_for, bare_name, with_options_behind
+from provisioner.cli.plugin import apis, bundles, catalogs, grants, rukpak
+from provisioner.cli.plugin.cluster import add_cluster, advice_for, bare_name, with_options_behind
+from provisioner.cli.plugin.decisions import decide, pause, resume, rollback
+from provisioner.cli.plugin.login import BACK_SECONDS, login, logout
+from provisioner.cli.plugin.requests import diff, history, list_requests, show
 from provisioner.cli.plugin.service import ENVIRONMENT
-from provisioner.cli.plugin.signing_in import BACK_SECONDS, login, logout
 from provisioner.cli.plugin.terminal import page
-from provisioner.cli.usage import Usage
 from provisioner.errors import PratiqueError
 from provisioner.review.base.text import visible
 
@@ -265,12 +263,12 @@ COMMANDS: tuple[Command, ...] = (
     Command("pause", "let approved requests of a BundleDeployment wait", _add_pause, pause),
     Command("resume", "let them be applied again", _add_name, resume),
     Command("apis", apis.HELP, apis.add, apis.apis, apis.EPILOG),
-    Command("grant", granting.HELP, granting.add, granting.grant, granting.EPILOG),
-    Command("rbac", installing.HELP, installing.add, installing.rbac, installing.EPILOG),
+    Command("grant", grants.HELP, grants.add, grants.grant, grants.EPILOG),
+    Command("rbac", bundles.RBAC_HELP, bundles.add_rbac, bundles.rbac, bundles.RBAC_EPILOG),
     Command("explain", EXPLAIN.help, EXPLAIN.add, _explain, EXPLAIN.epilog),
-    Command("preview", previewing.HELP, previewing.add, previewing.preview, previewing.EPILOG),
+    Command("preview", bundles.PREVIEW_HELP, bundles.add_preview, bundles.preview, bundles.PREVIEW_EPILOG),
     Command("catalog", catalogs.HELP, catalogs.add, catalogs.run, catalogs.EPILOG),
-    Command("convert", converting.HELP, converting.add, converting.convert, converting.EPILOG),
+    Command("convert", rukpak.CONVERT_HELP, rukpak.add_convert, rukpak.convert, rukpak.CONVERT_EPILOG),
     Command("login", "get a token that reads whole reports at Pratique's service", _add_login, login, _LOGIN_EPILOG),
     Command("logout", "revoke that token and forget it", _add_service, logout),
 )

@@ -8,7 +8,7 @@ import pydoc
 import shutil
 import sys
 
-from provisioner.cli.usage import Usage
+from provisioner.cli.arguments import Usage
 from provisioner.review.base.text import visible
 
 # To the first line and column, and nothing below (ECMA-48, 8.3.21 and 8.3.39).

@@ -11,7 +11,7 @@ import pytest
 
 import provisioner.review
 from provisioner.cli import Usage, exit_status, main, source_of
-from provisioner.cli.bundles import EVERYWHERE
+from provisioner.cli.inputs import EVERYWHERE
 from provisioner.pipeline import PrepareOptions, look_offline, prepare
 from provisioner.render import BUILT_IN
 from provisioner.review.base.facts import ReviewRule

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from provisioner.cli.plugin import complete, looking, main
-from provisioner.cli.plugin.deciding import _agree, _create
+from provisioner.cli.plugin import complete, main, requests
+from provisioner.cli.plugin.decisions import _confirm_decision, _create_review
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import ObjectRef
 from tests.provisioner.cli.plugin.conftest import Run
@@ -118,7 +118,7 @@ def test_a_watch_shows_what_changed_and_nothing_twice(
                 raise KeyboardInterrupt
 
     # Of this module alone: other threads of the tests sleep, too.
-    monkeypatch.setattr(looking, "time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(requests, "time", SimpleNamespace(sleep=sleep))
     assert run("list", "--watch") == 130
     assert [" ".join(line.split()[:3]) for line in capsys.readouterr().out.splitlines()] == [
         "REQUEST DEPLOYMENT STATE",
@@ -169,10 +169,10 @@ def test_S23_a_request_that_changes_while_somebody_reads_is_not_decided(
     api = ClusterClient.connect(kubeconfig(own_sandbox, tmp_path).read_text(), trusted=True)
 
     def agree(*given: Any) -> None:
-        _agree(*given)
+        _confirm_decision(*given)
         set_status(api, **changes)
 
-    monkeypatch.setattr("provisioner.cli.plugin.deciding._agree", agree)
+    monkeypatch.setattr("provisioner.cli.plugin.decisions._confirm_decision", agree)
     assert run("approve", "web", "--yes", "--timeout", "0") == 1
     assert words in capsys.readouterr().err
     reviews = api.resource_of("core.rukpak.io", "v1alpha2", "BundleDeploymentReview")
@@ -227,7 +227,7 @@ def test_what_an_approval_left_out_is_shown_and_asked_about(
     given: list[list[str]] = []
 
     def create(*what: Any) -> str:
-        name = _create(*what)
+        name = _create_review(*what)
         live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeploymentReview", "", name))
         assert live is not None
         given.append(live["spec"]["acknowledges"])
@@ -239,8 +239,8 @@ def test_what_an_approval_left_out_is_shown_and_asked_about(
         api.apply(review, field_manager="test", subresource="status", force=True)
         return name
 
-    monkeypatch.setattr("provisioner.cli.plugin.deciding._create", create)
-    monkeypatch.setattr("provisioner.cli.plugin.deciding.is_conversation", lambda: bool(typed))
+    monkeypatch.setattr("provisioner.cli.plugin.decisions._create_review", create)
+    monkeypatch.setattr("provisioner.cli.plugin.decisions.is_conversation", lambda: bool(typed))
     monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{one}\n" for one in typed)))
     assert run("approve", "web", *([] if typed else ["--yes"])) == status
     assert given == acknowledged

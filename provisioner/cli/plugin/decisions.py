@@ -11,21 +11,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from provisioner.api_groups import OWN_GROUP, PAGE_ANNOTATION
-from provisioner.cli.plugin.reading import (
+from provisioner.cli.arguments import Usage
+from provisioner.cli.plugin.cluster import (
+    DEPLOYMENT,
     REVIEW,
     VERSION,
     Record,
     Subject,
+    ask_identity,
     cluster_of,
-    myself,
-    ref,
+    deployment_of,
+    own_ref,
+    requests_of,
     reviews_of,
     standing_of,
     subject_of,
 )
-from provisioner.cli.plugin.showing import counted_of, of_request
+from provisioner.cli.plugin.tables import applied_revisions, counted_of, request_text
 from provisioner.cli.plugin.terminal import is_coloured, is_conversation
-from provisioner.cli.usage import Usage
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden
 from provisioner.review.base.text import visible
@@ -40,8 +43,8 @@ def decide(options: argparse.Namespace) -> int:
     """0 where the review counted, 1 where it did not, 2 where nobody has said so in time."""
     api = cluster_of(options)
     subject = subject_of(api, options.name)
-    _check(subject)
-    shown = of_request(
+    _check_state(subject)
+    shown = request_text(
         subject.request,
         reviews_of(api, subject.deployment),
         standing=standing_of(api, subject),
@@ -51,19 +54,19 @@ def decide(options: argparse.Namespace) -> int:
     if options.decision == "Approve":
         _check_unseen(api, subject)
     reason = options.reason or _asked_reason(options)
-    _agree(options, subject)
-    if moved := _moved(api, subject):
+    _confirm_decision(options, subject)
+    if moved := _why_moved(api, subject):
         print(visible(moved), file=sys.stderr)
         return NOT_COUNTED
-    review = _review(api, options, subject, reason)
-    counted = _wait(api, _create(api, review), options.timeout)
-    if counted is None or not (left := _left_out(counted)):
+    review = _review_body(api, options, subject, reason)
+    counted = _wait_until_counted(api, _create_review(api, review), options.timeout)
+    if counted is None or not (left := _unacknowledged(counted)):
         return _status_of(counted)
     if not _are_accepted(options, left):
         return NOT_COUNTED
     more = [*review["spec"]["acknowledges"], *left]
-    again = {**review, "metadata": {"name": _name(subject)}, "spec": {**review["spec"], "acknowledges": more}}
-    return _status_of(_wait(api, _create(api, again), options.timeout))
+    again = {**review, "metadata": {"name": _review_name(subject)}, "spec": {**review["spec"], "acknowledges": more}}
+    return _status_of(_wait_until_counted(api, _create_review(api, again), options.timeout))
 
 
 def _status_of(counted: Record | None) -> int:
@@ -73,7 +76,7 @@ def _status_of(counted: Record | None) -> int:
     return OK if condition and condition["status"] == "True" else NOT_COUNTED
 
 
-def _left_out(review: Record) -> list[str]:
+def _unacknowledged(review: Record) -> list[str]:
     """What the approval did not acknowledge, as Pratique says."""
     return [str(one) for one in (review.get("status") or {}).get("unacknowledged") or []]
 
@@ -93,7 +96,7 @@ def _are_accepted(options: argparse.Namespace, left: Sequence[str]) -> bool:
     return True
 
 
-def _check(subject: Subject) -> None:
+def _check_state(subject: Subject) -> None:
     state = str(subject.status.get("state") or "preparing")
     if state != "in_review" or not subject.status.get("subjectDigest"):
         words = state.replace("_", " ")
@@ -109,7 +112,7 @@ def _check_unseen(api: ClusterClient, subject: Subject) -> None:
     if why_not:
         page = (subject.request["metadata"].get("annotations") or {}).get(PAGE_ANNOTATION)
         where = f"approve it at {page}" if page else "approve it in the browser"
-        if (subject.request["spec"].get("requester") or {}).get("username") == myself(api).username:
+        if (subject.request["spec"].get("requester") or {}).get("username") == ask_identity(api).username:
             where = f"you requested it, so someone else must {where}"
         raise Usage(
             f"nothing was created: request {subject.name} cannot be approved without seeing its report, because "
@@ -117,7 +120,7 @@ def _check_unseen(api: ClusterClient, subject: Subject) -> None:
         )
 
 
-def _moved(api: ClusterClient, shown: Subject) -> str:
+def _why_moved(api: ClusterClient, shown: Subject) -> str:
     """Why what was shown is no longer what would be decided; "" where it still is."""
     now = subject_of(api, shown.name).status
     was = shown.status
@@ -147,7 +150,7 @@ def _asked_reason(options: argparse.Namespace) -> str:
     return ""
 
 
-def _agree(options: argparse.Namespace, subject: Subject) -> None:
+def _confirm_decision(options: argparse.Namespace, subject: Subject) -> None:
     if options.yes:
         return
     if not is_conversation():
@@ -159,13 +162,13 @@ def _agree(options: argparse.Namespace, subject: Subject) -> None:
         raise Usage("nothing was decided")
 
 
-def _review(api: ClusterClient, options: argparse.Namespace, subject: Subject, reason: str) -> dict[str, Any]:
-    who = myself(api)
+def _review_body(api: ClusterClient, options: argparse.Namespace, subject: Subject, reason: str) -> dict[str, Any]:
+    who = ask_identity(api)
     reviewer: dict[str, Any] = {"username": who.username, "groups": list(who.groups)}
     return {
         "apiVersion": f"{OWN_GROUP}/{VERSION}",
         "kind": REVIEW,
-        "metadata": {"name": _name(subject)},
+        "metadata": {"name": _review_name(subject)},
         "spec": {
             "requestRef": {"name": subject.name},
             "bundleDeploymentName": subject.deployment,
@@ -179,22 +182,22 @@ def _review(api: ClusterClient, options: argparse.Namespace, subject: Subject, r
     }
 
 
-def _name(subject: Subject) -> str:
+def _review_name(subject: Subject) -> str:
     return f"{subject.name[:MAX_NAME]}-{secrets.token_hex(4)}"
 
 
-def _create(api: ClusterClient, review: Record) -> str:
+def _create_review(api: ClusterClient, review: Record) -> str:
     try:
         return str(api.create(review, field_manager="kubectl-pratique")["metadata"]["name"])
     except Forbidden as exc:
         raise Usage(f"Kubernetes refused the review: {exc.server_words or exc}") from exc
 
 
-def _wait(api: ClusterClient, name: str, seconds: float) -> Record | None:
+def _wait_until_counted(api: ClusterClient, name: str, seconds: float) -> Record | None:
     """The review once Pratique has said whether it counted, which is printed; None where nobody has in time."""
     ends_at = time.monotonic() + seconds
     while True:
-        review = api.get(ref(REVIEW, name))
+        review = api.get(own_ref(REVIEW, name))
         if review is None:
             raise Usage(f"review {name} was deleted before anybody said whether it counted")
         counted = counted_of(review)
@@ -207,3 +210,53 @@ def _wait(api: ClusterClient, name: str, seconds: float) -> Record | None:
             print(f"review {name} is created and not counted yet: kubectl get bundledeploymentreviews {name}")
             return None
         time.sleep(POLL_SECONDS)
+
+
+MANAGER = "kubectl-pratique"
+PAUSE_REASON, ROLLBACK_TO = f"{OWN_GROUP}/pause-reason", f"{OWN_GROUP}/rollback-to"
+
+
+def pause(options: argparse.Namespace) -> int:
+    _write_wish(options, {"spec": {"paused": True}}, {PAUSE_REASON: options.reason or None})
+    print(f"bundledeployment {options.name} is paused: approved requests wait until somebody resumes it")
+    return 0
+
+
+def resume(options: argparse.Namespace) -> int:
+    _write_wish(options, {"spec": {"paused": False}}, {PAUSE_REASON: None})
+    print(f"bundledeployment {options.name} is resumed")
+    return 0
+
+
+def rollback(options: argparse.Namespace) -> int:
+    """What follows the slash means nothing: the same revision can be asked for twice."""
+    _check_revision(options)
+    _write_wish(options, {}, {ROLLBACK_TO: f"{options.revision}/{secrets.token_hex(4)}"})
+    print(
+        f"asked for revision {options.revision} of {options.name}: the rollback is a request and needs approval: "
+        f"kubectl pratique history {options.name}"
+    )
+    return 0
+
+
+def _check_revision(options: argparse.Namespace) -> None:
+    """Whoever may not list requests asks all the same: the service looks again, and says so in the conditions."""
+    try:
+        known = applied_revisions(requests_of(cluster_of(options), options.name))
+    except Forbidden:
+        return
+    if options.revision not in known:
+        there = f"its revisions are {', '.join(map(str, known))}" if known else "nothing was ever applied"
+        raise Usage(
+            f"{options.name} has no revision {options.revision} to go back to: {there}. "
+            f"See `kubectl pratique history {options.name}`"
+        )
+
+
+def _write_wish(options: argparse.Namespace, body: dict[str, Any], annotations: dict[str, str | None]) -> None:
+    """To exactly the deployment that is there now: its uid is the precondition."""
+    api: ClusterClient = cluster_of(options)
+    live = deployment_of(api, options.name)
+    about = {"name": options.name, "uid": live["metadata"]["uid"], "annotations": annotations}
+    part = {"apiVersion": f"{OWN_GROUP}/{VERSION}", "kind": DEPLOYMENT, "metadata": about, **body}
+    api.merge(part, field_manager=MANAGER)

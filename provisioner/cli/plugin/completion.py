@@ -13,21 +13,21 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr
 
-from provisioner.cli.plugin import logins
-from provisioner.cli.plugin.commands import COMMANDS, parser_of
-from provisioner.cli.plugin.looking import objects_to_diff
-from provisioner.cli.plugin.reading import (
+from provisioner.cli.arguments import Usage
+from provisioner.cli.plugin import login
+from provisioner.cli.plugin.cluster import (
     CLUSTER_OPTIONS,
     DEPLOYMENT,
     REQUEST,
-    all_of,
     cluster_of,
-    contexts,
     is_open,
+    list_contexts,
+    list_kind,
     options_before,
     with_options_behind,
 )
-from provisioner.cli.usage import Usage
+from provisioner.cli.plugin.commands import COMMANDS, parser_of
+from provisioner.cli.plugin.requests import objects_to_diff
 from provisioner.errors import PratiqueError
 from provisioner.review.rules import rule_ids
 
@@ -50,22 +50,22 @@ def complete(argv: Sequence[str] | None = None) -> int:
     if (before and before[-1] in FILE_OPTIONS) or (command in OF_FILES and not begun.startswith("-")):
         print(FILES)
         return 0
-    for proposal in sorted(_proposals(command, before, begun)):
+    for proposal in sorted(_propose(command, before, begun)):
         if proposal.startswith(begun) and HARMLESS.fullmatch(proposal):
             print(proposal)
     print(NO_FILES)
     return 0
 
 
-def _proposals(command: str, before: Sequence[str], begun: str) -> list[str]:
+def _propose(command: str, before: Sequence[str], begun: str) -> list[str]:
     if before and before[-1] == "--context":
-        return contexts()
+        return list_contexts()
     if not command:
-        return _of_no_command(before, begun)
+        return _complete_command(before, begun)
     options = {action.option_strings[-1]: action for action in parser_of(command)._actions if action.option_strings}
     asked = options.get(before[-1]) if before else None
     if asked is not None and asked.nargs != 0:
-        return _values(asked, before)
+        return _complete_values(asked, before)
     if begun.startswith("-"):
         return [*options]
     if command == "explain":
@@ -73,13 +73,13 @@ def _proposals(command: str, before: Sequence[str], begun: str) -> list[str]:
     given = [word for at, word in enumerate(before) if _is_argument(word, before[at - 1] if at else "", options)]
     try:
         if len(given) > 1:
-            return _objects(before) if command == "diff" and len(given) == 2 else []
-        return _names(command, before)
+            return _complete_objects(before) if command == "diff" and len(given) == 2 else []
+        return _complete_names(command, before)
     except (PratiqueError, Usage, OSError):
         return []
 
 
-def _of_no_command(before: Sequence[str], begun: str) -> list[str]:
+def _complete_command(before: Sequence[str], begun: str) -> list[str]:
     """Before the command, only options about the cluster may stand, each with its value."""
     given = options_before(before)
     if given != len(before):
@@ -87,15 +87,15 @@ def _of_no_command(before: Sequence[str], begun: str) -> list[str]:
     return [*CLUSTER_OPTIONS] if begun.startswith("-") else [one.name for one in COMMANDS]
 
 
-def _values(option: argparse.Action, before: Sequence[str]) -> list[str]:
+def _complete_values(option: argparse.Action, before: Sequence[str]) -> list[str]:
     name = option.option_strings[-1]
     if name == "--service":
-        return logins.every()
+        return login.known_services()
     if name == "--to":
         return [*SUBJECTS]
     if name == "--of":
         try:
-            return _deployments(before)
+            return _complete_deployments(before)
         except (PratiqueError, Usage, OSError):
             return []
     return [str(one) for one in option.choices or ()]
@@ -107,27 +107,27 @@ def _is_argument(word: str, previous: str, options: dict[str, argparse.Action]) 
     return not word.startswith("-") and not takes_value
 
 
-def _names(command: str, before: Sequence[str]) -> list[str]:
+def _complete_names(command: str, before: Sequence[str]) -> list[str]:
     if command not in (*OF_REQUESTS, *OF_DEPLOYMENTS):
         return []
     api = cluster_of(_cluster_options(before))
-    found = all_of(api, REQUEST if command in OF_REQUESTS else DEPLOYMENT)
+    found = list_kind(api, REQUEST if command in OF_REQUESTS else DEPLOYMENT)
     if command in DECIDING:
         found = [one for one in found if is_open(one)]
     return [str(one["metadata"]["name"]) for one in found]
 
 
-def _deployments(before: Sequence[str]) -> list[str]:
-    return [str(one["metadata"]["name"]) for one in all_of(cluster_of(_cluster_options(before)), DEPLOYMENT)]
+def _complete_deployments(before: Sequence[str]) -> list[str]:
+    return [str(one["metadata"]["name"]) for one in list_kind(cluster_of(_cluster_options(before)), DEPLOYMENT)]
 
 
 def _cluster_options(before: Sequence[str]) -> argparse.Namespace:
     """What was typed of them; groups are asked of nobody here, who would be impersonated with them."""
-    named = {"kubeconfig": _given(before, "--kubeconfig"), "context": _given(before, "--context")}
+    named = {"kubeconfig": _typed_value(before, "--kubeconfig"), "context": _typed_value(before, "--context")}
     return argparse.Namespace(**named, acting_as="", acting_as_groups=[])
 
 
-def _objects(before: Sequence[str]) -> list[str]:
+def _complete_objects(before: Sequence[str]) -> list[str]:
     """What a request is about, as its report at the service says to whom has logged in there."""
     try:
         # What it would complain about is not typed yet.
@@ -138,7 +138,7 @@ def _objects(before: Sequence[str]) -> list[str]:
     return objects_to_diff(options)
 
 
-def _given(before: Sequence[str], option: str) -> str:
+def _typed_value(before: Sequence[str], option: str) -> str:
     """What was typed for an option, as `--context x` or `--context=x`."""
     for at, word in enumerate(before):
         if word == option and at + 1 < len(before):

@@ -1,4 +1,4 @@
-"""`rbac`: the account that installs a bundle, and the least rights with which it can."""
+"""`preview`: what content would do to the cluster of the caller's kubeconfig, with the caller's own rights."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ from pathlib import Path
 import yaml
 
 from provisioner import pipeline
-from provisioner.cli.arguments import BUNDLE_EPILOG, DEFAULT_NAMESPACE, add_bundle_options
-from provisioner.cli.bundles import contents_of
-from provisioner.cli.plugin.extensions.installed import may_be_there
-from provisioner.cli.plugin.extensions.manifests import commented
-from provisioner.cli.plugin.reading import add_cluster, cluster_of
-from provisioner.cli.plugin.terminal import write
+from provisioner.cli.arguments import (
+    BUNDLE_EPILOG,
+    DEFAULT_NAMESPACE,
+    Usage,
+    add_bundle_options,
+    add_review_bundles,
+    add_review_options,
+)
+from provisioner.cli.inputs import read_contents
+from provisioner.cli.plugin.apis import may_be_there
+from provisioner.cli.plugin.cluster import add_cluster, cluster_of
+from provisioner.cli.plugin.grants import comment_lines
+from provisioner.cli.plugin.terminal import is_coloured, page, write
+from provisioner.cli.review import review_against
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.rbac import RbacSubject
 from provisioner.render import write_quoted
@@ -26,8 +34,36 @@ from provisioner.review.preflight.obstacles import obstacles
 from provisioner.review.preflight.text import as_yaml
 from provisioner.values import JsonObject
 
-HELP = "the account that installs a bundle, and the least rights that it needs for it"
-EPILOG = f"""\
+PREVIEW_HELP = "what a bundle would do to your cluster, before anybody asks for it"
+PREVIEW_EPILOG = f"""\
+The report is made on this machine. The API server is asked as you: it tries each
+object as a dry-run, and changes nothing. The report says what you may not read
+or do there. --service-account tries it as the account that would install it, for
+which you need the right to impersonate that account. No request is made, and
+Pratique's service is not asked.
+
+{BUNDLE_EPILOG}
+exit status
+  0  nothing at or above --fail-on
+  1  there is
+  2  could not find out: an error, or an unknown finding and nothing worse
+"""
+
+
+def add_preview(parser: argparse.ArgumentParser) -> None:
+    add_review_bundles(parser)
+    add_cluster(parser)
+    add_review_options(parser)
+
+
+def preview(options: argparse.Namespace) -> int:
+    if options.service_account and options.acting_as:
+        raise Usage("--service-account and --as both say whose rights are tried: give one of them")
+    return review_against(cluster_of(options), options, colours=is_coloured(options), tell=page)
+
+
+RBAC_HELP = "the account that installs a bundle, and the least rights that it needs for it"
+RBAC_EPILOG = f"""\
 Prints a ServiceAccount, and roles and bindings with the fewest rights with which it
 can install BUNDLE where nothing of it is yet: what it writes, by name; what it has
 to hold to write the roles of the bundle; the roles that it binds; hooks of charts,
@@ -49,7 +85,7 @@ OK, IN_THE_WAY, UNKNOWN = 0, 1, 2
 ACCOUNT = "installer"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_rbac(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", metavar="BUNDLE", help="what shall run")
     add_cluster(parser)
     parser.add_argument("--install-namespace", metavar="NS", default=DEFAULT_NAMESPACE, help="default: %(default)s")
@@ -65,39 +101,39 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def rbac(options: argparse.Namespace) -> int:
     cluster = cluster_of(options)
-    content, _ = contents_of(options, cluster)
+    content, _ = read_contents(options, cluster)
     account = RbacSubject("ServiceAccount", options.service_account, options.install_namespace)
     found = pipeline.least_rights(cluster, content, account=account, with_deletion=options.with_deletion)
-    _print(options, account, found)
+    _print_rights(options, account, found)
     status = OK
-    for code, words in (*_problems(found), *_of_place(cluster, account.namespace)):
+    for code, words in (*_rights_problems(found), *_check_namespace(cluster, account.namespace)):
         print(f"kubectl pratique: {visible(words)}", file=sys.stderr)
         status = max(status, code)
     return status
 
 
-def _print(options: argparse.Namespace, account: RbacSubject, found: Preflight) -> None:
+def _print_rights(options: argparse.Namespace, account: RbacSubject, found: Preflight) -> None:
     name = options.role_name or f"{account.namespace}-{account.name}-installs"
-    first, rules = _account(account), as_yaml(found, name=name)
+    first, rules = _account_object(account), as_yaml(found, name=name)
     if options.output == "json":
         items = [first, *yaml.safe_load_all(rules)]
         write(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2) + "\n")
         return
     what = Path(options.bundle).name if Path(options.bundle).exists() else options.bundle
-    write(commented(visible(f"To install {what} as {account.namespace}/{account.name}")))
+    write(comment_lines(visible(f"To install {what} as {account.namespace}/{account.name}")))
     write(write_quoted([first]) + (f"---\n{rules}" if rules else ""))
 
 
-def _account(account: RbacSubject) -> JsonObject:
+def _account_object(account: RbacSubject) -> JsonObject:
     meta = {"name": account.name, "namespace": account.namespace}
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
 
 
-def _of_place(cluster: ClusterClient, namespace: str) -> Iterator[tuple[int, str]]:
+def _check_namespace(cluster: ClusterClient, namespace: str) -> Iterator[tuple[int, str]]:
     if not may_be_there(cluster, namespace):
         yield IN_THE_WAY, f"there is no namespace {namespace} for the account: create it before you apply this"
 
 
-def _problems(found: Preflight) -> Iterator[tuple[int, str]]:
+def _rights_problems(found: Preflight) -> Iterator[tuple[int, str]]:
     for one in obstacles(found):
         yield UNKNOWN if one.is_incomplete else IN_THE_WAY, one.words

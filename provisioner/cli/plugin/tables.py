@@ -68,11 +68,11 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, is_coloured: b
     return "".join(f"{line}\n" for line in made)
 
 
-def of_list(
+def requests_table(
     requests: Iterable[Record], *, now: datetime, standings: Mapping[str, str] | None = None, is_coloured: bool = False
 ) -> str:
     """A line for each; with `standings`, by name, also why it stands as it does."""
-    rows: list[tuple[str, ...]] = [(*_row(one), _age(one, now)) for one in requests]
+    rows: list[tuple[str, ...]] = [(*_request_cells(one), _request_age(one, now)) for one in requests]
     heads: tuple[str, ...] = ("REQUEST", "DEPLOYMENT", "STATE", "WORST", "REQUESTER", "AGE")
     if standings is not None:
         heads = (*heads, "WHY")
@@ -80,13 +80,13 @@ def of_list(
     return table(heads, rows, is_coloured=is_coloured) if rows else "No requests.\n"
 
 
-def of_names(requests: Iterable[Record]) -> str:
+def request_names(requests: Iterable[Record]) -> str:
     """As other commands of kubectl take them."""
     kind = f"bundledeploymentrequest.{OWN_GROUP}"
     return "".join(f"{kind}/{visible(str(one['metadata']['name']))}\n" for one in requests)
 
 
-def _age(request: Record, now: datetime) -> str:
+def _request_age(request: Record, now: datetime) -> str:
     made = str(request["metadata"].get("creationTimestamp") or "")
     return age_of(now - datetime.fromisoformat(made)) if made else ""
 
@@ -102,14 +102,14 @@ def age_of(passed: timedelta) -> str:
     return f"{seconds // _SIZES['d']}d"
 
 
-def _row(request: Record) -> tuple[str, ...]:
+def _request_cells(request: Record) -> tuple[str, ...]:
     spec, status = request["spec"], request.get("status") or {}
     worst = str((status.get("reportSummary") or {}).get("worst") or "")
     state, who = str(status.get("state") or "preparing"), str((spec.get("requester") or {}).get("username") or "")
     return (request["metadata"]["name"], spec["bundleDeploymentRef"]["name"], state.replace("_", " "), worst, who)
 
 
-def of_request(
+def request_text(
     request: Record, reviews: Sequence[Record] | None, *, standing: str = "", upgrades: str = "", is_coloured: bool
 ) -> str:
     """What is decided: who asked, what it does in short, its digest, and what became of it so far.
@@ -126,23 +126,23 @@ def of_request(
         ("Purpose", visible(str(spec.get("purpose") or "deploy"))),
         ("Requester", visible(f"{requester.get('username') or 'unknown'} (by {requester.get('via') or 'cluster'})")),
         ("State", painted(visible(state).replace("_", " "), _STATE.get(state), is_coloured=is_coloured)),
-        *_where(request, standing, upgrades),
+        *_optional_facts(request, standing, upgrades),
         ("Round", str(status.get("round") or NONE)),
         ("Digest", visible(str(status.get("subjectDigest") or NONE))),
         ("Worst", painted(visible(worst) or NONE, _SEVERITY.get(worst), is_coloured=is_coloured)),
     ]
     lines = [f"{f'{name}:':<13}{value}" for name, value in facts]
     lines += ["Changes:", *(f"  {visible(str(one))}" for one in report.get("headline") or ["the report is not ready"])]
-    lines += ["Conditions:", *_conditions(status)]
+    lines += ["Conditions:", *_condition_lines(status)]
     if reviews is None:
         lines += ["Reviews by kubectl: you may not list them"]
     else:
         here = [one for one in reviews if one["spec"]["requestRef"]["name"] == request["metadata"]["name"]]
-        lines += ["Reviews by kubectl:", *(_review(one) for one in here)] if here else []
+        lines += ["Reviews by kubectl:", *(_review_line(one) for one in here)] if here else []
     return "\n".join(lines) + "\n"
 
 
-def _where(request: Record, standing: str, upgrades: str) -> list[tuple[str, str]]:
+def _optional_facts(request: Record, standing: str, upgrades: str) -> list[tuple[str, str]]:
     """Why it stands as it does, what is offered beside it, since when it is there, and where its page is; what is not
     known has no line."""
     about, status = request["metadata"], request.get("status") or {}
@@ -157,7 +157,7 @@ def _where(request: Record, standing: str, upgrades: str) -> list[tuple[str, str
     return [(name, visible(str(text))) for name, text in found if text]
 
 
-def _conditions(status: Record) -> list[str]:
+def _condition_lines(status: Record) -> list[str]:
     found = [
         f"  {one['type']}={one['status']} {one['reason']}{f': {first}' if first else ''}"
         for one in status.get("conditions") or []
@@ -166,7 +166,7 @@ def _conditions(status: Record) -> list[str]:
     return [f"  {visible(one[2:])}" for one in found] or [f"  {NONE}"]
 
 
-def _review(review: Record) -> str:
+def _review_line(review: Record) -> str:
     spec, counted = review["spec"], counted_of(review)
     what = f"{spec['decision']} by {spec['reviewer']['username']} in round {spec['round']}"
     if counted is None:
@@ -181,16 +181,16 @@ def counted_of(review: Record) -> Record | None:
     return next((one for one in found if one["type"] == "Counted"), None)
 
 
-def of_history(requests: Iterable[Record], *, is_coloured: bool = False) -> str:
+def history_table(requests: Iterable[Record], *, is_coloured: bool = False) -> str:
     """The requests of one deployment, the latest first."""
-    ordered = sorted(requests, key=_number, reverse=True)
+    ordered = sorted(requests, key=_request_number, reverse=True)
     rows = [
         (
             one["metadata"]["name"],
             str(one["spec"].get("purpose") or ""),
             str((one.get("status") or {}).get("state") or "preparing").replace("_", " "),
             str((one["spec"].get("requester") or {}).get("username") or ""),
-            _revision(one),
+            _applied_revision(one),
             str(one["metadata"].get("creationTimestamp") or ""),
         )
         for one in ordered
@@ -199,18 +199,18 @@ def of_history(requests: Iterable[Record], *, is_coloured: bool = False) -> str:
     return table(heads, rows, is_coloured=is_coloured) if rows else "No requests.\n"
 
 
-def _number(request: Record) -> int:
+def _request_number(request: Record) -> int:
     number = str(request["metadata"]["name"]).rpartition("-")[2]
     return int(number) if number.isascii() and number.isdigit() else 0
 
 
-def revisions(requests: Iterable[Record]) -> list[int]:
+def applied_revisions(requests: Iterable[Record]) -> list[int]:
     """The revisions that these requests made."""
-    made = (_revision(one).removeprefix("revision ") for one in requests)
+    made = (_applied_revision(one).removeprefix("revision ") for one in requests)
     return sorted({int(text) for text in made if text.isascii() and text.isdigit()})
 
 
-def _revision(request: Record) -> str:
+def _applied_revision(request: Record) -> str:
     """`revision 3`, of what was applied."""
     conditions = (request.get("status") or {}).get("conditions") or []
     applied = (one for one in conditions if one["type"] == "Applied" and one["status"] == "True")

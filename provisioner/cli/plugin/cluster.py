@@ -15,9 +15,8 @@ from typing import Any
 import yaml
 
 from provisioner.api_groups import OWN_GROUP
-from provisioner.cli.arguments import DEFAULT_NAMESPACE
-from provisioner.cli.bundles import BundleUnreachable
-from provisioner.cli.usage import Usage
+from provisioner.cli.arguments import DEFAULT_NAMESPACE, Usage
+from provisioner.cli.inputs import BundleUnreachable
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import BadSource, Forbidden, PratiqueError, Unauthenticated, UnknownKind, Unreachable
 from provisioner.values import Identity, ObjectRef
@@ -66,7 +65,7 @@ def cluster_of(options: argparse.Namespace) -> ClusterClient:
     """As kubectl reads kubeconfigs, where there is a kubectl: it merges files and knows the current context."""
     if options.kubeconfig and not Path(options.kubeconfig).exists():
         raise Usage(f"{options.kubeconfig}: there is no such kubeconfig (--kubeconfig)")
-    found = _connected(options)
+    found = _connect(options)
     if options.acting_as:
         return found.acting_as(Identity(options.acting_as, tuple(options.acting_as_groups)))
     if options.acting_as_groups:
@@ -74,27 +73,27 @@ def cluster_of(options: argparse.Namespace) -> ClusterClient:
     return found
 
 
-def _connected(options: argparse.Namespace) -> ClusterClient:
+def _connect(options: argparse.Namespace) -> ClusterClient:
     if shutil.which("kubectl") is None:
-        return ClusterClient.connect(_own_text(options), context=options.context, trusted=True)
-    if not options.kubeconfig and not _is_there():
+        return ClusterClient.connect(_read_kubeconfig(options), context=options.context, trusted=True)
+    if not options.kubeconfig and not _has_kubeconfig():
         raise Usage(
-            f"{_where(options)}: there is no such kubeconfig: name one with --kubeconfig or KUBECONFIG, or log in to a "
-            "cluster first"
+            f"{_kubeconfig_name(options)}: there is no such kubeconfig: name one with --kubeconfig or KUBECONFIG, or "
+            "log in to a cluster first"
         )
-    text = _kubeconfig(options)
+    text = _ask_kubectl(options)
     if "clusters: null" in text or "clusters: []" in text:
-        raise Usage(f"{_where(options)} names no cluster: is KUBECONFIG set, or log in to a cluster first")
+        raise Usage(f"{_kubeconfig_name(options)} names no cluster: is KUBECONFIG set, or log in to a cluster first")
     return ClusterClient.connect(text, trusted=True)
 
 
-def _is_there() -> bool:
+def _has_kubeconfig() -> bool:
     """Whether any of the files exists that kubectl would merge; kubectl itself speaks of a context that is missing."""
     named = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube/config")
     return any(Path(one).exists() for one in named.split(os.pathsep) if one)
 
 
-def _own_text(options: argparse.Namespace) -> str:
+def _read_kubeconfig(options: argparse.Namespace) -> str:
     """Without kubectl nothing merges files: the first that there is."""
     named = options.kubeconfig or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube/config")
     paths = [Path(one) for one in named.split(os.pathsep) if one and Path(one).exists()]
@@ -108,7 +107,7 @@ def _own_text(options: argparse.Namespace) -> str:
 
 def namespace_of(options: argparse.Namespace) -> str:
     """The namespace of the context, as kubectl has it."""
-    text = _own_text(options) if shutil.which("kubectl") is None else _kubeconfig(options)
+    text = _read_kubeconfig(options) if shutil.which("kubectl") is None else _ask_kubectl(options)
     try:
         config = yaml.safe_load(text)
         wanted = options.context or config.get("current-context")
@@ -118,7 +117,7 @@ def namespace_of(options: argparse.Namespace) -> str:
         return DEFAULT_NAMESPACE
 
 
-def _where(options: argparse.Namespace) -> str:
+def _kubeconfig_name(options: argparse.Namespace) -> str:
     return str(options.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
 
 
@@ -157,7 +156,7 @@ def options_before(words: Sequence[str]) -> int:
     return at
 
 
-def contexts() -> list[str]:
+def list_contexts() -> list[str]:
     """The contexts that kubectl knows; none where it cannot say."""
     program = shutil.which("kubectl")
     if program is None:
@@ -187,22 +186,22 @@ def advice_for(exc: PratiqueError) -> str:
     return ""
 
 
-def _kubeconfig(options: argparse.Namespace) -> str:
+def _ask_kubectl(options: argparse.Namespace) -> str:
     words = [str(shutil.which("kubectl")), "config", "view", "--raw", "--minify", "--flatten"]
     words += [f"--kubeconfig={options.kubeconfig}"] if options.kubeconfig else []
     words += [f"--context={options.context}"] if options.context else []
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=KUBECTL_SECONDS)  # noqa: S603 - words of ours
     if done.returncode:
         said = done.stderr.strip().removeprefix("error: ")
-        raise Usage(f"kubectl cannot use {_where(options)}: {said}. See `kubectl config get-contexts`")
+        raise Usage(f"kubectl cannot use {_kubeconfig_name(options)}: {said}. See `kubectl config get-contexts`")
     return done.stdout
 
 
-def ref(kind: str, name: str) -> ObjectRef:
+def own_ref(kind: str, name: str) -> ObjectRef:
     return ObjectRef(OWN_GROUP, VERSION, kind, "", name)
 
 
-def all_of(api: ClusterClient, kind: str, *, field_selector: str = "") -> list[Record]:
+def list_kind(api: ClusterClient, kind: str, *, field_selector: str = "") -> list[Record]:
     """The first MOST of them, by name."""
     resource = api.resource_of(OWN_GROUP, VERSION, kind)
     if resource is None:
@@ -216,15 +215,15 @@ def is_open(request: Record) -> bool:
 
 
 def deployment_of(api: ClusterClient, name: str) -> Record:
-    found = _named(api, DEPLOYMENT, name)
+    found = _find_object(api, DEPLOYMENT, name)
     if found is None:
-        raise Usage(f"there is no BundleDeployment {name}{_near(api, name, (DEPLOYMENT,))}")
+        raise Usage(f"there is no BundleDeployment {name}{_did_you_mean(api, name, (DEPLOYMENT,))}")
     return found
 
 
 def requests_of(api: ClusterClient, deployment: str) -> list[Record]:
     """The requests of a deployment that is there, or of which some are left."""
-    found = all_of(api, REQUEST, field_selector=f"spec.bundleDeploymentRef.name={deployment}")
+    found = list_kind(api, REQUEST, field_selector=f"spec.bundleDeploymentRef.name={deployment}")
     if not found:
         deployment_of(api, deployment)
     return found
@@ -232,14 +231,16 @@ def requests_of(api: ClusterClient, deployment: str) -> list[Record]:
 
 def subject_of(api: ClusterClient, name: str) -> Subject:
     """The request of this name, or the current request of the deployment of this name."""
-    request = _named(api, REQUEST, name)
+    request = _find_object(api, REQUEST, name)
     if request is not None:
         return Subject(request)
-    deployment = _named(api, DEPLOYMENT, name)
+    deployment = _find_object(api, DEPLOYMENT, name)
     if deployment is None:
-        raise Usage(f"there is no request and no BundleDeployment {name}{_near(api, name, (REQUEST, DEPLOYMENT))}")
+        raise Usage(
+            f"there is no request and no BundleDeployment {name}{_did_you_mean(api, name, (REQUEST, DEPLOYMENT))}"
+        )
     current = str((deployment.get("status") or {}).get("activeRequest") or "")
-    request = _named(api, REQUEST, current) if current else None
+    request = _find_object(api, REQUEST, current) if current else None
     if request is None:
         raise Usage(
             f"BundleDeployment {name} has no request yet: wait, or see `kubectl describe bundledeployment {name}`"
@@ -247,9 +248,9 @@ def subject_of(api: ClusterClient, name: str) -> Subject:
     return Subject(request)
 
 
-def _named(api: ClusterClient, kind: str, name: str) -> Record | None:
+def _find_object(api: ClusterClient, kind: str, name: str) -> Record | None:
     try:
-        return api.get(ref(kind, name))
+        return api.get(own_ref(kind, name))
     except UnknownKind as exc:
         raise Usage(why_not_installed(api, kind)) from exc
 
@@ -261,10 +262,10 @@ def why_not_installed(api: ClusterClient, kind: str = DEPLOYMENT) -> str:
     return NOT_INSTALLED.format(kind=kind)
 
 
-def _near(api: ClusterClient, name: str, kinds: tuple[str, ...]) -> str:
+def _did_you_mean(api: ClusterClient, name: str, kinds: tuple[str, ...]) -> str:
     """`: did you mean web-2?`; where nothing is near, how to see what there is."""
     try:
-        known = {str(one["metadata"]["name"]) for kind in kinds for one in all_of(api, kind)}
+        known = {str(one["metadata"]["name"]) for kind in kinds for one in list_kind(api, kind)}
     except (PratiqueError, Usage):
         known = set()
     near = difflib.get_close_matches(name, sorted(known), n=NEAR)
@@ -276,7 +277,7 @@ def _near(api: ClusterClient, name: str, kinds: tuple[str, ...]) -> str:
 def standing_of(api: ClusterClient, subject: Subject) -> str:
     """Why the deployment is not ready, or that it is; "" where it speaks of another request, or may not be read."""
     try:
-        found = api.get(ref(DEPLOYMENT, subject.deployment))
+        found = api.get(own_ref(DEPLOYMENT, subject.deployment))
     except Forbidden:
         return ""
     return _standings([found] if found else []).get(subject.name, "")
@@ -285,7 +286,7 @@ def standing_of(api: ClusterClient, subject: Subject) -> str:
 def upgrades_of(api: ClusterClient, deployment: str) -> str:
     """What catalogs offer to the deployment and why it is not taken; "" where it follows none, or may not be read."""
     try:
-        found = api.get(ref(DEPLOYMENT, deployment)) or {}
+        found = api.get(own_ref(DEPLOYMENT, deployment)) or {}
     except Forbidden:
         return ""
     conditions = (found.get("status") or {}).get("conditions") or []
@@ -295,7 +296,7 @@ def upgrades_of(api: ClusterClient, deployment: str) -> str:
 def standings_of(api: ClusterClient) -> dict[str, str]:
     """The same of all deployments, by the name of the request that each of them speaks of."""
     try:
-        return _standings(all_of(api, DEPLOYMENT))
+        return _standings(list_kind(api, DEPLOYMENT))
     except Forbidden:
         return {}
 
@@ -311,12 +312,12 @@ def _standings(deployments: Iterable[Record]) -> dict[str, str]:
 def reviews_of(api: ClusterClient, deployment: str) -> list[Record] | None:
     """Those made with kubectl; None where the caller may not list them, or the cluster serves none."""
     try:
-        return all_of(api, REVIEW, field_selector=f"spec.bundleDeploymentName={deployment}")
+        return list_kind(api, REVIEW, field_selector=f"spec.bundleDeploymentName={deployment}")
     except (PratiqueError, Usage):
         return None
 
 
-def myself(api: ClusterClient) -> Identity:
+def ask_identity(api: ClusterClient) -> Identity:
     """Who the API server takes the caller for (SelfSubjectReview)."""
     kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     answer = api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", kind, subject="who you are")

@@ -6,21 +6,24 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
 from provisioner.api_groups import OWN_GROUP
-from provisioner.cli.plugin.reading import (
+from provisioner.cli.arguments import Usage
+from provisioner.cli.plugin.cluster import (
     DEPLOYMENT,
     REQUEST,
     VERSION,
     Subject,
-    all_of,
     cluster_of,
     is_open,
+    list_kind,
     requests_of,
     reviews_of,
     standing_of,
@@ -29,16 +32,121 @@ from provisioner.cli.plugin.reading import (
     upgrades_of,
     why_not_installed,
 )
-from provisioner.cli.plugin.reports import WholeReport, planned_objects, title_of, whole_report
+from provisioner.cli.plugin.login import login_for
 from provisioner.cli.plugin.service import Service, ServiceSilent, service_url, told_by
-from provisioner.cli.plugin.showing import of_history, of_list, of_names, of_request
-from provisioner.cli.plugin.signing_in import login_for
+from provisioner.cli.plugin.tables import history_table, request_names, request_text, requests_table
 from provisioner.cli.plugin.terminal import CLEARED, is_coloured, page, write
-from provisioner.cli.usage import Usage
 from provisioner.errors import TryLater
-from provisioner.review.base.record import plain
+from provisioner.review.base.record import action_from, from_record, plain
 from provisioner.review.base.text import visible
+from provisioner.review.output.own_words import in_own_words
 from provisioner.review.output.terminal import as_text, differences_as_text
+from provisioner.values import Action, PlannedAction, Report
+
+MOST_PAGES = 20
+WITH_LINES = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.RERUN, Action.ADOPT, Action.DELETE)
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WholeReport:
+    """`record` is the service's, its parts put together. `is_whole`: its actions hold the objects before and after."""
+
+    uid: str
+    record: Record
+    is_whole: bool
+
+    @property
+    def report(self) -> Report:
+        return in_own_words(from_record(self.record))
+
+    @property
+    def hidden(self) -> int:
+        """Objects whose containers the caller may not see."""
+        return int(self.record.get("containersHidden") or 0)
+
+
+def whole_report(service: Service, subject: Subject) -> WholeReport:
+    """The report of exactly the digest that the cluster shows. Raises Usage where there is none, or it has moved on."""
+    uid = str(_request_row(service, subject)["uid"])
+    first = service.get(f"requests/{uid}/report")
+    findings, actions = [*first["findings"]], [*first["plan"]["actions"]]
+    part = first
+    while not first["is_whole"] and (wanted := _next_part(part, len(findings), len(actions))):
+        part = service.get(f"requests/{uid}/report", **wanted)
+        more = [*part["findings"]] if "findings_from" in wanted else []
+        planned = [*part["plan"]["actions"]] if "actions_from" in wanted else []
+        if not more and not planned:
+            raise Usage(f"{service.url} stopped in the middle of the report: run the command again")
+        findings, actions = findings + more, actions + planned
+    record = {**first, "findings": findings, "plan": {**first["plan"], "actions": actions}}
+    return WholeReport(uid, record, bool(first["is_whole"]))
+
+
+def _next_part(part: Record, findings: int, actions: int) -> dict[str, int]:
+    """Where the next part starts, of each list that has more; {} at the end."""
+    parts = part["parts"]
+    wanted = {}
+    if findings < parts["findings"]["total"]:
+        wanted["findings_from"] = findings
+    if actions < parts["actions"]["total"]:
+        wanted["actions_from"] = actions
+    return wanted
+
+
+def planned_objects(service: Service, whole: WholeReport, wanted: str) -> Iterator[PlannedAction]:
+    """What is planned for the objects that `wanted` names ("": all that change), with their states.
+
+    Of a large report each object is asked for by itself. Raises Usage where none has this name.
+    """
+    actions = whole.record["plan"]["actions"]
+    chosen = [(at, one) for at, one in enumerate(actions) if _is_named(one["ref"], wanted)]
+    if wanted and not chosen:
+        names = sorted({object_title(one["ref"]) for one in actions})
+        raise Usage(f"the request plans nothing for {wanted}; it is about {', '.join(names[:20])}")
+    for at, one in chosen:
+        if Action(one["action"]) not in WITH_LINES and not wanted:
+            continue
+        yield action_from(one if whole.is_whole else service.get(f"requests/{whole.uid}/report/objects/{at}"))
+
+
+def object_title(ref: Record) -> str:
+    """`ConfigMap/shop/settings`, or `ClusterRole/reader`: what OBJECT is written like."""
+    return "/".join(part for part in (ref["kind"], ref["namespace"], ref["name"]) if part)
+
+
+def _is_named(ref: Record, wanted: str) -> bool:
+    """By kind and name, with the namespace between them if need be; the name alone, too."""
+    whole = object_title(ref).lower()
+    short = f"{ref['kind']}/{ref['name']}".lower()
+    return not wanted or wanted.lower() in (whole, short, ref["name"].lower())
+
+
+def _request_row(service: Service, subject: Subject) -> Record:
+    """The service's own record of the request: that of the same deployment, number and digest."""
+    number = subject.name.rpartition("-")[2]
+    digest = str(subject.status.get("subjectDigest") or "")
+    found = [one for one in _request_rows(service, subject.deployment) if str(one["number"]) == number]
+    if not found:
+        raise Usage(f"{service.url} shows you no request {subject.name}: is it this cluster's, and may you read there?")
+    same = [one for one in found if one["subject_digest"] == digest]
+    if not digest:
+        raise Usage(f"request {subject.name} has no report yet")
+    if not same:
+        raise Usage(f"request {subject.name} has changed: the cluster shows digest {digest}, the service another one")
+    return dict(same[0])
+
+
+def _request_rows(service: Service, deployment: str) -> Iterator[Record]:
+    cursor = ""
+    for _ in range(MOST_PAGES):
+        page = service.get("requests", deployment=deployment, cursor=cursor)
+        yield from page["results"]
+        following = parse_qs(urlsplit(page["next"] or "").query).get("cursor")
+        if not following:
+            return
+        cursor = following[0]
+
 
 WATCH_SECONDS = 2.0
 # The objects, and how they are shown at a moment.
@@ -50,17 +158,17 @@ def list_requests(options: argparse.Namespace) -> int:
     api = cluster_of(options)
 
     def read() -> tuple[Any, Shown]:
-        found = [one for one in all_of(api, REQUEST) if options.all or is_open(one)]
+        found = [one for one in list_kind(api, REQUEST) if options.all or is_open(one)]
         if not found and api.resource_of(OWN_GROUP, VERSION, DEPLOYMENT) is None:
             raise Usage(why_not_installed(api))
         standings = standings_of(api) if options.output == "wide" else None
         if options.output == "name":
-            return _as_list(found), lambda _: of_names(found)
-        return _as_list(found), lambda now: of_list(
+            return _as_list(found), lambda _: request_names(found)
+        return _as_list(found), lambda now: requests_table(
             found, now=now, standings=standings, is_coloured=is_coloured(options)
         )
 
-    return _print(options, read)
+    return _print_or_watch(options, read)
 
 
 def history(options: argparse.Namespace) -> int:
@@ -68,10 +176,12 @@ def history(options: argparse.Namespace) -> int:
 
     def read() -> tuple[Any, Shown]:
         found = requests_of(api, options.name)
-        text = of_names(found) if options.output == "name" else of_history(found, is_coloured=is_coloured(options))
+        text = (
+            request_names(found) if options.output == "name" else history_table(found, is_coloured=is_coloured(options))
+        )
         return _as_list(found), lambda _: text
 
-    return _print(options, read)
+    return _print_or_watch(options, read)
 
 
 def show(options: argparse.Namespace) -> int:
@@ -86,7 +196,7 @@ def show(options: argparse.Namespace) -> int:
         if options.output != "text":
             return subject.request, lambda _: ""
         reviews, standing = reviews_of(api, subject.deployment), standing_of(api, subject)
-        text = of_request(
+        text = request_text(
             subject.request,
             reviews,
             standing=standing,
@@ -96,7 +206,7 @@ def show(options: argparse.Namespace) -> int:
         text += reports.text(subject)
         return subject.request, lambda _: text
 
-    return _print(options, read)
+    return _print_or_watch(options, read)
 
 
 def diff(options: argparse.Namespace) -> int:
@@ -111,7 +221,7 @@ def diff(options: argparse.Namespace) -> int:
         {"ref": str(one.ref), "action": str(one.action), "before": one.before, "after": one.after} for one in found
     ]
     text = differences_as_text(found, colours=is_coloured(options), with_credentials=options.show_credentials)
-    page(_formed(options, _as_list([plain(one) for one in records]), text))
+    page(format_output(options, _as_list([plain(one) for one in records]), text))
     return 1 if text else 0
 
 
@@ -119,7 +229,7 @@ def objects_to_diff(options: argparse.Namespace) -> list[str]:
     """The objects of the request's plan, as `diff` takes them. Raises Usage where there is no login."""
     subject = subject_of(cluster_of(options), options.name)
     actions = _Reports(options).needed(subject).record["plan"]["actions"]
-    return sorted({title_of(one["ref"]) for one in actions})
+    return sorted({object_title(one["ref"]) for one in actions})
 
 
 class _Reports:
@@ -184,11 +294,11 @@ def _as_list(found: list[Any]) -> dict[str, Any]:
     return {"kind": "List", "apiVersion": "v1", "items": found}
 
 
-def _print(options: argparse.Namespace, read: Read) -> int:
+def _print_or_watch(options: argparse.Namespace, read: Read) -> int:
     """Once, or with --watch whenever it is another text than before; what does not answer then is asked again."""
     if not options.watch:
         objects, shown = read()
-        page(_formed(options, objects, shown(datetime.now(UTC))))
+        page(format_output(options, objects, shown(datetime.now(UTC))))
         return 0
     last = said = ""
     began = datetime.now(UTC)
@@ -196,25 +306,25 @@ def _print(options: argparse.Namespace, read: Read) -> int:
         try:
             objects, shown = read()
         except TryLater as exc:
-            said = _say_once(exc, said)
+            said = _report_retry(exc, said)
         else:
             # An age that grows is nothing new.
-            text = _formed(options, objects, shown(began))
+            text = format_output(options, objects, shown(began))
             if text != last:
-                now = _formed(options, objects, shown(datetime.now(UTC)))
-                write(_apart(options, now, is_first=not last))
+                now = format_output(options, objects, shown(datetime.now(UTC)))
+                write(_separate_output(options, now, is_first=not last))
             last, said = text, ""
         time.sleep(WATCH_SECONDS)
 
 
-def _say_once(exc: TryLater, said: str) -> str:
+def _report_retry(exc: TryLater, said: str) -> str:
     words = visible(f"kubectl pratique: {exc}; asking again")
     if words != said:
         print(words, file=sys.stderr)
     return words
 
 
-def _apart(options: argparse.Namespace, text: str, *, is_first: bool) -> str:
+def _separate_output(options: argparse.Namespace, text: str, *, is_first: bool) -> str:
     """A terminal shows the latest only; a file gets one after the other."""
     if options.output in ("text", "wide") and sys.stdout.isatty():
         return CLEARED + text
@@ -222,7 +332,7 @@ def _apart(options: argparse.Namespace, text: str, *, is_first: bool) -> str:
     return text if is_first else between + text
 
 
-def _formed(options: argparse.Namespace, objects: Any, text: str) -> str:
+def format_output(options: argparse.Namespace, objects: Any, text: str) -> str:
     if options.output == "json":
         return json.dumps(objects, indent=2, sort_keys=True) + "\n"
     return yaml.safe_dump(objects, sort_keys=True) if options.output == "yaml" else text

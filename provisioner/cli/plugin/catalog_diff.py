@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.cli.arguments import Usage
 from provisioner.cli.plugin.service import Service, told_by
-from provisioner.cli.usage import Usage
 from provisioner.review.base.statements import NEVER_FOLDED
 from provisioner.review.base.text import visible
 from provisioner.review.workloads.container_changes import image_words
@@ -36,7 +36,7 @@ class _Line:
     severity: str = ""
 
 
-def worked_out(service: Service, address: str, asked: Mapping[str, str], *, seconds: float) -> dict[str, Any]:
+def read_comparison(service: Service, address: str, asked: Mapping[str, str], *, seconds: float) -> dict[str, Any]:
     """The comparison as the service knows it, asked for where it does not yet; says meanwhile what is being done.
 
     Raises Usage where it failed or takes longer, and ServiceSilent where the service refuses it.
@@ -80,7 +80,7 @@ def is_changing(result: Record) -> bool:
     return any(one["action"] != "none" for one in result["report"]["plan"]["actions"])
 
 
-def lines_of(comparison: Record) -> Iterator[str]:
+def comparison_lines(comparison: Record) -> Iterator[str]:
     """The comparison for a terminal."""
     result = comparison["result"]
     yield f"In namespace {result['install_namespace']}, without the live objects of the cluster:"
@@ -189,13 +189,13 @@ def _ref(ref: Record) -> ObjectRef:
     return ObjectRef(**{part: ref[part] for part in ("group", "version", "kind", "namespace", "name")})
 
 
-def contents(bundle: Record) -> Iterator[str]:
+def bundle_facts(bundle: Record) -> Iterator[str]:
     """What the catalog says of a bundle that follows nothing: all of it is new."""
     yield from (f"{key}: {bundle[key]}" for key in IN_CATALOG if bundle.get(key))
     yield from (f"+ {words} {one}" for key, words in LISTED_IN_CATALOG for one in sorted(bundle[key]))
 
 
-def differences(found: Record, before: Record, after: Record) -> Iterator[str]:
+def catalog_differences(found: Record, before: Record, after: Record) -> Iterator[str]:
     """What differs between two bundles in the catalog alone."""
     for key in IN_CATALOG:
         if before.get(key) != after.get(key):
@@ -221,7 +221,7 @@ def _follows(entry: Record, before: Record) -> bool:
     return bool(entry["skip_range"]) and version_of(before["version"]) in range_of(entry["skip_range"])
 
 
-def bundle_of(found: Record, words: str) -> Record:
+def find_bundle(found: Record, words: str) -> Record:
     """The bundle of a package by name or version. Raises Usage."""
     if not words:
         raise Usage("catalog diff needs NAME PACKAGE FROM TO, the last two bundles or versions of the package")
@@ -232,3 +232,44 @@ def bundle_of(found: Record, words: str) -> Record:
             f"{words}: {number(len(fitting), 'bundle')} of {found['name']} of this name or version; it has {has}"
         )
     return dict(fitting[0])
+
+
+# The service answers so many questions of this kind within a minute.
+MOST_OBJECTS = 200
+
+
+def read_object_lines(service: Service, address: str, asked: Mapping[str, str], result: Record) -> list[dict[str, Any]]:
+    """The lines of each object in the order of the plan, of the first MOST_OBJECTS that change."""
+    with told_by(service):
+        places = sorted(map(int, result["changed"]))[:MOST_OBJECTS]
+        return [_read_object(service, f"{address}/objects/{at}", asked) for at in places]
+
+
+def _read_object(service: Service, address: str, asked: Mapping[str, str]) -> dict[str, Any]:
+    found = service.get(address, **asked)
+    hunks, at = [*found["hunks"]], found["parts"]["lines"]["next"]
+    while at is not None:
+        part = service.get(address, **asked, lines_from=at)
+        hunks += part["hunks"]
+        after = part["parts"]["lines"]["next"]
+        if after is not None and after <= at:
+            raise Usage("the service stopped in the middle of an object: run the command again")
+        at = after
+    return {"ref": found["ref"], "is_hidden": found["is_hidden"], "hunks": hunks, "left_out": found["left_out"]}
+
+
+def print_object_lines(result: Record, objects: Sequence[Record]) -> Iterator[str]:
+    """For a terminal; says of how many objects nothing is shown."""
+    for one in objects:
+        yield ""
+        yield f"{ObjectRef(**one['ref'])}:"
+        if one["is_hidden"]:
+            yield "  you may not get it"
+        for hunk in one["hunks"]:
+            yield f"  @ {hunk['place']}".rstrip()
+            yield from (f"  {line['kind']} {line['text']}" for line in hunk["lines"])
+        if one["left_out"]:
+            yield f"  {and_more(one['left_out'], 'lines')}; the report of a request shows them"
+    if left := len(result["changed"]) - len(objects):
+        yield ""
+        yield f"and the lines of {number(left, 'more object')}"

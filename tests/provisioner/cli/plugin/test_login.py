@@ -5,15 +5,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import stat
 import threading
 import urllib.error
 import urllib.request
 import webbrowser
+from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from provisioner.cli.plugin import logins, main
+from provisioner.cli.arguments import Usage
+from provisioner.cli.plugin import login, main
+from provisioner.cli.plugin.login import Login
 from tests.provisioner.cli.plugin.scene import TOKEN, Recorder
 from tests.support.patience import scaled
 
@@ -76,9 +80,9 @@ def test_the_browsers_code_is_exchanged_with_the_secret_that_only_this_program_k
     assert digest(sent["verifier"]) == opened["code_challenge"]
     assert digest(f"{service.url}\n{sent['verifier']}") == opened["nonce"]
     assert sent["verifier"] not in opened["address"]
-    login = logins.kept(service.url)
-    assert login is not None
-    assert (login.token, login.ends_at) == (TOKEN, "2026-12-01T00:00:00Z")
+    kept = login.read_login(service.url)
+    assert kept is not None
+    assert (kept.token, kept.ends_at) == (TOKEN, "2026-12-01T00:00:00Z")
     shown = capsys.readouterr()
     assert "as ada on cluster prod" in shown.out
     assert TOKEN not in shown.out + shown.err
@@ -90,7 +94,7 @@ def test_an_issuer_that_refuses_is_told_of(
     opened["refuse"] = "yes"
     assert main(["login", "--service", service.url]) == 2
     assert "the issuer refused the sign-in: access_denied" in capsys.readouterr().err
-    assert logins.every() == []
+    assert login.known_services() == []
 
 
 @pytest.mark.parametrize(
@@ -139,7 +143,7 @@ def test_S35_a_service_that_answers_anything_is_told_of_and_leaves_no_login(
     service.answers[f"/api/v1/{path}"] = (200, answer)
     assert main(["login", "--service", service.url]) == 2
     assert words in capsys.readouterr().err
-    assert logins.every() == []
+    assert login.known_services() == []
     if path == "sign-in/issuers":
         assert opened == {}
 
@@ -170,3 +174,39 @@ def test_a_login_needs_a_service_and_a_token_with_the_scope(
     assert main(["logout"]) == 2
     assert "there is no login to end" in capsys.readouterr().err
     assert service.came == []
+
+
+ONE, OTHER = Login("https://a.example", "prq_one", "2026-12-01T00:00:00Z"), Login("https://b.example", "prq_other")
+
+
+def test_S35_only_its_owner_may_read_a_token(own_folder: Path) -> None:
+    path = login.keep_login(ONE)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(own_folder.stat().st_mode) == 0o700
+    path.chmod(0o640)
+    with pytest.raises(Usage, match="other users may read this token"):
+        login.read_login(ONE.url)
+
+
+def test_each_service_has_a_token_of_its_own(own_folder: Path) -> None:
+    login.keep_login(ONE)
+    login.keep_login(OTHER)
+    assert (login.read_login(ONE.url), login.read_login("https://c.example")) == (ONE, None)
+    assert login.known_services() == sorted(login.known_services(), key=lambda url: login._login_path(url).name)
+    assert {*login.known_services()} == {ONE.url, OTHER.url}
+    assert (login.forget_login(ONE.url), login.forget_login(ONE.url)) == (True, False)
+    assert login.known_services() == [OTHER.url]
+    assert [*own_folder.glob(".*")] == []
+
+
+def test_a_file_that_was_put_there_for_another_service_is_refused(own_folder: Path) -> None:
+    login.keep_login(OTHER).replace(login._login_path(ONE.url))
+    with pytest.raises(Usage, match="not a login for https://a.example"):
+        login.read_login(ONE.url)
+    login._login_path(ONE.url).write_text("nonsense")
+    with pytest.raises(Usage, match="remove it and log in again"):
+        login.read_login(ONE.url)
+
+
+def test_a_token_is_not_shown_by_accident() -> None:
+    assert "prq_one" not in repr(ONE)

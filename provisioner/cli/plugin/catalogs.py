@@ -13,23 +13,24 @@ import yaml
 
 from provisioner.api_groups import OWN_GROUP
 from provisioner.catalogs import package_to_address
-from provisioner.cli.plugin.catalogs.comparing import (
+from provisioner.cli.arguments import Usage
+from provisioner.cli.plugin.catalog_diff import (
     NOTHING,
     WAIT_SECONDS,
-    bundle_of,
-    contents,
-    differences,
+    bundle_facts,
+    catalog_differences,
+    comparison_lines,
+    find_bundle,
     is_changing,
-    lines_of,
-    worked_out,
+    print_object_lines,
+    read_comparison,
+    read_object_lines,
 )
-from provisioner.cli.plugin.catalogs.lines import lines_of_objects, printed_lines
-from provisioner.cli.plugin.reading import NOT_INSTALLED, VERSION, add_cluster, cluster_of
+from provisioner.cli.plugin.cluster import NOT_INSTALLED, VERSION, add_cluster, cluster_of
+from provisioner.cli.plugin.login import login_for
 from provisioner.cli.plugin.service import ENVIRONMENT, Service, service_url, told_by
-from provisioner.cli.plugin.showing import age_of, table
-from provisioner.cli.plugin.signing_in import login_for
+from provisioner.cli.plugin.tables import age_of, table
 from provisioner.cli.plugin.terminal import page
-from provisioner.cli.usage import Usage
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.review.base.text import visible
 from provisioner.sentences import and_more, number, some
@@ -84,59 +85,59 @@ def add(sub: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     api = cluster_of(options)
     if options.action == "list":
-        return _list(api, options)
+        return _list_catalogs(api, options)
     if not options.name:
         raise Usage(f"catalog {options.action} needs the NAME of a catalog: `kubectl pratique catalog list`")
-    live = _live(api, options.name)
+    live = _read_catalog(api, options.name)
     if options.action == "diff":
-        return _diff(options, live)
+        return _run_diff(options, live)
     if options.package:
-        found = _package(options, live)
-        _print(options, found, _package_lines(found))
+        found = _read_package(options, live)
+        _print_result(options, found, _package_lines(found))
         return 0
-    _print(options, live, _catalog_lines(live, _offer(options, live)))
+    _print_result(options, live, _catalog_lines(live, _read_offer(options, live)))
     return 0
 
 
-def _list(api: ClusterClient, options: argparse.Namespace) -> int:
+def _list_catalogs(api: ClusterClient, options: argparse.Namespace) -> int:
     resource = api.resource_of(OWN_GROUP, VERSION, KIND)
     if resource is None:
         raise Usage(NOT_INSTALLED.format(kind=KIND))
     found = sorted(api.list(resource), key=lambda one: str(one["metadata"]["name"]))
     now = datetime.now(UTC)
-    rows = [_row(one, now) for one in found]
+    rows = [_catalog_cells(one, now) for one in found]
     heads = ("NAME", "PACKAGES", "BUNDLES", "READY", "PROBLEMS", "READ", "SOURCE")
     text = table(heads, rows) if rows else "No catalogs in this cluster.\n"
-    page(_formed(options, {"items": found}, text))
+    page(_format_result(options, {"items": found}, text))
     return 0
 
 
-def _row(live: Record, now: datetime) -> tuple[str, ...]:
+def _catalog_cells(live: Record, now: datetime) -> tuple[str, ...]:
     status = live.get("status") or {}
     read = status.get("readAt")
     return (
         str(live["metadata"]["name"]),
         str(status.get("packages", "")),
         str(status.get("bundles", "")),
-        _condition(live, "Ready").get("status", "Unknown"),
+        _find_condition(live, "Ready").get("status", "Unknown"),
         str(status.get("problems", "")),
         f"{age_of(now - datetime.fromisoformat(read))} ago" if read else "",
-        _source(live),
+        _source_of(live),
     )
 
 
-def _source(live: Record) -> str:
+def _source_of(live: Record) -> str:
     source = (live.get("spec") or {}).get("source") or {}
     body = source.get(source.get("kind")) or {}
     return str(body.get("ref") if isinstance(body.get("ref"), str) else body.get("repository") or body.get("url") or "")
 
 
-def _condition(live: Record, kind: str) -> Record:
+def _find_condition(live: Record, kind: str) -> Record:
     listed = (live.get("status") or {}).get("conditions") or []
     return next((one for one in listed if one.get("type") == kind), {})
 
 
-def _live(api: ClusterClient, name: str) -> Record:
+def _read_catalog(api: ClusterClient, name: str) -> Record:
     if api.resource_of(OWN_GROUP, VERSION, KIND) is None:
         raise Usage(NOT_INSTALLED.format(kind=KIND))
     found = api.get(ObjectRef(OWN_GROUP, VERSION, KIND, "", name))
@@ -145,13 +146,13 @@ def _live(api: ClusterClient, name: str) -> Record:
     return found
 
 
-def _service(options: argparse.Namespace) -> Service | None:
+def _service_of(options: argparse.Namespace) -> Service | None:
     url = service_url(options)
     login = login_for(url) if url else None
     return Service(url, login.token) if login else None
 
 
-def _address(service: Service, live: Record) -> str:
+def _catalog_address(service: Service, live: Record) -> str:
     """The catalog at the service, which knows the cluster by a name of its own."""
     found = service.get("catalogs", uid=live["metadata"]["uid"])["results"]
     if not found:
@@ -162,42 +163,42 @@ def _address(service: Service, live: Record) -> str:
     return "/".join(quote(one, safe="") for one in ("catalogs", found[0]["cluster"], found[0]["name"]))
 
 
-def _offer(options: argparse.Namespace, live: Record) -> Record | None:
+def _read_offer(options: argparse.Namespace, live: Record) -> Record | None:
     """What the service says of a catalog and its packages; None without a login."""
-    service = _service(options)
+    service = _service_of(options)
     if service is None:
         return None
-    address = _address(service, live)
+    address = _catalog_address(service, live)
     packages: list[Record] = []
     cursor = ""
     while len(packages) < MOST_PACKAGES:
         found = service.get(f"{address}/packages", page_size=200, search=options.search, cursor=cursor)
         packages += found["results"]
-        cursor = _cursor_of(found["next"] or "")
+        cursor = _next_cursor(found["next"] or "")
         if not cursor:
             break
     return {**service.get(address), "packages": packages, "more": bool(cursor)}
 
 
-def _cursor_of(following: str) -> str:
+def _next_cursor(following: str) -> str:
     return following.partition("cursor=")[2].partition("&")[0]
 
 
-def _package(options: argparse.Namespace, live: Record) -> Record:
+def _read_package(options: argparse.Namespace, live: Record) -> Record:
     if not options.package:
         raise Usage("which PACKAGE? `kubectl pratique catalog show NAME` lists them")
-    service = _service(options)
+    service = _service_of(options)
     if service is None:
         raise Usage("packages are read at Pratique's service: log in there with `kubectl pratique login --service URL`")
     found: Record = service.get(
-        f"{_address(service, live)}/packages/{quote(package_to_address(options.package), safe='')}"
+        f"{_catalog_address(service, live)}/packages/{quote(package_to_address(options.package), safe='')}"
     )
     return found
 
 
 def _catalog_lines(live: Record, offer: Record | None) -> Iterator[str]:
     status = live.get("status") or {}
-    yield f"{live['metadata']['name']}  {_source(live)}"
+    yield f"{live['metadata']['name']}  {_source_of(live)}"
     for one in status.get("conditions") or []:
         yield f"{one['type']}: {one['status']} ({one['reason']})"
         if offer is None or one["type"] != "Sound":  # of which the service says more, below
@@ -236,27 +237,27 @@ def _problem_lines(problems: Sequence[Record]) -> Iterator[str]:
 def _package_lines(found: Record) -> Iterator[str]:
     yield f"{found['name']}  {found['display_name']}  {found['provider']}".rstrip()
     if found["deprecation"] is not None:
-        yield f"  {_deprecated(found)}"
+        yield f"  {_deprecation_line(found)}"
     if found["summary"]:
         yield f"  {found['summary']}"
-    yield from (f"  {name}: {words}" for name, words in _facts(found.get("facts")) if words)
+    yield from (f"  {name}: {words}" for name, words in _publisher_facts(found.get("facts")) if words)
     bundles = {one["name"]: one for one in found["bundles"]}
     for channel in found["channels"]:
         is_default = " (default)" if channel["name"] == found["default_channel"] else ""
         yield ""
         yield f"channel {channel['name']}{is_default}, head {some(channel['heads']) or 'none'}"
         if channel["deprecation"] is not None:
-            yield f"  {_deprecated(channel)}"
+            yield f"  {_deprecation_line(channel)}"
         for entry in channel["entries"]:
             yield f"  {'; '.join(_entry_words(entry, bundles.get(entry['name'])))}"
 
 
-def _deprecated(one: Record) -> str:
+def _deprecation_line(one: Record) -> str:
     """What its publisher says about it, in one line."""
     return f"deprecated: {' '.join(one['deprecation'].split())}".removesuffix(": ")
 
 
-def _facts(facts: Record | None) -> Iterator[tuple[str, str]]:
+def _publisher_facts(facts: Record | None) -> Iterator[tuple[str, str]]:
     """What its publisher says of the bundle in which the default channel ends, each as one line. A service of the
     version before says nothing of it."""
     if facts is None:
@@ -267,11 +268,11 @@ def _facts(facts: Record | None) -> Iterator[tuple[str, str]]:
     yield "maturity", facts["maturity"]
     yield "app version", facts["app_version"]
     yield "keywords", ", ".join(facts["keywords"])
-    yield "maintainers", ", ".join(_person(one) for one in facts["maintainers"])
+    yield "maintainers", ", ".join(_format_person(one) for one in facts["maintainers"])
     yield from (("link", f"{one['name']} {one['url']}") for one in facts["links"])
 
 
-def _person(one: Record) -> str:
+def _format_person(one: Record) -> str:
     return f"{one['name']} <{one['email']}>".strip() if one["email"] else str(one["name"])
 
 
@@ -290,58 +291,60 @@ def _entry_words(entry: Record, bundle: Record | None) -> Iterator[str]:
     if bundle.get("kubernetes"):
         yield f"for Kubernetes {bundle['kubernetes']}"
     if bundle["deprecation"] is not None:
-        yield _deprecated(bundle)
+        yield _deprecation_line(bundle)
     if bundle["changed_content"]:
         yield f"changed its content, before {bundle['changed_content']['before']}"
 
 
-def _diff(options: argparse.Namespace, live: Record) -> int:
+def _run_diff(options: argparse.Namespace, live: Record) -> int:
     """FROM may be `nothing`; with --deployment there is only TO."""
     words = (options.before, options.after)
     if options.deployment:
         if options.after:
             raise Usage("with --deployment, FROM is what it runs: name only TO")
         words = ("", options.before)
-    found = _package(options, live)
-    after = bundle_of(found, words[1])
+    found = _read_package(options, live)
+    after = find_bundle(found, words[1])
     is_nothing = bool(options.deployment) or words[0] == NOTHING
-    before = None if is_nothing else bundle_of(found, words[0])
-    return _compared(options, live, found, before, after)
+    before = None if is_nothing else find_bundle(found, words[0])
+    return _run_comparison(options, live, found, before, after)
 
 
-def _compared(options: argparse.Namespace, live: Record, found: Record, before: Record | None, after: Record) -> int:
-    lines = list(differences(found, before, after)) if before else []
+def _run_comparison(
+    options: argparse.Namespace, live: Record, found: Record, before: Record | None, after: Record
+) -> int:
+    lines = list(catalog_differences(found, before, after)) if before else []
     if before is None and options.catalog_only:
-        lines = list(contents(after))
+        lines = list(bundle_facts(after))
     record: dict[str, Any] = {"from": before["name"] if before else "", "to": after["name"], "differences": lines}
     is_same = before is not None and before["name"] == after["name"]
     if before and not lines:
         lines = [f"{before['name']} and {after['name']} do not differ in the catalog."]
     if options.catalog_only or is_same:
-        _print(options, record, lines)
+        _print_result(options, record, lines)
         return 1 if record["differences"] else 0
-    service = _service(options)
+    service = _service_of(options)
     assert service is not None  # the package was read there
     asked = {"from": record["from"], "to": record["to"], "deployment": options.deployment}
-    address = f"{_address(service, live)}/packages/{quote(package_to_address(found['name']), safe='')}/changes"
-    comparison = worked_out(service, address, asked, seconds=options.timeout)
+    address = f"{_catalog_address(service, live)}/packages/{quote(package_to_address(found['name']), safe='')}/changes"
+    comparison = read_comparison(service, address, asked, seconds=options.timeout)
     if options.lines:
-        comparison["lines"] = lines_of_objects(service, address, asked, comparison["result"])
+        comparison["lines"] = read_object_lines(service, address, asked, comparison["result"])
     with told_by(service):
-        told = [*lines, *([""] if lines else []), *lines_of(comparison)]
+        told = [*lines, *([""] if lines else []), *comparison_lines(comparison)]
         if options.lines:
-            told += printed_lines(comparison["result"], comparison["lines"])
+            told += print_object_lines(comparison["result"], comparison["lines"])
         is_other = bool(record["differences"]) or is_changing(comparison["result"])
-    _print(options, {**record, "changes": comparison}, told)
+    _print_result(options, {**record, "changes": comparison}, told)
     return 1 if is_other else 0
 
 
-def _print(options: argparse.Namespace, record: Record, lines: Sequence[str] | Iterator[str]) -> None:
+def _print_result(options: argparse.Namespace, record: Record, lines: Sequence[str] | Iterator[str]) -> None:
     text = "".join(f"{visible(line)}\n" for line in lines)
-    page(_formed(options, record, text))
+    page(_format_result(options, record, text))
 
 
-def _formed(options: argparse.Namespace, record: Record, text: str) -> str:
+def _format_result(options: argparse.Namespace, record: Record, text: str) -> str:
     if options.output == "json":
         return json.dumps(record, indent=2, sort_keys=True) + "\n"
     return yaml.safe_dump(dict(record), sort_keys=True) if options.output == "yaml" else text

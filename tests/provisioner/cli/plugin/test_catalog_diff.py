@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.cli.plugin.catalogs.comparing import MOST_LINES, differences, lines_of
+from provisioner.cli.plugin.catalog_diff import MOST_LINES, catalog_differences, comparison_lines
 from provisioner.values import Severity
 
 
@@ -42,7 +42,7 @@ def printed(
         "images": [],
         "installer": None,
     }
-    return list(lines_of({"result": result}))
+    return list(comparison_lines({"result": result}))
 
 
 def test_S24_no_finding_that_is_critical_or_unknown_is_left_out() -> None:
@@ -125,5 +125,5 @@ def test_a_bundle_may_follow_by_the_skip_range_of_its_entry(before: str, is_dire
     about = {"image": "", "url": "", "checksum": "", "deprecation": None, "apis": [], "needs": []}
     old, new = ({"name": f"harbour.v{one}", "version": one, **about} for one in (before, "1.2.0"))
     entry = {"name": new["name"], "replaces": "", "skips": [], "skip_range": ">=1.0.0 <1.2.0"}
-    lines = list(differences({"channels": [{"name": "stable", "entries": [entry]}]}, old, new))
+    lines = list(catalog_differences({"channels": [{"name": "stable", "entries": [entry]}]}, old, new))
     assert ("may follow directly in stable" in lines) is is_direct

@@ -7,9 +7,12 @@ import base64
 import getpass
 import hashlib
 import http.server
+import json
+import os
 import platform
 import re
 import secrets
+import stat
 import sys
 import time
 import webbrowser
@@ -17,15 +20,92 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hmac import compare_digest
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from provisioner.cli.plugin import logins
-from provisioner.cli.plugin.logins import Login
+from provisioner.cli.arguments import Usage
 from provisioner.cli.plugin.service import ENVIRONMENT, LOOPBACK, Service, ServiceSilent, service_url, told_by
 from provisioner.cli.plugin.terminal import is_conversation
-from provisioner.cli.usage import Usage
 from provisioner.review.base.text import visible
+
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A token for one service; `ends_at` is the service's word, such as 2026-11-25T21:00:00Z."""
+
+    url: str
+    token: str
+    ends_at: str = ""
+
+    def __repr__(self) -> str:
+        return f"Login({self.url!r})"
+
+
+def logins_folder() -> Path:
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "kubectl-pratique"
+
+
+def keep_login(login: Login) -> Path:
+    """Write it whole or not at all, for its owner from the first moment."""
+    place = logins_folder()
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = _login_path(login.url)
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump({"url": login.url, "token": login.token, "endsAt": login.ends_at}, file)
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+    return path
+
+
+def read_login(url: str) -> Login | None:
+    """The login for exactly this service. Raises Usage where others may read its file, or it is no such file."""
+    path = _login_path(url)
+    try:
+        mode = path.stat().st_mode
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as exc:
+        raise Usage(f"{path}: not a login that was kept by this program; remove it and log in again") from exc
+    if os.name == "posix" and mode & OTHERS:
+        raise Usage(f"{path}: other users may read this token: revoke it, remove the file and log in again")
+    is_whole = isinstance(found, dict) and found.get("url") == url and isinstance(found.get("token"), str)
+    if not is_whole:
+        raise Usage(f"{path}: not a login for {url}; remove it and log in again")
+    return Login(url, found["token"], str(found.get("endsAt") or ""))
+
+
+def forget_login(url: str) -> bool:
+    """Whether there was one."""
+    path = _login_path(url)
+    is_there = path.exists()
+    path.unlink(missing_ok=True)
+    return is_there
+
+
+def known_services() -> list[str]:
+    """The services for which a login is kept."""
+    found = []
+    for path in sorted(logins_folder().glob("*.json")):
+        try:
+            about = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(about, dict) and path == _login_path(str(about.get("url") or "")):
+            found.append(str(about["url"]))
+    return found
+
+
+def _login_path(url: str) -> Path:
+    return logins_folder() / f"{hashlib.sha256(url.encode()).hexdigest()[:32]}.json"
+
 
 # What the account page shows; a credential of a cluster looks otherwise, and is not sent.
 TOKEN = re.compile(r"prq_[A-Za-z0-9_-]{20,200}", re.ASCII)
@@ -38,9 +118,9 @@ _NOT_BACK = b"This is not the answer that the terminal waits for.\n"
 
 def login(options: argparse.Namespace) -> int:
     service = Service(_needed_url(options))
-    token = _pasted(service, options) if options.token else _by_browser(service, options)
-    about = _checked(Service(service.url, token))
-    path = logins.keep(Login(service.url, token, about.ends_at))
+    token = _ask_for_token(service, options) if options.token else _by_browser(service, options)
+    about = _check_token(Service(service.url, token))
+    path = keep_login(Login(service.url, token, about.ends_at))
     people = ", ".join(about.people)
     print(visible(f"signed in at {service.url}{f' as {people}' if people else ''}"))
     print(visible(f"the token ends at {about.ends_at or 'an unknown time'}; it is kept in {path}"))
@@ -50,7 +130,7 @@ def login(options: argparse.Namespace) -> int:
 def logout(options: argparse.Namespace) -> int:
     """The token is revoked at the service, too; where that fails the file is gone all the same."""
     url = service_url(options) or _only_one()
-    found = logins.kept(url)
+    found = read_login(url)
     if found is None:
         raise Usage(f"there is no login for {url}")
     try:
@@ -58,14 +138,14 @@ def logout(options: argparse.Namespace) -> int:
     except ServiceSilent as exc:
         said = "" if exc.status == 401 else f"; the token may still count until you revoke it on {url}/me: {exc}"
         print(visible(f"kubectl pratique: the service did not revoke the token{said}"), file=sys.stderr)
-    logins.forget(url)
+    forget_login(url)
     print(visible(f"signed out of {url}"))
     return 0
 
 
 def login_for(url: str) -> Login | None:
     """The login for this service, if one is kept."""
-    return logins.kept(url) if url else None
+    return read_login(url) if url else None
 
 
 def _needed_url(options: argparse.Namespace) -> str:
@@ -76,7 +156,7 @@ def _needed_url(options: argparse.Namespace) -> str:
 
 
 def _only_one() -> str:
-    known = logins.every()
+    known = known_services()
     if len(known) == 1:
         return known[0]
     if not known:
@@ -84,7 +164,7 @@ def _only_one() -> str:
     raise Usage(f"which of them? Add --service: {', '.join(known)}")
 
 
-def _pasted(service: Service, options: argparse.Namespace) -> str:
+def _ask_for_token(service: Service, options: argparse.Namespace) -> str:
     if options.token != "-":  # noqa: S105 - the word for standard input
         raise Usage("--token takes only - : what stands on a command line is seen by other users. Paste it when asked")
     if is_conversation():
@@ -114,7 +194,7 @@ class _TokenFacts:
     ends_at: str
 
 
-def _checked(service: Service) -> _TokenFacts:
+def _check_token(service: Service) -> _TokenFacts:
     """What the token may do, as the service says. Raises Usage where that is not enough."""
     about = service.get("tokens/current")
     with told_by(service):
@@ -156,7 +236,7 @@ def _by_browser(service: Service, options: argparse.Namespace) -> str:
     The nonce names this service, and the issuer signs it: a service that was named to somebody by deceit cannot take
     their sign-in to another service, which expects its own address there (security-rules.md S35).
     """
-    issuer = _issuer(service, options.issuer)
+    issuer = _choose_issuer(service, options.issuer)
     verifier, state = (secrets.token_urlsafe(48) for _ in range(2))
     with _waiting(state) as waiting:
         wish = {
@@ -170,7 +250,7 @@ def _by_browser(service: Service, options: argparse.Namespace) -> str:
             "code_challenge_method": "S256",
         }
         joint = "&" if "?" in issuer.authorization_url else "?"
-        _open(f"{issuer.authorization_url}{joint}{urlencode(wish)}", options)
+        _open_browser(f"{issuer.authorization_url}{joint}{urlencode(wish)}", options)
         code = waiting.code(options.timeout)
     body = {
         "issuer": issuer.name,
@@ -189,7 +269,7 @@ def _digest(text: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
 
 
-def _issuer(service: Service, name: str) -> _Issuer:
+def _choose_issuer(service: Service, name: str) -> _Issuer:
     """The one that is meant. Raises Usage where there is none, or the browser must not be sent there."""
     answer = service.get("sign-in/issuers") or []
     with told_by(service):
@@ -214,7 +294,7 @@ def _issuer_in(record: Mapping[str, Any]) -> _Issuer:
     return _Issuer(str(record["name"]), str(record["authorization_url"]), str(record["client_id"]), scopes)
 
 
-def _open(address: str, options: argparse.Namespace) -> None:
+def _open_browser(address: str, options: argparse.Namespace) -> None:
     is_open = not options.no_browser and webbrowser.open(address)
     words = "Sign in in the browser that has opened, or open" if is_open else "Open in a browser on this machine"
     print(f"{words}:\n\n  {visible(address)}\n", file=sys.stderr, flush=True)
