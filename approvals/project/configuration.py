@@ -1,13 +1,36 @@
-"""What settings say together: combinations that would let somebody in, or be two people, are refused."""
+"""All settings, read from the environment of the process."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
+from approvals.buckets.location import check_location
 from approvals.operators_file import check_prefixes_apart
-from approvals.project.configuration.table import PREFIX
+from approvals.project.settings_table import PREFIX, SETTINGS, words
+
+# Settings whose whole value is a secret; of every other one that is an address, its password is.
+SECRET = re.compile(r"SECRET|TOKEN|PASSWORD|KEY|DSN|WEBHOOK_URL")
+
+
+def secrets_of(values: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Iterator[str]:
+    """What no log line may hold: secrets, keys and tokens, as given and as read, and the passwords of addresses."""
+    source = os.environ if environ is None else environ
+    for setting in SETTINGS:
+        if SECRET.search(setting.name):
+            yield from words(source.get(PREFIX + setting.name, ""))
+    for name, value in values.items():
+        for text in value if isinstance(value, list) else [value]:
+            if not isinstance(text, str):
+                continue
+            if SECRET.search(name):
+                yield text
+            elif "://" in text and (password := urlsplit(text).password):
+                yield from (password, unquote(password))
 
 
 def check_names_apart(values: Mapping[str, Any]) -> None:
@@ -61,3 +84,20 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def read(environ: dict[str, str] | None = None) -> dict[str, Any]:
+    """All settings by name; raises ValueError naming the variable that cannot be read."""
+    source = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    for setting in SETTINGS:
+        text = source.get(PREFIX + setting.name, setting.default)
+        try:
+            values[setting.name] = setting.parse(text)
+        except ValueError as exc:
+            raise ValueError(f"{PREFIX}{setting.name}: {exc}") from exc
+    check_metrics(values)
+    check_location(values)
+    check_names_apart(values)
+    check_people_join(values)
+    return values
