@@ -10,8 +10,8 @@ from approvals import kubectl_reviews, wake
 from approvals.chat import incoming, outgoing
 from approvals.ledger import claims
 from approvals.steps.advance import Advance
-from approvals.steps.cataloguing.comparing import CompareBundles
-from approvals.steps.cataloguing.refreshing import RefreshCatalog
+from approvals.steps.catalogs.comparison import CompareBundles
+from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.steps.mirroring.mirror import look_after
 from approvals.steps.polling import Poll
 from approvals.steps.running.correct import Correct

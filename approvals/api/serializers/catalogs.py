@@ -8,7 +8,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from approvals import catalogs
+from approvals.catalogs.history import list_content_changes
+from approvals.catalogs.schedule import read_interval
 from approvals.models import Catalog, CatalogPackage
 from provisioner.catalogs import Channel, Package, PackagePresentation, heads_of
 
@@ -58,7 +59,7 @@ class CatalogSerializer(serializers.ModelSerializer[Catalog]):
         ]
 
     def get_interval_seconds(self, row: Catalog) -> int:
-        return catalogs.interval(row)
+        return read_interval(row)
 
 
 class CatalogDetailSerializer(CatalogSerializer):
@@ -184,7 +185,7 @@ class PackageSerializer(serializers.Serializer[Any]):
 
 def package_record(catalog: Catalog, package: Package, words: PackagePresentation) -> dict[str, Any]:
     """What PackageSerializer shows."""
-    changes = {one.bundle: one for one in catalogs.changes_of(catalog, package.name)}
+    changes = {one.bundle: one for one in list_content_changes(catalog, package.name)}
     icon = words.icon
     return {
         "name": package.name,

@@ -9,7 +9,10 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from approvals import access, catalogs
+from approvals import access
+from approvals.catalogs.editions import list_catalogs, package_rows, with_icon_types
+from approvals.catalogs.schedule import authors_by_part, read_interval
+from approvals.catalogs.search import MOST_WORDS
 from approvals.models import Catalog
 from approvals.selectors import floating, keyset
 from approvals.selectors.keyset import ListOrder
@@ -35,7 +38,7 @@ def index(http: HttpRequest) -> HttpResponse:
     readable = access.readable_catalogs(person(http))
     note_too_old(http, [cluster.name for cluster, answer in readable.answers if answer.is_too_old])
     search, cluster = _search(http), http.GET.get("cluster", "")
-    rows = catalogs.catalog_rows(readable.keys, search=search, cluster=cluster)
+    rows = list_catalogs(readable.keys, search=search, cluster=cluster)
     window = page_of(http, rows, ListOrder.of(rows), size=ROWS)
     shown = keyset.in_order(rows, window.keys)
     facts = {
@@ -78,9 +81,9 @@ def _part(http: HttpRequest, catalog: Catalog) -> Followed:
 
 
 def _facts(http: HttpRequest, catalog: Catalog, condition: CatalogCondition, search: str) -> dict[str, Any]:
-    found = catalogs.package_rows(catalog, search).order_by("name")
+    found = package_rows(catalog, search).order_by("name")
     window = page_of(http, found, ListOrder.of(found), size=ROWS)
-    shown = keyset.in_order(catalogs.with_icons(found), window.keys)
+    shown = keyset.in_order(with_icon_types(found), window.keys)
     counts = floating.follower_counts(catalog=catalog, packages=[one.name for one in shown])
     reading = access.may_read(person(http), catalog.cluster)
     followers = floating.package_followers(catalog=catalog, limit=FOLLOWERS + 1) if reading.allowed else []
@@ -93,8 +96,8 @@ def _facts(http: HttpRequest, catalog: Catalog, condition: CatalogCondition, sea
         "problems": problems[:PROBLEMS],
         "problems_left": len(problems) - PROBLEMS,
         "search": search,
-        "most_words": catalogs.MOST_WORDS,
-        "has_more_words": len(search.split()) > catalogs.MOST_WORDS,
+        "most_words": MOST_WORDS,
+        "has_more_words": len(search.split()) > MOST_WORDS,
         "window": window,
         "rows": [(one, counts.get(one.name, 0) if reading.allowed else None) for one in shown],
         "count": keyset.counted(found) if search else None,
@@ -106,7 +109,7 @@ def _facts(http: HttpRequest, catalog: Catalog, condition: CatalogCondition, sea
 
 def _interval(catalog: Catalog) -> str:
     """How often its source is checked, and why that is not what its spec says; "" for never."""
-    counts, asked = catalogs.interval(catalog), interval_seconds(catalog.spec)
+    counts, asked = read_interval(catalog), interval_seconds(catalog.spec)
     if not counts:
         return ""
     words = f"every {floating.interval_words(counts)}"
@@ -121,5 +124,5 @@ def _search(http: HttpRequest) -> str:
 
 def _writers(catalog: Catalog) -> list[str]:
     """Who wrote the parts of its source; empty where of any part nobody can tell."""
-    found = catalogs.authors_by_part(catalog.authors, catalog.spec) or {}
+    found = authors_by_part(catalog.authors, catalog.spec) or {}
     return sorted({str(one.get("username") or "") for one in found.values()})

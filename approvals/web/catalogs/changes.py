@@ -11,10 +11,11 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from approvals import access, catalogs, services
+from approvals import access, services
 from approvals.access.offers import has_namespace
+from approvals.catalogs import bundle_choice
+from approvals.catalogs.editions import find_catalog, find_package
 from approvals.errors import InvalidInput, NotFound
-from approvals.ledger.packages import choosing
 from approvals.models import BundleComparison, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
 from approvals.source_refs import listed_sources
@@ -105,13 +106,13 @@ def lines(http: HttpRequest, *, cluster: str, name: str, package: str, position:
     place = _place(http, cluster, name, package)
     given = _given(http.GET)
     asked, _ = _asked(http, place, given)
-    row = services.known_comparison(asked) if asked else None
+    row = services.find_known_comparison(asked) if asked else None
     if asked is None or row is None:
         target = place.address("catalog-changes", _query(given))
         if http.headers.get("HX-Request"):
             return HttpResponse(status=204, headers={"HX-Redirect": target})
         return redirect(target)
-    found = services.comparison_lines(by=person(http), asked=asked, row=row, position=position)
+    found = services.read_comparison_lines(by=person(http), asked=asked, row=row, position=position)
     facts = {
         "catalog": place.catalog,
         "package": place.package,
@@ -128,10 +129,10 @@ def _place(http: HttpRequest, cluster: str, name: str, package: str) -> _Place:
     where = services.cluster_to_compare_on(by=person(http), name=cluster, catalog=name)
     note_cluster(http, where)
     access.may_read_catalog(person(http), where, name).check()
-    row = catalogs.catalog(where, name)
+    row = find_catalog(where, name)
     if row is None:
         raise NotFound(no_catalog(where, name))
-    found = catalogs.package(row, package)
+    found = find_package(row, package)
     if found is None:
         raise _NoPackage(row)
     services.check_may_compare(by=person(http), cluster=where, catalog=name)
@@ -152,7 +153,7 @@ def _asked(http: HttpRequest, place: _Place, given: dict[str, str]) -> tuple[Ask
         return None, "Choose the version that would run." if http.method == "POST" else ""
     try:
         question = ComparisonQuestion(place.package.name, **given)
-        return services.comparison_asked(
+        return services.resolve_comparison(
             by=person(http), cluster=place.catalog.cluster, catalog=place.catalog.name, question=question
         ), ""
     except (InvalidInput, NotFound) as refusal:
@@ -164,14 +165,14 @@ def _before(asked: AskedComparison) -> CatalogBundle | None:
     if asked.deployment is None:
         return asked.before
     (source,) = listed_sources(asked.deployment.spec)
-    runs = choosing.running_bundle(asked.deployment, str(source.get("destination") or ""))
+    runs = bundle_choice.running_bundle(asked.deployment, str(source.get("destination") or ""))
     is_of_it = runs is not None and (runs.catalog, runs.package) == (asked.catalog.name, asked.package.name)
     return asked.package.bundles.get(runs.bundle) if runs and is_of_it else None
 
 
 def _part(http: HttpRequest, place: _Place, given: dict[str, str], asked: AskedComparison) -> Followed:
-    row = services.known_comparison(asked)
-    result = services.comparison_result(by=person(http), asked=asked, row=row) if row else None
+    row = services.find_known_comparison(asked)
+    result = services.read_comparison_result(by=person(http), asked=asked, row=row) if row else None
     namespace = str(result["install_namespace"]) if result and result.get("installer") else ""
     facts = {
         "asked": asked,

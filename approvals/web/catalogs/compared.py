@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.catalogs.comparisons import key_of
+from approvals.catalogs.comparisons import object_key
 from provisioner.catalogs import CatalogBundle, Installed, Package, deprecations_of, step_to
 from provisioner.review.rules import rule_text
 from provisioner.review.rules.shown import in_one_paragraph
@@ -139,7 +139,7 @@ def _worst_of_each(findings: list[Record]) -> dict[str, Severity]:
     worst = dict[str, Severity]()
     for one in findings:
         if ref := one.get("ref"):
-            key, severity = key_of(ref), Severity(one["severity"])
+            key, severity = object_key(ref), Severity(one["severity"])
             worst[key] = min(worst.get(key, severity), severity, key=lambda it: it.rank)
     return worst
 
@@ -147,7 +147,9 @@ def _worst_of_each(findings: list[Record]) -> dict[str, Severity]:
 def _objects(result: Record, worst: Mapping[str, Severity], name: str, words: str) -> ShownObjects:
     placed = enumerate(result["report"]["plan"]["actions"])
     judged = [
-        (at, one["ref"], worst.get(key_of(one["ref"]), Severity.SAFE)) for at, one in placed if one["action"] == name
+        (at, one["ref"], worst.get(object_key(one["ref"]), Severity.SAFE))
+        for at, one in placed
+        if one["action"] == name
     ]
     judged.sort(key=lambda it: it[2].rank)
     shown = [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from approvals import access, catalogs
+from approvals import access
+from approvals.catalogs.history import package_last_seen
 from approvals.models import Catalog
 from approvals.selectors import floating
 from approvals.web.access_decorators import person
@@ -22,7 +23,7 @@ def lacking(http: HttpRequest, catalog: Catalog, package: str) -> HttpResponse:
         "catalog": catalog,
         "condition": condition_of(catalog),
         "name": package,
-        "last_seen": catalogs.last_seen(catalog, package),
+        "last_seen": package_last_seen(catalog, package),
         "reading": reading,
         "followers": rows[:FOLLOWERS],
         "has_more_followers": len(rows) > FOLLOWERS,

@@ -8,7 +8,10 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from approvals import access, catalogs
+from approvals import access
+from approvals.catalogs.editions import find_icon, find_package, find_presentation, list_package_problems
+from approvals.catalogs.history import ContentChange, list_content_changes
+from approvals.catalogs.search import catalogs_with_package
 from approvals.models import Catalog
 from approvals.selectors import floating
 from approvals.selectors.floating import PackageFollower
@@ -44,7 +47,7 @@ CHART_KINDS = (
 @of_catalog
 def show(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpResponse:
     """One package in one of its channels, `?channel=`; the default one without."""
-    found, words = catalogs.package(catalog, package), catalogs.presentation(catalog, package)
+    found, words = find_package(catalog, package), find_presentation(catalog, package)
     if found is None or words is None:
         return lacking(http, catalog, package)
     caller = person(http)
@@ -52,7 +55,7 @@ def show(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpResponse:
     also_in = _also_in(http, catalog, found.name)
     creating = access.may(caller, catalog.cluster, "create", resource="bundledeployments")
     followers = _followers(catalog, found) if reading.allowed else []
-    changes = {one.bundle: one for one in catalogs.changes_of(catalog, found.name)}
+    changes = {one.bundle: one for one in list_content_changes(catalog, found.name)}
     wanted = http.GET.get("channel", "")
     channel = channel_of(found, wanted)
     known = found.channels.keys() | found.unusable_channels.keys()
@@ -93,7 +96,7 @@ def icon(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpResponse:
 
     Whoever opens it by itself sees a picture, too: an SVG may run, fetch and lead to nothing, whatever is in it.
     """
-    found = catalogs.icon(catalog, package)
+    found = find_icon(catalog, package)
     if found is None:
         raise Http404
     answer = HttpResponse(found.data, content_type=found.media_type)
@@ -108,7 +111,9 @@ def _also_in(http: HttpRequest, catalog: Catalog, package: str) -> list[Catalog]
     identity = access.identity_of(person(http), catalog.cluster)
     if identity is None:
         return []
-    asked = {access.catalog_question(one.name): one for one in catalogs.same_name(catalog, package, limit=MOST_ASKED)}
+    asked = {
+        access.catalog_question(one.name): one for one in catalogs_with_package(catalog, package, limit=MOST_ASKED)
+    }
     answers = access.ask_each(identity, catalog.cluster, asked)
     return [one for question, one in asked.items() if answers[question].allowed]
 
@@ -117,10 +122,10 @@ def _followers(catalog: Catalog, package: Package) -> list[PackageFollower]:
     return floating.package_followers(catalog=catalog, package=package.name, limit=MOST_FOLLOWERS)
 
 
-def _problems(catalog: Catalog, package: Package, changes: dict[str, catalogs.ContentChange]) -> list[str]:
+def _problems(catalog: Catalog, package: Package, changes: dict[str, ContentChange]) -> list[str]:
     """Without those of changed content, which stand by themselves for as long as they are known."""
     said = tuple(f"{name} changed its content under version " for name in changes)
-    return [one for one in catalogs.package_problems(catalog, package.name) if not one.startswith(said)][:PROBLEMS]
+    return [one for one in list_package_problems(catalog, package.name) if not one.startswith(said)][:PROBLEMS]
 
 
 def _in_channel(http: HttpRequest, shown: PackageShown, channel: Channel) -> dict[str, Any]:

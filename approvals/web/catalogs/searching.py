@@ -8,8 +8,9 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from approvals import access, catalogs
+from approvals import access
 from approvals.access import ReadableCatalogs
+from approvals.catalogs.search import MOST_WORDS, best_matches, matching_keywords, search_excerpts, search_packages
 from approvals.models import CatalogPackage
 from approvals.selectors import keyset
 from approvals.selectors.keyset import ListOrder
@@ -45,23 +46,23 @@ def index(http: HttpRequest) -> HttpResponse:
         "clusters": [one for one, _ in readable.answers],
         "unasked": [answer for _, answer in readable.answers if not answer.could_ask],
         "catalog_count": len(readable.keys),
-        "most_words": catalogs.MOST_WORDS,
-        "has_more_words": len(search.split()) > catalogs.MOST_WORDS,
+        "most_words": MOST_WORDS,
+        "has_more_words": len(search.split()) > MOST_WORDS,
         **(_found(http, readable, search, cluster) if search else {}),
     }
     return page(http, "catalogs/search.html", facts)
 
 
 def _found(http: HttpRequest, readable: ReadableCatalogs, search: str, cluster: str) -> dict[str, Any]:
-    rows = catalogs.packages_found(readable.keys, search, cluster=cluster)
-    named = catalogs.named_so(rows, search)
+    rows = search_packages(readable.keys, search, cluster=cluster)
+    named = best_matches(rows, search)
     others = rows.exclude(pk__in=named)
     window = page_of(http, others, ListOrder.of(others), size=ROWS)
     first = [] if window.previous else named
     shown = keyset.in_order(rows, [*first, *window.keys])
-    excerpts = catalogs.excerpts(shown, search)
+    excerpts = search_excerpts(shown, search)
     return {
         "window": window,
-        "rows": [FoundPackage(one, excerpts.get(one.pk, ""), catalogs.keywords_found(one, search)) for one in shown],
+        "rows": [FoundPackage(one, excerpts.get(one.pk, ""), matching_keywords(one, search)) for one in shown],
         "count": keyset.counted(rows),
     }

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from approvals import services
-from approvals.catalogs import ContentChange
+from approvals.catalogs.history import ContentChange
 from approvals.models import Catalog
 from approvals.selectors.floating import PackageFollower
 from approvals.web.catalogs.drawing import ListedEntry, lack_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from approvals import catalogs
+from approvals.catalogs.schedule import authors_by_part, observe_catalog, schedule_rereads
 from approvals.models import Catalog, CatalogEdition, Cluster
 from provisioner.catalogs import READING
 from tests.support.approvals.world import cluster
@@ -35,12 +35,12 @@ def saw(
 ) -> Catalog:
     meta = {"name": "port", "uid": "u", "generation": generation, "resourceVersion": str(100 + generation)}
     obj = {"metadata": meta, "spec": {"source": source, **more}}
-    catalogs.see(cluster=of, obj=obj, writer=writer, is_listed=listed)
+    observe_catalog(cluster=of, obj=obj, writer=writer, is_listed=listed)
     return Catalog.objects.get()
 
 
 def authors(row: Catalog) -> dict[str, str] | None:
-    found = catalogs.authors_by_part(row.authors, row.spec)
+    found = authors_by_part(row.authors, row.spec)
     return None if found is None else {part: writer["username"] for part, writer in found.items()}
 
 
@@ -54,7 +54,7 @@ def test_what_is_never_looked_at_is_read_anew_where_its_rules_are_of_before(read
     pinned, unread = stored_catalog(of=here), stored_catalog("unread", of=here)
     stored(pinned, *HARBOUR)
     CatalogEdition.objects.update(reading=reading)
-    catalogs.read_anew(now)
+    schedule_rereads(now)
     pinned.refresh_from_db()
     assert pinned.look_at == (now if is_due else None)
     unread.refresh_from_db()
@@ -66,7 +66,7 @@ def test_a_look_that_waits_for_its_time_is_not_called_forward() -> None:
     stored(row, *HARBOUR)
     Catalog.objects.update(look_at=now + timedelta(minutes=5))
     CatalogEdition.objects.update(reading=READING - 1)
-    catalogs.read_anew(now)
+    schedule_rereads(now)
     row.refresh_from_db()
     assert row.look_at == now + timedelta(minutes=5)
 
@@ -121,8 +121,8 @@ def test_S05_authors_of_another_text_than_the_spec_has_are_nobody() -> None:
     """A row that a process of another version has written, say."""
     here = cluster()
     row = saw(here, 1, MALLORYS, ALICE)
-    assert catalogs.authors_by_part(row.authors, {"source": ALICES}) is None
-    assert catalogs.authors_by_part([], {"source": ALICES}) is None
+    assert authors_by_part(row.authors, {"source": ALICES}) is None
+    assert authors_by_part([], {"source": ALICES}) is None
 
 
 @pytest.mark.parametrize("generation", [2, 5], ids=["an earlier generation", "the same generation"])

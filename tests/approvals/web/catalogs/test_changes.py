@@ -85,7 +85,7 @@ def test_a_result_counts_rules_as_rules_and_marks_what_is_not_new(here: World, b
     for at, one in enumerate(known):
         one["isNew"] = at > 1
     with transaction.atomic():
-        comparisons.finish(row, made, {}, timezone.now())
+        comparisons.finish_comparison(row, made, {}, timezone.now())
     text = opened(browse(here.ada), ASKED)
     assert "Rights that it gains, in 1 rule<" in text
     assert text.count('<span class="label label-plain">not new</span>') == 2 < len(known)

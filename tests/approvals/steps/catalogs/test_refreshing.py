@@ -12,10 +12,10 @@ import pytest
 from django.utils import timezone
 
 from approvals import tasks, wake
-from approvals.ledger.packages import following
+from approvals.catalogs import followed_packages
 from approvals.models import CatalogEdition, FollowedPackage
-from approvals.steps.cataloguing import refreshing
-from approvals.steps.cataloguing.refreshing import RefreshCatalog
+from approvals.steps.catalogs import refresh
+from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.working import do
 from provisioner.catalogs import READING, CatalogFile, FetchedCatalog
 from provisioner.source import Polled
@@ -38,9 +38,9 @@ def fetched(*_: Any, **__: Any) -> Iterator[FetchedCatalog]:
 def test_followers_are_asked_again_where_a_look_reads_the_same_content_by_other_rules(
     here: World, monkeypatch: pytest.MonkeyPatch, *, is_of_before: bool
 ) -> None:
-    monkeypatch.setattr(refreshing, "fetched_catalog", fetched)
-    monkeypatch.setattr(refreshing, "poll", lambda *_, **__: Polled(DIGEST))
-    monkeypatch.setattr(refreshing, "_show", lambda _: None)
+    monkeypatch.setattr(refresh, "fetched_catalog", fetched)
+    monkeypatch.setattr(refresh, "poll", lambda *_, **__: Polled(DIGEST))
+    monkeypatch.setattr(refresh, "_show_status", lambda _: None)
     row = catalog(of=here.cluster, look_at=timezone.now())
     stored(row, *HARBOUR, digest=DIGEST)
     CatalogEdition.objects.update(reading=READING - is_of_before)
@@ -49,7 +49,7 @@ def test_followers_are_asked_again_where_a_look_reads_the_same_content_by_other_
     deployment = world.wish(here.cluster, wished, here.rita)
     request = world.in_review(deployment.requests.get())
     FollowedPackage.objects.update(answer_at=None, digest=DIGEST)
-    assert following.due(timezone.now()) == []
+    assert followed_packages.deployments_due(timezone.now()) == []
     woken: list[int] = []
     monkeypatch.setattr(wake, "request", woken.append)
     do(RefreshCatalog(row.pk))
@@ -58,7 +58,7 @@ def test_followers_are_asked_again_where_a_look_reads_the_same_content_by_other_
     assert (row.problem, row.looked_at is not None) == ("", True)
     assert row.edition is not None
     assert row.edition.reading == READING
-    assert following.due(timezone.now()) == ([deployment.pk] if is_of_before else [])
+    assert followed_packages.deployments_due(timezone.now()) == ([deployment.pk] if is_of_before else [])
 
 
 @pytest.mark.parametrize("is_of_before", [True, False], ids=["rules of before", "rules of today"])

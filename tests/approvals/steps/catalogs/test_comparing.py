@@ -15,8 +15,8 @@ from approvals import services
 from approvals.catalogs.comparisons import ComparisonWish
 from approvals.ledger import claims
 from approvals.models import BundleComparison
-from approvals.steps.cataloguing import comparing
-from approvals.steps.cataloguing.comparing import CompareBundles, Pace
+from approvals.steps.catalogs import comparison
+from approvals.steps.catalogs.comparison import CompareBundles, Pace
 from approvals.working import do
 from provisioner.errors import BadSource
 from provisioner.source import EgressPolicy
@@ -28,7 +28,7 @@ from tests.support.comparisons import asked, begun, port
 
 @pytest.fixture(autouse=True)
 def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "connect", lambda _: None)
+    monkeypatch.setattr(comparison, "connect", lambda _: None)
 
 
 def test_one_person_has_one_comparison_at_work_and_leaves_a_place_to_others(
@@ -44,7 +44,7 @@ def test_one_person_has_one_comparison_at_work_and_leaves_a_place_to_others(
             do(CompareBundles(of_bert.pk))
         raise BadSource("it is no bundle")
 
-    monkeypatch.setattr(comparing, "compare", compare)
+    monkeypatch.setattr(comparison, "compare_wish", compare)
     do(CompareBundles(first.pk))
     found = {row.pk: (row.state, row.attempts) for row in BundleComparison.objects.all()}
     assert found == {first.pk: ("failed", 1), second.pk: ("waiting", 0), of_bert.pk: ("failed", 1)}
@@ -62,7 +62,7 @@ def test_a_comparison_that_takes_too_long_is_not_begun_again(here: World, monkey
         assert pace.begin("fetching it") > 0
         replace(pace, ends_at=0.0).begin("rendering it")
 
-    monkeypatch.setattr(comparing, "compare", compare)
+    monkeypatch.setattr(comparison, "compare_wish", compare)
     do(CompareBundles(row.pk))
     row.refresh_from_db()
     assert (row.state, row.attempts, row.problem_code) == ("failed", 1, "out-of-time")
@@ -81,11 +81,11 @@ def test_S40_who_asked_first_comes_first_and_one_cluster_never_has_all_places(he
         )
     ]
     (first, _, third, fourth, elsewhere) = (row.pk for row in rows)
-    assert comparing.in_line(timezone.now()) == [first, third, elsewhere]
+    assert comparison.in_line(timezone.now()) == [first, third, elsewhere]
     claims.take(claims.rows_of_task(CompareBundles.task, first), "worker")
-    assert comparing.in_line(timezone.now()) == [third, elsewhere]
+    assert comparison.in_line(timezone.now()) == [third, elsewhere]
     BundleComparison.objects.filter(pk=third).delete()
-    assert comparing.in_line(timezone.now()) == [fourth, elsewhere]
+    assert comparison.in_line(timezone.now()) == [fourth, elsewhere]
 
 
 def test_few_are_at_work_at_once_whoever_asks(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_few_are_at_work_at_once_whoever_asks(here: World, monkeypatch: pytest.M
             do(CompareBundles(left.pop(0).pk))
         raise BadSource("it is no bundle")
 
-    monkeypatch.setattr(comparing, "compare", compare)
+    monkeypatch.setattr(comparison, "compare_wish", compare)
     do(CompareBundles(rows[0].pk))
     found = [BundleComparison.objects.get(pk=row.pk) for row in rows]
     assert [(row.state, row.progress) for row in found] == [
@@ -132,14 +132,14 @@ def test_api_server_and_sources_have_the_time_that_is_left(monkeypatch: pytest.M
 
     def after(wish: ComparisonWish, api: Any, pace: Pace) -> None:
         asked_until.append(api.moment)
-        comparing._fetched(wish.after, pace)
+        comparison._fetch_bundle(wish.after, pace)
 
-    monkeypatch.setattr(comparing.pipeline, "fetch_sources", fetch)
-    monkeypatch.setattr(comparing, "_after", after)
+    monkeypatch.setattr(comparison.pipeline, "fetch_sources", fetch)
+    monkeypatch.setattr(comparison, "_render_after", after)
     wish = ComparisonWish("registry-v1", "harbour", "", f"example.com/harbour@sha256:{'1' * 64}")
-    for seconds, most in ((7.0, 7.0), (10_000.0, comparing.FETCH_SECONDS)):
+    for seconds, most in ((7.0, 7.0), (10_000.0, comparison.FETCH_SECONDS)):
         pace = Pace(lambda _: None, time.monotonic() + seconds)
         with pytest.raises(BadSource):
-            comparing.compare(wish, Bounded(), pace)  # type: ignore[arg-type] # as far as it is asked
+            comparison.compare_wish(wish, Bounded(), pace)  # type: ignore[arg-type] # as far as it is asked
         assert asked_until.pop() == pace.ends_at
         assert 0 < given.pop() <= most

@@ -12,12 +12,19 @@ from provisioner.sentences import and_more, number
 SHOWN_PROBLEMS = 5
 
 
-def status_of(catalog: Catalog) -> dict[str, Any]:
+def catalog_status(catalog: Catalog) -> dict[str, Any]:
     edition = catalog.edition
-    conditions = [_ready(catalog, edition), _source(catalog), _sound(catalog, edition), _progressing(catalog)]
+    conditions = [
+        _ready_condition(catalog, edition),
+        _source_condition(catalog),
+        _sound_condition(catalog, edition),
+        _progressing_condition(catalog),
+    ]
     status: dict[str, Any] = {
         "observedGeneration": catalog.generation,
-        "conditions": [_since_then(one.record(generation=catalog.generation), catalog.status) for one in conditions],
+        "conditions": [
+            _keep_transition_time(one.record(generation=catalog.generation), catalog.status) for one in conditions
+        ],
     }
     if catalog.looked_at:
         status["lookedAt"] = instant(catalog.looked_at)
@@ -33,7 +40,7 @@ def status_of(catalog: Catalog) -> dict[str, Any]:
     }
 
 
-def _since_then(record: dict[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+def _keep_transition_time(record: dict[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
     """The condition, since when it is what it was told to be before."""
     before: Mapping[str, Any] = next(
         (one for one in told.get("conditions") or [] if one.get("type") == record["type"]), {}
@@ -43,7 +50,7 @@ def _since_then(record: dict[str, Any], told: Mapping[str, Any]) -> dict[str, An
     return {**record, "lastTransitionTime": before["lastTransitionTime"]}
 
 
-def _ready(catalog: Catalog, edition: CatalogEdition | None) -> Condition:
+def _ready_condition(catalog: Catalog, edition: CatalogEdition | None) -> Condition:
     if edition is not None and edition.read_at is not None:
         counts = f"{number(edition.package_count, 'package')} with {number(edition.bundle_count, 'bundle')}"
         return Condition("Ready", True, "Read", f"{counts}, read from {edition.digest}", edition.read_at)
@@ -57,13 +64,13 @@ def _ready(catalog: Catalog, edition: CatalogEdition | None) -> Condition:
     return Condition("Ready", False, "NotReadYet", words, catalog.seen_at)
 
 
-def _progressing(catalog: Catalog) -> Condition:
+def _progressing_condition(catalog: Catalog) -> Condition:
     if catalog.reading_since:
         return Condition("Progressing", True, "Reading", "its source is being read", catalog.reading_since)
     return Condition("Progressing", False, "NotReading", "", catalog.tried_at or catalog.seen_at)
 
 
-def _source(catalog: Catalog) -> Condition:
+def _source_condition(catalog: Catalog) -> Condition:
     if catalog.problem:
         since = catalog.problem_since or catalog.seen_at
         stays = "; what was read before is still offered" if catalog.edition_id else ""
@@ -73,7 +80,7 @@ def _source(catalog: Catalog) -> Condition:
     return Condition("SourcesAvailable", True, "Available", "", catalog.looked_at)
 
 
-def _sound(catalog: Catalog, edition: CatalogEdition | None) -> Condition:
+def _sound_condition(catalog: Catalog, edition: CatalogEdition | None) -> Condition:
     if edition is None or edition.read_at is None:
         return Condition("Sound", False, "NotReadYet", "", catalog.seen_at, is_unknown=True)
     if not edition.problem_count:

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from approvals.ledger import claims
 from approvals.models import Catalog, Cluster
-from approvals.steps.cataloguing import refreshing, turns
-from approvals.steps.cataloguing.refreshing import RefreshCatalog
+from approvals.steps.catalogs import refresh
+from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.working import do
 from provisioner.catalogs import FetchedCatalog
 from provisioner.errors import SourceTooSlow, Unreachable
@@ -47,8 +47,8 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         raise Unreachable("it sends too slowly")
         yield
 
-    monkeypatch.setattr(refreshing, "fetched_catalog", fetched)
-    monkeypatch.setattr(refreshing, "_show", lambda _: None)
+    monkeypatch.setattr(refresh, "fetched_catalog", fetched)
+    monkeypatch.setattr(refresh, "_show_status", lambda _: None)
     return names
 
 
@@ -80,17 +80,17 @@ def test_S40_what_is_slow_holds_no_place_of_what_is_not(monkeypatch: pytest.Monk
         raise SourceTooSlow("not finished within its time")
         yield
 
-    monkeypatch.setattr(refreshing, "fetched_catalog", fetched)
-    monkeypatch.setattr(refreshing, "_show", lambda _: None)
+    monkeypatch.setattr(refresh, "fetched_catalog", fetched)
+    monkeypatch.setattr(refresh, "_show_status", lambda _: None)
     rows = [due(f"slow-{n}", f"mallory-{n % 2}", 60 - n, here) for n in range(6)]
     for row in rows:
         do(RefreshCatalog(row.pk))
-    assert set(map(tuple, given.values())) == {(turns.TURN_SECONDS,)}
+    assert set(map(tuple, given.values())) == {(refresh.READ_SECONDS,)}
     innocent = due("innocent", "alice", 1, here)
-    assert turns.in_line(timezone.now()) == [innocent.pk, rows[0].pk], "one of them all in a long turn, behind others"
+    assert refresh.in_line(timezone.now()) == [innocent.pk, rows[0].pk], "one of them all in a long turn, behind others"
     do(RefreshCatalog(rows[0].pk))
-    assert given["example.com/slow-0:latest"] == [turns.TURN_SECONDS, turns.LONG_TURN_SECONDS]
-    assert rows[0].pk not in turns.in_line(timezone.now()), "and then it rests as whatever fails"
+    assert given["example.com/slow-0:latest"] == [refresh.READ_SECONDS, refresh.LONG_READ_SECONDS]
+    assert rows[0].pk not in refresh.in_line(timezone.now()), "and then it rests as whatever fails"
 
 
 def test_S40_who_is_due_for_longest_comes_first(begun: list[str]) -> None:
@@ -100,18 +100,18 @@ def test_S40_who_is_due_for_longest_comes_first(begun: list[str]) -> None:
     busy = [due(f"busy-{number}", f"u{number}", 60, cluster(f"c{number}")) for number in range(3)]
     for row in busy:
         Catalog.objects.filter(pk=row.pk).update(reading_since=timezone.now())
-        claims.take(claims.rows_of_task(turns.TASK, row.pk), f"worker {row.pk}")
+        claims.take(claims.rows_of_task(refresh.TASK, row.pk), f"worker {row.pk}")
     do(RefreshCatalog(late.pk))
     assert begun == []
-    assert turns.in_line(timezone.now()) == [early.pk]
+    assert refresh.in_line(timezone.now()) == [early.pk]
     do(RefreshCatalog(early.pk))
     assert begun == ["early"]
 
 
 def test_S40_what_crashes_is_not_the_next_in_line_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     row = due("crashing", "mallory", 60, cluster())
-    monkeypatch.setattr(refreshing, "fetched_catalog", lambda *_, **__: 1 / 0)
-    monkeypatch.setattr(refreshing, "_show", lambda _: None)
+    monkeypatch.setattr(refresh, "fetched_catalog", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(refresh, "_show_status", lambda _: None)
     do(RefreshCatalog(row.pk))
     row.refresh_from_db()
-    assert (row.problem_code, turns.in_line(timezone.now())) == ("crashed", [])
+    assert (row.problem_code, refresh.in_line(timezone.now())) == ("crashed", [])

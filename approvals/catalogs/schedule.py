@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from approvals.catalogs import authors, history
+from approvals.catalogs import history
 from approvals.clock import database_now
 from approvals.locks import for_change
 from approvals.models import Catalog, Cluster
@@ -18,9 +18,59 @@ from approvals.policy.following import end_of_wait, interval_of, next_look
 from approvals.source_refs import interval_seconds
 from provisioner.catalogs import READING
 
+Record = Mapping[str, Any]
+
+
+def source_parts(spec: Mapping[str, Any]) -> dict[str, str]:
+    """What the spec says of its source, by path, such as `image.ref` and `image.auth.secret.name`; nothing of what it
+    leaves empty."""
+    said = {"format": spec.get("format"), **(spec.get("source") or {})}
+    return {path: text for path, text in _list_leaves(said, "") if text}
+
+
+def _list_leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _list_leaves(inner, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, "" if value is None else str(value)
+
+
+def assign_authors(authors: Iterable[Record], spec: Mapping[str, Any], writer: Record | None) -> list[dict[str, Any]]:
+    """The authors of `spec` once `writer` has made it of what `authors` wrote; None where nobody can tell who did.
+
+    Each is of one part: {part, value, writer}. A part that was taken out is of whoever did that, as long as the kind of
+    the source is the same. Whoever writes again has their groups proved anew.
+    """
+    said, known = source_parts(spec), {str(one["part"]): one for one in authors}
+    found = []
+    for part in sorted({*said, *known}):
+        value, one = said.get(part, ""), known.get(part)
+        if one is not None and one["value"] == value:
+            is_theirs = bool(writer) and _identify(one["writer"]) == _identify(writer or {})
+            found.append(
+                {"part": part, "value": value, "writer": dict(writer if writer and is_theirs else one["writer"])}
+            )
+        elif value or part.partition(".")[0] in ("format", said.get("kind")):
+            found.append({"part": part, "value": value, "writer": dict(writer or {})})
+    return found
+
+
+def authors_by_part(authors: Iterable[Record], spec: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
+    """Who wrote each part of the source as the spec has it; None where of any part nobody can tell."""
+    known = [dict(one) for one in authors]
+    written_as = {one["part"]: one["value"] for one in known if one["value"]}
+    if written_as != source_parts(spec) or not all(one["writer"] for one in known):
+        return None
+    return {one["part"]: dict(one["writer"]) for one in known}
+
+
+def _identify(writer: Record) -> tuple[Any, ...]:
+    return tuple(writer.get(name) for name in ("username", "uid", "user_id", "issuer", "subject"))
+
 
 @transaction.atomic
-def see(
+def observe_catalog(
     *, cluster: Cluster, obj: Mapping[str, Any], writer: Mapping[str, Any] | None, is_listed: bool = False
 ) -> Catalog | None:
     """Copy a Catalog as it was seen; the row where somebody has to look at it now. `writer` is who wrote this
@@ -33,18 +83,18 @@ def see(
     meta, spec, now = obj["metadata"], dict(obj.get("spec") or {}), database_now()
     generation = int(meta.get("generation") or 1)
     seen = {"generation": generation, "resource_version": meta["resourceVersion"], "seen_at": now}
-    row = _locked(Catalog.objects.filter(cluster=cluster, name=meta["name"]))
+    row = _lock_first(Catalog.objects.filter(cluster=cluster, name=meta["name"]))
     if row is not None and row.uid != meta["uid"]:
         row.delete()
         row = None
     if row is None:
-        history.take_up(cluster, meta["name"])
+        history.resume_history(cluster, meta["name"])
         return Catalog.objects.create(
             cluster=cluster,
             uid=meta["uid"],
             name=meta["name"],
             spec=spec,
-            authors=authors.written([], spec, writer),
+            authors=assign_authors([], spec, writer),
             look_at=now,
             show_at=now,
             **seen,
@@ -54,7 +104,7 @@ def see(
     is_news = generation != row.generation or spec != row.spec
     if is_news:
         _take_spec(row, spec, writer if generation == row.generation + 1 else None, now)
-    elif obj.get("status") and by_type(obj["status"]) != by_type(row.status):
+    elif obj.get("status") and conditions_by_type(obj["status"]) != conditions_by_type(row.status):
         row.show_at = now
     for name, value in seen.items():
         setattr(row, name, value)
@@ -63,35 +113,35 @@ def see(
 
 
 def _take_spec(row: Catalog, spec: dict[str, Any], writer: Mapping[str, Any] | None, now: datetime) -> None:
-    if _content_of(spec) != _content_of(row.spec):
+    if _source_of(spec) != _source_of(row.spec):
         row.edition, row.etag, row.looked_at, row.failures = None, "", None, 0
         row.problem_code, row.problem, row.problem_since = "", "", None
         row.is_writer_proved = False
-    row.authors = authors.written(row.authors, spec, writer)
+    row.authors = assign_authors(row.authors, spec, writer)
     row.spec, row.look_at, row.show_at = spec, now, now
 
 
 @transaction.atomic
-def forget(*, cluster: Cluster, uid: str) -> None:
+def forget_catalog(*, cluster: Cluster, uid: str) -> None:
     """It is gone, and what was read of it goes with it. Which content its versions had is kept (history)."""
-    row = _locked(Catalog.objects.filter(cluster=cluster, uid=uid))
+    row = _lock_first(Catalog.objects.filter(cluster=cluster, uid=uid))
     if row is not None:
-        history.keep(row, database_now())
+        history.keep_history(row, database_now())
         row.delete()
 
 
-def to_show(now: datetime) -> list[int]:
+def catalogs_to_show(now: datetime) -> list[int]:
     """Those of which the cluster is to be told, the longest ago first."""
     return list(Catalog.objects.filter(show_at__lte=now).order_by("show_at", "pk").values_list("pk", flat=True))
 
 
-def read_anew(now: datetime) -> int:
+def schedule_rereads(now: datetime) -> int:
     """Have those looked at that are never looked at again, and were read by rules of before; how many there are."""
     rows = Catalog.objects.filter(look_at__isnull=True, edition__reading__lt=READING)
     return rows.update(look_at=now)
 
 
-def interval(catalog: Catalog) -> int:
+def read_interval(catalog: Catalog) -> int:
     """Seconds between two looks, by its spec and the operator's limits; 0 for none."""
     operator = settings.PRATIQUE
     if not operator["SOURCE_POLLS_PER_HOST"]:
@@ -101,88 +151,88 @@ def interval(catalog: Catalog) -> int:
 
 
 @transaction.atomic
-def note_seen(catalog: Catalog, *, etag: str, began: datetime, is_floating: bool) -> None:
+def record_success(catalog: Catalog, *, etag: str, began: datetime, is_floating: bool) -> None:
     """The source answered, and what is offered is what it holds."""
-    row = _same(catalog)
+    row = _lock_same(catalog)
     if row is None:
         return
     row.etag, row.looked_at, row.tried_at, row.failures = etag, began, began, 0
     row.problem_code, row.problem, row.problem_since = "", "", None
-    seconds = interval(row) if is_floating else 0
+    seconds = read_interval(row) if is_floating else 0
     row.look_at = next_look(began, interval=seconds, failures=0) if seconds else None
     row.show_at = began
     row.save()
 
 
 @transaction.atomic
-def note_problem(catalog: Catalog, *, code: str, words: str, began: datetime, wait: float = 0.0) -> None:
+def record_problem(catalog: Catalog, *, code: str, words: str, began: datetime, wait: float = 0.0) -> None:
     """It could not be looked at, since when, and why. It is tried again, also where it is pinned, until it was read."""
-    row = _same(catalog)
+    row = _lock_same(catalog)
     if row is None:
         return
     row.failures, row.tried_at = row.failures + 1, began
     row.problem_code, row.problem, row.problem_since = code, words, row.problem_since or began
-    seconds = interval(row) or settings.PRATIQUE["SOURCE_POLL_MIN_SECONDS"]
+    seconds = read_interval(row) or settings.PRATIQUE["SOURCE_POLL_MIN_SECONDS"]
     rest = end_of_wait(began, asked_to_wait=wait)
     row.look_at = next_look(began, interval=seconds, failures=row.failures, not_before=rest)
     row.show_at = began
     row.save()
 
 
-def note_reader(catalog: Catalog, *, is_proved: bool) -> None:
+def record_reader_proof(catalog: Catalog, *, is_proved: bool) -> None:
     """Whether Kubernetes lets everybody who wrote a part of the source get all that it names."""
     Catalog.objects.filter(pk=catalog.pk, generation=catalog.generation).update(is_writer_proved=is_proved)
 
 
-def note_reading(catalog: Catalog, now: datetime) -> None:
+def record_read_start(catalog: Catalog, now: datetime) -> None:
     """A worker looks at its source."""
     catalog.reading_since = now
     Catalog.objects.filter(pk=catalog.pk).update(reading_since=now)
 
 
-def note_idle(catalog: Catalog) -> None:
+def record_read_end(catalog: Catalog) -> None:
     """Nobody looks at its source any more."""
     catalog.reading_since = None
     Catalog.objects.filter(pk=catalog.pk, reading_since__isnull=False).update(reading_since=None)
 
 
-def postpone(catalog: Catalog, until: datetime) -> None:
+def postpone_read(catalog: Catalog, until: datetime) -> None:
     """Its turn has not come: nothing was asked."""
     Catalog.objects.filter(pk=catalog.pk, spec=catalog.spec).update(look_at=until)
 
 
-def note_shown(catalog: Catalog, status: Mapping[str, Any]) -> None:
+def record_shown_status(catalog: Catalog, status: Mapping[str, Any]) -> None:
     """What the cluster is about to be told; whoever wants it told anew meanwhile, is heard later."""
     Catalog.objects.filter(pk=catalog.pk).update(status=dict(status))
     Catalog.objects.filter(pk=catalog.pk, show_at=catalog.show_at).update(show_at=None)
 
 
-def by_type(status: Mapping[str, Any]) -> dict[str, Any]:
+def conditions_by_type(status: Mapping[str, Any]) -> dict[str, Any]:
     """Conditions are a map by type: the cluster keeps the order that it finds."""
     return {**status, "conditions": {one.get("type"): one for one in status.get("conditions") or []}}
 
 
-def author_of(catalog: Catalog) -> str:
+def author_names(catalog: Catalog) -> str:
     """Who wrote the source, by name: whose turn its reading is. Where nobody is known to have, those of its cluster."""
     names = sorted({str(one["writer"].get("username") or "") for one in catalog.authors} - {""})
     return ", ".join(names) or f"cluster {catalog.cluster_id}"
 
 
-def is_same_source(catalog: Catalog) -> bool:
+def has_same_source(catalog: Catalog) -> bool:
     """Whether the locked row still names the source of `catalog`, and by the word of the same people."""
     row = Catalog.objects.get(pk=catalog.pk)
-    return (_content_of(row.spec), row.authors) == (_content_of(catalog.spec), catalog.authors)
+    return (_source_of(row.spec), row.authors) == (_source_of(catalog.spec), catalog.authors)
 
 
-def _content_of(spec: Mapping[str, Any]) -> tuple[Any, Any]:
+def _source_of(spec: Mapping[str, Any]) -> tuple[Any, Any]:
     return spec.get("source"), spec.get("format")
 
 
-def _same(catalog: Catalog) -> Catalog | None:
+def _lock_same(catalog: Catalog) -> Catalog | None:
     """The row, locked, where it is still about the same spec: the new one has its own look."""
-    row = _locked(Catalog.objects.filter(pk=catalog.pk))
+    row = _lock_first(Catalog.objects.filter(pk=catalog.pk))
     return row if row is not None and row.generation == catalog.generation else None
 
 
-def _locked(rows: QuerySet[Catalog]) -> Catalog | None:
+def _lock_first(rows: QuerySet[Catalog]) -> Catalog | None:
     return for_change(rows).first()

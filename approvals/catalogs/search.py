@@ -24,24 +24,24 @@ _MARKS = re.compile(r"[*#`]+")
 _BEFORE = 40
 
 
-def words_of(search: str) -> list[str]:
+def search_words(search: str) -> list[str]:
     """What is looked for, in small letters; what is beyond MOST_WORDS is left out."""
     return search[:MAX_SEARCH].replace("\0", " ").lower().split()[:MOST_WORDS]
 
 
-def with_words(rows: QuerySet[CatalogPackage], search: str) -> QuerySet[CatalogPackage]:
+def with_search_words(rows: QuerySet[CatalogPackage], search: str) -> QuerySet[CatalogPackage]:
     """Those in whose name, display name, summary, provider, description or keywords each word stands."""
-    words = words_of(search)
+    words = search_words(search)
     if not words:
         return rows
     said = Lower(Coalesce(Substr("presentation__description", 1, SEARCHED_DESCRIPTION), Value("")))
     rows = rows.alias(said=said)
     for word in words:
-        rows = rows.filter(_says(word) | Q(searched_keywords__contains=word))
+        rows = rows.filter(_says_word(word) | Q(searched_keywords__contains=word))
     return rows
 
 
-def packages_found(keys: Iterable[int], search: str, *, cluster: str = "") -> QuerySet[CatalogPackage]:
+def search_packages(keys: Iterable[int], search: str, *, cluster: str = "") -> QuerySet[CatalogPackage]:
     """The packages of the editions that are shown of the catalogs with these keys, by name; of one cluster where that
     is named. Those that only keywords lead to come last, with `is_by_keyword` 1. Each has its catalog, and its icon's
     type without the icon."""
@@ -59,21 +59,21 @@ def packages_found(keys: Iterable[int], search: str, *, cluster: str = "") -> Qu
         "presentation__facts",
         "presentation__icon",
     )
-    words = words_of(search)
+    words = search_words(search)
     if not words:
         return rows.order_by("name", "pk")
     # A publisher writes more keywords than anybody reads, so that they count less than what is shown.
-    says_all = reduce(and_, map(_says, words))
+    says_all = reduce(and_, map(_says_word, words))
     by_keyword = Case(When(says_all, then=Value(0)), default=Value(1), output_field=IntegerField())
-    return with_words(rows, search).annotate(is_by_keyword=by_keyword).order_by("is_by_keyword", "name", "pk")
+    return with_search_words(rows, search).annotate(is_by_keyword=by_keyword).order_by("is_by_keyword", "name", "pk")
 
 
-def named_so(rows: QuerySet[CatalogPackage], search: str) -> list[int]:
+def best_matches(rows: QuerySet[CatalogPackage], search: str) -> list[int]:
     """Of what was found, the keys of the first in whose name or display name each word stands: what is meant, mostly.
 
     One of exactly this name comes first, then those whose name begins so.
     """
-    words = words_of(search)
+    words = search_words(search)
     for word in words:
         rows = rows.filter(Q(name__icontains=word) | Q(display_name__icontains=word))
     whole = " ".join(words)
@@ -82,40 +82,40 @@ def named_so(rows: QuerySet[CatalogPackage], search: str) -> list[int]:
     return list(near.values_list("pk", flat=True)[:MOST_NAMED])
 
 
-def excerpts(packages: Sequence[CatalogPackage], search: str) -> dict[int, str]:
+def search_excerpts(packages: Sequence[CatalogPackage], search: str) -> dict[int, str]:
     """Of each package the words of its description around what was looked for, where its names and summary lack it, by
     key."""
-    lacking = {one.pk: _lacking(one, search) for one in packages}
+    lacking = {one.pk: _missing_words(one, search) for one in packages}
     keys = [key for key, missing in lacking.items() if missing]
     said = CatalogPackage.objects.filter(pk__in=keys).values_list(
         "pk", Substr("presentation__description", 1, SEARCHED_DESCRIPTION)
     )
-    found = {key: _excerpt(text or "", lacking[key]) for key, text in said} if keys else {}
+    found = {key: _cut_excerpt(text or "", lacking[key]) for key, text in said} if keys else {}
     return {key: excerpt for key, excerpt in found.items() if excerpt}
 
 
-def keywords_found(package: CatalogPackage, search: str) -> list[str]:
+def matching_keywords(package: CatalogPackage, search: str) -> list[str]:
     """Its keywords in which something stands that was looked for, where its names and summary lack it."""
-    lacking = _lacking(package, search)
+    lacking = _missing_words(package, search)
     listed = package.searched_keywords.splitlines()
     return [one for one in listed if any(word in one for word in lacking)][:MOST_KEYWORDS_SHOWN]
 
 
-def same_name(catalog: Catalog, package: str, *, limit: int) -> list[Catalog]:
+def catalogs_with_package(catalog: Catalog, package: str, *, limit: int) -> list[Catalog]:
     """Other catalogs of its cluster that have a package of this name, by name."""
     rows = Catalog.objects.filter(cluster=catalog.cluster_id, edition__packages__name=package).exclude(pk=catalog.pk)
     return list(rows.only("name", "cluster").order_by("name")[:limit])
 
 
-def _says(word: str) -> Q:
+def _says_word(word: str) -> Q:
     return Q(searched_text__contains=word) | Q(said__contains=word)
 
 
-def _lacking(package: CatalogPackage, search: str) -> list[str]:
-    return [word for word in words_of(search) if word not in package.searched_text]
+def _missing_words(package: CatalogPackage, search: str) -> list[str]:
+    return [word for word in search_words(search) if word not in package.searched_text]
 
 
-def _excerpt(text: str, words: Sequence[str]) -> str:
+def _cut_excerpt(text: str, words: Sequence[str]) -> str:
     """Around the first of the words that the text has; "" where it has none."""
     lowered = text.lower()
     at = next((place for word in words if (place := lowered.find(word)) >= 0), -1)

@@ -9,9 +9,9 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from approvals import catalogs
+from approvals.catalogs.editions import find_catalog, find_package, list_packages
+from approvals.catalogs.history import find_content_change
 from approvals.errors import LostClaim
-from approvals.ledger.digests import digest_of
 from approvals.models import BundleDeployment, Catalog, Request, Revision
 from approvals.source_refs import CATALOG, UpgradePolicy, body_of, is_catalog, listed_sources, needed, package_wish
 from approvals.source_refs import upgrade_policy as policy_of
@@ -35,6 +35,7 @@ from provisioner.values import ChosenBundle, RequirementKind, UpgradeStep
 from provisioner.versions import version_of
 
 MOST_NAMES = 5
+OfferKey = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,9 @@ def bundles_for(request: Request) -> dict[str, ChosenBundle]:
     SourceUnavailable while the catalog is not there or not read.
     """
     if request.bundles or not any(is_catalog(one) for one in listed_sources(request.spec)):
-        return {one.destination: one for one in recorded(request)}
-    last = _resolved_before(request).first() if request.is_unattended else None
-    before = {one.destination: one for one in recorded(last)} if last else {}
+        return {one.destination: one for one in recorded_bundles(request)}
+    last = _earlier_requests(request).first() if request.is_unattended else None
+    before = {one.destination: one for one in recorded_bundles(last)} if last else {}
     is_followed = policy_of(request.spec) is not UpgradePolicy.MANUAL
     found = {}
     for number, source in enumerate(listed_sources(request.spec)):
@@ -63,62 +64,65 @@ def bundles_for(request: Request) -> dict[str, ChosenBundle]:
             kept = None if is_followed else before.get(destination)
             found[destination] = kept or bundle_for(request.deployment, source, f"spec.sources[{number}]")
     request.bundles = [asdict(one) for one in found.values()]
-    request.is_for_people = policy_of(request.spec) is UpgradePolicy.REQUEST and is_unasked(request)
-    _keep(request)
+    request.is_for_people = policy_of(request.spec) is UpgradePolicy.REQUEST and is_unasked_upgrade(request)
+    _keep_choice(request)
     return found
 
 
-def _keep(request: Request) -> None:
+def _keep_choice(request: Request) -> None:
     """Keep what was chosen; raises LostClaim where another worker holds the request, or chose before this one."""
     same = Request.objects.filter(pk=request.pk, claimed_by=request.claimed_by, bundles=[])
     if not same.update(bundles=request.bundles, is_for_people=request.is_for_people):
         raise LostClaim
 
 
-def is_unasked(request: Request) -> bool:
+def is_unasked_upgrade(request: Request) -> bool:
     """Whether the machine takes a bundle, or another content of one, that nobody asked for and that does not run.
 
     What takes the place of such a request takes it so, too: a person's request must have been for it, and all since.
     """
     if not request.is_unattended or not request.bundles:
         return False
-    before = _resolved_before(request)
+    before = _earlier_requests(request)
     last, asked = before.first(), before.filter(is_unattended=False).first()
-    known = _offers(last) & _offers(asked) if last and asked and not last.is_for_people else set()
-    return any(offer_key(one) not in known and not is_running(request.deployment, one) for one in recorded(request))
+    known = _offer_keys(last) & _offer_keys(asked) if last and asked and not last.is_for_people else set()
+    return any(
+        offer_key(one) not in known and not is_bundle_running(request.deployment, one)
+        for one in recorded_bundles(request)
+    )
 
 
-def _offers(request: Request) -> set[str]:
-    return {offer_key(one) for one in recorded(request)}
+def _offer_keys(request: Request) -> set[OfferKey]:
+    return {offer_key(one) for one in recorded_bundles(request)}
 
 
-def recorded(request: Request) -> list[ChosenBundle]:
+def recorded_bundles(request: Request) -> list[ChosenBundle]:
     """As they were chosen."""
-    return [_of_record(one) for one in request.bundles]
+    return [_read_record(one) for one in request.bundles]
 
 
-def offered_now(request: Request) -> list[ChosenBundle]:
+def bundles_as_offered_now(request: Request) -> list[ChosenBundle]:
     """The bundles as they were chosen, with what their catalogs say of them now.
 
     A bundle stays as it is recorded where its catalog was not read since, is gone, or was not read yet from the source
     that it names now: nobody says anything else of it. So does each where somebody goes back on purpose.
     """
     if request.purpose != Request.Purpose.DEPLOY:
-        return recorded(request)
+        return recorded_bundles(request)
     sources = {str(one.get("destination") or ""): one for one in listed_sources(request.spec) if is_catalog(one)}
     return [
-        _as_offered(request.deployment, bundle, sources[bundle.destination])
+        _update_from_catalog(request.deployment, bundle, sources[bundle.destination])
         if bundle.destination in sources
         else bundle
-        for bundle in recorded(request)
+        for bundle in recorded_bundles(request)
     ]
 
 
-def _as_offered(deployment: BundleDeployment, bundle: ChosenBundle, source: Mapping[str, Any]) -> ChosenBundle:
-    catalog = catalogs.catalog(deployment.cluster, bundle.catalog)
+def _update_from_catalog(deployment: BundleDeployment, bundle: ChosenBundle, source: Mapping[str, Any]) -> ChosenBundle:
+    catalog = find_catalog(deployment.cluster, bundle.catalog)
     if catalog is None or catalog.edition is None or catalog.edition.digest == bundle.digest:
         return bundle
-    package = catalogs.package(catalog, bundle.package)
+    package = find_package(catalog, bundle.package)
     now = replace(bundle, digest=catalog.edition.digest, is_withdrawn=True)
     if package is None:
         return now
@@ -128,7 +132,7 @@ def _as_offered(deployment: BundleDeployment, bundle: ChosenBundle, source: Mapp
         return now
     wish = package_wish(source, f"the source of {bundle.destination!r}")
     channels = [one for name, one in package.channels.items() if not wish.channels or name in wish.channels]
-    running = _running(deployment, bundle.destination, package)
+    running = _find_running(deployment, bundle.destination, package)
     installed = running.installed
     return replace(
         now,
@@ -137,29 +141,29 @@ def _as_offered(deployment: BundleDeployment, bundle: ChosenBundle, source: Mapp
         before=installed.name if installed else "",
         before_version=str(installed.version) if installed else "",
         needs=offered.needs,
-        changed=_changed(catalog, package, offered),
+        changed=_changed_words(catalog, package, offered),
     )
 
 
-def worse_now(request: Request) -> tuple[str, ...]:
+def list_new_problems(request: Request) -> tuple[str, ...]:
     """What speaks against the bundles of a request by their catalogs now, and did not when it was last reported."""
     said = {RequirementKind(one["kind"]) for one in request.requirements}
-    known = {finding.fingerprint for bundle in recorded(request) for finding in findings_of(bundle, said)}
-    found = [finding for bundle in offered_now(request) for finding in findings_of(bundle, said)]
+    known = {finding.fingerprint for bundle in recorded_bundles(request) for finding in findings_of(bundle, said)}
+    found = [finding for bundle in bundles_as_offered_now(request) for finding in findings_of(bundle, said)]
     return tuple(finding.message for finding in found if finding.fingerprint not in known)
 
 
-def _of_record(record: Mapping[str, Any]) -> ChosenBundle:
+def _read_record(record: Mapping[str, Any]) -> ChosenBundle:
     lists = {name: tuple(record[name]) for name in ("deprecations", "needs")}
     return ChosenBundle(**{**record, **lists, "step": UpgradeStep(record["step"])})
 
 
-def offer_key(bundle: ChosenBundle) -> str:
-    """What is the same for the same content of the same bundle."""
-    return digest_of([bundle.catalog, bundle.package, bundle.bundle, bundle.version, bundle.release, bundle.content])
+def offer_key(bundle: ChosenBundle) -> OfferKey:
+    """Return what is the same for the same content of the same bundle."""
+    return bundle.catalog, bundle.package, bundle.bundle, bundle.version, bundle.release, bundle.content
 
 
-def _resolved_before(request: Request) -> QuerySet[Request]:
+def _earlier_requests(request: Request) -> QuerySet[Request]:
     """The requests for the same wish whose sources were resolved, the latest first."""
     rows = request.deployment.requests.filter(
         number__lt=request.number, purpose=Request.Purpose.DEPLOY, options_digest=request.options_digest
@@ -169,28 +173,28 @@ def _resolved_before(request: Request) -> QuerySet[Request]:
 
 def bundle_for(deployment: BundleDeployment, source: Mapping[str, Any], where: str) -> ChosenBundle:
     """The bundle that a source takes now; raises as `bundles_for`."""
-    return offered_to(deployment, source, where)[0]
+    return bundle_with_newer(deployment, source, where)[0]
 
 
-def offered_to(deployment: BundleDeployment, source: Mapping[str, Any], where: str) -> tuple[ChosenBundle, str]:
+def bundle_with_newer(deployment: BundleDeployment, source: Mapping[str, Any], where: str) -> tuple[ChosenBundle, str]:
     """The same, with what is newer and cannot be taken, and why, in words."""
-    wish, catalog = package_wish(source, where), _catalog(deployment, source, where)
-    package = catalogs.package(catalog, wish.package)
+    wish, catalog = package_wish(source, where), _read_catalog(deployment, source, where)
+    package = find_package(catalog, wish.package)
     if package is None:
-        words = f"catalog {catalog.name} has no package {wish.package}; {_packages(catalog, wish)}"
+        words = f"catalog {catalog.name} has no package {wish.package}; {_similar_packages(catalog, wish)}"
         raise BundleNotOffered(f"{where}: {words}")
     destination = str(source.get("destination") or "")
-    running = _running(deployment, destination, package)
+    running = _find_running(deployment, destination, package)
     choice = choose(wish, [CatalogOffer(catalog.name, package)], running.installed)
     if isinstance(choice, NoChoice):
-        raise BundleNotOffered(f"{where}: catalog {catalog.name}: {_with_remedy(choice, package, running)}")
+        raise BundleNotOffered(f"{where}: catalog {catalog.name}: {_words_with_remedy(choice, package, running)}")
     if not choice.bundle.can_be_pinned:
-        raise BundleNotOffered(f"{where}: {_unpinned(catalog, choice)}")
-    made = replace(_chosen(catalog, package, choice, running.installed), destination=destination)
-    return replace(made, step=_step(wish, package, choice, running)), beyond(wish, package, choice.bundle)
+        raise BundleNotOffered(f"{where}: {_why_unpinned(catalog, choice)}")
+    made = replace(_chosen_bundle(catalog, package, choice, running.installed), destination=destination)
+    return replace(made, step=_upgrade_step(wish, package, choice, running)), beyond(wish, package, choice.bundle)
 
 
-def _unpinned(catalog: Catalog, choice: Choice) -> str:
+def _why_unpinned(catalog: Catalog, choice: Choice) -> str:
     words = f"catalog {catalog.name} names no image for bundle {choice.bundle.name}, so that nothing can be pinned"
     if not choice.bundle.url:
         return f"{words}; choose another version, or ask its publisher"
@@ -200,15 +204,15 @@ def _unpinned(catalog: Catalog, choice: Choice) -> str:
     )
 
 
-def _step(wish: PackageWish, package: Package, choice: Choice, running: _Running) -> UpgradeStep:
+def _upgrade_step(wish: PackageWish, package: Package, choice: Choice, running: _Running) -> UpgradeStep:
     if running.installed is None:
         return running.step
     return step_to(package, wish.channels or package.channels, choice.bundle, running.installed)
 
 
-def _chosen(catalog: Catalog, package: Package, choice: Choice, installed: Installed | None) -> ChosenBundle:
+def _chosen_bundle(catalog: Catalog, package: Package, choice: Choice, installed: Installed | None) -> ChosenBundle:
     """Without where it goes and how it stands to what runs."""
-    bundle, channel, edition = choice.bundle, _channel(package, choice.channels), catalog.edition
+    bundle, channel, edition = choice.bundle, _choose_channel(package, choice.channels), catalog.edition
     assert edition is not None
     return ChosenBundle(
         destination="",
@@ -224,16 +228,16 @@ def _chosen(catalog: Catalog, package: Package, choice: Choice, installed: Insta
         before_version=str(installed.version) if installed else "",
         deprecations=deprecations_of(package, channel, bundle.name),
         needs=bundle.needs,
-        changed=_changed(catalog, package, bundle),
+        changed=_changed_words(catalog, package, bundle),
         url=bundle.url,
         checksum=bundle.checksum,
         is_chart=bundle.is_chart,
     )
 
 
-def _catalog(deployment: BundleDeployment, source: Mapping[str, Any], where: str) -> Catalog:
+def _read_catalog(deployment: BundleDeployment, source: Mapping[str, Any], where: str) -> Catalog:
     name = needed(body_of(source), "name", f"{where}.{CATALOG}")
-    catalog = catalogs.catalog(deployment.cluster, name)
+    catalog = find_catalog(deployment.cluster, name)
     if catalog is None:
         raise SourceUnavailable(f"Catalog {name} does not exist on cluster {deployment.cluster.name}; {where} names it")
     if catalog.edition is None:
@@ -242,12 +246,10 @@ def _catalog(deployment: BundleDeployment, source: Mapping[str, Any], where: str
     return catalog
 
 
-def _packages(catalog: Catalog, wish: PackageWish) -> str:
+def _similar_packages(catalog: Catalog, wish: PackageWish) -> str:
     """What there is instead: names that are alike, else how many there are."""
-    page = catalogs.packages_of(catalog, wish.package.split("-")[0], limit=200)
-    names = [one.name for one in page.packages] or [
-        one.name for one in catalogs.packages_of(catalog, limit=200).packages
-    ]
+    page = list_packages(catalog, wish.package.split("-")[0], limit=200)
+    names = [one.name for one in page.packages] or [one.name for one in list_packages(catalog, limit=200).packages]
     alike = get_close_matches(wish.package, names, MOST_NAMES)
     if alike:
         return f"names like it are {some(alike, MOST_NAMES)}"
@@ -255,7 +257,7 @@ def _packages(catalog: Catalog, wish: PackageWish) -> str:
     return f"it has {some(names, MOST_NAMES, total=catalog.edition.package_count) or 'no package'}"
 
 
-def _with_remedy(choice: NoChoice, package: Package, running: _Running) -> str:
+def _words_with_remedy(choice: NoChoice, package: Package, running: _Running) -> str:
     if running.installed is None:
         return choice.words
     if package.is_chart:
@@ -263,36 +265,36 @@ def _with_remedy(choice: NoChoice, package: Package, running: _Running) -> str:
     return f"{choice.words}. upgradeConstraintPolicy SelfCertified leaves the edges, and reviewers are told"
 
 
-def _channel(package: Package, channels: tuple[str, ...]) -> str:
+def _choose_channel(package: Package, channels: tuple[str, ...]) -> str:
     return package.default_channel if package.default_channel in channels else channels[0]
 
 
-def _changed(catalog: Catalog, package: Package, bundle: CatalogBundle) -> str:
-    change = catalogs.changed_content(catalog, package.name, bundle.name)
+def _changed_words(catalog: Catalog, package: Package, bundle: CatalogBundle) -> str:
+    change = find_content_change(catalog, package.name, bundle.name)
     return f"{change.before} until {change.seen_at:%Y-%m-%d}, {change.after} since" if change else ""
 
 
 def running_bundle(deployment: BundleDeployment, destination: str) -> ChosenBundle | None:
     """The bundle of a catalog that runs; None where what runs is of no catalog."""
-    active = _active(deployment)
-    found = recorded(active.request) if active else []
+    active = _active_revision(deployment)
+    found = recorded_bundles(active.request) if active else []
     return next((one for one in found if one.destination == destination), None)
 
 
-def is_running(deployment: BundleDeployment, bundle: ChosenBundle) -> bool:
+def is_bundle_running(deployment: BundleDeployment, bundle: ChosenBundle) -> bool:
     """Whether a bundle that was chosen just now runs already, with the same content."""
     runs = running_bundle(deployment, bundle.destination)
     # What was installed by its image is known by its digest: `before` names the bundle that has it.
     return offer_key(runs) == offer_key(bundle) if runs else bundle.before == bundle.bundle
 
 
-def _active(deployment: BundleDeployment) -> Revision | None:
+def _active_revision(deployment: BundleDeployment) -> Revision | None:
     return deployment.revisions.filter(state=Revision.State.ACTIVE).select_related("request").first()
 
 
-def _running(deployment: BundleDeployment, destination: str, package: Package) -> _Running:
+def _find_running(deployment: BundleDeployment, destination: str, package: Package) -> _Running:
     """The bundle that runs here. One that was installed by its image is known by its digest."""
-    active = _active(deployment)
+    active = _active_revision(deployment)
     if active is None:
         return _Running(None)
     chosen = running_bundle(deployment, destination)

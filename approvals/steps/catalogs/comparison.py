@@ -20,14 +20,13 @@ from django.db import transaction
 from approvals import store, wake
 from approvals.access.port import connect
 from approvals.catalogs import comparisons
-from approvals.catalogs.comparisons import MOST_ATTEMPTS, ComparisonWish, chart_of, own_names
+from approvals.catalogs.comparisons import MOST_ATTEMPTS, ComparisonWish, split_chart, suggested_names
 from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.ledger import claims
 from approvals.models import BundleComparison, TaskClaim
 from approvals.models import Content as ContentRow
-from approvals.steps.cataloguing.changed_lines import changed_lines
-from approvals.steps.cataloguing.compared import ComparedBundles, record_of
+from approvals.steps.catalogs.comparison_record import ComparedBundles, changed_lines, comparison_record
 from approvals.steps.sources import check_object_count, egress, image_source, limits
 from approvals.working import Work, WorkStep, in_turn
 from provisioner import pipeline, render
@@ -64,13 +63,13 @@ class CompareBundles(Work):
         super().__init__(self.task, comparison_id, claims.rows_of_task(self.task, comparison_id))
 
     def look(self, worker: str) -> bool:
-        row = comparisons.row(self.key)
+        row = comparisons.get_comparison(self.key)
         if row is None or row.state != BundleComparison.State.WAITING:
             return False
         if row.look_again_at is not None and row.look_again_at > database_now():
             return False
         if row.pk not in in_line(database_now(), but=row.pk):
-            comparisons.note_progress(row, "waiting for other comparisons")
+            comparisons.record_progress(row, "waiting for other comparisons")
             return False
         self._compare(row, worker)
         for pk in in_line(database_now()):
@@ -87,28 +86,30 @@ class CompareBundles(Work):
         wake.comparison(self.key)
 
     def give_up(self, error: WorkerDied) -> None:
-        comparisons.give_up(self.key, code=error.code, words=str(error), now=database_now())
+        comparisons.give_up_comparison(self.key, code=error.code, words=str(error), now=database_now())
 
     def _compare(self, row: BundleComparison, worker: str) -> None:
         try:
-            if comparisons.note_attempt(row) > MOST_ATTEMPTS:
+            if comparisons.count_attempt(row) > MOST_ATTEMPTS:
                 # Whatever the attempts failed with stands in the log.
                 self._fail(row, worker, PratiqueError(f"it failed {MOST_ATTEMPTS} times with an unexpected error"))
                 return
             wish = ComparisonWish.of(row.wish)
-            pace = Pace(lambda words: comparisons.note_progress(row, words), time.monotonic() + MOST_SECONDS)
-            found = compare(wish, connect(row.cluster), pace)
-            result = record_of(found)
+            pace = Pace(lambda words: comparisons.record_progress(row, words), time.monotonic() + MOST_SECONDS)
+            found = compare_wish(wish, connect(row.cluster), pace)
+            result = comparison_record(found)
             with transaction.atomic(durable=True):
                 claims.check_still_held(self.rows, worker)
-                comparisons.finish(row, result, found.changed.lines, database_now())
+                comparisons.finish_comparison(row, result, found.changed.lines, database_now())
         except LostClaim:
             raise
         except TryLater as exc:
             if row.attempts >= MOST_ATTEMPTS or isinstance(exc, OutOfTime):
                 self._fail(row, worker, exc)
             else:
-                comparisons.put_off(row, _in(AGAIN_SECONDS * row.attempts), why=f"it will be tried again: {exc}")
+                comparisons.retry_later(
+                    row, _seconds_from_now(AGAIN_SECONDS * row.attempts), why=f"it will be tried again: {exc}"
+                )
         except PratiqueError as exc:
             self._fail(row, worker, exc)
 
@@ -118,7 +119,7 @@ class CompareBundles(Work):
             claims.check_still_held(self.rows, worker)
             # Shown to who may get the deployment whose config it is; of others there is none.
             words = exc.in_full if isinstance(exc, BadBundle) else str(exc)
-            comparisons.fail(row, code=exc.code, words=words, now=database_now())
+            comparisons.fail_comparison(row, code=exc.code, words=words, now=database_now())
 
 
 def in_line(now: datetime, but: int = 0) -> list[int]:
@@ -129,7 +130,7 @@ def in_line(now: datetime, but: int = 0) -> list[int]:
     held = TaskClaim.objects.filter(claims.held(), task=CompareBundles.task).exclude(key=but)
     at_work = set(held.values_list("key", flat=True))
     waiting, taken = {}, []
-    for number, (pk, user, cluster) in enumerate(comparisons.due(now).values_list("pk", "user", "cluster")):
+    for number, (pk, user, cluster) in enumerate(comparisons.due_comparisons(now).values_list("pk", "user", "cluster")):
         groups = (str(user), str(cluster), "")
         if pk in at_work:
             taken.append(groups)
@@ -159,18 +160,18 @@ class Pace:
         return left
 
 
-def _in(seconds: float) -> datetime:
+def _seconds_from_now(seconds: float) -> datetime:
     return database_now() + timedelta(seconds=seconds)
 
 
-def compare(wish: ComparisonWish, api: Api, pace: Pace) -> ComparedBundles:
+def compare_wish(wish: ComparisonWish, api: Api, pace: Pace) -> ComparedBundles:
     """Fetch, render and compare what `wish` names; `api` tells which kinds the cluster serves, and its roles.
 
     Raises as `pipeline.prepare` does, TryLater where the API server does not answer, and OutOfTime.
     """
     api = api.until(pace.ends_at)
-    after, config = _after(wish, api, pace)
-    before = _before(replace(wish, namespace=after.install_namespace, account=after.service_account), api, pace)
+    after, config = _render_after(wish, api, pace)
+    before = _render_before(replace(wish, namespace=after.install_namespace, account=after.service_account), api, pace)
     pace.begin("comparing")
     images = tuple(settings.PRATIQUE["ALLOWED_IMAGES"])
     report = pipeline.look_offline(after, before, allowed_images=images, is_for_reader=not wish.content)
@@ -186,21 +187,21 @@ def compare(wish: ComparisonWish, api: Api, pace: Pace) -> ComparedBundles:
     return ComparedBundles(before, after, config, report, permissions, installer, changed)
 
 
-def _after(wish: ComparisonWish, api: Api, pace: Pace) -> tuple[Content, Config]:
+def _render_after(wish: ComparisonWish, api: Api, pace: Pace) -> tuple[Content, Config]:
     """The bundle that is to run, in the namespace that is asked for, else in its own, and the config that it has."""
-    namespace, account = own_names(wish.package)
+    namespace, account = suggested_names(wish.package)
     first = replace(wish, namespace=wish.namespace or namespace, account=wish.account or account)
-    fetched = _fetched(wish.after, pace)
-    content, config = _rendered(first, fetched, api, pace)
+    fetched = _fetch_bundle(wish.after, pace)
+    content, config = _render_bundle(first, fetched, api, pace)
     suggested = content.suggested_namespace
     if wish.namespace or suggested in ("", content.install_namespace):
         return content, config
-    return _rendered(replace(first, namespace=suggested), fetched, api, pace)
+    return _render_bundle(replace(first, namespace=suggested), fetched, api, pace)
 
 
-def _before(wish: ComparisonWish, api: Api, pace: Pace) -> Content | None:
+def _render_before(wish: ComparisonWish, api: Api, pace: Pace) -> Content | None:
     if wish.before:
-        return _rendered(wish, _fetched(wish.before, pace), api, pace)[0]
+        return _render_bundle(wish, _fetch_bundle(wish.before, pace), api, pace)[0]
     if not wish.content:
         return None
     row = ContentRow.objects.filter(pk=wish.content).first()
@@ -209,28 +210,30 @@ def _before(wish: ComparisonWish, api: Api, pace: Pace) -> Content | None:
     return store.get(row)
 
 
-def _fetched(content: str, pace: Pace) -> pipeline.FetchedSources:
+def _fetch_bundle(content: str, pace: Pace) -> pipeline.FetchedSources:
     left = pace.begin(f"fetching {content}")
     rules = egress(timeout_seconds=min(FETCH_SECONDS, left))
-    chart = chart_of(content)
+    chart = split_chart(content)
     source = HttpSource(chart[0], checksum=chart[1]) if chart else image_source(content)
     return pipeline.fetch_sources([source], egress=rules, credentials=None, limits=limits())
 
 
-def _rendered(wish: ComparisonWish, fetched: pipeline.FetchedSources, api: Api, pace: Pace) -> tuple[Content, Config]:
+def _render_bundle(
+    wish: ComparisonWish, fetched: pipeline.FetchedSources, api: Api, pace: Pace
+) -> tuple[Content, Config]:
     """Rendered once more where its own config is needed; what was fetched stays."""
     pace.begin(f"rendering {some([masked(pin.reference) for pin, _ in fetched.trees])}")
     try:
-        return _prepared(wish, fetched, api, wish.config), wish.config
+        return _prepare_content(wish, fetched, api, wish.config), wish.config
     except BadConfig as exc:
         if wish.config or not str(exc).startswith(WATCHES):
             raise
     # An operator that cannot watch all namespaces watches its own.
     own = {"watchNamespace": wish.namespace}
-    return _prepared(wish, fetched, api, own), own
+    return _prepare_content(wish, fetched, api, own), own
 
 
-def _prepared(wish: ComparisonWish, fetched: pipeline.FetchedSources, api: Api, config: Config) -> Content:
+def _prepare_content(wish: ComparisonWish, fetched: pipeline.FetchedSources, api: Api, config: Config) -> Content:
     is_upgrade = bool(wish.before or wish.content)
     target = pipeline.target_of(api, is_upgrade=is_upgrade) if render.is_told_of_target(wish.format) else None
     content = pipeline.render_sources(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from approvals.models import Catalog, CatalogEdition
-from approvals.steps.cataloguing.shown import status_of
+from approvals.steps.catalogs.status import catalog_status
 
 READ = datetime(2026, 11, 25, 12, tzinfo=UTC)
 LATER = datetime(2026, 11, 26, 12, tzinfo=UTC)
@@ -24,7 +24,7 @@ def edition(*problems: tuple[str, str]) -> CatalogEdition:
 
 
 def conditions(row: Catalog) -> dict[str, Any]:
-    return {one["type"]: one for one in status_of(row)["conditions"]}
+    return {one["type"]: one for one in catalog_status(row)["conditions"]}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_the_first_problems_are_said_and_how_many_more_there_are() -> None:
 
 def test_a_condition_says_since_when_it_is_so_not_when_it_was_last_looked_at() -> None:
     row = catalog(edition(), looked_at=READ)
-    row.status = status_of(row)
+    row.status = catalog_status(row)
     row.looked_at = LATER
     again = conditions(row)
     assert again["SourcesAvailable"]["lastTransitionTime"] == "2026-11-25T12:00:00Z"
@@ -106,8 +106,8 @@ def test_a_condition_says_since_when_it_is_so_not_when_it_was_last_looked_at() -
 
 
 def test_what_was_never_read_has_no_digest() -> None:
-    assert "digest" not in status_of(catalog())
-    assert status_of(catalog(edition(), looked_at=READ)) | {"conditions": []} == {
+    assert "digest" not in catalog_status(catalog())
+    assert catalog_status(catalog(edition(), looked_at=READ)) | {"conditions": []} == {
         "observedGeneration": 3,
         "conditions": [],
         "lookedAt": "2026-11-25T12:00:00Z",

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from approvals.steps.cataloguing import changed_lines as room
-from approvals.steps.cataloguing.changed_lines import ChangedLines, changed_lines
+from approvals.steps.catalogs import comparison_record as room
+from approvals.steps.catalogs.comparison_record import ChangedLines, changed_lines
 from provisioner import pipeline
 from provisioner.errors import OutOfTime
 from provisioner.values import Action, Content, Manifest, ObjectRef, PlannedAction

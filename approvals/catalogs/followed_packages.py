@@ -21,7 +21,7 @@ ASK_AGAIN_SECONDS = 30
 REFUSED_SECONDS = 300
 
 
-def follow(deployment: BundleDeployment) -> None:
+def follow_packages(deployment: BundleDeployment) -> None:
     """Keep which packages a locked deployment follows, as its spec has it; what is offered is looked at soon."""
     wanted = {
         number: (str(body_of(source).get("name") or ""), str(body_of(source).get("package") or ""))
@@ -36,16 +36,16 @@ def follow(deployment: BundleDeployment) -> None:
     for position, (catalog, package) in wanted.items():
         if position not in rows or (rows[position].catalog, rows[position].package) != (catalog, package):
             deployment.followed_packages.create(position=position, catalog=catalog, package=package)
-    look_again(deployment)
+    ask_soon(deployment)
 
 
-def let_go(deployment: BundleDeployment) -> None:
+def unfollow_packages(deployment: BundleDeployment) -> None:
     """The deployment is gone."""
     hold(deployment.followed_packages.all())
     deployment.followed_packages.all().delete()
 
 
-def look_again(deployment: BundleDeployment) -> None:
+def ask_soon(deployment: BundleDeployment) -> None:
     """What runs, what is wished for or what is wanted to follow has changed: another bundle may be next.
 
     Needs the deployment's lock, and is told before anything is written to the audit chain (approvals.locks).
@@ -55,7 +55,7 @@ def look_again(deployment: BundleDeployment) -> None:
     rows.update(answer_at=database_now())
 
 
-def due(now: datetime) -> list[int]:
+def deployments_due(now: datetime) -> list[int]:
     """The deployments that are to be asked about: something changed for them, or a catalog of theirs did, or it went.
 
     Not those that are paused or go away: they are asked about when that is over.
@@ -73,20 +73,20 @@ def due(now: datetime) -> list[int]:
 
 
 @transaction.atomic
-def ask_again(catalog: Catalog) -> None:
+def ask_followers(catalog: Catalog) -> None:
     """The same content was read in another way, so that another bundle may be next."""
     rows = FollowedPackage.objects.filter(catalog=catalog.name, deployment__cluster=catalog.cluster_id)
     held = FollowedPackage.objects.filter(pk__in=hold(rows))
     held.update(answer_at=database_now())
 
 
-def followers(catalog: Catalog) -> list[int]:
+def follower_ids(catalog: Catalog) -> list[int]:
     """The deployments that follow a package of it."""
     rows = FollowedPackage.objects.filter(catalog=catalog.name, deployment__cluster=catalog.cluster_id)
     return list(rows.order_by("deployment_id").values_list("deployment_id", flat=True).distinct())
 
 
-def in_review(catalog: Catalog) -> list[int]:
+def requests_in_review(catalog: Catalog) -> list[int]:
     """The requests in review of deployments that follow a package of it: their reports quote what it said before."""
     rows = Request.objects.filter(
         deployment__cluster=catalog.cluster_id,
@@ -103,7 +103,7 @@ def shown_digest(row: FollowedPackage) -> str:
 
 
 @transaction.atomic
-def put_off(deployment_id: int, seconds: float, problem: str = "") -> None:
+def put_off_answer(deployment_id: int, seconds: float, problem: str = "") -> None:
     """Nobody can tell now what is offered: it is asked again then. Where `problem` says why, what was offered before is
     shown no more: who may not get the catalog is not told of it (S09)."""
     now = database_now()
