@@ -15,19 +15,18 @@ from approvals.errors import LostClaim
 from approvals.models import BundleDeployment, Catalog, Request, Revision
 from approvals.source_refs import CATALOG, UpgradePolicy, body_of, is_catalog, listed_sources, needed, package_wish
 from approvals.source_refs import upgrade_policy as policy_of
-from provisioner.catalogs import (
-    CatalogBundle,
+from provisioner.catalogs.choice import (
     CatalogOffer,
     Choice,
     Installed,
     NoChoice,
-    Package,
     PackageWish,
-    beyond,
     choose,
-    deprecations_of,
-    step_to,
+    list_deprecations,
+    newer_not_taken,
+    upgrade_step,
 )
+from provisioner.catalogs.values import CatalogBundle, Package
 from provisioner.errors import BundleNotOffered, SourceUnavailable
 from provisioner.review.checks.bundle.catalogs import findings_of
 from provisioner.sentences import some
@@ -126,7 +125,7 @@ def _update_from_catalog(deployment: BundleDeployment, bundle: ChosenBundle, sou
     now = replace(bundle, digest=catalog.edition.digest, is_withdrawn=True)
     if package is None:
         return now
-    now = replace(now, deprecations=deprecations_of(package, bundle.channel, bundle.bundle))
+    now = replace(now, deprecations=list_deprecations(package, bundle.channel, bundle.bundle))
     offered = package.bundles.get(bundle.bundle)
     if offered is None:
         return now
@@ -137,7 +136,7 @@ def _update_from_catalog(deployment: BundleDeployment, bundle: ChosenBundle, sou
     return replace(
         now,
         is_withdrawn=all(bundle.bundle != entry.name for one in channels for entry in one.entries),
-        step=step_to(package, [one.name for one in channels], offered, installed) if installed else running.step,
+        step=upgrade_step(package, [one.name for one in channels], offered, installed) if installed else running.step,
         before=installed.name if installed else "",
         before_version=str(installed.version) if installed else "",
         needs=offered.needs,
@@ -191,7 +190,9 @@ def bundle_with_newer(deployment: BundleDeployment, source: Mapping[str, Any], w
     if not choice.bundle.can_be_pinned:
         raise BundleNotOffered(f"{where}: {_why_unpinned(catalog, choice)}")
     made = replace(_chosen_bundle(catalog, package, choice, running.installed), destination=destination)
-    return replace(made, step=_upgrade_step(wish, package, choice, running)), beyond(wish, package, choice.bundle)
+    return replace(made, step=_upgrade_step(wish, package, choice, running)), newer_not_taken(
+        wish, package, choice.bundle
+    )
 
 
 def _why_unpinned(catalog: Catalog, choice: Choice) -> str:
@@ -207,7 +208,7 @@ def _why_unpinned(catalog: Catalog, choice: Choice) -> str:
 def _upgrade_step(wish: PackageWish, package: Package, choice: Choice, running: _Running) -> UpgradeStep:
     if running.installed is None:
         return running.step
-    return step_to(package, wish.channels or package.channels, choice.bundle, running.installed)
+    return upgrade_step(package, wish.channels or package.channels, choice.bundle, running.installed)
 
 
 def _chosen_bundle(catalog: Catalog, package: Package, choice: Choice, installed: Installed | None) -> ChosenBundle:
@@ -226,7 +227,7 @@ def _chosen_bundle(catalog: Catalog, package: Package, choice: Choice, installed
         release=bundle.release,
         before=installed.name if installed else "",
         before_version=str(installed.version) if installed else "",
-        deprecations=deprecations_of(package, channel, bundle.name),
+        deprecations=list_deprecations(package, channel, bundle.name),
         needs=bundle.needs,
         changed=_changed_words(catalog, package, bundle),
         url=bundle.url,

@@ -20,7 +20,7 @@ from django.db.models import Q, QuerySet
 from approvals.errors import TooMany
 from approvals.locks import for_change
 from approvals.models import BundleComparison, Cluster
-from provisioner.catalogs import CatalogBundle
+from provisioner.catalogs.values import CatalogBundle
 from provisioner.values import JsonObject
 
 # The cluster goes on meanwhile: it serves other kinds, and has other roles.

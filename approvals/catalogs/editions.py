@@ -17,22 +17,17 @@ from approvals.catalogs.search import MAX_SEARCH, with_search_words
 from approvals.clock import database_now
 from approvals.locks import for_change
 from approvals.models import Catalog, CatalogEdition, CatalogPackage, CatalogPresentation, Cluster
-from provisioner.catalogs import (
-    READING,
-    CatalogFile,
-    Package,
+from provisioner.catalogs.edges import find_head
+from provisioner.catalogs.file_based import CatalogFile, read_catalog
+from provisioner.catalogs.presentation import (
     PackageIcon,
     PackagePresentation,
     PresentationShelf,
-    head_of,
-    is_about,
-    packed_facts,
-    packed_package,
-    read_catalog,
-    unpacked_facts,
-    unpacked_package,
+    pack_facts,
+    unpack_facts,
 )
-from provisioner.catalogs import Catalog as CatalogContent
+from provisioner.catalogs.values import READING, Package, is_about, pack_package, unpack_package
+from provisioner.catalogs.values import Catalog as CatalogContent
 
 MAX_PAGE = 200
 # Packages that a process keeps unpacked.
@@ -121,7 +116,7 @@ def _read_package(edition: int, read_at: datetime | None, name: str) -> Package 
     """Kept, because every look at a request in review asks what its catalog says now, and an edition never changes
     once it is read."""
     document = CatalogPackage.objects.filter(edition=edition, name=name).values_list("document", flat=True).first()
-    return unpacked_package(cast("dict[str, Any]", document)) if document is not None else None
+    return unpack_package(cast("dict[str, Any]", document)) if document is not None else None
 
 
 def list_package_problems(find_catalog: Catalog, name: str) -> list[str]:
@@ -152,7 +147,7 @@ def find_presentation(find_catalog: Catalog, name: str) -> PackagePresentation |
         provider=row.package.provider,
         icon=PackageIcon(bytes(row.icon), row.icon_type) if row.icon_type else None,
         no_icon=row.no_icon,
-        facts=unpacked_facts(row.facts),
+        facts=unpack_facts(row.facts),
     )
 
 
@@ -209,14 +204,14 @@ def _store_batch(edition: CatalogEdition, batch: list[tuple[Package, PackagePres
             icon=words.icon.data if words.icon else b"",
             icon_type=words.icon.media_type if words.icon else "",
             no_icon=words.no_icon,
-            facts=packed_facts(words.facts),
+            facts=pack_facts(words.facts),
         )
         for row, (_, words) in zip(rows, batch, strict=True)
     )
 
 
 def _package_row(edition: CatalogEdition, package: Package, words: PackagePresentation) -> CatalogPackage:
-    head = head_of(package)
+    head = find_head(package)
     return CatalogPackage(
         edition=edition,
         name=package.name,
@@ -231,7 +226,7 @@ def _package_row(edition: CatalogEdition, package: Package, words: PackagePresen
         is_deprecated=any(one.schema == "olm.package" for one in package.deprecations),
         searched_text="\n".join((package.name, words.display_name, words.summary, words.provider)).lower(),
         searched_keywords="\n".join(words.facts.keywords).lower(),
-        document=packed_package(package),
+        document=pack_package(package),
     )
 
 

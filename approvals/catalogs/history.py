@@ -17,7 +17,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from approvals.locks import hold
 from approvals.models import Catalog, CatalogHistory, Cluster, FollowedPackage
-from provisioner.catalogs import CatalogBundle, Package
+from provisioner.catalogs.values import CatalogBundle, Package
 
 # Of bundles that a package does not have any more; those that changed are forgotten last.
 MOST_GONE = 5_000

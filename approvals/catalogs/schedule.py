@@ -16,7 +16,7 @@ from approvals.locks import for_change
 from approvals.models import Catalog, Cluster
 from approvals.policy.following import end_of_wait, interval_of, next_look
 from approvals.source_refs import interval_seconds
-from provisioner.catalogs import READING
+from provisioner.catalogs.values import READING
 
 Record = Mapping[str, Any]
 

@@ -20,7 +20,8 @@ from approvals.errors import InvalidInput, NotFound, TooMany
 from approvals.limits import Limit, take
 from approvals.models import BundleComparison, BundleDeployment, Catalog, Cluster, Revision
 from approvals.source_refs import body_of, is_catalog, listed_sources, lookups_in
-from provisioner.catalogs import CatalogBundle, CatalogOffer, NoChoice, Package, PackageWish, choose
+from provisioner.catalogs.choice import CatalogOffer, NoChoice, PackageWish, choose
+from provisioner.catalogs.values import CatalogBundle, Package
 from provisioner.errors import BadConfig, InvalidRange
 from provisioner.review.base.difference import DiffLine
 from provisioner.sentences import number, some

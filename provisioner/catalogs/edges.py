@@ -19,30 +19,30 @@ from provisioner.versions import Comparison, precedence
 
 def successors(channel: Channel, name: str, version: Version) -> tuple[ChannelEntry, ...]:
     """The entries of a channel that may follow an installed bundle, without itself, in the channel's order."""
-    return tuple(one for one in channel.entries if one.name != name and _follows(one, name, version))
+    return tuple(one for one in channel.entries if one.name != name and _may_follow(one, name, version))
 
 
-def _follows(entry: ChannelEntry, name: str, version: Version) -> bool:
+def _may_follow(entry: ChannelEntry, name: str, version: Version) -> bool:
     return (
         entry.replaces == name or name in entry.skips or (entry.skip_range is not None and version in entry.skip_range)
     )
 
 
-def heads_of(channel: Channel) -> tuple[str, ...]:
+def list_heads(channel: Channel) -> tuple[str, ...]:
     """The entries that no other entry replaces or skips by name: where a channel ends."""
     passed = {name for one in channel.entries for name in (one.replaces, *one.skips) if name != one.name}
     return tuple(one.name for one in channel.entries if one.name not in passed)
 
 
-def head_of(package: Package) -> CatalogBundle | None:
+def find_head(package: Package) -> CatalogBundle | None:
     """Where the default channel ends: of several heads the highest, and the highest bundle of all without a channel."""
     channel = package.channels.get(package.default_channel)
-    names = heads_of(channel) if channel else tuple(package.bundles)
+    names = list_heads(channel) if channel else tuple(package.bundles)
     heads = [package.bundles[name] for name in names if name in package.bundles]
     return max(heads, key=lambda one: one.rank, default=None)
 
 
-def circle_of(channel: Channel) -> tuple[str, ...]:
+def find_circle(channel: Channel) -> tuple[str, ...]:
     """Entries of a channel that replace each other in a circle, beginning with the first name; () where none do."""
     replaces = {one.name: one.replaces for one in channel.entries}
     settled: set[str] = set()
@@ -59,7 +59,7 @@ def circle_of(channel: Channel) -> tuple[str, ...]:
     return ()
 
 
-def route(package: Package, channel: Channel, installed: CatalogBundle, wanted: str) -> tuple[str, ...] | None:
+def find_route(package: Package, channel: Channel, installed: CatalogBundle, wanted: str) -> tuple[str, ...] | None:
     """The fewest upgrades that lead from an installed bundle to another one; None where no edges lead there."""
     entries: dict[str, list[ChannelEntry]] = {}
     for entry in channel.entries:
@@ -75,10 +75,10 @@ def route(package: Package, channel: Channel, installed: CatalogBundle, wanted: 
             before = list(waiting.take_before(entry))
             leads_to.update(dict.fromkeys(before, here))
             pending.extend(before)
-    return tuple(_way(leads_to, installed.name)) if installed.name in waiting.taken else None
+    return tuple(_follow_route(leads_to, installed.name)) if installed.name in waiting.taken else None
 
 
-def _way(leads_to: Mapping[str, str], name: str) -> Iterator[str]:
+def _follow_route(leads_to: Mapping[str, str], name: str) -> Iterator[str]:
     while name in leads_to:
         name = leads_to[name]
         yield name
@@ -142,7 +142,7 @@ class _Waiting:
         yield start, stop
 
 
-def problems_of(package: Package) -> Iterator[str]:
+def list_contradictions(package: Package) -> Iterator[str]:
     """What contradicts itself in a package, in words, without what follows from what of it cannot be used."""
     there = package.bundles.keys() | package.unusable_bundles.keys()
     known = package.channels.keys() | package.unusable_channels.keys()
@@ -152,18 +152,18 @@ def problems_of(package: Package) -> Iterator[str]:
         missing = [one.name for one in channel.entries if one.name not in there]
         if missing:
             yield f"channel {channel.name} names bundles that do not exist: {some(missing)}"
-        if circle := circle_of(channel):
+        if circle := find_circle(channel):
             yield f"entries of channel {channel.name} replace each other in a circle: {some(circle, 5)}"
-        elif len(heads := heads_of(channel)) > 1:
+        elif len(heads := list_heads(channel)) > 1:
             yield f"channel {channel.name} has several heads: {some(heads)}"
-    if twins := _twins(package.bundles.values()):
+    if twins := _same_versions(package.bundles.values()):
         yield f"several bundles have the same version: {some(twins)}"
     nowhere = sorted(package.bundles.keys() - {one.name for it in package.channels.values() for one in it.entries})
     if nowhere and not package.unusable_channels:
         yield f"no channel has these bundles: {some(nowhere)}"
 
 
-def _twins(bundles: Iterable[CatalogBundle]) -> list[str]:
+def _same_versions(bundles: Iterable[CatalogBundle]) -> list[str]:
     """Bundles of a version that others have, too."""
     by_version = defaultdict[tuple[str, str], list[str]](list)
     for one in bundles:

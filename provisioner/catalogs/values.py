@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from semver import Version
 
-from provisioner.versions import VersionRange, is_release, release_order
+from provisioner.versions import VersionRange, is_release, range_of, release_order
 
 # The number of the rules by which catalogs and indexes are read into these values and into what packages say of
 # themselves. Raise it with every change of those rules: what was read by a lower number is read again.
@@ -139,3 +141,82 @@ class Catalog:
 
     packages: Mapping[str, Package]
     problems: tuple[CatalogProblem, ...] = ()
+
+
+def pack_package(package: Package) -> dict[str, Any]:
+    """The document of `unpacked_package`. Lists, not mappings, as a package has thousands of entries."""
+    return {
+        "name": package.name,
+        "defaultChannel": package.default_channel,
+        "description": package.description,
+        "channels": [[one.name, [_pack_entry(it) for it in one.entries]] for one in package.channels.values()],
+        "bundles": [_pack_bundle(one) for one in package.bundles.values()],
+        "deprecations": [[one.schema, one.name, one.message] for one in package.deprecations],
+        "unusableChannels": dict(package.unusable_channels),
+        "unusableBundles": dict(package.unusable_bundles),
+    }
+
+
+def _pack_entry(one: ChannelEntry) -> list[Any]:
+    return [one.name, one.replaces, one.skips, one.skip_range.text if one.skip_range else ""]
+
+
+def _pack_bundle(one: CatalogBundle) -> list[Any]:
+    named = [one.name, one.image, str(one.version), one.release, one.apis, one.needs]
+    return [*named, one.url, one.checksum, one.is_chart, one.needed, one.kubernetes]
+
+
+def unpack_package(document: Mapping[str, Any]) -> Package:
+    return Package(
+        document["name"],
+        document["defaultChannel"],
+        document["description"],
+        {name: Channel(name, tuple(map(_unpack_entry, entries))) for name, entries in document["channels"]},
+        {one[0]: _unpack_bundle(one) for one in document["bundles"]},
+        tuple(Deprecation(*one) for one in document["deprecations"]),
+        document.get("unusableChannels", {}),
+        document.get("unusableBundles", {}),
+    )
+
+
+def _unpack_entry(parts: list[Any]) -> ChannelEntry:
+    name, replaces, skips, skip_range = parts
+    return ChannelEntry(name, replaces, tuple(skips), range_of(skip_range) if skip_range else None)
+
+
+def _unpack_bundle(parts: list[Any]) -> CatalogBundle:
+    # An edition that was stored before there was more ends earlier.
+    name, image, version, release, apis, needs, url, checksum, *rest = parts
+    since: list[Any] = [False, needs, ""]
+    is_chart, needed, kubernetes = [*rest, *since[len(rest) :]]
+    return CatalogBundle(
+        name,
+        image,
+        Version.parse(version),
+        release,
+        tuple(apis),
+        tuple(needs),
+        url,
+        checksum,
+        is_chart=is_chart,
+        needed=tuple(needed),
+        kubernetes=kubernetes,
+    )
+
+
+_WRITTEN = {"~": "~0", "/": "~1"}
+_MEANT = {"~0": "~", "~1": "/", "~2": "."}
+_ESCAPE = re.compile("~[012]")
+_FOLDERS = (".", "..")
+
+
+def package_to_address(name: str) -> str:
+    """What stands for the package in an address, before it is percent-encoded."""
+    if name in _FOLDERS:
+        return "~2" * len(name)
+    return "".join(_WRITTEN.get(one, one) for one in name)
+
+
+def package_of_address(part: str) -> str:
+    """The name of the package that such a part stands for; a tilde that begins no escape is itself."""
+    return _ESCAPE.sub(lambda found: _MEANT[found[0]], part)

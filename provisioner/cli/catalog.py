@@ -8,23 +8,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from provisioner.catalogs import (
-    Catalog,
-    CatalogBundle,
-    CatalogFile,
-    CatalogOffer,
-    Channel,
-    Choice,
-    Installed,
-    NoChoice,
-    Package,
-    PackageWish,
-    UpgradeEdges,
-    choose,
-    heads_of,
-    read_catalog,
-    route,
-)
+from provisioner.catalogs.choice import CatalogOffer, Choice, Installed, NoChoice, PackageWish, UpgradeEdges, choose
+from provisioner.catalogs.edges import find_route, list_heads
+from provisioner.catalogs.file_based import CatalogFile, read_catalog
+from provisioner.catalogs.values import Catalog, CatalogBundle, Channel, Package
 from provisioner.cli.arguments import ReviewCommand, Usage
 from provisioner.cli.review import FINDINGS, OK, UNKNOWN
 from provisioner.review.base.text import visible
@@ -174,7 +161,7 @@ def _shown(package: Package, installed: CatalogBundle | None, chosen: Choice | N
 
 def _channel_lines(package: Package, channel: Channel) -> Iterator[str]:
     is_default = " (default)" if channel.name == package.default_channel else ""
-    yield f"channel {channel.name}{is_default}, head {some(heads_of(channel)) or 'none'}"
+    yield f"channel {channel.name}{is_default}, head {some(list_heads(channel)) or 'none'}"
     ranks = {one.name: position for position, one in enumerate(_newest_first(package))}
     for one in sorted(channel.entries, key=lambda it: ranks.get(it.name, len(ranks))):
         edges = [
@@ -206,9 +193,9 @@ def _routes(package: Package, installed: CatalogBundle | None) -> dict[str, tupl
     """The way to the head of each channel that has one, from what is installed; None where no edges lead there."""
     if installed is None:
         return {}
-    heads = {channel: heads_of(channel) for channel in package.channels.values()}
+    heads = {channel: list_heads(channel) for channel in package.channels.values()}
     return {
-        channel.name: route(package, channel, installed, ends[0])
+        channel.name: find_route(package, channel, installed, ends[0])
         for channel, ends in heads.items()
         if len(ends) == 1 and ends[0] != installed.name
     }
@@ -250,7 +237,7 @@ def _record(package: Package, installed: CatalogBundle | None, chosen: Choice | 
 def _channel_record(channel: Channel) -> object:
     return {
         "name": channel.name,
-        "heads": heads_of(channel),
+        "heads": list_heads(channel),
         "entries": [
             {
                 "name": one.name,

@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from approvals.catalogs.editions import store_edition
 from approvals.models import Catalog, CatalogEdition, Cluster
-from provisioner.catalogs import CatalogFile, read_helm_index
+from provisioner.catalogs.file_based import CatalogFile
+from provisioner.catalogs.helm_index import read_helm_index
 from tests.support.approvals.world import cluster
 from tests.support.pictures import png
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package

@@ -11,7 +11,9 @@ from rest_framework import serializers
 from approvals.catalogs.history import list_content_changes
 from approvals.catalogs.schedule import read_interval
 from approvals.models import Catalog, CatalogPackage
-from provisioner.catalogs import Channel, Package, PackagePresentation, heads_of
+from provisioner.catalogs.edges import list_heads
+from provisioner.catalogs.presentation import PackagePresentation
+from provisioner.catalogs.values import Channel, Package
 
 MOST_PROBLEMS = 1_000
 
@@ -221,7 +223,7 @@ def package_record(catalog: Catalog, package: Package, words: PackagePresentatio
 def _channel(package: Package, channel: Channel) -> dict[str, Any]:
     return {
         "name": channel.name,
-        "heads": heads_of(channel),
+        "heads": list_heads(channel),
         "deprecation": _deprecation(package, "olm.channel", channel.name),
         "entries": [
             {"name": one.name, "replaces": one.replaces, "skips": one.skips, "skip_range": str(one.skip_range or "")}

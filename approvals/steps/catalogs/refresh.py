@@ -40,14 +40,9 @@ from approvals.steps.catalogs.status import catalog_status
 from approvals.steps.mirroring.mirror import GROUP_VERSION, apply_status
 from approvals.steps.sources import egress, polling_egress, reader_as, source_of
 from approvals.working import Recurring, WorkStep, in_turn
-from provisioner.catalogs import (
-    FetchedCatalog,
-    FetchLimits,
-    fetched_catalog,
-    fetched_tags,
-    read_catalog,
-    read_helm_index,
-)
+from provisioner.catalogs.fetch import FetchedCatalog, FetchLimits, fetch_catalog, fetch_tags
+from provisioner.catalogs.file_based import read_catalog
+from provisioner.catalogs.helm_index import read_helm_index
 from provisioner.errors import (
     Forbidden,
     InvalidManifest,
@@ -366,8 +361,8 @@ def _record_problem(row: Catalog, exc: PratiqueError) -> None:
 def _fetch_catalog(row: Catalog, source: Source) -> AbstractContextManager[FetchedCatalog]:
     rules = egress(timeout_seconds=seconds_for(row))
     if is_tags(row.spec) and isinstance(source, ImageSource):
-        return fetched_tags(source, egress=rules)
-    return fetched_catalog(source, egress=rules, limits=_fetch_limits())
+        return fetch_tags(source, egress=rules)
+    return fetch_catalog(source, egress=rules, limits=_fetch_limits())
 
 
 def _format_reader(row: Catalog, source: Source) -> ReadCatalog:

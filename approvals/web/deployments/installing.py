@@ -26,7 +26,7 @@ from approvals.web import following
 from approvals.web.access_decorators import person, signed_in
 from approvals.web.following import Followed
 from approvals.web.rendering import part_of
-from provisioner.catalogs import Package
+from provisioner.catalogs.values import Package
 
 NAMED = ("cluster", "catalog", "package", "channel", "version", "name", "install_namespace", "service_account")
 MAX_WORD = 500

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import yaml
 
 from provisioner.api_groups import OWN_GROUP
-from provisioner.catalogs import package_to_address
+from provisioner.catalogs.values import package_to_address
 from provisioner.cli.arguments import Usage
 from provisioner.cli.plugin.catalog_diff import (
     NOTHING,

@@ -12,7 +12,7 @@ import pytest
 
 from approvals.catalogs.editions import find_catalog, list_packages, store_edition
 from approvals.models import CatalogEdition, CatalogPackage
-from provisioner.catalogs import CatalogFile, CatalogLimits, read_catalog
+from provisioner.catalogs.file_based import CatalogFile, CatalogLimits, read_catalog
 from provisioner.errors import BundleTooLarge, InvalidManifest
 from tests.support.provisioner.catalogs import bundle, channel, package
 from tests.support.stored_catalogs import catalog, files, stored

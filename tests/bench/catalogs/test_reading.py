@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from approvals.catalogs.editions import find_catalog, find_package, find_presentation, list_packages, store_edition
-from provisioner.catalogs import CatalogFile
+from provisioner.catalogs.file_based import CatalogFile
 from tests.support.memory import resident_bytes
 from tests.support.pictures import png
 from tests.support.provisioner.catalogs import bundle, channel, package

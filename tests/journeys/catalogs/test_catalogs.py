@@ -19,7 +19,7 @@ from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.watch.catalogs import SeenCatalogs
 from approvals.working import do
 from provisioner.api_groups import OWN_GROUP
-from provisioner.catalogs import READING
+from provisioner.catalogs.values import READING
 from provisioner.errors import InvalidObject
 from provisioner.values import Identity, ObjectRef
 from tests.support.journeys.station import SERVICE, Station, role, user_subject

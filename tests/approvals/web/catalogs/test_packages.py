@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from approvals.catalogs import bundle_choice
 from approvals.models import Catalog
-from provisioner.catalogs.icons import MAX_ICON_BYTES
+from provisioner.catalogs.presentation import MAX_ICON_BYTES
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, queries, text_of

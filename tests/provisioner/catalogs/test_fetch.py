@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from provisioner.catalogs import FetchLimits, fetched_catalog
-from provisioner.catalogs.fetching import FOLDER_LABEL
-from provisioner.errors import BadSource, BundleTooLarge, InvalidArchive, UnsafePath
+from provisioner.catalogs.fetch import FOLDER_LABEL, FetchLimits, fetch_catalog, tag_index
+from provisioner.catalogs.file_based import CatalogFile
+from provisioner.catalogs.helm_index import read_helm_index
+from provisioner.errors import BadSource, BundleTooLarge, InvalidArchive, InvalidManifest, UnsafePath
 from provisioner.source import ConfigMapSource, EgressPolicy, ImageSource
 from tests.support.servers.registry import Registry
 
@@ -37,7 +38,7 @@ def push(registry: Registry, name: str, *layers: bytes, labels: dict[str, str]) 
 
 
 def read(source: Any, **limits: int) -> dict[str, str]:
-    with fetched_catalog(source, egress=EGRESS, limits=FetchLimits(**limits)) as found:
+    with fetch_catalog(source, egress=EGRESS, limits=FetchLimits(**limits)) as found:
         return {one.name: one.open().read().decode() for one in found.files}
 
 
@@ -95,3 +96,32 @@ def test_a_catalog_past_its_size_is_not_unpacked(registry: Registry) -> None:
 def test_a_config_map_is_a_catalog_as_well() -> None:
     files = {"catalog.yaml": b"schema: olm.package"}
     assert read(ConfigMapSource("shop", "catalog", "u", "7", files)) == {"catalog.yaml": "schema: olm.package"}
+
+
+def test_whole_versions_are_versions_and_other_tags_are_not() -> None:
+    tags = ["latest", "1", "1.2", "1.2.0", "v1.2.0", "1.3.0-rc.1", "1.2.1_build.7", "sha-0a1b2c3", "main"]
+    text = tag_index("example.com/port/harbour", tags)
+    found = read_helm_index([CatalogFile("tags", lambda: io.BytesIO(text))], address="")
+    assert found.problems == ()
+    harbour = found.packages["harbour"]
+    assert {str(one.version): one.image for one in harbour.bundles.values()} == {
+        "1.2.0": "example.com/port/harbour:1.2.0",
+        "1.2.1+build.7": "example.com/port/harbour:1.2.1_build.7",
+        "1.3.0-rc.1": "example.com/port/harbour:1.3.0-rc.1",
+    }
+    assert [one.name for one in harbour.channels["stable"].entries] == ["harbour-1.2.1+build.7", "harbour-1.2.0"]
+
+
+def test_a_number_of_64_bits_is_one_of_a_version() -> None:
+    text = tag_index("example.com/harbour", ["1.0.20251128120000", f"1.0.{'1' * 21}"])
+    found = read_helm_index([CatalogFile("tags", lambda: io.BytesIO(text))], address="")
+    assert [str(one.version) for one in found.packages["harbour"].bundles.values()] == ["1.0.20251128120000"]
+    assert found.problems == ()
+
+
+@pytest.mark.parametrize("tags", [["latest"], []])
+def test_a_repository_without_versions_is_no_catalog(tags: list[str]) -> None:
+    """A registry that has just come back lists none, and takes nothing away by it."""
+    text = tag_index("example.com/harbour", tags)
+    with pytest.raises(InvalidManifest, match="expected a chart with a version, found none"):
+        read_helm_index([CatalogFile("tags", lambda: io.BytesIO(text))], address="")

@@ -6,15 +6,15 @@ along, some hundred megabytes in all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from provisioner.catalogs.documents import documents_of
-from provisioner.catalogs.edges import problems_of
-from provisioner.catalogs.facts import kubernetes_of_operator
-from provisioner.catalogs.operators import operator_of
-from provisioner.catalogs.presentation import PresentationShelf
+from provisioner.catalogs.edges import list_contradictions
+from provisioner.catalogs.presentation import PresentationShelf, operator_kubernetes
 from provisioner.catalogs.values import (
     Catalog,
     CatalogBundle,
@@ -24,10 +24,54 @@ from provisioner.catalogs.values import (
     Deprecation,
     Package,
 )
-from provisioner.errors import BundleTooLarge, InvalidManifest, InvalidRange
+from provisioner.errors import BadBundle, BundleTooLarge, InvalidManifest, InvalidRange
 from provisioner.render import YamlLimits, YamlMeter, load_documents
 from provisioner.sentences import number
 from provisioner.versions import VersionRange, range_of, version_of
+
+KIND = "ClusterServiceVersion"
+# No object of a cluster is larger.
+MAX_OBJECT_BYTES = 2 * 1024 * 1024
+MOST_OBJECTS = 500
+MAX_NODES = 200_000
+
+
+def read_operator(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields that olm.csv.metadata has; none where the bundle says nothing that can be read."""
+    listed = document.get("properties")
+    properties = [one for one in (listed if isinstance(listed, list) else []) if isinstance(one, dict)]
+    for one in properties:
+        if one.get("type") == "olm.csv.metadata" and isinstance(one.get("value"), dict):
+            return dict(one["value"])
+    return next(map(_operator_fields, _list_operators(properties)), {})
+
+
+def _operator_fields(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    meta, spec = found.get("metadata"), found.get("spec")
+    annotations = meta.get("annotations") if isinstance(meta, dict) else None
+    return {**(spec if isinstance(spec, dict) else {}), "annotations": annotations}
+
+
+def _list_operators(properties: list[dict[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """The ClusterServiceVersions among the manifests."""
+    carried = [one.get("value") for one in properties if one.get("type") == "olm.bundle.object"]
+    meter = YamlMeter(YamlLimits(max_file_bytes=MAX_OBJECT_BYTES, max_nodes=MAX_NODES))
+    for value in carried[:MOST_OBJECTS]:
+        data = value.get("data") if isinstance(value, dict) else None
+        if isinstance(data, str) and len(data) <= MAX_OBJECT_BYTES * 2:
+            yield from _decode_operators(data, meter)
+
+
+def _decode_operators(data: str, meter: YamlMeter) -> Iterator[Mapping[str, Any]]:
+    try:
+        text = base64.b64decode(data, validate=True)
+        if KIND.encode() not in text:
+            return
+        values = [one.value for one in load_documents(text, name="olm.bundle.object", meter=meter)]
+    except (binascii.Error, ValueError, BadBundle):
+        return
+    yield from (one for one in values if isinstance(one, dict) and one.get("kind") == KIND)
+
 
 # Constraints that one bundle places on others: OLM v1 refuses such bundles, and so does whoever chooses here.
 NEEDS = ("olm.package.required", "olm.gvk.required", "olm.constraint")
@@ -122,7 +166,7 @@ class _Reader:
                 self._complain(where, str(exc).removeprefix(f"{where}:"))
                 continue
             for value in values:
-                place = _place_of(value, where)
+                place = _describe_place(value, where)
                 try:
                     self._use(value, place)
                 except _Unusable as exc:
@@ -156,17 +200,19 @@ class _Reader:
 
     def _complain(self, where: str, words: str) -> None:
         if len(self._problems) < self._limits.max_problems:
-            self._problems.append(CatalogProblem(where, _cut(words)))
+            self._problems.append(CatalogProblem(where, _cut_words(words)))
         else:
             self._unsaid += 1
 
     def _draft(self, value: dict[str, Any], key: str) -> _Draft:
-        return self._drafts.setdefault(_name(value, key), _Draft())
+        return self._drafts.setdefault(_read_name(value, key), _Draft())
 
     def _package(self, value: dict[str, Any], _where: str) -> None:
-        name = _name(value, "name")
+        name = _read_name(value, "name")
         try:
-            package = Package(name, _text(value, "defaultChannel"), _text(value, "description", most=MAX_TEXT))
+            package = Package(
+                name, _read_text(value, "defaultChannel"), _read_text(value, "description", most=MAX_TEXT)
+            )
         except _Unusable:
             self._undescribed.add(name)
             raise
@@ -178,7 +224,7 @@ class _Reader:
             self._shelf.put_package(package.name, value)
 
     def _channel(self, value: dict[str, Any], where: str) -> None:
-        draft, name = self._draft(value, "package"), _name(value, "name")
+        draft, name = self._draft(value, "package"), _read_name(value, "name")
         if name in draft.channels:
             raise _Unusable(f"channel {name} of package {value['package']} is there twice; the first one counts")
         try:
@@ -187,16 +233,16 @@ class _Reader:
             self._leave_out(draft.unusable_channels, name, str(exc), where)
             raise
         draft.channels[name] = channel
-        self._keep(where, sum(_size(one.name, one.replaces, *one.skips) for one in channel.entries))
+        self._keep(where, sum(_estimate_size(one.name, one.replaces, *one.skips) for one in channel.entries))
 
     def _channel_of(self, value: dict[str, Any], draft: _Draft, where: str) -> Channel:
         name = value["name"]
         entries: dict[str, ChannelEntry] = {}
-        draft.entries += len(_list(value, "entries"))
+        draft.entries += len(_read_list(value, "entries"))
         if draft.entries > self._limits.max_package_entries:
             most = self._limits.max_package_entries
             raise _Unusable(f"package {value['package']} has more than {most} entries; channel {name} is left out")
-        listed = _list(value, "entries")
+        listed = _read_list(value, "entries")
         if len(listed) > self._limits.max_channel_entries:
             most = self._limits.max_channel_entries
             words = f"channel {name} of package {value['package']} has {len(listed)} entries, at most {most}"
@@ -212,18 +258,18 @@ class _Reader:
 
     def _leave_out(self, unusable: dict[str, str], name: str, why: str, where: str) -> None:
         if name not in unusable:
-            self._keep(where, _size(name, _cut(why)))
-            unusable[name] = _cut(why)
+            self._keep(where, _estimate_size(name, _cut_words(why)))
+            unusable[name] = _cut_words(why)
 
     def _entry(self, value: Any, where: str) -> ChannelEntry | None:
         """An entry without a name is left out; one whose range cannot be read follows nothing by it."""
         try:
             if not isinstance(value, dict):
                 raise _Unusable("an entry that is no mapping")
-            name = _name(value, "name")
-            skips = tuple(_skip(one) for one in _list(value, "skips"))
+            name = _read_name(value, "name")
+            skips = tuple(_read_skip(one) for one in _read_list(value, "skips"))
             self._entries += len(skips)
-            return ChannelEntry(name, _text(value, "replaces"), skips, self._range(value, f"{where}, {name}"))
+            return ChannelEntry(name, _read_text(value, "replaces"), skips, self._range(value, f"{where}, {name}"))
         except _Unusable as exc:
             self._complain(where, str(exc))
             return None
@@ -237,16 +283,17 @@ class _Reader:
             return None
 
     def _bundle(self, value: dict[str, Any], where: str) -> None:
-        draft, name = self._draft(value, "package"), _name(value, "name")
+        draft, name = self._draft(value, "package"), _read_name(value, "name")
         if name in draft.bundles:
             raise _Unusable(f"bundle {name} of package {value['package']} is there twice; the first one counts")
         try:
-            bundle = replace(_bundle_of(name, value), kubernetes=kubernetes_of_operator(told := operator_of(value)))
+            bundle = replace(_read_bundle(name, value), kubernetes=operator_kubernetes(told := read_operator(value)))
         except _Unusable as exc:
             self._leave_out(draft.unusable_bundles, name, str(exc), where)
             raise
         self._keep(
-            where, _size(bundle.name, bundle.image, bundle.kubernetes, *bundle.apis, *bundle.needs, *bundle.needed)
+            where,
+            _estimate_size(bundle.name, bundle.image, bundle.kubernetes, *bundle.apis, *bundle.needs, *bundle.needed),
         )
         draft.bundles[name] = bundle
         if self._shelf:
@@ -262,14 +309,16 @@ class _Reader:
 
     def _deprecations(self, value: dict[str, Any], where: str) -> None:
         draft = self._draft(value, "package")
-        for one in _list(value, "entries"):
+        for one in _read_list(value, "entries"):
             reference = one.get("reference") if isinstance(one, dict) else None
             if not isinstance(reference, dict):
                 raise _Unusable("a deprecation that does not say of what")
             found = Deprecation(
-                _text(reference, "schema"), _text(reference, "name"), _text(one, "message", most=MAX_TEXT)
+                _read_text(reference, "schema"),
+                _read_text(reference, "name"),
+                _read_text(one, "message", most=MAX_TEXT),
             )
-            self._keep(where, _size(found.schema, found.name, found.message))
+            self._keep(where, _estimate_size(found.schema, found.name, found.message))
             draft.deprecations.append(found)
 
     def catalog(self) -> Catalog:
@@ -279,8 +328,8 @@ class _Reader:
                 if name not in self._undescribed:
                     self._complain(f"package {name}", "no olm.package describes it, so it is left out")
                 continue
-            packages[name] = _joined(draft.package, draft)
-            for problem in problems_of(packages[name]):
+            packages[name] = _build_package(draft.package, draft)
+            for problem in list_contradictions(packages[name]):
                 self._complain(f"package {name}", problem)
         if not packages:
             raise InvalidManifest(self._no_catalog())
@@ -297,7 +346,7 @@ class _Reader:
         return f"{words}; {first.where}: {first.words}" + (f"; and {number(more, 'more problem')}" if more else "")
 
 
-def _joined(package: Package, draft: _Draft) -> Package:
+def _build_package(package: Package, draft: _Draft) -> Package:
     return Package(
         package.name,
         package.default_channel,
@@ -310,7 +359,7 @@ def _joined(package: Package, draft: _Draft) -> Package:
     )
 
 
-def _place_of(value: Any, where: str) -> str:
+def _describe_place(value: Any, where: str) -> str:
     """Where a document stands, with the package that it is about, as far as it says so."""
     key = "name" if isinstance(value, dict) and value.get("schema") == "olm.package" else "package"
     name = value.get(key) if isinstance(value, dict) else None
@@ -318,65 +367,65 @@ def _place_of(value: Any, where: str) -> str:
     return f"package {name}, {where}" if is_name else where
 
 
-def _bundle_of(name: str, value: dict[str, Any]) -> CatalogBundle:
-    properties = [one for one in _list(value, "properties") if isinstance(one, dict)]
+def _read_bundle(name: str, value: dict[str, Any]) -> CatalogBundle:
+    properties = [one for one in _read_list(value, "properties") if isinstance(one, dict)]
     about = [one.get("value") for one in properties if one.get("type") == "olm.package"]
     if len(about) != 1 or not isinstance(about[0], dict):
         raise _Unusable(f"bundle {name} has {len(about)} properties olm.package; expected one, with its version")
     if about[0].get("packageName") != value["package"]:
         raise _Unusable(f"bundle {name} calls its package {about[0].get('packageName')!r}, not {value['package']!r}")
     try:
-        version = version_of(_text(about[0], "version"))
+        version = version_of(_read_text(about[0], "version"))
     except InvalidRange as exc:
         raise _Unusable(f"bundle {name}: {exc}") from exc
     apis = [one.get("value") for one in properties if one.get("type") == "olm.gvk"]
     return CatalogBundle(
         name,
-        _text(value, "image", most=1024),
+        _read_text(value, "image", most=1024),
         version,
-        _text(about[0], "release"),
-        tuple(sorted(_api(one) for one in apis if isinstance(one, dict))),
+        _read_text(about[0], "release"),
+        tuple(sorted(_read_api(one) for one in apis if isinstance(one, dict))),
         tuple(sorted({str(one["type"]) for one in properties if one.get("type") in NEEDS})),
-        needed=tuple(sorted({_needed(one) for one in properties if one.get("type") in NEEDS})),
+        needed=tuple(sorted({_describe_constraint(one) for one in properties if one.get("type") in NEEDS})),
     )
 
 
-def _needed(constraint: dict[str, Any]) -> str:
+def _describe_constraint(constraint: dict[str, Any]) -> str:
     """What a constraint asks for, in words; its type alone where it does not say."""
     kind, value = str(constraint["type"]), constraint.get("value")
     asked = value if isinstance(value, dict) else {}
-    if kind == "olm.package.required" and (package := _said(asked, "packageName")):
-        return f"package {package} {_said(asked, 'versionRange')}".strip()
-    if kind == "olm.gvk.required" and (api := _said(asked, "kind")):
-        return f"API {_said(asked, 'group')}/{_said(asked, 'version')} {api}"
+    if kind == "olm.package.required" and (package := _shown_text(asked, "packageName")):
+        return f"package {package} {_shown_text(asked, 'versionRange')}".strip()
+    if kind == "olm.gvk.required" and (api := _shown_text(asked, "kind")):
+        return f"API {_shown_text(asked, 'group')}/{_shown_text(asked, 'version')} {api}"
     keys = ", ".join(sorted(str(key) for key in asked))[:MAX_NAME].replace("\0", "\ufffd")
-    words = _said(asked, "failureMessage") or keys
+    words = _shown_text(asked, "failureMessage") or keys
     return f"{kind}: {words}" if words else kind
 
 
-def _said(value: dict[str, Any], key: str) -> str:
+def _shown_text(value: dict[str, Any], key: str) -> str:
     """A text that is only shown: what is no text is left out, and a long one is cut."""
     text = value.get(key)
     return text[:MAX_NAME].replace("\0", "\ufffd") if isinstance(text, str) else ""
 
 
-def _cut(words: str) -> str:
+def _cut_words(words: str) -> str:
     """Words may quote any part of a document: megabytes, and NUL, which no database keeps."""
     words = words[: MAX_WORDS + 1].replace("\0", "\ufffd")
     return words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"
 
 
-def _size(*texts: str) -> int:
+def _estimate_size(*texts: str) -> int:
     """About the memory that these take."""
     return sum(map(len, texts)) + 100 * (len(texts) + 1)
 
 
-def _api(value: dict[str, Any]) -> str:
-    return f"{_text(value, 'kind')}.{_text(value, 'group')}/{_text(value, 'version')}"
+def _read_api(value: dict[str, Any]) -> str:
+    return f"{_read_text(value, 'kind')}.{_read_text(value, 'group')}/{_read_text(value, 'version')}"
 
 
-def _name(value: dict[str, Any], key: str) -> str:
-    text = _text(value, key)
+def _read_name(value: dict[str, Any], key: str) -> str:
+    text = _read_text(value, key)
     if not text:
         raise _Unusable(f"{value.get('schema', 'an entry')} without {key}")
     if not str(value[key]).isprintable() or text != " ".join(text.split()):
@@ -384,13 +433,13 @@ def _name(value: dict[str, Any], key: str) -> str:
     return text
 
 
-def _skip(value: Any) -> str:
+def _read_skip(value: Any) -> str:
     if not isinstance(value, str) or len(value) > MAX_NAME:
         raise _Unusable("skips holds something that is no name of a bundle")
     return value.replace("\0", "\ufffd")
 
 
-def _text(value: dict[str, Any], key: str, *, most: int = MAX_NAME) -> str:
+def _read_text(value: dict[str, Any], key: str, *, most: int = MAX_NAME) -> str:
     text = value.get(key)
     if text is None:
         return ""
@@ -404,7 +453,7 @@ def _text(value: dict[str, Any], key: str, *, most: int = MAX_NAME) -> str:
     return text
 
 
-def _list(value: dict[str, Any], key: str) -> list[Any]:
+def _read_list(value: dict[str, Any], key: str) -> list[Any]:
     found = value.get(key)
     if found is None:
         return []

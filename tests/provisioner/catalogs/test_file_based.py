@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from functools import partial
 from typing import Any
 
 import pytest
+import yaml
 
-from provisioner.catalogs import CatalogLimits, CatalogOffer, NoChoice, PackageWish, choose, read_catalog, successors
-from provisioner.catalogs.reading import CatalogFile
+from provisioner.catalogs.choice import CatalogOffer, NoChoice, PackageWish, choose
+from provisioner.catalogs.edges import successors
+from provisioner.catalogs.file_based import MAX_OBJECT_BYTES, MOST_OBJECTS, CatalogFile, CatalogLimits, read_catalog
+from provisioner.catalogs.presentation import PackagePresentation, PresentationShelf
 from provisioner.errors import BundleTooLarge, InvalidManifest
 from provisioner.versions import version_of
 from tests.support.folders import CORPUS
@@ -263,3 +267,59 @@ def test_a_bundle_whose_version_has_numbers_of_64_bits_follows_by_range() -> Non
     assert found.packages["harbour"].bundles[name].version.patch == 20251128120000
     following = successors(found.packages["harbour"].channels["stable"], name, version_of("1.0.20251128120000"))
     assert [one.name for one in following] == ["harbour.v2.0.0"]
+
+
+CSV = {
+    "apiVersion": "operators.coreos.com/v1alpha1",
+    "kind": "ClusterServiceVersion",
+    "metadata": {"name": "harbour.v1.0.0", "annotations": {"description": "Keeps ships", "capabilities": "Full"}},
+    "spec": {"displayName": "Harbour", "provider": {"name": "Port"}, "minKubeVersion": "1.30.0"},
+}
+CRD = {"kind": "CustomResourceDefinition", "metadata": {"name": "a ClusterServiceVersion needs it"}}
+METADATA = {"type": "olm.csv.metadata", "value": {"displayName": "Said in short"}}
+
+
+def carried(document: Any) -> dict[str, Any]:
+    text = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return {"type": "olm.bundle.object", "value": {"data": base64.b64encode(text).decode()}}
+
+
+def presented(*properties: dict[str, Any]) -> PackagePresentation:
+    with PresentationShelf() as shelf:
+        return shelf.of(read(package(), bundle("1.0.0", properties=properties), shelf=shelf).packages["harbour"])
+
+
+@pytest.mark.parametrize("text", [json.dumps(CSV), yaml.safe_dump(CSV)], ids=["JSON", "YAML"])
+def test_the_manifest_of_the_operator_speaks_for_it(text: str) -> None:
+    shown = presented(carried(CRD), carried(text.encode()))
+    assert (shown.display_name, shown.provider, shown.summary) == ("Harbour", "Port", "Keeps ships")
+    assert (shown.facts.kubernetes, shown.facts.capability) == (">=1.30.0", "Full")
+
+
+def test_what_is_said_in_short_counts_before_the_manifest() -> None:
+    assert presented(carried(CSV), METADATA).display_name == "Said in short"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param({"type": "olm.bundle.object", "value": {"data": "%%"}}, id="no base64"),
+        pytest.param({"type": "olm.bundle.object", "value": {"data": "é"}}, id="no ASCII"),
+        pytest.param({"type": "olm.bundle.object", "value": {"ref": "objects/csv.yaml"}}, id="a file"),
+        pytest.param({"type": "olm.bundle.object", "value": 7}, id="a number"),
+        pytest.param(carried(b"{ClusterServiceVersion"), id="no JSON"),
+        pytest.param(carried(b"ClusterServiceVersion \xff"), id="no UTF-8"),
+        pytest.param(carried({**CSV, "kind": "ConfigMap"}), id="another kind"),
+        pytest.param(carried({**CSV, "spec": "x", "metadata": 7}), id="nothing in it"),
+        pytest.param(carried({**CSV, "padding": "x" * MAX_OBJECT_BYTES}), id="too large"),
+        pytest.param(carried({**CSV, "deep": json.loads("[" * 200 + "]" * 200)}), id="too deep"),
+        pytest.param(carried({**CSV, "many": [0] * 200_001}), id="too many values"),
+    ],
+)
+def test_a_manifest_that_cannot_be_read_takes_nothing_else_away(one: dict[str, Any]) -> None:
+    shown = presented(one)
+    assert (shown.display_name, shown.provider) == ("", "")
+
+
+def test_only_so_many_manifests_of_a_bundle_are_looked_at() -> None:
+    assert presented(*[carried(CRD)] * MOST_OBJECTS, carried(CSV)).display_name == ""

@@ -6,8 +6,8 @@ import itertools
 import re
 from typing import Any
 
-from approvals.web.catalogs import drawing
-from approvals.web.catalogs.drawing import EdgePicture, picture_of
+from approvals.web.catalogs import edge_picture
+from approvals.web.catalogs.edge_picture import EdgePicture, draw_edges
 from tests.support.provisioner.catalogs import bundle, channel, package, read
 
 
@@ -15,7 +15,7 @@ def drawn(entries: list[dict[str, Any]], *running: str, without: tuple[str, ...]
     versions = [one["name"].removeprefix("harbour.v") for one in entries]
     bundles = [bundle(one) for one in versions if one not in without]
     found = read(package(), *bundles, channel("stable", *entries)).packages["harbour"]
-    return picture_of(found, found.channels["stable"], running)
+    return draw_edges(found, found.channels["stable"], running)
 
 
 def entry(version: str, replaces: str = "", *skips: str, skip_range: str = "") -> dict[str, Any]:
@@ -112,7 +112,7 @@ def test_what_runs_is_drawn_however_low_it_is() -> None:
     entries = [entry(f"1.{at}.0", f"1.{at - 1}.0" if at else "") for at in range(100)]
     picture = drawn(entries, "harbour.v1.2.0")
     assert [one.words for one in picture.versions if one.is_running] == ["1.2.0"]
-    assert (len(picture.versions), picture.hidden_versions) == (drawing.MOST_VERSIONS, 60)
+    assert (len(picture.versions), picture.hidden_versions) == (edge_picture.MOST_VERSIONS, 60)
 
 
 def test_lines_without_room_are_counted() -> None:
@@ -133,7 +133,7 @@ def test_a_bundle_that_is_there_and_cannot_be_used_is_not_called_missing() -> No
     unusable = {**bundle("One"), "name": "harbour.v2.0.0"}
     listed = channel("stable", entry("1.0.0"), entry("2.0.0", "1.0.0"), entry("3.0.0"))
     found = read(package(), bundle("1.0.0"), unusable, listed).packages["harbour"]
-    picture = picture_of(found, found.channels["stable"], ())
+    picture = draw_edges(found, found.channels["stable"], ())
     notes = {one.words: one.note for one in picture.versions}
     lacks = [notes[f"harbour.v{one}"].partition(",")[0] for one in ("2.0.0", "3.0.0")]
     assert lacks == ["unusable", "missing"]

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from provisioner.catalogs import CatalogBundle, Channel, ChannelEntry, Package, heads_of
+from provisioner.catalogs.edges import list_heads
+from provisioner.catalogs.values import CatalogBundle, Channel, ChannelEntry, Package
 
 MOST_VERSIONS = 40
 MOST_LINES = 16
@@ -99,47 +100,47 @@ class EdgePicture:
         return any(line.is_onward for line in self.lines)
 
 
-def lack_of(package: Package, one: ListedEntry) -> str:
+def missing_word(package: Package, one: ListedEntry) -> str:
     """Why an entry has no bundle, in a word; "" where it has one."""
     if one.bundle is not None:
         return ""
     return "unusable" if one.entry.name in package.unusable_bundles else "missing"
 
 
-def listed(package: Package, channel: Channel) -> list[ListedEntry]:
+def rank_entries(package: Package, channel: Channel) -> list[ListedEntry]:
     """The entries of a channel, the highest version first, those without a bundle last."""
     found = [ListedEntry(one, package.bundles.get(one.name)) for one in channel.entries]
-    ranked = sorted((one for one in found if one.bundle), key=_rank, reverse=True)
+    ranked = sorted((one for one in found if one.bundle), key=_entry_rank, reverse=True)
     return [*ranked, *sorted((one for one in found if not one.bundle), key=lambda one: one.entry.name)]
 
 
-def head_among(found: Iterable[ListedEntry], channel: Channel) -> str:
+def find_head_entry(found: Iterable[ListedEntry], channel: Channel) -> str:
     """The bundle in which the channel ends, of several the highest; "" where it ends in none."""
-    heads = set(heads_of(channel))
+    heads = set(list_heads(channel))
     return next((one.entry.name for one in found if one.entry.name in heads), "")
 
 
-def _rank(one: ListedEntry) -> tuple[object, ...]:
+def _entry_rank(one: ListedEntry) -> tuple[object, ...]:
     assert one.bundle is not None
     return (*one.bundle.rank, one.entry.name)
 
 
-def picture_of(package: Package, channel: Channel, running: Collection[str]) -> EdgePicture:
+def draw_edges(package: Package, channel: Channel, running: Collection[str]) -> EdgePicture:
     """The highest versions of a channel and those that run, with the edges between them.
 
     Almost every version has a range: of each is drawn what leads to the head, and on from what runs.
     """
-    found = listed(package, channel)
-    drawn = _chosen(found, running)
-    head = head_among(found, channel)
+    found = rank_entries(package, channel)
+    drawn = _choose_drawn(found, running)
+    head = find_head_entry(found, channel)
     runs = {row for row, one in enumerate(drawn) if one.entry.name in running}
-    there = {at: _every(drawn, at) for at in range(len(drawn))}
-    every = {at: _followed(it, runs, is_head=drawn[at].entry.name == head) for at, it in there.items()}
+    there = {at: _all_followed(drawn, at) for at in range(len(drawn))}
+    every = {at: _drawn_followed(it, runs, is_head=drawn[at].entry.name == head) for at, it in there.items()}
     first = {at for at, one in enumerate(drawn) if one.entry.name == head}
-    placed, hidden = _placed(every, first)
-    versions = tuple(_version(package, one, at, head, running) for at, one in enumerate(drawn))
-    dots_at = _width_of(versions) + 3 * DOT
-    lines = [_line(at, followed, dots_at, place, runs) for at, followed, place in placed]
+    placed, hidden = _place_lines(every, first)
+    versions = tuple(_draw_version(package, one, at, head, running) for at, one in enumerate(drawn))
+    dots_at = _words_width(versions) + 3 * DOT
+    lines = [_draw_line(at, followed, dots_at, place, runs) for at, followed, place in placed]
     count = 1 + max((place for _, _, place in placed), default=0)
     return EdgePicture(
         width=dots_at + LINE * (count + 1) + DOT,
@@ -153,27 +154,27 @@ def picture_of(package: Package, channel: Channel, running: Collection[str]) -> 
     )
 
 
-def _chosen(found: Sequence[ListedEntry], running: Collection[str]) -> list[ListedEntry]:
+def _choose_drawn(found: Sequence[ListedEntry], running: Collection[str]) -> list[ListedEntry]:
     kept = [one for one in found if one.entry.name in running][: MOST_VERSIONS // 2]
     names = {one.entry.name for one in kept}
     names |= {one.entry.name for one in [it for it in found if it.entry.name not in names][: MOST_VERSIONS - len(kept)]}
     return [one for one in found if one.entry.name in names]
 
 
-def _every(drawn: Sequence[ListedEntry], at: int) -> Followed:
+def _all_followed(drawn: Sequence[ListedEntry], at: int) -> Followed:
     """The rows that an entry may follow, and by what."""
     entry = drawn[at].entry
-    return {row: kind for row, other in enumerate(drawn) if row != at and (kind := _kind(entry, other))}
+    return {row: kind for row, other in enumerate(drawn) if row != at and (kind := _edge_kind(entry, other))}
 
 
-def _followed(found: Followed, runs: Collection[int], *, is_head: bool) -> Followed:
+def _drawn_followed(found: Followed, runs: Collection[int], *, is_head: bool) -> Followed:
     """What is drawn of these; of a range that is not the head's only the rows that run."""
     if is_head:
         return found
     return {row: kind for row, kind in found.items() if kind is not EdgeKind.RANGE or row in runs}
 
 
-def _kind(entry: ChannelEntry, other: ListedEntry) -> EdgeKind | None:
+def _edge_kind(entry: ChannelEntry, other: ListedEntry) -> EdgeKind | None:
     if entry.replaces == other.entry.name:
         return EdgeKind.REPLACES
     if other.entry.name in entry.skips:
@@ -182,7 +183,7 @@ def _kind(entry: ChannelEntry, other: ListedEntry) -> EdgeKind | None:
     return EdgeKind.RANGE if is_in else None
 
 
-def _placed(lines: Mapping[int, Followed], first: Collection[int]) -> tuple[list[tuple[int, Followed, int]], int]:
+def _place_lines(lines: Mapping[int, Followed], first: Collection[int]) -> tuple[list[tuple[int, Followed, int]], int]:
     """Each line with its place from the dots on, none over another, and how many found none.
 
     The rows `first` have their place before the others, of which the shortest come first.
@@ -190,8 +191,8 @@ def _placed(lines: Mapping[int, Followed], first: Collection[int]) -> tuple[list
     taken: list[list[tuple[int, int]]] = []
     found, hidden = [], 0
     there = ((at, followed) for at, followed in lines.items() if followed)
-    for at, followed in sorted(there, key=lambda line: (line[0] not in first, _span(*line), line[0])):
-        start, end = _reach(at, followed)
+    for at, followed in sorted(there, key=lambda line: (line[0] not in first, _line_span(*line), line[0])):
+        start, end = _line_reach(at, followed)
         place = next(
             (n for n, it in enumerate(taken) if all(end < low or start > high for low, high in it)), len(taken)
         )
@@ -204,12 +205,12 @@ def _placed(lines: Mapping[int, Followed], first: Collection[int]) -> tuple[list
     return found, hidden
 
 
-def _span(at: int, followed: Followed) -> int:
-    start, end = _reach(at, followed)
+def _line_span(at: int, followed: Followed) -> int:
+    start, end = _line_reach(at, followed)
     return end - start
 
 
-def _reach(at: int, followed: Followed) -> tuple[int, int]:
+def _line_reach(at: int, followed: Followed) -> tuple[int, int]:
     heights = [_own_y(at, followed), *(_y_of(row, at) for row in followed)]
     return min(heights), max(heights)
 
@@ -217,29 +218,29 @@ def _reach(at: int, followed: Followed) -> tuple[int, int]:
 def _own_y(at: int, followed: Followed) -> int:
     """Where a line ends at its own version: on the side of what it follows, or in the middle of both."""
     is_above, is_below = any(row < at for row in followed), any(row > at for row in followed)
-    return _middle(at) + ASIDE * (is_below - is_above)
+    return _row_middle(at) + ASIDE * (is_below - is_above)
 
 
 def _y_of(row: int, at: int) -> int:
     """Where a line of the version `at` begins at another one."""
-    return _middle(row) - (ASIDE if row > at else -ASIDE)
+    return _row_middle(row) - (ASIDE if row > at else -ASIDE)
 
 
-def _middle(row: int) -> int:
+def _row_middle(row: int) -> int:
     return ROW * row + ROW // 2
 
 
-def _line(at: int, followed: Followed, dots_at: int, place: int, runs: Collection[int]) -> DrawnLine:
+def _draw_line(at: int, followed: Followed, dots_at: int, place: int, runs: Collection[int]) -> DrawnLine:
     start, beside, own = dots_at + DOT + 2, dots_at + DOT + LINE * (place + 1), _own_y(at, followed)
-    strokes = [Stroke(_first(followed.values()), f"M{start} {own}H{beside}")]
+    strokes = [Stroke(_surest_kind(followed.values()), f"M{start} {own}H{beside}")]
     strokes += [Stroke(kind, f"M{start} {_y_of(row, at)}H{beside}") for row, kind in followed.items()]
     for is_above in (True, False):
         side = {_y_of(row, at): kind for row, kind in followed.items() if (row < at) is is_above}
-        strokes += _upright(side, beside, own)
+        strokes += _draw_upright(side, beside, own)
     return DrawnLine(at, followed, tuple(strokes), f"M{start - 1} {own}l7 -4v8z", any(row in runs for row in followed))
 
 
-def _upright(side: Mapping[int, EdgeKind], beside: int, own: int) -> Iterator[Stroke]:
+def _draw_upright(side: Mapping[int, EdgeKind], beside: int, own: int) -> Iterator[Stroke]:
     """From a version as far as it follows by each kind, the surer kind first, none over another."""
     reached = own
     for kind in EdgeKind:
@@ -250,21 +251,23 @@ def _upright(side: Mapping[int, EdgeKind], beside: int, own: int) -> Iterator[St
             reached = farthest
 
 
-def _first(kinds: Iterable[EdgeKind]) -> EdgeKind:
+def _surest_kind(kinds: Iterable[EdgeKind]) -> EdgeKind:
     return min(kinds, key=list(EdgeKind).index)
 
 
-def _version(package: Package, one: ListedEntry, at: int, head: str, running: Collection[str]) -> DrawnVersion:
+def _draw_version(package: Package, one: ListedEntry, at: int, head: str, running: Collection[str]) -> DrawnVersion:
     name = one.entry.name
     said = {
-        lack_of(package, one): one.bundle is None,
+        missing_word(package, one): one.bundle is None,
         "deprecated": package.deprecation_of(name) is not None,
         "head": name == head,
         "runs": name in running,
     }
     words = one.words if len(one.words) <= MOST_LETTERS else f"{one.words[: MOST_LETTERS - 1]}…"
-    return DrawnVersion(_middle(at), words, ", ".join(word for word, holds in said.items() if holds), name in running)
+    return DrawnVersion(
+        _row_middle(at), words, ", ".join(word for word, holds in said.items() if holds), name in running
+    )
 
 
-def _width_of(versions: Iterable[DrawnVersion]) -> int:
+def _words_width(versions: Iterable[DrawnVersion]) -> int:
     return max((LETTER * len(one.words) + NOTE_LETTER * (len(one.note) + 1) for one in versions), default=0)

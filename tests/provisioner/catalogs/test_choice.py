@@ -9,20 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provisioner.catalogs import (
+from provisioner.catalogs.choice import (
     CatalogOffer,
     Choice,
-    Deprecation,
     Installed,
     NoChoice,
-    Package,
     PackageWish,
     UpgradeEdges,
-    beyond,
     choose,
-    deprecations_of,
-    step_to,
+    list_deprecations,
+    newer_not_taken,
+    upgrade_step,
 )
+from provisioner.catalogs.values import Deprecation, Package
 from provisioner.values import UpgradeStep
 from provisioner.versions import constraint_of, version_of
 from tests.support.provisioner.catalogs import bundle, channel, chart, chart_index, harbour, package, read, read_charts
@@ -176,7 +175,7 @@ def test_why_nothing_is_chosen_names_what_there_is() -> None:
     ids=["the highest", "out of range", "over another", "of another channel"],
 )
 def test_what_is_newer_and_not_taken_is_said_with_the_reason(wish: PackageWish, chosen: str, words: str) -> None:
-    assert beyond(wish, harbour(), harbour().bundles[f"harbour.v{chosen}"]) == words
+    assert newer_not_taken(wish, harbour(), harbour().bundles[f"harbour.v{chosen}"]) == words
 
 
 @pytest.mark.parametrize(
@@ -192,7 +191,7 @@ def test_what_is_newer_and_not_taken_is_said_with_the_reason(wish: PackageWish, 
 )
 def test_how_a_bundle_stands_to_what_runs(running: str | None, step: UpgradeStep) -> None:
     of = installed(running) if running else None
-    assert step_to(harbour(), ["stable"], harbour().bundles["harbour.v1.2.0"], of) is step
+    assert upgrade_step(harbour(), ["stable"], harbour().bundles["harbour.v1.2.0"], of) is step
 
 
 def test_deprecations_are_those_of_the_package_the_channel_and_the_bundle() -> None:
@@ -200,7 +199,7 @@ def test_deprecations_are_those_of_the_package_the_channel_and_the_bundle() -> N
         Deprecation(f"olm.{what}", name, f"no more {name}")
         for what, name in (("package", ""), ("channel", "stable"), ("channel", "fast"), ("bundle", "harbour.v1.2.0"))
     )
-    found = deprecations_of(replace(harbour(), deprecations=words), "stable", "harbour.v1.2.0")
+    found = list_deprecations(replace(harbour(), deprecations=words), "stable", "harbour.v1.2.0")
     assert found == (
         "package harbour: no more ",
         "channel stable: no more stable",
@@ -239,7 +238,7 @@ def test_another_bundle_of_the_version_that_runs_needs_an_edge(package: Package,
     found = choose(STABLE, [CatalogOffer("main", package)], runs)
     assert isinstance(found, Choice)
     assert found.bundle.name == name
-    assert step_to(package, ["stable"], package.bundles["harbour.other"], runs) is step
+    assert upgrade_step(package, ["stable"], package.bundles["harbour.other"], runs) is step
 
 
 def test_several_bundles_of_one_version_are_a_problem() -> None:
@@ -267,7 +266,7 @@ def test_of_charts_it_is_said_which_versions_are_there_and_no_edge_is_named() ->
 
 def test_beyond_a_chart_its_higher_version_is_named_without_an_edge() -> None:
     package = charts("1.0.0", "1.1.0")
-    words = beyond(PackageWish("harbour"), package, package.bundles["harbour-1.0.0"])
+    words = newer_not_taken(PackageWish("harbour"), package, package.bundles["harbour-1.0.0"])
     assert words == "1.1.0 is higher, and may follow after 1.0.0"
 
 
@@ -317,9 +316,9 @@ def test_what_a_chart_has_instead_names_its_prereleases_too() -> None:
 
 def test_a_prerelease_of_a_chart_that_is_not_taken_is_said() -> None:
     package = charts("1.0.0", "2.0.0-rc.1", "2.0.0-rc.2")
-    words = beyond(ANY, package, package.bundles["harbour-1.0.0"])
+    words = newer_not_taken(ANY, package, package.bundles["harbour-1.0.0"])
     assert words == "2.0.0-rc.2 is a pre-release: name it in catalog.version to take it"
-    words = beyond(ANY, package, package.bundles["harbour-2.0.0-rc.1"])
+    words = newer_not_taken(ANY, package, package.bundles["harbour-2.0.0-rc.1"])
     assert words == "2.0.0-rc.2 is higher, and may follow after 2.0.0-rc.1"
 
 

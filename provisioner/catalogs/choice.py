@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from semver import Version
 
-from provisioner.catalogs.edges import route, successors
+from provisioner.catalogs.edges import find_route, successors
 from provisioner.catalogs.values import CatalogBundle, Channel, Package
 from provisioner.sentences import some
 from provisioner.values import UpgradeStep
@@ -82,13 +82,13 @@ def choose(wish: PackageWish, offers: Iterable[CatalogOffer], installed: Install
     having = [(offer, offer.package) for offer in offers if offer.package is not None]
     if not having:
         return NoChoice("no-package", f"no catalog has the package {wish.package}")
-    found = [best for offer, package in having if (best := _best(wish, offer, package, installed))]
+    found = [best for offer, package in having if (best := _best_choice(wish, offer, package, installed))]
     if not found:
-        return NoChoice("no-bundle", _why_none(wish, [package for _, package in having], installed))
-    return _one_of(wish, found)
+        return NoChoice("no-bundle", _explain_none(wish, [package for _, package in having], installed))
+    return _pick_supported(wish, found)
 
 
-def _one_of(wish: PackageWish, found: Sequence[Choice]) -> Choice | NoChoice:
+def _pick_supported(wish: PackageWish, found: Sequence[Choice]) -> Choice | NoChoice:
     supported = [one for one in found if one.deprecation is None] or found
     if len(supported) > 1:
         names = some(sorted(one.catalog for one in supported))
@@ -96,27 +96,29 @@ def _one_of(wish: PackageWish, found: Sequence[Choice]) -> Choice | NoChoice:
     return supported[0]
 
 
-def _best(wish: PackageWish, offer: CatalogOffer, package: Package, installed: Installed | None) -> Choice | None:
-    channels = _candidates(wish, package, installed)
+def _best_choice(
+    wish: PackageWish, offer: CatalogOffer, package: Package, installed: Installed | None
+) -> Choice | None:
+    channels = _list_candidates(wish, package, installed)
     bundles = [package.bundles[name] for name in channels]
     if not bundles:
         return None
-    order = _order(wish, package, channels)
+    order = _choice_order(wish, package, channels)
     best = max(bundles, key=lambda one: (package.deprecation_of(one.name) is None, order(one)))
     return Choice(offer.catalog, best, tuple(sorted(channels[best.name])), package.deprecation_of(best.name))
 
 
-def _candidates(wish: PackageWish, package: Package, installed: Installed | None) -> dict[str, list[str]]:
+def _list_candidates(wish: PackageWish, package: Package, installed: Installed | None) -> dict[str, list[str]]:
     """The names of the bundles that may be taken, each with the channels that lead to it."""
     found: dict[str, list[str]] = {}
-    for channel, name in _reached(wish, package, installed):
+    for channel, name in _reachable_names(wish, package, installed):
         bundle = package.bundles.get(name)
-        if bundle is not None and _is_in(wish, bundle, installed.version if installed else None):
+        if bundle is not None and _is_in_wish(wish, bundle, installed.version if installed else None):
             found.setdefault(name, []).append(channel)
     return found
 
 
-def _is_in(wish: PackageWish, bundle: CatalogBundle, before: Version | None) -> bool:
+def _is_in_wish(wish: PackageWish, bundle: CatalogBundle, before: Version | None) -> bool:
     """Whether the wish holds this version where the other one was taken before."""
     if wish.versions is not None:
         return wish.versions.takes(bundle.version, bundle.release)
@@ -129,14 +131,14 @@ def _is_in(wish: PackageWish, bundle: CatalogBundle, before: Version | None) -> 
     )
 
 
-def _order(
+def _choice_order(
     wish: PackageWish, package: Package, names: Iterable[str]
 ) -> Callable[[CatalogBundle], tuple[Version, bool, object]]:
     """By which the bundles of these names are taken, the last one first."""
     known = {name: package.bundles[name] for name in names}
     passed = {
         one
-        for channel in _channels(wish, package)
+        for channel in _wished_channels(wish, package)
         for entry in channel.entries
         if (by := known.get(entry.name)) is not None
         for one in (entry.replaces, *entry.skips)
@@ -150,20 +152,20 @@ def _order(
     return place
 
 
-def _channels(wish: PackageWish, package: Package) -> Iterator[Channel]:
+def _wished_channels(wish: PackageWish, package: Package) -> Iterator[Channel]:
     yield from (one for one in package.channels.values() if not wish.channels or one.name in wish.channels)
 
 
-def _reached(wish: PackageWish, package: Package, installed: Installed | None) -> Iterator[tuple[str, str]]:
-    for channel in _channels(wish, package):
+def _reachable_names(wish: PackageWish, package: Package, installed: Installed | None) -> Iterator[tuple[str, str]]:
+    for channel in _wished_channels(wish, package):
         names = [one.name for one in channel.entries]
         if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
             following = {one.name for one in successors(channel, installed.name, installed.version)}
-            names = [name for name in names if name in following or _is(package, name, installed)]
+            names = [name for name in names if name in following or _is_installed(package, name, installed)]
         yield from ((channel.name, name) for name in names)
 
 
-def _is(package: Package, name: str, installed: Installed) -> bool:
+def _is_installed(package: Package, name: str, installed: Installed) -> bool:
     """Whether the bundle of this name runs. It may go on under another name, but not beside the one that it had: two of
     one version are two contents, and the second one follows only by an edge.
 
@@ -175,7 +177,7 @@ def _is(package: Package, name: str, installed: Installed) -> bool:
     return (str(bundle.version), bundle.release) == (str(installed.version), installed.release)
 
 
-def _why_none(wish: PackageWish, packages: Sequence[Package], installed: Installed | None) -> str:
+def _explain_none(wish: PackageWish, packages: Sequence[Package], installed: Installed | None) -> str:
     known = sorted({name for package in packages for name in package.channels})
     absent = [name for name in wish.channels if name not in known]
     if absent and len(absent) == len(wish.channels):
@@ -185,7 +187,12 @@ def _why_none(wish: PackageWish, packages: Sequence[Package], installed: Install
         return f"package {wish.package} has no channel {some(absent)}; it has {some(known, 10) or 'none'}"
     is_chart = any(package.is_chart for package in packages)
     every = replace(wish, versions=_EVERY_VERSION)
-    if is_chart and wish.versions is None and not wish.channels and (found := _versions(every, packages, installed)):
+    if (
+        is_chart
+        and wish.versions is None
+        and not wish.channels
+        and (found := _version_words(every, packages, installed))
+    ):
         return _only_prereleases(wish, found, installed)
     words = f"package {wish.package} has no {'version' if is_chart else 'bundle'}"
     if wish.versions is not None:
@@ -193,12 +200,12 @@ def _why_none(wish: PackageWish, packages: Sequence[Package], installed: Install
     if wish.channels:
         words += f" in channel {some(wish.channels)}"
     if installed is None or wish.edges is not UpgradeEdges.CATALOG_PROVIDED:
-        return f"{words}; it has {_versions(every, packages, None) or 'none'}"
+        return f"{words}; it has {_version_words(every, packages, None) or 'none'}"
     if is_chart:
         words += f" that is as high as {installed.version}, which runs, or higher"
-        return f"{words}; these are: {_versions(every, packages, installed) or 'none'}"
+        return f"{words}; these are: {_version_words(every, packages, installed) or 'none'}"
     words += f" that may follow {installed.name} ({installed.version}) by the catalog's edges"
-    return f"{words}; these may: {_versions(every, packages, installed) or 'none'}"
+    return f"{words}; these may: {_version_words(every, packages, installed) or 'none'}"
 
 
 def _only_prereleases(wish: PackageWish, found: str, installed: Installed | None) -> str:
@@ -208,35 +215,37 @@ def _only_prereleases(wish: PackageWish, found: str, installed: Installed | None
     return f"{words}; these are pre-releases: {found}; name one in catalog.version to take it (>=0-0 takes the highest)"
 
 
-def _versions(wish: PackageWish, packages: Sequence[Package], installed: Installed | None) -> str:
+def _version_words(wish: PackageWish, packages: Sequence[Package], installed: Installed | None) -> str:
     """The versions that there are for a wish, the highest first, as people read them."""
-    found = [package.bundles[name] for package in packages for name in _candidates(wish, package, installed)]
+    found = [package.bundles[name] for package in packages for name in _list_candidates(wish, package, installed)]
     names = [str(one.version) for one in sorted(found, key=lambda one: one.rank, reverse=True)]
     return some(list(dict.fromkeys(names)), 10)
 
 
-def beyond(wish: PackageWish, package: Package, chosen: CatalogBundle) -> str:
+def newer_not_taken(wish: PackageWish, package: Package, chosen: CatalogBundle) -> str:
     """The highest version above the one that is chosen, and why it is not taken; "" where there is none."""
     anywhere = replace(wish, versions=_EVERY_VERSION, edges=UpgradeEdges.SELF_CERTIFIED)
-    bundles = [package.bundles[name] for name in _candidates(anywhere, package, None)]
-    order = _order(anywhere, package, {one.name: None for one in (*bundles, chosen) if one.name in package.bundles})
+    bundles = [package.bundles[name] for name in _list_candidates(anywhere, package, None)]
+    order = _choice_order(
+        anywhere, package, {one.name: None for one in (*bundles, chosen) if one.name in package.bundles}
+    )
     highest = max(bundles, key=order, default=chosen)
     if order(highest) <= order(chosen):
         return ""
-    if not _is_in(wish, highest, chosen.version):
-        return _why_not_in(wish, highest)
+    if not _is_in_wish(wish, highest, chosen.version):
+        return _explain_not_in(wish, highest)
     if package.deprecation_of(highest.name) is not None:
         return f"{highest.version} is deprecated: name it in catalog.version to take it"
     if package.is_chart:
         return f"{highest.version} is higher, and may follow after {chosen.version}"
-    ways = (route(package, channel, chosen, highest.name) for channel in package.channels.values())
+    ways = (find_route(package, channel, chosen, highest.name) for channel in package.channels.values())
     if any(ways):
         return f"no edge leads to {highest.version} from what runs; it may follow after {chosen.version}"
     words = "upgradeConstraintPolicy SelfCertified would take it, and reviewers are told"
     return f"no edge leads to {highest.version} from what runs: {words}"
 
 
-def _why_not_in(wish: PackageWish, bundle: CatalogBundle) -> str:
+def _explain_not_in(wish: PackageWish, bundle: CatalogBundle) -> str:
     if wish.versions is None:
         return f"{bundle.version} is a pre-release: name it in catalog.version to take it"
     if bundle.version.prerelease:
@@ -247,13 +256,13 @@ def _why_not_in(wish: PackageWish, bundle: CatalogBundle) -> str:
     return f"{bundle.version} is not in {wish.versions}: change catalog.version to take it"
 
 
-def step_to(
+def upgrade_step(
     package: Package, channels: Iterable[str], bundle: CatalogBundle, installed: Installed | None
 ) -> UpgradeStep:
     """Whether an edge of one of these channels leads from what runs, a bundle of the same package, to this one."""
     if installed is None:
         return UpgradeStep.FIRST
-    if _is(package, bundle.name, installed):
+    if _is_installed(package, bundle.name, installed):
         return UpgradeStep.SAME
     following = {
         one.name
@@ -264,7 +273,7 @@ def step_to(
     return UpgradeStep.FOLLOWS if bundle.name in following else UpgradeStep.LEAVES
 
 
-def deprecations_of(package: Package, channel: str, bundle: str) -> tuple[str, ...]:
+def list_deprecations(package: Package, channel: str, bundle: str) -> tuple[str, ...]:
     """What the publisher says against the package, this channel and this bundle, each with what it is about."""
     names = {"olm.package": package.name, "olm.channel": channel, "olm.bundle": bundle}
     return tuple(

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from approvals.catalogs.schedule import authors_by_part, observe_catalog, schedule_rereads
 from approvals.models import Catalog, CatalogEdition, Cluster
-from provisioner.catalogs import READING
+from provisioner.catalogs.values import READING
 from tests.support.approvals.world import cluster
 from tests.support.stored_catalogs import HARBOUR, stored
 from tests.support.stored_catalogs import catalog as stored_catalog
