@@ -64,15 +64,11 @@ def bundles_for(request: Request) -> dict[str, ChosenBundle]:
             found[destination] = kept or bundle_for(request.deployment, source, f"spec.sources[{number}]")
     request.bundles = [asdict(one) for one in found.values()]
     request.is_for_people = policy_of(request.spec) is UpgradePolicy.REQUEST and is_unasked_upgrade(request)
-    _keep_choice(request)
-    return found
-
-
-def _keep_choice(request: Request) -> None:
-    """Keep what was chosen; raises LostClaim where another worker holds the request, or chose before this one."""
+    # Nothing is updated where another worker holds the request, or chose before this one.
     same = Request.objects.filter(pk=request.pk, claimed_by=request.claimed_by, bundles=[])
     if not same.update(bundles=request.bundles, is_for_people=request.is_for_people):
         raise LostClaim
+    return found
 
 
 def is_unasked_upgrade(request: Request) -> bool:
@@ -189,10 +185,30 @@ def bundle_with_newer(deployment: BundleDeployment, source: Mapping[str, Any], w
         raise BundleNotOffered(f"{where}: catalog {catalog.name}: {_words_with_remedy(choice, package, running)}")
     if not choice.bundle.can_be_pinned:
         raise BundleNotOffered(f"{where}: {_why_unpinned(catalog, choice)}")
-    made = replace(_chosen_bundle(catalog, package, choice, running.installed), destination=destination)
-    return replace(made, step=_upgrade_step(wish, package, choice, running)), newer_not_taken(
-        wish, package, choice.bundle
+    bundle, edition, installed = choice.bundle, catalog.edition, running.installed
+    assert edition is not None
+    channel = package.default_channel if package.default_channel in choice.channels else choice.channels[0]
+    chosen = ChosenBundle(
+        destination=destination,
+        catalog=catalog.name,
+        digest=edition.digest,
+        package=package.name,
+        channel=channel,
+        bundle=bundle.name,
+        version=str(bundle.version),
+        image=bundle.image,
+        release=bundle.release,
+        step=_upgrade_step(wish, package, choice, running),
+        before=installed.name if installed else "",
+        before_version=str(installed.version) if installed else "",
+        deprecations=list_deprecations(package, channel, bundle.name),
+        needs=bundle.needs,
+        changed=_changed_words(catalog, package, bundle),
+        url=bundle.url,
+        checksum=bundle.checksum,
+        is_chart=bundle.is_chart,
     )
+    return chosen, newer_not_taken(wish, package, bundle)
 
 
 def _why_unpinned(catalog: Catalog, choice: Choice) -> str:
@@ -209,31 +225,6 @@ def _upgrade_step(wish: PackageWish, package: Package, choice: Choice, running: 
     if running.installed is None:
         return running.step
     return upgrade_step(package, wish.channels or package.channels, choice.bundle, running.installed)
-
-
-def _chosen_bundle(catalog: Catalog, package: Package, choice: Choice, installed: Installed | None) -> ChosenBundle:
-    """Without where it goes and how it stands to what runs."""
-    bundle, channel, edition = choice.bundle, _choose_channel(package, choice.channels), catalog.edition
-    assert edition is not None
-    return ChosenBundle(
-        destination="",
-        catalog=catalog.name,
-        digest=edition.digest,
-        package=package.name,
-        channel=channel,
-        bundle=bundle.name,
-        version=str(bundle.version),
-        image=bundle.image,
-        release=bundle.release,
-        before=installed.name if installed else "",
-        before_version=str(installed.version) if installed else "",
-        deprecations=list_deprecations(package, channel, bundle.name),
-        needs=bundle.needs,
-        changed=_changed_words(catalog, package, bundle),
-        url=bundle.url,
-        checksum=bundle.checksum,
-        is_chart=bundle.is_chart,
-    )
 
 
 def _read_catalog(deployment: BundleDeployment, source: Mapping[str, Any], where: str) -> Catalog:
@@ -264,10 +255,6 @@ def _words_with_remedy(choice: NoChoice, package: Package, running: _Running) ->
     if package.is_chart:
         return f"{choice.words}. upgradeConstraintPolicy SelfCertified takes a lower version, and reviewers are told"
     return f"{choice.words}. upgradeConstraintPolicy SelfCertified leaves the edges, and reviewers are told"
-
-
-def _choose_channel(package: Package, channels: tuple[str, ...]) -> str:
-    return package.default_channel if package.default_channel in channels else channels[0]
 
 
 def _changed_words(catalog: Catalog, package: Package, bundle: CatalogBundle) -> str:

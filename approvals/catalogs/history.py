@@ -94,25 +94,17 @@ def resume_history(cluster: Cluster, name: str) -> None:
 @transaction.atomic
 def forget_removed_history(now: datetime) -> int:
     """How much went: of Catalogs that no deployment follows, and that are gone for long or before many others."""
-    rows = _unfollowed()
-    is_over = Q(gone_at__lte=now - KEPT_GONE)
-    for cluster in rows.order_by("cluster").values_list("cluster", flat=True).distinct():
-        is_over |= Q(cluster=cluster, catalog_name__in=_beyond_the_last(rows.filter(cluster=cluster)))
-    count, _ = CatalogHistory.objects.filter(pk__in=hold(rows.filter(is_over))).delete()
-    return count
-
-
-def _beyond_the_last(rows: QuerySet[CatalogHistory]) -> list[str]:
-    """The names of the Catalogs of one cluster that went before the last ones."""
-    names = rows.values("catalog_name").annotate(at=Max("gone_at")).order_by("-at", "catalog_name")
-    return list(names.values_list("catalog_name", flat=True)[MOST_GONE_CATALOGS:])
-
-
-def _unfollowed() -> QuerySet[CatalogHistory]:
     following = FollowedPackage.objects.filter(
         deployment__cluster=OuterRef("cluster"), catalog=OuterRef("catalog_name")
     )
-    return CatalogHistory.objects.filter(~Exists(following), gone_at__isnull=False)
+    rows = CatalogHistory.objects.filter(~Exists(following), gone_at__isnull=False)
+    is_over = Q(gone_at__lte=now - KEPT_GONE)
+    for cluster in rows.order_by("cluster").values_list("cluster", flat=True).distinct():
+        by_name = rows.filter(cluster=cluster).values("catalog_name").annotate(at=Max("gone_at"))
+        names = by_name.order_by("-at", "catalog_name").values_list("catalog_name", flat=True)
+        is_over |= Q(cluster=cluster, catalog_name__in=list(names[MOST_GONE_CATALOGS:]))
+    count, _ = CatalogHistory.objects.filter(pk__in=hold(rows.filter(is_over))).delete()
+    return count
 
 
 def _list_changes(rows: Iterable[CatalogHistory]) -> Iterator[ContentChange]:

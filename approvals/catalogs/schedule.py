@@ -103,22 +103,18 @@ def observe_catalog(
         return None
     is_news = generation != row.generation or spec != row.spec
     if is_news:
-        _take_spec(row, spec, writer if generation == row.generation + 1 else None, now)
+        if _source_of(spec) != _source_of(row.spec):
+            row.edition, row.etag, row.looked_at, row.failures = None, "", None, 0
+            row.problem_code, row.problem, row.problem_since = "", "", None
+            row.is_writer_proved = False
+        row.authors = assign_authors(row.authors, spec, writer if generation == row.generation + 1 else None)
+        row.spec, row.look_at, row.show_at = spec, now, now
     elif obj.get("status") and conditions_by_type(obj["status"]) != conditions_by_type(row.status):
         row.show_at = now
     for name, value in seen.items():
         setattr(row, name, value)
     row.save()
     return row if is_news or row.show_at == now else None
-
-
-def _take_spec(row: Catalog, spec: dict[str, Any], writer: Mapping[str, Any] | None, now: datetime) -> None:
-    if _source_of(spec) != _source_of(row.spec):
-        row.edition, row.etag, row.looked_at, row.failures = None, "", None, 0
-        row.problem_code, row.problem, row.problem_since = "", "", None
-        row.is_writer_proved = False
-    row.authors = assign_authors(row.authors, spec, writer)
-    row.spec, row.look_at, row.show_at = spec, now, now
 
 
 @transaction.atomic

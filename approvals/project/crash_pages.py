@@ -124,16 +124,15 @@ def foreign(http: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def failure_of(exception: BaseException | None) -> Failure:
-    if isinstance(exception, DatabaseError) and _is_missing(exception.__cause__):
+    if isinstance(exception, DatabaseError) and (
+        getattr(exception.__cause__, "sqlstate", None) in MISSING_STATES
+        or bool(MISSING_WORDS.match(str(exception.__cause__)))
+    ):
         return NOT_MIGRATED
     for kind, failure in FORESEEN.items():
         if isinstance(exception, kind):
             return failure
     return FAILED
-
-
-def _is_missing(cause: BaseException | None) -> bool:
-    return getattr(cause, "sqlstate", None) in MISSING_STATES or bool(MISSING_WORDS.match(str(cause)))
 
 
 def _answer(http: HttpRequest, failure: Failure, *, is_unsure: bool) -> HttpResponse:

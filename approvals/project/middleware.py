@@ -43,7 +43,10 @@ class Forwarding:
 
     def __call__(self, http: HttpRequest) -> HttpResponseBase:
         is_secure = addresses.is_secure(http)
-        _take_identity(http)
+        # `http.proxied`: who a proxy says that this is (Said, Unusable or None). Nobody else reads it from the headers.
+        known: proxies.IdentityProxies = settings.PRATIQUE["IDENTITY_PROXIES_FILE"]
+        http.proxied = proxies.said_in(http.META, addresses.peer_of(http), known)  # type: ignore[attr-defined] # requests carry such facts
+        proxies.drop(http.META, known)
         # Probes and scrapes come from few addresses, as they should.
         if http.path_info not in MACHINES:
             crowding.note(http)
@@ -54,13 +57,6 @@ class Forwarding:
         if addresses.peer_of(http) not in addresses.trusted():
             http.META.pop(addresses.FOR, None)
         return self._get_response(http)
-
-
-def _take_identity(http: HttpRequest) -> None:
-    """`http.proxied`: who a proxy says that this is (Said, Unusable or None). Nobody else reads it from the headers."""
-    known: proxies.IdentityProxies = settings.PRATIQUE["IDENTITY_PROXIES_FILE"]
-    http.proxied = proxies.said_in(http.META, addresses.peer_of(http), known)  # type: ignore[attr-defined] # requests carry such facts
-    proxies.drop(http.META, known)
 
 
 logger = logging.getLogger(__name__)
@@ -81,27 +77,24 @@ class RequestLog:
         # Never the caller's own id: two of the same would mix up who did what.
         with structlog.contextvars.bound_contextvars(request_id=str(uuid.uuid4())):
             answer = self._get_response(http)
-            _log_answer(http, answer.status_code, time.perf_counter() - began)
+            seconds = time.perf_counter() - began
+            view = view_of(http)
+            method = instruments.method_label(http.method)
+            instruments.http_requests.labels(view, method, str(answer.status_code)).inc()
+            instruments.http_seconds.labels(view).observe(seconds)
+            facts: dict[str, Any] = {
+                "method": method,
+                "path": http.path[:MAX_PATH],
+                "view": view,
+                "status": answer.status_code,
+                "milliseconds": round(seconds * 1000, 1),
+                "user_id": user_id_of(http),
+                "client": client_address(http),
+                "user_agent": http.headers.get("User-Agent", "")[:MAX_AGENT],
+            }
+            level = logging.DEBUG if view in FREQUENT and answer.status_code < 400 else logging.INFO
+            logger.log(level, "request answered", extra=facts)
         return answer
-
-
-def _log_answer(http: HttpRequest, status: int, seconds: float) -> None:
-    view = view_of(http)
-    method = instruments.method_label(http.method)
-    instruments.http_requests.labels(view, method, str(status)).inc()
-    instruments.http_seconds.labels(view).observe(seconds)
-    facts: dict[str, Any] = {
-        "method": method,
-        "path": http.path[:MAX_PATH],
-        "view": view,
-        "status": status,
-        "milliseconds": round(seconds * 1000, 1),
-        "user_id": user_id_of(http),
-        "client": client_address(http),
-        "user_agent": http.headers.get("User-Agent", "")[:MAX_AGENT],
-    }
-    level = logging.DEBUG if view in FREQUENT and status < 400 else logging.INFO
-    logger.log(level, "request answered", extra=facts)
 
 
 def view_of(http: HttpRequest) -> str:
@@ -216,7 +209,9 @@ class Throttle:
         try:
             _count_request(http)
             answer = self._get_response(http)
-            _count_untried(http)
+            # A call that was answered before anybody looked at its token, such as one that asks for an unknown format.
+            if http.path_info.startswith(API) and _has_token(http) and not hasattr(http, TOKEN_TRIED):
+                take(STRANGER, counted_as(client_address(http)), words=WORDS)
         except TooManyAttempts as refusal:
             return _answer_refusal(http, refusal)
         return answer
@@ -225,7 +220,14 @@ class Throttle:
         if http.path_info.startswith(API) or not http.user.is_authenticated:
             return None
         try:
-            _count_expensive(http, str(http.user.pk))
+            person = str(http.user.pk)
+            name = http.resolver_match.url_name or "" if http.resolver_match else ""
+            if name in EXPENSIVE_PAGES:
+                take(EXPENSIVE, person, words=WORDS)
+            if name in COMPARING_PAGES:
+                take(COMPARING, person, words=WORDS)
+            if http.method == "POST":
+                take(WRITING, person, words=WORDS)
         except TooManyAttempts as refusal:
             return _answer_refusal(http, refusal)
         return None
@@ -243,26 +245,9 @@ def _count_request(http: HttpRequest) -> None:
         take(ICON if is_icon else PERSON, str(http.user.pk), words=WORDS)
 
 
-def _count_untried(http: HttpRequest) -> None:
-    """A call that was answered before anybody looked at its token, such as one that asks for an unknown format."""
-    if http.path_info.startswith(API) and _has_token(http) and not hasattr(http, TOKEN_TRIED):
-        take(STRANGER, counted_as(client_address(http)), words=WORDS)
-
-
 def _has_token(http: HttpRequest) -> bool:
     """A token that does not hold is counted where it is tried (approvals.api.authentication)."""
     return http.headers.get("Authorization", "").lower().startswith("bearer ")
-
-
-def _count_expensive(http: HttpRequest, person: str) -> None:
-    """What costs more than a page: raises TooManyAttempts."""
-    name = http.resolver_match.url_name or "" if http.resolver_match else ""
-    if name in EXPENSIVE_PAGES:
-        take(EXPENSIVE, person, words=WORDS)
-    if name in COMPARING_PAGES:
-        take(COMPARING, person, words=WORDS)
-    if http.method == "POST":
-        take(WRITING, person, words=WORDS)
 
 
 def _answer_refusal(http: HttpRequest, refusal: TooManyAttempts) -> HttpResponse:

@@ -120,7 +120,10 @@ def resolve_comparison(*, by: Caller, cluster: Cluster, catalog: str, question: 
     package = find_package(row, question.package) if row else None
     if row is None or package is None:
         raise NotFound(f"catalog {catalog} on cluster {cluster.name} has no package {question.package}")
-    _check_names(question)
+    for name, form in NAMES.items():
+        text = getattr(question, name)
+        if text and not form.fullmatch(text):
+            raise InvalidInput(f"{text[:80]!r} cannot be the name of the {name}", field=FIELDS[name])
     after = find_bundle(package, question.after, field="to")
     if question.before and question.deployment:
         raise InvalidInput("what runs is given twice, as a version and as a deployment", field="deployment")
@@ -137,7 +140,10 @@ def resolve_comparison(*, by: Caller, cluster: Cluster, catalog: str, question: 
     )
     if not question.deployment:
         return AskedComparison(row, package, before, after, None, made)
-    deployment = _find_deployment(cluster, question.deployment)
+    rows = BundleDeployment.objects.filter(cluster=cluster, name=question.deployment, gone_at__isnull=True)
+    deployment = rows.select_related("cluster").first()
+    if deployment is None:
+        raise NotFound(f"there is no deployment {question.deployment} on cluster {cluster.name}")
     return AskedComparison(row, package, None, after, deployment, _wish_beside_running(deployment, made))
 
 
@@ -173,13 +179,6 @@ def find_bundle(package: Package, words: str, *, field: str) -> CatalogBundle:
     raise InvalidInput(f"several bundles have the version {words}: name one of {names}", field=field)
 
 
-def _check_names(question: ComparisonQuestion) -> None:
-    for name, form in NAMES.items():
-        text = getattr(question, name)
-        if text and not form.fullmatch(text):
-            raise InvalidInput(f"{text[:80]!r} cannot be the name of the {name}", field=FIELDS[name])
-
-
 def _fetchable_content(row: Catalog, bundle: CatalogBundle) -> str:
     if bundle.can_be_pinned:
         return fetched_content(bundle)
@@ -193,14 +192,6 @@ def _fetchable_content(row: Catalog, bundle: CatalogBundle) -> str:
     raise InvalidInput(
         f"catalog {row.name} names no image for bundle {bundle.name}, so it cannot be fetched", field="to"
     )
-
-
-def _find_deployment(cluster: Cluster, name: str) -> BundleDeployment:
-    rows = BundleDeployment.objects.filter(cluster=cluster, name=name, gone_at__isnull=True)
-    found = rows.select_related("cluster").first()
-    if found is None:
-        raise NotFound(f"there is no deployment {name} on cluster {cluster.name}")
-    return found
 
 
 def _wish_beside_running(deployment: BundleDeployment, wish: ComparisonWish) -> ComparisonWish:

@@ -85,10 +85,6 @@ def choose(wish: PackageWish, offers: Iterable[CatalogOffer], installed: Install
     found = [best for offer, package in having if (best := _best_choice(wish, offer, package, installed))]
     if not found:
         return NoChoice("no-bundle", _explain_none(wish, [package for _, package in having], installed))
-    return _pick_supported(wish, found)
-
-
-def _pick_supported(wish: PackageWish, found: Sequence[Choice]) -> Choice | NoChoice:
     supported = [one for one in found if one.deprecation is None] or found
     if len(supported) > 1:
         names = some(sorted(one.catalog for one in supported))
@@ -233,7 +229,14 @@ def newer_not_taken(wish: PackageWish, package: Package, chosen: CatalogBundle) 
     if order(highest) <= order(chosen):
         return ""
     if not _is_in_wish(wish, highest, chosen.version):
-        return _explain_not_in(wish, highest)
+        if wish.versions is None:
+            return f"{highest.version} is a pre-release: name it in catalog.version to take it"
+        if highest.version.prerelease:
+            return (
+                f"{highest.version} is a pre-release, which {wish.versions} does not take: name it in catalog.version "
+                "to take it"
+            )
+        return f"{highest.version} is not in {wish.versions}: change catalog.version to take it"
     if package.deprecation_of(highest.name) is not None:
         return f"{highest.version} is deprecated: name it in catalog.version to take it"
     if package.is_chart:
@@ -243,17 +246,6 @@ def newer_not_taken(wish: PackageWish, package: Package, chosen: CatalogBundle) 
         return f"no edge leads to {highest.version} from what runs; it may follow after {chosen.version}"
     words = "upgradeConstraintPolicy SelfCertified would take it, and reviewers are told"
     return f"no edge leads to {highest.version} from what runs: {words}"
-
-
-def _explain_not_in(wish: PackageWish, bundle: CatalogBundle) -> str:
-    if wish.versions is None:
-        return f"{bundle.version} is a pre-release: name it in catalog.version to take it"
-    if bundle.version.prerelease:
-        return (
-            f"{bundle.version} is a pre-release, which {wish.versions} does not take: name it in catalog.version to "
-            "take it"
-        )
-    return f"{bundle.version} is not in {wish.versions}: change catalog.version to take it"
 
 
 def upgrade_step(

@@ -19,12 +19,11 @@ from provisioner.versions import Comparison, precedence
 
 def successors(channel: Channel, name: str, version: Version) -> tuple[ChannelEntry, ...]:
     """The entries of a channel that may follow an installed bundle, without itself, in the channel's order."""
-    return tuple(one for one in channel.entries if one.name != name and _may_follow(one, name, version))
-
-
-def _may_follow(entry: ChannelEntry, name: str, version: Version) -> bool:
-    return (
-        entry.replaces == name or name in entry.skips or (entry.skip_range is not None and version in entry.skip_range)
+    return tuple(
+        one
+        for one in channel.entries
+        if one.name != name
+        and (one.replaces == name or name in one.skips or (one.skip_range is not None and version in one.skip_range))
     )
 
 
@@ -156,16 +155,11 @@ def list_contradictions(package: Package) -> Iterator[str]:
             yield f"entries of channel {channel.name} replace each other in a circle: {some(circle, 5)}"
         elif len(heads := list_heads(channel)) > 1:
             yield f"channel {channel.name} has several heads: {some(heads)}"
-    if twins := _same_versions(package.bundles.values()):
+    by_version = defaultdict[tuple[str, str], list[str]](list)
+    for one in package.bundles.values():
+        by_version[str(one.version), one.release].append(one.name)
+    if twins := sorted(name for names in by_version.values() if len(names) > 1 for name in names):
         yield f"several bundles have the same version: {some(twins)}"
     nowhere = sorted(package.bundles.keys() - {one.name for it in package.channels.values() for one in it.entries})
     if nowhere and not package.unusable_channels:
         yield f"no channel has these bundles: {some(nowhere)}"
-
-
-def _same_versions(bundles: Iterable[CatalogBundle]) -> list[str]:
-    """Bundles of a version that others have, too."""
-    by_version = defaultdict[tuple[str, str], list[str]](list)
-    for one in bundles:
-        by_version[str(one.version), one.release].append(one.name)
-    return sorted(name for names in by_version.values() if len(names) > 1 for name in names)

@@ -63,7 +63,14 @@ def fetch_catalog(
     bounds = limits or FetchLimits()
     with tempfile.TemporaryDirectory(prefix="pratique-catalog-") as folder:
         with opened(source, egress=egress, max_bytes=bounds.max_packed_bytes) as found:
-            root = _labelled_folder(found.labels.get(FOLDER_LABEL, ""), found.pin)
+            label = found.labels.get(FOLDER_LABEL, "")
+            parts = [part for part in label.split("/") if part not in ("", ".")]
+            if ".." in parts:
+                raise BadSource(
+                    f"{masked(found.pin.reference)}: the label {FOLDER_LABEL} names {label[:200]!r}; expected a folder "
+                    "of the image"
+                )
+            root = "/".join(parts)
             wanted = partial(_is_wanted, root=root)
             try:
                 kept = unpack_to(Path(folder), found.archives, wanted=wanted, limits=bounds.of_unpacking())
@@ -78,15 +85,6 @@ def fetch_catalog(
 
 def _catalog_file(path: str, place: Path) -> CatalogFile:
     return CatalogFile(path, lambda: place.open("rb"))
-
-
-def _labelled_folder(label: str, pin: Pin) -> str:
-    parts = [part for part in label.split("/") if part not in ("", ".")]
-    if ".." in parts:
-        raise BadSource(
-            f"{masked(pin.reference)}: the label {FOLDER_LABEL} names {label[:200]!r}; expected a folder of the image"
-        )
-    return "/".join(parts)
 
 
 def _is_wanted(path: str, *, root: str) -> bool:

@@ -158,7 +158,12 @@ class _Reader:
 
     def read(self, name: str, stream: BinaryIO) -> None:
         for text, line in documents_of(stream, name=name, max_bytes=self._limits.max_document_bytes):
-            self._count(name, len(text))
+            self._bytes += len(text)
+            self._documents += 1
+            if self._bytes > self._limits.max_bytes:
+                raise BundleTooLarge(f"{name}: the catalog has more than {self._limits.max_bytes} bytes (max_bytes)")
+            if self._documents > self._limits.max_documents:
+                raise BundleTooLarge(f"{name}: more than {self._limits.max_documents} documents (max_documents)")
             where = f"{name}:{line}"
             try:
                 values = self._values(text, where)
@@ -171,14 +176,6 @@ class _Reader:
                     self._use(value, place)
                 except _Unusable as exc:
                     self._complain(place, str(exc))
-
-    def _count(self, name: str, size: int) -> None:
-        self._bytes += size
-        self._documents += 1
-        if self._bytes > self._limits.max_bytes:
-            raise BundleTooLarge(f"{name}: the catalog has more than {self._limits.max_bytes} bytes (max_bytes)")
-        if self._documents > self._limits.max_documents:
-            raise BundleTooLarge(f"{name}: more than {self._limits.max_documents} documents (max_documents)")
 
     def _values(self, text: bytes, where: str) -> list[Any]:
         size = self._limits.max_document_bytes
@@ -328,7 +325,16 @@ class _Reader:
                 if name not in self._undescribed:
                     self._complain(f"package {name}", "no olm.package describes it, so it is left out")
                 continue
-            packages[name] = _build_package(draft.package, draft)
+            packages[name] = Package(
+                draft.package.name,
+                draft.package.default_channel,
+                draft.package.description,
+                dict(sorted(draft.channels.items())),
+                draft.bundles,
+                tuple(draft.deprecations),
+                {name: why for name, why in draft.unusable_channels.items() if name not in draft.channels},
+                {name: why for name, why in draft.unusable_bundles.items() if name not in draft.bundles},
+            )
             for problem in list_contradictions(packages[name]):
                 self._complain(f"package {name}", problem)
         if not packages:
@@ -344,19 +350,6 @@ class _Reader:
         first = self._problems[0]
         more = len(self._problems) + self._unsaid - 1
         return f"{words}; {first.where}: {first.words}" + (f"; and {number(more, 'more problem')}" if more else "")
-
-
-def _build_package(package: Package, draft: _Draft) -> Package:
-    return Package(
-        package.name,
-        package.default_channel,
-        package.description,
-        dict(sorted(draft.channels.items())),
-        draft.bundles,
-        tuple(draft.deprecations),
-        {name: why for name, why in draft.unusable_channels.items() if name not in draft.channels},
-        {name: why for name, why in draft.unusable_bundles.items() if name not in draft.bundles},
-    )
 
 
 def _describe_place(value: Any, where: str) -> str:
@@ -384,7 +377,13 @@ def _read_bundle(name: str, value: dict[str, Any]) -> CatalogBundle:
         _read_text(value, "image", most=1024),
         version,
         _read_text(about[0], "release"),
-        tuple(sorted(_read_api(one) for one in apis if isinstance(one, dict))),
+        tuple(
+            sorted(
+                f"{_read_text(one, 'kind')}.{_read_text(one, 'group')}/{_read_text(one, 'version')}"
+                for one in apis
+                if isinstance(one, dict)
+            )
+        ),
         tuple(sorted({str(one["type"]) for one in properties if one.get("type") in NEEDS})),
         needed=tuple(sorted({_describe_constraint(one) for one in properties if one.get("type") in NEEDS})),
     )
@@ -418,10 +417,6 @@ def _cut_words(words: str) -> str:
 def _estimate_size(*texts: str) -> int:
     """About the memory that these take."""
     return sum(map(len, texts)) + 100 * (len(texts) + 1)
-
-
-def _read_api(value: dict[str, Any]) -> str:
-    return f"{_read_text(value, 'kind')}.{_read_text(value, 'group')}/{_read_text(value, 'version')}"
 
 
 def _read_name(value: dict[str, Any], key: str) -> str:

@@ -365,9 +365,11 @@ class PresentationShelf:
         words = self._get((package.name, head.name)) if head else {}
         told = self._get((package.name, "")).get("icon")
         icon, no_icon = check_icon(told) if told and told["data"] else (None, "")
+        lines = (line.strip("# ") for line in package.description.splitlines())
+        first_line = next(filter(None, lines), "")
         return PackagePresentation(
             display_name=words.get("name") or "",
-            summary=words.get("summary") or _first_line(package.description),
+            summary=words.get("summary") or cut_line(first_line, MAX_SUMMARY),
             description=words.get("description") or package.description.replace("\0", "\ufffd"),
             provider=words.get("provider") or "",
             icon=icon,
@@ -398,7 +400,3 @@ def _presentation_record(value: Mapping[str, Any], facts: BundleFacts) -> dict[s
         "provider": cut_line(provider.get("name") if isinstance(provider, dict) else ""),
         "facts": pack_facts(facts),
     }
-
-
-def _first_line(text: str) -> str:
-    return cut_line(next((one.strip("# ") for one in text.splitlines() if one.strip("# ")), ""), MAX_SUMMARY)

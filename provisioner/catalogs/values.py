@@ -149,16 +149,18 @@ def pack_package(package: Package) -> dict[str, Any]:
         "name": package.name,
         "defaultChannel": package.default_channel,
         "description": package.description,
-        "channels": [[one.name, [_pack_entry(it) for it in one.entries]] for one in package.channels.values()],
+        "channels": [
+            [
+                one.name,
+                [[it.name, it.replaces, it.skips, it.skip_range.text if it.skip_range else ""] for it in one.entries],
+            ]
+            for one in package.channels.values()
+        ],
         "bundles": [_pack_bundle(one) for one in package.bundles.values()],
         "deprecations": [[one.schema, one.name, one.message] for one in package.deprecations],
         "unusableChannels": dict(package.unusable_channels),
         "unusableBundles": dict(package.unusable_bundles),
     }
-
-
-def _pack_entry(one: ChannelEntry) -> list[Any]:
-    return [one.name, one.replaces, one.skips, one.skip_range.text if one.skip_range else ""]
 
 
 def _pack_bundle(one: CatalogBundle) -> list[Any]:

@@ -34,7 +34,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     With `-o json` what could not be found out is said on stdout too, in the shape that the command always has.
     """
-    options = _parser().parse_args(argv)
+    parser = argparse.ArgumentParser(
+        prog="pratique", description="See what a bundle would do to a cluster, before it does."
+    )
+    parser.add_argument("--version", action="version", version=f"pratique {metadata.version('pratique')}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        sub = commands.add_parser(
+            command.name,
+            help=command.help,
+            description=command.help,
+            epilog=command.epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.add(sub)
+        sub.set_defaults(run=command.run, unanswered=command.unanswered)
+    options = parser.parse_args(argv)
     try:
         return int(options.run(options))
     except PratiqueError as exc:
@@ -55,22 +70,3 @@ def _complain(options: argparse.Namespace, words: str, code: str) -> None:
     print(f"pratique {options.command}: {shown}{f' [{code}]' if code else ''}", file=sys.stderr)
     if options.output == "json" and options.unanswered is not None:
         sys.stdout.write(json.dumps(options.unanswered(options, shown, code), indent=2, sort_keys=True) + "\n")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="pratique", description="See what a bundle would do to a cluster, before it does."
-    )
-    parser.add_argument("--version", action="version", version=f"pratique {metadata.version('pratique')}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        sub = commands.add_parser(
-            command.name,
-            help=command.help,
-            description=command.help,
-            epilog=command.epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        command.add(sub)
-        sub.set_defaults(run=command.run, unanswered=command.unanswered)
-    return parser

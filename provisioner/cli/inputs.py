@@ -129,24 +129,19 @@ def read_content(
         target=target,
     )
     try:
+        file = options.docker_config
+        if options.docker_login:
+            file = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker") / "config.json"
         return pipeline.prepare(
             [source_of(bundle)],
             options=prepared,
             egress=EVERYWHERE,
-            credentials=_credentials(options),
+            credentials=Credentials(docker_config=read_text(file)) if file else None,
             limits=UnpackLimits(),
             is_namespaced=is_namespaced,
         )
     except Unreachable as exc:
         raise BundleUnreachable(str(exc), server_words=exc.server_words) from exc
-
-
-def _credentials(options: argparse.Namespace) -> Credentials | None:
-    """Those of a docker configuration, only where one was asked for."""
-    file = options.docker_config
-    if options.docker_login:
-        file = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker") / "config.json"
-    return Credentials(docker_config=read_text(file)) if file else None
 
 
 # Whoever runs the command line asks for what they type, from where they sit: no service is led astray by it.
@@ -187,7 +182,15 @@ def source_of(bundle: str) -> Source:
     if bundle.startswith("oci://"):
         return ImageSource(bundle.removeprefix("oci://"))
     if bundle.startswith("git+"):
-        return _git_source(bundle)
+        match = _GIT.fullmatch(bundle)
+        if match is None:
+            raise Usage(f"{bundle}: expected git+https://HOST/PATH@REF#FOLDER, REF a branch, a version tag or a commit")
+        repository, ref, directory = match["repository"], match["ref"], match["directory"] or ""
+        if _COMMIT.fullmatch(ref):
+            return GitSource(repository, commit=ref, directory=directory)
+        if ref.startswith("refs/tags/") or _VERSION.fullmatch(ref):
+            return GitSource(repository, tag=ref.removeprefix("refs/tags/"), directory=directory)
+        return GitSource(repository, branch=ref.removeprefix("refs/heads/"), directory=directory)
     if bundle.startswith(("http://", "https://")):
         url, _, checksum = bundle.partition("#")
         return HttpSource(url, checksum=checksum)
@@ -196,18 +199,6 @@ def source_of(bundle: str) -> Source:
     if _IMAGE.fullmatch(bundle) and not bundle.startswith((".", "/")):
         return ImageSource(bundle)
     raise Usage(f"{bundle}: no such file or folder, and no reference; see `pratique review --help`")
-
-
-def _git_source(bundle: str) -> Source:
-    match = _GIT.fullmatch(bundle)
-    if match is None:
-        raise Usage(f"{bundle}: expected git+https://HOST/PATH@REF#FOLDER, REF a branch, a version tag or a commit")
-    repository, ref, directory = match["repository"], match["ref"], match["directory"] or ""
-    if _COMMIT.fullmatch(ref):
-        return GitSource(repository, commit=ref, directory=directory)
-    if ref.startswith("refs/tags/") or _VERSION.fullmatch(ref):
-        return GitSource(repository, tag=ref.removeprefix("refs/tags/"), directory=directory)
-    return GitSource(repository, branch=ref.removeprefix("refs/heads/"), directory=directory)
 
 
 SUFFIXES = (".yaml", ".yml", ".json")

@@ -227,7 +227,10 @@ def _add_preflight(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_preflight(options: argparse.Namespace) -> int:
-    options.account = account = _parse_account(options.service_account)
+    namespace, slash, name = options.service_account.partition("/")
+    if not (namespace and slash and name) or "/" in name:
+        raise Usage(f"--service-account {options.service_account}: expected NAMESPACE/NAME")
+    options.account = account = RbacSubject("ServiceAccount", name, namespace)
     options.install_namespace = options.install_namespace or account.namespace
     options.service_account = account.name
     cluster = cluster_of(options)
@@ -240,13 +243,6 @@ def _run_preflight(options: argparse.Namespace) -> int:
         shown = text.as_yaml if options.output == "yaml" else text.as_text
         sys.stdout.write(shown(found))
     return {Severity.SAFE: OK, Severity.UNKNOWN: UNKNOWN}.get(found.verdict, FINDINGS)
-
-
-def _parse_account(words: str) -> RbacSubject:
-    namespace, slash, name = words.partition("/")
-    if not (namespace and slash and name) or "/" in name:
-        raise Usage(f"--service-account {words}: expected NAMESPACE/NAME")
-    return RbacSubject("ServiceAccount", name, namespace)
 
 
 COMMANDS: tuple[ReviewCommand, ...] = (

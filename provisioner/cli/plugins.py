@@ -8,7 +8,6 @@ import sys
 
 from provisioner.cli.arguments import ReviewCommand
 from provisioner.cli.review import FINDINGS, OK
-from provisioner.plugins import Plugin
 from provisioner.render import format_plugins
 from provisioner.review.frame import check_plugins
 from provisioner.source import source_plugins
@@ -29,21 +28,29 @@ def _add(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     found = [*format_plugins(), *source_plugins(), *check_plugins()]
     if options.output == "json":
-        sys.stdout.write(json.dumps([_record(one) for one in found], indent=2, sort_keys=True) + "\n")
+        sys.stdout.write(
+            json.dumps(
+                [
+                    (
+                        {
+                            "group": str(one.group),
+                            "name": one.name,
+                            "package": one.package,
+                            "target": one.target,
+                            "problem": one.problem,
+                        }
+                    )
+                    for one in found
+                ],
+                indent=2,
+                sort_keys=True,
+            )
+            + "\n"
+        )
     else:
         lines = [f"{one}{f' is disabled: {one.problem}' if one.problem else ''}" for one in found]
         sys.stdout.write("\n".join(lines or ["no plug-in is installed"]) + "\n")
     return FINDINGS if any(one.problem for one in found) else OK
-
-
-def _record(plugin: Plugin) -> dict[str, str]:
-    return {
-        "group": str(plugin.group),
-        "name": plugin.name,
-        "package": plugin.package,
-        "target": plugin.target,
-        "problem": plugin.problem,
-    }
 
 
 COMMANDS: tuple[ReviewCommand, ...] = (

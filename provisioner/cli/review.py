@@ -180,7 +180,10 @@ def _run_crd_diff(options: argparse.Namespace) -> int:
 
 
 def _crd_differences(options: argparse.Namespace) -> list[CrdDifference]:
-    old, new = (crds_of(_documents(file), name=str(file)) for file in (options.old, options.new))
+    old, new = (
+        crds_of(list(load_all(file.read_bytes(), name=str(file))), name=str(file))
+        for file in (options.old, options.new)
+    )
     if options.objects is None:
         return differences(old, new)
     stored = read_stored_objects(options.objects)
@@ -191,10 +194,6 @@ def _crd_differences(options: argparse.Namespace) -> list[CrdDifference]:
 def _say_strangers(crds: Iterable[JsonObject], stored: Stored, place: Path) -> None:
     for kind, count in strangers(crds, stored.objects).items():
         sys.stderr.write(f"pratique: {place}: {count:,} {visible(kind)} passed over: no CRD here is theirs\n")
-
-
-def _documents(file: Path) -> list[object]:
-    return list(load_all(file.read_bytes(), name=str(file)))
 
 
 COMMANDS: tuple[ReviewCommand, ...] = (

@@ -66,7 +66,11 @@ class Command(BaseCommand):
         demo.start(
             "bundles", python, "-m", "http.server", bundles, "--bind", "127.0.0.1", "--directory", state / "bundles"
         )
-        self._start_issuer(demo, state, known, port)
+        self._say("sign-in (an OpenID Connect issuer)")
+        seeds.write_people(state / "issuer")
+        site = demo.environment["PRATIQUE_PUBLIC_URL"]
+        demo.start("issuer", *seeds.issuer_command(sys.executable, state / "issuer", known["issuer_port"], site))
+        demo.wait_for("issuer", lambda: answers(f"{issuer_url(known)}/sign-in"), seconds=60)
         kubeconfig = self._start_cluster(demo, root, state, known)
         self._say("database (SQLite) and its migrations")
         demo.run("migrate", *manage, "migrate", "--verbosity", "1")
@@ -78,14 +82,20 @@ class Command(BaseCommand):
         demo.wait_for("web", lambda: answers(f"http://127.0.0.1:{port}/readyz"), seconds=60)
         self._say("people, bundles and requests")
         demo.run("seed", *manage, "demo_seed", "--kubeconfig", kubeconfig, "--bundles", f"http://127.0.0.1:{bundles}")
-        self._greet(known, kubeconfig, port, measured)
-
-    def _start_issuer(self, demo: Supervisor, state: Path, known: dict[str, str], port: int) -> None:
-        self._say("sign-in (an OpenID Connect issuer)")
-        seeds.write_people(state / "issuer")
-        site = demo.environment["PRATIQUE_PUBLIC_URL"]
-        demo.start("issuer", *seeds.issuer_command(sys.executable, state / "issuer", known["issuer_port"], site))
-        demo.wait_for("issuer", lambda: answers(f"{issuer_url(known)}/sign-in"), seconds=60)
+        lines = [
+            "",
+            "Sign in with the demo issuer as one of:",
+            "  ada@demo    can approve (group platform)",
+            "  bert@demo   can read, not approve (group developers)",
+            "  rita@demo   requests changes (group requesters)",
+            f"Local accounts ada, bert and rita have the same groups and the password {known['password']}",
+            f"The cluster: kubectl --kubeconfig {kubeconfig} get bd,bdr (its name here: {CLUSTER})",
+            f"Commands: {STATE}/pratique-manage help",
+            "Metrics: " + " ".join(f"http://{address}/metrics" for address in measured.values()),
+            f"Ready: http://127.0.0.1:{port}/",
+        ]
+        self.stdout.write("\n".join(lines))
+        self.stdout.flush()
 
     def _start_cluster(self, demo: Supervisor, root: Path, state: Path, known: dict[str, str]) -> Path:
         own = os.environ.get("KUBECONFIG", "")
@@ -118,22 +128,6 @@ class Command(BaseCommand):
 
     def _say(self, words: str) -> None:
         self.stdout.write(f"  starting {words}")
-        self.stdout.flush()
-
-    def _greet(self, known: dict[str, str], kubeconfig: Path, port: int, measured: dict[str, str]) -> None:
-        lines = [
-            "",
-            "Sign in with the demo issuer as one of:",
-            "  ada@demo    can approve (group platform)",
-            "  bert@demo   can read, not approve (group developers)",
-            "  rita@demo   requests changes (group requesters)",
-            f"Local accounts ada, bert and rita have the same groups and the password {known['password']}",
-            f"The cluster: kubectl --kubeconfig {kubeconfig} get bd,bdr (its name here: {CLUSTER})",
-            f"Commands: {STATE}/pratique-manage help",
-            "Metrics: " + " ".join(f"http://{address}/metrics" for address in measured.values()),
-            f"Ready: http://127.0.0.1:{port}/",
-        ]
-        self.stdout.write("\n".join(lines))
         self.stdout.flush()
 
 

@@ -143,7 +143,11 @@ def cluster_objects() -> list[dict[str, Any]]:
         _binding("pratique-demo-look", "pratique-demo-look", _group_subject("platform")),
         _binding("pratique-demo-approver", "pratique-approver", _group_subject("platform")),
         _binding("pratique-demo-override", "pratique-override", _group_subject("platform")),
-        _binding("pratique-demo-policies", "pratique-approver", _policy_subject()),
+        _binding(
+            "pratique-demo-policies",
+            "pratique-approver",
+            {"apiGroup": _RBAC, "kind": "User", "name": "pratique:policy:1"},
+        ),
         _binding("pratique-demo-requester", "pratique-requester", _group_subject("requesters")),
         *_role_and_binding(
             "use-installer", _IMPERSONATE_INSTALLER, [_group_subject("requesters"), _group_subject("platform")]
@@ -216,11 +220,6 @@ def _account_subject(namespace: str, name: str) -> dict[str, str]:
 
 def _service_account(namespace: str, name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
-
-
-def _policy_subject() -> dict[str, str]:
-    """The first policy's identity; policies are numbered from 1."""
-    return {"apiGroup": _RBAC, "kind": "User", "name": "pratique:policy:1"}
 
 
 def write_people(folder: Path) -> None:

@@ -108,7 +108,9 @@ class CompareBundles(Work):
                 self._fail(row, worker, exc)
             else:
                 comparisons.retry_later(
-                    row, _seconds_from_now(AGAIN_SECONDS * row.attempts), why=f"it will be tried again: {exc}"
+                    row,
+                    database_now() + timedelta(seconds=AGAIN_SECONDS * row.attempts),
+                    why=f"it will be tried again: {exc}",
                 )
         except PratiqueError as exc:
             self._fail(row, worker, exc)
@@ -158,10 +160,6 @@ class Pace:
         if left <= 0:
             raise OutOfTime(f"the comparison took more than {MOST_SECONDS:.0f} s: it was ended before {words}")
         return left
-
-
-def _seconds_from_now(seconds: float) -> datetime:
-    return database_now() + timedelta(seconds=seconds)
 
 
 def compare_wish(wish: ComparisonWish, api: Api, pace: Pace) -> ComparedBundles:

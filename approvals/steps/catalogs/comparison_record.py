@@ -69,15 +69,10 @@ def _order_by_change(planned: Sequence[PlannedAction]) -> Iterator[tuple[int, Pl
     yield from (it for it in placed if it[1].action is Action.CREATE)
 
 
-def _line_record(line: DiffLine) -> list[Any]:
-    """The kind, the text, and the numbers before and after."""
-    text = line.text if len(line.text) <= MOST_CHARACTERS else f"{line.text[:MOST_CHARACTERS]}…"
-    return [line.kind, text, line.old, line.new]
-
-
 def _lines_that_fit(lines: Iterable[DiffLine], room: int) -> Iterator[list[Any]]:
     for at, line in enumerate(lines):
-        record = _line_record(line)
+        text = line.text if len(line.text) <= MOST_CHARACTERS else f"{line.text[:MOST_CHARACTERS]}…"
+        record = [line.kind, text, line.old, line.new]
         room -= _record_size(record)
         if room < 0 or at >= MOST_LINES:
             return
@@ -115,6 +110,7 @@ def comparison_record(found: ComparedBundles) -> dict[str, Any]:
     report = to_record(found.report)
     planned = report["plan"]["actions"]
     actions = [{**one, "before": None, "after": None} for one in planned]
+    told = permission_text.to_record(found.permissions, files_of(after))
     return {
         "pins": {"before": _pin_digests(found.before), "after": _pin_digests(after)},
         "content_digests": {"before": _public_digest(found.before), "after": _public_digest(after)},
@@ -125,7 +121,12 @@ def comparison_record(found: ComparedBundles) -> dict[str, Any]:
         "report": {**report, "plan": {**report["plan"], "actions": actions}},
         "held": sorted(object_key(one["ref"]) for one in planned if one["before"]),
         "changed": found.changed.counts,
-        "permissions": _permissions_record(found.permissions, after),
+        "permissions": {
+            "worst": told["worst"],
+            "accounts": [_account_record(account) for account in found.permissions.accounts if account.is_changed],
+            "everybody": [{"role": rule["role"], "sentence": rule["sentence"]} for rule in told["everybody"]],
+            "problems": told["problems"],
+        },
         "images": list(_image_changes(found.before, after)),
         "installer": _installer_record(found.installer) if found.installer else None,
     }
@@ -140,16 +141,6 @@ def _public_digest(content: Content | None) -> str:
 
 def _pin_digests(content: Content | None) -> list[str]:
     return [one.digest for one in content.pins] if content else []
-
-
-def _permissions_record(found: PermissionReport, after: Content) -> dict[str, Any]:
-    told = permission_text.to_record(found, files_of(after))
-    return {
-        "worst": told["worst"],
-        "accounts": [_account_record(one) for one in found.accounts if one.is_changed],
-        "everybody": [{"role": one["role"], "sentence": one["sentence"]} for one in told["everybody"]],
-        "problems": told["problems"],
-    }
 
 
 def _account_record(one: AccountReport) -> dict[str, Any]:
@@ -197,16 +188,6 @@ def _installer_record(found: Preflight) -> dict[str, Any]:
     rules = as_yaml(found, name=f"{account.namespace}-{account.name}-installs")
     first = write_quoted([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}])
     listed = list(obstacles(found))
-    return {
-        "yaml": first + (f"---\n{rules}" if rules else ""),
-        "is_complete": not any(one.is_incomplete for one in listed),
-        "obstacles": [one.words for one in listed[:MOST_OBSTACLES]],
-        "obstacle_count": len(listed),
-        "summary": _summarise_rules(found),
-    }
-
-
-def _summarise_rules(found: Preflight) -> str:
     wide = sum(1 for one in found.missing if not one.scope)
     local = len(found.missing) - wide
     parts = [
@@ -216,4 +197,10 @@ def _summarise_rules(found: Preflight) -> str:
     escalating = sum(1 for one in found.missing if set(one.rule.verbs) & {"bind", "escalate"})
     told = " and ".join(filter(None, parts)) or "no rule"
     extra = f"; {number(escalating, 'rule')} lets it bind or escalate roles of {RBAC_GROUP}" if escalating else ""
-    return f"{told}{extra}"
+    return {
+        "yaml": first + (f"---\n{rules}" if rules else ""),
+        "is_complete": not any(one.is_incomplete for one in listed),
+        "obstacles": [one.words for one in listed[:MOST_OBSTACLES]],
+        "obstacle_count": len(listed),
+        "summary": f"{told}{extra}",
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from functools import partial
@@ -131,14 +131,17 @@ def _find_reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
         if asker.identity not in found.values():
             _check_current(catalog, asker, what)
             for ref in wanted:
-                _check_may_get(catalog, asker.identity, ref, part)
+                question = AccessRequest("get", resource=f"{ref.kind.lower()}s", namespace=ref.namespace, name=ref.name)
+                answer = access.ask_for(asker.identity, catalog.cluster, question, fresh=True)
+                if not answer.could_ask:
+                    raise Unreachable(answer.words)
+                if not answer.allowed:
+                    raise Forbidden(
+                        f"{ref} is not read: {answer.words}, who wrote the source of this Catalog ({part}). Have "
+                        "someone who may get it delete the Catalog and create it again"
+                    )
         found[part] = asker.identity
-    return found[_naming_part(by_part)]
-
-
-def _naming_part(parts: Iterable[str]) -> str:
-    """The part that names the Secret or ConfigMap."""
-    return next(one for one in parts if one.endswith((".auth.secret.name", "configMap.name")))
+    return found[next(one for one in by_part if one.endswith((".auth.secret.name", "configMap.name")))]
 
 
 def _check_current(catalog: Catalog, asker: Asker, what: str) -> None:
@@ -155,18 +158,6 @@ def _check_current(catalog: Catalog, asker: Asker, what: str) -> None:
         raise Forbidden(
             f"{what} is not read: the groups of {who}, who wrote its source, {why}. They sign in again, or an operator "
             f"lists {place} in PRATIQUE_UNATTENDED_READS"
-        )
-
-
-def _check_may_get(catalog: Catalog, who: Identity, ref: ObjectRef, part: str) -> None:
-    question = AccessRequest("get", resource=f"{ref.kind.lower()}s", namespace=ref.namespace, name=ref.name)
-    answer = access.ask_for(who, catalog.cluster, question, fresh=True)
-    if not answer.could_ask:
-        raise Unreachable(answer.words)
-    if not answer.allowed:
-        raise Forbidden(
-            f"{ref} is not read: {answer.words}, who wrote the source of this Catalog ({part}). Have someone who may "
-            "get it delete the Catalog and create it again"
         )
 
 

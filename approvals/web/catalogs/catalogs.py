@@ -122,15 +122,6 @@ def refresh_catalog(http: HttpRequest, catalog: Catalog) -> HttpResponse:
 def _catalog_part(http: HttpRequest, catalog: Catalog) -> Followed:
     condition, search = catalog_condition(catalog), _search_text(http)
     address = reverse("catalog-again", args=(catalog.cluster.name, catalog.name))
-    return Followed(
-        name="catalog",
-        address=f"{address}?{urlencode({'search': search})}" if search else address,
-        seconds=SECONDS if condition.is_passing else 0,
-        body=part_of(http, "catalogs/_content.html", _catalog_facts(http, catalog, condition, search)),
-    )
-
-
-def _catalog_facts(http: HttpRequest, catalog: Catalog, condition: CatalogCondition, search: str) -> dict[str, Any]:
     found = package_rows(catalog, search).order_by("name")
     window = page_of(http, found, ListOrder.of(found), size=ROWS)
     shown = keyset.in_order(with_icon_types(found), window.keys)
@@ -138,7 +129,7 @@ def _catalog_facts(http: HttpRequest, catalog: Catalog, condition: CatalogCondit
     reading = access.may_read(person(http), catalog.cluster)
     followers = floating.package_followers(catalog=catalog, limit=FOLLOWERS + 1) if reading.allowed else []
     problems = catalog.edition.problems if catalog.edition and catalog.edition.problem_count else []
-    return {
+    facts = {
         "catalog": catalog,
         "condition": condition,
         "writers": _list_writers(catalog),
@@ -155,6 +146,12 @@ def _catalog_facts(http: HttpRequest, catalog: Catalog, condition: CatalogCondit
         "followers": followers[:FOLLOWERS],
         "has_more_followers": len(followers) > FOLLOWERS,
     }
+    return Followed(
+        name="catalog",
+        address=f"{address}?{urlencode({'search': search})}" if search else address,
+        seconds=SECONDS if condition.is_passing else 0,
+        body=part_of(http, "catalogs/_content.html", facts),
+    )
 
 
 def _interval_words(catalog: Catalog) -> str:

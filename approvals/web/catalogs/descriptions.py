@@ -39,7 +39,13 @@ class ShownDescription:
 
 
 def render_description(text: str) -> ShownDescription:
-    blocks = [*_list_blocks(_make_safe(_markdown.parse(text[:MOST_MARKDOWN]))), *_plain_blocks(text[MOST_MARKDOWN:])]
+    tokens = _markdown.parse(text[:MOST_MARKDOWN])
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = "h3" if token.tag == "h1" else "h4"
+        if token.children:
+            token.children = list(_add_addresses(token.children))
+    blocks = [*_list_blocks(tokens), *_plain_blocks(text[MOST_MARKDOWN:])]
     count, letters = 0, 0
     while count < len(blocks) and letters < FIRST_LETTERS and letters + blocks[count].letters <= MOST_FIRST_LETTERS:
         letters += blocks[count].letters
@@ -55,16 +61,6 @@ class _Block:
 
 def _join_blocks(blocks: Sequence[_Block]) -> SafeString:
     return SafeString("".join(one.html for one in blocks))
-
-
-def _make_safe(tokens: list[Token]) -> list[Token]:
-    """The same with headings below those of the page, and links that say where they lead and tell nobody whence."""
-    for token in tokens:
-        if token.type in ("heading_open", "heading_close"):
-            token.tag = "h3" if token.tag == "h1" else "h4"
-        if token.children:
-            token.children = list(_add_addresses(token.children))
-    return tokens
 
 
 def _add_addresses(tokens: list[Token]) -> Iterator[Token]:

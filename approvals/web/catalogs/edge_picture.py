@@ -131,7 +131,10 @@ def draw_edges(package: Package, channel: Channel, running: Collection[str]) -> 
     Almost every version has a range: of each is drawn what leads to the head, and on from what runs.
     """
     found = rank_entries(package, channel)
-    drawn = _choose_drawn(found, running)
+    kept = [one for one in found if one.entry.name in running][: MOST_VERSIONS // 2]
+    names = {one.entry.name for one in kept}
+    names |= {one.entry.name for one in [it for it in found if it.entry.name not in names][: MOST_VERSIONS - len(kept)]}
+    drawn = [one for one in found if one.entry.name in names]
     head = find_head_entry(found, channel)
     runs = {row for row, one in enumerate(drawn) if one.entry.name in running}
     there = {at: _all_followed(drawn, at) for at in range(len(drawn))}
@@ -139,7 +142,9 @@ def draw_edges(package: Package, channel: Channel, running: Collection[str]) -> 
     first = {at for at, one in enumerate(drawn) if one.entry.name == head}
     placed, hidden = _place_lines(every, first)
     versions = tuple(_draw_version(package, one, at, head, running) for at, one in enumerate(drawn))
-    dots_at = _words_width(versions) + 3 * DOT
+    dots_at = (
+        max((LETTER * len(one.words) + NOTE_LETTER * (len(one.note) + 1) for one in versions), default=0) + 3 * DOT
+    )
     lines = [_draw_line(at, followed, dots_at, place, runs) for at, followed, place in placed]
     count = 1 + max((place for _, _, place in placed), default=0)
     return EdgePicture(
@@ -152,13 +157,6 @@ def draw_edges(package: Package, channel: Channel, running: Collection[str]) -> 
         hidden_lines=hidden,
         hidden_edges=sum(map(len, there.values())) - sum(len(followed) for _, followed, _ in placed),
     )
-
-
-def _choose_drawn(found: Sequence[ListedEntry], running: Collection[str]) -> list[ListedEntry]:
-    kept = [one for one in found if one.entry.name in running][: MOST_VERSIONS // 2]
-    names = {one.entry.name for one in kept}
-    names |= {one.entry.name for one in [it for it in found if it.entry.name not in names][: MOST_VERSIONS - len(kept)]}
-    return [one for one in found if one.entry.name in names]
 
 
 def _all_followed(drawn: Sequence[ListedEntry], at: int) -> Followed:
@@ -232,7 +230,7 @@ def _row_middle(row: int) -> int:
 
 def _draw_line(at: int, followed: Followed, dots_at: int, place: int, runs: Collection[int]) -> DrawnLine:
     start, beside, own = dots_at + DOT + 2, dots_at + DOT + LINE * (place + 1), _own_y(at, followed)
-    strokes = [Stroke(_surest_kind(followed.values()), f"M{start} {own}H{beside}")]
+    strokes = [Stroke(min(followed.values(), key=list(EdgeKind).index), f"M{start} {own}H{beside}")]
     strokes += [Stroke(kind, f"M{start} {_y_of(row, at)}H{beside}") for row, kind in followed.items()]
     for is_above in (True, False):
         side = {_y_of(row, at): kind for row, kind in followed.items() if (row < at) is is_above}
@@ -251,10 +249,6 @@ def _draw_upright(side: Mapping[int, EdgeKind], beside: int, own: int) -> Iterat
             reached = farthest
 
 
-def _surest_kind(kinds: Iterable[EdgeKind]) -> EdgeKind:
-    return min(kinds, key=list(EdgeKind).index)
-
-
 def _draw_version(package: Package, one: ListedEntry, at: int, head: str, running: Collection[str]) -> DrawnVersion:
     name = one.entry.name
     said = {
@@ -267,7 +261,3 @@ def _draw_version(package: Package, one: ListedEntry, at: int, head: str, runnin
     return DrawnVersion(
         _row_middle(at), words, ", ".join(word for word, holds in said.items() if holds), name in running
     )
-
-
-def _words_width(versions: Iterable[DrawnVersion]) -> int:
-    return max((LETTER * len(one.words) + NOTE_LETTER * (len(one.note) + 1) for one in versions), default=0)

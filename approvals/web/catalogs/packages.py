@@ -197,12 +197,15 @@ def show_package(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpRe
     reading = access.may_read(caller, catalog.cluster)
     also_in = _other_catalogs(http, catalog, found.name)
     creating = access.may(caller, catalog.cluster, "create", resource="bundledeployments")
-    followers = _list_followers(catalog, found) if reading.allowed else []
+    followers = (
+        floating.package_followers(catalog=catalog, package=found.name, limit=MOST_FOLLOWERS) if reading.allowed else []
+    )
     changes = {one.bundle: one for one in list_content_changes(catalog, found.name)}
     wanted = http.GET.get("channel", "")
     channel = choose_channel(found, wanted)
     known = found.channels.keys() | found.unusable_channels.keys()
     unusable = found.unusable_channels.get(wanted or found.default_channel, "")
+    said = tuple(f"{name} changed its content under version " for name in changes)
     facts = {
         "catalog": catalog,
         "package": found,
@@ -211,7 +214,7 @@ def show_package(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpRe
         "description": render_description(words.description) if words.description else None,
         "head": find_head(found),
         "deprecation": find_deprecation(found, "olm.package"),
-        "problems": _package_problems(catalog, found, changes),
+        "problems": [one for one in list_package_problems(catalog, found.name) if not one.startswith(said)][:PROBLEMS],
         "changes": list(changes.values())[:PROBLEMS],
         "also_in": also_in[:ALSO_IN],
         "is_in_more": len(also_in) > ALSO_IN,
@@ -259,16 +262,6 @@ def _other_catalogs(http: HttpRequest, catalog: Catalog, package: str) -> list[C
     }
     answers = access.ask_each(identity, catalog.cluster, asked)
     return [one for question, one in asked.items() if answers[question].allowed]
-
-
-def _list_followers(catalog: Catalog, package: Package) -> list[PackageFollower]:
-    return floating.package_followers(catalog=catalog, package=package.name, limit=MOST_FOLLOWERS)
-
-
-def _package_problems(catalog: Catalog, package: Package, changes: dict[str, ContentChange]) -> list[str]:
-    """Without those of changed content, which stand by themselves for as long as they are known."""
-    said = tuple(f"{name} changed its content under version " for name in changes)
-    return [one for one in list_package_problems(catalog, package.name) if not one.startswith(said)][:PROBLEMS]
 
 
 def _channel_facts(http: HttpRequest, shown: PackageShown, channel: Channel) -> dict[str, Any]:

@@ -111,16 +111,18 @@ def _api_notes(extension: Extension, *, is_whole: bool) -> Iterator[str]:
         silent = f"what {one.group}/{one.version} serves is not known, for its server does not answer"
         yield f"{extension.name}: {silent}: {one.why}"
     if not extension.apis and not extension.unknown:
-        known = _without_apis(extension) if is_whole else "serves none that could be found out"
+        known = "serves none that could be found out"
+        if is_whole:
+            known = (
+                "serves no APIs of its own"
+                if extension.is_applied
+                else "has not been applied yet, so it serves no APIs"
+            )
         yield f"{extension.name} {known}."
     for api in extension.apis:
         for version in api.versions:
             if version.warning:
                 yield f"{api.name} {version.name}: {version.warning}"
-
-
-def _without_apis(extension: Extension) -> str:
-    return "serves no APIs of its own" if extension.is_applied else "has not been applied yet, so it serves no APIs"
 
 
 def apis_record(extensions: Sequence[Extension], rights: OwnRights, namespace: str, problems: Sequence[str]) -> Any:

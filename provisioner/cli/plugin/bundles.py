@@ -32,7 +32,6 @@ from provisioner.review.base.text import visible
 from provisioner.review.preflight.answer import Preflight
 from provisioner.review.preflight.obstacles import obstacles
 from provisioner.review.preflight.text import as_yaml
-from provisioner.values import JsonObject
 
 PREVIEW_HELP = "what a bundle would do to your cluster, before anybody asks for it"
 PREVIEW_EPILOG = f"""\
@@ -114,7 +113,8 @@ def rbac(options: argparse.Namespace) -> int:
 
 def _print_rights(options: argparse.Namespace, account: RbacSubject, found: Preflight) -> None:
     name = options.role_name or f"{account.namespace}-{account.name}-installs"
-    first, rules = _account_object(account), as_yaml(found, name=name)
+    meta = {"name": account.name, "namespace": account.namespace}
+    first, rules = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}, as_yaml(found, name=name)
     if options.output == "json":
         items = [first, *yaml.safe_load_all(rules)]
         write(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2) + "\n")
@@ -122,11 +122,6 @@ def _print_rights(options: argparse.Namespace, account: RbacSubject, found: Pref
     what = Path(options.bundle).name if Path(options.bundle).exists() else options.bundle
     write(comment_lines(visible(f"To install {what} as {account.namespace}/{account.name}")))
     write(write_quoted([first]) + (f"---\n{rules}" if rules else ""))
-
-
-def _account_object(account: RbacSubject) -> JsonObject:
-    meta = {"name": account.name, "namespace": account.namespace}
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
 
 
 def _check_namespace(cluster: ClusterClient, namespace: str) -> Iterator[tuple[int, str]]:

@@ -174,14 +174,10 @@ def _read_offer(options: argparse.Namespace, live: Record) -> Record | None:
     while len(packages) < MOST_PACKAGES:
         found = service.get(f"{address}/packages", page_size=200, search=options.search, cursor=cursor)
         packages += found["results"]
-        cursor = _next_cursor(found["next"] or "")
+        cursor = (found["next"] or "").partition("cursor=")[2].partition("&")[0]
         if not cursor:
             break
     return {**service.get(address), "packages": packages, "more": bool(cursor)}
-
-
-def _next_cursor(following: str) -> str:
-    return following.partition("cursor=")[2].partition("&")[0]
 
 
 def _read_package(options: argparse.Namespace, live: Record) -> Record:
@@ -207,7 +203,13 @@ def _catalog_lines(live: Record, offer: Record | None) -> Iterator[str]:
         yield ""
         yield "Log in to see its packages: kubectl pratique login --service URL"
         return
-    yield from _problem_lines(offer["problems"])
+    problems = offer["problems"]
+    if problems:
+        yield ""
+        yield f"{number(len(problems), 'problem')} in it:"
+        yield from (f"  {one['where']}: {one['message']}" for one in problems[:SHOWN_PROBLEMS])
+        if left := and_more(len(problems) - SHOWN_PROBLEMS):
+            yield f"  {left}"
     yield ""
     heads = ("PACKAGE", "CHANNEL", "VERSION", "BUNDLES", "SUMMARY")
     rows = [
@@ -223,15 +225,6 @@ def _catalog_lines(live: Record, offer: Record | None) -> Iterator[str]:
     yield from table(heads, rows).splitlines() if rows else ("No packages.",)
     if offer["more"]:
         yield f"More than {MOST_PACKAGES} packages: narrow them with --search"
-
-
-def _problem_lines(problems: Sequence[Record]) -> Iterator[str]:
-    if problems:
-        yield ""
-        yield f"{number(len(problems), 'problem')} in it:"
-        yield from (f"  {one['where']}: {one['message']}" for one in problems[:SHOWN_PROBLEMS])
-        if left := and_more(len(problems) - SHOWN_PROBLEMS):
-            yield f"  {left}"
 
 
 def _package_lines(found: Record) -> Iterator[str]:
@@ -268,12 +261,11 @@ def _publisher_facts(facts: Record | None) -> Iterator[tuple[str, str]]:
     yield "maturity", facts["maturity"]
     yield "app version", facts["app_version"]
     yield "keywords", ", ".join(facts["keywords"])
-    yield "maintainers", ", ".join(_format_person(one) for one in facts["maintainers"])
+    people = [
+        f"{it['name']} <{it['email']}>".strip() if it["email"] else str(it["name"]) for it in facts["maintainers"]
+    ]
+    yield "maintainers", ", ".join(people)
     yield from (("link", f"{one['name']} {one['url']}") for one in facts["links"])
-
-
-def _format_person(one: Record) -> str:
-    return f"{one['name']} <{one['email']}>".strip() if one["email"] else str(one["name"])
 
 
 def _entry_words(entry: Record, bundle: Record | None) -> Iterator[str]:
@@ -307,12 +299,6 @@ def _run_diff(options: argparse.Namespace, live: Record) -> int:
     after = find_bundle(found, words[1])
     is_nothing = bool(options.deployment) or words[0] == NOTHING
     before = None if is_nothing else find_bundle(found, words[0])
-    return _run_comparison(options, live, found, before, after)
-
-
-def _run_comparison(
-    options: argparse.Namespace, live: Record, found: Record, before: Record | None, after: Record
-) -> int:
     lines = list(catalog_differences(found, before, after)) if before else []
     if before is None and options.catalog_only:
         lines = list(bundle_facts(after))

@@ -95,7 +95,7 @@ def _complete_values(option: argparse.Action, before: Sequence[str]) -> list[str
         return [*SUBJECTS]
     if name == "--of":
         try:
-            return _complete_deployments(before)
+            return [str(one["metadata"]["name"]) for one in list_kind(cluster_of(_cluster_options(before)), DEPLOYMENT)]
         except (PratiqueError, Usage, OSError):
             return []
     return [str(one) for one in option.choices or ()]
@@ -115,10 +115,6 @@ def _complete_names(command: str, before: Sequence[str]) -> list[str]:
     if command in DECIDING:
         found = [one for one in found if is_open(one)]
     return [str(one["metadata"]["name"]) for one in found]
-
-
-def _complete_deployments(before: Sequence[str]) -> list[str]:
-    return [str(one["metadata"]["name"]) for one in list_kind(cluster_of(_cluster_options(before)), DEPLOYMENT)]
 
 
 def _cluster_options(before: Sequence[str]) -> argparse.Namespace:

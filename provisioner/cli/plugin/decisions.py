@@ -43,7 +43,12 @@ def decide(options: argparse.Namespace) -> int:
     """0 where the review counted, 1 where it did not, 2 where nobody has said so in time."""
     api = cluster_of(options)
     subject = subject_of(api, options.name)
-    _check_state(subject)
+    state = str(subject.status.get("state") or "preparing")
+    if state != "in_review" or not subject.status.get("subjectDigest"):
+        words = state.replace("_", " ")
+        raise Usage(
+            f"request {subject.name} is {words}: only requests in review can be decided, see `kubectl pratique list`"
+        )
     shown = request_text(
         subject.request,
         reviews_of(api, subject.deployment),
@@ -52,7 +57,18 @@ def decide(options: argparse.Namespace) -> int:
     )
     sys.stderr.write(shown)
     if options.decision == "Approve":
-        _check_unseen(api, subject)
+        # Pratique has said that such an approval will not count, so none is created. The requester, who may not approve
+        # in the browser either, is not sent there.
+        why_not = (subject.status.get("reportSummary") or {}).get("onlyInBrowser")
+        if why_not:
+            page = (subject.request["metadata"].get("annotations") or {}).get(PAGE_ANNOTATION)
+            where = f"approve it at {page}" if page else "approve it in the browser"
+            if (subject.request["spec"].get("requester") or {}).get("username") == ask_identity(api).username:
+                where = f"you requested it, so someone else must {where}"
+            raise Usage(
+                f"nothing was created: request {subject.name} cannot be approved without seeing its report, because "
+                f"{why_not}: {where}"
+            )
     reason = options.reason or _asked_reason(options)
     _confirm_decision(options, subject)
     if moved := _why_moved(api, subject):
@@ -60,7 +76,8 @@ def decide(options: argparse.Namespace) -> int:
         return NOT_COUNTED
     review = _review_body(api, options, subject, reason)
     counted = _wait_until_counted(api, _create_review(api, review), options.timeout)
-    if counted is None or not (left := _unacknowledged(counted)):
+    left = [str(action) for action in ((counted or {}).get("status") or {}).get("unacknowledged") or []]
+    if not left:
         return _status_of(counted)
     if not _are_accepted(options, left):
         return NOT_COUNTED
@@ -76,11 +93,6 @@ def _status_of(counted: Record | None) -> int:
     return OK if condition and condition["status"] == "True" else NOT_COUNTED
 
 
-def _unacknowledged(review: Record) -> list[str]:
-    """What the approval did not acknowledge, as Pratique says."""
-    return [str(one) for one in (review.get("status") or {}).get("unacknowledged") or []]
-
-
 def _are_accepted(options: argparse.Namespace, left: Sequence[str]) -> bool:
     """Ask, where somebody is there to answer; else say what to type."""
     if options.yes or not is_conversation():
@@ -94,30 +106,6 @@ def _are_accepted(options: argparse.Namespace, left: Sequence[str]) -> bool:
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Usage("nothing was approved")
     return True
-
-
-def _check_state(subject: Subject) -> None:
-    state = str(subject.status.get("state") or "preparing")
-    if state != "in_review" or not subject.status.get("subjectDigest"):
-        words = state.replace("_", " ")
-        raise Usage(
-            f"request {subject.name} is {words}: only requests in review can be decided, see `kubectl pratique list`"
-        )
-
-
-def _check_unseen(api: ClusterClient, subject: Subject) -> None:
-    """Pratique has said that such an approval will not count: then none is created. Who requested it is not sent to the
-    browser in vain."""
-    why_not = (subject.status.get("reportSummary") or {}).get("onlyInBrowser")
-    if why_not:
-        page = (subject.request["metadata"].get("annotations") or {}).get(PAGE_ANNOTATION)
-        where = f"approve it at {page}" if page else "approve it in the browser"
-        if (subject.request["spec"].get("requester") or {}).get("username") == ask_identity(api).username:
-            where = f"you requested it, so someone else must {where}"
-        raise Usage(
-            f"nothing was created: request {subject.name} cannot be approved without seeing its report, because "
-            f"{why_not}: {where}"
-        )
 
 
 def _why_moved(api: ClusterClient, shown: Subject) -> str:

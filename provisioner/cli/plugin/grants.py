@@ -91,7 +91,15 @@ def revoke(api: ClusterClient, options: argparse.Namespace) -> int:
     if not is_agreed(options, f"take {number(len(going), 'object')} away"):
         raise Usage("nothing was taken away")
     for one in going:
-        _delete_object(api, one)
+        # Exactly the object that was shown.
+        ref = ObjectRef.of(one)
+        try:
+            api.delete(ref, uid=str(one["metadata"]["uid"]))
+        except PreconditionFailed as exc:
+            raise Usage(f"{ref.kind} {ref.place} was made anew meanwhile: run the command again") from exc
+        except Forbidden as exc:
+            raise Usage(f"Kubernetes refused to delete {ref.kind} {ref.place}: {exc.server_words or exc}") from exc
+        print(f"{ref.kind.lower()}/{visible(ref.place)} is deleted", file=sys.stderr)
     return 0
 
 
@@ -136,18 +144,6 @@ def _describe_object(obj: Record) -> str:
     ref = ObjectRef.of(obj)
     who = f" ({', '.join(format_subject(one) for one in binding_subjects(obj))})" if ref.kind in _BINDINGS else ""
     return f"{ref.kind} {ref.place}{who}"
-
-
-def _delete_object(api: ClusterClient, obj: Record) -> None:
-    """Exactly the object that was shown."""
-    ref = ObjectRef.of(obj)
-    try:
-        api.delete(ref, uid=str(obj["metadata"]["uid"]))
-    except PreconditionFailed as exc:
-        raise Usage(f"{ref.kind} {ref.place} was made anew meanwhile: run the command again") from exc
-    except Forbidden as exc:
-        raise Usage(f"Kubernetes refused to delete {ref.kind} {ref.place}: {exc.server_words or exc}") from exc
-    print(f"{ref.kind.lower()}/{visible(ref.place)} is deleted", file=sys.stderr)
 
 
 HELP = "let somebody view, edit or administrate the objects of an extension"
@@ -219,14 +215,23 @@ def grant(options: argparse.Namespace) -> int:
     api = cluster_of(options)
     if options.remove:
         return revoke(api, options)
-    level = _access_level(options)
+    if not options.role:
+        raise Usage(f"--role is missing: one of {', '.join(AccessLevel)}")
+    if options.to is None and not options.aggregate:
+        raise Usage("--to is missing: user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME; or --aggregate")
+    level = AccessLevel(options.role)
     namespace = "" if options.all_namespaces else options.namespace or namespace_of(options)
     extension = _with_apis(api, options.name)
     _check_place(extension, options.to, namespace)
     if options.to is not None and namespace and not may_be_there(api, namespace):
         raise Usage(f"there is no namespace {namespace}: name another one with -n, or create it first")
     changes = list(_plan_changes(api, extension, (level, options.to, namespace), options.aggregate))
-    _print_preview(api, extension, changes)
+    objects = [one.wanted for one in changes]
+    wide = frozenset((one.group, one.plural) for one in extension.apis if not one.is_namespaced)
+    preview = pipeline.permissions(api, as_content(objects), None, nowhere=wide)
+    told = (words.replace(WITHOUT_ROLES, "so all of it counts as gained") for words in preview.problems)
+    preview = replace(preview, problems=tuple(told))
+    write(comment_lines(permission_text.as_text(preview, {}, is_bundle=False)) + write_quoted(objects))
     if all(one.is_done for one in changes):
         print("Nothing is left to do: all of this is there already.", file=sys.stderr)
         return 0
@@ -235,17 +240,14 @@ def grant(options: argparse.Namespace) -> int:
         return 0
     if not is_agreed(options, f"grant {level} on the APIs of {options.name}"):
         raise Usage("nothing was granted")
-    _write_changes(api, changes)
+    written: list[ObjectRef] = []
+    for one in changes:
+        if not one.is_done:
+            _apply_change(api, one, written, dry_run=False)
+            written.append(one.ref)
+            print(f"{one.ref.kind.lower()}/{visible(one.ref.place)} is written", file=sys.stderr)
     print(f"Take it back with: {_removal_command(options, level, namespace)}", file=sys.stderr)
     return 0
-
-
-def _access_level(options: argparse.Namespace) -> AccessLevel:
-    if not options.role:
-        raise Usage(f"--role is missing: one of {', '.join(AccessLevel)}")
-    if options.to is None and not options.aggregate:
-        raise Usage("--to is missing: user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME; or --aggregate")
-    return AccessLevel(options.role)
 
 
 def _with_apis(api: ClusterClient, name: str) -> Extension:
@@ -299,15 +301,6 @@ def _read_live(api: ClusterClient, ref: ObjectRef, extension: str) -> JsonObject
     return live
 
 
-def _print_preview(api: ClusterClient, extension: Extension, changes: Sequence[GrantChange]) -> None:
-    objects = [one.wanted for one in changes]
-    wide = frozenset((one.group, one.plural) for one in extension.apis if not one.is_namespaced)
-    preview = pipeline.permissions(api, as_content(objects), None, nowhere=wide)
-    told = (words.replace(WITHOUT_ROLES, "so all of it counts as gained") for words in preview.problems)
-    preview = replace(preview, problems=tuple(told))
-    write(comment_lines(permission_text.as_text(preview, {}, is_bundle=False)) + write_quoted(objects))
-
-
 def _dry_run(api: ClusterClient, changes: Sequence[GrantChange]) -> None:
     """As a dry-run. The API server looks at the role that a binding names, so a new role has to be there before."""
     for one in changes:
@@ -315,15 +308,6 @@ def _dry_run(api: ClusterClient, changes: Sequence[GrantChange]) -> None:
             _apply_change(api, one, [], dry_run=True)
         if one.live is None:
             return
-
-
-def _write_changes(api: ClusterClient, changes: Sequence[GrantChange]) -> None:
-    written: list[ObjectRef] = []
-    for one in changes:
-        if not one.is_done:
-            _apply_change(api, one, written, dry_run=False)
-            written.append(one.ref)
-            print(f"{one.ref.kind.lower()}/{visible(one.ref.place)} is written", file=sys.stderr)
 
 
 def _apply_change(api: ClusterClient, change: GrantChange, written: Sequence[ObjectRef], *, dry_run: bool) -> None:

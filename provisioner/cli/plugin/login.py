@@ -117,7 +117,10 @@ _NOT_BACK = b"This is not the answer that the terminal waits for.\n"
 
 
 def login(options: argparse.Namespace) -> int:
-    service = Service(_needed_url(options))
+    url = service_url(options)
+    if not url:
+        raise Usage(f"which service? Name it: kubectl pratique login --service https://HOST (or set {ENVIRONMENT})")
+    service = Service(url)
     token = _ask_for_token(service, options) if options.token else _by_browser(service, options)
     about = _check_token(Service(service.url, token))
     path = keep_login(Login(service.url, token, about.ends_at))
@@ -146,13 +149,6 @@ def logout(options: argparse.Namespace) -> int:
 def login_for(url: str) -> Login | None:
     """The login for this service, if one is kept."""
     return read_login(url) if url else None
-
-
-def _needed_url(options: argparse.Namespace) -> str:
-    url = service_url(options)
-    if not url:
-        raise Usage(f"which service? Name it: kubectl pratique login --service https://HOST (or set {ENVIRONMENT})")
-    return url
 
 
 def _only_one() -> str:
@@ -250,7 +246,10 @@ def _by_browser(service: Service, options: argparse.Namespace) -> str:
             "code_challenge_method": "S256",
         }
         joint = "&" if "?" in issuer.authorization_url else "?"
-        _open_browser(f"{issuer.authorization_url}{joint}{urlencode(wish)}", options)
+        address = f"{issuer.authorization_url}{joint}{urlencode(wish)}"
+        is_open = not options.no_browser and webbrowser.open(address)
+        words = "Sign in in the browser that has opened, or open" if is_open else "Open in a browser on this machine"
+        print(f"{words}:\n\n  {visible(address)}\n", file=sys.stderr, flush=True)
         code = waiting.code(options.timeout)
     body = {
         "issuer": issuer.name,
@@ -292,12 +291,6 @@ def _choose_issuer(service: Service, name: str) -> _Issuer:
 def _issuer_in(record: Mapping[str, Any]) -> _Issuer:
     scopes = tuple(str(one) for one in record["scopes"])
     return _Issuer(str(record["name"]), str(record["authorization_url"]), str(record["client_id"]), scopes)
-
-
-def _open_browser(address: str, options: argparse.Namespace) -> None:
-    is_open = not options.no_browser and webbrowser.open(address)
-    words = "Sign in in the browser that has opened, or open" if is_open else "Open in a browser on this machine"
-    print(f"{words}:\n\n  {visible(address)}\n", file=sys.stderr, flush=True)
 
 
 class _Answers(http.server.HTTPServer):

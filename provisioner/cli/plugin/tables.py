@@ -133,7 +133,13 @@ def request_text(
     ]
     lines = [f"{f'{name}:':<13}{value}" for name, value in facts]
     lines += ["Changes:", *(f"  {visible(str(one))}" for one in report.get("headline") or ["the report is not ready"])]
-    lines += ["Conditions:", *_condition_lines(status)]
+    lines.append("Conditions:")
+    for condition in status.get("conditions") or []:
+        first_line = str(condition.get("message") or "").partition("\n")[0]
+        words = f"{condition['type']}={condition['status']} {condition['reason']}"
+        lines.append(f"  {visible(f'{words}: {first_line}' if first_line else words)}")
+    if not status.get("conditions"):
+        lines.append(f"  {NONE}")
     if reviews is None:
         lines += ["Reviews by kubectl: you may not list them"]
     else:
@@ -155,15 +161,6 @@ def _optional_facts(request: Record, standing: str, upgrades: str) -> list[tuple
         ("Page", (about.get("annotations") or {}).get(PAGE_ANNOTATION)),
     ]
     return [(name, visible(str(text))) for name, text in found if text]
-
-
-def _condition_lines(status: Record) -> list[str]:
-    found = [
-        f"  {one['type']}={one['status']} {one['reason']}{f': {first}' if first else ''}"
-        for one in status.get("conditions") or []
-        for first in [str(one.get("message") or "").partition("\n")[0]]
-    ]
-    return [f"  {visible(one[2:])}" for one in found] or [f"  {NONE}"]
 
 
 def _review_line(review: Record) -> str:
