@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     With `-o json` what could not be found out is said on stdout too, in the shape that the command always has.
     """
     parser = argparse.ArgumentParser(
-        prog="pratique", description="See what a bundle would do to a cluster, before it does."
+        prog="pratique", description="Show what a bundle would change in a cluster."
     )
     parser.add_argument("--version", action="version", version=f"pratique {metadata.version('pratique')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Usage as exc:
         _complain(options, str(exc), "")
     except BrokenPipeError:  # whoever read stdout is gone
-        print(f"pratique {options.command}: nobody reads the answer", file=sys.stderr)
+        print(f"pratique {options.command}: the reader of standard output is gone", file=sys.stderr)
     except OSError as exc:
         _complain(options, f"{exc.strerror or 'failed'}: {exc.filename or ''}", "")
     except KeyboardInterrupt:

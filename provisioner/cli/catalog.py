@@ -22,28 +22,32 @@ SUFFIXES = (".yaml", ".yml", ".json")
 MAX_FILES = 100_000
 SHOWN_PROBLEMS = 20
 _EPILOG = """\
-CATALOG is a file-based catalog: a file, or a folder with its files, as OLM's
-catalog images hold below /configs.
+CATALOG is a file-based catalog: a file, or a folder of files, such as /configs
+in OLM's catalog images.
 
-what may follow
-  --from names the bundle that is installed, or its version. Then only bundles
-  may be taken that replace it, skip it, or whose skipRange holds its version.
-  --any-edge allows every version instead.
+upgrades
+  --from names the installed bundle or its version. Only bundles that replace
+  it, skip it, or have it in their skipRange may follow. --any-edge allows every
+  version.
 
 exit status
-  0  read; with --from, --version or --channel: a bundle may be taken
-  1  no bundle may be taken
-  2  could not find out, or a problem in the catalog
+  0  the catalog was read; with --from, --version or --channel: a bundle fits
+  1  no bundle fits
+  2  an error, or a problem in the catalog
 """
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("catalog", metavar="CATALOG", type=Path, help="a file or folder")
-    parser.add_argument("package", metavar="PACKAGE", nargs="?", help="show this package; without it, list all")
-    parser.add_argument("--channel", action="append", default=[], help="only of this channel; may be repeated")
-    parser.add_argument("--version", metavar="RANGE", default="", help="only in this range, such as '>=1.2.0 <2.0.0'")
-    parser.add_argument("--from", dest="installed", metavar="BUNDLE|VERSION", default="", help="what is installed")
-    parser.add_argument("--any-edge", action="store_true", help="any version may follow what is installed")
+    parser.add_argument("catalog", metavar="CATALOG", type=Path, help="file or folder of the catalog")
+    parser.add_argument("package", metavar="PACKAGE", nargs="?", help="show this package; default: list all packages")
+    parser.add_argument("--channel", action="append", default=[], help="only this channel; can be repeated")
+    parser.add_argument(
+        "--version", metavar="RANGE", default="", help="only versions in this range, such as '>=1.2.0 <2.0.0'"
+    )
+    parser.add_argument(
+        "--from", dest="installed", metavar="BUNDLE|VERSION", default="", help="the installed bundle or version"
+    )
+    parser.add_argument("--any-edge", action="store_true", help="allow any version after the installed one")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
 
 
@@ -259,5 +263,7 @@ def _choice_record(chosen: Choice | NoChoice | None) -> object:
 
 
 COMMANDS: tuple[ReviewCommand, ...] = (
-    ReviewCommand("catalog", "what a catalog offers, and what may follow what is installed", _add, _run, _EPILOG),
+    ReviewCommand(
+        "catalog", "show what a catalog offers, and which versions may follow the installed one", _add, _run, _EPILOG
+    ),
 )

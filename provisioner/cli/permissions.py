@@ -40,33 +40,35 @@ _ONLY_HERE = {
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     """What only the whole cluster has; a bundle goes without these."""
     parser.add_argument(
-        "--objects", metavar="FILE|DIR", type=Path, help="all roles and bindings of a cluster, as kubectl prints them"
+        "--objects", metavar="FILE|DIR", type=Path, help="all roles and bindings of a cluster, saved with kubectl"
     )
     parser.add_argument(
         "--namespace",
         metavar="NS",
         action="append",
-        help="only ServiceAccounts of this namespace, and whom RoleBindings there name; may be given several times",
+        help="only ServiceAccounts in this namespace and subjects of its RoleBindings; can be repeated",
     )
     parser.add_argument(
         "--subject",
         metavar="KIND/NAME",
         action="append",
-        help="only this account: User/NAME, Group/NAME or ServiceAccount/NAMESPACE/NAME; may be given several times",
+        help="only this subject: User/NAME, Group/NAME or ServiceAccount/NAMESPACE/NAME; can be repeated",
     )
     parser.add_argument(
         "--without-kubernetes",
         action="store_true",
         default=None,
-        help="leave out accounts of Kubernetes itself: system:... and those of kube-system",
+        help="leave out accounts of Kubernetes: system:... and those in kube-system",
     )
-    parser.add_argument("--all", action="store_true", default=None, help="text: what is safe, and every place, too")
-    parser.add_argument("--explain", action="store_true", default=None, help="text: what each rule means, too")
+    parser.add_argument(
+        "--all", action="store_true", default=None, help="text output: also show safe findings, with every location"
+    )
+    parser.add_argument("--explain", action="store_true", default=None, help="text output: also explain each rule")
     parser.add_argument(
         "--fail-on",
         choices=[NEVER, *map(str, Severity)],
         metavar="SEVERITY",
-        help=f"the least severity that gives exit status 1: {', '.join(Severity)} or never; default: dangerous",
+        help=f"lowest severity that gives exit status 1: {', '.join(Severity)} or never; default: dangerous",
     )
 
 
@@ -135,40 +137,40 @@ def _subject(words: str) -> RbacSubject:
 
 
 _PREFLIGHT_EPILOG = """\
-Without --kubeconfig nobody is asked what the account holds: then the rules are
-all that it would need.
+Without --kubeconfig, the current rights of the account are not read, and all
+rules that it needs are printed.
 
 exit status
   0  the account may install the bundle
-  1  something is missing or stands in the way
-  2  could not find out; with -o json an error is an answer, too, that says so
+  1  a right is missing, or something else blocks the installation
+  2  an error; with -o json it is also printed as an answer
 """
 
 
 _RBAC_EPILOG = """\
 a bundle
-  Whose effective rights it alters, whom it binds, and what everybody with a
-  role gets that it widens. Others do not count, whatever they hold.
+  Shows whose effective rights it changes, whom it binds, and what everyone with
+  a role gains if it widens that role. Other subjects are left out.
 
 a whole cluster
-  Without BUNDLE, --kubeconfig or --objects names the cluster, and everybody
-  whom a binding names is told with all that is risky: the findings are those
-  that `pratique review` has of a bundle, and so is the JSON. It reads roles and
-  bindings of every namespace, and changes nothing. Who is a member of which
-  group the cluster does not know: what a group may do is told of the group.
+  Without BUNDLE, use --kubeconfig or --objects to name the cluster. Shows every
+  subject that a binding names, with risky rights. Findings and JSON are those
+  of `pratique review`. Roles and bindings of all namespaces are read; nothing
+  is changed. The cluster does not know the members of groups, so rights of a
+  group are listed for the group.
 
-exit status of a bundle
-  0  nobody gains anything dangerous
-  1  somebody does
-  2  could not find out: an error, or a role that nobody here knows;
-     with -o json an error is a report, too, with one problem
+exit status for a bundle
+  0  no one gains dangerous rights
+  1  someone gains dangerous rights
+  2  an error, or a role that cannot be read; with -o json an error is also
+     printed as a report with one problem
 
-exit status of a whole cluster
-  0  nothing at or above --fail-on
-  1  there is
-  2  could not find out: an error (the cluster does not answer, or does not let
-     you list roles and bindings), or an unknown finding and nothing worse;
-     with -o json an error is a report, too, with one unknown finding
+exit status for a whole cluster
+  0  no finding at or above --fail-on
+  1  at least one finding at or above --fail-on
+  2  an error (the cluster does not respond, or does not let you list roles and
+     bindings), or an unknown finding and nothing worse; with -o json an error
+     is also printed as a report with one unknown finding
 """
 
 
@@ -180,12 +182,12 @@ def _add_rbac(parser: argparse.ArgumentParser) -> None:
         "bundle",
         metavar="BUNDLE",
         nargs="?",
-        help="what shall run; as for `pratique review`. Without it, the whole cluster",
+        help="the new bundle, as for `pratique review`; without it, the whole cluster is reviewed",
     )
-    add_old(parser, "what runs now: only what is new beside it counts")
+    add_old(parser, "the current bundle; only findings that are new compared with it count")
     parser.add_argument("--install-namespace", metavar="NS", default=DEFAULT_NAMESPACE, help="default: %(default)s")
-    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="the cluster, whose roles count, too")
-    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="also consider the roles in this cluster")
+    parser.add_argument("--context", default="", help="context of the kubeconfig")
     add_cluster_options(parser)
     add_bundle_options(parser)
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
@@ -213,15 +215,17 @@ def _run_rbac(options: argparse.Namespace) -> int:
 
 
 def _add_preflight(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bundle", metavar="BUNDLE", help="what shall run; as for `pratique review`")
-    parser.add_argument("--service-account", metavar="NS/NAME", required=True, help="the account that installs it")
-    add_old(parser, "what runs now, and is taken for ours")
+    parser.add_argument("bundle", metavar="BUNDLE", help="the new bundle, as for `pratique review`")
+    parser.add_argument(
+        "--service-account", metavar="NS/NAME", required=True, help="the ServiceAccount that installs it"
+    )
+    add_old(parser, "the current version; its objects count as owned by this bundle")
     parser.add_argument("--install-namespace", metavar="NS", help="default: the namespace of the account")
-    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="ask this cluster; nothing is changed in it")
-    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="compare with this cluster; it is not changed")
+    parser.add_argument("--context", default="", help="context of the kubeconfig")
     add_bundle_options(parser)
     parser.add_argument(
-        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="yaml: the missing rules only"
+        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="yaml prints only the missing rules"
     )
     parser.set_defaults(account=RbacSubject("ServiceAccount", ""))
 
@@ -248,7 +252,7 @@ def _run_preflight(options: argparse.Namespace) -> int:
 COMMANDS: tuple[ReviewCommand, ...] = (
     ReviewCommand(
         "rbac",
-        "who could do what that they could not do before, or, in a whole cluster, who can do what",
+        "show who gains which rights from a bundle, or who has which rights in a cluster",
         _add_rbac,
         _run_rbac,
         _RBAC_EPILOG,
@@ -256,7 +260,7 @@ COMMANDS: tuple[ReviewCommand, ...] = (
     ),
     ReviewCommand(
         "preflight",
-        "whether a ServiceAccount may install a bundle, and the rules that it lacks",
+        "check whether a ServiceAccount may install a bundle, and list the missing rules",
         _add_preflight,
         _run_preflight,
         _PREFLIGHT_EPILOG,

@@ -13,11 +13,11 @@ from provisioner.review.frame import check_plugins
 from provisioner.source import source_plugins
 
 _EPILOG = """\
-Each is loaded, as the service would load it, and none is used.
+Plug-ins are loaded as the service loads them. None is run.
 
 exit status
-  0  all of them can be used, or there is none
-  1  one is disabled
+  0  no plug-in is disabled
+  1  a plug-in is disabled
 """
 
 
@@ -54,5 +54,5 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMANDS: tuple[ReviewCommand, ...] = (
-    ReviewCommand("plugins", "which plug-ins are installed, and why one is disabled", _add, _run, _EPILOG),
+    ReviewCommand("plugins", "list installed plug-ins, and why one is disabled", _add, _run, _EPILOG),
 )

@@ -199,7 +199,7 @@ def _say_strangers(crds: Iterable[JsonObject], stored: Stored, place: Path) -> N
 COMMANDS: tuple[ReviewCommand, ...] = (
     ReviewCommand(
         "review",
-        "what a bundle would do: objects, permissions, CRDs, pods, webhooks, images",
+        "show what a bundle would change: objects, permissions, CRDs, pods, webhooks, images",
         add_review,
         _run_review,
         REVIEW_EPILOG,
@@ -207,7 +207,7 @@ COMMANDS: tuple[ReviewCommand, ...] = (
     ),
     ReviewCommand(
         "crd-diff",
-        "whether CRDs still accept what is stored and written: what their schemas accept is compared",
+        "check whether new CRDs still accept stored objects and what clients write",
         add_crd_diff,
         _run_crd_diff,
         CRD_EPILOG,

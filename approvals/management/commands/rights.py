@@ -47,7 +47,7 @@ class Command(OperatorCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         add_cluster(parser)
         parser.add_argument("--form", choices=[*ImpersonationForm], help="default: the form that the cluster supports")
-        parser.add_argument("--process", action="append", choices=[*Process], help="only this process; may be repeated")
+        parser.add_argument("--process", action="append", choices=[*Process], help="only this process; can be repeated")
         parser.add_argument("--check", action="store_true", help="report what is missing instead of printing roles")
         parser.add_argument(
             "--named",
@@ -55,7 +55,7 @@ class Command(OperatorCommand):
             help="list people by name even if web may impersonate anyone to write a BundleDeployment",
         )
         for what, words in (("user", "a person"), ("group", "a group"), ("installer", "NAMESPACE/NAME of an account")):
-            text = f"{words} to include before it is registered; may be repeated"
+            text = f"{words} to include before it is registered; can be repeated"
             parser.add_argument(f"--{what}", action="append", default=[], help=text, type=_types.get(what, str))
         parser.add_argument(
             "--account", type=_account, help="NAMESPACE/NAME of the ServiceAccount, if all processes use one"

@@ -286,20 +286,20 @@ def own_rights(api: ClusterClient, apis: Sequence[ExtensionApi], namespace: str)
     return rights_of(place, apis, ask_self_many(api, asked[:MAX_QUESTIONS]))
 
 
-HELP = "which extension gives you which API, and what you may do with it"
+HELP = "list the APIs of extensions, and what you may do with them"
 EPILOG = """\
-An extension is a BundleDeployment. Its APIs are those of the CustomResource-
-Definitions and APIServices that Pratique wrote for it. What you may do is what
-the API server says, in the namespace of your context or in that of -n; with -A
-in the whole cluster. "get of x" is a right to the object x only.
+An extension is a BundleDeployment. Its APIs are the CustomResourceDefinitions
+and APIServices that Pratique created for it. Your rights come from the API
+server, for the namespace of your context or -n, or with -A for the whole
+cluster. "get of x" is a right to the object x only.
 
 Needs `get` on BundleDeployments, and `list` on CustomResourceDefinitions and
-APIServices: the ClusterRole pratique-reader has all of it.
+APIServices; the ClusterRole pratique-reader has these rights.
 
 exit status
-  0  everything was found out
-  1  none fits what was typed
-  2  something could not be found out: standard error says what is missing
+  0  done
+  1  no API matches
+  2  something could not be read: standard error says what is missing
 """
 OK, NONE_FITS, UNKNOWN = 0, 1, 2
 
@@ -310,13 +310,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="API",
         nargs="?",
         default="",
-        help="only those with this in their kind, name, group or short name",
+        help="only APIs with this text in their kind, name, group or short name",
     )
     add_cluster(parser)
-    parser.add_argument("--of", metavar="NAME", type=bare_name, default="", help="only those of this BundleDeployment")
+    parser.add_argument("--of", metavar="NAME", type=bare_name, default="", help="only APIs of this BundleDeployment")
     place = parser.add_mutually_exclusive_group()
-    place.add_argument("-n", "--namespace", metavar="NS", default="", help="default: that of the context")
-    place.add_argument("-A", "--all-namespaces", action="store_true", help="what you may do in the whole cluster")
+    place.add_argument("-n", "--namespace", metavar="NS", default="", help="default: the namespace of the context")
+    place.add_argument("-A", "--all-namespaces", action="store_true", help="show what you may do in the whole cluster")
     parser.add_argument(
         "-o", "--output", choices=("text", "wide", "json", "yaml"), default="text", help="default: %(default)s"
     )

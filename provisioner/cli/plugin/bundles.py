@@ -33,19 +33,19 @@ from provisioner.review.preflight.answer import Preflight
 from provisioner.review.preflight.obstacles import obstacles
 from provisioner.review.preflight.text import as_yaml
 
-PREVIEW_HELP = "what a bundle would do to your cluster, before anybody asks for it"
+PREVIEW_HELP = "show what a bundle would do to your cluster, before you request it"
 PREVIEW_EPILOG = f"""\
-The report is made on this machine. The API server is asked as you: it tries each
-object as a dry-run, and changes nothing. The report says what you may not read
-or do there. --service-account tries it as the account that would install it, for
-which you need the right to impersonate that account. No request is made, and
-Pratique's service is not asked.
+The report is made on this machine with your kubeconfig. The API server tries
+each object as a dry run; nothing is changed. The report says what you may not
+read or do. With --service-account, objects are tried as the account that would
+install them, which you must be allowed to impersonate. No request is created,
+and Pratique's service is not contacted.
 
 {BUNDLE_EPILOG}
 exit status
-  0  nothing at or above --fail-on
-  1  there is
-  2  could not find out: an error, or an unknown finding and nothing worse
+  0  no finding at or above --fail-on
+  1  at least one finding at or above --fail-on
+  2  an error, or an unknown finding and nothing worse
 """
 
 
@@ -61,38 +61,43 @@ def preview(options: argparse.Namespace) -> int:
     return review_against(cluster_of(options), options, colours=is_coloured(options), tell=page)
 
 
-RBAC_HELP = "the account that installs a bundle, and the least rights that it needs for it"
+RBAC_HELP = "print the account that installs a bundle, with the least rights that it needs"
 RBAC_EPILOG = f"""\
-Prints a ServiceAccount, and roles and bindings with the fewest rights with which it
-can install BUNDLE where nothing of it is yet: what it writes, by name; what it has
-to hold to write the roles of the bundle; the roles that it binds; hooks of charts,
-too. Each rule stands below what it is needed for. Apply it as somebody who may
-grant all of it, and name the account in the spec. Whoever asks for the deployment
-has to be allowed to impersonate the account.
+Prints a ServiceAccount, and roles and bindings with the fewest rights with which
+it can install BUNDLE for the first time: to write its objects, by name; to write
+and bind its roles; and to run chart hooks. Each rule has a comment with what it
+is for. Apply it as someone who may grant all of it, and name the account in the
+spec. The requester of the deployment must be allowed to impersonate the account.
 
-Your cluster is asked which kinds and roles it has, and is not changed. With
---with-deletion the account may also delete all of it again. Several bundles with
-one account need a --role-name each.
+Your cluster is read for its kinds and roles, and is not changed. With
+--with-deletion the account may also delete everything again. If several bundles
+share an account, give each its own --role-name.
 
 {BUNDLE_EPILOG}
 exit status
   0  the rights are complete
-  1  they are, and something else is in the way: standard error says what
-  2  they are not, or could not be found out: standard error says why
+  1  the rights are complete, but something else blocks the installation:
+     standard error says what
+  2  the rights are incomplete, or an error: standard error says why
 """
 OK, IN_THE_WAY, UNKNOWN = 0, 1, 2
 ACCOUNT = "installer"
 
 
 def add_rbac(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bundle", metavar="BUNDLE", help="what shall run")
+    parser.add_argument("bundle", metavar="BUNDLE", help="the new bundle; see below")
     add_cluster(parser)
     parser.add_argument("--install-namespace", metavar="NS", default=DEFAULT_NAMESPACE, help="default: %(default)s")
     parser.add_argument("--service-account", metavar="NAME", default=ACCOUNT, help="default: %(default)s")
     parser.add_argument(
-        "--role-name", metavar="NAME", default="", help="of all roles and bindings; default: NS-NAME-installs"
+        "--role-name",
+        metavar="NAME",
+        default="",
+        help="name prefix for the roles and bindings; default: NS-NAME-installs",
     )
-    parser.add_argument("--with-deletion", action="store_true", help="also the rights to delete all of it again")
+    parser.add_argument(
+        "--with-deletion", action="store_true", help="also include the rights to delete everything again"
+    )
     add_bundle_options(parser)
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml", help="default: %(default)s")
     parser.set_defaults(old="", old_config=None)

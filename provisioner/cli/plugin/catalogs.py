@@ -40,45 +40,47 @@ KIND = "Catalog"
 MOST_PACKAGES = 1_000
 SHOWN_PROBLEMS = 20
 ACTIONS = ("list", "show", "diff")
-HELP = "catalogs of the cluster: list them, show one or a package of it, compare two of its versions"
+HELP = "list catalogs, show a catalog or a package, or compare two versions of a package"
 EPILOG = """\
-list                          the catalogs of the cluster, and how they stand
-show NAME                     one catalog: problems, and with a login its packages
-show NAME PACKAGE             a package: channels, versions, what may follow what
-diff NAME PACKAGE FROM TO     what differs between two of its versions, and what
+list                          list the catalogs of the cluster and their state
+show NAME                     show a catalog: its problems and, with a login, its
+                              packages
+show NAME PACKAGE             show a package: channels, versions, upgrade edges
+diff NAME PACKAGE FROM TO     compare two versions: the catalog entries, and what
                               would change: objects, permissions, CRDs, images
 
-FROM and TO are names of bundles, or versions; FROM may be `nothing`, and with
---deployment it is what that one runs. Packages come from Pratique's service, for
-whoever may `get` the catalog: see `login --help`. It fetches and compares both
-versions on demand, for whoever may create a BundleDeployment as well; each person
-may ask for some an hour. The live objects of the cluster are not looked at:
-`preview` does that. --catalog-only fetches nothing. --lines shows what differs in
-each object.
+FROM and TO are names or versions of bundles. FROM can be `nothing`; with
+--deployment, it is what that BundleDeployment runs. Packages are read from
+Pratique's service: you need `get` on the catalog, and a login (`login --help`).
+For diff you also need `create` on BundleDeployments. The service fetches and
+compares both versions on demand, up to a limit per person and hour. It does not
+read live objects; `preview` does. --catalog-only fetches nothing.
 
 exit status
-  0  done; of diff: nothing differs
-  1  of diff: something does
-  2  it could not be found out
+  0  done; diff: no differences
+  1  diff: there are differences
+  2  an error
 """
 Record = Mapping[str, Any]
 
 
 def add(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("action", choices=ACTIONS, help="what to do")
-    sub.add_argument("name", metavar="NAME", nargs="?", default="", help="a catalog")
-    sub.add_argument("package", metavar="PACKAGE", nargs="?", default="", help="a package of it")
-    sub.add_argument("before", metavar="FROM", nargs="?", default="", help="a bundle or version")
-    sub.add_argument("after", metavar="TO", nargs="?", default="", help="another one")
-    sub.add_argument("--search", metavar="WORDS", default="", help="only packages in whose names and words these stand")
-    sub.add_argument("--deployment", metavar="NAME", default="", help="of diff: compare TO with what this one runs")
-    sub.add_argument("--lines", action="store_true", help="of diff: with the lines that differ in each object")
-    sub.add_argument("--catalog-only", action="store_true", help="of diff: only what differs in the catalog")
+    sub.add_argument("name", metavar="NAME", nargs="?", default="", help="name of a catalog")
+    sub.add_argument("package", metavar="PACKAGE", nargs="?", default="", help="a package of the catalog")
+    sub.add_argument("before", metavar="FROM", nargs="?", default="", help="the first bundle or version")
+    sub.add_argument("after", metavar="TO", nargs="?", default="", help="the second bundle or version")
     sub.add_argument(
-        "--timeout", type=float, default=WAIT_SECONDS, help="of diff: seconds to wait; default: %(default)s"
+        "--search", metavar="WORDS", default="", help="only packages whose name or description contains these words"
     )
+    sub.add_argument(
+        "--deployment", metavar="NAME", default="", help="diff: compare TO with what this BundleDeployment runs"
+    )
+    sub.add_argument("--lines", action="store_true", help="diff: also show the lines that differ in each object")
+    sub.add_argument("--catalog-only", action="store_true", help="diff: only what differs in the catalog")
+    sub.add_argument("--timeout", type=float, default=WAIT_SECONDS, help="diff: seconds to wait; default: %(default)s")
     sub.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: %(default)s")
-    sub.add_argument("--service", metavar="URL", default="", help=f"Pratique's address; else that of {ENVIRONMENT}")
+    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: the value of {ENVIRONMENT}")
     add_cluster(sub)
 
 

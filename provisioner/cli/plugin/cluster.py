@@ -123,8 +123,10 @@ def _kubeconfig_name(options: argparse.Namespace) -> str:
 
 def add_cluster(sub: argparse.ArgumentParser) -> None:
     """The options by which `cluster_of` and the colours are chosen: CLUSTER_OPTIONS, spelt as kubectl spells them."""
-    sub.add_argument("--kubeconfig", metavar="FILE", default="", help="default: that of kubectl")
-    sub.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    sub.add_argument(
+        "--kubeconfig", metavar="FILE", default="", help="a different kubeconfig; default: the one kubectl uses"
+    )
+    sub.add_argument("--context", default="", help="context of the kubeconfig")
     sub.add_argument("--as", dest="acting_as", metavar="NAME", default="", help="impersonate this user")
     sub.add_argument(
         "--as-group",
@@ -132,7 +134,7 @@ def add_cluster(sub: argparse.ArgumentParser) -> None:
         metavar="GROUP",
         action="append",
         default=[],
-        help="a group of that user; may be given several times",
+        help="impersonate this group as well; can be repeated",
     )
     sub.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="default: %(default)s")
 

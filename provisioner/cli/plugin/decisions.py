@@ -142,7 +142,7 @@ def _confirm_decision(options: argparse.Namespace, subject: Subject) -> None:
     if options.yes:
         return
     if not is_conversation():
-        raise Usage("nobody can be asked here: add --yes to decide without a question")
+        raise Usage("no terminal to confirm on: pass --yes")
     what = f"{WORDS[options.decision]} {subject.name}, digest {subject.status['subjectDigest']}"
     sys.stderr.write(f"\nDo you want to {visible(what)}? [y/N] ")
     sys.stderr.flush()

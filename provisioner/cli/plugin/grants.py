@@ -146,26 +146,26 @@ def _describe_object(obj: Record) -> str:
     return f"{ref.kind} {ref.place}{who}"
 
 
-HELP = "let somebody view, edit or administrate the objects of an extension"
+HELP = "let someone view, edit or administer the objects of an extension"
 EPILOG = """\
-Makes a ClusterRole for the APIs that the BundleDeployment NAME brings, NAME-apis-
-view, -edit or -admin, and binds it: in the namespace of your context or of -n, or
+Creates the ClusterRole NAME-apis-view, -edit or -admin for the APIs of the
+BundleDeployment NAME, and binds it in the namespace of your context or -n, or
 with -A in the whole cluster. view: get, list, watch. edit: also create, update,
-patch, delete. admin: everything, with parts of objects and verbs that only the
-extension knows. Values of what lies in the objects are not told apart from others:
-look whether the extension keeps credentials in them.
+patch, delete. admin: everything, including subresources and custom verbs. The
+roles cannot hide single fields: check whether the extension keeps credentials in
+its objects.
 
-The objects are shown first, and what the subject may do then that it may not do
-now. What is printed is YAML: with --dry-run it can be kept and applied later. The
-roles are written as you, so Kubernetes decides: nobody grants what they do not
-hold. To do the same again changes nothing; after an upgrade that brings more APIs,
-do it again. Nothing takes the roles away with the extension: --remove does.
+The objects, and the rights that the subject gains, are printed first as YAML, so
+with --dry-run you can keep them and apply them later. The roles are written as
+you, so Kubernetes lets you grant only rights that you have. Running the command
+again changes nothing; run it again after an upgrade that adds APIs. The roles
+stay when the extension is deleted: use --remove.
 
 --to is user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME.
 
 exit status
-  0  done, or nothing was left to do
-  2  it was refused, or could not be found out; nothing more was written
+  0  done, or nothing to do
+  2  it was refused, or an error; nothing more was written
 """
 ROLE_FIRST = (
     ". Somebody who may write ClusterRoles, and holds what is in this one, can do it once; with `get` on it, you then "
@@ -195,20 +195,26 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--role",
         choices=[str(one) for one in AccessLevel],
-        help="what they may do with the objects; needed unless with --remove",
+        help="the role to grant; required unless --remove is given",
     )
-    parser.add_argument("--to", metavar="SUBJECT", type=parse_subject, help="who: see below")
+    parser.add_argument(
+        "--to", metavar="SUBJECT", type=parse_subject, help="the user, group or ServiceAccount (see below)"
+    )
     place = parser.add_mutually_exclusive_group()
-    place.add_argument("-n", "--namespace", metavar="NS", default="", help="default: that of the context")
-    place.add_argument("-A", "--all-namespaces", action="store_true", help="in the whole cluster")
+    place.add_argument("-n", "--namespace", metavar="NS", default="", help="default: the namespace of the context")
+    place.add_argument("-A", "--all-namespaces", action="store_true", help="grant it in the whole cluster")
     parser.add_argument(
         "--aggregate",
         action=argparse.BooleanOptionalAction,
-        help="whether everybody with Kubernetes' role of that name gets it, too; default: as it is",
+        help="also grant it to everyone with the Kubernetes role of that name; default: unchanged",
     )
-    parser.add_argument("--remove", action="store_true", help="take it back; without --role or --to, from all")
-    parser.add_argument("--dry-run", action="store_true", help="only show it, and let the API server try it")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--remove", action="store_true", help="revoke access; from everyone unless --role or --to is given"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only print the objects and try them as a server-side dry run"
+    )
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
 
 
 def grant(options: argparse.Namespace) -> int:

@@ -418,28 +418,31 @@ def _say_rest(body: Record, at: str, known: Any, made: Converted) -> None:
 CONVERTED, TO_COMPLETE = 0, 1
 CONVERT_HELP = "rewrite RukPak's BundleDeployments and Bundles as BundleDeployments of Pratique"
 CONVERT_EPILOG = """\
-FILE holds one or more objects, as YAML or JSON; - is standard input. It takes
-  core.rukpak.io/v1alpha1 BundleDeployment and Bundle, as RukPak up to 0.16
-  core.rukpak.io/v1alpha2 BundleDeployment, as RukPak from 0.17
-  core.rukpak.io/v1alpha2 BundleDeployment, as RukPak's issue 703 proposed it
-What is Pratique's already stays as it is. No cluster is asked, and nothing is
-applied. What was not carried over is said on standard error.
+FILE has one or more objects, as YAML or JSON. These kinds are converted:
+  core.rukpak.io/v1alpha1 BundleDeployment and Bundle (RukPak up to 0.16)
+  core.rukpak.io/v1alpha2 BundleDeployment (RukPak 0.17 and later)
+  core.rukpak.io/v1alpha2 BundleDeployment, as proposed in RukPak issue 703
+BundleDeployments of Pratique are not changed. No cluster is contacted, and
+nothing is applied. Standard error lists what could not be converted.
 
 exit status
   0  everything is converted
-  1  it is, and you have to complete it: standard error says where
-  2  it is not: something in FILE is not known. Nothing is printed
+  1  converted, but you must complete it: standard error says where
+  2  something in FILE is unknown, or an error; nothing is printed
 """
 
 
 def add_convert(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="what to read; - is standard input")
+    parser.add_argument("file", metavar="FILE", help="file to read; - for standard input")
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml", help="default: %(default)s")
     parser.add_argument(
-        "--install-namespace", metavar="NS", default="", help="where to install, if the object has none"
+        "--install-namespace", metavar="NS", default="", help="install namespace, if the object names none"
     )
     parser.add_argument(
-        "--service-account", metavar="NAME", default="", help="as which account of it, if the object has none"
+        "--service-account",
+        metavar="NAME",
+        default="",
+        help="ServiceAccount in that namespace, if the object names none",
     )
 
 

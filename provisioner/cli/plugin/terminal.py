@@ -34,7 +34,7 @@ def is_agreed(options: argparse.Namespace, what: str) -> bool:
     if options.yes:
         return True
     if not is_conversation():
-        raise Usage("nobody can be asked here: add --yes to do it without a question")
+        raise Usage("no terminal to confirm on: pass --yes")
     sys.stderr.write(f"\nDo you want to {visible(what)}? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

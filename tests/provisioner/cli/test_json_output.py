@@ -135,4 +135,4 @@ def test_nothing_is_added_to_an_answer_that_nobody_reads(
     monkeypatch.setattr("sys.stdout.write", write)
     assert main(["rbac", str(tmp_path), "-o", "json"]) == 2
     assert len(written) == 1
-    assert "nobody reads" in capsys.readouterr().err
+    assert "standard output is gone" in capsys.readouterr().err

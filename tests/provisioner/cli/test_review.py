@@ -296,7 +296,7 @@ def test_help_explains_bundles_and_exit_status(capsys: pytest.CaptureFixture[str
     with pytest.raises(SystemExit):
         main(["review", "--help"])
     out = capsys.readouterr().out
-    assert all(words in out for words in ("oci://", "git+https://", "exit status", "could not find out"))
+    assert all(words in out for words in ("oci://", "git+https://", "exit status", "an error, or an unknown finding"))
     assert max(map(len, out.splitlines())) <= 80
 
 

@@ -44,7 +44,7 @@ def fetched(*_: Any, **__: Any) -> Iterator[FetchedCatalog]:
 def test_followers_are_asked_again_where_a_look_reads_the_same_content_by_other_rules(
     here: World, monkeypatch: pytest.MonkeyPatch, *, is_of_before: bool
 ) -> None:
-    monkeypatch.setattr(refresh, "fetched_catalog", fetched)
+    monkeypatch.setattr(refresh, "fetch_catalog", fetched)
     monkeypatch.setattr(refresh, "poll", lambda *_, **__: Polled(DIGEST))
     monkeypatch.setattr(refresh, "_show_status", lambda _: None)
     row = catalog(of=here.cluster, look_at=timezone.now())
@@ -106,7 +106,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         raise Unreachable("it sends too slowly")
         yield
 
-    monkeypatch.setattr(refresh, "fetched_catalog", fetched)
+    monkeypatch.setattr(refresh, "fetch_catalog", fetched)
     monkeypatch.setattr(refresh, "_show_status", lambda _: None)
     return names
 
@@ -139,7 +139,7 @@ def test_S40_what_is_slow_holds_no_place_of_what_is_not(monkeypatch: pytest.Monk
         raise SourceTooSlow("not finished within its time")
         yield
 
-    monkeypatch.setattr(refresh, "fetched_catalog", fetched)
+    monkeypatch.setattr(refresh, "fetch_catalog", fetched)
     monkeypatch.setattr(refresh, "_show_status", lambda _: None)
     rows = [due(f"slow-{n}", f"mallory-{n % 2}", 60 - n, here) for n in range(6)]
     for row in rows:
@@ -169,7 +169,7 @@ def test_S40_who_is_due_for_longest_comes_first(begun: list[str]) -> None:
 
 def test_S40_what_crashes_is_not_the_next_in_line_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     row = due("crashing", "mallory", 60, cluster())
-    monkeypatch.setattr(refresh, "fetched_catalog", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(refresh, "fetch_catalog", lambda *_, **__: 1 / 0)
     monkeypatch.setattr(refresh, "_show_status", lambda _: None)
     do(RefreshCatalog(row.pk))
     row.refresh_from_db()
