@@ -34,9 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     With `-o json` what could not be found out is said on stdout too, in the shape that the command always has.
     """
-    parser = argparse.ArgumentParser(
-        prog="pratique", description="Show what a bundle would change in a cluster."
-    )
+    parser = argparse.ArgumentParser(prog="pratique", description="Show what a bundle would change in a cluster.")
     parser.add_argument("--version", action="version", version=f"pratique {metadata.version('pratique')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:

@@ -80,7 +80,7 @@ def add(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--catalog-only", action="store_true", help="diff: only what differs in the catalog")
     sub.add_argument("--timeout", type=float, default=WAIT_SECONDS, help="diff: seconds to wait; default: %(default)s")
     sub.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: %(default)s")
-    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: the value of {ENVIRONMENT}")
+    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: ${ENVIRONMENT}")
     add_cluster(sub)
 
 

@@ -193,7 +193,7 @@ def _add_history(sub: argparse.ArgumentParser) -> None:
 
 
 def _add_service(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: the value of {ENVIRONMENT}")
+    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: ${ENVIRONMENT}")
 
 
 def _add_show(sub: argparse.ArgumentParser) -> None:
