@@ -52,9 +52,9 @@ def bundles_for(request: Request) -> dict[str, ChosenBundle]:
     SourceUnavailable while the catalog is not there or not read.
     """
     if request.bundles or not any(is_catalog(one) for one in listed_sources(request.spec)):
-        return {one.destination: one for one in recorded_bundles(request)}
+        return {bundle.destination: bundle for bundle in recorded_bundles(request)}
     last = _earlier_requests(request).first() if request.is_unattended else None
-    before = {one.destination: one for one in recorded_bundles(last)} if last else {}
+    before = {bundle.destination: bundle for bundle in recorded_bundles(last)} if last else {}
     is_followed = policy_of(request.spec) is not UpgradePolicy.MANUAL
     found = {}
     for number, source in enumerate(listed_sources(request.spec)):
@@ -82,18 +82,18 @@ def is_unasked_upgrade(request: Request) -> bool:
     last, asked = before.first(), before.filter(is_unattended=False).first()
     known = _offer_keys(last) & _offer_keys(asked) if last and asked and not last.is_for_people else set()
     return any(
-        offer_key(one) not in known and not is_bundle_running(request.deployment, one)
-        for one in recorded_bundles(request)
+        offer_key(bundle) not in known and not is_bundle_running(request.deployment, bundle)
+        for bundle in recorded_bundles(request)
     )
 
 
 def _offer_keys(request: Request) -> set[OfferKey]:
-    return {offer_key(one) for one in recorded_bundles(request)}
+    return {offer_key(bundle) for bundle in recorded_bundles(request)}
 
 
 def recorded_bundles(request: Request) -> list[ChosenBundle]:
     """As they were chosen."""
-    return [_read_record(one) for one in request.bundles]
+    return [_read_record(bundle) for bundle in request.bundles]
 
 
 def bundles_as_offered_now(request: Request) -> list[ChosenBundle]:
@@ -104,7 +104,9 @@ def bundles_as_offered_now(request: Request) -> list[ChosenBundle]:
     """
     if request.purpose != Request.Purpose.DEPLOY:
         return recorded_bundles(request)
-    sources = {str(one.get("destination") or ""): one for one in listed_sources(request.spec) if is_catalog(one)}
+    sources = {
+        str(source.get("destination") or ""): source for source in listed_sources(request.spec) if is_catalog(source)
+    }
     return [
         _update_from_catalog(request.deployment, bundle, sources[bundle.destination])
         if bundle.destination in sources
@@ -131,8 +133,10 @@ def _update_from_catalog(deployment: BundleDeployment, bundle: ChosenBundle, sou
     installed = running.installed
     return replace(
         now,
-        is_withdrawn=all(bundle.bundle != entry.name for one in channels for entry in one.entries),
-        step=upgrade_step(package, [one.name for one in channels], offered, installed) if installed else running.step,
+        is_withdrawn=all(bundle.bundle != entry.name for channel in channels for entry in channel.entries),
+        step=upgrade_step(package, [channel.name for channel in channels], offered, installed)
+        if installed
+        else running.step,
         before=installed.name if installed else "",
         before_version=str(installed.version) if installed else "",
         needs=offered.needs,
@@ -142,7 +146,7 @@ def _update_from_catalog(deployment: BundleDeployment, bundle: ChosenBundle, sou
 
 def list_new_problems(request: Request) -> tuple[str, ...]:
     """What speaks against the bundles of a request by their catalogs now, and did not when it was last reported."""
-    said = {RequirementKind(one["kind"]) for one in request.requirements}
+    said = {RequirementKind(requirement["kind"]) for requirement in request.requirements}
     known = {finding.fingerprint for bundle in recorded_bundles(request) for finding in findings_of(bundle, said)}
     found = [finding for bundle in bundles_as_offered_now(request) for finding in findings_of(bundle, said)]
     return tuple(finding.message for finding in found if finding.fingerprint not in known)
@@ -241,7 +245,9 @@ def _read_catalog(deployment: BundleDeployment, source: Mapping[str, Any], where
 def _similar_packages(catalog: Catalog, wish: PackageWish) -> str:
     """What there is instead: names that are alike, else how many there are."""
     page = list_packages(catalog, wish.package.split("-")[0], limit=200)
-    names = [one.name for one in page.packages] or [one.name for one in list_packages(catalog, limit=200).packages]
+    names = [package.name for package in page.packages] or [
+        package.name for package in list_packages(catalog, limit=200).packages
+    ]
     alike = get_close_matches(wish.package, names, MOST_NAMES)
     if alike:
         return f"names like it are {some(alike, MOST_NAMES)}"

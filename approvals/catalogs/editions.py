@@ -223,7 +223,7 @@ def _package_row(edition: CatalogEdition, package: Package, words: PackagePresen
         head_version=str(head.version) if head else "",
         channel_count=len(package.channels),
         bundle_count=len(package.bundles),
-        is_deprecated=any(one.schema == "olm.package" for one in package.deprecations),
+        is_deprecated=any(deprecation.schema == "olm.package" for deprecation in package.deprecations),
         searched_text="\n".join((package.name, words.display_name, words.summary, words.provider)).lower(),
         searched_keywords="\n".join(words.facts.keywords).lower(),
         document=pack_package(package),
@@ -237,12 +237,12 @@ def _show_edition(catalog: Catalog, edition: CatalogEdition, found: CatalogConte
     now = database_now()
     problems = [
         *_describe_changes(remember_contents(row, found.packages, now)),
-        *((one.where, one.words) for one in found.problems),
+        *((problem.where, problem.words) for problem in found.problems),
     ]
     edition.read_at = now
     edition.package_count = len(found.packages)
-    edition.channel_count = sum(len(one.channels) for one in found.packages.values())
-    edition.bundle_count = sum(len(one.bundles) for one in found.packages.values())
+    edition.channel_count = sum(len(package.channels) for package in found.packages.values())
+    edition.bundle_count = sum(len(package.bundles) for package in found.packages.values())
     edition.problems, edition.problem_count = problems, len(problems)
     edition.save()
     # Whoever has begun to read the one before reads on.
@@ -253,9 +253,12 @@ def _show_edition(catalog: Catalog, edition: CatalogEdition, found: CatalogConte
 
 
 def _describe_changes(changes: list[ContentChange]) -> Iterator[tuple[str, str]]:
-    for one in changes[:MOST_CHANGES_LISTED]:
-        words = f"{one.bundle} changed its content under version {one.version}: {one.after}, before {one.before}"
-        yield f"package {one.package}", f"{words}; ask its publisher why, and pin the content that you reviewed"
+    for change in changes[:MOST_CHANGES_LISTED]:
+        words = f"{change.bundle} changed its content under version {change.version}: {change.after}, before"
+        yield (
+            f"package {change.package}",
+            f"{words} {change.before}; ask its publisher why, and pin the content that you reviewed",
+        )
     left = len(changes) - MOST_CHANGES_LISTED
     if left > 0:
         yield "the catalog", f"{left} more versions changed their content"

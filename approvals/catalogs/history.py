@@ -53,7 +53,7 @@ class _KnownBundle(NamedTuple):
 def find_content_change(catalog: Catalog, package: str, bundle: str) -> ContentChange | None:
     """How the content of this bundle changed under the same version; None where it never did."""
     rows = _history_of(catalog).filter(package=package, change_count__gt=0)
-    return next((one for one in _list_changes(rows) if one.bundle == bundle), None)
+    return next((change for change in _list_changes(rows) if change.bundle == bundle), None)
 
 
 def list_content_changes(catalog: Catalog, package: str = "") -> list[ContentChange]:
@@ -66,7 +66,9 @@ def list_content_changes(catalog: Catalog, package: str = "") -> list[ContentCha
 def package_last_seen(catalog: Catalog, package: str) -> datetime | None:
     """When an edition was read last that had a bundle of this package; None where none is known."""
     row = _history_of(catalog).filter(package=package).first()
-    return max((datetime.fromisoformat(one.seen_at) for one in _known_bundles(row)), default=None) if row else None
+    return (
+        max((datetime.fromisoformat(bundle.seen_at) for bundle in _known_bundles(row)), default=None) if row else None
+    )
 
 
 def _history_of(catalog: Catalog) -> QuerySet[CatalogHistory]:
@@ -109,10 +111,10 @@ def forget_removed_history(now: datetime) -> int:
 
 def _list_changes(rows: Iterable[CatalogHistory]) -> Iterator[ContentChange]:
     for row in rows:
-        for one in _known_bundles(row):
-            if one.before:
-                at = datetime.fromisoformat(one.changed_at)
-                yield ContentChange(row.package, one.name, one.version, one.before, one.content, at)
+        for bundle in _known_bundles(row):
+            if bundle.before:
+                at = datetime.fromisoformat(bundle.changed_at)
+                yield ContentChange(row.package, bundle.name, bundle.version, bundle.before, bundle.content, at)
 
 
 def remember_contents(catalog: Catalog, packages: Mapping[str, Package], now: datetime) -> list[ContentChange]:
@@ -129,7 +131,7 @@ def remember_contents(catalog: Catalog, packages: Mapping[str, Package], now: da
             update_fields=["bundles", "change_count"],
         )
         for name, bundles in joined.items():
-            new = [one for one in bundles if one.changed_at == now.isoformat()]
+            new = [bundle for bundle in bundles if bundle.changed_at == now.isoformat()]
             found += [ContentChange(name, one.name, one.version, one.before, one.content, now) for one in new]
     return found
 
@@ -141,7 +143,7 @@ def _batches(names: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _known_bundles(row: CatalogHistory) -> list[_KnownBundle]:
-    return [_KnownBundle._make(one) for one in row.bundles]
+    return [_KnownBundle._make(bundle) for bundle in row.bundles]
 
 
 def _history_row(catalog: Catalog, name: str, bundles: Iterable[_KnownBundle]) -> CatalogHistory:
@@ -161,8 +163,8 @@ def _join_bundles(before: Iterable[_KnownBundle], package: Package, now: str) ->
     # A version that goes on under another name is the same version.
     gone = {one.version: one for one in by_name.values() if one.name not in package.bundles}
     kept = [
-        _update_bundle(by_name.get(one.name) or gone.get(_version_words(one)), one, now)
-        for one in package.bundles.values()
+        _update_bundle(by_name.get(bundle.name) or gone.get(_version_words(bundle)), bundle, now)
+        for bundle in package.bundles.values()
     ]
     rest = sorted(gone.values(), key=lambda one: (bool(one.before), one.seen_at, one.name), reverse=True)
     return [*kept, *rest[:MOST_GONE]]

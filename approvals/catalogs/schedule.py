@@ -42,7 +42,7 @@ def assign_authors(authors: Iterable[Record], spec: Mapping[str, Any], writer: R
     Each is of one part: {part, value, writer}. A part that was taken out is of whoever did that, as long as the kind of
     the source is the same. Whoever writes again has their groups proved anew.
     """
-    said, known = source_parts(spec), {str(one["part"]): one for one in authors}
+    said, known = source_parts(spec), {str(author["part"]): author for author in authors}
     found = []
     for part in sorted({*said, *known}):
         value, one = said.get(part, ""), known.get(part)
@@ -58,7 +58,7 @@ def assign_authors(authors: Iterable[Record], spec: Mapping[str, Any], writer: R
 
 def authors_by_part(authors: Iterable[Record], spec: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
     """Who wrote each part of the source as the spec has it; None where of any part nobody can tell."""
-    known = [dict(one) for one in authors]
+    known = [dict(author) for author in authors]
     written_as = {one["part"]: one["value"] for one in known if one["value"]}
     if written_as != source_parts(spec) or not all(one["writer"] for one in known):
         return None
@@ -205,12 +205,12 @@ def record_shown_status(catalog: Catalog, status: Mapping[str, Any]) -> None:
 
 def conditions_by_type(status: Mapping[str, Any]) -> dict[str, Any]:
     """Conditions are a map by type: the cluster keeps the order that it finds."""
-    return {**status, "conditions": {one.get("type"): one for one in status.get("conditions") or []}}
+    return {**status, "conditions": {condition.get("type"): condition for condition in status.get("conditions") or []}}
 
 
 def author_names(catalog: Catalog) -> str:
     """Who wrote the source, by name: whose turn its reading is. Where nobody is known to have, those of its cluster."""
-    names = sorted({str(one["writer"].get("username") or "") for one in catalog.authors} - {""})
+    names = sorted({str(author["writer"].get("username") or "") for author in catalog.authors} - {""})
     return ", ".join(names) or f"cluster {catalog.cluster_id}"
 
 

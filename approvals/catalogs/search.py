@@ -85,7 +85,7 @@ def best_matches(rows: QuerySet[CatalogPackage], search: str) -> list[int]:
 def search_excerpts(packages: Sequence[CatalogPackage], search: str) -> dict[int, str]:
     """Of each package the words of its description around what was looked for, where its names and summary lack it, by
     key."""
-    lacking = {one.pk: _missing_words(one, search) for one in packages}
+    lacking = {package.pk: _missing_words(package, search) for package in packages}
     keys = [key for key, missing in lacking.items() if missing]
     said = CatalogPackage.objects.filter(pk__in=keys).values_list(
         "pk", Substr("presentation__description", 1, SEARCHED_DESCRIPTION)

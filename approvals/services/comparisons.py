@@ -168,7 +168,7 @@ def find_bundle(package: Package, words: str, *, field: str) -> CatalogBundle:
     if (exact := package.bundles.get(words)) is not None:
         return exact
     version = words.removeprefix("v")
-    fitting = [one for one in package.bundles.values() if version in (str(one.version), one.pin)]
+    fitting = [bundle for bundle in package.bundles.values() if version in (str(bundle.version), bundle.pin)]
     if len(fitting) == 1:
         return fitting[0]
     ordered = sorted(package.bundles.values(), key=lambda one: one.rank, reverse=True)
@@ -326,7 +326,10 @@ def _hide_unreadable(by: Caller, cluster: Cluster, told: dict[str, Any], held: s
     report = told["report"]
     plan = report["plan"]
     # Sight tells what exists by its state before.
-    there = [{**one, "before": {} if comparisons.object_key(one["ref"]) in held else None} for one in plan["actions"]]
+    there = [
+        {**action, "before": {} if comparisons.object_key(action["ref"]) in held else None}
+        for action in plan["actions"]
+    ]
     body = {**report, "plan": {**plan, "actions": there}}
     sight = ReportSight(Sight(by, cluster, limit=MOST_ASKED), body)
     actions = [{**sight.action(one), "before": None, "after": None} for one in there]
@@ -334,12 +337,14 @@ def _hide_unreadable(by: Caller, cluster: Cluster, told: dict[str, Any], held: s
     changed = {at: counts for at, counts in told["changed"].items() if at not in hidden_places}
     shown = {
         **body,
-        "findings": [sight.finding(one) for one in body["findings"]],
+        "findings": [sight.finding(finding) for finding in body["findings"]],
         "private": sight.private(body),
         "plan": {**plan, "actions": actions},
     }
     images = [
-        one for one in told["images"] if comparisons.object_key(one["ref"]) not in held or sight.may_see(one["ref"])
+        image
+        for image in told["images"]
+        if comparisons.object_key(image["ref"]) not in held or sight.may_see(image["ref"])
     ]
     hidden = []
     # Of comparisons that an earlier version made: whoever sees a digest could try values of Secrets on it (S38).

@@ -149,14 +149,14 @@ def _choice_order(
 
 
 def _wished_channels(wish: PackageWish, package: Package) -> Iterator[Channel]:
-    yield from (one for one in package.channels.values() if not wish.channels or one.name in wish.channels)
+    yield from (channel for channel in package.channels.values() if not wish.channels or channel.name in wish.channels)
 
 
 def _reachable_names(wish: PackageWish, package: Package, installed: Installed | None) -> Iterator[tuple[str, str]]:
     for channel in _wished_channels(wish, package):
-        names = [one.name for one in channel.entries]
+        names = [entry.name for entry in channel.entries]
         if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
-            following = {one.name for one in successors(channel, installed.name, installed.version)}
+            following = {entry.name for entry in successors(channel, installed.name, installed.version)}
             names = [name for name in names if name in following or _is_installed(package, name, installed)]
         yield from ((channel.name, name) for name in names)
 
@@ -257,10 +257,10 @@ def upgrade_step(
     if _is_installed(package, bundle.name, installed):
         return UpgradeStep.SAME
     following = {
-        one.name
+        entry.name
         for name in channels
         if name in package.channels
-        for one in successors(package.channels[name], installed.name, installed.version)
+        for entry in successors(package.channels[name], installed.name, installed.version)
     }
     return UpgradeStep.FOLLOWS if bundle.name in following else UpgradeStep.LEAVES
 
@@ -269,7 +269,7 @@ def list_deprecations(package: Package, channel: str, bundle: str) -> tuple[str,
     """What the publisher says against the package, this channel and this bundle, each with what it is about."""
     names = {"olm.package": package.name, "olm.channel": channel, "olm.bundle": bundle}
     return tuple(
-        f"{one.schema.removeprefix('olm.')} {names[one.schema]}: {one.message or 'no reason is given'}"
-        for one in package.deprecations
-        if one.schema in names and (one.name == names[one.schema] or one.schema == "olm.package")
+        f"{it.schema.removeprefix('olm.')} {names[it.schema]}: {it.message or 'no reason is given'}"
+        for it in package.deprecations
+        if it.schema in names and (it.name == names[it.schema] or it.schema == "olm.package")
     )

@@ -20,17 +20,21 @@ from provisioner.versions import Comparison, precedence
 def successors(channel: Channel, name: str, version: Version) -> tuple[ChannelEntry, ...]:
     """The entries of a channel that may follow an installed bundle, without itself, in the channel's order."""
     return tuple(
-        one
-        for one in channel.entries
-        if one.name != name
-        and (one.replaces == name or name in one.skips or (one.skip_range is not None and version in one.skip_range))
+        entry
+        for entry in channel.entries
+        if entry.name != name
+        and (
+            entry.replaces == name
+            or name in entry.skips
+            or (entry.skip_range is not None and version in entry.skip_range)
+        )
     )
 
 
 def list_heads(channel: Channel) -> tuple[str, ...]:
     """The entries that no other entry replaces or skips by name: where a channel ends."""
-    passed = {name for one in channel.entries for name in (one.replaces, *one.skips) if name != one.name}
-    return tuple(one.name for one in channel.entries if one.name not in passed)
+    passed = {name for entry in channel.entries for name in (entry.replaces, *entry.skips) if name != entry.name}
+    return tuple(entry.name for entry in channel.entries if entry.name not in passed)
 
 
 def find_head(package: Package) -> CatalogBundle | None:
@@ -43,7 +47,7 @@ def find_head(package: Package) -> CatalogBundle | None:
 
 def find_circle(channel: Channel) -> tuple[str, ...]:
     """Entries of a channel that replace each other in a circle, beginning with the first name; () where none do."""
-    replaces = {one.name: one.replaces for one in channel.entries}
+    replaces = {entry.name: entry.replaces for entry in channel.entries}
     settled: set[str] = set()
     for start in sorted(replaces):
         path: dict[str, None] = {}
@@ -87,7 +91,7 @@ class _Waiting:
     """Bundles in the order of their versions, each of which is taken once: a package may have many thousands."""
 
     def __init__(self, bundles: Iterable[CatalogBundle]):
-        found = sorted((precedence(one.version), one.name) for one in bundles)
+        found = sorted((precedence(bundle.version), bundle.name) for bundle in bundles)
         self._versions = [version for version, _ in found]
         self._names = [name for _, name in found]
         self._places = {name: at for at, name in enumerate(self._names)}
@@ -126,15 +130,15 @@ class _Waiting:
     def _pieces(self, comparisons: Iterable[Comparison]) -> Iterator[tuple[int, int]]:
         """The first place and the end of each piece for which all of these hold."""
         start, stop, gaps = 0, len(self._names), []
-        for one in comparisons:
-            version = precedence(one.version)
+        for comparison in comparisons:
+            version = precedence(comparison.version)
             low, high = bisect_left(self._versions, version), bisect_right(self._versions, version)
-            if one.operator == "!=":
+            if comparison.operator == "!=":
                 gaps.append((low, high))
-            if one.operator in ("=", ">=", ">"):
-                start = max(start, high if one.operator == ">" else low)
-            if one.operator in ("=", "<=", "<"):
-                stop = min(stop, low if one.operator == "<" else high)
+            if comparison.operator in ("=", ">=", ">"):
+                start = max(start, high if comparison.operator == ">" else low)
+            if comparison.operator in ("=", "<=", "<"):
+                stop = min(stop, low if comparison.operator == "<" else high)
         for low, high in sorted(gaps):
             yield start, min(low, stop)
             start = max(start, high)
@@ -148,7 +152,7 @@ def list_contradictions(package: Package) -> Iterator[str]:
     if package.default_channel and package.default_channel not in known:
         yield f"its default channel {package.default_channel} does not exist"
     for channel in package.channels.values():
-        missing = [one.name for one in channel.entries if one.name not in there]
+        missing = [entry.name for entry in channel.entries if entry.name not in there]
         if missing:
             yield f"channel {channel.name} names bundles that do not exist: {some(missing)}"
         if circle := find_circle(channel):
@@ -156,10 +160,10 @@ def list_contradictions(package: Package) -> Iterator[str]:
         elif len(heads := list_heads(channel)) > 1:
             yield f"channel {channel.name} has several heads: {some(heads)}"
     by_version = defaultdict[tuple[str, str], list[str]](list)
-    for one in package.bundles.values():
-        by_version[str(one.version), one.release].append(one.name)
+    for bundle in package.bundles.values():
+        by_version[str(bundle.version), bundle.release].append(bundle.name)
     if twins := sorted(name for names in by_version.values() if len(names) > 1 for name in names):
         yield f"several bundles have the same version: {some(twins)}"
-    nowhere = sorted(package.bundles.keys() - {one.name for it in package.channels.values() for one in it.entries})
+    nowhere = sorted(package.bundles.keys() - {entry.name for it in package.channels.values() for entry in it.entries})
     if nowhere and not package.unusable_channels:
         yield f"no channel has these bundles: {some(nowhere)}"

@@ -40,9 +40,9 @@ def read_operator(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """The fields that olm.csv.metadata has; none where the bundle says nothing that can be read."""
     listed = document.get("properties")
     properties = [one for one in (listed if isinstance(listed, list) else []) if isinstance(one, dict)]
-    for one in properties:
-        if one.get("type") == "olm.csv.metadata" and isinstance(one.get("value"), dict):
-            return dict(one["value"])
+    for prop in properties:
+        if prop.get("type") == "olm.csv.metadata" and isinstance(prop.get("value"), dict):
+            return dict(prop["value"])
     return next(map(_operator_fields, _list_operators(properties)), {})
 
 
@@ -54,7 +54,7 @@ def _operator_fields(found: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _list_operators(properties: list[dict[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """The ClusterServiceVersions among the manifests."""
-    carried = [one.get("value") for one in properties if one.get("type") == "olm.bundle.object"]
+    carried = [prop.get("value") for prop in properties if prop.get("type") == "olm.bundle.object"]
     meter = YamlMeter(YamlLimits(max_file_bytes=MAX_OBJECT_BYTES, max_nodes=MAX_NODES))
     for value in carried[:MOST_OBJECTS]:
         data = value.get("data") if isinstance(value, dict) else None
@@ -67,7 +67,7 @@ def _decode_operators(data: str, meter: YamlMeter) -> Iterator[Mapping[str, Any]
         text = base64.b64decode(data, validate=True)
         if KIND.encode() not in text:
             return
-        values = [one.value for one in load_documents(text, name="olm.bundle.object", meter=meter)]
+        values = [document.value for document in load_documents(text, name="olm.bundle.object", meter=meter)]
     except (binascii.Error, ValueError, BadBundle):
         return
     yield from (one for one in values if isinstance(one, dict) and one.get("kind") == KIND)
@@ -182,7 +182,7 @@ class _Reader:
         most = self._limits.max_document_nodes
         meter = YamlMeter(YamlLimits(max_file_bytes=size + 1, max_characters=size + 1, max_nodes=most))
         try:
-            return [one.value for one in load_documents(text, name=where, meter=meter)]
+            return [document.value for document in load_documents(text, name=where, meter=meter)]
         finally:  # what cannot be read costs as much
             self._nodes += meter.nodes
             if self._nodes > self._limits.max_nodes:
@@ -230,7 +230,7 @@ class _Reader:
             self._leave_out(draft.unusable_channels, name, str(exc), where)
             raise
         draft.channels[name] = channel
-        self._keep(where, sum(_estimate_size(one.name, one.replaces, *one.skips) for one in channel.entries))
+        self._keep(where, sum(_estimate_size(entry.name, entry.replaces, *entry.skips) for entry in channel.entries))
 
     def _channel_of(self, value: dict[str, Any], draft: _Draft, where: str) -> Channel:
         name = value["name"]
@@ -362,7 +362,7 @@ def _describe_place(value: Any, where: str) -> str:
 
 def _read_bundle(name: str, value: dict[str, Any]) -> CatalogBundle:
     properties = [one for one in _read_list(value, "properties") if isinstance(one, dict)]
-    about = [one.get("value") for one in properties if one.get("type") == "olm.package"]
+    about = [prop.get("value") for prop in properties if prop.get("type") == "olm.package"]
     if len(about) != 1 or not isinstance(about[0], dict):
         raise _Unusable(f"bundle {name} has {len(about)} properties olm.package; expected one, with its version")
     if about[0].get("packageName") != value["package"]:
@@ -371,7 +371,7 @@ def _read_bundle(name: str, value: dict[str, Any]) -> CatalogBundle:
         version = version_of(_read_text(about[0], "version"))
     except InvalidRange as exc:
         raise _Unusable(f"bundle {name}: {exc}") from exc
-    apis = [one.get("value") for one in properties if one.get("type") == "olm.gvk"]
+    apis = [prop.get("value") for prop in properties if prop.get("type") == "olm.gvk"]
     return CatalogBundle(
         name,
         _read_text(value, "image", most=1024),
@@ -379,13 +379,13 @@ def _read_bundle(name: str, value: dict[str, Any]) -> CatalogBundle:
         _read_text(about[0], "release"),
         tuple(
             sorted(
-                f"{_read_text(one, 'kind')}.{_read_text(one, 'group')}/{_read_text(one, 'version')}"
-                for one in apis
-                if isinstance(one, dict)
+                f"{_read_text(api, 'kind')}.{_read_text(api, 'group')}/{_read_text(api, 'version')}"
+                for api in apis
+                if isinstance(api, dict)
             )
         ),
-        tuple(sorted({str(one["type"]) for one in properties if one.get("type") in NEEDS})),
-        needed=tuple(sorted({_describe_constraint(one) for one in properties if one.get("type") in NEEDS})),
+        tuple(sorted({str(prop["type"]) for prop in properties if prop.get("type") in NEEDS})),
+        needed=tuple(sorted({_describe_constraint(prop) for prop in properties if prop.get("type") in NEEDS})),
     )
 
 

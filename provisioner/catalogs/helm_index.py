@@ -137,7 +137,7 @@ def _index_entries(file: CatalogFile) -> Iterator[tuple[str, Any]]:
     if len(text) > MAX_INDEX_BYTES:
         raise BundleTooLarge(f"{file.name}: an index of more than {MAX_INDEX_BYTES} bytes")
     bounds = YamlLimits(max_file_bytes=MAX_INDEX_BYTES, max_characters=2 * MAX_INDEX_BYTES, max_nodes=MAX_NODES)
-    documents = [one.value for one in load_documents(text, name=file.name, meter=YamlMeter(bounds))]
+    documents = [document.value for document in load_documents(text, name=file.name, meter=YamlMeter(bounds))]
     index = documents[0] if len(documents) == 1 else None
     entries = index.get("entries") if isinstance(index, dict) else None
     if not isinstance(entries, dict):

@@ -83,7 +83,7 @@ class BundleFacts:
 def operator_facts(value: Mapping[str, Any]) -> BundleFacts:
     """Those of the property olm.csv.metadata, which has the fields of a ClusterServiceVersion's spec."""
     annotations, provider = _mapping(value.get("annotations")), _mapping(value.get("provider"))
-    links = [(one.get("name"), one.get("url")) for one in _mappings(value.get("links"))]
+    links = [(mapping.get("name"), mapping.get("url")) for mapping in _mappings(value.get("links"))]
     return BundleFacts(
         kubernetes=operator_kubernetes(value),
         install_modes=tuple(islice(_list_install_modes(value.get("installModes")), MOST_INSTALL_MODES)),
@@ -135,15 +135,15 @@ def unpack_facts(document: Mapping[str, Any]) -> BundleFacts:
     said = {name: document[name] for name in document.keys() & _FIELDS}
     said["install_modes"] = tuple(said.get("install_modes", ()))
     said["keywords"] = tuple(said.get("keywords", ()))
-    said["links"] = tuple(BundleLink(**one) for one in said.get("links", ()))
-    said["maintainers"] = tuple(Maintainer(**one) for one in said.get("maintainers", ()))
+    said["links"] = tuple(BundleLink(**link) for link in said.get("links", ()))
+    said["maintainers"] = tuple(Maintainer(**maintainer) for maintainer in said.get("maintainers", ()))
     return BundleFacts(**said)
 
 
 def _list_install_modes(listed: object) -> Iterator[str]:
-    for one in _mappings(listed):
-        name = cut_line(one.get("type"), MAX_WORD)
-        if name and one.get("supported") is True:
+    for mapping in _mappings(listed):
+        name = cut_line(mapping.get("type"), MAX_WORD)
+        if name and mapping.get("supported") is True:
             yield name
 
 
@@ -184,8 +184,10 @@ def _is_safe_url(url: str) -> bool:
 
 
 def _list_maintainers(listed: object) -> tuple[Maintainer, ...]:
-    told = (Maintainer(cut_line(one.get("name")), cut_line(one.get("email"))) for one in _mappings(listed))
-    return tuple(islice((one for one in dict.fromkeys(told) if one.name or one.email), MOST_MAINTAINERS))
+    told = (Maintainer(cut_line(mapping.get("name")), cut_line(mapping.get("email"))) for mapping in _mappings(listed))
+    return tuple(
+        islice((fromkey for fromkey in dict.fromkeys(told) if fromkey.name or fromkey.email), MOST_MAINTAINERS)
+    )
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -108,14 +108,14 @@ class Package:
     @property
     def is_chart(self) -> bool:
         """Whether its versions are those of a chart, which follow each other by their order and not by edges."""
-        return any(one.is_chart for one in self.bundles.values())
+        return any(bundle.is_chart for bundle in self.bundles.values())
 
     def deprecation_of(self, bundle: str) -> str | None:
         """Why a bundle is deprecated; None where it is not. A package may have thousands of both."""
         if not self._deprecated:
-            for one in self.deprecations:
-                if one.schema == "olm.bundle":
-                    self._deprecated.setdefault(one.name, one.message)
+            for deprecation in self.deprecations:
+                if deprecation.schema == "olm.bundle":
+                    self._deprecated.setdefault(deprecation.name, deprecation.message)
         return self._deprecated.get(bundle)
 
 
@@ -151,13 +151,18 @@ def pack_package(package: Package) -> dict[str, Any]:
         "description": package.description,
         "channels": [
             [
-                one.name,
-                [[it.name, it.replaces, it.skips, it.skip_range.text if it.skip_range else ""] for it in one.entries],
+                channel.name,
+                [
+                    [entry.name, entry.replaces, entry.skips, entry.skip_range.text if entry.skip_range else ""]
+                    for entry in channel.entries
+                ],
             ]
-            for one in package.channels.values()
+            for channel in package.channels.values()
         ],
-        "bundles": [_pack_bundle(one) for one in package.bundles.values()],
-        "deprecations": [[one.schema, one.name, one.message] for one in package.deprecations],
+        "bundles": [_pack_bundle(bundle) for bundle in package.bundles.values()],
+        "deprecations": [
+            [deprecation.schema, deprecation.name, deprecation.message] for deprecation in package.deprecations
+        ],
         "unusableChannels": dict(package.unusable_channels),
         "unusableBundles": dict(package.unusable_bundles),
     }
@@ -174,8 +179,8 @@ def unpack_package(document: Mapping[str, Any]) -> Package:
         document["defaultChannel"],
         document["description"],
         {name: Channel(name, tuple(map(_unpack_entry, entries))) for name, entries in document["channels"]},
-        {one[0]: _unpack_bundle(one) for one in document["bundles"]},
-        tuple(Deprecation(*one) for one in document["deprecations"]),
+        {bundle[0]: _unpack_bundle(bundle) for bundle in document["bundles"]},
+        tuple(Deprecation(*deprecation) for deprecation in document["deprecations"]),
         document.get("unusableChannels", {}),
         document.get("unusableBundles", {}),
     )

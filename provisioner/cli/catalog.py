@@ -91,7 +91,9 @@ def _as_installed(bundle: CatalogBundle | None) -> Installed | None:
 
 def _installed(package: Package, words: str) -> CatalogBundle:
     found = [
-        one for one in package.bundles.values() if words == one.name or words.removeprefix("v") == str(one.version)
+        bundle
+        for bundle in package.bundles.values()
+        if words == bundle.name or words.removeprefix("v") == str(bundle.version)
     ]
     if len(found) != 1:
         has = some([one.name for one in _newest_first(package)], 10)
@@ -118,7 +120,7 @@ def _file(path: Path, name: str) -> CatalogFile:
 
 def _print(options: argparse.Namespace, catalog: Catalog, lines: Iterator[str], record: dict[str, object]) -> None:
     if options.output == "json":
-        problems = [{"where": one.where, "message": one.words} for one in catalog.problems]
+        problems = [{"where": problem.where, "message": problem.words} for problem in catalog.problems]
         sys.stdout.write(json.dumps({**record, "problems": problems}, indent=2, sort_keys=True) + "\n")
     else:
         sys.stdout.writelines(f"{visible(line)}\n" for line in (*lines, *_problem_lines(catalog)))
@@ -128,7 +130,7 @@ def _problem_lines(catalog: Catalog) -> Iterator[str]:
     if catalog.problems:
         yield ""
         yield f"{number(len(catalog.problems), 'problem')} in the catalog:"
-        yield from (f"  {one}" for one in catalog.problems[:SHOWN_PROBLEMS])
+        yield from (f"  {problem}" for problem in catalog.problems[:SHOWN_PROBLEMS])
         left = len(catalog.problems) - SHOWN_PROBLEMS
         if left > 0:
             yield f"  {and_more(left)}; `-o json` lists all"
@@ -143,7 +145,9 @@ def _listed(catalog: Catalog) -> Iterator[str]:
     for package in catalog.packages.values():
         newest = next((str(one.version) for one in _newest_first(package)), "none")
         counts = f"{number(len(package.channels), 'channel')}, {number(len(package.bundles), 'bundle')}"
-        deprecated = ", deprecated" if any(one.schema == "olm.package" for one in package.deprecations) else ""
+        deprecated = (
+            ", deprecated" if any(deprecation.schema == "olm.package" for deprecation in package.deprecations) else ""
+        )
         yield f"{package.name:{width}}  newest {newest}, {counts}{deprecated}"
     if not catalog.packages:
         yield "The catalog has no packages."
@@ -153,8 +157,8 @@ def _shown(package: Package, installed: CatalogBundle | None, chosen: Choice | N
     yield package.name
     if package.description:
         yield from (f"  {line}" for line in package.description.strip().splitlines()[:10])
-    for one in package.deprecations:
-        yield f"  deprecated: {one.name or 'the package'}: {one.message}"
+    for deprecation in package.deprecations:
+        yield f"  deprecated: {deprecation.name or 'the package'}: {deprecation.message}"
     for channel in package.channels.values():
         yield ""
         yield from _channel_lines(package, channel)
@@ -167,15 +171,15 @@ def _channel_lines(package: Package, channel: Channel) -> Iterator[str]:
     is_default = " (default)" if channel.name == package.default_channel else ""
     yield f"channel {channel.name}{is_default}, head {some(list_heads(channel)) or 'none'}"
     ranks = {one.name: position for position, one in enumerate(_newest_first(package))}
-    for one in sorted(channel.entries, key=lambda it: ranks.get(it.name, len(ranks))):
+    for entry in sorted(channel.entries, key=lambda it: ranks.get(it.name, len(ranks))):
         edges = [
-            f"replaces {one.replaces}" if one.replaces else "",
-            f"skips {some(one.skips)}" if one.skips else "",
-            f"follows every version in {one.skip_range}" if one.skip_range else "",
-            "deprecated" if package.deprecation_of(one.name) is not None else "",
-            "" if one.name in package.bundles else "missing in the catalog",
+            f"replaces {entry.replaces}" if entry.replaces else "",
+            f"skips {some(entry.skips)}" if entry.skips else "",
+            f"follows every version in {entry.skip_range}" if entry.skip_range else "",
+            "deprecated" if package.deprecation_of(entry.name) is not None else "",
+            "" if entry.name in package.bundles else "missing in the catalog",
         ]
-        yield f"  {one.name}" + "".join(f"; {words}" for words in edges if words)
+        yield f"  {entry.name}" + "".join(f"; {words}" for words in edges if words)
 
 
 def _choice_lines(package: Package, installed: CatalogBundle | None, chosen: Choice | NoChoice) -> Iterator[str]:
@@ -209,12 +213,12 @@ def _list_record(catalog: Catalog) -> dict[str, object]:
     return {
         "packages": [
             {
-                "name": one.name,
-                "defaultChannel": one.default_channel,
-                "channels": sorted(one.channels),
-                "bundles": len(one.bundles),
+                "name": package.name,
+                "defaultChannel": package.default_channel,
+                "channels": sorted(package.channels),
+                "bundles": len(package.bundles),
             }
-            for one in catalog.packages.values()
+            for package in catalog.packages.values()
         ]
     }
 
@@ -224,13 +228,14 @@ def _record(package: Package, installed: CatalogBundle | None, chosen: Choice | 
         "name": package.name,
         "description": package.description,
         "defaultChannel": package.default_channel,
-        "channels": [_channel_record(one) for one in package.channels.values()],
+        "channels": [_channel_record(channel) for channel in package.channels.values()],
         "bundles": [
             {"name": one.name, "version": str(one.version), "image": one.image, "apis": one.apis, "needs": one.needs}
             for one in _newest_first(package)
         ],
         "deprecations": [
-            {"schema": one.schema, "name": one.name, "message": one.message} for one in package.deprecations
+            {"schema": deprecation.schema, "name": deprecation.name, "message": deprecation.message}
+            for deprecation in package.deprecations
         ],
         "installed": installed.name if installed else None,
         "choice": _choice_record(chosen),
@@ -244,12 +249,12 @@ def _channel_record(channel: Channel) -> object:
         "heads": list_heads(channel),
         "entries": [
             {
-                "name": one.name,
-                "replaces": one.replaces,
-                "skips": one.skips,
-                "skipRange": str(one.skip_range) if one.skip_range else "",
+                "name": entry.name,
+                "replaces": entry.replaces,
+                "skips": entry.skips,
+                "skipRange": str(entry.skip_range) if entry.skip_range else "",
             }
-            for one in channel.entries
+            for entry in channel.entries
         ],
     }
 

@@ -50,7 +50,7 @@ def kind_scopes(cluster: ClusterClient | None) -> IsNamespaced:
     """Which kinds are namespaced: as the cluster says, without one as Kubernetes itself has them."""
     if cluster is None:
         return BUILT_IN.get
-    return {GroupKind(one.group, one.kind): one.is_namespaced for one in cluster.resources()}.get
+    return {GroupKind(resource.group, resource.kind): resource.is_namespaced for resource in cluster.resources()}.get
 
 
 def read_contents(options: argparse.Namespace, cluster: ClusterClient | None) -> tuple[Content, Content | None]:
@@ -89,7 +89,11 @@ def _read_side(
             if is_named:
                 raise
             raise InvalidManifest(f"{exc}. It was read as {options.format}; --format names another format") from exc
-        if options.format == "plain" and not is_named and any(one.ref.group_kind == _CSV for one in content.manifests):
+        if (
+            options.format == "plain"
+            and not is_named
+            and any(manifest.ref.group_kind == _CSV for manifest in content.manifests)
+        ):
             raise Usage(f"{bundle}: it holds a ClusterServiceVersion, as operator bundles do: add --format registry-v1")
     return content
 
@@ -220,7 +224,7 @@ def read_stored_objects(place: Path) -> Stored:
     for file in _find_files(place):
         text = _read_bounded(file, left)
         left -= len(text)
-        found = [one.value for one in load_documents(text, name=str(file), meter=meter)]
+        found = [document.value for document in load_documents(text, name=str(file), meter=meter)]
         for one in found:
             _check_objects(one, str(file))
         documents += found
@@ -256,13 +260,15 @@ def _read_bounded(file: Path, most: int) -> bytes:
 
 def _check_objects(document: object, file: str) -> None:
     """Whatever is passed over would count as not stored, which makes a report say less."""
-    for one in _list_members(document):
-        meta = one.get("metadata") if isinstance(one, Mapping) else None
+    for member in _list_members(document):
+        meta = member.get("metadata") if isinstance(member, Mapping) else None
         is_named = isinstance(meta, Mapping) and isinstance(meta.get("name"), str) and bool(meta["name"])
-        if not isinstance(one, Mapping) or not all(isinstance(one.get(key), str) for key in ("apiVersion", "kind")):
+        if not isinstance(member, Mapping) or not all(
+            isinstance(member.get(key), str) for key in ("apiVersion", "kind")
+        ):
             raise InvalidManifest(f"{file}: holds something without apiVersion and kind; {_HOW}")
         if not is_named:
-            raise InvalidManifest(f"{file}: a {one['kind']} has no metadata.name; {_HOW}")
+            raise InvalidManifest(f"{file}: a {member['kind']} has no metadata.name; {_HOW}")
 
 
 def _list_members(document: object) -> Iterator[object]:

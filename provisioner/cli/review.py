@@ -54,7 +54,7 @@ def _run_review(options: argparse.Namespace) -> int:
     content, old = read_contents(options, cluster)
     found = pipeline.look_offline(content, old, allowed_images=tuple(options.allow_images), stored=stored)
     if stored is not None and old is not None:
-        changed = [one.body for one in old.manifests if one.ref.group_kind == CRD]
+        changed = [manifest.body for manifest in old.manifests if manifest.ref.group_kind == CRD]
         _say_strangers(changed, stored, options.objects)
     print_report(found, options, colours=sys.stdout.isatty())
     return exit_status(found, options.fail_on)
@@ -103,7 +103,7 @@ def _stored(options: argparse.Namespace) -> Stored | None:
 
 def exit_status(report: Report, fail_on: str) -> int:
     """What a report means to a script. Findings that the old bundle has as well do not count."""
-    new = [one for one in report.findings if one.is_new]
+    new = [finding for finding in report.findings if finding.is_new]
     failing = [one for one in new if fail_on != NEVER and one.severity.is_at_least(Severity(fail_on))]
     worse = [one for one in failing if one.severity.rank < Severity.UNKNOWN.rank]
     if worse:

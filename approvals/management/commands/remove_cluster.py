@@ -72,7 +72,7 @@ class Command(OperatorCommand):
             deployments = services.remove_cluster(cluster=cluster, by=self.actor)
         except PratiqueError as exc:
             raise CommandError(str(exc)) from exc
-        kept = [one.name for one in deployments]
+        kept = [deployment.name for deployment in deployments]
         if api is not None:
             kept, problem = mirror.release_all(api, deployments)
         self.stdout.write(

@@ -109,7 +109,7 @@ def comparison_record(found: ComparedBundles) -> dict[str, Any]:
     after = found.after
     report = to_record(found.report)
     planned = report["plan"]["actions"]
-    actions = [{**one, "before": None, "after": None} for one in planned]
+    actions = [{**action, "before": None, "after": None} for action in planned]
     told = permission_text.to_record(found.permissions, files_of(after))
     return {
         "pins": {"before": _pin_digests(found.before), "after": _pin_digests(after)},
@@ -119,7 +119,7 @@ def comparison_record(found: ComparedBundles) -> dict[str, Any]:
         "suggested_namespace": after.suggested_namespace,
         "config": plain(dict(found.config)),
         "report": {**report, "plan": {**report["plan"], "actions": actions}},
-        "held": sorted(object_key(one["ref"]) for one in planned if one["before"]),
+        "held": sorted(object_key(action["ref"]) for action in planned if action["before"]),
         "changed": found.changed.counts,
         "permissions": {
             "worst": told["worst"],
@@ -157,7 +157,7 @@ def _account_record(one: AccountReport) -> dict[str, Any]:
 
 
 def _describe_rights(rights: list[ScopedRule]) -> list[str]:
-    return list(dict.fromkeys(words_of([one]) for one in rights[:MOST_RIGHTS]))
+    return list(dict.fromkeys(words_of([right]) for right in rights[:MOST_RIGHTS]))
 
 
 def _image_changes(before: Content | None, after: Content) -> Iterator[dict[str, Any]]:
@@ -173,7 +173,7 @@ def _image_changes(before: Content | None, after: Content) -> Iterator[dict[str,
 def _images_by_container(content: Content | None) -> dict[tuple[ObjectRef, str], str]:
     if content is None:
         return {}
-    bodies = tuple(one.body for one in content.with_hooks(APPLYING).manifests)
+    bodies = tuple(manifest.body for manifest in content.with_hooks(APPLYING).manifests)
     return {
         (pod.ref, container.name): str(container.body.get("image") or "")
         for pod in pod_specs(bodies)
@@ -188,13 +188,13 @@ def _installer_record(found: Preflight) -> dict[str, Any]:
     rules = as_yaml(found, name=f"{account.namespace}-{account.name}-installs")
     first = write_quoted([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}])
     listed = list(obstacles(found))
-    wide = sum(1 for one in found.missing if not one.scope)
+    wide = sum(1 for rule in found.missing if not rule.scope)
     local = len(found.missing) - wide
     parts = [
         f"{number(wide, 'rule')} in the whole cluster" if wide else "",
         f"{number(local, 'rule')} in single namespaces" if local else "",
     ]
-    escalating = sum(1 for one in found.missing if set(one.rule.verbs) & {"bind", "escalate"})
+    escalating = sum(1 for rule in found.missing if set(rule.rule.verbs) & {"bind", "escalate"})
     told = " and ".join(filter(None, parts)) or "no rule"
     extra = f"; {number(escalating, 'rule')} lets it bind or escalate roles of {RBAC_GROUP}" if escalating else ""
     return {

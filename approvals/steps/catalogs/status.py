@@ -23,7 +23,8 @@ def catalog_status(catalog: Catalog) -> dict[str, Any]:
     status: dict[str, Any] = {
         "observedGeneration": catalog.generation,
         "conditions": [
-            _keep_transition_time(one.record(generation=catalog.generation), catalog.status) for one in conditions
+            _keep_transition_time(condition.record(generation=catalog.generation), catalog.status)
+            for condition in conditions
         ],
     }
     if catalog.looked_at:
@@ -43,7 +44,7 @@ def catalog_status(catalog: Catalog) -> dict[str, Any]:
 def _keep_transition_time(record: dict[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
     """The condition, since when it is what it was told to be before."""
     before: Mapping[str, Any] = next(
-        (one for one in told.get("conditions") or [] if one.get("type") == record["type"]), {}
+        (condition for condition in told.get("conditions") or [] if condition.get("type") == record["type"]), {}
     )
     if before.get("status") != record["status"]:
         return record

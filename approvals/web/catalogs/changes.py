@@ -116,7 +116,7 @@ def arrange_result(result: Record) -> ShownComparison:
     return ShownComparison(
         result,
         [group for name, words in ACTIONS if (group := _group_objects(result, worst, name, words)).count],
-        sum(1 for one in actions if one["action"] == "none"),
+        sum(1 for action in actions if action["action"] == "none"),
         [one for section in Section if (one := _group_findings(findings, section)) is not None],
         result["images"][:MOST_IMAGES],
         max(0, len(result["images"]) - MOST_IMAGES),
@@ -157,9 +157,9 @@ def _bundle_words(bundle: CatalogBundle) -> str:
 
 def _worst_by_object(findings: list[Record]) -> dict[str, Severity]:
     worst = dict[str, Severity]()
-    for one in findings:
-        if ref := one.get("ref"):
-            key, severity = object_key(ref), Severity(one["severity"])
+    for finding in findings:
+        if ref := finding.get("ref"):
+            key, severity = object_key(ref), Severity(finding["severity"])
             worst[key] = min(worst.get(key, severity), severity, key=lambda it: it.rank)
     return worst
 
@@ -184,7 +184,7 @@ def _finding_order(finding: Record) -> tuple[int, bool]:
 
 
 def _group_findings(findings: list[Record], section: Section) -> ShownFindings | None:
-    here = sorted((one for one in findings if one["section"] == section), key=_finding_order)
+    here = sorted((finding for finding in findings if finding["section"] == section), key=_finding_order)
     if not here:
         return None
     grave, others, safe = list[Record](), list[Record](), 0

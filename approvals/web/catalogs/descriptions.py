@@ -60,7 +60,7 @@ class _Block:
 
 
 def _join_blocks(blocks: Sequence[_Block]) -> SafeString:
-    return SafeString("".join(one.html for one in blocks))
+    return SafeString("".join(block.html for block in blocks))
 
 
 def _add_addresses(tokens: list[Token]) -> Iterator[Token]:
@@ -98,7 +98,7 @@ def _plain_blocks(text: str) -> list[_Block]:
     if not text.strip():
         return []
     paragraphs = [one.strip() for one in text.split("\n\n") if one.strip()]
-    html = format_html_join("", '<p class="preserve">{}</p>', ((one,) for one in paragraphs))
+    html = format_html_join("", '<p class="preserve">{}</p>', ((paragraph,) for paragraph in paragraphs))
     return [_Block(html, len(text))]
 
 

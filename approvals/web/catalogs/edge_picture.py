@@ -93,7 +93,7 @@ class EdgePicture:
 
     @property
     def has_running(self) -> bool:
-        return any(one.is_running for one in self.versions)
+        return any(version.is_running for version in self.versions)
 
     @property
     def is_onward(self) -> bool:
@@ -109,7 +109,7 @@ def missing_word(package: Package, one: ListedEntry) -> str:
 
 def rank_entries(package: Package, channel: Channel) -> list[ListedEntry]:
     """The entries of a channel, the highest version first, those without a bundle last."""
-    found = [ListedEntry(one, package.bundles.get(one.name)) for one in channel.entries]
+    found = [ListedEntry(entry, package.bundles.get(entry.name)) for entry in channel.entries]
     ranked = sorted((one for one in found if one.bundle), key=_entry_rank, reverse=True)
     return [*ranked, *sorted((one for one in found if not one.bundle), key=lambda one: one.entry.name)]
 
@@ -143,7 +143,8 @@ def draw_edges(package: Package, channel: Channel, running: Collection[str]) -> 
     placed, hidden = _place_lines(every, first)
     versions = tuple(_draw_version(package, one, at, head, running) for at, one in enumerate(drawn))
     dots_at = (
-        max((LETTER * len(one.words) + NOTE_LETTER * (len(one.note) + 1) for one in versions), default=0) + 3 * DOT
+        max((LETTER * len(version.words) + NOTE_LETTER * (len(version.note) + 1) for version in versions), default=0)
+        + 3 * DOT
     )
     lines = [_draw_line(at, followed, dots_at, place, runs) for at, followed, place in placed]
     count = 1 + max((place for _, _, place in placed), default=0)

@@ -95,7 +95,7 @@ class PackageShown:
 
     def compared_at(self, version: str, bundle: str) -> str:
         """The address of what this version would change: compared with the only other one that runs, or nothing."""
-        running = {one.bundle for one in self.followers if one.bundle}
+        running = {follower.bundle for follower in self.followers if follower.bundle}
         wish = {"from": running.pop() if len(running) == 1 and bundle not in running else "", "to": version}
         address = reverse("catalog-changes", args=[self.catalog.cluster.name, self.catalog.name, self.package.name])
         return f"{address}?{urlencode({key: value for key, value in wish.items() if value})}"
@@ -107,8 +107,8 @@ class PackageShown:
         return found.bundle.name if isinstance(found, Choice) else ""
 
     def versions(self, entries: Iterable[ListedEntry], head: str) -> list[ShownVersion]:
-        alike = Counter(precedence(one.version) for one in self.package.bundles.values())
-        return [self._one(one, is_head=one.entry.name == head, alike=alike) for one in entries]
+        alike = Counter(precedence(bundle.version) for bundle in self.package.bundles.values())
+        return [self._one(entry, is_head=entry.entry.name == head, alike=alike) for entry in entries]
 
     def _one(self, one: ListedEntry, *, is_head: bool, alike: Counter[Precedence]) -> ShownVersion:
         entry, bundle = one.entry, one.bundle
@@ -128,7 +128,7 @@ class PackageShown:
             content=bundle.content if bundle else "",
             deprecation=self.package.deprecation_of(entry.name),
             change=self.changes.get(entry.name),
-            runs_in=tuple(it.deployment.name for it in self.followers if it.bundle == entry.name),
+            runs_in=tuple(follower.deployment.name for follower in self.followers if follower.bundle == entry.name),
             install=self.install_at(offered.pin) if offered and not is_other else "",
             comparison=self.compared_at(offered.pin if is_alone else offered.name, offered.name) if offered else "",
             why_not=f"A new deployment that names this version takes {taken}." if is_other else self._why_not(one),
@@ -163,7 +163,14 @@ def choose_channel(package: Package, wanted: str) -> Channel | None:
 def find_deprecation(package: Package, schema: str, name: str = "") -> str | None:
     """Why the package, or a channel of it, is deprecated; None where it is not."""
     names = (name,) if name else ("", package.name)
-    return next((one.message for one in package.deprecations if one.schema == schema and one.name in names), None)
+    return next(
+        (
+            deprecation.message
+            for deprecation in package.deprecations
+            if deprecation.schema == schema and deprecation.name in names
+        ),
+        None,
+    )
 
 
 VERSIONS = 50
@@ -200,7 +207,7 @@ def show_package(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpRe
     followers = (
         floating.package_followers(catalog=catalog, package=found.name, limit=MOST_FOLLOWERS) if reading.allowed else []
     )
-    changes = {one.bundle: one for one in list_content_changes(catalog, found.name)}
+    changes = {change.bundle: change for change in list_content_changes(catalog, found.name)}
     wanted = http.GET.get("channel", "")
     channel = choose_channel(found, wanted)
     known = found.channels.keys() | found.unusable_channels.keys()
@@ -214,7 +221,9 @@ def show_package(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpRe
         "description": render_description(words.description) if words.description else None,
         "head": find_head(found),
         "deprecation": find_deprecation(found, "olm.package"),
-        "problems": [one for one in list_package_problems(catalog, found.name) if not one.startswith(said)][:PROBLEMS],
+        "problems": [problem for problem in list_package_problems(catalog, found.name) if not problem.startswith(said)][
+            :PROBLEMS
+        ],
         "changes": list(changes.values())[:PROBLEMS],
         "also_in": also_in[:ALSO_IN],
         "is_in_more": len(also_in) > ALSO_IN,
@@ -267,7 +276,7 @@ def _other_catalogs(http: HttpRequest, catalog: Catalog, package: str) -> list[C
 def _channel_facts(http: HttpRequest, shown: PackageShown, channel: Channel) -> dict[str, Any]:
     entries = rank_entries(shown.package, channel)
     rows = Paginator(entries, VERSIONS).get_page(http.GET.get("page"))
-    running = {one.bundle for one in shown.followers if one.bundle}
+    running = {follower.bundle for follower in shown.followers if follower.bundle}
     return {
         "channel": channel,
         "channel_deprecation": find_deprecation(shown.package, "olm.channel", channel.name),

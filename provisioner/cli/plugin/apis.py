@@ -62,9 +62,11 @@ def apis_table(
     """
     may = f"YOU MAY IN {namespace}" if namespace else "YOU MAY EVERYWHERE"
     more = ("SHORT NAMES", "SUBRESOURCES", "FROM") if is_wide else ()
-    rows = [_api_cells(one, api, rights, is_wide=is_wide) for one in extensions for api in one.apis]
+    rows = [_api_cells(extension, api, rights, is_wide=is_wide) for extension in extensions for api in extension.apis]
     lines = table(("EXTENSION", "API", "KIND", "VERSIONS", "SCOPE", *more, may), rows) if rows else ""
-    notes = "".join(f"{visible(words)}\n" for one in extensions for words in _api_notes(one, is_whole=is_whole))
+    notes = "".join(
+        f"{visible(words)}\n" for extension in extensions for words in _api_notes(extension, is_whole=is_whole)
+    )
     return lines + ("\n" if lines and notes else "") + notes
 
 
@@ -131,15 +133,15 @@ def apis_record(extensions: Sequence[Extension], rights: OwnRights, namespace: s
         "namespace": namespace,
         "extensions": [
             {
-                "name": one.name,
-                "applied": one.is_applied,
-                "apis": [_api_record(api, rights) for api in one.apis],
+                "name": extension.name,
+                "applied": extension.is_applied,
+                "apis": [_api_record(api, rights) for api in extension.apis],
                 "unknown": [
                     {"group": it.group, "version": it.version, "source": str(it.source), "message": it.why}
-                    for it in one.unknown
+                    for it in extension.unknown
                 ],
             }
-            for one in extensions
+            for extension in extensions
         ],
         "problems": list(problems),
     }
@@ -159,13 +161,13 @@ def _api_record(api: ExtensionApi, rights: OwnRights) -> dict[str, Any]:
         "problem": api.problem,
         "versions": [
             {
-                "name": it.name,
-                "served": it.is_served,
-                "stored": it.is_stored,
-                "deprecated": it.is_deprecated,
-                "warning": it.warning,
+                "name": version.name,
+                "served": version.is_served,
+                "stored": version.is_stored,
+                "deprecated": version.is_deprecated,
+                "warning": version.warning,
             }
-            for it in api.versions
+            for version in api.versions
         ],
         "youMay": {**_verbs_record(rights.apis[api.name]), "subresources": parts},
     }
@@ -231,7 +233,7 @@ def _list_labelled(api: ClusterClient, kind: tuple[str, str, str], name: str, pr
 def _without_schemas(obj: Record) -> Record:
     spec = {**(obj.get("spec") or {})}
     if isinstance(spec.get("versions"), list):
-        spec["versions"] = [{**one, "schema": None} for one in spec["versions"] if isinstance(one, dict)]
+        spec["versions"] = [{**version, "schema": None} for version in spec["versions"] if isinstance(version, dict)]
     return {**obj, "spec": spec}
 
 
@@ -360,11 +362,11 @@ def _match_extensions(extensions: tuple[Extension, ...], word: str) -> list[Exte
         return list(extensions)
     kept = [
         replace(
-            one,
-            apis=tuple(api for api in one.apis if _matches(api, word.lower())),
-            unknown=tuple(it for it in one.unknown if word.lower() in f"{it.version}.{it.group}".lower()),
+            extension,
+            apis=tuple(api for api in extension.apis if _matches(api, word.lower())),
+            unknown=tuple(it for it in extension.unknown if word.lower() in f"{it.version}.{it.group}".lower()),
         )
-        for one in extensions
+        for extension in extensions
     ]
     return [one for one in kept if one.apis or one.unknown]
 
@@ -374,7 +376,7 @@ def _matches(api: ExtensionApi, word: str) -> bool:
 
 
 def _nothing_fits(extensions: tuple[Extension, ...], word: str) -> str:
-    known = {name for one in extensions for api in one.apis for name in (api.kind, api.name, api.plural)}
+    known = {name for extension in extensions for api in extension.apis for name in (api.kind, api.name, api.plural)}
     near = difflib.get_close_matches(word, sorted(known), n=3)
     more = f": did you mean {' or '.join(near)}?" if near else "; `kubectl pratique apis` lists all that you can see"
     return visible(f"no extension serves an API that fits {word}{more}")

@@ -135,5 +135,5 @@ def _check_namespace(cluster: ClusterClient, namespace: str) -> Iterator[tuple[i
 
 
 def _rights_problems(found: Preflight) -> Iterator[tuple[int, str]]:
-    for one in obstacles(found):
-        yield UNKNOWN if one.is_incomplete else IN_THE_WAY, one.words
+    for obstacle in obstacles(found):
+        yield UNKNOWN if obstacle.is_incomplete else IN_THE_WAY, obstacle.words

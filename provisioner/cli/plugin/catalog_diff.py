@@ -77,14 +77,14 @@ def _whole(service: Service, address: str, asked: Mapping[str, str], result: dic
 
 def is_changing(result: Record) -> bool:
     """Whether anything would change."""
-    return any(one["action"] != "none" for one in result["report"]["plan"]["actions"])
+    return any(action["action"] != "none" for action in result["report"]["plan"]["actions"])
 
 
 def comparison_lines(comparison: Record) -> Iterator[str]:
     """The comparison for a terminal."""
     result = comparison["result"]
     yield f"In namespace {result['install_namespace']}, without the live objects of the cluster:"
-    yield from (f"  {one}" for one in result["report"]["headline"])
+    yield from (f"  {sentence}" for sentence in result["report"]["headline"])
     yield from (f"  hidden from you: {one}" for one in result["hidden"])
     yield from _titled("objects", _objects(result["report"]))
     yield from _titled("permissions", _risks(result["permissions"]))
@@ -104,20 +104,20 @@ def _titled(title: str, lines: Iterable[_Line], *, noun: str = "lines", end: str
     if words := [*kept, *filter(None, (more, end))]:
         yield ""
         yield f"{title}:"
-        yield from (f"  {one}" for one in words)
+        yield from (f"  {word}" for word in words)
 
 
 def _bounded(lines: Sequence[_Line]) -> tuple[list[str], Counter[str]]:
     """The lines that are printed, and how many are not, by severity."""
     room = MOST_LINES - sum(1 for one in lines if one.severity in NEVER_FOLDED)
     kept, left = list[str](), Counter[str]()
-    for one in lines:
-        is_grave = one.severity in NEVER_FOLDED
+    for line in lines:
+        is_grave = line.severity in NEVER_FOLDED
         if is_grave or room > 0:
-            kept.append(one.words)
+            kept.append(line.words)
             room -= not is_grave
         else:
-            left[one.severity] += 1
+            left[line.severity] += 1
     return kept, left
 
 
@@ -127,21 +127,21 @@ def _objects(report: Record) -> Iterator[_Line]:
     for finding in sorted((one for one in report["findings"] if one.get("ref")), key=_rank):
         if finding["severity"] != Severity.SAFE:
             worst.setdefault(_ref(finding["ref"]), Severity(finding["severity"]))
-    planned = [(one, _ref(one["ref"])) for one in report["plan"]["actions"] if one["action"] in SIGNS]
+    planned = [(action, _ref(action["ref"])) for action in report["plan"]["actions"] if action["action"] in SIGNS]
     for one, ref in sorted(planned, key=lambda it: worst.get(it[1], Severity.SAFE).rank):
         yield _Line(f"{SIGNS[one['action']]} {ref}", worst.get(ref, ""))
 
 
 def _risks(permissions: Record) -> Iterator[_Line]:
     """What accounts can newly do, the worst first. An account stays above its risks: its line counts as they do."""
-    for one in sorted(permissions["accounts"], key=lambda it: min(map(_rank, it["risks"]), default=len(Severity))):
-        grave = (risk["severity"] for risk in one["risks"] if risk["severity"] in NEVER_FOLDED)
-        yield _Line(one["sentence"], next(grave, ""))
-        for risk in one["risks"]:
+    for account in sorted(permissions["accounts"], key=lambda it: min(map(_rank, it["risks"]), default=len(Severity))):
+        grave = (risk["severity"] for risk in account["risks"] if risk["severity"] in NEVER_FOLDED)
+        yield _Line(account["sentence"], next(grave, ""))
+        for risk in account["risks"]:
             yield _Line(f"  {SHAPES[risk['severity']]} {risk['sentence']}", risk["severity"])
     # Nobody says how grave these are, so they may be as grave as anything.
-    everybody = [one["sentence"] for one in permissions["everybody"]]
-    unknown = [*everybody, *(f"not known: {one}" for one in permissions["problems"])]
+    everybody = [rule["sentence"] for rule in permissions["everybody"]]
+    unknown = [*everybody, *(f"not known: {problem}" for problem in permissions["problems"])]
     yield from (_Line(one, Severity.UNKNOWN) for one in unknown)
 
 
@@ -150,23 +150,23 @@ def _rank(judged: Record) -> int:
 
 
 def _rights(accounts: Sequence[Record]) -> Iterator[str]:
-    for one in accounts:
-        if one["gained_count"] or one["lost_count"]:
-            yield str(one["account"])
+    for account in accounts:
+        if account["gained_count"] or account["lost_count"]:
+            yield str(account["account"])
         for sign, kind in (("+", "gained"), ("-", "lost")):
-            yield from (f"  {sign} {words}" for words in one[kind])
-            if left := and_more(one[f"{kind}_count"] - len(one[kind]), "rights"):
+            yield from (f"  {sign} {words}" for words in account[kind])
+            if left := and_more(account[f"{kind}_count"] - len(account[kind]), "rights"):
                 yield f"  {sign} {left}"
 
 
 def _images(images: Sequence[Record]) -> Iterator[str]:
-    for one in images:
-        sign = "~" if one["before"] and one["after"] else "+" if one["after"] else "-"
-        yield f"{sign} {_name(one['ref'])} {one['container']}: {image_words(one['before'], one['after'])}"
+    for image in images:
+        sign = "~" if image["before"] and image["after"] else "+" if image["after"] else "-"
+        yield f"{sign} {_name(image['ref'])} {image['container']}: {image_words(image['before'], image['after'])}"
 
 
 def _findings(findings: Sequence[Record]) -> Iterator[str]:
-    loud = sorted((one for one in findings if one["severity"] != Severity.SAFE), key=_rank)
+    loud = sorted((finding for finding in findings if finding["severity"] != Severity.SAFE), key=_rank)
     lines = (
         _Line(f"{SHAPES[one['severity']]} {one['severity']} {one['rule']} {one['message']}", one["severity"])
         for one in loud
@@ -178,7 +178,7 @@ def _findings(findings: Sequence[Record]) -> Iterator[str]:
 def _installer(result: Record) -> Iterator[str]:
     installer = result["installer"]
     yield f"{result['install_namespace']}/{result['service_account']} needs {installer['summary']}; -o yaml has them"
-    yield from (str(one) for one in installer["obstacles"])
+    yield from (str(obstacle) for obstacle in installer["obstacles"])
 
 
 def _name(ref: Record) -> str:
@@ -225,9 +225,11 @@ def find_bundle(found: Record, words: str) -> Record:
     """The bundle of a package by name or version. Raises Usage."""
     if not words:
         raise Usage("catalog diff needs NAME PACKAGE FROM TO, the last two bundles or versions of the package")
-    fitting = [one for one in found["bundles"] if words == one["name"] or words.removeprefix("v") == one["version"]]
+    fitting = [
+        bundle for bundle in found["bundles"] if words == bundle["name"] or words.removeprefix("v") == bundle["version"]
+    ]
     if len(fitting) != 1:
-        has = some([one["version"] for one in found["bundles"]], 10)
+        has = some([bundle["version"] for bundle in found["bundles"]], 10)
         raise Usage(
             f"{words}: {number(len(fitting), 'bundle')} of {found['name']} of this name or version; it has {has}"
         )

@@ -197,10 +197,10 @@ def _read_package(options: argparse.Namespace, live: Record) -> Record:
 def _catalog_lines(live: Record, offer: Record | None) -> Iterator[str]:
     status = live.get("status") or {}
     yield f"{live['metadata']['name']}  {_source_of(live)}"
-    for one in status.get("conditions") or []:
-        yield f"{one['type']}: {one['status']} ({one['reason']})"
-        if offer is None or one["type"] != "Sound":  # of which the service says more, below
-            yield from (f"  {line}" for line in str(one.get("message") or "").splitlines())
+    for condition in status.get("conditions") or []:
+        yield f"{condition['type']}: {condition['status']} ({condition['reason']})"
+        if offer is None or condition["type"] != "Sound":  # of which the service says more, below
+            yield from (f"  {line}" for line in str(condition.get("message") or "").splitlines())
     if offer is None:
         yield ""
         yield "Log in to see its packages: kubectl pratique login --service URL"
@@ -209,20 +209,20 @@ def _catalog_lines(live: Record, offer: Record | None) -> Iterator[str]:
     if problems:
         yield ""
         yield f"{number(len(problems), 'problem')} in it:"
-        yield from (f"  {one['where']}: {one['message']}" for one in problems[:SHOWN_PROBLEMS])
+        yield from (f"  {problem['where']}: {problem['message']}" for problem in problems[:SHOWN_PROBLEMS])
         if left := and_more(len(problems) - SHOWN_PROBLEMS):
             yield f"  {left}"
     yield ""
     heads = ("PACKAGE", "CHANNEL", "VERSION", "BUNDLES", "SUMMARY")
     rows = [
         (
-            one["name"],
-            one["default_channel"],
-            one["head_version"],
-            str(one["bundle_count"]),
-            ("deprecated. " if one["is_deprecated"] else "") + one["summary"][:100],
+            package["name"],
+            package["default_channel"],
+            package["head_version"],
+            str(package["bundle_count"]),
+            ("deprecated. " if package["is_deprecated"] else "") + package["summary"][:100],
         )
-        for one in offer["packages"]
+        for package in offer["packages"]
     ]
     yield from table(heads, rows).splitlines() if rows else ("No packages.",)
     if offer["more"]:
@@ -236,7 +236,7 @@ def _package_lines(found: Record) -> Iterator[str]:
     if found["summary"]:
         yield f"  {found['summary']}"
     yield from (f"  {name}: {words}" for name, words in _publisher_facts(found.get("facts")) if words)
-    bundles = {one["name"]: one for one in found["bundles"]}
+    bundles = {bundle["name"]: bundle for bundle in found["bundles"]}
     for channel in found["channels"]:
         is_default = " (default)" if channel["name"] == found["default_channel"] else ""
         yield ""
@@ -264,10 +264,11 @@ def _publisher_facts(facts: Record | None) -> Iterator[tuple[str, str]]:
     yield "app version", facts["app_version"]
     yield "keywords", ", ".join(facts["keywords"])
     people = [
-        f"{it['name']} <{it['email']}>".strip() if it["email"] else str(it["name"]) for it in facts["maintainers"]
+        f"{maintainer['name']} <{maintainer['email']}>".strip() if maintainer["email"] else str(maintainer["name"])
+        for maintainer in facts["maintainers"]
     ]
     yield "maintainers", ", ".join(people)
-    yield from (("link", f"{one['name']} {one['url']}") for one in facts["links"])
+    yield from (("link", f"{link['name']} {link['url']}") for link in facts["links"])
 
 
 def _entry_words(entry: Record, bundle: Record | None) -> Iterator[str]:

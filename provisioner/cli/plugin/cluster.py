@@ -111,7 +111,7 @@ def namespace_of(options: argparse.Namespace) -> str:
     try:
         config = yaml.safe_load(text)
         wanted = options.context or config.get("current-context")
-        here = next(one["context"] for one in config["contexts"] if one["name"] == wanted)
+        here = next(context["context"] for context in config["contexts"] if context["name"] == wanted)
         return str(here.get("namespace") or DEFAULT_NAMESPACE)
     except (yaml.YAMLError, AttributeError, KeyError, TypeError, StopIteration):
         return DEFAULT_NAMESPACE
@@ -292,7 +292,7 @@ def upgrades_of(api: ClusterClient, deployment: str) -> str:
     except Forbidden:
         return ""
     conditions = (found.get("status") or {}).get("conditions") or []
-    return next((str(one["message"]) for one in conditions if one["type"] == "UpgradeAvailable"), "")
+    return next((str(condition["message"]) for condition in conditions if condition["type"] == "UpgradeAvailable"), "")
 
 
 def standings_of(api: ClusterClient) -> dict[str, str]:
@@ -305,8 +305,8 @@ def standings_of(api: ClusterClient) -> dict[str, str]:
 
 def _standings(deployments: Iterable[Record]) -> dict[str, str]:
     found = {}
-    for status in (one.get("status") or {} for one in deployments):
-        ready = (it for it in status.get("conditions") or [] if it["type"] == "Ready")
+    for status in (deployment.get("status") or {} for deployment in deployments):
+        ready = (condition for condition in status.get("conditions") or [] if condition["type"] == "Ready")
         found[str(status.get("activeRequest") or "")] = next((str(it["message"]) for it in ready), "")
     return found
 

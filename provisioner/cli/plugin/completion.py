@@ -98,7 +98,7 @@ def _complete_values(option: argparse.Action, before: Sequence[str]) -> list[str
             return [str(one["metadata"]["name"]) for one in list_kind(cluster_of(_cluster_options(before)), DEPLOYMENT)]
         except (PratiqueError, Usage, OSError):
             return []
-    return [str(one) for one in option.choices or ()]
+    return [str(choice) for choice in option.choices or ()]
 
 
 def _is_argument(word: str, previous: str, options: dict[str, argparse.Action]) -> bool:

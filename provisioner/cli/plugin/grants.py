@@ -130,7 +130,7 @@ def _unused_roles(api: ClusterClient, options: argparse.Namespace, going: Sequen
             print(f"kubectl pratique: {visible(words)}", file=sys.stderr)
         return []
     used = roles_in_use(every, [ObjectRef.of(one) for one in going])
-    unused = [one for one in roles if ObjectRef.of(one).name not in used]
+    unused = [role for role in roles if ObjectRef.of(role).name not in used]
     return [one for one in unused if not (is_part and is_aggregated(one))]
 
 
@@ -142,7 +142,9 @@ def _list_rbac(api: ClusterClient, kind: str, selector: str = "", namespace: str
 
 def _describe_object(obj: Record) -> str:
     ref = ObjectRef.of(obj)
-    who = f" ({', '.join(format_subject(one) for one in binding_subjects(obj))})" if ref.kind in _BINDINGS else ""
+    who = (
+        f" ({', '.join(format_subject(subject) for subject in binding_subjects(obj))})" if ref.kind in _BINDINGS else ""
+    )
     return f"{ref.kind} {ref.place}{who}"
 
 
@@ -247,11 +249,11 @@ def grant(options: argparse.Namespace) -> int:
     if not is_agreed(options, f"grant {level} on the APIs of {options.name}"):
         raise Usage("nothing was granted")
     written: list[ObjectRef] = []
-    for one in changes:
-        if not one.is_done:
-            _apply_change(api, one, written, dry_run=False)
-            written.append(one.ref)
-            print(f"{one.ref.kind.lower()}/{visible(one.ref.place)} is written", file=sys.stderr)
+    for change in changes:
+        if not change.is_done:
+            _apply_change(api, change, written, dry_run=False)
+            written.append(change.ref)
+            print(f"{change.ref.kind.lower()}/{visible(change.ref.place)} is written", file=sys.stderr)
     print(f"Take it back with: {_removal_command(options, level, namespace)}", file=sys.stderr)
     return 0
 
@@ -271,7 +273,7 @@ def _with_apis(api: ClusterClient, name: str) -> Extension:
 
 
 def _check_place(extension: Extension, subject: RbacSubject | None, namespace: str) -> None:
-    wide = [one.name for one in extension.apis if not one.is_namespaced]
+    wide = [api.name for api in extension.apis if not api.is_namespaced]
     if subject is None or not namespace or not wide:
         return
     if len(wide) == len(extension.apis):
@@ -309,10 +311,10 @@ def _read_live(api: ClusterClient, ref: ObjectRef, extension: str) -> JsonObject
 
 def _dry_run(api: ClusterClient, changes: Sequence[GrantChange]) -> None:
     """As a dry-run. The API server looks at the role that a binding names, so a new role has to be there before."""
-    for one in changes:
-        if not one.is_done:
-            _apply_change(api, one, [], dry_run=True)
-        if one.live is None:
+    for change in changes:
+        if not change.is_done:
+            _apply_change(api, change, [], dry_run=True)
+        if change.live is None:
             return
 
 

@@ -195,8 +195,8 @@ def _check_token(service: Service) -> _TokenFacts:
     about = service.get("tokens/current")
     with told_by(service):
         facts = _TokenFacts(
-            frozenset(str(one) for one in about["scopes"]),
-            tuple(f"{one['username']} on cluster {one['cluster']}" for one in about.get("proofs") or []),
+            frozenset(str(scope) for scope in about["scopes"]),
+            tuple(f"{proof['username']} on cluster {proof['cluster']}" for proof in about.get("proofs") or []),
             str(about.get("expires_at") or ""),
         )
     if READ not in facts.scopes:
@@ -289,7 +289,7 @@ def _choose_issuer(service: Service, name: str) -> _Issuer:
 
 
 def _issuer_in(record: Mapping[str, Any]) -> _Issuer:
-    scopes = tuple(str(one) for one in record["scopes"])
+    scopes = tuple(str(scope) for scope in record["scopes"])
     return _Issuer(str(record["name"]), str(record["authorization_url"]), str(record["client_id"]), scopes)
 
 

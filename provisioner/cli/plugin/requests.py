@@ -102,7 +102,7 @@ def planned_objects(service: Service, whole: WholeReport, wanted: str) -> Iterat
     actions = whole.record["plan"]["actions"]
     chosen = [(at, one) for at, one in enumerate(actions) if _is_named(one["ref"], wanted)]
     if wanted and not chosen:
-        names = sorted({object_title(one["ref"]) for one in actions})
+        names = sorted({object_title(action["ref"]) for action in actions})
         raise Usage(f"the request plans nothing for {wanted}; it is about {', '.join(names[:20])}")
     for at, one in chosen:
         if Action(one["action"]) not in WITH_LINES and not wanted:
@@ -221,7 +221,7 @@ def diff(options: argparse.Namespace) -> int:
         {"ref": str(one.ref), "action": str(one.action), "before": one.before, "after": one.after} for one in found
     ]
     text = differences_as_text(found, colours=is_coloured(options), with_credentials=options.show_credentials)
-    page(format_output(options, _as_list([plain(one) for one in records]), text))
+    page(format_output(options, _as_list([plain(record) for record in records]), text))
     return 1 if text else 0
 
 
@@ -229,7 +229,7 @@ def objects_to_diff(options: argparse.Namespace) -> list[str]:
     """The objects of the request's plan, as `diff` takes them. Raises Usage where there is no login."""
     subject = subject_of(cluster_of(options), options.name)
     actions = _Reports(options).needed(subject).record["plan"]["actions"]
-    return sorted({object_title(one["ref"]) for one in actions})
+    return sorted({object_title(action["ref"]) for action in actions})
 
 
 class _Reports:

@@ -306,7 +306,7 @@ def _config(config: object, chosen: str, made: Converted) -> dict[str, Any]:
         documents = load_all(values, name="spec.config.values")
     except PratiqueError as exc:
         raise Usage(str(exc)) from exc
-    if len(documents) > 1 or not all(isinstance(one, Mapping) for one in documents):
+    if len(documents) > 1 or not all(isinstance(document, Mapping) for document in documents):
         raise Usage("spec.config.values: expected one object in YAML")
     _say_rest(config, "spec.config", ("values",), made)
     return {"config": {"values": documents[0]}} if documents else {}

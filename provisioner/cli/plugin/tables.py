@@ -72,7 +72,7 @@ def requests_table(
     requests: Iterable[Record], *, now: datetime, standings: Mapping[str, str] | None = None, is_coloured: bool = False
 ) -> str:
     """A line for each; with `standings`, by name, also why it stands as it does."""
-    rows: list[tuple[str, ...]] = [(*_request_cells(one), _request_age(one, now)) for one in requests]
+    rows: list[tuple[str, ...]] = [(*_request_cells(request), _request_age(request, now)) for request in requests]
     heads: tuple[str, ...] = ("REQUEST", "DEPLOYMENT", "STATE", "WORST", "REQUESTER", "AGE")
     if standings is not None:
         heads = (*heads, "WHY")
@@ -83,7 +83,7 @@ def requests_table(
 def request_names(requests: Iterable[Record]) -> str:
     """As other commands of kubectl take them."""
     kind = f"bundledeploymentrequest.{OWN_GROUP}"
-    return "".join(f"{kind}/{visible(str(one['metadata']['name']))}\n" for one in requests)
+    return "".join(f"{kind}/{visible(str(request['metadata']['name']))}\n" for request in requests)
 
 
 def _request_age(request: Record, now: datetime) -> str:
@@ -132,7 +132,10 @@ def request_text(
         ("Worst", painted(visible(worst) or NONE, _SEVERITY.get(worst), is_coloured=is_coloured)),
     ]
     lines = [f"{f'{name}:':<13}{value}" for name, value in facts]
-    lines += ["Changes:", *(f"  {visible(str(one))}" for one in report.get("headline") or ["the report is not ready"])]
+    lines += [
+        "Changes:",
+        *(f"  {visible(str(sentence))}" for sentence in report.get("headline") or ["the report is not ready"]),
+    ]
     lines.append("Conditions:")
     for condition in status.get("conditions") or []:
         first_line = str(condition.get("message") or "").partition("\n")[0]
@@ -143,7 +146,7 @@ def request_text(
     if reviews is None:
         lines += ["Reviews by kubectl: you may not list them"]
     else:
-        here = [one for one in reviews if one["spec"]["requestRef"]["name"] == request["metadata"]["name"]]
+        here = [review for review in reviews if review["spec"]["requestRef"]["name"] == request["metadata"]["name"]]
         lines += ["Reviews by kubectl:", *(_review_line(one) for one in here)] if here else []
     return "\n".join(lines) + "\n"
 
@@ -203,12 +206,14 @@ def _request_number(request: Record) -> int:
 
 def applied_revisions(requests: Iterable[Record]) -> list[int]:
     """The revisions that these requests made."""
-    made = (_applied_revision(one).removeprefix("revision ") for one in requests)
+    made = (_applied_revision(request).removeprefix("revision ") for request in requests)
     return sorted({int(text) for text in made if text.isascii() and text.isdigit()})
 
 
 def _applied_revision(request: Record) -> str:
     """`revision 3`, of what was applied."""
     conditions = (request.get("status") or {}).get("conditions") or []
-    applied = (one for one in conditions if one["type"] == "Applied" and one["status"] == "True")
+    applied = (
+        condition for condition in conditions if condition["type"] == "Applied" and condition["status"] == "True"
+    )
     return next((str(one.get("message") or "") for one in applied), "")
