@@ -1,4 +1,4 @@
-"""Reads the edition of a catalog that is shown."""
+"""Editions of catalogs: each is written in parts while nobody sees it, and shown at once when it is whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Which catalogs a cluster names, what was found at the last look at each, and when the next one is."""
+"""The Catalogs of a cluster: what was found at the last look at each, when the next one is, and who wrote what.
+
+The Secret of a source, and where it is sent, stand in several parts that different people may have written: each of
+them must be allowed to get the Secret (S05, S08).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All settings, read from the environment of the process."""
+"""All settings, read from the environment: refused where they contradict each other, and which of them are secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What proxies say about a request is believed from trusted ones only: for everybody else it is taken away."""
+"""What every request passes through: headers of proxies, the log line, who is signed in, and rate limits.
+
+Headers of proxies are believed from trusted ones only, and removed otherwise. The log holds no query strings: one-time
+codes and signed addresses come in there. docs/operating/limits.md has all limits in one table; tokens are counted in
+approvals.api.throttling, credentials in approvals.limits.credentials.
+"""
 
 from __future__ import annotations
 

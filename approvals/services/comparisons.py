@@ -1,4 +1,9 @@
-"""Having a comparison worked out, within the quotas of a person, and its result as that person may see it."""
+"""Compare two bundles of a catalog on demand, for people who may get the catalog and create a deployment.
+
+A comparison of what a deployment runs also needs the right to get that deployment; rights are asked again on every look.
+A comparison is no request, and approves nothing. What is compared was fetched without credentials (S08), so whoever
+has these rights may know the result; of what a deployment runs, people are shown what they may see (S09).
+"""
 
 from __future__ import annotations
 
@@ -293,7 +298,50 @@ def read_comparison_result(*, by: Caller, asked: AskedComparison, row: BundleCom
     told = {key: value for key, value in result.items() if key != "held"} | {"hidden": []}
     if asked.deployment is None:
         return told
-    return _hide_unreadable(by, asked.catalog.cluster, told, held)
+    # Of what a deployment runs, people see what they may get, whatever the bundle prints of its config (S09).
+    report = told["report"]
+    plan = report["plan"]
+    # Sight tells what exists by its state before.
+    there = [
+        {**action, "before": {} if comparisons.object_key(action["ref"]) in held else None}
+        for action in plan["actions"]
+    ]
+    body = {**report, "plan": {**plan, "actions": there}}
+    sight = ReportSight(Sight(by, asked.catalog.cluster, limit=MOST_ASKED), body)
+    actions = [{**sight.action(one), "before": None, "after": None} for one in there]
+    hidden_places = {str(at) for at, one in enumerate(actions) if one.get("hidden")}
+    changed = {at: counts for at, counts in told["changed"].items() if at not in hidden_places}
+    shown = {
+        **body,
+        "findings": [sight.finding(finding) for finding in body["findings"]],
+        "private": sight.private(body),
+        "plan": {**plan, "actions": actions},
+    }
+    images = [
+        image
+        for image in told["images"]
+        if comparisons.object_key(image["ref"]) not in held or sight.may_see(image["ref"])
+    ]
+    hidden = []
+    # Of comparisons that an earlier version made: whoever sees a digest could try values of Secrets on it (S38).
+    is_told = not any(is_secret(one["ref"]) for one in there)
+    digests = told["content_digests"] if is_told else {"before": "", "after": ""}
+    if len(images) != len(told["images"]):
+        hidden.append(f"{number(len(told['images']) - len(images), 'image')} of objects that you may not get")
+    permissions = told["permissions"]
+    if not may_see_roles(by, asked.catalog.cluster):
+        permissions = {"worst": permissions["worst"], "accounts": [], "everybody": [], "problems": []}
+        hidden.append("permissions, because you may not get all roles and bindings")
+    return {
+        **told,
+        "config": {},
+        "content_digests": digests,
+        "report": shown,
+        "changed": changed,
+        "images": images,
+        "permissions": permissions,
+        "hidden": hidden,
+    }
 
 
 def read_comparison_lines(*, by: Caller, asked: AskedComparison, row: BundleComparison, position: int) -> ComparedLines:
@@ -319,50 +367,3 @@ def read_comparison_lines(*, by: Caller, asked: AskedComparison, row: BundleComp
 def _check_asked(by: Caller, asked: AskedComparison, *, is_fresh: bool = False) -> None:
     catalog, deployment = asked.catalog, asked.deployment.name if asked.deployment else ""
     check_may_compare(by=by, cluster=catalog.cluster, catalog=catalog.name, deployment=deployment, is_fresh=is_fresh)
-
-
-def _hide_unreadable(by: Caller, cluster: Cluster, told: dict[str, Any], held: set[str]) -> dict[str, Any]:
-    """The result without what somebody sees only who may get the objects, whatever they run as (S09)."""
-    report = told["report"]
-    plan = report["plan"]
-    # Sight tells what exists by its state before.
-    there = [
-        {**action, "before": {} if comparisons.object_key(action["ref"]) in held else None}
-        for action in plan["actions"]
-    ]
-    body = {**report, "plan": {**plan, "actions": there}}
-    sight = ReportSight(Sight(by, cluster, limit=MOST_ASKED), body)
-    actions = [{**sight.action(one), "before": None, "after": None} for one in there]
-    hidden_places = {str(at) for at, one in enumerate(actions) if one.get("hidden")}
-    changed = {at: counts for at, counts in told["changed"].items() if at not in hidden_places}
-    shown = {
-        **body,
-        "findings": [sight.finding(finding) for finding in body["findings"]],
-        "private": sight.private(body),
-        "plan": {**plan, "actions": actions},
-    }
-    images = [
-        image
-        for image in told["images"]
-        if comparisons.object_key(image["ref"]) not in held or sight.may_see(image["ref"])
-    ]
-    hidden = []
-    # Of comparisons that an earlier version made: whoever sees a digest could try values of Secrets on it (S38).
-    is_told = not any(is_secret(one["ref"]) for one in there)
-    digests = told["content_digests"] if is_told else {"before": "", "after": ""}
-    if len(images) != len(told["images"]):
-        hidden.append(f"{number(len(told['images']) - len(images), 'image')} of objects that you may not get")
-    permissions = told["permissions"]
-    if not may_see_roles(by, cluster):
-        permissions = {"worst": permissions["worst"], "accounts": [], "everybody": [], "problems": []}
-        hidden.append("permissions, because you may not get all roles and bindings")
-    return {
-        **told,
-        "config": {},
-        "content_digests": digests,
-        "report": shown,
-        "changed": changed,
-        "images": images,
-        "permissions": permissions,
-        "hidden": hidden,
-    }

@@ -213,6 +213,8 @@ def _unpack_bundle(parts: list[Any]) -> CatalogBundle:
 
 _WRITTEN = {"~": "~0", "/": "~1"}
 _MEANT = {"~0": "~", "~1": "/", "~2": "."}
+# As in a JSON Pointer (RFC 6901): OLM refuses only an empty name, so a name can hold slashes, which servers take for
+# the end of the part even where they are percent-encoded, or be one or two dots, which browsers resolve (~2).
 _ESCAPE = re.compile("~[012]")
 _FOLDERS = (".", "..")
 

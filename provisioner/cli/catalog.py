@@ -161,25 +161,21 @@ def _shown(package: Package, installed: CatalogBundle | None, chosen: Choice | N
         yield f"  deprecated: {deprecation.name or 'the package'}: {deprecation.message}"
     for channel in package.channels.values():
         yield ""
-        yield from _channel_lines(package, channel)
+        is_default = " (default)" if channel.name == package.default_channel else ""
+        yield f"channel {channel.name}{is_default}, head {some(list_heads(channel)) or 'none'}"
+        ranks = {one.name: position for position, one in enumerate(_newest_first(package))}
+        for entry in sorted(channel.entries, key=lambda it: ranks.get(it.name, len(ranks))):
+            edges = [
+                f"replaces {entry.replaces}" if entry.replaces else "",
+                f"skips {some(entry.skips)}" if entry.skips else "",
+                f"follows every version in {entry.skip_range}" if entry.skip_range else "",
+                "deprecated" if package.deprecation_of(entry.name) is not None else "",
+                "" if entry.name in package.bundles else "missing in the catalog",
+            ]
+            yield f"  {entry.name}" + "".join(f"; {words}" for words in edges if words)
     if chosen is not None:
         yield ""
         yield from _choice_lines(package, installed, chosen)
-
-
-def _channel_lines(package: Package, channel: Channel) -> Iterator[str]:
-    is_default = " (default)" if channel.name == package.default_channel else ""
-    yield f"channel {channel.name}{is_default}, head {some(list_heads(channel)) or 'none'}"
-    ranks = {one.name: position for position, one in enumerate(_newest_first(package))}
-    for entry in sorted(channel.entries, key=lambda it: ranks.get(it.name, len(ranks))):
-        edges = [
-            f"replaces {entry.replaces}" if entry.replaces else "",
-            f"skips {some(entry.skips)}" if entry.skips else "",
-            f"follows every version in {entry.skip_range}" if entry.skip_range else "",
-            "deprecated" if package.deprecation_of(entry.name) is not None else "",
-            "" if entry.name in package.bundles else "missing in the catalog",
-        ]
-        yield f"  {entry.name}" + "".join(f"; {words}" for words in edges if words)
 
 
 def _choice_lines(package: Package, installed: CatalogBundle | None, chosen: Choice | NoChoice) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""How a bundle that is named on the command line becomes content."""
+"""What the command line names, read: the bundle, the files of its options, and stored objects (`--objects`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How reports are written as JSON: indented down to the entries of their lists, and each of these on one line.
+"""JSON output: how reports are written, and what is printed where a command could not find out.
+
+It is indented down to the entries of lists, and each of these is on one line.
 
 A schema lies forty levels deep, so that indenting all of it makes several times as much of a report about CRDs.
 """

@@ -1,7 +1,4 @@
-"""`pratique rbac`, what a bundle does to everybody's rights, and `pratique preflight`, whether it may be installed.
-
-Without a bundle `pratique rbac` tells of the whole cluster (`cluster_rights`).
-"""
+"""`pratique rbac`: rights that a bundle changes, or all rights in a cluster. `pratique preflight`: missing rights."""
 
 from __future__ import annotations
 

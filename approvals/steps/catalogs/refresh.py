@@ -1,4 +1,9 @@
-"""One look at the source of a catalog: where it has other content, all of it is read into a new edition."""
+"""Read a catalog again if its source has other content, and show in the cluster how it stands.
+
+Nobody asks for a look, so a source with credentials is read as the person who wrote it (S08). The rows are the queue:
+a catalog that is due waits; one that is being read says since when (`reading_since`), under the claim of its task,
+which lapses if its worker dies. The longest due comes first, and nobody ever has all places (S40).
+"""
 
 from __future__ import annotations
 

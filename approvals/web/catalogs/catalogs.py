@@ -1,4 +1,4 @@
-"""Catalogs: which there are, how each stands, and what one offers to whom."""
+"""Pages of catalogs: the list, one catalog with its condition, the search over all, and a package that is missing."""
 
 from __future__ import annotations
 

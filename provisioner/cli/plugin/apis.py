@@ -1,4 +1,4 @@
-"""`apis`: which extension gives the caller which API, and what the caller may do with it."""
+"""`apis`: the extensions of a cluster, their APIs, and what the caller may do with them."""
 
 from __future__ import annotations
 

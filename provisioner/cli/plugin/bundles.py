@@ -1,4 +1,4 @@
-"""`preview`: what content would do to the cluster of the caller's kubeconfig, with the caller's own rights."""
+"""`preview` and `rbac`: what a bundle would do to the cluster, and the least rights of the account that installs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser of `kubectl pratique`, and its commands that change nothing."""
+"""The parser of `kubectl pratique` and the table of its commands."""
 
 from __future__ import annotations
 

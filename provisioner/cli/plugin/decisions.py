@@ -1,4 +1,4 @@
-"""`approve`, `deny` and `request-changes`: show what is decided, ask, create the review, and say what became of it."""
+"""Commands that write as the caller: `approve`, `deny` and `request-changes`, `pause`, `resume` and `rollback`."""
 
 from __future__ import annotations
 
@@ -74,7 +74,23 @@ def decide(options: argparse.Namespace) -> int:
     if moved := _why_moved(api, subject):
         print(visible(moved), file=sys.stderr)
         return NOT_COUNTED
-    review = _review_body(api, options, subject, reason)
+    who = ask_identity(api)
+    reviewer: dict[str, Any] = {"username": who.username, "groups": list(who.groups)}
+    review: dict[str, Any] = {
+        "apiVersion": f"{OWN_GROUP}/{VERSION}",
+        "kind": REVIEW,
+        "metadata": {"name": _review_name(subject)},
+        "spec": {
+            "requestRef": {"name": subject.name},
+            "bundleDeploymentName": subject.deployment,
+            "decision": options.decision,
+            "subjectDigest": subject.status["subjectDigest"],
+            "round": subject.status["round"],
+            "acknowledges": list(options.acknowledge or ()),
+            "reason": reason,
+            "reviewer": reviewer | ({"uid": who.uid} if who.uid else {}),
+        },
+    }
     counted = _wait_until_counted(api, _create_review(api, review), options.timeout)
     left = [str(action) for action in ((counted or {}).get("status") or {}).get("unacknowledged") or []]
     if not left:
@@ -148,26 +164,6 @@ def _confirm_decision(options: argparse.Namespace, subject: Subject) -> None:
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Usage("nothing was decided")
-
-
-def _review_body(api: ClusterClient, options: argparse.Namespace, subject: Subject, reason: str) -> dict[str, Any]:
-    who = ask_identity(api)
-    reviewer: dict[str, Any] = {"username": who.username, "groups": list(who.groups)}
-    return {
-        "apiVersion": f"{OWN_GROUP}/{VERSION}",
-        "kind": REVIEW,
-        "metadata": {"name": _review_name(subject)},
-        "spec": {
-            "requestRef": {"name": subject.name},
-            "bundleDeploymentName": subject.deployment,
-            "decision": options.decision,
-            "subjectDigest": subject.status["subjectDigest"],
-            "round": subject.status["round"],
-            "acknowledges": list(options.acknowledge or ()),
-            "reason": reason,
-            "reviewer": reviewer | ({"uid": who.uid} if who.uid else {}),
-        },
-    }
 
 
 def _review_name(subject: Subject) -> str:

@@ -1,4 +1,4 @@
-"""`grant`: who may use the APIs of an extension, by roles as Kubernetes has them for its own, as the caller."""
+"""`grant`: give roles for the APIs of an extension as the caller, or take them back (`--remove`)."""
 
 from __future__ import annotations
 

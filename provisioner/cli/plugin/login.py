@@ -1,4 +1,4 @@
-"""`login` and `logout`: a token for reading reports at the service, by a browser or pasted."""
+"""`login` and `logout`: get a token to read reports, keep it in a file that only its owner may read, and delete it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`list`, `show`, `history` and `diff`: what is asked of the cluster, and of the service by whoever has logged in."""
+"""`list`, `show`, `history` and `diff`: requests from the cluster, and whole reports from the service after a login."""
 
 from __future__ import annotations
 
@@ -68,7 +68,17 @@ class WholeReport:
 
 def whole_report(service: Service, subject: Subject) -> WholeReport:
     """The report of exactly the digest that the cluster shows. Raises Usage where there is none, or it has moved on."""
-    uid = str(_request_row(service, subject)["uid"])
+    number = subject.name.rpartition("-")[2]
+    digest = str(subject.status.get("subjectDigest") or "")
+    found = [one for one in _request_rows(service, subject.deployment) if str(one["number"]) == number]
+    if not found:
+        raise Usage(f"{service.url} shows you no request {subject.name}: is it this cluster's, and may you read there?")
+    same = [one for one in found if one["subject_digest"] == digest]
+    if not digest:
+        raise Usage(f"request {subject.name} has no report yet")
+    if not same:
+        raise Usage(f"request {subject.name} has changed: the cluster shows digest {digest}, the service another one")
+    uid = str(same[0]["uid"])
     first = service.get(f"requests/{uid}/report")
     findings, actions = [*first["findings"]], [*first["plan"]["actions"]]
     part = first
@@ -120,21 +130,6 @@ def _is_named(ref: Record, wanted: str) -> bool:
     whole = object_title(ref).lower()
     short = f"{ref['kind']}/{ref['name']}".lower()
     return not wanted or wanted.lower() in (whole, short, ref["name"].lower())
-
-
-def _request_row(service: Service, subject: Subject) -> Record:
-    """The service's own record of the request: that of the same deployment, number and digest."""
-    number = subject.name.rpartition("-")[2]
-    digest = str(subject.status.get("subjectDigest") or "")
-    found = [one for one in _request_rows(service, subject.deployment) if str(one["number"]) == number]
-    if not found:
-        raise Usage(f"{service.url} shows you no request {subject.name}: is it this cluster's, and may you read there?")
-    same = [one for one in found if one["subject_digest"] == digest]
-    if not digest:
-        raise Usage(f"request {subject.name} has no report yet")
-    if not same:
-        raise Usage(f"request {subject.name} has changed: the cluster shows digest {digest}, the service another one")
-    return dict(same[0])
 
 
 def _request_rows(service: Service, deployment: str) -> Iterator[Record]:
@@ -306,7 +301,10 @@ def _print_or_watch(options: argparse.Namespace, read: Read) -> int:
         try:
             objects, shown = read()
         except TryLater as exc:
-            said = _report_retry(exc, said)
+            words = visible(f"kubectl pratique: {exc}; asking again")
+            if words != said:
+                print(words, file=sys.stderr)
+            said = words
         else:
             # An age that grows is nothing new.
             text = format_output(options, objects, shown(began))
@@ -315,13 +313,6 @@ def _print_or_watch(options: argparse.Namespace, read: Read) -> int:
                 write(_separate_output(options, now, is_first=not last))
             last, said = text, ""
         time.sleep(WATCH_SECONDS)
-
-
-def _report_retry(exc: TryLater, said: str) -> str:
-    words = visible(f"kubectl pratique: {exc}; asking again")
-    if words != said:
-        print(words, file=sys.stderr)
-    return words
 
 
 def _separate_output(options: argparse.Namespace, text: str, *, is_first: bool) -> str:

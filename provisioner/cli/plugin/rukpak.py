@@ -101,7 +101,18 @@ def converted(document: object, where: Where) -> Converted:
         raise Usage(f"kind {kind or '(none)'} of {api}: expected a BundleDeployment, or a Bundle of {THEIRS}")
     body = wanted(spec, made)
     _place(body, where)
-    made.body = {"apiVersion": OURS, "kind": "BundleDeployment", "metadata": _metadata(document, made), "spec": body}
+    meta = _mapping(document, "metadata", "")
+    name = _text(meta, "name", "metadata")
+    if len(name) > MAX_NAME:
+        raise Usage(f"metadata.name: {name} has {len(name)} characters; Pratique takes {MAX_NAME} at most")
+    kept: dict[str, Any] = {"name": name}
+    for part in ("labels", "annotations"):
+        found = {key: text for key, text in _texts(meta, part).items() if key not in _NOT_KEPT}
+        kept |= {part: found} if found else {}
+    for part in ("finalizers", "ownerReferences"):
+        if meta.get(part):
+            made.left_out.append(f"metadata.{part}: they belong to the object as it was")
+    made.body = {"apiVersion": OURS, "kind": "BundleDeployment", "metadata": kept, "spec": body}
     return made
 
 
@@ -310,21 +321,6 @@ def _config(config: object, chosen: str, made: Converted) -> dict[str, Any]:
         raise Usage("spec.config.values: expected one object in YAML")
     _say_rest(config, "spec.config", ("values",), made)
     return {"config": {"values": documents[0]}} if documents else {}
-
-
-def _metadata(document: Record, made: Converted) -> dict[str, Any]:
-    meta = _mapping(document, "metadata", "")
-    name = _text(meta, "name", "metadata")
-    if len(name) > MAX_NAME:
-        raise Usage(f"metadata.name: {name} has {len(name)} characters; Pratique takes {MAX_NAME} at most")
-    kept: dict[str, Any] = {"name": name}
-    for part in ("labels", "annotations"):
-        found = {key: text for key, text in _texts(meta, part).items() if key not in _NOT_KEPT}
-        kept |= {part: found} if found else {}
-    for part in ("finalizers", "ownerReferences"):
-        if meta.get(part):
-            made.left_out.append(f"metadata.{part}: they belong to the object as it was")
-    return kept
 
 
 def _place(body: dict[str, Any], where: Where) -> None:

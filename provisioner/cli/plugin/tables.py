@@ -1,4 +1,4 @@
-"""What the plug-in prints. PURE: objects come in, lines go out; whatever strangers wrote is shown with escapes."""
+"""Tables and summaries of requests. PURE: objects come in, lines go out; text from others is shown with escapes."""
 
 from __future__ import annotations
 
