@@ -1,6 +1,6 @@
 """Compare two bundles of a catalog on demand, for people who may get the catalog and create a deployment.
 
-A comparison of what a deployment runs also needs the right to get that deployment; rights are asked again on every look.
+A comparison of what a deployment runs also needs the right to get that deployment; rights are asked on every look.
 A comparison is no request, and approves nothing. What is compared was fetched without credentials (S08), so whoever
 has these rights may know the result; of what a deployment runs, people are shown what they may see (S09).
 """
