@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from provisioner.api_groups import OWN_GROUP
-from provisioner.catalogs import PackageWish, UpgradeEdges
+from provisioner.catalogs.choice import PackageWish, UpgradeEdges
 from provisioner.errors import BadConfig, BadSource, InvalidRange
 from provisioner.render import is_told_of_target, wanted_lookups
 from provisioner.source import GitSource, HttpSource, ImageSource, RemoteSource

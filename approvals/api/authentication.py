@@ -93,7 +93,7 @@ class TokenAuthentication(BaseAuthentication):
 
 
 class BrowserAuthentication(SessionAuthentication):
-    """A browser's session, whose other proofs project.middleware.callers has looked at."""
+    """A browser's session, whose other proofs project.middleware has looked at."""
 
     def authenticate(self, request: Request) -> tuple[User, None] | None:
         found: tuple[User, None] | None = super().authenticate(request)

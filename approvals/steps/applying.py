@@ -17,6 +17,7 @@ from django.db import transaction
 from approvals import audit, gate, working
 from approvals.access.port import connect
 from approvals.audit import MACHINE
+from approvals.catalogs import followed_packages
 from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
@@ -25,7 +26,6 @@ from approvals.gate.judge import FRESH
 from approvals.gate.planning import helm_release_of, installer_of, moments_of
 from approvals.ledger import claims, endings, optionals, pivots, strays
 from approvals.ledger.moves import both_locked, move
-from approvals.ledger.packages import following
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Report, Request, Revision
 from approvals.steps.applied import wants_restore
@@ -155,7 +155,7 @@ def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef])
     if row.state != State.APPLYING:
         return
     claims.check_same_holder(row, request)
-    following.look_again(deployment)
+    followed_packages.ask_soon(deployment)
     if failed:
         _end_as_failed(row, deployment, words_of(failed), {"code": "apply-failed", "failed": len(failed)})
         return
@@ -179,7 +179,7 @@ def give_up(request: Request, error: PratiqueError) -> None:
     deployment, row = both_locked(request)
     if row.state == State.APPLYING:
         claims.check_same_holder(row, request)
-        following.look_again(deployment)
+        followed_packages.ask_soon(deployment)
         remedy = endings.remedy_of(error, deployment.name)
         is_put_back = _is_to_restore(row, deployment, error.code)
         words = str(error) if is_put_back else f"{error}; {_what_stands(row, deployment)}"

@@ -14,6 +14,7 @@ from approvals import access, gate, store, wake
 from approvals.access.port import asking_through
 from approvals.access.sight import SECRET_TEXTS
 from approvals.audit import MACHINE
+from approvals.catalogs import bundle_choice
 from approvals.clock import database_now
 from approvals.errors import KeyMissing
 from approvals.gate import Reason, planning, reader, unmet_words
@@ -22,7 +23,6 @@ from approvals.gate.remedies import RefusalKind, reason
 from approvals.gate.rights import last_writer_of
 from approvals.ledger import claims, pivots
 from approvals.ledger.moves import locked, move
-from approvals.ledger.packages import choosing
 from approvals.lifecycle import Event, State
 from approvals.models import Content as ContentRow
 from approvals.models import Finding as FindingRow
@@ -93,7 +93,7 @@ def run(request: Request, worker: str) -> None:
     is_all_known = request.is_requester_known and not pivots.unknown_writes(request)
     authors = () if is_all_known else access.subjects_that_may_write(api, request)
     content, row, moves = _content_of(request, api)
-    request.bundles = [asdict(one) for one in choosing.offered_now(request)]
+    request.bundles = [asdict(one) for one in bundle_choice.bundles_as_offered_now(request)]
     with pipeline.resolving([pin.digest for pin in content.pins]):
         report = _report_of(request, api, content, moves)
         try:
@@ -184,7 +184,7 @@ def _nothing(request: Request) -> Content:
 
 def _fetched(request: Request, api: Api, format_name: str) -> tuple[Content, tuple[SourceMove, ...]]:
     spec = request.spec
-    sources = sources_of(spec, reader_as_requester(request, api), choosing.bundles_for(request))
+    sources = sources_of(spec, reader_as_requester(request, api), bundle_choice.bundles_for(request))
     content = pipeline.prepare(
         sources,
         options=pipeline.PrepareOptions(

@@ -18,13 +18,13 @@ from django.db import transaction
 from approvals import audit, gate, store
 from approvals.access.port import connect
 from approvals.audit import MACHINE
+from approvals.catalogs import followed_packages
 from approvals.errors import LostClaim
 from approvals.gate import Back, reader
 from approvals.gate.planned import public_words
 from approvals.gate.planning import installer_of, owned, plan_options
 from approvals.ledger import claims, endings, pivots, strays
 from approvals.ledger.moves import both_locked, move
-from approvals.ledger.packages import following
 from approvals.lifecycle import Event, State
 from approvals.models import AuditEntry, BundleDeployment, Outcome, Report, Request, Revision
 from approvals.steps.applying import apply_seconds, close
@@ -80,7 +80,7 @@ def give_up(request: Request, error: PratiqueError) -> None:
     deployment, row = both_locked(request)
     if row.state == State.RESTORING:
         claims.check_same_holder(row, request)
-        following.look_again(deployment)
+        followed_packages.ask_soon(deployment)
         words = f"the previous revision could not be restored: {error}"
         _end(row, deployment, words, {"code": error.code}, endings.remedy_of(error, deployment.name))
 
@@ -199,7 +199,7 @@ def _begin(request: Request, target: RestoreTarget, worker: str) -> bool:
     if row.revision.state != Revision.State.ACTIVE:
         return True
     if row.revision.healthy_at:
-        following.look_again(deployment)
+        followed_packages.ask_soon(deployment)
         move(row, Event.FINISH, actor=MACHINE, facts={"healthy": True}, problem="", problem_code="")
         Revision.objects.filter(request=row).update(message="")
         pivots.follow_up(deployment)
@@ -218,7 +218,7 @@ def _finish(request: Request, target: RestoreTarget, failed: list[Done]) -> None
     if row.state != State.RESTORING:
         return
     claims.check_same_holder(row, request)
-    following.look_again(deployment)
+    followed_packages.ask_soon(deployment)
     number = target.revision.number
     if failed:
         words = f"revision {number} could not be fully restored: {words_of(failed)}"

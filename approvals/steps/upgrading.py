@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from approvals import gate, wake
 from approvals.access.port import connect
+from approvals.catalogs import followed_packages
 from approvals.gate import Refusal, reader
 from approvals.ledger import claims, pivots
-from approvals.ledger.packages import following
 from approvals.models import BundleDeployment, Request
 from approvals.selectors import floating
 from approvals.selectors.floating import OfferedUpgrade
@@ -54,14 +54,14 @@ class LookForUpgrades(Recurring):
 def _look(deployment: BundleDeployment) -> None:
     request = _wished(deployment)
     if request is None:
-        following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
+        followed_packages.put_off_answer(deployment.pk, followed_packages.ASK_AGAIN_SECONDS)
         return
     try:
         _ask_reader(request)
     except Unreachable:
-        following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
+        followed_packages.put_off_answer(deployment.pk, followed_packages.ASK_AGAIN_SECONDS)
     except PratiqueError as exc:
-        following.put_off(deployment.pk, following.REFUSED_SECONDS, _with_remedy(exc))
+        followed_packages.put_off_answer(deployment.pk, followed_packages.REFUSED_SECONDS, _with_remedy(exc))
     else:
         pivots.answer_upgrades(deployment.pk)
 

@@ -11,8 +11,9 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
-from approvals import access, catalogs
+from approvals import access
 from approvals.access import Caller, Permission
+from approvals.catalogs.editions import find_catalog
 from approvals.errors import InvalidInput, NotFound, ProofTooOld, Refused
 from approvals.models import BundleDeployment, Cluster, Request
 from approvals.source_refs import catalogs_named
@@ -134,7 +135,7 @@ def of_catalog(view: View) -> View:
         if where is None:
             raise Http404
         _check(http, where, access.may_read_catalog(person(http), where, name))
-        catalog = catalogs.catalog(where, name)
+        catalog = find_catalog(where, name)
         if catalog is None:
             raise NotFound(no_catalog(where, name))
         return view(http, catalog, **named)
@@ -152,7 +153,7 @@ def no_catalog(cluster: Cluster, name: str) -> str:
 
 def linked_catalogs(http: HttpRequest, cluster: Cluster, spec: Mapping[str, Any]) -> list[str]:
     """The catalogs that the sources of a spec name, that are there, and that the viewer may open."""
-    names = [one.name for one in catalogs_named(spec) if catalogs.catalog(cluster, one.name)]
+    names = [one.name for one in catalogs_named(spec) if find_catalog(cluster, one.name)]
     return [one for one in names if access.may_read_catalog(person(http), cluster, one).allowed]
 
 

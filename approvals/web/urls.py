@@ -4,7 +4,7 @@ from django.urls import path
 
 from approvals.catalogs import addresses
 from approvals.web import audit, clusters, health_endpoints, inbox, me, policies
-from approvals.web.catalogs import catalogs, packages, searching
+from approvals.web.catalogs import catalogs, packages
 from approvals.web.catalogs import changes as catalog_changes
 from approvals.web.deployments import deployments, installing, offers
 from approvals.web.requests import activity, findings, pictures, requests
@@ -65,15 +65,15 @@ urlpatterns = [
     path("deployments/<slug:cluster>/<str:name>/revoke", deployments.revoke, name="deployment-revoke"),
     path("deployments/<slug:cluster>/<str:name>/reinstate", deployments.reinstate, name="deployment-reinstate"),
     path("deployments/<slug:cluster>/<str:name>/delete", deployments.delete, name="deployment-delete"),
-    path("catalogs", catalogs.index, name="catalogs"),
-    path("catalogs/packages", searching.index, name="catalog-search"),
-    path(CATALOG, catalogs.show, name="catalog"),
-    path(f"{CATALOG}/again", catalogs.again, name="catalog-again"),
-    path(PACKAGE, packages.show, name="catalog-package"),
-    path(f"{PACKAGE}/icon", packages.icon, name="catalog-icon"),
-    path(f"{PACKAGE}/changes", catalog_changes.index, name="catalog-changes"),
-    path(f"{PACKAGE}/changes/again", catalog_changes.again, name="catalog-changes-again"),
-    path(f"{PACKAGE}/changes/objects/<int:position>", catalog_changes.lines, name="catalog-changes-lines"),
+    path("catalogs", catalogs.show_catalogs, name="catalogs"),
+    path("catalogs/packages", catalogs.show_search, name="catalog-search"),
+    path(CATALOG, catalogs.show_catalog, name="catalog"),
+    path(f"{CATALOG}/again", catalogs.refresh_catalog, name="catalog-again"),
+    path(PACKAGE, packages.show_package, name="catalog-package"),
+    path(f"{PACKAGE}/icon", packages.show_icon, name="catalog-icon"),
+    path(f"{PACKAGE}/changes", catalog_changes.show_changes, name="catalog-changes"),
+    path(f"{PACKAGE}/changes/again", catalog_changes.refresh_changes, name="catalog-changes-again"),
+    path(f"{PACKAGE}/changes/objects/<int:position>", catalog_changes.show_lines, name="catalog-changes-lines"),
     path("clusters", clusters.index, name="clusters"),
     path("policies", policies.index, name="policies"),
     path("policies/new", policies.new, name="policy-new"),

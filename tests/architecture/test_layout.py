@@ -17,6 +17,9 @@ SMALL = 40
 SUPPORT = "tests.support"
 # What the tests in its room's folder do not import, and which tests try it.
 TESTED_ELSEWHERE = {
+    "approvals.catalogs.bundle_choice": "tests/approvals/ledger/test_upgrades.py",
+    "approvals.catalogs.comparisons": "tests/approvals/services/test_comparisons.py",
+    "approvals.catalogs.followed_packages": "tests/approvals/ledger/test_upgrades.py",
     "approvals.errors": "tests/approvals/api",
     "approvals.gate.reviewer_checks": "tests/approvals/services",
     "approvals.gate.unseen_limits": "tests/approvals/security/test_unseen.py",

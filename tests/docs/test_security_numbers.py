@@ -15,7 +15,7 @@ from approvals.oidc import discovery
 from approvals.proxies import headers
 from approvals.web.requests.changes import folding
 from approvals.working import memory, subprocess_main
-from provisioner.cli import objects
+from provisioner.cli import inputs
 from provisioner.expressions import limits
 from provisioner.render import scalars
 from provisioner.render.helm import limits as helm
@@ -55,7 +55,7 @@ SENTENCES = {
         f" {whole(long_lines.MAX_CHARACTERS)} characters of each, {whole(long_lines.MAX_FULL)} of one that is opened"
     ),
     "objects of the command line": (
-        f"`--objects` with {whole(objects.MAX_FILES)} files, {whole(objects.MAX_BYTES / MIB)} MiB"
+        f"`--objects` with {whole(inputs.MAX_FILES)} files, {whole(inputs.MAX_BYTES / MIB)} MiB"
     ),
     "objects of a CRD": (
         f"{whole(deletions.LOOK_SECONDS)} s for all kinds, {WORDS[deletions.LOOKS_AT_ONCE]} requests of a cluster at once"

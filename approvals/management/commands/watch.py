@@ -17,7 +17,7 @@ from approvals.watch.loop import Watches
 
 logger = logging.getLogger(__name__)
 
-# New clusters are found, and those that are ours held on to, this often.
+# How often new clusters are looked for, and claims on clusters renewed.
 LOOK_SECONDS = 5.0
 
 

@@ -15,11 +15,11 @@ from django.conf import settings
 from django.db.models import Case, DateTimeField, F, Q, Value, When
 
 from approvals.access.port import connect
+from approvals.catalogs import bundle_choice
 from approvals.clock import database_now
 from approvals.gate import live_deployment
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.ledger import pivots
-from approvals.ledger.packages import choosing
 from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.selectors import drift, floating, lists
@@ -324,7 +324,7 @@ def _bundles(request: Request) -> list[dict[str, str]]:
             "bundle": one.bundle,
             "version": one.version,
         }
-        for one in choosing.recorded(request)
+        for one in bundle_choice.recorded_bundles(request)
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from approvals.ledger.packages import choosing
+from approvals.catalogs import bundle_choice
 from approvals.models import Request, Revision
 from approvals.source_refs import body_of, listed_sources
 from provisioner.render import has_releases
@@ -24,7 +24,7 @@ def of(request: Request, moves: tuple[SourceMove, ...]) -> SourceHistory | None:
         if version := one.bundle_version:
             are_both = all(has_releases(str(it.spec.get("format") or "")) for it in (one, request))
             earlier.setdefault(version, EarlierVersion(version, words, has_releases=are_both))
-    return SourceHistory(moves, tuple(earlier.values()), tuple(choosing.recorded(request)))
+    return SourceHistory(moves, tuple(earlier.values()), tuple(bundle_choice.recorded_bundles(request)))
 
 
 def recorded(request: Request) -> tuple[SourceMove, ...]:

@@ -15,9 +15,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from approvals import catalogs, services
+from approvals import services
 from approvals.access.offers import has_namespace
-from approvals.catalogs.comparisons import own_names
+from approvals.catalogs.comparisons import suggested_names
+from approvals.catalogs.editions import find_catalog, find_package
 from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed, NotFound
 from approvals.models import BundleComparison, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
@@ -25,7 +26,7 @@ from approvals.web import following
 from approvals.web.access_decorators import person, signed_in
 from approvals.web.following import Followed
 from approvals.web.rendering import part_of
-from provisioner.catalogs import Package
+from provisioner.catalogs.values import Package
 
 NAMED = ("cluster", "catalog", "package", "channel", "version", "name", "install_namespace", "service_account")
 MAX_WORD = 500
@@ -62,7 +63,7 @@ class InstallWish:
         `use_namespace` is the bundle's, where somebody has chosen that.
         """
         wish = cls.of(posted)
-        namespace, account = own_names(wish.package)
+        namespace, account = suggested_names(wish.package)
         typed = str(posted.get("use_namespace") or wish.install_namespace)[:MAX_WORD]
         return replace(
             wish,
@@ -133,8 +134,8 @@ def _proposal(http: HttpRequest, wish: InstallWish, *, is_with_form: bool) -> Pr
         return None
     except (NotFound, InvalidInput) as refusal:
         return Proposal(wish, _initial(wish, offered), why_not=str(refusal))
-    row = services.known_comparison(asked)
-    found = services.comparison_result(by=person(http), asked=asked, row=row) if row else None
+    row = services.find_known_comparison(asked)
+    found = services.read_comparison_result(by=person(http), asked=asked, row=row) if row else None
     known = _Known(row, found, is_in_form=is_with_form)
     return Proposal(wish, _initial(wish, offered, found), _part(http, wish, asked, known))
 
@@ -180,8 +181,8 @@ def _place(http: HttpRequest, wish: InstallWish) -> _Place:
     """Raises NotFound, and as `check_may_compare`."""
     cluster = services.cluster_to_compare_on(by=person(http), name=wish.cluster, catalog=wish.catalog)
     services.check_may_compare(by=person(http), cluster=cluster, catalog=wish.catalog)
-    row = catalogs.catalog(cluster, wish.catalog)
-    package = catalogs.package(row, wish.package) if row else None
+    row = find_catalog(cluster, wish.catalog)
+    package = find_package(row, wish.package) if row else None
     if row is None or package is None:
         raise NotFound(f"catalog {wish.catalog} has no package {wish.package}")
     return _Place(row, package)
@@ -194,7 +195,7 @@ def _asked(http: HttpRequest, wish: InstallWish, place: _Place) -> AskedComparis
         place.package.name, bundle.name, namespace=wish.install_namespace, account=wish.service_account
     )
     cluster, catalog = place.catalog.cluster, place.catalog.name
-    return services.comparison_asked(by=person(http), cluster=cluster, catalog=catalog, question=question)
+    return services.resolve_comparison(by=person(http), cluster=cluster, catalog=catalog, question=question)
 
 
 def _has_namespace(http: HttpRequest, asked: AskedComparison, found: dict[str, Any]) -> bool | None:
@@ -203,7 +204,7 @@ def _has_namespace(http: HttpRequest, asked: AskedComparison, found: dict[str, A
 
 def _initial(wish: InstallWish, offered: str, found: dict[str, Any] | None = None) -> dict[str, Any]:
     """What is known of the bundle counts before what only its name says; `offered` is the format of the catalog."""
-    namespace, account = own_names(wish.package)
+    namespace, account = suggested_names(wish.package)
     known = found or {}
     config = known.get("config") or {}
     rest = {"format": offered, **({"config": config} if config else {})} if offered else {}

@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 import urllib3
 
 from provisioner.api_groups import PAGE_ANNOTATION
-from provisioner.cli.usage import Usage
+from provisioner.cli.arguments import Usage
 from provisioner.review.base.text import visible
 
 ENVIRONMENT = "PRATIQUE_SERVICE"

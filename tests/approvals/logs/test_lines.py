@@ -110,7 +110,7 @@ def facts_hidden(text: str) -> list[str]:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_S24_a_path_and_a_user_agent_forge_no_line(text: str, db: None, output: Output) -> None:
-    log = logging.getLogger("approvals.project.middleware.request_log")
+    log = logging.getLogger("approvals.project.middleware")
     log.addHandler(output.handler)
     try:
         Client().get("/" + text.encode("utf-8", "surrogateescape").hex("%").join(["%", ""]), HTTP_USER_AGENT=text)

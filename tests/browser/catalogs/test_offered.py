@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 from pytest_django.live_server_helper import LiveServer
 
+from approvals.catalogs import bundle_choice, followed_packages
 from approvals.ledger import pivots
-from approvals.ledger.packages import choosing, following
 from approvals.models import BundleDeployment, Catalog, Request
 from approvals.selectors import floating
 from approvals.steps.mirroring.conditions import of_upgrades
@@ -55,7 +55,7 @@ def reviewed(here: World, running: BundleDeployment, port: Catalog) -> None:
     offer(port, "1.0.0", "1.1.0")
     made = pivots.answer_upgrades(running.pk)
     assert made is not None
-    choosing.bundles_for(made)
+    bundle_choice.bundles_for(made)
     made.refresh_from_db()
     Request.objects.filter(pk=world.in_review(made).pk).update(state="approved")
     offer(port, "1.0.0", "1.1.0", image="example.com/harbour@sha256:" + "1" * 64)
@@ -76,7 +76,7 @@ def deprecated(here: World, running: BundleDeployment, port: Catalog) -> None:
 
 
 def forbidden(here: World, running: BundleDeployment, port: Catalog) -> None:
-    following.put_off(running.pk, 300, NO_MORE)
+    followed_packages.put_off_answer(running.pk, 300, NO_MORE)
 
 
 def source_down(here: World, running: BundleDeployment, port: Catalog) -> None:
@@ -89,7 +89,7 @@ def denied(here: World, running: BundleDeployment, port: Catalog) -> None:
     offer(port, "1.0.0", "1.1.0")
     made = pivots.answer_upgrades(running.pk)
     assert made is not None
-    choosing.bundles_for(made)
+    bundle_choice.bundles_for(made)
     made.refresh_from_db()
     Request.objects.filter(pk=world.in_review(made).pk).update(state="denied")
 
@@ -116,7 +116,7 @@ def running_behind(here: World, cause: Cause) -> None:
     port = catalog(of=here.cluster)
     offer(port, "1.0.0")
     running = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
-    choosing.bundles_for(running.requests.get())
+    bundle_choice.bundles_for(running.requests.get())
     revision(running, 1, "active")
     pivots.answer_upgrades(running.pk)
     cause(here, running, port)

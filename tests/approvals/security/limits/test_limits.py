@@ -21,7 +21,7 @@ from approvals.limits import counters
 from approvals.limits.addresses import counted_as
 from approvals.limits.counters import Limit
 from approvals.models import ApiToken, Cluster
-from approvals.project.middleware.throttling import EXPENSIVE, PERSON, STRANGER
+from approvals.project.middleware import EXPENSIVE, PERSON, STRANGER
 from approvals.services import signing_in
 from provisioner.errors import Unreachable
 from provisioner.values import Identity

@@ -16,7 +16,7 @@ from pytest_django import Settings
 from approvals.health_endpoints.checks import PROBES
 from approvals.limits import crowding
 from approvals.networks import Proxies
-from approvals.project.middleware.forwarding import Forwarding
+from approvals.project.middleware import Forwarding
 from tests.support.approvals.fixtures import World
 from tests.support.patience import scaled
 from tests.support.servers.http import Listening, Reply
