@@ -23,10 +23,16 @@ from approvals.models import AuditEntry, Report, Request
 from approvals.policy import OWN_RULES_PREFIX, holdings
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.compare import uid_of
-from provisioner.cluster.dependents import dependents
-from provisioner.cluster.kept_data import VolumeClaim, claims_since, no_longer_kept
-from provisioner.cluster.latecomers import NAMESPACE as _NAMESPACE
-from provisioner.cluster.latecomers import Holder, Shown, latecomers
+from provisioner.cluster.deletion_losses import NAMESPACE as _NAMESPACE
+from provisioner.cluster.deletion_losses import (
+    Holder,
+    Shown,
+    VolumeClaim,
+    claims_since,
+    dependents,
+    latecomers,
+    no_longer_kept,
+)
 from provisioner.errors import OutOfTime, UnknownKind
 from provisioner.retention import STATEFUL_SET, takes_claims_along
 from provisioner.review.base.record import from_record

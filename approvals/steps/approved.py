@@ -23,7 +23,7 @@ from approvals.steps import applying
 from approvals.steps.records.reviewed import approved_plan, load
 from approvals.steps.sources import read_for
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.plan.comparing import differences, plan_digest
+from provisioner.cluster.plan.content_plan import differences, plan_digest
 from provisioner.values import PlannedAction
 
 

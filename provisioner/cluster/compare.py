@@ -15,8 +15,8 @@ from decimal import Decimal
 from typing import Any
 
 from provisioner.alignment import Aligner, order_of_kept
+from provisioner.cluster.annotations import without_tracking
 from provisioner.cluster.choices import as_sent, remove_choices
-from provisioner.cluster.tracking import without_tracking
 from provisioner.schema.fields import is_same
 from provisioner.sentences import and_more
 from provisioner.values import GroupKind, JsonObject, ObjectRef

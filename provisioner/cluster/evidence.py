@@ -16,10 +16,10 @@ import orjson
 from provisioner.cluster.client.answers import Excerpt
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.client.discovery import ServedResource
-from provisioner.cluster.client.failures import is_of_conversion
+from provisioner.cluster.client.failures import is_of_conversion, is_of_webhook
 from provisioner.cluster.client.openapi import schema_of_kind
 from provisioner.errors import AnswerTooLarge, ClusterError, UnknownKind, Unreachable
-from provisioner.values import ObjectRef, created_at
+from provisioner.values import ObjectIdentity, ObjectRef, created_at
 
 PARALLEL = 4
 _T = TypeVar("_T")
@@ -248,3 +248,53 @@ def _first(readers: Sequence[ClusterClient], ask: Callable[[ClusterClient], _T])
             refusal = refusal or exc
     assert refusal is not None
     return refusal
+
+
+PARALLEL_READS = 8
+# Fewer objects than this are asked for one by one.
+WORTH_A_LIST = 4
+# How much of other people's objects a list may hold before asking one by one is cheaper.
+MAX_STRANGERS = 500
+
+Live = dict[ObjectIdentity, dict[str, Any] | None]
+
+
+def read_many(cluster: ClusterClient, refs: Iterable[ObjectRef]) -> Live:
+    """The live objects by identity, None for one that does not exist; see above for what is missing.
+
+    Raises TryLater where the API server does not answer.
+    """
+    groups: dict[tuple[ServedResource, str], list[ObjectRef]] = {}
+    for ref in refs:
+        try:
+            resource = cluster.resource_of(ref.group, ref.version, ref.kind) if ref.version else None
+        except Unreachable:  # perhaps only the server behind this API
+            continue
+        if resource is not None and resource.is_namespaced == bool(ref.namespace):
+            groups.setdefault((resource, ref.namespace), []).append(ref)
+    wanted = [(resource, place, group) for (resource, place), group in groups.items() if len(group) >= WORTH_A_LIST]
+    found: Live = {}
+    with ThreadPoolExecutor(max_workers=PARALLEL_READS) as pool:
+        for part in pool.map(lambda one: _listed(cluster, *one), wanted):
+            found |= part
+    return found
+
+
+def _listed(cluster: ClusterClient, resource: ServedResource, namespace: str, refs: list[ObjectRef]) -> Live:
+    """Nothing but what was asked for is kept, so that a long list costs time and no memory."""
+    found: Live = {ref.identity: None for ref in refs}
+    seen: Live = {}
+    try:
+        for number, obj in enumerate(cluster.list(resource, namespace)):
+            if number > len(refs) + MAX_STRANGERS:
+                return seen
+            identity = ObjectRef.of(obj).identity
+            if identity in found:
+                seen[identity] = obj
+    except ClusterError:
+        return {}
+    except Unreachable as exc:
+        if is_of_webhook(exc):
+            return {}
+        raise
+    return found | seen

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from provisioner.cluster.annotations import has_named_owner, owner_on
 from provisioner.cluster.client.discovery import Served, ServedResource
-from provisioner.cluster.tracking import has_named_owner, owner_on
 from provisioner.schema import kube_order
 from provisioner.values import JsonObject, ObjectRef
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from provisioner.api_groups import OWN_GROUP, RBAC_GROUP
-from provisioner.cluster.tracking import label_value
+from provisioner.cluster.annotations import label_value
 from provisioner.extensions.apis import Extension, ExtensionApi
 from provisioner.rbac import PolicyRule, RbacSubject, minimal
 from provisioner.values import JsonObject, ObjectRef

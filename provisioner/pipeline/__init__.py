@@ -11,7 +11,7 @@ Each stage is a function of values; keeping them, and asking people in between, 
 `preparing`, `planning` and `reports` and `rights` over a plan, `deploying`.
 """
 
-from provisioner.cluster.tracking import FIELD_MANAGER
+from provisioner.cluster.annotations import FIELD_MANAGER
 from provisioner.pipeline.deploying import DEADLINE_SECONDS, deploy, observe, remove
 from provisioner.pipeline.planning import part_of, plan_again
 from provisioner.pipeline.preparing import (

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from provisioner.cluster.annotations import FIELD_MANAGER, RevisionOwner
 from provisioner.cluster.apply import run as applying
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.health import observation
 from provisioner.cluster.inventory import HookRuns, Inventory, uids
-from provisioner.cluster.plan.known import Options
-from provisioner.cluster.plan.planning import plan as make_plan
-from provisioner.cluster.tracking import FIELD_MANAGER, RevisionOwner
+from provisioner.cluster.plan.content_plan import plan as make_plan
+from provisioner.cluster.plan.inputs import Options
 from provisioner.errors import DigestMismatch
 from provisioner.health_checks import HealthCheck
 from provisioner.render import content_digest

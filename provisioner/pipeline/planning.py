@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from provisioner.cluster.annotations import FIELD_MANAGER, keep_words
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import cleaned, masked
-from provisioner.cluster.keep_policies import keep_words
 from provisioner.cluster.order import deletion_phases, phases
-from provisioner.cluster.plan.comparing import plan_digest
-from provisioner.cluster.plan.known import Options
-from provisioner.cluster.plan.planning import plan as make_plan
-from provisioner.cluster.plan.pruning import let_go
-from provisioner.cluster.tracking import FIELD_MANAGER
+from provisioner.cluster.plan.content_plan import plan as make_plan
+from provisioner.cluster.plan.content_plan import plan_digest
+from provisioner.cluster.plan.inputs import Options
+from provisioner.cluster.plan.prune import let_go
 from provisioner.render import content_digest
 from provisioner.retention import LOSES_NOTHING, kept_keys
 from provisioner.review.base.difference import mask_secret

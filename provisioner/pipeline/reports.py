@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from provisioner import regexes
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.plan.known import Options
+from provisioner.cluster.plan.inputs import Options
 from provisioner.expressions import evaluator as expressions
 from provisioner.pipeline.planning import as_applied, plan_again, plan_offline
 from provisioner.reading import installer, kinds, live_objects, live_rbac, surroundings, with_rights

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from provisioner.cluster.annotations import FIELD_MANAGER
 from provisioner.cluster.client.access import review_self
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.plan.known import Options
-from provisioner.cluster.plan.planning import plan as make_plan
-from provisioner.cluster.tracking import FIELD_MANAGER
+from provisioner.cluster.plan.content_plan import plan as make_plan
+from provisioner.cluster.plan.inputs import Options
 from provisioner.errors import ClusterError, TryLater
 from provisioner.pipeline.planning import as_applied, in_order, plan_offline
 from provisioner.rbac import RbacSubject

@@ -11,24 +11,25 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from provisioner.cluster import field_owners
+from provisioner.cluster.annotations import Tracking
 from provisioner.cluster.client.answers import Applied
 from provisioner.cluster.client.api import MUST_NOT_EXIST, ClusterClient
 from provisioner.cluster.client.failures import is_immutable_value, is_of_webhook
 from provisioner.cluster.compare import Altered, altered, uid_of, version_of
-from provisioner.cluster.drift import old_versions
-from provisioner.cluster.drift.detection import (
+from provisioner.cluster.drift import (
     CORRECTABLE,
     DriftKind,
+    IsScaled,
     ObjectDrift,
     OwnObject,
     compare,
     fingerprint,
+    has_replicas,
     left_to_others,
     to_apply,
 )
-from provisioner.cluster.drift.left_out import IsScaled, has_replicas
-from provisioner.cluster.plan.known import NO_DRY_RUN, body_of
-from provisioner.cluster.tracking import Tracking
+from provisioner.cluster.plan.inputs import NO_DRY_RUN, body_of
 from provisioner.errors import ClusterError, InvalidObject, LosesData, PreconditionFailed, UnknownKind, Unreachable
 from provisioner.retention import STATEFUL_SET, left_out, scaling_words
 from provisioner.values import JsonObject, Manifest, ObjectRef
@@ -116,10 +117,10 @@ def _written(cluster: ClusterClient, look: Look, sent: Manifest, manager: str) -
     try:
         return cluster.apply(body, field_manager=manager, force=True)
     except InvalidObject as exc:
-        if not old_versions.is_of_old_version(exc):
+        if not field_owners.is_of_old_version(exc):
             raise
-    old_versions.rewrite(cluster, look.ref, uid=uid_of(look.live), field_manager=manager)
-    raise PreconditionFailed(f"{look.ref}: {old_versions.WORDS}", status=409)
+    field_owners.rewrite(cluster, look.ref, uid=uid_of(look.live), field_manager=manager)
+    raise PreconditionFailed(f"{look.ref}: {field_owners.WORDS}", status=409)
 
 
 def _check_keeps_claims(look: Look, sent: Manifest) -> None:
@@ -179,7 +180,7 @@ def _asked(
     try:
         return cluster.apply(body, field_manager=manager, dry_run=True, force=True).object
     except InvalidObject as exc:
-        is_old = old_versions.is_of_old_version(exc)
+        is_old = field_owners.is_of_old_version(exc)
         if NO_DRY_RUN in exc.server_words or is_old or is_immutable_value(exc):
             return None
         raise

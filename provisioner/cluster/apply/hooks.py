@@ -9,23 +9,23 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from provisioner.cluster.apply.time_to_live import has_time_to_live, held_back
-from provisioner.cluster.apply.waiting import Patience
-from provisioner.cluster.apply.writing import Job, ObjectWriter
+from provisioner.cluster.annotations import is_left_by, keep_words
+from provisioner.cluster.apply.object_writer import Job, ObjectWriter
+from provisioner.cluster.apply.waits import Patience
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import uid_of
-from provisioner.cluster.health.completion import has_end, until_completed
-from provisioner.cluster.health.watch import until_gone
+from provisioner.cluster.health.watch import has_end, until_completed, until_gone
 from provisioner.cluster.inventory import HookRuns, Inventory
-from provisioner.cluster.keep_policies import keep_words
-from provisioner.cluster.plan.pruning import in_served_version
-from provisioner.cluster.tracking import is_left_by
+from provisioner.cluster.plan.prune import in_served_version
 from provisioner.errors import PratiqueError, PreconditionFailed, TryLater, UnknownKind, Withheld
 from provisioner.values import (
     Action,
+    GroupKind,
     HookMoment,
     HookRun,
+    JsonObject,
     Manifest,
     ObjectIdentity,
     ObjectOutcome,
@@ -34,6 +34,33 @@ from provisioner.values import (
     PlannedAction,
     Why,
 )
+
+# The largest int32, which the field is: 68 years.
+LONGEST_SECONDS = 2**31 - 1
+_JOB, _FIELD = GroupKind("batch", "Job"), "ttlSecondsAfterFinished"
+
+
+def has_time_to_live(manifest: Manifest) -> bool:
+    """Whether the cluster would delete it by itself, some time after it has ended."""
+    return manifest.ref.group_kind == _JOB and _spec(manifest.body).get(_FIELD) is not None
+
+
+def held_back(manifest: Manifest, planned: PlannedAction) -> tuple[Manifest, PlannedAction]:
+    """The manifest and its plan as they are until it has succeeded."""
+    if not has_time_to_live(manifest):
+        return manifest, planned
+    after = _kept(planned.after) if planned.after is not None else None
+    return replace(manifest, body=_kept(manifest.body)), replace(planned, after=after)
+
+
+def _kept(body: JsonObject) -> JsonObject:
+    return {**body, "spec": {**_spec(body), _FIELD: LONGEST_SECONDS}}
+
+
+def _spec(body: JsonObject) -> dict[str, Any]:
+    spec = body.get("spec")
+    return spec if isinstance(spec, dict) else {}
+
 
 _ORDER = tuple(HookMoment)
 

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from provisioner.cluster.apply.deleting import Deleter, chunks
+from provisioner.cluster.annotations import RevisionOwner, nonce_of
+from provisioner.cluster.apply.deletion import Deleter, chunks
 from provisioner.cluster.apply.hooks import HookRunner
-from provisioner.cluster.apply.waiting import IDLE, Patience, WaitOptions, Waits, changes, in_phase
-from provisioner.cluster.apply.writing import Job, ObjectWriter
+from provisioner.cluster.apply.object_writer import Job, ObjectWriter
+from provisioner.cluster.apply.waits import IDLE, Patience, WaitOptions, Waits, changes, in_phase
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.health.watch import until_gone
@@ -31,9 +32,8 @@ from provisioner.cluster.order import (
     hooks_at,
     phases,
 )
-from provisioner.cluster.plan.comparing import plan_digest
-from provisioner.cluster.plan.pruning import bodies_of, in_served_version
-from provisioner.cluster.tracking import RevisionOwner, nonce_of
+from provisioner.cluster.plan.content_plan import plan_digest
+from provisioner.cluster.plan.prune import bodies_of, in_served_version
 from provisioner.errors import (
     PlanChanged,
     PratiqueError,

@@ -13,9 +13,17 @@ from typing import Any, Self
 from provisioner.cluster.client.answers import Applied, Excerpt, Snapshot, Watch, named
 from provisioner.cluster.client.connection import TIMEOUT_SECONDS, as_pod, by_kubeconfig
 from provisioner.cluster.client.discovery import AGGREGATED, ResourceDiscovery, Served, ServedResource
-from provisioner.cluster.client.exchanges import Observer, unobserved
 from provisioner.cluster.client.failures import Doing
-from provisioner.cluster.client.transport import APPLY, JSON_PATCH, MERGE, Transport, TransportAnswer, TransportCall
+from provisioner.cluster.client.transport import (
+    APPLY,
+    JSON_PATCH,
+    MERGE,
+    Observer,
+    Transport,
+    TransportAnswer,
+    TransportCall,
+    unobserved,
+)
 from provisioner.errors import (
     AlreadyExists,
     AnswerTooLarge,

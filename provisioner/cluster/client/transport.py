@@ -20,7 +20,6 @@ import urllib3
 from urllib3._collections import HTTPHeaderDict
 from urllib3.exceptions import HTTPError, ReadTimeoutError, SSLError
 
-from provisioner.cluster.client.exchanges import Exchange, Observer, unobserved
 from provisioner.cluster.client.failures import Doing, failure_of
 from provisioner.errors import (
     AnswerTooLarge,
@@ -32,6 +31,28 @@ from provisioner.errors import (
     Unreachable,
 )
 from provisioner.values import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """`verb` is one of ours (get, list, watch, create, replace, apply, patch, delete, read, ask).
+
+    `status` is the HTTP status, 0 where none came, or the answer broke off. `seconds` go to the end of the answer; of a
+    watch to its beginning.
+    """
+
+    verb: str
+    status: int
+    seconds: float
+
+
+# Called in the thread of the call, after it. It must be quick, and raise nothing.
+Observer = Callable[[Exchange], None]
+
+
+def unobserved(exchange: Exchange) -> None:
+    """For who measures nothing."""
+
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 READS_RIGHTS_SECONDS = 10.0

@@ -7,22 +7,168 @@ Current as soon as it exists.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from provisioner.cluster.health.pods import health_of_pod
-from provisioner.cluster.health.statuses import (
-    condition_of,
-    count_of,
-    in_progress,
-    meta_of,
-    said,
-    short,
-    spec_of,
-    status_of,
-    surplus,
-    wanted_replicas,
-)
 from provisioner.values import GroupKind, Health, HealthState, JsonObject, ObjectRef
+
+MAX_WORDS = 400
+
+
+def meta_of(obj: JsonObject) -> Mapping[str, Any]:
+    return obj.get("metadata") or {}
+
+
+def spec_of(obj: JsonObject) -> Mapping[str, Any]:
+    spec = obj.get("spec")
+    return spec if isinstance(spec, Mapping) else {}
+
+
+def status_of(obj: JsonObject) -> Mapping[str, Any]:
+    status = obj.get("status")
+    return status if isinstance(status, Mapping) else {}
+
+
+def condition_of(obj: JsonObject, word: str) -> Mapping[str, Any]:
+    conditions = status_of(obj).get("conditions")
+    for condition in conditions if isinstance(conditions, list) else []:
+        if isinstance(condition, Mapping) and condition.get("type") == word:
+            return condition
+    return {}
+
+
+def said(condition: Mapping[str, Any]) -> str:
+    """Its reason and message: words of whoever wrote the status, so values of the object (security-rules.md S27)."""
+    words = shortened(condition.get("message"))
+    return joined(str(condition.get("reason") or condition.get("type") or ""), words)
+
+
+def joined(reason: str, message: object) -> str:
+    return f"{reason}: {message}" if message else reason
+
+
+def shortened(message: object) -> str:
+    """A message of the cluster on one line, without control characters, of at most MAX_WORDS characters."""
+    plain = " ".join("".join(one if one.isprintable() else " " for one in str(message or "")[: 4 * MAX_WORDS]).split())
+    return plain if len(plain) <= MAX_WORDS else plain[: MAX_WORDS - 1] + "…"
+
+
+def count_of(status: Mapping[str, Any], key: str) -> int:
+    value = status.get(key)
+    return value if isinstance(value, int) else 0
+
+
+def wanted_replicas(obj: JsonObject) -> int:
+    replicas = spec_of(obj).get("replicas")
+    return replicas if isinstance(replicas, int) else 1
+
+
+def short(status: Mapping[str, Any], wanted: int, keys: Mapping[str, str]) -> Health | None:
+    """The first of the counts that is below `wanted`, in words."""
+    for key, words in keys.items():
+        if count_of(status, key) < wanted:
+            return in_progress(f"{count_of(status, key)} of {wanted} {words}")
+    return None
+
+
+def surplus(obj: JsonObject) -> Health | None:
+    made, wanted = count_of(status_of(obj), "replicas"), wanted_replicas(obj)
+    return in_progress(f"{made} replicas, expected {wanted}") if made > wanted else None
+
+
+def in_progress(message: str, server_words: str = "") -> Health:
+    return Health(HealthState.IN_PROGRESS, message, server_words)
+
+
+def instant_of(text: object) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+UNSCHEDULABLE_PATIENCE = timedelta(seconds=15)
+_STUCK_WORDS = "running, and a container of it does not get on"
+# Reasons for which a container waits and that do not pass by waiting.
+_STUCK = frozenset(
+    {
+        "CrashLoopBackOff",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "ErrImageNeverPull",
+        "ErrImagePull",
+        "ImageInspectError",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "RunContainerError",
+    }
+)
+
+
+def health_of_pod(obj: JsonObject, now: datetime) -> Health:
+    """A pod that ended badly is Failed; kstatus itself calls it Current, as it will not change any more."""
+    phase = str(status_of(obj).get("phase") or "")
+    words = "; ".join(words_of_pod(obj))
+    if phase == "Succeeded":
+        return Health(HealthState.CURRENT)
+    if phase == "Failed":
+        return Health(HealthState.FAILED, "it failed", words)
+    if phase == "Running":
+        if condition_of(obj, "Ready").get("status") == "True":
+            return Health(HealthState.CURRENT)
+        return Health(HealthState.FAILED, _STUCK_WORDS, words) if words else in_progress("running, not ready")
+    if phase == "Pending":
+        return _pending_pod(obj, words, now)
+    return in_progress("no phase yet") if not phase else Health(HealthState.UNKNOWN, "in a phase unknown here", phase)
+
+
+def _pending_pod(obj: JsonObject, words: str, now: datetime) -> Health:
+    scheduled = condition_of(obj, "PodScheduled")
+    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
+        made = meta_of(obj).get("creationTimestamp")
+        since = instant_of(scheduled.get("lastTransitionTime")) or instant_of(made)
+        has_waited = since is None or now - since > UNSCHEDULABLE_PATIENCE
+        state = HealthState.FAILED if has_waited else HealthState.IN_PROGRESS
+        return Health(state, "no node takes it", words)
+    return in_progress("pending", words)
+
+
+def words_of_pod(pod: JsonObject) -> list[str]:
+    """Why a pod does not get on, such as "container app: ImagePullBackOff: ..."; [] if nothing is wrong."""
+    status = status_of(pod)
+    found = []
+    scheduled = condition_of(pod, "PodScheduled")
+    if scheduled.get("status") == "False":
+        found.append(joined(str(scheduled.get("reason") or "not scheduled"), shortened(scheduled.get("message"))))
+    for key in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(key) or []:
+            found.extend(_words_of_container(container))
+    if status.get("phase") == "Failed":
+        found.append(joined(str(status.get("reason") or "Failed"), shortened(status.get("message"))))
+    return found
+
+
+def _words_of_container(container: Mapping[str, Any]) -> list[str]:
+    """What a container wrote to its termination log is left out: it is its own output and may hold anything."""
+    name = f"container {container.get('name')}"
+    waiting = (container.get("state") or {}).get("waiting") or {}
+    ended = (container.get("state") or {}).get("terminated") or {}
+    last = (container.get("lastState") or {}).get("terminated") or {}
+    if waiting.get("reason") in _STUCK:
+        words = joined(str(waiting["reason"]), _exit_words(last))
+        return [f"{name}: {joined(words, shortened(waiting.get('message')))}"]
+    if ended.get("exitCode"):
+        return [f"{name}: {joined(str(ended.get('reason') or 'Error'), _exit_words(ended))}"]
+    return []
+
+
+def _exit_words(ended: Mapping[str, Any]) -> str:
+    if "exitCode" not in ended:
+        return ""
+    is_out_of_memory = ended.get("reason") == "OOMKilled"
+    return f"exit {ended['exitCode']}" + (", OOMKilled" if is_out_of_memory else "")
+
 
 # A Deployment whose deadline is this one has none (its controller's own rule).
 NO_DEADLINE = 2**31 - 1

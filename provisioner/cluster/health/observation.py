@@ -2,25 +2,62 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
+from provisioner import health_checks
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.client.discovery import ServedResource
 from provisioner.cluster.client.failures import is_of_webhook
-from provisioner.cluster.health import cel_checks
-from provisioner.cluster.health.backends import health_of_backends
 from provisioner.cluster.health.kstatus import health_of
-from provisioner.cluster.health.reasons import reasons
+from provisioner.cluster.health.reasons import health_of_backends, reasons
 from provisioner.errors import ClusterError, TryLater, UnknownKind, Unreachable
-from provisioner.health_checks import HealthCheck
+from provisioner.expressions.evaluator import ask
+from provisioner.health_checks import LANGUAGE, MAX_OBJECT_BYTES, HealthCheck
 from provisioner.values import WORST_FIRST, Health, HealthState, JsonObject, ObjectRef
+
+TIMEOUT_SECONDS = 10.0
+
+
+def check_spec(spec: Mapping[str, Any]) -> None:
+    """Raises BadHealthCheck where the health part of a BundleDeployment's spec cannot be read, or does not compile."""
+    checks = health_checks.check_spec(spec)
+    texts = sorted({text for check in checks for text in check.expressions})
+    health_checks.check_compiled(checks, dict(zip(texts, ask(LANGUAGE, texts), strict=True)))
+
+
+def evaluated(
+    questions: Sequence[tuple[HealthCheck, JsonObject]], *, timeout_seconds: float = TIMEOUT_SECONDS
+) -> list[Health]:
+    """The answer to each (check, live object), in their order; what has no answer is Unknown, in words."""
+    deadline = time.monotonic() + timeout_seconds
+    return [_evaluated(check, _without_managed_fields(obj), deadline, timeout_seconds) for check, obj in questions]
+
+
+def _evaluated(check: HealthCheck, obj: JsonObject, deadline: float, timeout_seconds: float) -> Health:
+    size = len(json.dumps(obj))
+    if size > MAX_OBJECT_BYTES:
+        words = f"the object has {size} bytes; CEL checks are for at most {MAX_OBJECT_BYTES}"
+        return Health(HealthState.UNKNOWN, f"not evaluated: {words}")
+    left = deadline - time.monotonic()
+    if left <= 0:
+        return Health(HealthState.UNKNOWN, f"not evaluated: the CEL checks took longer than {timeout_seconds:g} s")
+    return check.judge(obj, ask(LANGUAGE, check.expressions, health_checks.facts_of(obj), seconds=left))
+
+
+def _without_managed_fields(obj: JsonObject) -> dict[str, Any]:
+    """Who wrote which field is no state, and often half of an object."""
+    meta = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}
+    return {**obj, "metadata": meta}
+
 
 PARALLEL = 8
 # So many objects of one kind and place are worth a list; it may hold so many others for each of ours.
@@ -196,7 +233,7 @@ def _checked(found: _Found, checks: Sequence[HealthCheck]) -> Iterator[tuple[Obj
     ]
     expressions = [one for one in asked if one[1].expressions]
     yield from ((ref, check.judge(obj)) for ref, check, obj in asked if not check.expressions)
-    answers = cel_checks.evaluated([(check, obj) for _, check, obj in expressions])
+    answers = evaluated([(check, obj) for _, check, obj in expressions])
     yield from ((ref, answer) for (ref, _, _), answer in zip(expressions, answers, strict=True))
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.health.pods import words_of_pod
-from provisioner.cluster.health.statuses import joined, meta_of, shortened, spec_of
+from provisioner.cluster.health.kstatus import joined, meta_of, shortened, spec_of, words_of_pod
 from provisioner.errors import ClusterError, TryLater
-from provisioner.values import JsonObject, ObjectRef
+from provisioner.values import Health, HealthState, JsonObject, ObjectRef
 
 MAX_PODS_READ = 50
 MAX_REASONS = 5
@@ -69,7 +69,7 @@ def _reasons(cluster: ClusterClient, obj: JsonObject) -> Iterator[str]:
         return
     pods = pods_of(cluster, obj)
     yield from _of_pods(pods)
-    for pod in [one for one in pods if not _is_ready(one) and not words_of_pod(one)][:MAX_REASONS]:
+    for pod in [one for one in pods if not _is_pod_ready(one) and not words_of_pod(one)][:MAX_REASONS]:
         yield from (f"pod {ObjectRef.of(pod).name}: {words}" for words in _events_of(cluster, pod))
     if not pods:
         yield from _events_of(cluster, obj)
@@ -80,7 +80,7 @@ def _of_pods(pods: Iterable[JsonObject]) -> Iterator[str]:
         yield from (f"pod {ObjectRef.of(pod).name}: {words}" for words in words_of_pod(pod))
 
 
-def _is_ready(pod: JsonObject) -> bool:
+def _is_pod_ready(pod: JsonObject) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or []
     return any(it.get("type") == "Ready" and it.get("status") == "True" for it in conditions)
 
@@ -124,3 +124,47 @@ def _selector_words(selector: Mapping[str, Any]) -> str:
         operators |= {"Exists": one["key"], "DoesNotExist": f"!{one['key']}"}
         words.append(operators[one["operator"]])
     return ",".join(words)
+
+
+_KINDS = frozenset({"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"})
+_SERVICE_LABEL = "kubernetes.io/service-name"
+_MAX_SLICES = 20
+
+
+def health_of_backends(cluster: ClusterClient, obj: JsonObject | None) -> list[Health]:
+    """The health of each Service that the webhooks of `obj` call; [] for every other kind of object.
+
+    A Service whose endpoints may not be read is Unknown. Raises TryLater if nobody answers.
+    """
+    ref = ObjectRef.of(obj or {})
+    if obj is None or ref.group != ADMISSION_GROUP or ref.kind not in _KINDS:
+        return []
+    return [_health(cluster, *place) for place in dict.fromkeys(_services(obj))]
+
+
+def _services(obj: JsonObject) -> Iterator[tuple[str, str]]:
+    for webhook in obj.get("webhooks") or []:
+        service = (webhook.get("clientConfig") or {}).get("service") or {}
+        if service:
+            yield str(service.get("namespace")), str(service.get("name"))
+
+
+def _health(cluster: ClusterClient, namespace: str, name: str) -> Health:
+    resource = cluster.resource_of("discovery.k8s.io", "v1", "EndpointSlice")
+    if resource is None:
+        return Health(HealthState.UNKNOWN, "the cluster serves no EndpointSlice, so nobody can tell what answers")
+    try:
+        slices = cluster.excerpt(
+            resource, namespace=namespace, at_most=_MAX_SLICES, label_selector=f"{_SERVICE_LABEL}={name}"
+        )
+    except ClusterError as exc:
+        words = "whether the Service behind it answers could not be seen"
+        return Health(HealthState.UNKNOWN, words, f"{namespace}/{name}: {exc.in_full}")
+    if any(_is_ready(endpoint) for one in slices.objects for endpoint in one.get("endpoints") or []):
+        return Health(HealthState.CURRENT)
+    return Health(HealthState.IN_PROGRESS, "the Service behind it has no ready endpoint", f"{namespace}/{name}")
+
+
+def _is_ready(endpoint: JsonObject) -> bool:
+    """Without the condition, it counts as ready (its own documentation)."""
+    return (endpoint.get("conditions") or {}).get("ready") is not False

@@ -7,25 +7,161 @@ stands in the way of one object becomes part of the plan; only a server that doe
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import orjson
+
 from provisioner.api_groups import OWN_GROUP
+from provisioner.cluster.annotations import NONCE, Tracking, is_left_by, keep_words
+from provisioner.cluster.choices import as_sent
 from provisioner.cluster.compare import cleaned, masked, share_texts, uid_of, version_of
-from provisioner.cluster.plan.adopting import UNTRIED, foreign, in_the_way, objection_to, only_looked_at, taken_over
-from provisioner.cluster.plan.helm_releases import is_held_by
-from provisioner.cluster.plan.hooks import hook_on
-from provisioner.cluster.plan.known import PlanInputs, offline, reviewed_action, says, stopped
-from provisioner.cluster.plan.own_webhooks import is_served_by_own, untried_words
-from provisioner.cluster.plan.ownership import Objection
-from provisioner.cluster.plan.proving import SECRET, held_by_others, proved, replacement, unchanged
-from provisioner.cluster.plan.supposed import is_supposed
-from provisioner.cluster.plan.unchanged import is_applied
+from provisioner.cluster.plan.adoption import (
+    UNTRIED,
+    Objection,
+    foreign,
+    in_the_way,
+    is_supposed,
+    objection_to,
+    only_looked_at,
+    taken_over,
+)
+from provisioner.cluster.plan.helm_releases import is_held_by, is_left_by_hook
+from provisioner.cluster.plan.inputs import (
+    PlanInputs,
+    is_served_by_own,
+    offline,
+    reviewed_action,
+    says,
+    stopped,
+    untried_words,
+)
+from provisioner.cluster.plan.trials import SECRET, held_by_others, proved, replacement, unchanged
 from provisioner.errors import AlreadyExists, ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
-from provisioner.retention import may_be_remade
+from provisioner.retention import LOSES_NOTHING, may_be_remade
 from provisioner.schema.fields import is_same
 from provisioner.unserved import Lack
-from provisioner.values import Action, Manifest, ObjectRef, PlannedAction
+from provisioner.values import Action, GroupKind, JsonObject, Manifest, ObjectRef, PlannedAction
+
+# These are there to run, and hold nothing.
+_RUN = frozenset({GroupKind("batch", "Job"), GroupKind("", "Pod")})
+
+
+def hook_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
+    """The run of a hook. What its own last run left is cleared without a word where nothing is lost with it.
+
+    What holds data or other objects, and an object that stays and becomes a hook, is made anew as any other would be;
+    anybody else's is met as any other is, but for what hooks of the release left that is taken over.
+    """
+    identity = manifest.ref.identity
+    last, staying = scene.options.hooks.get(identity), scene.inventory.get(identity, "")
+    if live is None:
+        planned = proved(scene, manifest, None)
+        again = _rerun(scene, manifest)
+        return replace(again, **_said(planned)) if last else planned
+    is_left = last is not None and is_left_by(last, live) and uid_of(live) not in scene.options.others
+    if is_left and uid_of(live) != staying and manifest.ref.group_kind not in _RUN and _is_kept(scene, manifest, live):
+        return _left_as_it_is(manifest, live)
+    if is_left and uid_of(live) != staying and manifest.ref.group_kind in LOSES_NOTHING:
+        return replacement(scene, manifest, _rerun(scene, manifest))
+    if is_left or uid_of(live) == staying:
+        return replacement(scene, manifest, offline(manifest, Action.REPLACE, live))
+    is_of_release = is_left_by_hook(live, scene.options.helm_release) and uid_of(live) not in scene.options.others
+    if not is_of_release and (objection := objection_to(scene, live)):
+        return foreign(manifest, live, objection)
+    # What somebody else's object holds is not told (S09).
+    return replace(replacement(scene, manifest, offline(manifest, Action.REPLACE, live)), before=None)
+
+
+def _is_kept(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> bool:
+    running = scene.before.get(manifest.ref.identity)
+    return any(map(keep_words, (manifest.body, running.body if running else None, live)))
+
+
+def _left_as_it_is(manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
+    """What the last run made, and is to be kept: it is not deleted to be made anew (S39)."""
+    before, _ = masked(live, None)
+    words = "an earlier run made it and an annotation says that it is to be kept: it stays as it is"
+    return PlannedAction(manifest.ref, Action.NONE, uid_of(live), version_of(live), before, before, notes=(words,))
+
+
+def _rerun(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
+    """Shown beside the hook of the running content, and bound to no object: what is there may go by itself."""
+    running = scene.before.get(manifest.ref.identity)
+    before, after = masked(running.body if running else None, manifest.body)
+    return PlannedAction(manifest.ref, Action.RERUN, before=before, after=after, is_proved=False)
+
+
+def _said(planned: PlannedAction) -> dict[str, Any]:
+    """What the API server said of a creation."""
+    return {name: getattr(planned, name) for name in ("warnings", "problem", "problem_code", "notes", "server_words")}
+
+
+_FIELD, _ITEM, _VALUE, _SELF = "f:", "k:", "v:", "."
+
+
+def is_applied(wished: JsonObject, live: JsonObject, *, field_manager: str) -> bool:
+    """Whether `live` is what an apply of `wished` by `field_manager`, with the object's own tracking, would leave."""
+    entries = [
+        entry
+        for entry in (live.get("metadata") or {}).get("managedFields") or []
+        if entry.get("manager") == field_manager and entry.get("operation") == "Apply" and not entry.get("subresource")
+    ]
+    tracking = Tracking.on(live)
+    is_ours = len(entries) == 1 and NONCE in tracking.annotations
+    if not is_ours or entries[0].get("apiVersion") != wished.get("apiVersion"):
+        return False
+    return _holds(_sent(as_sent(wished), tracking), live, entries[0].get("fieldsV1") or {})
+
+
+def _sent(wished: JsonObject, tracking: Tracking) -> dict[str, Any]:
+    """What of an apply becomes fields: all but what names the object."""
+    meta = {key: value for key, value in (wished.get("metadata") or {}).items() if key not in {"name", "namespace"}}
+    body = {key: value for key, value in wished.items() if key not in {"apiVersion", "kind", "metadata"}}
+    return {**body, "metadata": tracking.put_on(meta)}
+
+
+def _holds(wished: object, live: object, owned: Mapping[str, Any]) -> bool:
+    """Whether `live` has the value, and our entry this value's fields and no others."""
+    inner = {key: node for key, node in owned.items() if key != _SELF}
+    if not inner or all(key.startswith(_VALUE) for key in inner):
+        # A leaf, a map or list that is owned as a whole, or a set.
+        return _bytes(wished) == _bytes(live) and (
+            not inner or (isinstance(wished, list) and len(inner) == len(wished))
+        )
+    if isinstance(wished, Mapping) and isinstance(live, Mapping):
+        names = {f"{_FIELD}{key}" for key in wished}
+        return names == inner.keys() and all(
+            key in live and _holds(value, live[key], inner[f"{_FIELD}{key}"]) for key, value in wished.items()
+        )
+    if isinstance(wished, list) and isinstance(live, list) and len(wished) == len(live) == len(inner):
+        return all(_holds_item(one, other, inner) for one, other in zip(wished, live, strict=True))
+    return False
+
+
+def _holds_item(wished: object, live: object, owned: Mapping[str, Any]) -> bool:
+    """Of a list whose items have keys; a key that the content leaves out has been defaulted by the server."""
+    if not isinstance(wished, Mapping) or not isinstance(live, Mapping):
+        return False
+    nodes = [node for key, node in owned.items() if key.startswith(_ITEM) and _is_key_of(key, wished, live)]
+    return len(nodes) == 1 and _holds(wished, live, nodes[0])
+
+
+def _is_key_of(key: str, wished: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
+    try:
+        stated = orjson.loads(key.removeprefix(_ITEM))
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(stated, dict) and all(
+        _bytes(live.get(name)) == _bytes(value) == _bytes(wished.get(name, value)) for name, value in stated.items()
+    )
+
+
+def _bytes(value: object) -> bytes:
+    """One text for one value: 1, "1", 1.0 and true are four."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
 
 # An object that somebody changes between our read and our dry-run is looked at again, so often, and each time later: a
 # workload that is being rolled out has many writers for a moment.

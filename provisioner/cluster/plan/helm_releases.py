@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from provisioner.cluster.annotations import nonce_of
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import hidden, uid_of, version_of
-from provisioner.cluster.tracking import nonce_of
 from provisioner.values import Action, HelmRelease, JsonObject, ObjectRef, PlannedAction
 
 NAME, NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"

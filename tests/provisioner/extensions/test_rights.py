@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from provisioner.cluster.annotations import RevisionOwner, Tracking
 from provisioner.cluster.client.discovery import Served, ServedResource
-from provisioner.cluster.tracking import RevisionOwner, Tracking
 from provisioner.extensions import (
     AccessLevel,
     Extension,

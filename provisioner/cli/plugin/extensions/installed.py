@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cli.plugin.reading import DEPLOYMENT, VERSION, Record, deployment_of, ref, why_not_installed
 from provisioner.cli.usage import Usage
+from provisioner.cluster.annotations import OWNER_KIND, OWNER_NAME, label_value
 from provisioner.cluster.client.access import ask_self_many, own_rules
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.tracking import OWNER_KIND, OWNER_NAME, label_value
 from provisioner.errors import Forbidden
 from provisioner.extensions import (
     Extension,

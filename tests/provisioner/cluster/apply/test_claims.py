@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from provisioner.cluster.annotations import RevisionOwner, Tracking
 from provisioner.cluster.apply.correction import look_at, put_back
-from provisioner.cluster.drift.detection import OwnObject
-from provisioner.cluster.plan.comparing import data_lost, differences, is_within
-from provisioner.cluster.tracking import RevisionOwner, Tracking
+from provisioner.cluster.drift import OwnObject
+from provisioner.cluster.plan.content_plan import data_lost, differences, is_within
 from provisioner.errors import LosesData
 from provisioner.retention import left_out, takes_more
 from provisioner.values import Action, Manifest, ObjectRef, PlannedAction

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from provisioner.cluster.drift.field_owners import owners
+from provisioner.cluster.field_owners import owners
 from provisioner.cluster.plan.helm_releases import LABEL, NAME, NAMESPACE, hand_over
 from provisioner.values import Action, HelmRelease
 from tests.support.built import built
