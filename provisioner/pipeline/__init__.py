@@ -12,9 +12,8 @@ Each stage is a function of values; keeping them, and asking people in between, 
 """
 
 from provisioner.cluster.annotations import FIELD_MANAGER
-from provisioner.pipeline.deploying import DEADLINE_SECONDS, deploy, observe, remove
-from provisioner.pipeline.planning import part_of, plan_again
-from provisioner.pipeline.preparing import (
+from provisioner.pipeline.plans import DEADLINE_SECONDS, deploy, observe, part_of, plan_again, remove
+from provisioner.pipeline.preparation import (
     FetchedSources,
     PrepareOptions,
     fetch_sources,
@@ -25,8 +24,16 @@ from provisioner.pipeline.preparing import (
     resolving,
     target_of,
 )
-from provisioner.pipeline.reports import PATTERN_SECONDS, REVIEW_SECONDS, look, look_offline
-from provisioner.pipeline.rights import least_rights, permissions, preflight, roles_and_bindings
+from provisioner.pipeline.reports import (
+    PATTERN_SECONDS,
+    REVIEW_SECONDS,
+    least_rights,
+    look,
+    look_offline,
+    permissions,
+    preflight,
+    roles_and_bindings,
+)
 
 __all__ = [
     "DEADLINE_SECONDS",

@@ -8,15 +8,23 @@ from typing import Any
 from urllib.parse import unquote
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.sandbox import options, reading
+from provisioner.sandbox import bodies, custom, discovery, reads
 from provisioner.sandbox.access import Access
-from provisioner.sandbox.calls import PathTarget, SandboxAnswer, SandboxCall, Writing
-from provisioner.sandbox.status import StatusRefusal, bad_request, lost, not_allowed, not_found
+from provisioner.sandbox.calls import (
+    PathTarget,
+    SandboxAnswer,
+    SandboxCall,
+    StatusRefusal,
+    Writing,
+    bad_request,
+    check_write_options,
+    lost,
+    not_allowed,
+    not_found,
+)
+from provisioner.sandbox.kinds import BUILT_IN, REVIEWS, SandboxKind
 from provisioner.sandbox.store import ObjectStore
-from provisioner.sandbox.types import custom, discovery, openapi, tables
-from provisioner.sandbox.types.kinds import BUILT_IN, REVIEWS, SandboxKind
-from provisioner.sandbox.writing import bodies
-from provisioner.sandbox.writing.writing import Writes
+from provisioner.sandbox.writes import Writes
 from provisioner.values import AccessRequest, Identity
 
 logger = logging.getLogger(__name__)
@@ -144,7 +152,7 @@ class Api:
         if verb == "watch":
             return self._watched(call, target)
         if verb == "list":
-            objects, meta = reading.page(self._store, target, call, shown)
+            objects, meta = reads.page(self._store, target, call, shown)
             return SandboxAnswer(200, self._listed(call, target.kind, objects, meta))
         obj = self._store.get(target.key)
         if obj is None:
@@ -157,7 +165,7 @@ class Api:
         if target.name:
             query = {**call.query, "fieldSelector": f"metadata.name={target.name}"}
             call = SandboxCall(call.method, call.path, query, call.headers)
-        events = reading.watch(self._store, target, call, lambda obj: self._shown(target.kind, obj))
+        events = reads.watch(self._store, target, call, lambda obj: self._shown(target.kind, obj))
         if "as=Table" in call.header("accept"):
             events = (
                 {**event, "object": self._table(target.kind, [event["object"]], {})}
@@ -215,7 +223,7 @@ class Api:
         columns = (
             custom.definition(self._store, kind)[1].get("additionalPrinterColumns") or [] if kind.is_custom else []
         )
-        return tables.table(kind, objects, meta, columns)
+        return reads.table(kind, objects, meta, columns)
 
     def _warnings(self, kind: SandboxKind) -> tuple[str, ...]:
         if not kind.is_custom:
@@ -233,7 +241,7 @@ class Api:
     # Writing
 
     def _write(self, call: SandboxCall, identity: Identity, target: PathTarget, verb: str) -> SandboxAnswer:
-        options.check_writing(call, is_apply=call.method == "PATCH" and self._is_apply(call))
+        check_write_options(call, is_apply=call.method == "PATCH" and self._is_apply(call))
         validation = call.query.get("fieldValidation") or "Warn"
         manager = call.query.get("fieldManager") or call.header("user-agent").partition("/")[0] or "unknown"
         writing = Writing(identity, manager, call.is_dry_run, validation)
@@ -287,7 +295,7 @@ class Api:
             # As the real one: a body's options replace those of the query.
             writing = Writing(writing.identity, writing.manager, False, writing.validation)
         if verb == "deletecollection":
-            fits = reading.wants(call, target.kind, reading.selectable(self._store, target.kind))
+            fits = reads.wants(call, target.kind, reads.selectable(self._store, target.kind))
             gone = []
             for obj in self._store.all(target.kind.group, target.kind.plural, target.namespace):
                 if fits(obj):
@@ -317,9 +325,9 @@ class Api:
 
     def _documents(self, parts: list[str], call: SandboxCall) -> SandboxAnswer:
         if parts == ["openapi", "v2"]:
-            return SandboxAnswer(200, openapi.NOTHING, content_type=openapi.NOTHING_TYPE)
+            return SandboxAnswer(200, discovery.NOTHING, content_type=discovery.NOTHING_TYPE)
         if parts[0] == "openapi":
-            text = openapi.document(self.kinds(), parts[1:], lambda kind: custom.schema(self._store, kind))
+            text = discovery.document(self.kinds(), parts[1:], lambda kind: custom.schema(self._store, kind))
             return _LOST_PAGE if text is None else SandboxAnswer(200, text)
         is_aggregated = "as=APIGroupDiscoveryList" in call.header("accept") and "v=v2;" in call.header("accept")
         found = self._document(parts, is_aggregated=is_aggregated)

@@ -10,7 +10,7 @@ from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.sandbox.store import Key, ObjectStore
-from provisioner.sandbox.writing.writing import now
+from provisioner.sandbox.writes import now
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provisioner.sandbox.status import StatusRefusal
+from provisioner.sandbox.calls import StatusRefusal
 
 HISTORY = 5000
 # (group, plural), then namespace and name: versions of one kind share their objects.

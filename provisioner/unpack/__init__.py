@@ -17,9 +17,18 @@ from typing import Generic, TypeVar
 from backports.zstd import ZstdError
 
 from provisioner.errors import BadBundle, InvalidArchive, UnsafePath
-from provisioner.unpack.compression import GZIP_MAGIC, ZSTD_MAGIC, GzipStream, zstd_stream
-from provisioner.unpack.keeping import InMemory, Keeper, OnDisk
-from provisioner.unpack.meter import Metered, UnpackLimits, UnpackMeter
+from provisioner.unpack.meter import (
+    GZIP_MAGIC,
+    ZSTD_MAGIC,
+    GzipStream,
+    InMemory,
+    Keeper,
+    Metered,
+    OnDisk,
+    UnpackLimits,
+    UnpackMeter,
+    zstd_stream,
+)
 from provisioner.unpack.tar import BLOCK, is_tar, tar_entries
 from provisioner.unpack.zip import MAGICS, zip_entries
 from provisioner.values import Archive, Tree

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from provisioner.errors import InvalidArchive, UnsafePath
-from provisioner.unpack.keeping import Keeper
-from provisioner.unpack.meter import CHUNK_BYTES, Metered, UnpackMeter
+from provisioner.unpack.meter import CHUNK_BYTES, Keeper, Metered, UnpackMeter
 
 T = TypeVar("T")
 BLOCK = 512

@@ -8,6 +8,7 @@ from provisioner.cluster.annotations import RevisionOwner, Tracking
 from provisioner.cluster.client.discovery import Served, ServedResource
 from provisioner.extensions import (
     AccessLevel,
+    ApiVersion,
     Extension,
     ExtensionApi,
     LocalRights,
@@ -16,7 +17,6 @@ from provisioner.extensions import (
     rights_of,
     role_of,
 )
-from provisioner.extensions.apis import ApiVersion
 from provisioner.rbac import OwnRules, PolicyRule
 from provisioner.values import ObjectRef
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from provisioner.sandbox.status import StatusRefusal, invalid
+from provisioner.sandbox import fields
+from provisioner.sandbox.calls import StatusRefusal, invalid
+from provisioner.sandbox.kinds import SandboxKind
 from provisioner.sandbox.store import ObjectStore
-from provisioner.sandbox.types import fields, topologies
-from provisioner.sandbox.types.kinds import SandboxKind
 from provisioner.schema import accepts_update, admit, validate_crd
 
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
@@ -54,7 +54,7 @@ def schema(store: ObjectStore, kind: SandboxKind) -> dict[str, Any] | None:
 
 
 def topology(store: ObjectStore, kind: SandboxKind) -> fields.Topology:
-    return topologies.of_schema(schema_of(definition(store, kind)[1])) if kind.is_custom else topologies.of_kind(kind)
+    return fields.of_schema(schema_of(definition(store, kind)[1])) if kind.is_custom else fields.of_kind(kind)
 
 
 def admitted(

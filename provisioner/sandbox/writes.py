@@ -11,14 +11,21 @@ from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import PolicyRule, may_write_binding, may_write_role
+from provisioner.sandbox import admission, bodies, custom, merges
 from provisioner.sandbox.access import Access
-from provisioner.sandbox.calls import PathTarget, Writing
-from provisioner.sandbox.status import StatusRefusal, already_exists, bad_request, conflict, invalid, not_found
+from provisioner.sandbox.calls import (
+    PathTarget,
+    StatusRefusal,
+    Writing,
+    already_exists,
+    bad_request,
+    conflict,
+    invalid,
+    not_found,
+)
+from provisioner.sandbox.fields import Topology
+from provisioner.sandbox.merges import ManagedFieldsEntry
 from provisioner.sandbox.store import ObjectStore
-from provisioner.sandbox.types import custom
-from provisioner.sandbox.types.fields import Topology
-from provisioner.sandbox.writing import admission, bodies, managed, patches
-from provisioner.sandbox.writing.managed import ManagedFieldsEntry
 
 _SERVER_META = ("uid", "creationTimestamp", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 
@@ -90,14 +97,14 @@ class Writes:
             if live is None:
                 self._check_absent(target, wish["metadata"])
                 body = _appliable(target, _without(wish, "resourceVersion"))
-                made = managed.apply(None, body, manager, topology, force=force, now=now())
+                made = merges.apply(None, body, manager, topology, force=force, now=now())
                 return self._stored(target, self._fresh(target, made), None, writing, None), True
             self._check_version(target, live, wish["metadata"])
             if (wish["metadata"].get("uid") or live["metadata"]["uid"]) != live["metadata"]["uid"]:
                 raise _other_uid(target, wish["metadata"])
             body = _appliable(target, _without(wish, "resourceVersion", "uid"))
             shown = {**live, "apiVersion": target.kind.api_version, "kind": target.kind.kind}
-            merged = managed.apply(shown, body, manager, topology, force=force, now=now())
+            merged = merges.apply(shown, body, manager, topology, force=force, now=now())
             return self._stored(target, merged, live, writing, None), False
 
     def delete(self, target: PathTarget, options: dict[str, Any], writing: Writing) -> dict[str, Any]:
@@ -248,7 +255,7 @@ class Writes:
         if manager is not None:
             topology = custom.topology(self.store, target.kind)
             seen = admission.without_server_set(target.kind, admitted, obj, live)
-            entries = managed.update(live, seen, manager, topology, now=now())["metadata"].get("managedFields")
+            entries = merges.update(live, seen, manager, topology, now=now())["metadata"].get("managedFields")
             meta = {key: value for key, value in admitted["metadata"].items() if key != "managedFields"}
             admitted = {**admitted, "metadata": {**meta, "managedFields": entries} if entries else meta}
         if live is not None and target.kind.has_generation and _wish_of(live, target) != _wish_of(admitted, target):
@@ -367,11 +374,11 @@ def _check_deletable(target: PathTarget, live: dict[str, Any], wanted: dict[str,
 
 def _patched(target: PathTarget, content_type: str, shown: Any, patch: Any, topology: Topology) -> Any:
     if content_type == "application/json-patch+json":
-        return patches.json_patch(shown, patch)
+        return merges.json_patch(shown, patch)
     if content_type == "application/merge-patch+json":
-        return patches.merge_patch(shown, patch)
+        return merges.merge_patch(shown, patch)
     if content_type == "application/strategic-merge-patch+json" and not target.kind.is_custom:
-        return patches.strategic(shown, patch, topology)
+        return merges.strategic(shown, patch, topology)
     if target.kind.is_custom:
         known = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
         words = f"the body of the request was in an unknown format - accepted media types include: {known}"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.sandbox.status import StatusRefusal
+from provisioner.sandbox.calls import StatusRefusal
 
 Object = dict[str, Any]
 

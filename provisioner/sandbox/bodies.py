@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provisioner.sandbox.calls import Writing
-from provisioner.sandbox.status import StatusRefusal, invalid
-from provisioner.sandbox.types import builtin
-from provisioner.sandbox.types.builtin import Reading
-from provisioner.sandbox.types.kinds import SandboxKind
+from provisioner.sandbox import builtin
+from provisioner.sandbox.builtin import Reading
+from provisioner.sandbox.calls import StatusRefusal, Writing, invalid
+from provisioner.sandbox.kinds import SandboxKind
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),

@@ -25,7 +25,7 @@ from provisioner.source import (
     LocalSource,
     PluginSource,
     fetch,
-    plugged,
+    plugin,
     plugin_kinds,
     source_plugins,
 )
@@ -116,7 +116,7 @@ def test_nonsense_is_named_and_other_sources_go_on(
 
 
 def test_one_that_never_returns_is_left(plugin_path: PluginPath, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugged, "FETCH_SECONDS", 0.2)
+    monkeypatch.setattr(plugin, "FETCH_SECONDS", 0.2)
     with pytest.raises(PluginFailed, match="the source deck of the package cards 1 is disabled: it did not return"):
         fetched(plugin_path, "threading.Event().wait()")
     assert threading.active_count() < 100
