@@ -154,11 +154,10 @@ class _Owners:
             self.known[uid] = False  # whoever owns itself goes with nothing
             live = self._live(owner, str(obj["metadata"].get("namespace") or ""))
             is_it = live is not None and live["metadata"].get("uid") == uid
-            self.known[uid] = is_it and live is not None and (self._was_there(live) or self.go_with(live))
+            self.known[uid] = (
+                is_it and live is not None and (any(one.had(live) for one in self.holders) or self.go_with(live))
+            )
         return self.known.get(uid, False)
-
-    def _was_there(self, owner: JsonObject) -> bool:
-        return any(one.had(owner) for one in self.holders)
 
     def _live(self, owner: Mapping[str, Any], namespace: str) -> JsonObject | None:
         """The owner as it stands, of which nothing is known but its name.
@@ -219,7 +218,15 @@ def no_longer_kept(readers: Sequence[ClusterClient], shown: Iterable[VolumeClaim
     """
     asked = list(shown)
     live = _read_live(readers, [one.ref for one in asked])
-    named = [(one.ref, name) for one in asked for name in _volumes(one, live[one.ref])]
+    named = [
+        (one.ref, name)
+        for one in asked
+        for name in list(
+            dict.fromkeys(
+                filter(None, (one.volume, str(mapping((live[one.ref] or {}).get("spec")).get("volumeName") or "")))
+            )
+        )
+    ]
     volumes = {name: ObjectRef("", "v1", "PersistentVolume", "", name) for _, name in named}
     there = _read_live(readers, volumes.values())
     words = []
@@ -229,13 +236,6 @@ def no_longer_kept(readers: Sequence[ClusterClient], shown: Iterable[VolumeClaim
         if volume is not None and policy != _KEPT:
             words.append(f"{volumes[name]} would be deleted with {claim} ({policy})")
     return words
-
-
-def _volumes(claim: VolumeClaim, live: JsonObject | None) -> list[str]:
-    """The volume that was shown, and the one that it has now."""
-    return list(
-        dict.fromkeys(filter(None, (claim.volume, str(mapping((live or {}).get("spec")).get("volumeName") or ""))))
-    )
 
 
 def claims_since(

@@ -270,14 +270,10 @@ def _by_name(value: object) -> dict[str, JsonObject]:
 
 def _field(path: FieldPath, live: JsonObject, expected: JsonObject, manager: str) -> FieldDrift:
     wished, found = value_at(expected, path), value_at(live, path)
-    change = (
-        FieldChangeKind.REMOVED
-        if found is None
-        else FieldChangeKind.ADDED
-        if wished is None
-        else FieldChangeKind.CHANGED
-    )
-    by = _latest(one for one in _others(live, manager) if _touches(one.paths, path))
+    change = FieldChangeKind.ADDED if wished is None else FieldChangeKind.CHANGED
+    change = FieldChangeKind.REMOVED if found is None else change
+    writers = [owner for owner in _others(live, manager) if _touches(owner.paths, path)]
+    by = max(writers, key=lambda owner: owner.at, default=None)
     return FieldDrift(words(path), change, by.manager if by else "", by.at if by else "", _short(wished), _short(found))
 
 
@@ -308,10 +304,6 @@ def _leaves(paths: Iterable[FieldPath]) -> list[FieldPath]:
     """Those under which none of the others stands."""
     known = sorted(paths)
     return [path for path, after in pairwise([*known, ()]) if not is_below(after, path)]
-
-
-def _latest(found: Iterable[FieldOwner]) -> FieldOwner | None:
-    return max(found, key=lambda one: one.at, default=None)
 
 
 def _fits(path: FieldPath, pattern: FieldPath) -> bool:

@@ -97,10 +97,15 @@ def samples(
 
 def existing(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) -> dict[ObjectRef, bool]:
     """Whether objects exist, by their metadata alone; what nobody may ask has no entry."""
+
+    def exists(ref: ObjectRef) -> bool | ClusterError:
+        answer = _first(readers, lambda reader: reader.get(ref, metadata_only=True) is not None)
+        return False if isinstance(answer, UnknownKind) else answer
+
     wished = list(dict.fromkeys(refs))
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
-        found = pool.map(lambda ref: _exists(readers, ref), wished)
-        return {ref: answer for ref, answer in zip(wished, found, strict=True) if answer is not None}
+        found = pool.map(exists, wished)
+        return {ref: answer for ref, answer in zip(wished, found, strict=True) if isinstance(answer, bool)}
 
 
 def as_they_are(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) -> dict[ObjectRef, dict[str, Any] | None]:
@@ -121,7 +126,7 @@ def published_schemas(
     out."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for (group, version), members in groupby(sorted(set(kinds)), key=lambda one: one[:2]):
-        document = _first(readers, partial(_document, group, version))
+        document = _first(readers, partial(_read_openapi, group, version))
         for member in members:
             schema = schema_of_kind(document, *member) if isinstance(document, dict) else None
             if schema is not None:
@@ -129,13 +134,19 @@ def published_schemas(
     return found
 
 
-def _document(group: str, version: str, reader: ClusterClient) -> dict[str, Any]:
+def _read_openapi(group: str, version: str, reader: ClusterClient) -> dict[str, Any]:
     return reader.openapi(group, version)
 
 
 def _sample(readers: Sequence[ClusterClient], query: Query, bounds: Bounds) -> Sample:
+    def read(reader: ClusterClient) -> Sample:
+        try:
+            return _list(reader, query, bounds)
+        except UnknownKind:  # it was served when discovery was read, which is read again now
+            return _list(reader, query, bounds)
+
     try:
-        answer = _first(readers, lambda reader: _read(reader, query, bounds))
+        answer = _first(readers, read)
     except Unreachable as exc:
         if not is_of_conversion(exc):
             raise
@@ -150,14 +161,6 @@ def _sample(readers: Sequence[ClusterClient], query: Query, bounds: Bounds) -> S
 
 def _unread(problem: str, why: Unread | None = None, server_words: str = "") -> Sample:
     return Sample(total=None, problem=problem, last=None, why=why, server_words=server_words)
-
-
-def _read(reader: ClusterClient, query: Query, bounds: Bounds) -> Sample:
-    try:
-        return _list(reader, query, bounds)
-    except UnknownKind:
-        # It was served when discovery was read, which is read again now.
-        return _list(reader, query, bounds)
 
 
 def _list(reader: ClusterClient, query: Query, bounds: Bounds) -> Sample:
@@ -209,7 +212,7 @@ class _Read:
         read, until = cls(), time.monotonic() + bounds.seconds
         for obj in objects:
             is_over = read.count >= bounds.counted or time.monotonic() > until
-            if is_over or not (read._keeps(obj, query, bounds) or query.is_counted):
+            if is_over or not (read.keep(obj, query, bounds) or query.is_counted):
                 read.is_whole = False
                 break
             read.count += 1
@@ -217,7 +220,7 @@ class _Read:
             read.last = max(read.last, created_at(obj))
         return read
 
-    def _keeps(self, obj: dict[str, Any], query: Query, bounds: Bounds) -> bool:
+    def keep(self, obj: dict[str, Any], query: Query, bounds: Bounds) -> bool:
         """Keep it, if it is wanted and within the bounds; whether it was kept."""
         if len(self.objects) >= bounds.objects or (query.after and created_at(obj) <= query.after):
             return False
@@ -226,13 +229,6 @@ class _Read:
             return False
         self.objects.append(obj)
         return True
-
-
-def _exists(readers: Sequence[ClusterClient], ref: ObjectRef) -> bool | None:
-    answer = _first(readers, lambda reader: reader.get(ref, metadata_only=True) is not None)
-    if isinstance(answer, UnknownKind):
-        return False
-    return None if isinstance(answer, ClusterError) else answer
 
 
 def _first(readers: Sequence[ClusterClient], ask: Callable[[ClusterClient], _T]) -> _T | ClusterError:

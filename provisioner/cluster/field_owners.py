@@ -6,7 +6,7 @@ Hints for people and for what to leave alone, never a proof of who somebody is: 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import uid_of, version_of
 from provisioner.errors import ClusterError
 from provisioner.values import JsonObject, ObjectRef
+from provisioner.values.objects import mapping
 
 # A field's path: names, and for an item of a list `[name=web]` by its keys, `["x"]` by its value, `[0]` by its place.
 FieldPath = tuple[str, ...]
@@ -39,7 +40,14 @@ class FieldOwner:
 def owners(obj: JsonObject) -> list[FieldOwner]:
     """Everybody who owns fields, in the server's order."""
     entries = (obj.get("metadata") or {}).get("managedFields") or []
-    return [_owner(entry) for entry in entries if isinstance(entry, Mapping)]
+    found = []
+    for entry in entries:
+        if isinstance(entry, Mapping):
+            parts = (str(entry.get(name) or "") for name in ("manager", "operation", "subresource", "time"))
+            manager, operation, subresource, time = parts
+            paths = frozenset(_paths(mapping(entry.get("fieldsV1")), ()))
+            found.append(FieldOwner(manager, operation, subresource, time, paths))
+    return found
 
 
 def applied_by(obj: JsonObject, manager: str) -> frozenset[FieldPath]:
@@ -75,31 +83,16 @@ def step_of(key: Mapping[str, Any]) -> str:
     return f"[{','.join(f'{name}={value}' for name, value in sorted(key.items()))}]"
 
 
-def _owner(entry: Mapping[str, Any]) -> FieldOwner:
-    text = {name: str(entry.get(name) or "") for name in ("manager", "operation", "subresource", "time")}
-    fields = entry.get("fieldsV1")
-    paths = frozenset(_paths(fields, ())) if isinstance(fields, Mapping) else frozenset()
-    return FieldOwner(text["manager"], text["operation"], text["subresource"], text["time"], paths)
-
-
 def _paths(fields: Mapping[str, Any], above: FieldPath) -> Iterator[FieldPath]:
     """Every field, and every struct, map or item that is owned itself (`.`)."""
     for key, inner in fields.items():
         if key == ".":
             continue
-        path = (*above, _step(key))
+        kind, _, rest = key.partition(":")
+        path = (*above, rest if kind == "f" else step_of(json.loads(rest)) if kind == "k" else f"[{rest}]")
         if not inner or "." in inner:
             yield path
         yield from _paths(inner, path)
-
-
-def _step(key: str) -> str:
-    kind, _, rest = key.partition(":")
-    if kind == "f":
-        return rest
-    if kind == "k":
-        return step_of(json.loads(rest))
-    return f"[{rest}]"
 
 
 def _item(items: list[Any], step: str) -> Any:
@@ -138,29 +131,21 @@ def rewrite(cluster: ClusterClient, ref: ObjectRef, *, uid: str, field_manager: 
     Nothing else of it changes. Raises PreconditionFailed where it is another object, or changes meanwhile.
     """
     live = cluster.get(ref) or {}
-    entries = _merged(_renamed(cluster, ref, one) for one in (live.get("metadata") or {}).get("managedFields") or [])
+    # One entry of those that are told apart by their version alone, with the fields of all.
+    merged: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for entry in (live.get("metadata") or {}).get("managedFields") or []:
+        group, _, version = str(entry.get("apiVersion") or "").rpartition("/")
+        is_old = group == ref.group and cluster.resource_of(group, version, ref.kind) is None
+        renamed = {**entry, "apiVersion": ref.api_version} if is_old else entry
+        key = tuple(renamed.get(name) for name in _KEYS)
+        fields = _union(merged.get(key, {}).get("fieldsV1"), entry.get("fieldsV1"))
+        merged[key] = {**renamed, "fieldsV1": fields}
+    entries = list(merged.values())
     meta = {"name": ref.name, "uid": uid, "resourceVersion": version_of(live), "managedFields": entries}
     meta |= {"namespace": ref.namespace} if ref.namespace else {}
     if live and uid_of(live) == uid:
         body = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": meta}
         cluster.merge(body, field_manager=field_manager)
-
-
-def _renamed(cluster: ClusterClient, ref: ObjectRef, entry: Mapping[str, Any]) -> dict[str, Any]:
-    group, _, version = str(entry.get("apiVersion") or "").rpartition("/")
-    is_old = group == ref.group and cluster.resource_of(group, version, ref.kind) is None
-    return {**entry, "apiVersion": ref.api_version} if is_old else {**entry}
-
-
-def _merged(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One entry of those that are told apart by their version alone, with the fields of all."""
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for entry in entries:
-        key = tuple(entry.get(one) for one in _KEYS)
-        known = found.get(key)
-        fields = _union(known.get("fieldsV1") if known else None, entry.get("fieldsV1"))
-        found[key] = {**entry, "fieldsV1": fields}
-    return list(found.values())
 
 
 def _union(first: JsonObject | None, second: JsonObject | None) -> dict[str, Any]:

@@ -52,7 +52,11 @@ def needs_of(manifests: Iterable[Manifest]) -> dict[ObjectIdentity, frozenset[Ne
     Raises InvalidManifest where an object states an order that nobody can read.
     """
     bundle = _bundle(manifests)
-    return {identity: frozenset(_within(bundle, manifest)) for identity, manifest in bundle.by_identity.items()}
+    needs = {}
+    for identity, manifest in bundle.by_identity.items():
+        found = (*_needs_of_place(bundle, manifest), *_needs_of_kind(bundle, manifest), *_stated(manifest))
+        needs[identity] = frozenset(need for need in found if need.identity in bundle.by_identity)
+    return needs
 
 
 def in_steps(
@@ -93,7 +97,11 @@ def _needed_first(needs: Mapping[ObjectIdentity, frozenset[Need]]) -> Iterator[O
                 path.popitem()
                 yield current
             elif needed in path:
-                raise DependencyCycle(_cycle_words([*path], needed))
+                above = [*path]
+                cycle = [*above[above.index(needed) :], needed]
+                shown = (str(ObjectRef(group, "", kind, namespace, name)) for group, kind, namespace, name in cycle)
+                words = f"no order of apply is possible, each needs the next: {' → '.join(shown)}"
+                raise DependencyCycle(words)
             else:
                 path[needed] = _sorted_needs(needs, needed)
 
@@ -102,12 +110,6 @@ def _sorted_needs(
     needs: Mapping[ObjectIdentity, frozenset[Need]], identity: ObjectIdentity
 ) -> Iterator[ObjectIdentity]:
     return iter(sorted({need.identity for need in needs[identity]}))
-
-
-def _cycle_words(path: list[ObjectIdentity], again: ObjectIdentity) -> str:
-    cycle = [*path[path.index(again) :], again]
-    shown = [str(ObjectRef(group, "", kind, namespace, name)) for group, kind, namespace, name in cycle]
-    return f"no order of apply is possible, each needs the next: {' → '.join(shown)}"
 
 
 def _bundle(manifests: Iterable[Manifest]) -> _Bundle:
@@ -125,13 +127,7 @@ def _bundle(manifests: Iterable[Manifest]) -> _Bundle:
     return found
 
 
-def _within(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
-    for need in (*_of_place(bundle, manifest), *_of_kind(bundle, manifest), *_stated(manifest)):
-        if need.identity in bundle.by_identity:
-            yield need
-
-
-def _of_place(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
+def _needs_of_place(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
     """The namespace that an object lives in, and what serves its kind."""
     ref = manifest.ref
     if ref.namespace:
@@ -139,26 +135,26 @@ def _of_place(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
     definition = bundle.definitions.get(ref.group_kind)
     if definition is not None:
         yield Need(definition.ref.identity, is_ready=True)
-        yield from _of_conversion(bundle, definition, ref.version)
+        spec = mapping(definition.body.get("spec"))
+        stored = {
+            _text(mapping(one).get("name"))
+            for one in items(spec.get("versions"))
+            if mapping(one).get("storage") is True
+        }
+        webhook = mapping(mapping(spec.get("conversion")).get("webhook"))
+        if ref.version not in stored:
+            yield from _backend(bundle, mapping(mapping(webhook.get("clientConfig")).get("service")))
     elif ref.api_version and (service := bundle.served.get((ref.group, ref.version))):
         yield Need(service.ref.identity, is_ready=True)
 
 
-def _of_conversion(bundle: _Bundle, definition: Manifest, version: str) -> Iterator[Need]:
-    """An object in another version than the stored one is converted, by the bundle's own webhook as it may be."""
-    spec = mapping(definition.body.get("spec"))
-    stored = {
-        _text(mapping(one).get("name")) for one in items(spec.get("versions")) if mapping(one).get("storage") is True
-    }
-    webhook = mapping(mapping(spec.get("conversion")).get("webhook"))
-    if version not in stored:
-        yield from _backend(bundle, mapping(mapping(webhook.get("clientConfig")).get("service")))
-
-
-def _of_kind(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
+def _needs_of_kind(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
     ref, spec = manifest.ref, mapping(manifest.body.get("spec"))
-    for service in _called(manifest):
-        yield from _backend(bundle, service)
+    # The services that the API server will call because of an object.
+    if ref.group == "apiregistration.k8s.io":
+        yield from _backend(bundle, mapping(spec.get("service")))
+    for hook in items(manifest.body.get("webhooks")) if ref.group == ADMISSION_GROUP else []:
+        yield from _backend(bundle, mapping(mapping(mapping(hook).get("clientConfig")).get("service")))
     match (ref.group, ref.kind):
         case (api_groups.RBAC_GROUP, "RoleBinding" | "ClusterRoleBinding"):
             role = mapping(manifest.body.get("roleRef"))
@@ -173,21 +169,10 @@ def _of_kind(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
         case ("networking.k8s.io", "Ingress"):
             yield Need(("networking.k8s.io", "IngressClass", "", _text(spec.get("ingressClassName"))))
         case ("cert-manager.io", "Certificate"):
-            yield from _issuer(ref, mapping(spec.get("issuerRef")))
-
-
-def _called(manifest: Manifest) -> list[Mapping[str, Any]]:
-    """The services that the API server will call because of an object."""
-    if manifest.ref.group == "apiregistration.k8s.io":
-        return [mapping(mapping(manifest.body.get("spec")).get("service"))]
-    hooks = items(manifest.body.get("webhooks")) if manifest.ref.group == api_groups.ADMISSION_GROUP else []
-    return [mapping(mapping(mapping(hook).get("clientConfig")).get("service")) for hook in hooks]
-
-
-def _issuer(ref: ObjectRef, issuer: Mapping[str, Any]) -> Iterator[Need]:
-    kind = _text(issuer.get("kind")) or "Issuer"
-    namespace = ref.namespace if kind == "Issuer" else ""
-    yield Need((_text(issuer.get("group")) or ref.group, kind, namespace, _text(issuer.get("name"))))
+            issuer = mapping(spec.get("issuerRef"))
+            kind = _text(issuer.get("kind")) or "Issuer"
+            namespace = ref.namespace if kind == "Issuer" else ""
+            yield Need((_text(issuer.get("group")) or ref.group, kind, namespace, _text(issuer.get("name"))))
 
 
 def _backend(bundle: _Bundle, service: Mapping[str, Any]) -> Iterator[Need]:
@@ -277,7 +262,7 @@ def phases(manifests: Iterable[Manifest]) -> list[Phase]:
     """The phases that have something in them, in order, and in each the steps that follow one upon the other. Without
     hooks, which stand before and after all phases (`hooks_at`).
 
-    A step is over when the next begins. What an object needs (graph.py) is in a step before its own, if need be by
+    A step is over when the next begins. What an object needs is in a step before its own, if need be by
     moving the object into a later phase; within that, numbers in front of file names order (01_a, 02-b).
     Raises DependencyCycle and InvalidManifest where no order can be found.
     """
@@ -297,17 +282,18 @@ def phases(manifests: Iterable[Manifest]) -> list[Phase]:
 def hooks_at(moment: HookMoment, manifests: Iterable[Manifest]) -> list[Manifest]:
     """The hooks that run at a moment, in the order in which they do: one after the other, as Helm has it."""
     running = [one for one in manifests if one.hook and moment in one.hook.moments]
-    return sorted(running, key=lambda one: (_weight(one), one.ref.name, _phase_number(*one.ref.identity[:2]), one.ref))
 
+    def turn(manifest: Manifest) -> tuple[int, str, int, ObjectRef]:
+        ref, weight = manifest.ref, manifest.hook.weight if manifest.hook else 0
+        return weight, ref.name, _phase_number(ref.group, ref.kind), ref
 
-def _weight(manifest: Manifest) -> int:
-    return manifest.hook.weight if manifest.hook else 0
+    return sorted(running, key=turn)
 
 
 def _step(manifests: list[Manifest], needs: Mapping[ObjectIdentity, frozenset[Need]]) -> ApplyStep:
     ready = {need.identity for one in manifests for need in needs[one.ref.identity] if need.is_ready}
     # Custom resources last: a webhook that refuses them as yet must not keep the workload behind it from coming.
-    ordered = sorted(manifests, key=lambda one: (not is_built_in(one.ref.group), *_place(one)))
+    ordered = sorted(manifests, key=lambda one: (not is_built_in(one.ref.group), _as_numbered(one.file), one.ref))
     return ApplyStep(tuple(ordered), frozenset(ready))
 
 
@@ -336,7 +322,9 @@ def _places_of_leaving(
     """(phase, step) of what goes. An order that nobody can keep is no reason to keep the objects: then phases count."""
 
     def place(identity: ObjectIdentity) -> tuple[int, int]:
-        return _LEAVING.index(_leaving_phase(known[identity])), 0
+        ref = known[identity]
+        name = phase_of(ref)
+        return _LEAVING.index(CUSTOM if name == "deploy" and not is_built_in(ref.group) else name), 0
 
     waits: dict[ObjectIdentity, set[Need]] = {identity: set() for identity in known}
     for identity in known.keys() & bodies.keys():
@@ -347,11 +335,6 @@ def _places_of_leaving(
         return in_steps({identity: frozenset(needs) for identity, needs in waits.items()}, place)
     except DependencyCycle:
         return {identity: place(identity) for identity in known}
-
-
-def _leaving_phase(ref: ObjectRef) -> str:
-    name = phase_of(ref)
-    return CUSTOM if name == "deploy" and not is_built_in(ref.group) else name
 
 
 def is_built_in(group: str) -> bool:
@@ -386,8 +369,7 @@ def served_versions(manifests: Iterable[Manifest]) -> dict[GroupKind, frozenset[
     found = {}
     for manifest in manifests:
         for kind in defined_kinds([manifest]):
-            versions = mapping(manifest.body.get("spec")).get("versions")
-            known = [mapping(one) for one in versions] if isinstance(versions, list) else []
+            known = [mapping(version) for version in items(mapping(manifest.body.get("spec")).get("versions"))]
             found[kind] = frozenset(str(one.get("name")) for one in known if one.get("served"))
     return found
 
@@ -404,17 +386,12 @@ def _numbers(file: str) -> tuple[float, ...]:
     return tuple(float(one.group(1)) if one else math.inf for one in found)
 
 
-def _place(manifest: Manifest) -> tuple[tuple[tuple[int, int, str], ...], ObjectRef]:
-    """File names as people number them: 2_a before 10_b. Numbers by their length: one may have any number of digits."""
-    return _as_numbered(manifest.file), manifest.ref
-
-
 @lru_cache(maxsize=1024)
 def _as_numbered(file: str) -> tuple[tuple[int, int, str], ...]:
-    parts = enumerate(_DIGITS.split(file))
-    return tuple(_part(part, is_number=bool(index % 2)) for index, part in parts if part)
-
-
-def _part(text: str, *, is_number: bool) -> tuple[int, int, str]:
-    digits = text.lstrip("0")
-    return (0, len(digits), digits) if is_number else (1, 0, text)
+    """A file name as people number it: 2_a before 10_b. Numbers by their length: one may have any number of digits."""
+    found = []
+    for index, part in enumerate(_DIGITS.split(file)):
+        digits = part.lstrip("0")
+        if part:
+            found.append((0, len(digits), digits) if index % 2 else (1, 0, part))
+    return tuple(found)

@@ -94,7 +94,10 @@ def plan_offline(content: Content, previous: Content | None, *, is_for_reader: b
     old = {one.ref.identity: one for one in (previous.manifests if previous else ())}
     actions = [_planned_offline(one, old.get(one.ref.identity)) for one in in_order(content)]
     if not is_for_reader:
-        actions = [replace(one, action=Action.UPDATE) if _is_kept_secret(one) else one for one in actions]
+        actions = [
+            replace(one, action=Action.UPDATE) if (one.action is Action.NONE and one.ref.group_kind == SECRET) else one
+            for one in actions
+        ]
     wished = {one.ref.identity for one in content.manifests}
     going = [one.ref for identity, one in old.items() if identity not in wished and one.hook is None]
     for deletions in deletion_phases(going, {identity: one.body for identity, one in old.items()}):
@@ -116,10 +119,6 @@ def _planned_offline(manifest: Manifest, old: Manifest | None) -> PlannedAction:
     elif old is not None:
         action = Action.NONE if is_same(cleaned(old.body), cleaned(body)) else Action.UPDATE
     return PlannedAction(ObjectRef.of(body), action, before=before, after=after, is_proved=False)
-
-
-def _is_kept_secret(planned: PlannedAction) -> bool:
-    return planned.action is Action.NONE and planned.ref.group_kind == SECRET
 
 
 def _as_it_stays(new: JsonObject, old: JsonObject) -> JsonObject:

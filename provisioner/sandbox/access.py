@@ -239,6 +239,9 @@ class Access:
                 "serviceaccount": {"name": meta["name"], "uid": meta["uid"]},
             },
         }
+        head = _encoded(json.dumps({"alg": "HS256", "typ": "JWT"}).encode())
+        body = _encoded(json.dumps(claims).encode())
+        mark = hmac.new(self._key, f"{head}.{body}".encode(), hashlib.sha256).digest()
         return {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
@@ -248,7 +251,7 @@ class Access:
                 "creationTimestamp": _instant(time.time()),
             },
             "spec": {**spec, "audiences": audiences, "expirationSeconds": seconds},
-            "status": {"token": self._signed(claims), "expirationTimestamp": _instant(expires)},
+            "status": {"token": f"{head}.{body}.{_encoded(mark)}", "expirationTimestamp": _instant(expires)},
         }
 
     def impersonate(
@@ -262,7 +265,10 @@ class Access:
         if wanted is None:
             return identity
         refusal: StatusRefusal | None = None
-        for mode in self._in_order(identity, wanted):
+        # The mode that worked last for this user first, as the API server tries them: its refusal is the one
+        # said.
+        last = self._last_mode.get(identity.username)
+        for mode in sorted((mode for mode in MODES if mode.fits(wanted)), key=lambda mode: mode.name != last):
             try:
                 for request in mode.rights(wanted, about):
                     self.check(identity, request)
@@ -273,11 +279,6 @@ class Access:
             return _with(mode.become(wanted), AUTHENTICATED)
         assert refusal is not None  # the legacy mode fits everybody
         raise refusal
-
-    def _in_order(self, identity: Identity, wanted: Impersonated) -> list[Mode]:
-        """The mode that worked last for this user first, as the API server tries them: its refusal is the one said."""
-        last = self._last_mode.get(identity.username)
-        return sorted((mode for mode in MODES if mode.fits(wanted)), key=lambda mode: mode.name != last)
 
     # What
 
@@ -387,12 +388,6 @@ class Access:
         return {"userInfo": user_info(identity)}
 
     # Tokens
-
-    def _signed(self, claims: dict[str, Any]) -> str:
-        head = _encoded(json.dumps({"alg": "HS256", "typ": "JWT"}).encode())
-        body = _encoded(json.dumps(claims).encode())
-        mark = hmac.new(self._key, f"{head}.{body}".encode(), hashlib.sha256).digest()
-        return f"{head}.{body}.{_encoded(mark)}"
 
     def _claims(self, token: str) -> dict[str, Any] | None:
         parts = token.split(".")

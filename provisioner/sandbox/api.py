@@ -72,7 +72,28 @@ class Api:
         target = self._target(group, version, rest)
         if target is None:
             return self._stranger(call, identity, PathTarget(_stranger(group, version, rest), *_placed(rest)))
-        return self._resource(call, identity, target)
+        verb = self._verb(call, target)
+        request = _asked_of(call, target, verb)
+        self._access.check(identity, request)
+        if verb in ("get", "list", "watch"):
+            return self._read(call, target, verb)
+        if verb == "patch" and self._is_apply(call) and not target.subresource and self._store.get(target.key) is None:
+            self._access.check(identity, dataclasses.replace(request, verb="create"))
+        if target.kind.is_namespaced and not target.namespace:
+            raise not_allowed()
+        check_write_options(call, is_apply=call.method == "PATCH" and self._is_apply(call))
+        validation = call.query.get("fieldValidation") or "Warn"
+        manager = call.query.get("fieldManager") or call.header("user-agent").partition("/")[0] or "unknown"
+        writing = Writing(identity, manager, call.is_dry_run, validation)
+        code, obj = self._written(call, target, verb, writing)
+        if target.kind.group == RBAC_GROUP:
+            self._access.forget()
+        body = (
+            obj
+            if verb == "deletecollection" or obj.get("kind") in ("Status", "Scale", "TokenRequest")
+            else self._one(call, target.kind, self._shown(target.kind, obj))
+        )
+        return SandboxAnswer(code, body, (*writing.warnings, *self._warnings(target.kind)))
 
     def _about(self, call: SandboxCall) -> AccessRequest:
         """What a request does, as the API server asks its authorizers before it looks at the object."""
@@ -103,18 +124,6 @@ class Api:
         if any((it.group, it.version) == (kind.group, kind.version) for it in self.kinds()):
             raise lost()
         return SandboxAnswer(404, "404 page not found\n", content_type="text/plain; charset=utf-8")
-
-    def _resource(self, call: SandboxCall, identity: Identity, target: PathTarget) -> SandboxAnswer:
-        verb = self._verb(call, target)
-        request = _asked_of(call, target, verb)
-        self._access.check(identity, request)
-        if verb in ("get", "list", "watch"):
-            return self._read(call, target, verb)
-        if verb == "patch" and self._is_apply(call) and not target.subresource and self._store.get(target.key) is None:
-            self._access.check(identity, dataclasses.replace(request, verb="create"))
-        if target.kind.is_namespaced and not target.namespace:
-            raise not_allowed()
-        return self._write(call, identity, target, verb)
 
     def _verb(self, call: SandboxCall, target: PathTarget) -> str:
         if call.method == "GET":
@@ -150,7 +159,20 @@ class Api:
             return self._shown(target.kind, obj)
 
         if verb == "watch":
-            return self._watched(call, target)
+            if target.name:
+                query = {**call.query, "fieldSelector": f"metadata.name={target.name}"}
+                call = SandboxCall(call.method, call.path, query, call.headers)
+            events = reads.watch(self._store, target, call, lambda obj: self._shown(target.kind, obj))
+            if "as=Table" in call.header("accept"):
+                events = (
+                    {**event, "object": self._table(target.kind, [event["object"]], {})}
+                    if event["type"] != "BOOKMARK"
+                    else event
+                    for event in events
+                )
+            elif "as=PartialObjectMetadata;" in call.header("accept"):
+                events = ({**event, "object": self._one(call, target.kind, event["object"])} for event in events)
+            return SandboxAnswer(200, stream=events)
         if verb == "list":
             objects, meta = reads.page(self._store, target, call, shown)
             return SandboxAnswer(200, self._listed(call, target.kind, objects, meta))
@@ -160,22 +182,6 @@ class Api:
         if target.subresource == "scale":
             return SandboxAnswer(200, _scale(target, obj))
         return SandboxAnswer(200, self._one(call, target.kind, shown(obj)), self._warnings(target.kind))
-
-    def _watched(self, call: SandboxCall, target: PathTarget) -> SandboxAnswer:
-        if target.name:
-            query = {**call.query, "fieldSelector": f"metadata.name={target.name}"}
-            call = SandboxCall(call.method, call.path, query, call.headers)
-        events = reads.watch(self._store, target, call, lambda obj: self._shown(target.kind, obj))
-        if "as=Table" in call.header("accept"):
-            events = (
-                {**event, "object": self._table(target.kind, [event["object"]], {})}
-                if event["type"] != "BOOKMARK"
-                else event
-                for event in events
-            )
-        elif "as=PartialObjectMetadata;" in call.header("accept"):
-            events = ({**event, "object": self._one(call, target.kind, event["object"])} for event in events)
-        return SandboxAnswer(200, stream=events)
 
     def _shown(self, kind: SandboxKind, obj: dict[str, Any]) -> dict[str, Any]:
         shown = {
@@ -240,32 +246,32 @@ class Api:
 
     # Writing
 
-    def _write(self, call: SandboxCall, identity: Identity, target: PathTarget, verb: str) -> SandboxAnswer:
-        check_write_options(call, is_apply=call.method == "PATCH" and self._is_apply(call))
-        validation = call.query.get("fieldValidation") or "Warn"
-        manager = call.query.get("fieldManager") or call.header("user-agent").partition("/")[0] or "unknown"
-        writing = Writing(identity, manager, call.is_dry_run, validation)
-        code, obj = self._written(call, target, verb, writing)
-        if target.kind.group == RBAC_GROUP:
-            self._access.forget()
-        body = (
-            obj
-            if verb == "deletecollection" or obj.get("kind") in ("Status", "Scale", "TokenRequest")
-            else self._one(call, target.kind, self._shown(target.kind, obj))
-        )
-        return SandboxAnswer(code, body, (*writing.warnings, *self._warnings(target.kind)))
-
     def _written(
         self, call: SandboxCall, target: PathTarget, verb: str, writing: Writing
     ) -> tuple[int, dict[str, Any]]:
         if target.subresource == "token" and target.kind.resource == "serviceaccounts":
-            return 201, self._token(call, target)
+            account = self._store.get(target.key)
+            if account is None:
+                raise not_found("serviceaccounts", target.name)
+            return 201, self._access.token_for(account, call.object())
         if target.subresource and not self._has_subresource(target):
             raise lost()
         if target.subresource == "scale":
-            return 200, self._scaled(call, target, writing)
+            if not target.kind.has_scale:
+                raise lost()
+            wish = call.json()
+            replicas = (wish.get("spec") or {}).get("replicas") if isinstance(wish, dict) else None
+            if not isinstance(replicas, int):
+                raise bad_request("expected a Scale with spec.replicas")
+            whole = PathTarget(target.kind, target.namespace, target.name)
+            changed = self._writes.patch(
+                whole, "application/merge-patch+json", {"spec": {"replicas": replicas}}, writing
+            )
+            return 200, _scale(target, changed)
         if call.method == "PATCH" and self._is_apply(call):
-            return self._applied(call, target, writing)
+            force = call.query.get("force") in ("true", "1")
+            obj, is_new = self._writes.apply(target, call.object(), writing, force=force)
+            return (201 if is_new else 200), obj
         if verb in ("create", "update"):
             sent = call.object()
             bodies.note_repeated(target.kind, call.body, writing)
@@ -275,17 +281,6 @@ class Api:
         if verb == "patch":
             return 200, self._writes.patch(target, call.header("content-type").partition(";")[0], call.json(), writing)
         return 200, self._deleted(call, target, verb, writing)
-
-    def _token(self, call: SandboxCall, target: PathTarget) -> dict[str, Any]:
-        account = self._store.get(target.key)
-        if account is None:
-            raise not_found("serviceaccounts", target.name)
-        return self._access.token_for(account, call.object())
-
-    def _applied(self, call: SandboxCall, target: PathTarget, writing: Writing) -> tuple[int, dict[str, Any]]:
-        force = call.query.get("force") in ("true", "1")
-        obj, is_new = self._writes.apply(target, call.object(), writing, force=force)
-        return (201 if is_new else 200), obj
 
     def _deleted(self, call: SandboxCall, target: PathTarget, verb: str, writing: Writing) -> dict[str, Any]:
         options = call.object() if call.body.strip() else {}
@@ -309,17 +304,6 @@ class Api:
         if target.kind.group:
             details["group"] = target.kind.group
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-
-    def _scaled(self, call: SandboxCall, target: PathTarget, writing: Writing) -> dict[str, Any]:
-        if not target.kind.has_scale:
-            raise lost()
-        wish = call.json()
-        replicas = (wish.get("spec") or {}).get("replicas") if isinstance(wish, dict) else None
-        if not isinstance(replicas, int):
-            raise bad_request("expected a Scale with spec.replicas")
-        whole = PathTarget(target.kind, target.namespace, target.name)
-        changed = self._writes.patch(whole, "application/merge-patch+json", {"spec": {"replicas": replicas}}, writing)
-        return _scale(target, changed)
 
     # Documents
 

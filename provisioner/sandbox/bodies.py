@@ -74,18 +74,14 @@ def _untyped(schema: Mapping[str, Any], value: Any, at: str) -> Iterator[str]:
         for number, item in enumerate(value):
             yield from _untyped(schema.get("items") or {}, item, f"{at}[{number}]")
     elif isinstance(value, dict):
-        yield from _untyped_fields(schema, value, at)
-
-
-def _untyped_fields(schema: Mapping[str, Any], value: dict[str, Any], at: str) -> Iterator[str]:
-    known, more = schema.get("properties") or {}, schema.get("additionalProperties")
-    is_open = schema.get("x-kubernetes-preserve-unknown-fields") or more is True
-    for key, item in value.items():
-        inner = known.get(key, more)
-        if isinstance(inner, Mapping):
-            yield from _untyped(inner, item, f"{at}.{key}")
-        elif not is_open and not schema.get("x-kubernetes-embedded-resource"):
-            yield f"{at}.{key}: field not declared in schema"
+        known, more = schema.get("properties") or {}, schema.get("additionalProperties")
+        is_open = schema.get("x-kubernetes-preserve-unknown-fields") or more is True
+        for key, item in value.items():
+            inner = known.get(key, more)
+            if isinstance(inner, Mapping):
+                yield from _untyped(inner, item, f"{at}.{key}")
+            elif not is_open and not schema.get("x-kubernetes-embedded-resource"):
+                yield f"{at}.{key}: field not declared in schema"
 
 
 def note_unknown(kind: SandboxKind, paths: list[str], writing: Writing) -> None:

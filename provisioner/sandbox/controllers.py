@@ -232,11 +232,12 @@ class Controllers(threading.Thread):
         ]
 
     def _make(self, key: Key, body: dict[str, Any], owner: dict[str, Any] | None) -> None:
+        digest = hashlib.sha256(f"{key}{self._store.version}".encode()).hexdigest()
         meta = {
             **(body.get("metadata") or {}),
             "name": key[3],
             "namespace": key[2],
-            "uid": _uid(key, self._store.version),
+            "uid": f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}",
             "creationTimestamp": now(),
         }
         if key[0] == "apps" or key[1] == "pods":
@@ -372,11 +373,6 @@ def _deployment_status(obj: dict[str, Any], ready: int) -> dict[str, Any]:
             )
     counts = {"replicas": wanted, "updatedReplicas": wanted, "readyReplicas": ready, "availableReplicas": ready}
     return {"conditions": conditions, **counts, "unavailableReplicas": max(0, wanted - ready)}
-
-
-def _uid(key: Key, version: int) -> str:
-    digest = hashlib.sha256(f"{key}{version}".encode()).hexdigest()
-    return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
 
 
 def _uses(pod: dict[str, Any], claim: dict[str, Any]) -> bool:

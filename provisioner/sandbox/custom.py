@@ -77,7 +77,11 @@ def converted(store: ObjectStore, kind: SandboxKind, obj: dict[str, Any]) -> dic
 
 def check_definition(obj: dict[str, Any], old: dict[str, Any] | None) -> dict[str, Any]:
     """A CRD with defaults and, new or changed, the conditions that say it is served; raises StatusRefusal 422."""
-    wished = {**obj, "spec": _defaulted(obj.get("spec") or {})}
+    spec = obj.get("spec") or {}
+    names = dict(spec.get("names") or {})
+    if "kind" in names:
+        names = {"singular": names["kind"].lower(), "listKind": f"{names['kind']}List", **names}
+    wished = {**obj, "spec": {**spec, "names": names, "conversion": spec.get("conversion") or {"strategy": "None"}}}
     errors = accepts_update(old, wished) if old else validate_crd(wished)
     causes = [(error.path, error.message) for error in errors if not error.is_unknown]
     if causes:
@@ -105,10 +109,3 @@ def established(obj: dict[str, Any], old: dict[str, Any] | None, now: str) -> di
             "storedVersions": stored if storage in stored else [*stored, storage],
         },
     }
-
-
-def _defaulted(spec: dict[str, Any]) -> dict[str, Any]:
-    names = dict(spec.get("names") or {})
-    if "kind" in names:
-        names = {"singular": names["kind"].lower(), "listKind": f"{names['kind']}List", **names}
-    return {**spec, "names": names, "conversion": spec.get("conversion") or {"strategy": "None"}}

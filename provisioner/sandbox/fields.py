@@ -274,20 +274,16 @@ def _topology(model: str, path: tuple[str, ...], is_list: bool) -> Any:
     else:
         holder, name, form = field_type(model, path)
     if is_list:
-        return _of_list(holder, name)
+        if name == "ports":
+            return _PORTS.get(holder, ATOMIC)
+        if (holder, name) in _SETS:
+            return SET
+        keys, holders = _LIST_MAPS.get(name, ((), ()))
+        is_meant = bool(keys) and bool(holder) and (not holders or holder in holders)
+        return keys if is_meant else ATOMIC
     if form in _ATOMIC_CLASSES and (holder, name) != ("V1PersistentVolumeSpec", "claimRef"):
         return ATOMIC
     return ATOMIC if (holder, name) in _ATOMIC_MAPS else ""
-
-
-def _of_list(holder: str, name: str) -> Any:
-    if name == "ports":
-        return _PORTS.get(holder, ATOMIC)
-    if (holder, name) in _SETS:
-        return SET
-    keys, holders = _LIST_MAPS.get(name, ((), ()))
-    is_meant = bool(keys) and bool(holder) and (not holders or holder in holders)
-    return keys if is_meant else ATOMIC
 
 
 def of_schema(schema: Mapping[str, Any]) -> Topology:

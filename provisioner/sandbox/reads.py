@@ -197,7 +197,12 @@ def _events(
         yield _bookmark(target.kind, version, {"k8s.io/initial-events-end": "true"})
     bookmark_at = time.monotonic() + BOOKMARK_SECONDS
     while (left := start.end - time.monotonic()) > 0:
-        for change in _next(store, version, min(left, QUIET_SECONDS)):
+        with store.moved:
+            changes = store.since(version)
+            if not changes:
+                store.moved.wait(min(left, QUIET_SECONDS))
+                changes = store.since(version)
+        for change in changes:
             version = change.version
             event = _event(change, target, fits)
             if event:
@@ -213,16 +218,6 @@ def selectable(store: ObjectStore, kind: SandboxKind) -> set[str]:
         return set()
     version = custom.definition(store, kind)[1]
     return {str(it["jsonPath"]).lstrip(".") for it in version.get("selectableFields") or []}
-
-
-def _next(store: ObjectStore, version: int, seconds: float) -> list[StoreChange]:
-    """What happened after `version`, waited for."""
-    with store.moved:
-        changes = store.since(version)
-        if not changes:
-            store.moved.wait(seconds)
-            changes = store.since(version)
-    return changes
 
 
 def _event(change: StoreChange, target: PathTarget, fits: Callable[[dict[str, Any]], bool]) -> str:
@@ -335,7 +330,13 @@ def _cell(obj: dict[str, Any], form: str, path: str) -> Any:
         return f"{value_at(obj, path.removeprefix('ready:')) or 0}/{(obj.get('spec') or {}).get('replicas', 0)}"
     value = value_at(obj, path)
     if form == "date":
-        return _age(value)
+        if not value:
+            return "<unknown>"
+        seconds = int((datetime.now(UTC) - datetime.fromisoformat(str(value))).total_seconds())
+        for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+            if seconds >= 2 * size:
+                return f"{seconds // size}{unit}"
+        return f"{seconds}s"
     if form == "integer":
         return value if value is not None else 0
     return "" if value is None else str(value).lower() if isinstance(value, bool) else value
@@ -351,13 +352,3 @@ def value_at(obj: Any, path: str) -> Any:
         else:
             obj = next((it for it in obj or [] if str(it.get(part["key"])) == part["value"]), None)
     return obj
-
-
-def _age(text: Any) -> str:
-    if not text:
-        return "<unknown>"
-    seconds = int((datetime.now(UTC) - datetime.fromisoformat(str(text))).total_seconds())
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= 2 * size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"

@@ -86,30 +86,40 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         try:
-            call = self._call()
+            length = int(self.headers.get("Content-Length") or 0)
+            if length > MAX_BODY_BYTES:
+                raise StatusRefusal(
+                    413, "RequestEntityTooLarge", f"Request entity too large: limit is {MAX_BODY_BYTES}"
+                )
+            headers: dict[str, list[str]] = {}
+            for name, value in self.headers.items():
+                headers.setdefault(name.lower(), []).append(value)
+            parts = urlsplit(self.path)
+            query = dict(parse_qsl(parts.query, keep_blank_values=True))
+            body = self.rfile.read(length) if length else b""
+            if len(body) < length:  # who sent it broke off, and may not have meant it
+                raise StatusRefusal(400, "BadRequest", "unexpected EOF")
+            call = SandboxCall(self.command, parts.path, query, headers, body)
         except StatusRefusal as exc:
             self.close_connection = True
             self._send(SandboxAnswer(exc.code, exc.body()))
             return
         answer = self.server.answer(call)
         if answer.stream is not None:
-            self._stream(answer)
+            self.send_response(answer.code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Transfer-Encoding", "chunked")
+            self._warn(answer)
+            self.end_headers()
+            self.wfile.flush()
+            try:
+                for event in answer.stream or ():
+                    self._chunk(json.dumps(event).encode() + b"\n")
+            except StatusRefusal as exc:
+                self._chunk(json.dumps({"type": "ERROR", "object": exc.body()}).encode() + b"\n")
+            self.wfile.write(b"0\r\n\r\n")
         else:
             self._send(answer)
-
-    def _call(self) -> SandboxCall:
-        length = int(self.headers.get("Content-Length") or 0)
-        if length > MAX_BODY_BYTES:
-            raise StatusRefusal(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MAX_BODY_BYTES}")
-        headers: dict[str, list[str]] = {}
-        for name, value in self.headers.items():
-            headers.setdefault(name.lower(), []).append(value)
-        parts = urlsplit(self.path)
-        query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        body = self.rfile.read(length) if length else b""
-        if len(body) < length:  # who sent it broke off, and may not have meant it
-            raise StatusRefusal(400, "BadRequest", "unexpected EOF")
-        return SandboxCall(self.command, parts.path, query, headers, body)
 
     def _send(self, answer: SandboxAnswer) -> None:
         is_text = isinstance(answer.body, str)
@@ -120,20 +130,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._warn(answer)
         self.end_headers()
         self.wfile.write(body)
-
-    def _stream(self, answer: SandboxAnswer) -> None:
-        self.send_response(answer.code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Transfer-Encoding", "chunked")
-        self._warn(answer)
-        self.end_headers()
-        self.wfile.flush()
-        try:
-            for event in answer.stream or ():
-                self._chunk(json.dumps(event).encode() + b"\n")
-        except StatusRefusal as exc:
-            self._chunk(json.dumps({"type": "ERROR", "object": exc.body()}).encode() + b"\n")
-        self.wfile.write(b"0\r\n\r\n")
 
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
@@ -176,7 +172,13 @@ class Sandbox:
         identities = {self.tokens[it.name]: Identity(it.name, it.groups, it.uid) for it in users}
         access = Access(self._store, identities, self._kept("signing key").encode())
         self._fill()
-        self._server = Server((HOST, port), _context(certificate, key), Api(self._store, access).answer)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "tls.pem"
+            path.touch(mode=0o600)
+            path.write_text(certificate + key)
+            context.load_cert_chain(path)
+        self._server = Server((HOST, port), context, Api(self._store, access).answer)
         self._controllers = Controllers(self._store, {(kind.group, kind.plural) for kind in BUILT_IN})
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="sandbox")
         self.url = f"https://{HOST}:{self._server.server_address[1]}"
@@ -251,13 +253,3 @@ def _self_signed() -> tuple[str, str]:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return certificate.public_bytes(serialization.Encoding.PEM).decode(), private.decode()
-
-
-def _context(certificate: str, key: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "tls.pem"
-        path.touch(mode=0o600)
-        path.write_text(certificate + key)
-        context.load_cert_chain(path)
-    return context

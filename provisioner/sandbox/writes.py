@@ -95,7 +95,13 @@ class Writes:
         with self.store.lock:
             live = self.store.get(target.key)
             if live is None:
-                self._check_absent(target, wish["metadata"])
+                meta = wish["metadata"]
+                if target.subresource:
+                    raise not_found(target.kind.resource, target.name)
+                _version(meta)
+                if meta.get("uid"):
+                    said = f"the provided object specified uid {meta['uid']}, and no existing object was found"
+                    raise conflict(target.kind.resource, target.name, f"uid mismatch: {said}")
                 body = _appliable(target, _without(wish, "resourceVersion"))
                 made = merges.apply(None, body, manager, topology, force=force, now=now())
                 return self._stored(target, self._fresh(target, made), None, writing, None), True
@@ -111,7 +117,17 @@ class Writes:
         """The object as it was, or as it waits for its finalizers."""
         with self.store.lock:
             live = self._live(target)
-            _check_deletable(target, live, options.get("preconditions") or {})
+            wanted = options.get("preconditions") or {}
+            for name, shown, ending in (
+                ("uid", "UID", "The object might have been deleted and then recreated"),
+                ("resourceVersion", "ResourceVersion", "The object might have been modified"),
+            ):
+                found = live["metadata"][name]
+                if wanted.get(name) and wanted[name] != found:
+                    stated = f"the {shown} in the precondition ({wanted[name]})"
+                    kind = f"{target.kind.kind}.{target.kind.group}" if target.kind.group else target.kind.kind
+                    words = f"{stated} does not match the {shown} in record ({found}). {ending}"
+                    raise conflict(kind, target.name, words)
             finalizers = list(live["metadata"].get("finalizers") or [])
             policy = options.get("propagationPolicy") or ("Orphan" if options.get("orphanDependents") else "")
             if policy == "Foreground" and "foregroundDeletion" not in finalizers:
@@ -190,15 +206,6 @@ class Writes:
                 f"ResourceVersion: 0, AdditionalErrorMsg: {said}"
             )
             raise conflict(target.kind.resource, target.name, words)
-
-    def _check_absent(self, target: PathTarget, meta: dict[str, Any]) -> None:
-        """An apply to an object that is not there creates it, whatever version it names, but not another's uid."""
-        if target.subresource:
-            raise not_found(target.kind.resource, target.name)
-        _version(meta)
-        if meta.get("uid"):
-            said = f"the provided object specified uid {meta['uid']}, and no existing object was found"
-            raise conflict(target.kind.resource, target.name, f"uid mismatch: {said}")
 
     def _fresh(self, target: PathTarget, obj: dict[str, Any]) -> dict[str, Any]:
         """A new object: its place checked, its server fields set."""
@@ -358,18 +365,6 @@ def _other_uid(target: PathTarget, meta: dict[str, Any]) -> StatusRefusal:
         # The API server finds it twice and says it once.
         refusal.details["causes"] *= 2
     return refusal
-
-
-def _check_deletable(target: PathTarget, live: dict[str, Any], wanted: dict[str, Any]) -> None:
-    for name, shown, ending in (
-        ("uid", "UID", "The object might have been deleted and then recreated"),
-        ("resourceVersion", "ResourceVersion", "The object might have been modified"),
-    ):
-        found = live["metadata"][name]
-        if wanted.get(name) and wanted[name] != found:
-            said = f"the {shown} in the precondition ({wanted[name]}) does not match the {shown} in record ({found})"
-            kind = f"{target.kind.kind}.{target.kind.group}" if target.kind.group else target.kind.kind
-            raise conflict(kind, target.name, f"{said}. {ending}")
 
 
 def _patched(target: PathTarget, content_type: str, shown: Any, patch: Any, topology: Topology) -> Any:

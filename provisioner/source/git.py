@@ -248,7 +248,13 @@ class _Snapshot:
                     todo.append((path + b"/", sha))
                     continue
                 found = True
-                yield path.decode("utf-8", "surrogateescape"), self._file(path, mode, sha)
+                shown = path.decode("utf-8", "backslashreplace")
+                if not stat.S_ISREG(mode):
+                    raise UnsafePath(f"{self._where}: {shown} is {_kind(mode)}; expected regular files only")
+                data = self._object(sha, b"blob")
+                if len(data) < LONGEST_LFS_POINTER_BYTES and data.startswith(LFS):
+                    raise BadSource(f"{self._where}: {shown} is a Git LFS pointer, and the file itself is not fetched")
+                yield path.decode("utf-8", "surrogateescape"), data
         if not found:
             raise BadSource(f"{self._where}: there are no files in that folder")
 
@@ -260,15 +266,6 @@ class _Snapshot:
             if not name or b"/" in name:
                 raise UnsafePath(f"{self._where}: {name[:80]!r} is no name of a file")
             yield name, mode, sha.decode()
-
-    def _file(self, path: bytes, mode: int, sha: str) -> bytes:
-        shown = path.decode("utf-8", "backslashreplace")
-        if not stat.S_ISREG(mode):
-            raise UnsafePath(f"{self._where}: {shown} is {_kind(mode)}; expected regular files only")
-        data = self._object(sha, b"blob")
-        if len(data) < LONGEST_LFS_POINTER_BYTES and data.startswith(LFS):
-            raise BadSource(f"{self._where}: {shown} is a Git LFS pointer, and the file itself is not fetched")
-        return data
 
     def _object(self, sha: str, kind: bytes) -> bytes:
         found = self._objects.get(sha)

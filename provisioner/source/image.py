@@ -100,7 +100,14 @@ class BoundedRegistry(Registry):  # type: ignore[misc]  # oras has no types
             raise SourceUnavailable(
                 f"{shown(url)}: gives no token (status {reply.status}): {self._known_as} may not read it"
             )
-        return _token_of(reply, url)
+        try:
+            body = json.loads(reply.body)
+            token = str(body.get("token") or body["access_token"])
+        except (ValueError, KeyError, AttributeError, TypeError) as exc:
+            raise BadSource(f"{shown(url)}: gave no token (status {reply.status})") from exc
+        if not TOKEN.fullmatch(token):
+            raise BadSource(f"{shown(url)}: gave a token that no header can hold")
+        return token
 
 
 def pair_of(credentials: Credentials | None, place: Origin, repository: str) -> str:
@@ -161,17 +168,6 @@ def _pair(entry: Any, place: Origin) -> str:
     return base64.b64encode(f"{entry['username']}:{entry.get('password', '')}".encode()).decode()
 
 
-def _token_of(reply: SourceReply, url: str) -> str:
-    try:
-        body = json.loads(reply.body)
-        token = str(body.get("token") or body["access_token"])
-    except (ValueError, KeyError, AttributeError, TypeError) as exc:
-        raise BadSource(f"{shown(url)}: gave no token (status {reply.status})") from exc
-    if not TOKEN.fullmatch(token):
-        raise BadSource(f"{shown(url)}: gave a token that no header can hold")
-    return token
-
-
 INDEX_TYPES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 MANIFEST_TYPES = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
 ACCEPTED = ", ".join((*MANIFEST_TYPES, *INDEX_TYPES))
@@ -202,7 +198,8 @@ def fetch(source: ImageSource, *, egress: EgressPolicy, credentials: Credentials
     Raises BadSource, DigestMismatch, ForbiddenAddress, BundleTooLarge and TryLater.
     """
     with _named_image(source, egress, credentials) as named:
-        return _fetch(named, max_bytes)
+        manifest, pin = _chosen(named)
+        return Fetched(pin, tuple(_archives(named, manifest, max_bytes)))
 
 
 @contextmanager
@@ -264,11 +261,6 @@ def is_pinned(source: ImageSource) -> bool:
     return bool(_container(source).digest)
 
 
-def _fetch(named: _Image, max_bytes: int) -> Fetched:
-    manifest, pin = _chosen(named)
-    return Fetched(pin, tuple(_archives(named, manifest, max_bytes)))
-
-
 def _chosen(named: _Image) -> tuple[dict[str, Any], Pin]:
     """The manifest of the image for the wanted platform, and the pin of what was named."""
     source = named.source
@@ -283,7 +275,8 @@ def _archives(named: _Image, manifest: Mapping[str, Any], max_bytes: int) -> Ite
     for layer in _layers(manifest, named.source):
         data = named.blob(layer, left)
         left -= len(data)
-        yield Archive(_title(layer), data)
+        annotations = layer.get("annotations")
+        yield Archive(str(annotations.get(TITLE, "")) if isinstance(annotations, dict) else "", data)
 
 
 def _labels(named: _Image, manifest: Mapping[str, Any]) -> dict[str, str]:
@@ -349,7 +342,15 @@ class _Image:
         expected = reference if reference.startswith("sha256:") else told
         if expected.startswith("sha256:") and reply.digest != expected:
             raise DigestMismatch(f"{self.source.ref}: its manifest has digest {reply.digest}; expected {expected}")
-        return _manifest_of(reply.body, self.source.ref), reply.digest
+        try:
+            manifest = json.loads(reply.body)
+        except (ValueError, RecursionError) as exc:
+            raise BadSource(f"{self.source.ref}: its manifest is not JSON") from exc
+        if not isinstance(manifest, dict) or manifest.get("schemaVersion") != 2:
+            raise BadSource(f"{self.source.ref}: expected a manifest of OCI or of Docker's schema 2")
+        if "manifests" in manifest and ("layers" in manifest or "config" in manifest):
+            raise BadSource(f"{self.source.ref}: its manifest is an index and an image at once")
+        return manifest, reply.digest
 
     def blob(self, layer: Mapping[str, Any], left: int) -> bytes:
         """One layer; at most `left` bytes."""
@@ -385,18 +386,6 @@ def _container(source: ImageSource) -> Any:
         container.registry = HUB
         container.namespace = container.namespace or "library"
     return container
-
-
-def _manifest_of(body: bytes, ref: str) -> dict[str, Any]:
-    try:
-        manifest = json.loads(body)
-    except (ValueError, RecursionError) as exc:
-        raise BadSource(f"{ref}: its manifest is not JSON") from exc
-    if not isinstance(manifest, dict) or manifest.get("schemaVersion") != 2:
-        raise BadSource(f"{ref}: expected a manifest of OCI or of Docker's schema 2")
-    if "manifests" in manifest and ("layers" in manifest or "config" in manifest):
-        raise BadSource(f"{ref}: its manifest is an index and an image at once")
-    return manifest
 
 
 def _of_platform(manifests: Any, source: ImageSource) -> str:
@@ -441,8 +430,3 @@ def _layers(manifest: Mapping[str, Any], source: ImageSource) -> Iterator[Mappin
             raise BadSource(f"{source.ref}: has a layer of type {kind}, which is not in the registry for everybody")
         if kind not in NO_FILES:
             yield layer
-
-
-def _title(layer: Mapping[str, Any]) -> str:
-    annotations = layer.get("annotations")
-    return str(annotations.get(TITLE, "")) if isinstance(annotations, dict) else ""

@@ -63,15 +63,7 @@ def _sound(fetched: Any, source: PluginSource, max_bytes: int) -> Fetched:
     size = sum(len(one.data) for one in archives)
     if size > max_bytes:
         raise BundleTooLarge(f"it fetched {size} bytes; the limit is {max_bytes} (max_bytes, PRATIQUE_MAX_BUNDLE_MIB)")
-    return Fetched(source.pin(*_sound_pin(fetched.pin)), archives)
-
-
-def _is_archive(one: Any) -> bool:
-    return isinstance(one, Archive) and isinstance(one.name, str) and type(one.data) is bytes
-
-
-def _sound_pin(pin: Any) -> tuple[str, str]:
-    """Its reference and digest."""
+    pin = fetched.pin
     if not isinstance(pin, Pin):
         raise PluginFailed(f"its pin is a {type(pin).__name__}; expected Pin")
     if not (isinstance(pin.digest, str) and DIGEST.fullmatch(pin.digest)):
@@ -79,4 +71,8 @@ def _sound_pin(pin: Any) -> tuple[str, str]:
     reference = pin.reference
     if not (isinstance(reference, str) and reference.isprintable() and 1 <= len(reference) <= MAX_REFERENCE):
         raise PluginFailed(f"its pin has no reference; expected 1 to {MAX_REFERENCE} characters that can be printed")
-    return reference, pin.digest
+    return Fetched(source.pin(*(reference, pin.digest)), archives)
+
+
+def _is_archive(one: Any) -> bool:
+    return isinstance(one, Archive) and isinstance(one.name, str) and type(one.data) is bytes

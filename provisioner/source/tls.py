@@ -67,7 +67,12 @@ def context_of(certificates: SourceCertificates | None, *, ca_pem: str = "") -> 
     else:
         context = _trusting(certificates.authorities)
     if certificates is not None and certificates.client:
-        _show(context, certificates)
+        try:
+            with as_file(certificates.client + certificates.key) as path:
+                context.load_cert_chain(path, password="")
+        except ssl.SSLError as exc:
+            words = f"the certificate of its key {CLIENT_KEY} cannot be used with {PRIVATE_KEY} ({_reason(exc)})"
+            raise BadSource(words) from None
     return context
 
 
@@ -81,15 +86,6 @@ def _trusting(authorities: bytes) -> ssl.SSLContext:
     except ssl.SSLError as exc:
         raise BadSource(f"the certificates of its key {CA_KEY} cannot be used ({_reason(exc)})") from None
     return context
-
-
-def _show(context: ssl.SSLContext, certificates: SourceCertificates) -> None:
-    try:
-        with as_file(certificates.client + certificates.key) as path:
-            context.load_cert_chain(path, password="")
-    except ssl.SSLError as exc:
-        words = f"the certificate of its key {CLIENT_KEY} cannot be used with {PRIVATE_KEY} ({_reason(exc)})"
-        raise BadSource(words) from None
 
 
 def distrust_of(exc: ssl.SSLCertVerificationError, certificates: SourceCertificates | None) -> str:
@@ -161,7 +157,16 @@ def _client(texts: Mapping[str, str], now: datetime) -> tuple[bytes, bytes]:
         raise BadSource(f"it has {given[0]} alone; expected both {CLIENT_KEY} and {PRIVATE_KEY}")
     chain = _read(CLIENT_KEY, texts[CLIENT_KEY])
     key = _private_key(texts[PRIVATE_KEY])
-    _check_pair(chain[0], key)
+    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    try:
+        is_pair = chain[0].public_key().public_bytes(*form) == key.public_key().public_bytes(*form)
+    except UNREADABLE:
+        raise BadSource(f"the public key in the certificate of its key {CLIENT_KEY} cannot be read") from None
+    if not is_pair:
+        raise BadSource(
+            f"its keys {CLIENT_KEY} and {PRIVATE_KEY} do not fit together; expected the private key of the first "
+            f"certificate in {CLIENT_KEY}"
+        )
     if chain[0].not_valid_after_utc < now:
         ended = chain[0].not_valid_after_utc
         raise SourceUnavailable(f"the certificate of its key {CLIENT_KEY} has expired, on {ended:%Y-%m-%d}")
@@ -196,16 +201,3 @@ def _private_key(text: str) -> PrivateKeyTypes:
     except UNREADABLE:
         words = f"the private key of its key {PRIVATE_KEY} cannot be read; expected PEM, -----BEGIN PRIVATE KEY-----"
         raise BadSource(words) from None
-
-
-def _check_pair(certificate: x509.Certificate, key: PrivateKeyTypes) -> None:
-    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    try:
-        is_pair = certificate.public_key().public_bytes(*form) == key.public_key().public_bytes(*form)
-    except UNREADABLE:
-        raise BadSource(f"the public key in the certificate of its key {CLIENT_KEY} cannot be read") from None
-    if not is_pair:
-        raise BadSource(
-            f"its keys {CLIENT_KEY} and {PRIVATE_KEY} do not fit together; expected the private key of the first "
-            f"certificate in {CLIENT_KEY}"
-        )

@@ -94,9 +94,11 @@ def put_back(cluster: ClusterClient, look: Look, *, manager: str, is_scaled: IsS
     for attempt in range(ATTEMPTS):
         sent = look.to_send or look.held.manifest
         try:
-            return _corrected(_written(cluster, look, sent, manager), look, sent)
+            applied = _written(cluster, look, sent, manager)
+            wrong = altered(look.expected, applied.object, sent.body) if look.expected else []
+            return Corrected(uid_of(applied.object), fingerprint(applied.object), tuple(wrong))
         except PreconditionFailed:
-            _pause(attempt)
+            time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
             again = _look(cluster, look.held, manager, is_scaled)
             if look.live is None or again.drift != look.drift or again.problem:
                 raise
@@ -104,15 +106,14 @@ def put_back(cluster: ClusterClient, look: Look, *, manager: str, is_scaled: IsS
     raise PreconditionFailed(f"{look.ref} changes faster than it can be corrected", status=409)
 
 
-def _pause(attempt: int) -> None:
-    time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
-
-
 def _written(cluster: ClusterClient, look: Look, sent: Manifest, manager: str) -> Applied:
     if look.live is None:
         body = body_of(sent, tracking=look.held.tracking, resource_version=MUST_NOT_EXIST)
         return cluster.apply(body, field_manager=manager)
-    _check_keeps_claims(look, sent)
+    if look.ref.group_kind == STATEFUL_SET and (  # what takes claims along is scaled down by people only
+        words := scaling_words(look.ref, left_out(look.live, look.expected or sent.body))
+    ):
+        raise LosesData(f"{words}: it is not corrected. Scale it down yourself, or change the deployment", status=409)
     body = body_of(sent, tracking=look.held.tracking, uid=uid_of(look.live), resource_version=version_of(look.live))
     try:
         return cluster.apply(body, field_manager=manager, force=True)
@@ -121,20 +122,6 @@ def _written(cluster: ClusterClient, look: Look, sent: Manifest, manager: str) -
             raise
     field_owners.rewrite(cluster, look.ref, uid=uid_of(look.live), field_manager=manager)
     raise PreconditionFailed(f"{look.ref}: {field_owners.WORDS}", status=409)
-
-
-def _check_keeps_claims(look: Look, sent: Manifest) -> None:
-    """Raise LosesData where putting it back would scale down what takes claims along: that is for people."""
-    if look.ref.group_kind != STATEFUL_SET or look.live is None:
-        return
-    words = scaling_words(look.ref, left_out(look.live, look.expected or sent.body))
-    if words:
-        raise LosesData(f"{words}: it is not corrected. Scale it down yourself, or change the deployment", status=409)
-
-
-def _corrected(applied: Applied, look: Look, sent: Manifest) -> Corrected:
-    wrong = altered(look.expected, applied.object, sent.body) if look.expected else []
-    return Corrected(uid_of(applied.object), fingerprint(applied.object), tuple(wrong))
 
 
 def _look(cluster: ClusterClient, held: OwnObject, manager: str, is_scaled: IsScaled) -> Look:
@@ -161,7 +148,7 @@ def _looked(cluster: ClusterClient, held: OwnObject, manager: str, is_scaled: Is
         try:
             expected = _asked(cluster, sent, live, held.tracking, manager)
         except PreconditionFailed:
-            _pause(attempt)
+            time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
             continue
         drift = compare(held, live, expected, manager=manager, left=left)
         return Look(held, drift, live, sent, expected)

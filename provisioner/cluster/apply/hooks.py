@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from provisioner.cluster.annotations import is_left_by, keep_words
 from provisioner.cluster.apply.object_writer import Job, ObjectWriter
@@ -34,6 +33,7 @@ from provisioner.values import (
     PlannedAction,
     Why,
 )
+from provisioner.values.objects import mapping
 
 # The largest int32, which the field is: 68 years.
 LONGEST_SECONDS = 2**31 - 1
@@ -42,7 +42,7 @@ _JOB, _FIELD = GroupKind("batch", "Job"), "ttlSecondsAfterFinished"
 
 def has_time_to_live(manifest: Manifest) -> bool:
     """Whether the cluster would delete it by itself, some time after it has ended."""
-    return manifest.ref.group_kind == _JOB and _spec(manifest.body).get(_FIELD) is not None
+    return manifest.ref.group_kind == _JOB and mapping(manifest.body.get("spec")).get(_FIELD) is not None
 
 
 def held_back(manifest: Manifest, planned: PlannedAction) -> tuple[Manifest, PlannedAction]:
@@ -54,12 +54,7 @@ def held_back(manifest: Manifest, planned: PlannedAction) -> tuple[Manifest, Pla
 
 
 def _kept(body: JsonObject) -> JsonObject:
-    return {**body, "spec": {**_spec(body), _FIELD: LONGEST_SECONDS}}
-
-
-def _spec(body: JsonObject) -> dict[str, Any]:
-    spec = body.get("spec")
-    return spec if isinstance(spec, dict) else {}
+    return {**body, "spec": {**mapping(body.get("spec")), _FIELD: LONGEST_SECONDS}}
 
 
 _ORDER = tuple(HookMoment)
@@ -121,7 +116,9 @@ class HookRunner:
         """Make room where something of ours, or what was planned to go, has the name, and record the run."""
         ref = manifest.ref
         if planned.action is Action.REPLACE and not (last and last.is_current):
-            self._delete_planned(planned)
+            self.writer.delete(planned.ref, planned)
+            self._wait_until_gone(planned.ref, planned.uid)
+            self.inventory.forget(planned.ref, planned.uid)  # where it was an object that stays
         if last is not None:
             self._delete_left(last)
         run = HookRun(ref, moment, secrets.token_hex(16))
@@ -139,7 +136,12 @@ class HookRunner:
                 self.runs.confirm(ref, run.nonce, made.uid)
             if made.state is OutcomeState.FAILED:
                 return made
-        why = self._until_completed(ref, made.uid)
+        patience, why = self.patience, Why()
+        if has_end(ref):
+            self.before_wait([ref])
+            why = until_completed(
+                self.observer, ref, made.uid, timeout_seconds=patience.left, while_waiting=patience.pulse
+            )
         if why:
             return replace(made, state=OutcomeState.FAILED, message=why.words, server_words=why.server_words)
         self.runs.succeed(ref, run.nonce)
@@ -155,13 +157,6 @@ class HookRunner:
             return Why()
         words = f"it has run; its time to live could not be written: {made.message}"
         return Why(words, made.server_words, manifest.ref)
-
-    def _until_completed(self, ref: ObjectRef, uid: str) -> Why:
-        if not has_end(ref):
-            return Why()
-        self.before_wait([ref])
-        patience = self.patience
-        return until_completed(self.observer, ref, uid, timeout_seconds=patience.left, while_waiting=patience.pulse)
 
     def _delete_left(self, run: HookRun) -> None:
         """What a run left, where it is still there; of a write that nobody heard of by its nonce."""
@@ -180,11 +175,6 @@ class HookRunner:
         except PreconditionFailed:  # somebody has made another one of its name: the write will meet it
             return
         self._wait_until_gone(ref, uid)
-
-    def _delete_planned(self, planned: PlannedAction) -> None:
-        self.writer.delete(planned.ref, planned)
-        self._wait_until_gone(planned.ref, planned.uid)
-        self.inventory.forget(planned.ref, planned.uid)  # where it was an object that stays
 
     def _wait_until_gone(self, ref: ObjectRef, uid: str) -> None:
         patience = self.patience

@@ -253,17 +253,17 @@ class ObjectWriter:
                 if live is None:  # another conflict, such as that of a quota: nothing stands in the way
                     time.sleep(FIRST_PAUSE_SECONDS)
                     continue
-                return self._met(job, live, exc)
+                # A create-only apply met an object: it is ours if an earlier try of ours wrote its nonce, else
+                # somebody's.
+                if nonce_of(live) == job.nonce:
+                    return self._update(job, uid_of(live))
+                owner = "; ".join(filter(None, [made_for(live), owner_words(live)]))
+                words = f"{exc}; it does not belong to this deployment"
+                return ObjectOutcome(
+                    job.manifest.ref, job.planned.action, OutcomeState.FAILED, words, server_words=owner
+                )
             return self._outcome(job, applied, expected)
         raise PreconditionFailed(f"{job.manifest.ref} meets conflicts faster than it can be written", status=409)
-
-    def _met(self, job: Job, live: dict[str, Any], error: AlreadyExists) -> ObjectOutcome:
-        """A create-only apply met an object: it is ours if an earlier try of ours wrote its nonce, else somebody's."""
-        if nonce_of(live) == job.nonce:
-            return self._update(job, uid_of(live))
-        owner = "; ".join(filter(None, [made_for(live), owner_words(live)]))
-        words = f"{error}; it does not belong to this deployment"
-        return ObjectOutcome(job.manifest.ref, job.planned.action, OutcomeState.FAILED, words, server_words=owner)
 
     def _update_tracked(self, job: Job) -> ObjectOutcome:
         """Update what the uid proves to be ours; tracking that somebody wrote over ours proves nothing, and stays.
@@ -290,8 +290,10 @@ class ObjectWriter:
             live = self._live(job, job.uid)
             if not is_held_by(live, self.helm_release):
                 return replace(job, is_handed_over=True)
-            forced = self._forced(job, live)
-            if forced is None:
+            sent = replace(job, manifest=self._without_theirs(job, live))
+            try:  # what a forced apply would make of it, which nobody does
+                forced = self._apply(sent, job.uid, version_of(live), dry_run=True, force=True).object
+            except PreconditionFailed:
                 continue
             _check_still_planned(job, _View(version_of(live), without_marks(forced, self.field_manager), live))
             if others := losers(live, forced, self.field_manager):
@@ -304,14 +306,6 @@ class ObjectWriter:
                 continue
             return replace(job, is_handed_over=True)
         raise PreconditionFailed(f"{job.manifest.ref} changes faster than it can be written", status=409)
-
-    def _forced(self, job: Job, live: JsonObject) -> JsonObject | None:
-        """What a forced apply would make of it, which nobody does; None where it changed between the two."""
-        sent = replace(job, manifest=self._without_theirs(job, live))
-        try:
-            return self._apply(sent, job.uid, version_of(live), dry_run=True, force=True).object
-        except PreconditionFailed:
-            return None
 
     def _without_theirs(self, job: Job, live: JsonObject) -> Manifest:
         return self.patiently(lambda: without_theirs(self.cluster, job.manifest, live, manager=self.field_manager))
@@ -327,7 +321,12 @@ class ObjectWriter:
                 if view is None:
                     continue
                 if view.changes_nothing and not (job.is_adoption and nonce_of(view.live or {}) != job.nonce):
-                    return _unchanged(job, view)
+                    is_told = job.planned.action is Action.UPDATE and job.manifest.ref.group_kind != SECRET
+                    state = OutcomeState.UNCHANGED if is_told else OutcomeState.DONE
+                    live = view.live or {}
+                    return ObjectOutcome(
+                        job.manifest.ref, job.planned.action, state, "", uid_of(live), version_of(live)
+                    )
                 _check_still_planned(job, view)
             try:
                 applied = self._apply(job, uid, view.version)
@@ -397,14 +396,6 @@ class ObjectWriter:
 def _waits_for_others(ref: ObjectRef) -> bool:
     """Whether it may be refused for want of what was written a moment ago: a role, or the account or class of a pod."""
     return ref.group == RBAC_GROUP or ref.group_kind == POD
-
-
-def _unchanged(job: Job, view: _View) -> ObjectOutcome:
-    # Of a Secret nobody is told (S38).
-    is_told = job.planned.action is Action.UPDATE and job.manifest.ref.group_kind != SECRET
-    state = OutcomeState.UNCHANGED if is_told else OutcomeState.DONE
-    live = view.live or {}
-    return ObjectOutcome(job.manifest.ref, job.planned.action, state, "", uid_of(live), version_of(live))
 
 
 def _check_takes_no_more(now: PlannedAction, planned: PlannedAction) -> None:

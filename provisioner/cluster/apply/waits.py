@@ -141,14 +141,11 @@ class Waits:
             return Why(f"could not see whether it settled: {exc}", exc.server_words, refs[0])
         for ref, health in sorted(found.items(), key=lambda it: (WORST_FIRST.index(it[1].state), it[0])):
             if health.state is not HealthState.CURRENT:
-                return self._unsettled(ref, health)
+                words = f"{ref} is {health.state}{f': {health.message}' if health.message else ''}"
+                said = [health.server_words, *(it for it in self._pods_of(ref) if it not in health.server_words)]
+                return Why(words, "; ".join(filter(None, said)), ref)
         self._settled.update(refs)
         return Why()
-
-    def _unsettled(self, ref: ObjectRef, health: Health) -> Why:
-        words = f"{ref} is {health.state}{f': {health.message}' if health.message else ''}"
-        said = [health.server_words, *(it for it in self._pods_of(ref) if it not in health.server_words)]
-        return Why(words, "; ".join(filter(None, said)), ref)
 
     def _is_waited_for(self, phase: Phase, manifest: Manifest) -> bool:
         """Claims, load balancers and certificates are not: some settle only through what comes later.

@@ -56,7 +56,10 @@ def without_certificates(document: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **document,
         **{
-            plural: [{**item, singular: _without_data(item[singular])} for item in document[plural]]
+            plural: [
+                {**item, singular: {key: value for key, value in item[singular].items() if key not in _INLINE}}
+                for item in document[plural]
+            ]
             for plural, singular in lists.items()
         },
     }
@@ -79,26 +82,18 @@ def tls_context(
     elif trusted:
         context.load_default_certs()
     else:
-        _load_authorities_of_system(context)
+        # Those that OpenSSL was built for, whatever the environment says.
+        paths = ssl.get_default_verify_paths()
+        cafile = paths.openssl_cafile if Path(paths.openssl_cafile).is_file() else None
+        capath = paths.openssl_capath if Path(paths.openssl_capath).is_dir() else None
+        if cafile or capath:
+            context.load_verify_locations(cafile=cafile, capath=capath)
     if certificates.client:
         with as_file(certificates.client + b"\n" + certificates.key) as path:
             context.load_cert_chain(path, password="")
     elif client_files[0]:
         context.load_cert_chain(client_files[0], client_files[1] or None, password="")
     return context
-
-
-def _load_authorities_of_system(context: ssl.SSLContext) -> None:
-    """Those that OpenSSL was built for, whatever the environment says."""
-    paths = ssl.get_default_verify_paths()
-    cafile = paths.openssl_cafile if Path(paths.openssl_cafile).is_file() else None
-    capath = paths.openssl_capath if Path(paths.openssl_capath).is_dir() else None
-    if cafile or capath:
-        context.load_verify_locations(cafile=cafile, capath=capath)
-
-
-def _without_data(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in body.items() if key not in _INLINE}
 
 
 def _decoded(body: Mapping[str, Any], key: str) -> bytes:

@@ -116,7 +116,7 @@ def failure_of(doing: Doing, http_status: int, body: bytes, headers: Mapping[str
     reason = str(status.get("reason") or "")
     details = _details_of(status, doing.is_secret)
     message, said, words = f"{doing}: {_words(doing, status)}", _said(doing, status), str(status.get("message") or "")
-    if _is_for_later(code, words):
+    if code == 429 or (code >= 500 and not _FOR_EVER.search(words)):
         wait = _retry_after(headers, details)
         if not (called := _WEBHOOK.match(words)):
             return Unreachable(message, retry_after_seconds=wait, server_words=said)
@@ -126,7 +126,17 @@ def failure_of(doing: Doing, http_status: int, body: bytes, headers: Mapping[str
         return WebhookUnavailable(message, retry_after_seconds=wait, server_words=said)
     kind = _class_of(code, reason, details)
     if kind is FieldConflict:
-        message, said = f"{doing}: another manager owns {_named(doing, details)}", _owners(details)
+        owners: dict[str, list[str]] = {}
+        for cause in _held(details):
+            found = _MANAGER.search(str(cause.get("message") or ""))
+            owners.setdefault(found.group(1) if found else "another manager", []).append(str(cause.get("field") or "?"))
+        message, said = (
+            f"{doing}: another manager owns {_named(doing, details)}",
+            "; ".join(
+                f"{manager} owns {', '.join(sorted(fields)[:_MAX_FIELDS])}"
+                for manager, fields in sorted(owners.items())
+            ),
+        )
     return kind(message, status=code, reason=reason, details=details, server_words=said)
 
 
@@ -183,13 +193,11 @@ def _plain_failure(doing: Doing, http_status: int, body: bytes, headers: Mapping
     return _class_of(http_status, "", {})(message, status=http_status, server_words=said)
 
 
-def _is_for_later(code: int, message: str) -> bool:
-    return code == 429 or (code >= 500 and not _FOR_EVER.search(message))
-
-
 def _class_of(code: int, reason: str, details: Mapping[str, Any]) -> type[ClusterError]:
     if code == 409:
-        return _conflict_of(reason, details)
+        if reason == "AlreadyExists":
+            return AlreadyExists
+        return FieldConflict if _held(details) else PreconditionFailed
     if code == 422 and any(cause.get("field") == "metadata.uid" for cause in _causes(details)):
         return PreconditionFailed
     classes: dict[int, type[ClusterError]] = {
@@ -204,25 +212,8 @@ def _class_of(code: int, reason: str, details: Mapping[str, Any]) -> type[Cluste
     return classes.get(code, ClusterError)
 
 
-def _conflict_of(reason: str, details: Mapping[str, Any]) -> type[ClusterError]:
-    if reason == "AlreadyExists":
-        return AlreadyExists
-    return FieldConflict if _held(details) else PreconditionFailed
-
-
 def _held(details: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [cause for cause in _causes(details) if cause.get("reason") == "FieldManagerConflict"]
-
-
-def _owners(details: Mapping[str, Any]) -> str:
-    """Who owns which of the fields: words of the live object."""
-    owners: dict[str, list[str]] = {}
-    for cause in _held(details):
-        found = _MANAGER.search(str(cause.get("message") or ""))
-        owners.setdefault(found.group(1) if found else "another manager", []).append(str(cause.get("field") or "?"))
-    return "; ".join(
-        f"{manager} owns {', '.join(sorted(fields)[:_MAX_FIELDS])}" for manager, fields in sorted(owners.items())
-    )
 
 
 def _details_of(status: Mapping[str, Any], is_secret: bool) -> dict[str, object]:

@@ -119,19 +119,15 @@ def health_of_pod(obj: JsonObject, now: datetime) -> Health:
             return Health(HealthState.CURRENT)
         return Health(HealthState.FAILED, _STUCK_WORDS, words) if words else in_progress("running, not ready")
     if phase == "Pending":
-        return _pending_pod(obj, words, now)
+        scheduled = condition_of(obj, "PodScheduled")
+        if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
+            made = meta_of(obj).get("creationTimestamp")
+            since = instant_of(scheduled.get("lastTransitionTime")) or instant_of(made)
+            has_waited = since is None or now - since > UNSCHEDULABLE_PATIENCE
+            state = HealthState.FAILED if has_waited else HealthState.IN_PROGRESS
+            return Health(state, "no node takes it", words)
+        return in_progress("pending", words)
     return in_progress("no phase yet") if not phase else Health(HealthState.UNKNOWN, "in a phase unknown here", phase)
-
-
-def _pending_pod(obj: JsonObject, words: str, now: datetime) -> Health:
-    scheduled = condition_of(obj, "PodScheduled")
-    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
-        made = meta_of(obj).get("creationTimestamp")
-        since = instant_of(scheduled.get("lastTransitionTime")) or instant_of(made)
-        has_waited = since is None or now - since > UNSCHEDULABLE_PATIENCE
-        state = HealthState.FAILED if has_waited else HealthState.IN_PROGRESS
-        return Health(state, "no node takes it", words)
-    return in_progress("pending", words)
 
 
 def words_of_pod(pod: JsonObject) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -34,29 +34,26 @@ def check_spec(spec: Mapping[str, Any]) -> None:
     health_checks.check_compiled(checks, dict(zip(texts, ask(LANGUAGE, texts), strict=True)))
 
 
-def evaluated(
+def cel_answers(
     questions: Sequence[tuple[HealthCheck, JsonObject]], *, timeout_seconds: float = TIMEOUT_SECONDS
 ) -> list[Health]:
     """The answer to each (check, live object), in their order; what has no answer is Unknown, in words."""
-    deadline = time.monotonic() + timeout_seconds
-    return [_evaluated(check, _without_managed_fields(obj), deadline, timeout_seconds) for check, obj in questions]
-
-
-def _evaluated(check: HealthCheck, obj: JsonObject, deadline: float, timeout_seconds: float) -> Health:
-    size = len(json.dumps(obj))
-    if size > MAX_OBJECT_BYTES:
-        words = f"the object has {size} bytes; CEL checks are for at most {MAX_OBJECT_BYTES}"
-        return Health(HealthState.UNKNOWN, f"not evaluated: {words}")
-    left = deadline - time.monotonic()
-    if left <= 0:
-        return Health(HealthState.UNKNOWN, f"not evaluated: the CEL checks took longer than {timeout_seconds:g} s")
-    return check.judge(obj, ask(LANGUAGE, check.expressions, health_checks.facts_of(obj), seconds=left))
-
-
-def _without_managed_fields(obj: JsonObject) -> dict[str, Any]:
-    """Who wrote which field is no state, and often half of an object."""
-    meta = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}
-    return {**obj, "metadata": meta}
+    deadline, answers = time.monotonic() + timeout_seconds, []
+    for check, live in questions:
+        # Who wrote which field is no state, and often half of an object.
+        meta = {key: value for key, value in (live.get("metadata") or {}).items() if key != "managedFields"}
+        obj = {**live, "metadata": meta}
+        size, left = len(json.dumps(obj)), deadline - time.monotonic()
+        if size > MAX_OBJECT_BYTES:
+            words = f"the object has {size} bytes; CEL checks are for at most {MAX_OBJECT_BYTES}"
+            answers.append(Health(HealthState.UNKNOWN, f"not evaluated: {words}"))
+        elif left <= 0:
+            words = f"the CEL checks took longer than {timeout_seconds:g} s"
+            answers.append(Health(HealthState.UNKNOWN, f"not evaluated: {words}"))
+        else:
+            found = ask(LANGUAGE, check.expressions, health_checks.facts_of(obj), seconds=left)
+            answers.append(check.judge(obj, found))
+    return answers
 
 
 PARALLEL = 8
@@ -107,7 +104,16 @@ def observe(
     health = dict(found.problems)
     for ref, obj in found.objects.items():
         health[ref] = worst([health_of(obj, now=now), *health_of_backends(cluster, obj)])
-    for ref, answer in _checked(found, checks):
+    # The deployment's own checks; an object that is not there needs none.
+    asked = []
+    for check in checks:
+        asked += [(ref, check, obj) for ref, obj in found.objects.items() if obj is not None and check.selects(ref)]
+    for ref, check, obj in asked:
+        if not check.expressions:
+            health[ref] = worst([health[ref], check.judge(obj)])
+    expressions = [question for question in asked if question[1].expressions]
+    answers = cel_answers([(check, obj) for _, check, obj in expressions])
+    for (ref, _, _), answer in zip(expressions, answers, strict=True):
         health[ref] = worst([health[ref], answer])
     return _explained(cluster, {ref: health[ref] for ref in wished}, found)
 
@@ -163,10 +169,11 @@ def _read_all(cluster: ClusterClient, wished: Sequence[ObjectRef], checks: Seque
     if nobody and not groups:
         raise nobody
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
-        jobs = [
-            pool.submit(_read_group, cluster, resource, refs, _is_stateless(refs, checks))
-            for (resource, _), refs in groups.items()
-        ]
+        jobs = []
+        for (resource, _), refs in groups.items():
+            is_read = any(check.selects(ref) for check in checks for ref in refs)
+            is_light = (resource.group, resource.kind) in _STATELESS and not is_read
+            jobs.append(pool.submit(_read_group, cluster, resource, refs, is_light))
         listed = [job.result() for job in jobs]
         rest = [(ref, is_light) for _, missing, is_light in listed for ref in missing]
         single = list(pool.map(partial(_read_one, cluster), *zip(*rest, strict=True))) if rest else []
@@ -178,11 +185,6 @@ def _read_all(cluster: ClusterClient, wished: Sequence[ObjectRef], checks: Seque
         else:
             found.objects[ref] = answer
     return found
-
-
-def _is_stateless(refs: Sequence[ObjectRef], checks: Sequence[HealthCheck]) -> bool:
-    is_read = any(check.selects(ref) for check in checks for ref in refs)
-    return (refs[0].group, refs[0].kind) in _STATELESS and not is_read
 
 
 def _read_group(
@@ -221,20 +223,6 @@ def _read_one(cluster: ClusterClient, ref: ObjectRef, is_light: bool) -> JsonObj
         if is_of_webhook(exc):
             return Health(HealthState.UNKNOWN, str(exc), exc.server_words)
         raise
-
-
-def _checked(found: _Found, checks: Sequence[HealthCheck]) -> Iterator[tuple[ObjectRef, Health]]:
-    """The answers of the deployment's own checks; an object that is not there needs none."""
-    asked = [
-        (ref, check, obj)
-        for check in checks
-        for ref, obj in found.objects.items()
-        if obj is not None and check.selects(ref)
-    ]
-    expressions = [one for one in asked if one[1].expressions]
-    yield from ((ref, check.judge(obj)) for ref, check, obj in asked if not check.expressions)
-    answers = evaluated([(check, obj) for _, check, obj in expressions])
-    yield from ((ref, answer) for (ref, _, _), answer in zip(expressions, answers, strict=True))
 
 
 def _explained(cluster: ClusterClient, health: dict[ObjectRef, Health], found: _Found) -> dict[ObjectRef, Health]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.health.kstatus import joined, meta_of, shortened, spec_of, words_of_pod
+from provisioner.cluster.health.kstatus import condition_of, joined, meta_of, shortened, spec_of, words_of_pod
 from provisioner.errors import ClusterError, TryLater
 from provisioner.values import Health, HealthState, JsonObject, ObjectRef
 
@@ -69,7 +69,8 @@ def _reasons(cluster: ClusterClient, obj: JsonObject) -> Iterator[str]:
         return
     pods = pods_of(cluster, obj)
     yield from _of_pods(pods)
-    for pod in [one for one in pods if not _is_pod_ready(one) and not words_of_pod(one)][:MAX_REASONS]:
+    silent = [pod for pod in pods if condition_of(pod, "Ready").get("status") != "True" and not words_of_pod(pod)]
+    for pod in silent[:MAX_REASONS]:
         yield from (f"pod {ObjectRef.of(pod).name}: {words}" for words in _events_of(cluster, pod))
     if not pods:
         yield from _events_of(cluster, obj)
@@ -78,11 +79,6 @@ def _reasons(cluster: ClusterClient, obj: JsonObject) -> Iterator[str]:
 def _of_pods(pods: Iterable[JsonObject]) -> Iterator[str]:
     for pod in pods:
         yield from (f"pod {ObjectRef.of(pod).name}: {words}" for words in words_of_pod(pod))
-
-
-def _is_pod_ready(pod: JsonObject) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(it.get("type") == "Ready" and it.get("status") == "True" for it in conditions)
 
 
 def _events_of(cluster: ClusterClient, obj: JsonObject) -> Iterator[str]:
@@ -139,17 +135,13 @@ def health_of_backends(cluster: ClusterClient, obj: JsonObject | None) -> list[H
     ref = ObjectRef.of(obj or {})
     if obj is None or ref.group != ADMISSION_GROUP or ref.kind not in _KINDS:
         return []
-    return [_health(cluster, *place) for place in dict.fromkeys(_services(obj))]
+    clients = (webhook.get("clientConfig") or {} for webhook in obj.get("webhooks") or [])
+    services = [client["service"] for client in clients if client.get("service")]
+    places = dict.fromkeys((str(service.get("namespace")), str(service.get("name"))) for service in services)
+    return [_health_of_service(cluster, *place) for place in places]
 
 
-def _services(obj: JsonObject) -> Iterator[tuple[str, str]]:
-    for webhook in obj.get("webhooks") or []:
-        service = (webhook.get("clientConfig") or {}).get("service") or {}
-        if service:
-            yield str(service.get("namespace")), str(service.get("name"))
-
-
-def _health(cluster: ClusterClient, namespace: str, name: str) -> Health:
+def _health_of_service(cluster: ClusterClient, namespace: str, name: str) -> Health:
     resource = cluster.resource_of("discovery.k8s.io", "v1", "EndpointSlice")
     if resource is None:
         return Health(HealthState.UNKNOWN, "the cluster serves no EndpointSlice, so nobody can tell what answers")
@@ -160,11 +152,10 @@ def _health(cluster: ClusterClient, namespace: str, name: str) -> Health:
     except ClusterError as exc:
         words = "whether the Service behind it answers could not be seen"
         return Health(HealthState.UNKNOWN, words, f"{namespace}/{name}: {exc.in_full}")
-    if any(_is_ready(endpoint) for one in slices.objects for endpoint in one.get("endpoints") or []):
+    if any(
+        ((endpoint.get("conditions") or {}).get("ready") is not False)
+        for one in slices.objects
+        for endpoint in one.get("endpoints") or []
+    ):
         return Health(HealthState.CURRENT)
     return Health(HealthState.IN_PROGRESS, "the Service behind it has no ready endpoint", f"{namespace}/{name}")
-
-
-def _is_ready(endpoint: JsonObject) -> bool:
-    """Without the condition, it counts as ready (its own documentation)."""
-    return (endpoint.get("conditions") or {}).get("ready") is not False

@@ -150,19 +150,14 @@ class _Room:
                 self._watches.add(watch)
             if self._over.is_set():
                 watch.close()
-            version = self._drain(watch, refs) or version
+            for event in watch:
+                version = event.resource_version or version
+                changed = refs.get(ObjectRef.of(event.object).name)
+                if changed is not None and event.type is not WatchType.BOOKMARK:
+                    self._seen.put((changed, None if event.type is WatchType.DELETED else event.object))
             with self._lock:
                 self._watches.discard(watch)
             self._over.wait(_BETWEEN_WATCHES_SECONDS)
-
-    def _drain(self, watch: Watch, refs: Mapping[str, ObjectRef]) -> str:
-        version = ""
-        for event in watch:
-            version = event.resource_version
-            ref = refs.get(ObjectRef.of(event.object).name)
-            if ref is not None and event.type is not WatchType.BOOKMARK:
-                self._seen.put((ref, None if event.type is WatchType.DELETED else event.object))
-        return version
 
     def _poll(self, refs: Iterable[ObjectRef]) -> None:
         """For identities that may get but not list and watch."""

@@ -213,10 +213,6 @@ def _without_helm(scene: PlanInputs, manifest: Manifest, live: dict[str, Any], p
     return replace(planned, before=before, after=after, is_proved=True, notes=notes)
 
 
-def objection_to(scene: PlanInputs, live: dict[str, Any]) -> Objection | None:
-    return objection_to_adoption(live, scene.options)
-
-
 def foreign(manifest: Manifest, live: dict[str, Any], objection: Objection) -> PlannedAction:
     """Someone else's object. Its state is not part of the plan: who may see it is not ours to say (S09)."""
     return PlannedAction(

@@ -123,7 +123,14 @@ def plan(
     scene = PlanInputs(cluster, inventory, field_manager, options, known, before, reviewed, webhooks, brought=brought)
     first = [one for one in content.manifests if one.ref.group_kind in {_NAMESPACE, _DEFINITION}]
     actions = _in_parallel(scene, first)
-    scene = _after(scene, first, actions)
+    changing = [one for one in first if actions[one.ref.identity].action is not Action.NONE]
+    creating = [one for one in first if actions[one.ref.identity].action is Action.CREATE]
+    scene = replace(
+        scene,
+        new_kinds=defined_kinds(changing),
+        new_versions=served_versions(changing),
+        new_namespaces=created_namespaces(creating),
+    )
     actions |= _in_parallel(scene, [one for one in content.manifests if one.ref.identity not in actions])
     ordered = [actions[identity] for identity in _order(content, reviewed)]
     ordered += deletions(scene, going)
@@ -145,17 +152,6 @@ def _order(content: Content, reviewed: Iterable[ObjectIdentity]) -> list[ObjectI
     )
     staying = (one for phase in phases(content.manifests) for one in phase.manifests)
     return list(dict.fromkeys(one.ref.identity for one in (*early, *staying, *late)))
-
-
-def _after(scene: PlanInputs, first: list[Manifest], actions: Mapping[ObjectIdentity, PlannedAction]) -> PlanInputs:
-    changing = [one for one in first if actions[one.ref.identity].action is not Action.NONE]
-    creating = [one for one in first if actions[one.ref.identity].action is Action.CREATE]
-    return replace(
-        scene,
-        new_kinds=defined_kinds(changing),
-        new_versions=served_versions(changing),
-        new_namespaces=created_namespaces(creating),
-    )
 
 
 def _in_parallel(scene: PlanInputs, manifests: list[Manifest]) -> dict[ObjectIdentity, PlannedAction]:

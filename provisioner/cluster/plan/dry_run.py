@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from provisioner.cluster.plan.adoption import (
     foreign,
     in_the_way,
     is_supposed,
-    objection_to,
+    objection_to_adoption,
     only_looked_at,
     taken_over,
 )
@@ -42,7 +43,7 @@ from provisioner.errors import AlreadyExists, ClusterError, PreconditionFailed, 
 from provisioner.retention import LOSES_NOTHING, may_be_remade
 from provisioner.schema.fields import is_same
 from provisioner.unserved import Lack
-from provisioner.values import Action, GroupKind, JsonObject, Manifest, ObjectRef, PlannedAction
+from provisioner.values import Action, GroupKind, JsonObject, Manifest, PlannedAction
 
 # These are there to run, and hold nothing.
 _RUN = frozenset({GroupKind("batch", "Job"), GroupKind("", "Pod")})
@@ -59,31 +60,25 @@ def hook_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None) 
     if live is None:
         planned = proved(scene, manifest, None)
         again = _rerun(scene, manifest)
-        return replace(again, **_said(planned)) if last else planned
+        answered = ("warnings", "problem", "problem_code", "notes", "server_words")
+        return replace(again, **{name: getattr(planned, name) for name in answered}) if last else planned
     is_left = last is not None and is_left_by(last, live) and uid_of(live) not in scene.options.others
-    if is_left and uid_of(live) != staying and manifest.ref.group_kind not in _RUN and _is_kept(scene, manifest, live):
-        return _left_as_it_is(manifest, live)
+    running = scene.before.get(identity)
+    is_kept = any(map(keep_words, (manifest.body, running.body if running else None, live)))
+    if is_left and uid_of(live) != staying and manifest.ref.group_kind not in _RUN and is_kept:
+        # What the last run made, and is to be kept: it is not deleted to be made anew (S39).
+        before, _ = masked(live, None)
+        words = "an earlier run made it and an annotation says that it is to be kept: it stays as it is"
+        return PlannedAction(manifest.ref, Action.NONE, uid_of(live), version_of(live), before, before, notes=(words,))
     if is_left and uid_of(live) != staying and manifest.ref.group_kind in LOSES_NOTHING:
         return replacement(scene, manifest, _rerun(scene, manifest))
     if is_left or uid_of(live) == staying:
         return replacement(scene, manifest, offline(manifest, Action.REPLACE, live))
     is_of_release = is_left_by_hook(live, scene.options.helm_release) and uid_of(live) not in scene.options.others
-    if not is_of_release and (objection := objection_to(scene, live)):
+    if not is_of_release and (objection := objection_to_adoption(live, scene.options)):
         return foreign(manifest, live, objection)
     # What somebody else's object holds is not told (S09).
     return replace(replacement(scene, manifest, offline(manifest, Action.REPLACE, live)), before=None)
-
-
-def _is_kept(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> bool:
-    running = scene.before.get(manifest.ref.identity)
-    return any(map(keep_words, (manifest.body, running.body if running else None, live)))
-
-
-def _left_as_it_is(manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
-    """What the last run made, and is to be kept: it is not deleted to be made anew (S39)."""
-    before, _ = masked(live, None)
-    words = "an earlier run made it and an annotation says that it is to be kept: it stays as it is"
-    return PlannedAction(manifest.ref, Action.NONE, uid_of(live), version_of(live), before, before, notes=(words,))
 
 
 def _rerun(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
@@ -91,11 +86,6 @@ def _rerun(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
     running = scene.before.get(manifest.ref.identity)
     before, after = masked(running.body if running else None, manifest.body)
     return PlannedAction(manifest.ref, Action.RERUN, before=before, after=after, is_proved=False)
-
-
-def _said(planned: PlannedAction) -> dict[str, Any]:
-    """What the API server said of a creation."""
-    return {name: getattr(planned, name) for name in ("warnings", "problem", "problem_code", "notes", "server_words")}
 
 
 _FIELD, _ITEM, _VALUE, _SELF = "f:", "k:", "v:", "."
@@ -112,14 +102,11 @@ def is_applied(wished: JsonObject, live: JsonObject, *, field_manager: str) -> b
     is_ours = len(entries) == 1 and NONCE in tracking.annotations
     if not is_ours or entries[0].get("apiVersion") != wished.get("apiVersion"):
         return False
-    return _holds(_sent(as_sent(wished), tracking), live, entries[0].get("fieldsV1") or {})
-
-
-def _sent(wished: JsonObject, tracking: Tracking) -> dict[str, Any]:
-    """What of an apply becomes fields: all but what names the object."""
-    meta = {key: value for key, value in (wished.get("metadata") or {}).items() if key not in {"name", "namespace"}}
-    body = {key: value for key, value in wished.items() if key not in {"apiVersion", "kind", "metadata"}}
-    return {**body, "metadata": tracking.put_on(meta)}
+    # What of an apply becomes fields: all but what names the object.
+    sent = as_sent(wished)
+    meta = {key: value for key, value in (sent.get("metadata") or {}).items() if key not in {"name", "namespace"}}
+    body = {key: value for key, value in sent.items() if key not in {"apiVersion", "kind", "metadata"}}
+    return _holds({**body, "metadata": tracking.put_on(meta)}, live, entries[0].get("fieldsV1") or {})
 
 
 def _holds(wished: object, live: object, owned: Mapping[str, Any]) -> bool:
@@ -174,7 +161,8 @@ OPTIONAL, IS_OPTIONAL = f"{OWN_GROUP}/optional", "true"
 def action_on(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
     """The planned action of one object, its obstacle included."""
     ref = manifest.ref
-    if _is_optional(scene, manifest) and _is_absent(scene, ref):
+    may_be_absent = _is_optional(scene, manifest) and ref.group_kind not in scene.new_kinds
+    if may_be_absent and scene.cluster.resource_of(ref.group, ref.version, ref.kind) is None:
         return _left_out(scene, manifest)
     if ref.namespace and ref.namespace in scene.new_namespaces:
         return offline(manifest, Action.CREATE)
@@ -206,17 +194,17 @@ def _is_optional(scene: PlanInputs, manifest: Manifest) -> bool:
     return is_said and manifest.hook is None
 
 
-def _is_absent(scene: PlanInputs, ref: ObjectRef) -> bool:
-    """Whether neither the cluster nor the bundle brings the kind in this version."""
-    if ref.group_kind in scene.new_kinds:
-        return False
-    return scene.cluster.resource_of(ref.group, ref.version, ref.kind) is None
-
-
 def _asked(scene: PlanInputs, manifest: Manifest, *, is_again: bool) -> PlannedAction:
     ref, ours = manifest.ref, scene.inventory.get(manifest.ref.identity, "")
-    if not is_again and _seems_new(scene, manifest) and (planned := _as_new(scene, manifest)):
-        return planned
+    # Where nobody has said anything of such an object, and trying it is allowed whosever it is (S09), one call proves
+    # the action and says that there is no such object; where that fails, the object is read.
+    is_known = any(ref.identity in known for known in (scene.known, scene.inventory, scene.reviewed, scene.before))
+    is_plain = manifest.hook is None and not _is_optional(scene, manifest)
+    if not is_again and not is_known and is_plain and scene.options.may_try_foreign:
+        with suppress(PreconditionFailed, AlreadyExists, UnknownKind):
+            planned = proved(scene, manifest, None)
+            if planned.is_proved and not planned.problem:
+                return planned
     try:
         live = scene.live(ref, is_again=is_again)
     except UnknownKind as exc:
@@ -228,7 +216,10 @@ def _asked(scene: PlanInputs, manifest: Manifest, *, is_again: bool) -> PlannedA
         return planned if is_served_by_own(ref, scene.brought) else stopped(planned, exc)
     except ClusterError as exc:
         planned = offline(manifest, Action.UPDATE if ours else Action.CREATE)
-        return planned if _is_of_new_scope(scene, ref) else stopped(planned, exc)
+        # A CRD is made anew where its objects have a namespace by then, or have none any more.
+        served = scene.cluster.resource_of(ref.group, ref.version, ref.kind)
+        is_of_other_scope = served is not None and served.is_namespaced != bool(ref.namespace)
+        return planned if is_of_other_scope and ref.group_kind in scene.new_kinds else stopped(planned, exc)
     except Unreachable as exc:
         if not (words := untried_words(exc, scene.webhooks)):
             raise
@@ -240,29 +231,6 @@ def _asked(scene: PlanInputs, manifest: Manifest, *, is_again: bool) -> PlannedA
     return stands or _planned_on(scene, manifest, live)
 
 
-def _seems_new(scene: PlanInputs, manifest: Manifest) -> bool:
-    """Whether nobody has said anything of such an object yet, and trying it is allowed whosever it is (S09)."""
-    known = (scene.known, scene.inventory, scene.reviewed, scene.before)
-    is_said = any(manifest.ref.identity in one for one in known)
-    return scene.options.may_try_foreign and not is_said and manifest.hook is None and not _is_optional(scene, manifest)
-
-
-def _as_new(scene: PlanInputs, manifest: Manifest) -> PlannedAction | None:
-    """The proved action, by one call that also says that there is no such object; None where it has to be read."""
-    try:
-        planned = proved(scene, manifest, None)
-    except (PreconditionFailed, AlreadyExists, UnknownKind):
-        return None
-    return planned if planned.is_proved and not planned.problem else None
-
-
-def _is_of_new_scope(scene: PlanInputs, ref: ObjectRef) -> bool:
-    """Whether its CRD is made anew because its objects have a namespace by then, or have none any more."""
-    served = scene.cluster.resource_of(ref.group, ref.version, ref.kind)
-    is_other = served is not None and served.is_namespaced != bool(ref.namespace)
-    return is_other and ref.group_kind in scene.new_kinds
-
-
 def _planned_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
     """The action on an object in the state `live`."""
     ref, ours = manifest.ref, scene.inventory.get(manifest.ref.identity, "")
@@ -271,7 +239,8 @@ def _planned_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | No
     if live is None:
         return proved(scene, manifest, None)
     is_only_looked_at = is_supposed(scene, live, ours)
-    if uid_of(live) != ours and not is_only_looked_at and (objection := objection_to(scene, live)):
+    objection = objection_to_adoption(live, scene.options) if uid_of(live) != ours else None
+    if objection and not is_only_looked_at:
         return in_the_way(scene, manifest, live, objection)
     if (live.get("metadata") or {}).get("deletionTimestamp"):
         words = f"{ref} is being deleted and waits for its finalizers"
@@ -290,30 +259,24 @@ def _written_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> 
     """The action on an object that is ours, or may be tried as if it were."""
     if manifest.ref.group_kind == SECRET and (conflict := held_by_others(scene, manifest, live)):
         return stopped(offline(manifest, Action.UPDATE, live), conflict)
-    planned = _unchanged(scene, manifest, live) if _is_settled(scene, manifest, live) else proved(scene, manifest, live)
-    return replacement(scene, manifest, planned) if may_be_remade(planned) and not planned.problem else planned
-
-
-def _is_settled(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> bool:
-    """Whether an object of ours is as the running content has it, and so has this one: nothing would be written."""
+    # An object of ours that is as the running content has it, and so has this one: nothing would be written.
     running = scene.before.get(manifest.ref.identity)
-    if running is None or manifest.ref.group_kind in scene.new_kinds:
-        return False
-    is_ours = uid_of(live) == scene.inventory.get(manifest.ref.identity)
-    return (
-        is_ours
+    if (
+        running is not None
+        and manifest.ref.group_kind not in scene.new_kinds
+        and uid_of(live) == scene.inventory.get(manifest.ref.identity)
         and is_same(running.body, manifest.body)
         and is_applied(manifest.body, live, field_manager=scene.field_manager)
-    )
-
-
-def _unchanged(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
-    warnings = scene.options.warned.get(str(manifest.ref), ())
-    shown, _ = masked(live, live) if manifest.ref.group_kind == SECRET else (cleaned(live), None)
-    if shown is not None:
-        share_texts(shown, manifest.body)
-    action = unchanged(scene, manifest.ref)
-    return PlannedAction(manifest.ref, action, uid_of(live), version_of(live), shown, shown, warnings=warnings)
+    ):
+        warnings = scene.options.warned.get(str(manifest.ref), ())
+        shown, _ = masked(live, live) if manifest.ref.group_kind == SECRET else (cleaned(live), None)
+        if shown is not None:
+            share_texts(shown, manifest.body)
+        action = unchanged(scene, manifest.ref)
+        planned = PlannedAction(manifest.ref, action, uid_of(live), version_of(live), shown, shown, warnings=warnings)
+    else:
+        planned = proved(scene, manifest, live)
+    return replacement(scene, manifest, planned) if may_be_remade(planned) and not planned.problem else planned
 
 
 def _of_new_version(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
@@ -325,4 +288,4 @@ def _of_new_version(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
     if uid_of(live) == scene.inventory.get(manifest.ref.identity, ""):
         return offline(manifest, Action.UPDATE, live)
     words = f"{manifest.ref} exists already and cannot be adopted before its new version is served"
-    return foreign(manifest, live, objection_to(scene, live) or Objection(words))
+    return foreign(manifest, live, objection_to_adoption(live, scene.options) or Objection(words))

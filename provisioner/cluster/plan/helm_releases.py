@@ -89,7 +89,10 @@ def hand_over(live: JsonObject, forced: JsonObject, manager: str) -> dict[str, A
             entries.append(dict(entry))
             continue
         ours = _union(ours, _common(fields, approved))
-        if left := _minus(_minus(fields, approved), _fields_of(marks)):
+        if left := _minus(
+            _minus(fields, approved),
+            {"f:metadata": {f"f:{part}": {f"f:{name}": {} for name in names} for part, names in marks.items()}},
+        ):
             entries.append({**entry, "fieldsV1": left})
     if ours:
         form = {"apiVersion": live["apiVersion"], "fieldsType": "FieldsV1"}
@@ -126,11 +129,6 @@ def records(cluster: ClusterClient, release: HelmRelease) -> list[PlannedAction]
         for one in found.objects
         if ObjectRef.of(one).name.startswith(prefix)
     ]
-
-
-def _fields_of(marks: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """The marks as fieldsV1 writes them."""
-    return {"f:metadata": {f"f:{part}": {f"f:{name}": {} for name in names} for part, names in marks.items()}}
 
 
 def _fields_by_manager(obj: JsonObject) -> dict[tuple[str, str, str], Mapping[str, Any]]:

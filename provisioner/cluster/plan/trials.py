@@ -60,7 +60,15 @@ def refusal(cluster: ClusterClient, manifest: Manifest, *, field_manager: str) -
     if manifest.ref.group_kind in _NAMED_BY_CONTENT:
         return None
     try:
-        cluster.apply(_elsewhere(manifest), field_manager=field_manager, dry_run=True)
+        meta = dict(manifest.body.get("metadata") or {})
+        cluster.apply(
+            {
+                **manifest.body,
+                "metadata": {**meta, "name": other_name(manifest.ref.name), "resourceVersion": MUST_NOT_EXIST},
+            },
+            field_manager=field_manager,
+            dry_run=True,
+        )
     except ClusterError as exc:
         return None if _is_of_the_trial(manifest.ref, exc) else exc
     return None
@@ -80,14 +88,6 @@ def said_of(ref: ObjectRef, error: ClusterError) -> str:
         f"{ref} has to be deleted to be made anew, and would then be refused; it was tried as {other_name(ref.name)}: "
         f"{error}. If that is only so because the old one is there, or because of that name, delete it yourself first"
     )
-
-
-def _elsewhere(manifest: Manifest) -> dict[str, Any]:
-    meta = dict(manifest.body.get("metadata") or {})
-    return {
-        **manifest.body,
-        "metadata": {**meta, "name": other_name(manifest.ref.name), "resourceVersion": MUST_NOT_EXIST},
-    }
 
 
 def _is_of_the_trial(ref: ObjectRef, error: ClusterError) -> bool:
@@ -185,7 +185,11 @@ def proved(
     before, after = masked(live, result.object)
     if live and is_ours and _is_same(live, result.object, shown=(before, after)):
         action, after = unchanged(scene, manifest.ref), before
-    _share(scene, manifest, before, after)
+    running = scene.before.get(manifest.ref.identity)
+    if before is not None and running is not None:
+        share_texts(before, running.body)
+    if after is not None and after is not before:
+        share_texts(after, manifest.body)
     return PlannedAction(
         manifest.ref,
         action,
@@ -286,14 +290,6 @@ def yielding_to_others(scene: PlanInputs, manifest: Manifest, live: dict[str, An
 def left_words(manifest: Manifest, sent: Manifest) -> list[str]:
     left = sorted(".".join(path) for path in changes(sent.body, manifest.body))
     return [f"{', '.join(left)} stays as it is: another controller writes it"] if left else []
-
-
-def _share(scene: PlanInputs, manifest: Manifest, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
-    running = scene.before.get(manifest.ref.identity)
-    if before is not None and running is not None:
-        share_texts(before, running.body)
-    if after is not None and after is not before:
-        share_texts(after, manifest.body)
 
 
 def _is_same(live: JsonObject, result: JsonObject, *, shown: tuple[JsonObject | None, JsonObject | None]) -> bool:
