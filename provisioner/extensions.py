@@ -1,4 +1,12 @@
-"""Which APIs an extension serves: by its CustomResourceDefinitions and APIServices, and by what discovery says."""
+"""What an installed extension brings for others to use: its APIs, rights on them, roles for them. Pure.
+
+An extension is a BundleDeployment, seen by those who use what it installs. Its APIs are those of its
+CustomResourceDefinitions and APIServices, and what discovery says of them.
+
+The ClusterRoles are as Kubernetes has them for its own APIs (view, edit, admin). Names are stable: the same grant is
+the same objects again, whoever makes it. One binding holds one subject, so that to take a right back is to delete one
+object.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +66,7 @@ class ExtensionApi:
     @property
     def is_deprecated(self) -> bool:
         """Whether each version that is served is."""
-        served = [one for one in self.versions if one.is_served]
+        served = [version for version in self.versions if version.is_served]
         return bool(served) and all(one.is_deprecated for one in served)
 
 
@@ -130,7 +138,7 @@ def _add(found: dict[tuple[str, str], ExtensionApi], api: ExtensionApi) -> None:
     """Versions of one resource may come by several APIServices."""
     known = found.get((api.group, api.plural))
     if known is not None:
-        more = {one.name: one for one in (*api.versions, *known.versions)}
+        more = {version.name: version for version in (*api.versions, *known.versions)}
         api = replace(known, versions=_ordered(more.values()), verbs=known.verbs | api.verbs)
     found[api.group, api.plural] = api
 
@@ -146,7 +154,7 @@ def _of_definition(definition: JsonObject, served: Served) -> ExtensionApi:
     spec, status = mapping(definition.get("spec")), mapping(definition.get("status"))
     names, group = mapping(spec.get("names")), str(spec.get("group") or "")
     plural, kind = str(names.get("plural") or ""), str(names.get("kind") or "")
-    stored = {str(one) for one in status.get("storedVersions") or ()}
+    stored = {str(version) for version in status.get("storedVersions") or ()}
     versions = _ordered(_version(one, stored) for one in _maps(spec.get("versions")))
     found = _served(served, group, plural)
     subresources = {name for one in found for name in one.subresources}
@@ -157,7 +165,7 @@ def _of_definition(definition: JsonObject, served: Served) -> ExtensionApi:
         spec.get("scope") == "Namespaced",
         versions,
         ObjectRef.of(definition),
-        tuple(sorted(str(one) for one in names.get("shortNames") or ())),
+        tuple(sorted(str(short_name) for short_name in names.get("shortNames") or ())),
         frozenset(verb for one in found for verb in one.verbs) or CUSTOM_VERBS,
         tuple(sorted(subresources)),
         "" if found else _why_not_served(definition, versions),
@@ -171,7 +179,7 @@ def _version(entry: Mapping[str, Any], stored: set[str]) -> ApiVersion:
 
 
 def _why_not_served(definition: JsonObject, versions: tuple[ApiVersion, ...]) -> str:
-    if not any(one.is_served for one in versions):
+    if not any(version.is_served for version in versions):
         return "no version is served"
     if mapping(definition.get("metadata")).get("deletionTimestamp"):
         return "its definition is being deleted"
@@ -189,7 +197,7 @@ def _why_not_served(definition: JsonObject, versions: tuple[ApiVersion, ...]) ->
 def _of_service(service: JsonObject, served: Served) -> Iterator[ExtensionApi | UnknownApi]:
     spec, ref = mapping(service.get("spec")), ObjectRef.of(service)
     group, version = str(spec.get("group") or ""), str(spec.get("version") or "")
-    found = [one for one in served.resources if (one.group, one.version) == (group, version)]
+    found = [resource for resource in served.resources if (resource.group, resource.version) == (group, version)]
     if not found:
         yield UnknownApi(group, version, ref, _why_silent(service))
         return
@@ -211,12 +219,12 @@ def _of_service(service: JsonObject, served: Served) -> Iterator[ExtensionApi | 
 
 def _why_silent(service: JsonObject) -> str:
     conditions = _maps(mapping(service.get("status")).get("conditions"))
-    said = [str(one.get("message") or "") for one in conditions if one.get("type") == "Available"]
+    said = [str(condition.get("message") or "") for condition in conditions if condition.get("type") == "Available"]
     return next((words for words in said if words), "") or "nothing is known of it yet"
 
 
 def _served(served: Served, group: str, plural: str) -> list[ServedResource]:
-    return [one for one in served.resources if (one.group, one.plural) == (group, plural)]
+    return [resource for resource in served.resources if (resource.group, resource.plural) == (group, plural)]
 
 
 def _maps(value: object) -> list[Mapping[str, Any]]:
@@ -405,7 +413,7 @@ def is_as_wanted(live: JsonObject | None, wanted: JsonObject) -> bool:
 def roles_in_use(bindings: Iterable[JsonObject], going: Iterable[ObjectRef]) -> frozenset[str]:
     """The ClusterRoles that bindings name once those that are `going` are gone."""
     gone = {ref.identity for ref in going}
-    staying = (one for one in bindings if ObjectRef.of(one).identity not in gone)
+    staying = (binding for binding in bindings if ObjectRef.of(binding).identity not in gone)
     return frozenset(str(mapping(one.get("roleRef")).get("name")) for one in staying if _names_cluster_role(one))
 
 

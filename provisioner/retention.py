@@ -105,10 +105,14 @@ def is_remade(planned: PlannedAction) -> bool:
 def claims_of(stateful_set: JsonObject, claims: Iterable[JsonObject]) -> list[JsonObject]:
     """Those claims that its templates made."""
     templates = mapping(stateful_set.get("spec")).get("volumeClaimTemplates")
-    known = [mapping(mapping(one).get("metadata")) for one in templates] if isinstance(templates, list) else []
+    known = (
+        [mapping(mapping(template).get("metadata")) for template in templates] if isinstance(templates, list) else []
+    )
     heads = [f"{one.get('name')}-{ObjectRef.of(stateful_set).name}-" for one in known]
-    named = ((one, str(mapping(one.get("metadata")).get("name") or "")) for one in claims)
-    return [one for one, other in named if any(other.startswith(it) and other[len(it) :].isdigit() for it in heads)]
+    named = ((claim, str(mapping(claim.get("metadata")).get("name") or "")) for claim in claims)
+    return [
+        one for one, other in named if any(other.startswith(head) and other[len(head) :].isdigit() for head in heads)
+    ]
 
 
 def deletion_words(ref: ObjectRef) -> str:
@@ -117,7 +121,7 @@ def deletion_words(ref: ObjectRef) -> str:
 
 def scaling_words(ref: ObjectRef, pods: Iterable[range], known: Iterable[range] = ()) -> str:
     """That scaling down takes the claims of `pods`; "" where these are among the `known` ones."""
-    more = [one for one in pods if not any(one.start >= it.start and one.stop <= it.stop for it in known)]
+    more = [span for span in pods if not any(span.start >= old.start and span.stop <= old.stop for old in known)]
     named = " and ".join(f"{one.start} to {one.stop - 1}" if len(one) > 1 else str(one.start) for one in more)
     words = f"{ref} would be scaled down, and the PersistentVolumeClaims of pods {named} would be deleted"
     return f"{words}, by its own retention policy" if more else ""

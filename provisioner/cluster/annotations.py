@@ -1,7 +1,12 @@
-"""What we write on an object beside the approved content: whose it is, which revision wrote it last, and a nonce.
+"""What annotations and labels say of an object: what we write there ourselves, and that a deletion is to leave it.
 
-For people, `kubectl get -l` and other tools. What is ours the inventory says, and never this (S20); only a nonce that
-was recorded before the write proves after a crash that the write was ours. No comparison ever shows it.
+Our tracking says whose the object is, which revision wrote it last, and a nonce: for people, `kubectl get -l` and other
+tools. What is ours the inventory says, and never this (S20); only a nonce that was recorded before the write proves
+after a crash that the write was ours. No comparison ever shows it.
+
+The words that keep an object (S39) count in the approved content, and on the live object, where an operator writes
+them. Helm reads the stored manifest when it uninstalls (pkg/action/resource_policy.go) and the live object when it
+upgrades (pkg/kube/client.go); the others read the live one.
 """
 
 from __future__ import annotations

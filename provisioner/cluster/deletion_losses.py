@@ -1,4 +1,9 @@
-"""What was created in a CRD or a namespace that is deleted since somebody was shown what is in it, and goes with it."""
+"""What is lost with objects that are deleted, beyond the objects that a plan names.
+
+Objects that were created in a deleted CRD or namespace since somebody was shown what is in it; the data of claims whose
+volumes were said to stay; and what the API server's garbage collector takes, whoever made it: what names a deleted
+object as its owner, and the tokens of accounts.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.evidence import Query, Sample, Unread, as_they_are, samples
+from provisioner.cluster.evidence import Query, Sample, Unread, read_objects, read_samples
 from provisioner.errors import ClusterError, Forbidden, InvalidObject, TryLater, UnknownKind, Unreachable
 from provisioner.retention import claims_of, takes_claims_along
 from provisioner.values import GroupKind, JsonObject, ObjectIdentity, ObjectRef, created_at
@@ -71,7 +76,7 @@ class Late:
     server_words: str = ""
 
 
-def latecomers(
+def find_latecomers(
     readers: Sequence[ClusterClient], holder: Holder, others: Sequence[Holder] = ()
 ) -> dict[GroupKind, Late]:
     """What of each kind was created since it was shown.
@@ -86,7 +91,7 @@ def latecomers(
         query = Query(
             kind.group, shown.version, kind.kind, holder.namespace, metadata_only=True, is_counted=True, after=after
         )
-        there = samples(readers, [query])[query]
+        there = read_samples(readers, [query])[query]
         if there.why is Unread.TOO_LARGE:
             found[kind] = Late(None)
         elif there.problem and shown.count is None:
@@ -148,14 +153,14 @@ class _Owners:
         if owner is None:
             return False
         uid = str(owner.get("uid") or "")
-        if any(uid in one.going for one in self.holders):
+        if any(uid in holder.going for holder in self.holders):
             return True
         if uid not in self.known and len(self.known) < MAX_OWNERS:
             self.known[uid] = False  # whoever owns itself goes with nothing
             live = self._live(owner, str(obj["metadata"].get("namespace") or ""))
             is_it = live is not None and live["metadata"].get("uid") == uid
             self.known[uid] = (
-                is_it and live is not None and (any(one.had(live) for one in self.holders) or self.go_with(live))
+                is_it and live is not None and (any(holder.had(live) for holder in self.holders) or self.go_with(live))
             )
         return self.known.get(uid, False)
 
@@ -210,7 +215,7 @@ class VolumeClaim:
         return self.policy == _KEPT or not self.volume
 
 
-def no_longer_kept(readers: Sequence[ClusterClient], shown: Iterable[VolumeClaim]) -> list[str]:
+def find_lost_volumes(readers: Sequence[ClusterClient], shown: Iterable[VolumeClaim]) -> list[str]:
     """Of each claim that `was_to_stay` and loses its data now how, in words.
 
     Also by the volume that it has now: a claim may have been made again under its name. Each is read as the first of
@@ -238,14 +243,14 @@ def no_longer_kept(readers: Sequence[ClusterClient], shown: Iterable[VolumeClaim
     return words
 
 
-def claims_since(
+def find_new_claims(
     readers: Sequence[ClusterClient], stateful_set: JsonObject, ref: ObjectRef, known: Collection[str]
 ) -> list[str]:
     """The names of claims that go with a StatefulSet and are none of the `known` ones; raises TryLater as above."""
     if not takes_claims_along(stateful_set):
         return []
     query = Query("", "v1", "PersistentVolumeClaim", ref.namespace, metadata_only=True)
-    there = samples(readers, [query])[query]
+    there = read_samples(readers, [query])[query]
     if there.problem or there.total != len(there.objects):
         raise TryLater(f"the claims that would be deleted with {ref} could not be read: {there.problem or 'too many'}")
     made = claims_of({**stateful_set, "metadata": {"name": ref.name}}, there.objects)
@@ -255,7 +260,7 @@ def claims_since(
 
 def _read_live(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) -> dict[ObjectRef, dict[str, Any] | None]:
     try:
-        return as_they_are(readers, refs)
+        return read_objects(readers, refs)
     except ClusterError as exc:
         raise TryLater(f"whether data stays could not be looked up: {exc}") from exc
 
@@ -265,7 +270,7 @@ _ACCOUNT = GroupKind("", "ServiceAccount")
 _SERVED_ACCOUNT = "kubernetes.io/service-account.name"
 
 
-def dependents(readers: Sequence[ClusterClient], going: Iterable[tuple[ObjectRef, str]]) -> list[str]:
+def find_dependents(readers: Sequence[ClusterClient], going: Iterable[tuple[ObjectRef, str]]) -> list[str]:
     """In words, what goes along with `going`, objects and their uids, and is none of them; and what nobody could see.
 
     Each list is read, without values, as the first of `readers` who may. Raises Unreachable.
@@ -275,7 +280,7 @@ def dependents(readers: Sequence[ClusterClient], going: Iterable[tuple[ObjectRef
     places = {ref.namespace for ref in uids.values()} - {""}
     queries = [Query("", "v1", kind, place, metadata_only=True) for place in sorted(places) for kind in _KEEPING]
     words = []
-    for query, found in samples(readers, queries).items():
+    for query, found in read_samples(readers, queries).items():
         if found.problem or found.total != len(found.objects):
             words.append(f"whether a {query.kind} of {query.namespace} goes along: {found.problem or 'too many'}")
         for one in found.objects:

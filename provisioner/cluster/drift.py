@@ -1,8 +1,9 @@
-"""What others did to an object that is ours, held against the approved manifest. Pure.
+"""What others did to an object that is ours, held against the approved manifest, and how soon it may be restored.
 
 Three states are compared: the approved manifest, the live object, and what the API server answers to a forced dry-run
 of exactly that manifest onto it. What the dry-run would change is drift; so is a field that somebody else added. What
-other controllers are there to write is not: the list is `left_to_others`.
+other controllers are there to write is not: the list is `left_to_others`. An apply leaves these fields out as well,
+since one that is not forced is refused for such a field; what of it is still ours goes on being sent.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from provisioner.cluster.field_owners import (
     words,
 )
 from provisioner.errors import Forbidden
+from provisioner.retention import SECRET
 from provisioner.schema.fields import is_same
 from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
 
 HIDDEN = "hidden"
 
-_SECRET = GroupKind("", "Secret")
 _JOB = GroupKind("batch", "Job")
 # Their generation stays 1 whatever is written (seen on 1.36.3).
 _UNCOUNTED = frozenset({GroupKind("scheduling.k8s.io", "PriorityClass")})
@@ -127,7 +128,7 @@ class ObjectDrift:
 
     @property
     def managers(self) -> tuple[str, ...]:
-        return tuple(sorted({one.manager for one in self.fields if one.manager}))
+        return tuple(sorted({field.manager for field in self.fields if field.manager}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,7 @@ def left_to_others(manifest: Manifest, *, is_scaled: bool) -> tuple[FieldPath, .
         found.append(_REPLICAS)
     if manifest.body.get("aggregationRule"):
         found.append(("rules",))
-    if manifest.ref.group_kind == _SECRET and manifest.body.get("type") == _TOKEN_TYPE:
+    if manifest.ref.group_kind == SECRET and manifest.body.get("type") == _TOKEN_TYPE:
         found.extend(_TOKEN)
     return tuple(found)
 
@@ -206,8 +207,8 @@ def compare(
     fields = [*changed, *_added(live, expected or live, manager, tuple(left))]
     if not fields:
         return None
-    if manifest.ref.group_kind == _SECRET:
-        fields = [FieldDrift(one.path, one.change, one.manager, one.at, HIDDEN, HIDDEN) for one in fields]
+    if manifest.ref.group_kind == SECRET:
+        fields = [FieldDrift(field.path, field.change, field.manager, field.at, HIDDEN, HIDDEN) for field in fields]
     return ObjectDrift(
         DriftKind.CHANGED if changed else DriftKind.ADDED, tuple(sorted(fields, key=lambda one: one.path))
     )
@@ -221,7 +222,7 @@ def _has_finished(manifest: Manifest) -> bool:
 
 def _others(live: JsonObject, manager: str) -> list[FieldOwner]:
     """Everybody else who wrote something other than a status."""
-    return [one for one in owners(live) if not one.is_applier(manager) and one.subresource != STATUS]
+    return [owner for owner in owners(live) if not owner.is_applier(manager) and owner.subresource != STATUS]
 
 
 def _changed(manifest: Manifest, live: JsonObject, expected: JsonObject | None, manager: str) -> Iterator[FieldDrift]:

@@ -1,4 +1,8 @@
-"""What a report needs to know of live objects beyond those that it changes: read in bounds, or said why not."""
+"""Live objects read for planning and for reports: in bounds, by few calls, or said why not.
+
+Lists are a shortcut for planning (`read_many`): what is not found out by one, because it is too long or not allowed, is
+left out of the answer, and whoever needs it asks for the one object.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +90,7 @@ class Sample:
     server_words: str = ""
 
 
-def samples(
+def read_samples(
     readers: Sequence[ClusterClient], queries: Iterable[Query], *, bounds: Bounds = BOUNDS
 ) -> dict[Query, Sample]:
     """Each list as the first of `readers` who may read it; a kind that is not served is an empty list."""
@@ -95,7 +99,7 @@ def samples(
         return dict(zip(wished, pool.map(lambda one: _sample(readers, one, bounds), wished), strict=True))
 
 
-def existing(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) -> dict[ObjectRef, bool]:
+def find_existing(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) -> dict[ObjectRef, bool]:
     """Whether objects exist, by their metadata alone; what nobody may ask has no entry."""
 
     def exists(ref: ObjectRef) -> bool | ClusterError:
@@ -108,7 +112,7 @@ def existing(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) -> dic
         return {ref: answer for ref, answer in zip(wished, found, strict=True) if isinstance(answer, bool)}
 
 
-def as_they_are(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) -> dict[ObjectRef, dict[str, Any] | None]:
+def read_objects(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) -> dict[ObjectRef, dict[str, Any] | None]:
     """Each object as the first of `readers` who may read it, None where there is none. Raises what nobody may."""
     wished = list(dict.fromkeys(refs))
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
@@ -271,12 +275,12 @@ def read_many(cluster: ClusterClient, refs: Iterable[ObjectRef]) -> Live:
     wanted = [(resource, place, group) for (resource, place), group in groups.items() if len(group) >= WORTH_A_LIST]
     found: Live = {}
     with ThreadPoolExecutor(max_workers=PARALLEL_READS) as pool:
-        for part in pool.map(lambda one: _listed(cluster, *one), wanted):
+        for part in pool.map(lambda group: _list_known(cluster, *group), wanted):
             found |= part
     return found
 
 
-def _listed(cluster: ClusterClient, resource: ServedResource, namespace: str, refs: list[ObjectRef]) -> Live:
+def _list_known(cluster: ClusterClient, resource: ServedResource, namespace: str, refs: list[ObjectRef]) -> Live:
     """Nothing but what was asked for is kept, so that a long list costs time and no memory."""
     found: Live = {ref.identity: None for ref in refs}
     seen: Live = {}

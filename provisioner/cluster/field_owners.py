@@ -1,6 +1,9 @@
-"""Which manager owns which fields, read from `metadata.managedFields`. Pure.
+"""Which manager owns which fields, read from `metadata.managedFields`.
 
 Hints for people and for what to leave alone, never a proof of who somebody is: anybody may name their manager anything.
+
+A CRD that drops a version leaves objects whose record names it. The API server cannot read such a record and refuses
+every server-side apply of the object, a dry-run included (seen on 1.36.3): the record is rewritten first.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ def owners(obj: JsonObject) -> list[FieldOwner]:
 
 def applied_by(obj: JsonObject, manager: str) -> frozenset[FieldPath]:
     """The fields that `manager` owns by server-side apply."""
-    return frozenset().union(*(one.paths for one in owners(obj) if one.is_applier(manager)))
+    return frozenset().union(*(owner.paths for owner in owners(obj) if owner.is_applier(manager)))
 
 
 def value_at(obj: object, path: FieldPath) -> Any:

@@ -1,6 +1,7 @@
-"""In which order the objects of a bundle enter a cluster, and leave it. Pure.
+"""In which order the objects of a bundle enter a cluster, and leave it, and which needs which others of it. Pure.
 
-The phases are those of OLM v1: what others stand on comes first, what can refuse comes last.
+The phases are those of OLM v1: what others stand on comes first, what can refuse comes last. Phases say what generally
+comes first; the needs say what this very object cannot do without, also within one phase or against their order.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def needs_of(manifests: Iterable[Manifest]) -> dict[ObjectIdentity, frozenset[Ne
     return needs
 
 
-def in_steps(
+def place_in_steps(
     needs: Mapping[ObjectIdentity, frozenset[Need]], place: Callable[[ObjectIdentity], tuple[int, int]]
 ) -> dict[ObjectIdentity, tuple[int, int]]:
     """(phase, step) for each object: its own `place`, or later, so that it comes after everything that it needs.
@@ -76,7 +77,7 @@ def in_steps(
     return placed
 
 
-def stated(manifest: Manifest) -> list[ObjectIdentity]:
+def stated_dependencies(manifest: Manifest) -> list[ObjectIdentity]:
     """What an object itself says that it depends on; nothing where that cannot be read."""
     try:
         return [need.identity for need in _stated(manifest)]
@@ -137,9 +138,9 @@ def _needs_of_place(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
         yield Need(definition.ref.identity, is_ready=True)
         spec = mapping(definition.body.get("spec"))
         stored = {
-            _text(mapping(one).get("name"))
-            for one in items(spec.get("versions"))
-            if mapping(one).get("storage") is True
+            _text(mapping(version).get("name"))
+            for version in items(spec.get("versions"))
+            if mapping(version).get("storage") is True
         }
         webhook = mapping(mapping(spec.get("conversion")).get("webhook"))
         if ref.version not in stored:
@@ -268,7 +269,7 @@ def phases(manifests: Iterable[Manifest]) -> list[Phase]:
     """
     bundle = [one for one in manifests if one.hook is None]
     needs = needs_of(bundle)
-    places = in_steps(needs, lambda identity: (_phase_number(*identity[:2]), 0))
+    places = place_in_steps(needs, lambda identity: (_phase_number(*identity[:2]), 0))
     found: dict[int, dict[_Turn, list[Manifest]]] = {}
     for manifest in bundle:
         phase, step = places[manifest.ref.identity]
@@ -291,7 +292,7 @@ def hooks_at(moment: HookMoment, manifests: Iterable[Manifest]) -> list[Manifest
 
 
 def _step(manifests: list[Manifest], needs: Mapping[ObjectIdentity, frozenset[Need]]) -> ApplyStep:
-    ready = {need.identity for one in manifests for need in needs[one.ref.identity] if need.is_ready}
+    ready = {need.identity for manifest in manifests for need in needs[manifest.ref.identity] if need.is_ready}
     # Custom resources last: a webhook that refuses them as yet must not keep the workload behind it from coming.
     ordered = sorted(manifests, key=lambda one: (not is_built_in(one.ref.group), _as_numbered(one.file), one.ref))
     return ApplyStep(tuple(ordered), frozenset(ready))
@@ -328,11 +329,11 @@ def _places_of_leaving(
 
     waits: dict[ObjectIdentity, set[Need]] = {identity: set() for identity in known}
     for identity in known.keys() & bodies.keys():
-        for needed in stated(Manifest(bodies[identity])):
+        for needed in stated_dependencies(Manifest(bodies[identity])):
             if needed in known and phase_of(known[needed]) != "admission":
                 waits[needed].add(Need(identity))
     try:
-        return in_steps({identity: frozenset(needs) for identity, needs in waits.items()}, place)
+        return place_in_steps({identity: frozenset(needs) for identity, needs in waits.items()}, place)
     except DependencyCycle:
         return {identity: place(identity) for identity in known}
 

@@ -7,8 +7,8 @@
     preflight Content + cluster → may the installing account   reads, and asks for its rights
     remove    everything of an inventory → Outcomes, in reverse order
 
-Each stage is a function of values; keeping them, and asking people in between, is the caller's. One file a stage:
-`preparing`, `planning` and `reports` and `rights` over a plan, `deploying`.
+Each stage is a function of values; keeping them, and asking people in between, is the caller's. `preparation`
+makes the content, `plans` the plans and what comes of them, `reports` what people read.
 """
 
 from provisioner.cluster.annotations import FIELD_MANAGER
@@ -36,28 +36,8 @@ from provisioner.pipeline.reports import (
 )
 
 __all__ = [
-    "DEADLINE_SECONDS",
-    "FIELD_MANAGER",
-    "PATTERN_SECONDS",
-    "REVIEW_SECONDS",
-    "FetchedSources",
-    "PrepareOptions",
-    "deploy",
-    "fetch_sources",
-    "join",
-    "least_rights",
-    "look",
-    "look_offline",
-    "moves",
-    "observe",
-    "part_of",
-    "permissions",
-    "plan_again",
-    "preflight",
-    "prepare",
-    "remove",
-    "render_sources",
-    "resolving",
-    "roles_and_bindings",
+    "DEADLINE_SECONDS", "FIELD_MANAGER", "PATTERN_SECONDS", "REVIEW_SECONDS", "FetchedSources", "PrepareOptions",
+    "deploy", "fetch_sources", "join", "least_rights", "look", "look_offline", "moves", "observe", "part_of",
+    "permissions", "plan_again", "preflight", "prepare", "remove", "render_sources", "resolving", "roles_and_bindings",
     "target_of",
-]
+]  # fmt: skip

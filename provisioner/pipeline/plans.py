@@ -1,4 +1,7 @@
-"""The plan of a content, as whoever will apply it, or offline, as if the cluster held exactly the content of before."""
+"""The plan of a content, with a cluster or offline; a reviewed plan carried out, and all that is ours removed.
+
+Offline the cluster is taken to hold exactly the content of before.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from provisioner.cluster.order import deletion_phases, phases
 from provisioner.cluster.plan.content_plan import plan as make_plan
 from provisioner.cluster.plan.content_plan import plan_digest
 from provisioner.cluster.plan.inputs import Options
-from provisioner.cluster.plan.prune import let_go
+from provisioner.cluster.plan.prune import plan_release
 from provisioner.errors import DigestMismatch
 from provisioner.health_checks import HealthCheck
 from provisioner.render import content_digest
@@ -70,7 +73,7 @@ def plan_again(
 
 def part_of(content: Content, wanted: Collection[ObjectIdentity]) -> Content:
     """Only those objects of `content`, without hooks, with the digest that belongs to them."""
-    manifests = tuple(one for one in content.manifests if one.ref.identity in wanted)
+    manifests = tuple(manifest for manifest in content.manifests if manifest.ref.identity in wanted)
     digest = content_digest(
         manifests,
         install_namespace=content.install_namespace,
@@ -82,8 +85,8 @@ def part_of(content: Content, wanted: Collection[ObjectIdentity]) -> Content:
 
 def in_order(content: Content) -> tuple[Manifest, ...]:
     """The manifests of `content` phase by phase, as they are applied, and then its hooks."""
-    staying = [one for phase in phases(content.manifests) for one in phase.manifests]
-    return (*staying, *(one for one in content.manifests if one.hook))
+    staying = [manifest for phase in phases(content.manifests) for manifest in phase.manifests]
+    return (*staying, *(manifest for manifest in content.manifests if manifest.hook))
 
 
 def plan_offline(content: Content, previous: Content | None, *, is_for_reader: bool = True) -> Plan:
@@ -91,21 +94,23 @@ def plan_offline(content: Content, previous: Content | None, *, is_for_reader: b
 
     `is_for_reader` as `look_offline` has it: else every Secret that is in both is to be written (S38).
     """
-    old = {one.ref.identity: one for one in (previous.manifests if previous else ())}
+    old = {manifest.ref.identity: manifest for manifest in (previous.manifests if previous else ())}
     actions = [_planned_offline(one, old.get(one.ref.identity)) for one in in_order(content)]
     if not is_for_reader:
         actions = [
-            replace(one, action=Action.UPDATE) if (one.action is Action.NONE and one.ref.group_kind == SECRET) else one
-            for one in actions
+            replace(action, action=Action.UPDATE)
+            if (action.action is Action.NONE and action.ref.group_kind == SECRET)
+            else action
+            for action in actions
         ]
-    wished = {one.ref.identity for one in content.manifests}
+    wished = {manifest.ref.identity for manifest in content.manifests}
     going = [one.ref for identity, one in old.items() if identity not in wished and one.hook is None]
     for deletions in deletion_phases(going, {identity: one.body for identity, one in old.items()}):
         for ref in deletions.refs:
             before, _ = _masked(old[ref.identity].body, None)
             planned = PlannedAction(ref, Action.DELETE, before=before, is_proved=False)
             words = keep_words(old[ref.identity].body, is_removal=not content.manifests)
-            actions.append(let_go(planned, f"it says {words}") if words else planned)
+            actions.append(plan_release(planned, f"it says {words}") if words else planned)
     return Plan(tuple(actions), plan_digest(actions))
 
 

@@ -1,4 +1,4 @@
-"""What a content would do, as a report: looked at beside a cluster, or beside another content without one."""
+"""What a content would do, as a report, and who gets which rights by it: beside a cluster, or without one."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def look(  # noqa: PLR0913 -- each by its name
     """
     options = replace(options or Options(), supposes_adoption=is_for_reader, tells_adoption=not is_for_reader)
     plan = plan_again(cluster, content, previous=previous, inventory=inventory, as_account=as_account, options=options)
-    left = tuple(sorted(one.ref for one in options.hooks.values() if one.uid)) if options.is_removal else ()
+    left = tuple(sorted(hook.ref for hook in options.hooks.values() if hook.uid)) if options.is_removal else ()
     content = content.with_hooks(options.moments)
     previous = previous.with_hooks(APPLYING) if previous else None
     readers = (cluster, cluster.acting_as(as_account)) if as_account else (cluster,)
@@ -192,7 +192,7 @@ def least_rights(
     """
     content = content.with_hooks(frozenset(HookMoment) if with_deletion else APPLYING)
     roles, gaps = live_rbac((cluster,))
-    known = None if roles is None else tuple(one for one in roles if not str(one["kind"]).endswith("Binding"))
+    known = None if roles is None else tuple(role for role in roles if not str(role["kind"]).endswith("Binding"))
     places, more = namespaces(cluster) if tells_namespaces else (None, [])
     facts = PreflightFacts(
         account,
@@ -238,4 +238,4 @@ def _planned(
         field_manager=FIELD_MANAGER,
         options=options,
     )
-    return {one.ref.identity: one for one in plan.actions}, []
+    return {action.ref.identity: action for action in plan.actions}, []

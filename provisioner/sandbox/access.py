@@ -1,4 +1,10 @@
-"""Who somebody is, and what they may do: tokens, impersonation, RBAC, and the review objects that ask about both."""
+"""Who somebody is, and what they may do: tokens, impersonation, RBAC, and the review objects that ask about both.
+
+Legacy impersonation asks for the verb `impersonate` on each part of the wanted identity. Constrained impersonation
+(Kubernetes 1.36, KEP-5284) is tried first: each mode asks for `impersonate:<mode>` on each part, and for `impersonate-
+on:<mode>:<verb>` on what the request is about. The mode `associated-node` needs a token that is bound to a node, and
+there are none here.
+"""
 
 from __future__ import annotations
 

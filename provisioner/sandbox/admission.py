@@ -1,4 +1,4 @@
-"""What the API server does to built-in objects on their way in: names, defaults, obvious errors, immutable fields."""
+"""What the API server does to objects on their way in: names, defaults, immutable fields, refusals in its words."""
 
 from __future__ import annotations
 
@@ -56,7 +56,16 @@ def metadata_errors(meta: dict[str, Any], old: dict[str, Any] | None) -> Causes:
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > MAX_ANNOTATIONS_BYTES:
         words = f"Too long: may not be more than {MAX_ANNOTATIONS_BYTES} bytes"
         found.append(("metadata.annotations", words))
-    return found + _finalizer_errors(meta, old) + _owner_errors(meta)
+    for number, name in enumerate(meta.get("finalizers") or []):
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            words = "name is neither a standard finalizer name nor is it fully qualified"
+            found.append((f"metadata.finalizers[{number}]", f'Invalid value: "{name}": {words}'))
+    known = (old or {}).get("finalizers") or []
+    added = [json.dumps(name) for name in meta.get("finalizers") or [] if name not in known]
+    if added and old and old.get("deletionTimestamp"):
+        words = "no new finalizers can be added if the object is being deleted, found new finalizers"
+        found.append(("metadata.finalizers", f"Forbidden: {words} []string{{{', '.join(added)}}}"))
+    return found + _owner_errors(meta)
 
 
 def _qualified(field: str, key: str, *, is_lowered: bool = False) -> Causes:
@@ -71,21 +80,6 @@ def _qualified(field: str, key: str, *, is_lowered: bool = False) -> Causes:
     return found
 
 
-def _finalizer_errors(meta: dict[str, Any], old: dict[str, Any] | None) -> Causes:
-    found: Causes = []
-    for number, name in enumerate(meta.get("finalizers") or []):
-        if "/" not in name and name not in _STANDARD_FINALIZERS:
-            words = "name is neither a standard finalizer name nor is it fully qualified"
-            found.append((f"metadata.finalizers[{number}]", f'Invalid value: "{name}": {words}'))
-    if old and old.get("deletionTimestamp"):
-        added = [name for name in meta.get("finalizers") or [] if name not in (old.get("finalizers") or [])]
-        if added:
-            listed = "[]string{" + ", ".join(json.dumps(name) for name in added) + "}"
-            words = "no new finalizers can be added if the object is being deleted, found new finalizers"
-            found.append(("metadata.finalizers", f"Forbidden: {words} {listed}"))
-    return found
-
-
 def _owner_errors(meta: dict[str, Any]) -> Causes:
     found: Causes = []
     for owner in meta.get("ownerReferences") or []:
@@ -94,7 +88,7 @@ def _owner_errors(meta: dict[str, Any]) -> Causes:
                 what = "version " if name == "apiVersion" else ""
                 words = f'Invalid value: "": {what}must not be empty'
                 found.append((f"metadata.ownerReferences.{name}", words))
-    controllers = [it for it in meta.get("ownerReferences") or [] if it.get("controller")]
+    controllers = [owner for owner in meta.get("ownerReferences") or [] if owner.get("controller")]
     if len(controllers) > 1:
         words = "Only one reference can have Controller set to true"
         shown = f'Invalid value: "{controllers[1].get("name")}"'
@@ -223,24 +217,23 @@ _FIXED = {"Service": "may not change once set"}
 
 def check_name(kind: SandboxKind, name: str) -> None:
     """Raise Refusal 422 for a name that this kind may not have."""
-    shown = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     if not name:
-        raise invalid(shown, name, [("metadata.name", "Required value: name or generateName is required")])
+        raise invalid(kind.full_name, name, [("metadata.name", "Required value: name or generateName is required")])
     if kind.kind in PATH_NAMES:
         if name in (".", "..") or "/" in name or "%" in name:
-            raise invalid(shown, name, [("metadata.name", f"Invalid value: \"{name}\": may not contain '/'")])
+            words = f"Invalid value: \"{name}\": may not contain '/'"
+            raise invalid(kind.full_name, name, [("metadata.name", words)])
         return
     pattern, words = (LABEL, LABEL_WORDS) if kind.kind in LABEL_NAMES else (SUBDOMAIN, SUBDOMAIN_WORDS)
     if not pattern.fullmatch(name) or len(name) > (63 if pattern is LABEL else 253):
-        raise invalid(shown, name, [("metadata.name", f'Invalid value: "{name}": {words}')])
+        raise invalid(kind.full_name, name, [("metadata.name", f'Invalid value: "{name}": {words}')])
 
 
 def check_metadata(kind: SandboxKind, obj: dict[str, Any], old: dict[str, Any] | None) -> None:
     """Raise Refusal 422 for labels, annotations, finalizers or owners that no object may have."""
     causes = metadata_errors(obj["metadata"], old["metadata"] if old else None)
     if causes:
-        shown = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
-        raise invalid(shown, str(obj["metadata"].get("name", "")), causes)
+        raise invalid(kind.full_name, str(obj["metadata"].get("name", "")), causes)
 
 
 def without_server_set(
@@ -262,8 +255,7 @@ def admitted(
     filled = DEFAULTS[kind.kind](obj, old, free_ip) if kind.kind in DEFAULTS else obj
     causes = _errors(kind, filled, old) + (_immutable(kind, filled, old) if old else [])
     if causes:
-        shown = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
-        raise invalid(shown, str(obj["metadata"].get("name", "")), causes)
+        raise invalid(kind.full_name, str(obj["metadata"].get("name", "")), causes)
     return filled
 
 
@@ -274,7 +266,9 @@ def _errors(kind: SandboxKind, obj: dict[str, Any], old: dict[str, Any] | None) 
     if kind.kind in ("RoleBinding", "ClusterRoleBinding"):
         return binding_errors(obj, old)
     if kind.kind in ("ConfigMap", "Secret"):
-        return data_errors(obj) + (_secret_errors(obj) if kind.kind == "Secret" else [])
+        wanted = SECRET_KEYS.get(str(obj.get("type")), ()) if kind.kind == "Secret" else ()
+        missing = [key for key in wanted if key not in (obj.get("data") or {})]
+        return data_errors(obj) + [(f"data[{key}]", "Required value") for key in missing]
     if kind.kind in WORKLOADS | {"Job"}:
         return _workload_errors(kind, spec)
     if kind.kind == "Pod":
@@ -309,11 +303,6 @@ def _service_errors(spec: dict[str, Any]) -> Causes:
     return found
 
 
-def _secret_errors(obj: dict[str, Any]) -> Causes:
-    wanted = SECRET_KEYS.get(str(obj.get("type")), ())
-    return [(f"data[{key}]", "Required value") for key in wanted if key not in (obj.get("data") or {})]
-
-
 def _pod_errors(spec: dict[str, Any], at: str) -> Causes:
     containers = spec.get("containers") or []
     found = [] if containers else [(f"{at}.containers", "Required value")]
@@ -336,7 +325,8 @@ def _immutable(kind: SandboxKind, obj: dict[str, Any], old: dict[str, Any]) -> C
         before, after = _at(old, path), _at(obj, path)
         if before is not None and before != after:
             field = "spec.clusterIPs[0]" if kind.kind == "Service" else ".".join(path)
-            found.append((field, f"Invalid value: {_shown(after)}: {_FIXED.get(kind.kind, FIXED)}"))
+            shown = json.dumps(after, separators=(",", ":"))
+            found.append((field, f"Invalid value: {shown}: {_FIXED.get(kind.kind, FIXED)}"))
     if kind.kind == "StatefulSet" and any(_at(old, ("spec", name)) != _at(obj, ("spec", name)) for name in _SET_FIXED):
         words = (
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
@@ -359,10 +349,6 @@ def _at(obj: dict[str, Any], path: tuple[str, ...]) -> Any:
     for part in path:
         value = value.get(part) if isinstance(value, dict) else None
     return value
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
 
 
 def service_ip(number: int) -> str:

@@ -1,7 +1,9 @@
 """The fields of built-in kinds and their types, taken at run time from the model classes of the Kubernetes client.
 
-Beside cluster/client/api.py this is the one place that imports `kubernetes`: for its tables of fields alone.
-What a list is (a map by keys, a set, atomic) the classes do not say; that table is in `topologies.py`.
+Beside cluster/client/connection.py this is the one place that imports `kubernetes`: for its tables of fields alone.
+What the classes do not say of fields is added here: Kubernetes' own types show there as `object` and `str`, words for a
+choice not at all; and the classes are those of a later version, with fields that this one does not have. Classes and
+fields are named as the client names them. What a list is (a map by keys, a set, atomic) says fields.py.
 """
 
 from __future__ import annotations
@@ -146,11 +148,6 @@ _CHOICE_OF = {
 }
 
 
-def is_served(model: str, name: str) -> bool:
-    """Whether a field of a class is one of this version."""
-    return name not in _LATER.get(model, ())
-
-
 def form_of(model: str, name: str, form: str) -> str:
     """The type of a field, with INT_OR_STRING and QUANTITY where the class says `object` or `str`."""
     if name in _INTS_OR_STRINGS.get(model, ()):
@@ -158,16 +155,6 @@ def form_of(model: str, name: str, form: str) -> str:
     if name in _QUANTITIES.get(model, ()):
         return QUANTITY if form == "str" else form.replace("str]", f"{QUANTITY}]")
     return form
-
-
-def must_be_set(model: str, name: str, is_so: bool) -> bool:
-    """Whether a field must be there; `is_so` is what the class says."""
-    return name in _REQUIRED[model] if model in _REQUIRED else is_so
-
-
-def choice_of(model: str, name: str) -> tuple[str, ...]:
-    """The words of which a field, or each item of its list, is one; () where it may be any."""
-    return _CHOICE_OF.get((model, name), ())
 
 
 _LIST = re.compile(r"^[Ll]ist\[(?P<inner>.+)\]$")
@@ -248,42 +235,29 @@ def _read(reading: Reading, form: str, value: Any, at: str) -> Any:
         return None
     inner = _LIST.match(form)
     if inner:
-        return _read_list(reading, inner["inner"], value, at)
+        if not isinstance(value, list):
+            return _refuse(reading, at, value, "list", inner["inner"])
+        return [_read(reading, inner["inner"], item, f"{at}[{number}]") for number, item in enumerate(value)]
     inner = _MAP.match(form)
     fields = None if inner else _fields(form)
     if inner or fields is not None:
         if not isinstance(value, dict):
             return _refuse(reading, at, value, "map", form)
         if inner:
-            return {key: _read_in_map(reading, inner["inner"], item, at, key) for key, item in value.items()}
-        return _read_fields(reading, fields or {}, value, at)
+            # In a map of plain values, a null is of a wrong type, and not left out.
+            read_item = _read_plain if inner["inner"] in _PLAIN else _read
+            return {key: read_item(reading, inner["inner"], item, f"{at}.{key}") for key, item in value.items()}
+        made = {}
+        for key, item in value.items():
+            place = f"{at}.{key}" if at else key
+            if key not in (fields or {}):
+                reading.undeclared.append(place)
+            elif fields and item is not None:
+                made[key] = _read(reading, fields[key], item, place)
+        return made
     if form in _PLAIN:
         return _read_plain(reading, form, value, at)
     return value
-
-
-def _read_fields(reading: Reading, fields: dict[str, str], value: dict[str, Any], at: str) -> dict[str, Any]:
-    made = {}
-    for key, item in value.items():
-        place = f"{at}.{key}" if at else key
-        if key not in fields:
-            reading.undeclared.append(place)
-        elif item is not None:
-            made[key] = _read(reading, fields[key], item, place)
-    return made
-
-
-def _read_list(reading: Reading, form: str, value: Any, at: str) -> Any:
-    if not isinstance(value, list):
-        return _refuse(reading, at, value, "list", form)
-    return [_read(reading, form, item, f"{at}[{number}]") for number, item in enumerate(value)]
-
-
-def _read_in_map(reading: Reading, form: str, value: Any, at: str, key: str) -> Any:
-    place = f"{at}.{key}"
-    if form not in _PLAIN:
-        return _read(reading, form, value, place)
-    return _read_plain(reading, form, value, place)
 
 
 def _read_plain(reading: Reading, form: str, value: Any, at: str) -> Any:
@@ -313,7 +287,7 @@ def _fields(name: str) -> dict[str, str] | None:
     return {
         alias: form_of(name, alias, found.openapi_types[own])
         for own, alias in found.attribute_map.items()
-        if is_served(name, alias)
+        if alias not in _LATER.get(name, ())
     }
 
 
@@ -343,8 +317,8 @@ def described(name: str) -> tuple[str, list[Field]] | None:
         if alias not in forms:
             continue
         info = model.model_fields.get(own)
-        is_required = must_be_set(name, alias, bool(info and info.is_required()))
-        choice = choice_of(name, alias)
+        is_required = alias in _REQUIRED[name] if name in _REQUIRED else bool(info and info.is_required())
+        choice = _CHOICE_OF.get((name, alias), ())
         found.append(Field(alias, forms[alias], (info.description if info else "") or "", is_required, choice))
     return about, sorted(found, key=lambda it: it.name)
 

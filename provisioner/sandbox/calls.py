@@ -1,4 +1,8 @@
-"""One request and its answer, between the socket and the API."""
+"""One request and its answer, between socket and API: its body, its options, and Kubernetes' way of saying no.
+
+kubectl's typed commands send protobuf; of that only the few messages that the sandbox serves are read. Field numbers
+are those of Kubernetes' generated.proto files. `kubectl create -f` and `apply` send JSON and need none.
+"""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def check_definition(obj: dict[str, Any], old: dict[str, Any] | None) -> dict[st
 
 def established(obj: dict[str, Any], old: dict[str, Any] | None, now: str) -> dict[str, Any]:
     """The status that the API server's controllers would set."""
-    storage = next((it["name"] for it in obj["spec"]["versions"] if it.get("storage")), "")
+    storage = next((version["name"] for version in obj["spec"]["versions"] if version.get("storage")), "")
     stored = list(((old or {}).get("status") or {}).get("storedVersions") or [])
     conditions = [
         {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now}

@@ -24,9 +24,9 @@ def _pod_defaults(spec: dict[str, Any]) -> dict[str, Any]:
         **named,
         **spec,
         **({"containers": containers} if containers else {}),
-        **({"volumes": [_volume(it) for it in spec["volumes"]]} if spec.get("volumes") else {}),
+        **({"volumes": [_volume(volume) for volume in spec["volumes"]]} if spec.get("volumes") else {}),
         **(
-            {"initContainers": [_container_defaults(it) for it in spec["initContainers"]]}
+            {"initContainers": [_container_defaults(init_container) for init_container in spec["initContainers"]]}
             if spec.get("initContainers")
             else {}
         ),
@@ -108,7 +108,9 @@ def _job(obj: dict[str, Any], old: dict[str, Any] | None, _ip: Any) -> dict[str,
     uid = str((old or obj)["metadata"].get("uid", ""))
     name = obj["metadata"]["name"]
     prefixes = ("batch.kubernetes.io/", "")
-    labels = {f"{it}{key}": value for it in prefixes for key, value in (("controller-uid", uid), ("job-name", name))}
+    labels = {
+        f"{prefix}{key}": value for prefix in prefixes for key, value in (("controller-uid", uid), ("job-name", name))
+    }
     spec = filled["spec"]
     spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
     template = spec.get("template") or {}
@@ -187,7 +189,11 @@ def _secret(obj: dict[str, Any], old: dict[str, Any] | None, _ip: Any) -> dict[s
     """`stringData` is written into `data` and gone; what is no base64 cannot be read at all."""
     data = dict(obj.get("data") or {})
     for value in data.values():
-        if not _is_base64(value):
+        try:
+            is_read = isinstance(value, str) and base64.b64decode(value, validate=True) is not None
+        except ValueError:
+            is_read = False
+        if not is_read:
             said = "illegal base64 data at input byte 0"
             raise StatusRefusal(400, "BadRequest", f'Secret in version "v1" cannot be handled as a Secret: {said}')
     data |= {
@@ -197,24 +203,13 @@ def _secret(obj: dict[str, Any], old: dict[str, Any] | None, _ip: Any) -> dict[s
     return {"type": (old or {}).get("type", "Opaque"), **rest, **({"data": data} if data else {})}
 
 
-def _is_base64(value: Any) -> bool:
-    try:
-        base64.b64decode(str(value), validate=True)
-    except ValueError:
-        return False
-    return isinstance(value, str)
-
-
 def _role_binding(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
     role = {"apiGroup": RBAC_GROUP, **(obj.get("roleRef") or {})}
-    subjects = [_subject(subject) for subject in obj.get("subjects") or []]
+    subjects = [
+        subject if subject.get("kind") == "ServiceAccount" else {"apiGroup": RBAC_GROUP, **subject}
+        for subject in obj.get("subjects") or []
+    ]
     return {**obj, "roleRef": role, **({"subjects": subjects} if subjects else {})}
-
-
-def _subject(subject: dict[str, Any]) -> dict[str, Any]:
-    if subject.get("kind") == "ServiceAccount":
-        return subject
-    return {"apiGroup": RBAC_GROUP, **subject}
 
 
 _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
@@ -269,7 +264,7 @@ def _autoscaler(obj: Object, _old: Any, _ip: Any) -> Object:
 
 
 def _webhooks(obj: Object, _old: Any, _ip: Any) -> Object:
-    return {**obj, "webhooks": [_webhook(it, obj["kind"]) for it in obj.get("webhooks") or []]}
+    return {**obj, "webhooks": [_webhook(webhook, obj["kind"]) for webhook in obj.get("webhooks") or []]}
 
 
 def _webhook(hook: Object, kind: str) -> Object:

@@ -1,4 +1,7 @@
-"""Discovery: versions, groups and resources, aggregated or not, and as much OpenAPI as kubectl asks for."""
+"""Discovery and OpenAPI v3: what the sandbox says of the kinds that it serves.
+
+Schemas say types, choices, descriptions and what is required; how lists are merged they leave to what kubectl knows.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +30,9 @@ VERSION = {
 
 # What `kubectl get all` shows.
 _IN_ALL = {
-    "pods",
-    "replicationcontrollers",
-    "services",
-    "daemonsets.apps",
-    "deployments.apps",
-    "replicasets.apps",
-    "statefulsets.apps",
-    "jobs.batch",
-    "cronjobs.batch",
-    "horizontalpodautoscalers.autoscaling",
-}
+    "pods", "replicationcontrollers", "services", "daemonsets.apps", "deployments.apps", "replicasets.apps",
+    "statefulsets.apps", "jobs.batch", "cronjobs.batch", "horizontalpodautoscalers.autoscaling",
+}  # fmt: skip
 _SUB_GROUPS = {
     "Scale": {"group": "autoscaling", "version": "v1"},
     "TokenRequest": {"group": "authentication.k8s.io", "version": "v1"},
@@ -320,10 +315,10 @@ def _of_class(model: str) -> tuple[Schema, tuple[str, ...]] | None:
     schema: Schema = {
         "type": "object",
         "description": about,
-        "properties": {it.name: {**_of_field(it), "description": it.description} for it in fields},
+        "properties": {field.name: {**_of_field(field), "description": field.description} for field in fields},
     }
-    required = [it.name for it in fields if it.is_required]
-    return ({**schema, "required": required} if required else schema), tuple(_innermost(it.form) for it in fields)
+    required = [field.name for field in fields if field.is_required]
+    return ({**schema, "required": required} if required else schema), tuple(_innermost(field.form) for field in fields)
 
 
 def _of_field(field: builtin.Field) -> Schema:

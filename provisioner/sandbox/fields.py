@@ -23,17 +23,9 @@ Topology = Callable[[tuple[str, ...], Any], Any]
 _DEFAULT_KEYS = {"protocol": "TCP"}
 # What is there even where nothing is set: structs of Go that are no pointers. Their coming is nobody's change.
 _ALWAYS_THERE = {
-    "metadata",
-    "spec",
-    "status",
-    "template",
-    "strategy",
-    "updateStrategy",
-    "resources",
-    "containers",
-    "names",
+    "metadata", "spec", "status", "template", "strategy", "updateStrategy", "resources", "containers", "names",
     "jobTemplate",
-}
+}  # fmt: skip
 
 
 def fields_of(value: Any, topology: Topology, path: tuple[str, ...] = ()) -> FieldSet:

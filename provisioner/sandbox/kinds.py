@@ -27,6 +27,11 @@ class SandboxKind:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def full_name(self) -> str:
+        """The kind with its group, as messages name it."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    @property
     def resource(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 

@@ -1,4 +1,4 @@
-"""Server-side apply: conflicts, what falls away, and the managedFields that everybody's writes leave behind."""
+"""Server-side apply, its conflicts, the managedFields that all writes leave behind, and the patches."""
 
 from __future__ import annotations
 
@@ -31,17 +31,9 @@ from provisioner.sandbox.fields import (
 
 # Fields that nobody owns: the server's, and what names the object.
 _STRIPPED_META = (
-    "name",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "selfLink",
-    "managedFields",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-)
+    "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields",
+    "deletionTimestamp", "deletionGracePeriodSeconds",
+)  # fmt: skip
 _FORMER = "before-first-apply"
 Entry = dict[str, Any]
 
@@ -299,7 +291,7 @@ def _merged_list(target: Any, patch: list[Any], topology: Topology, path: tuple[
 
 def json_patch(target: Any, operations: Any) -> Any:
     """RFC 6902; raises StatusRefusal 422 where a test fails, a place is not there or no object is left."""
-    is_list = isinstance(operations, list) and all(isinstance(it, dict) for it in operations)
+    is_list = isinstance(operations, list) and all(isinstance(operation, dict) for operation in operations)
     if not is_list or len(operations) > MAX_OPERATIONS:
         raise bad_request("expected a list of JSON patch operations")
     try:

@@ -1,4 +1,4 @@
-"""get, list and watch: selectors, pages, bookmarks."""
+"""get, list and watch: selectors, pages, bookmarks, and the tables that kubectl asks for."""
 
 from __future__ import annotations
 
@@ -64,15 +64,7 @@ def fields(text: str, kind: SandboxKind, more: set[str]) -> Callable[[dict[str, 
 
 def _split(text: str) -> list[str]:
     """Terms by commas outside of brackets."""
-    terms, depth, current = [], 0, ""
-    for one in text:
-        depth += (one == "(") - (one == ")")
-        if one == "," and depth == 0:
-            terms.append(current)
-            current = ""
-        else:
-            current += one
-    return [term for term in [*terms, current] if term.strip()]
+    return [term for term in re.split(r",(?![^()]*\))", text) if term.strip()]
 
 
 def _label_term(term: str) -> Callable[[Labels], bool]:
@@ -217,7 +209,7 @@ def selectable(store: ObjectStore, kind: SandboxKind) -> set[str]:
     if not kind.is_custom:
         return set()
     version = custom.definition(store, kind)[1]
-    return {str(it["jsonPath"]).lstrip(".") for it in version.get("selectableFields") or []}
+    return {str(field["jsonPath"]).lstrip(".") for field in version.get("selectableFields") or []}
 
 
 def _event(change: StoreChange, target: PathTarget, fits: Callable[[dict[str, Any]], bool]) -> str:
@@ -325,7 +317,8 @@ def table(
 def _cell(obj: dict[str, Any], form: str, path: str) -> Any:
     if path == "ready:pod":
         statuses = (obj.get("status") or {}).get("containerStatuses") or []
-        return f"{sum(1 for it in statuses if it.get('ready'))}/{len((obj.get('spec') or {}).get('containers') or [])}"
+        ready = sum(1 for status in statuses if status.get("ready"))
+        return f"{ready}/{len((obj.get('spec') or {}).get('containers') or [])}"
     if path.startswith("ready:"):
         return f"{value_at(obj, path.removeprefix('ready:')) or 0}/{(obj.get('spec') or {}).get('replicas', 0)}"
     value = value_at(obj, path)

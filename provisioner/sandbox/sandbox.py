@@ -1,4 +1,4 @@
-"""The whole: certificates, users, store, controllers and server, started and stopped together."""
+"""The whole: certificates, users, store, controllers and the HTTPS server, started and stopped together."""
 
 from __future__ import annotations
 
@@ -169,16 +169,10 @@ class Sandbox:
         self.tokens = {user.name: user.token or self._kept(f"token:{user.name}") for user in users}
         certificate, key = self._certificate()
         self.ca_pem = certificate
-        identities = {self.tokens[it.name]: Identity(it.name, it.groups, it.uid) for it in users}
+        identities = {self.tokens[user.name]: Identity(user.name, user.groups, user.uid) for user in users}
         access = Access(self._store, identities, self._kept("signing key").encode())
         self._fill()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "tls.pem"
-            path.touch(mode=0o600)
-            path.write_text(certificate + key)
-            context.load_cert_chain(path)
-        self._server = Server((HOST, port), context, Api(self._store, access).answer)
+        self._server = Server((HOST, port), server_context(certificate, key), Api(self._store, access).answer)
         self._controllers = Controllers(self._store, {(kind.group, kind.plural) for kind in BUILT_IN})
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="sandbox")
         self.url = f"https://{HOST}:{self._server.server_address[1]}"
@@ -218,7 +212,7 @@ class Sandbox:
 
     def _certificate(self) -> tuple[str, str]:
         if not self._store.fact("ca"):
-            certificate, key = _self_signed()
+            certificate, key = self_signed()
             self._store.remember("ca", certificate)
             self._store.remember("ca key", key)
         return self._store.fact("ca"), self._store.fact("ca key")
@@ -230,7 +224,18 @@ class Sandbox:
                 self._store.put(key, {**obj, "metadata": meta})
 
 
-def _self_signed() -> tuple[str, str]:
+def server_context(certificate: str, key: str) -> ssl.SSLContext:
+    """TLS that shows a certificate, both as PEM."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tls.pem"
+        path.touch(mode=0o600)
+        path.write_text(certificate + key)
+        context.load_cert_chain(path)
+    return context
+
+
+def self_signed() -> tuple[str, str]:
     """(certificate, key) as PEM, for loopback; its own authority, as kubeconfigs of small clusters have it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "pratique sandbox")])

@@ -125,9 +125,8 @@ class Writes:
                 found = live["metadata"][name]
                 if wanted.get(name) and wanted[name] != found:
                     stated = f"the {shown} in the precondition ({wanted[name]})"
-                    kind = f"{target.kind.kind}.{target.kind.group}" if target.kind.group else target.kind.kind
                     words = f"{stated} does not match the {shown} in record ({found}). {ending}"
-                    raise conflict(kind, target.name, words)
+                    raise conflict(target.kind.full_name, target.name, words)
             finalizers = list(live["metadata"].get("finalizers") or [])
             policy = options.get("propagationPolicy") or ("Orphan" if options.get("orphanDependents") else "")
             if policy == "Foreground" and "foregroundDeletion" not in finalizers:
@@ -155,7 +154,7 @@ class Writes:
         for key in self.store.all_keys():
             owned = self.store.get(key)
             owners = owned["metadata"].get("ownerReferences") or [] if owned else []
-            others = [it for it in owners if it.get("uid") != uid]
+            others = [owner for owner in owners if owner.get("uid") != uid]
             if owned and others != owners:
                 meta = {name: value for name, value in owned["metadata"].items() if name != "ownerReferences"}
                 self.store.put(key, {**owned, "metadata": {**meta, **({"ownerReferences": others} if others else {})}})
@@ -358,9 +357,8 @@ def _version(meta: dict[str, Any]) -> str:
 
 
 def _other_uid(target: PathTarget, meta: dict[str, Any]) -> StatusRefusal:
-    shown = f"{target.kind.kind}.{target.kind.group}" if target.kind.group else target.kind.kind
     words = f'Invalid value: "{meta.get("uid") or ""}": field is immutable'
-    refusal = invalid(shown, target.name, [("metadata.uid", words)])
+    refusal = invalid(target.kind.full_name, target.name, [("metadata.uid", words)])
     if refusal.details:
         # The API server finds it twice and says it once.
         refusal.details["causes"] *= 2

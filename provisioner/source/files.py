@@ -1,4 +1,7 @@
-"""Files out of a ConfigMap of the cluster. Whoever has read it gives it; nothing is fetched here."""
+"""Files that are there already: of a ConfigMap that was read, or of this machine, for the command line only (S18).
+
+Links inside a folder are never followed.
+"""
 
 from __future__ import annotations
 

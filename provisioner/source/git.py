@@ -1,4 +1,7 @@
-"""Git at one commit, by dulwich into memory: no files, hooks, filters or submodules on this machine."""
+"""Git at one commit, by dulwich into memory: no files, hooks, filters or submodules on this machine.
+
+And which way a branch or tag moved: forward along its history, back, or off it. Only commits are read for that.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""OCI images and artifacts by the oras client, with what it lacks: bounds, digests, egress checks."""
+"""OCI images and artifacts by the oras client, with what it lacks: bounds, digests, egress checks.
+
+Its registry has our client under it: no retries, no cookies, and no password for another place than the registry's own
+or one that the operator allows (S08).
+"""
 
 from __future__ import annotations
 

@@ -23,12 +23,12 @@ FUNCTION = "a function of a PluginSource"
 
 def kinds() -> list[str]:
     """What spec.sources[].kind may name beside our own kinds. Nothing is loaded."""
-    return sorted({one.name for one in _plugins()})
+    return sorted({plugin.name for plugin in _plugins()})
 
 
 def source_plugins() -> list[Plugin]:
     """The sources of other packages, loaded, each with its problem if it is disabled."""
-    return [tried(one, callable, FUNCTION) for one in _plugins()]
+    return [tried(plugin, callable, FUNCTION) for plugin in _plugins()]
 
 
 def fetch(source: PluginSource, *, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int) -> Fetched:
@@ -60,7 +60,7 @@ def _sound(fetched: Any, source: PluginSource, max_bytes: int) -> Fetched:
     archives = tuple(fetched.archives)
     if not 1 <= len(archives) <= MAX_ARCHIVES or not all(map(_is_archive, archives)):
         raise PluginFailed(f"its archives are not sound; expected 1 to {MAX_ARCHIVES} Archive, with a name and bytes")
-    size = sum(len(one.data) for one in archives)
+    size = sum(len(archive.data) for archive in archives)
     if size > max_bytes:
         raise BundleTooLarge(f"it fetched {size} bytes; the limit is {max_bytes} (max_bytes, PRATIQUE_MAX_BUNDLE_MIB)")
     pin = fetched.pin

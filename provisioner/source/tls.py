@@ -1,4 +1,7 @@
-"""TLS to the hosts of sources: who answers is always checked, and what a failed handshake means is said in words."""
+"""TLS to the hosts of sources: who answers is always checked, and what a failed handshake means is said in words.
+
+The certificates of a Secret are checked before anybody is asked anything. Messages name keys, never values.
+"""
 
 from __future__ import annotations
 
@@ -25,21 +28,11 @@ CA_KEY, CLIENT_KEY, PRIVATE_KEY = "ca.crt", "tls.crt", "tls.key"
 # X509_V_ERR_* of a chain that ends in no authority that is trusted.
 UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21})
 # How servers end a handshake because of the certificate that they saw or missed (RFC 8446, section 6.2).
-ALERTS = frozenset(
-    {
-        "ACCESS_DENIED",
-        "BAD_CERTIFICATE",
-        "CERTIFICATE_EXPIRED",
-        "CERTIFICATE_REQUIRED",
-        "CERTIFICATE_REVOKED",
-        "CERTIFICATE_UNKNOWN",
-        "DECRYPT_ERROR",
-        "HANDSHAKE_FAILURE",
-        "NO_CERTIFICATE",
-        "UNKNOWN_CA",
-        "UNSUPPORTED_CERTIFICATE",
-    }
-)
+ALERTS = frozenset({
+    "ACCESS_DENIED", "BAD_CERTIFICATE", "CERTIFICATE_EXPIRED", "CERTIFICATE_REQUIRED", "CERTIFICATE_REVOKED",
+    "CERTIFICATE_UNKNOWN", "DECRYPT_ERROR", "HANDSHAKE_FAILURE", "NO_CERTIFICATE", "UNKNOWN_CA",
+    "UNSUPPORTED_CERTIFICATE",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -1,4 +1,7 @@
-"""What one bundle may cost, and the meter that stops it while it is read, not afterwards."""
+"""What one bundle may cost, the meter that stops it while it is read, not afterwards, and where contents are kept.
+
+Compressed streams are read piece by piece: gzip of many members, and zstd with a bounded window.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,6 @@ TESTED_ELSEWHERE = {
     "approvals.steps": "tests/journeys",
     "approvals.tasks": "tests/approvals/ledger",
     "approvals.wake": "tests/approvals/ledger",
-    "provisioner.cluster.deletion_losses": "tests/journeys/deciding/test_data_stays.py",
     "provisioner.reading": "tests/provisioner/pipeline",
     "provisioner.regexes": "tests/provisioner/schema",
 }

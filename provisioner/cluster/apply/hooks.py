@@ -2,6 +2,11 @@
 
 A run is recorded before its object is written and after it has succeeded, and what it left stands until then. So a
 worker that takes up an apply knows which runs are over, waits for the one that has begun, and begins no other twice.
+
+A Job is written with the longest time to live, and gets its own once it is recorded that it has succeeded. Else the
+cluster could delete it before anybody has seen how it ended, and whoever carries on would run it again. A Job that
+failed never gets its own, so that people can read its logs. The field is there all the time, because clusters have
+admission policies that add it where it is missing, or refuse a Job without it.
 """
 
 from __future__ import annotations
@@ -45,7 +50,7 @@ def has_time_to_live(manifest: Manifest) -> bool:
     return manifest.ref.group_kind == _JOB and mapping(manifest.body.get("spec")).get(_FIELD) is not None
 
 
-def held_back(manifest: Manifest, planned: PlannedAction) -> tuple[Manifest, PlannedAction]:
+def hold_back_time_to_live(manifest: Manifest, planned: PlannedAction) -> tuple[Manifest, PlannedAction]:
     """The manifest and its plan as they are until it has succeeded."""
     if not has_time_to_live(manifest):
         return manifest, planned
@@ -131,7 +136,9 @@ class HookRunner:
         made = ObjectOutcome(ref, planned.action, OutcomeState.DONE, "", run.uid)
         if not run.uid:
             anew = replace(planned, action=Action.RERUN if planned.action is Action.RERUN else Action.CREATE, uid="")
-            made = replace(self.writer.write(Job(*held_back(manifest, anew), run.nonce)), action=planned.action)
+            made = replace(
+                self.writer.write(Job(*hold_back_time_to_live(manifest, anew), run.nonce)), action=planned.action
+            )
             if made.uid:
                 self.runs.confirm(ref, run.nonce, made.uid)
             if made.state is OutcomeState.FAILED:

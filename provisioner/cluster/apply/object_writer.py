@@ -1,6 +1,6 @@
 """One write of one object: what is sent, what may be tried again, and what its answer must be.
 
-Nothing here knows the inventory or the order of things; apply.py does. Safe for threads.
+Nothing here knows the inventory or the order of things; run.py does. Safe for threads.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from provisioner.cluster.compare import (
 )
 from provisioner.cluster.drift import without_theirs
 from provisioner.cluster.plan.adoption import holder_of
-from provisioner.cluster.plan.helm_releases import hand_over, is_held_by, losers, without_marks
+from provisioner.cluster.plan.helm_releases import handover_patch, is_held_by, managers_losing_fields, without_marks
 from provisioner.cluster.plan.inputs import NO_DRY_RUN, body_of
-from provisioner.cluster.plan.trials import POD, refusal, said_of
+from provisioner.cluster.plan.trials import POD, creation_refusal, refusal_words
 from provisioner.errors import (
     AlreadyExists,
     ClusterError,
@@ -194,13 +194,13 @@ class ObjectWriter:
         """Raise PreconditionFailed where what is about to be deleted to be made anew could not be made now."""
 
         def tried() -> None:
-            if found := refusal(self.cluster, manifest, field_manager=self.field_manager):
+            if found := creation_refusal(self.cluster, manifest, field_manager=self.field_manager):
                 raise found
 
         try:
             self.patiently(tried, catching_up=(Forbidden,) if _waits_for_others(manifest.ref) else ())
         except ClusterError as exc:
-            words = said_of(manifest.ref, exc)
+            words = refusal_words(manifest.ref, exc)
             raise PreconditionFailed(words, status=exc.status, server_words=exc.server_words) from exc
 
     def patiently(self, call: Callable[[], T], *, catching_up: tuple[type[PratiqueError], ...] = ()) -> T:
@@ -296,10 +296,10 @@ class ObjectWriter:
             except PreconditionFailed:
                 continue
             _check_still_planned(job, _View(version_of(live), without_marks(forced, self.field_manager), live))
-            if others := losers(live, forced, self.field_manager):
+            if others := managers_losing_fields(live, forced, self.field_manager):
                 words = f"{job.manifest.ref}: fields of it belong to other managers than Helm"
                 raise FieldConflict(words, status=409, server_words=", ".join(others))
-            part = hand_over(live, forced, self.field_manager)
+            part = handover_patch(live, forced, self.field_manager)
             try:
                 self.patiently(partial(self.cluster.merge, part, field_manager=self.field_manager))
             except PreconditionFailed:
@@ -321,12 +321,11 @@ class ObjectWriter:
                 if view is None:
                     continue
                 if view.changes_nothing and not (job.is_adoption and nonce_of(view.live or {}) != job.nonce):
-                    is_told = job.planned.action is Action.UPDATE and job.manifest.ref.group_kind != SECRET
+                    # Of a Secret nobody is told (S38).
+                    is_told = planned.action is Action.UPDATE and job.manifest.ref.group_kind != SECRET
                     state = OutcomeState.UNCHANGED if is_told else OutcomeState.DONE
                     live = view.live or {}
-                    return ObjectOutcome(
-                        job.manifest.ref, job.planned.action, state, "", uid_of(live), version_of(live)
-                    )
+                    return ObjectOutcome(job.manifest.ref, planned.action, state, "", uid_of(live), version_of(live))
                 _check_still_planned(job, view)
             try:
                 applied = self._apply(job, uid, view.version)

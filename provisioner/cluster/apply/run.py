@@ -183,7 +183,7 @@ class _Apply:
         wished = phases(content.manifests)
         early = self._hooks(content, HookMoment.BEFORE, HookMoment.BEFORE_DELETION)
         late = self._hooks(content, HookMoment.AFTER, HookMoment.AFTER_DELETION)
-        known = {one.ref.identity for one in content.manifests}
+        known = {manifest.ref.identity for manifest in content.manifests}
         leaving = [one for identity, one in self._actions.items() if identity not in known]
         released = [one for one in leaving if one.action in (Action.NONE, Action.ORPHAN)]
         deleted = [one for one in leaving if one.action is Action.DELETE]
@@ -268,7 +268,7 @@ class _Apply:
         self._patience.end += time.monotonic() - began
 
     def _phase(self, phase: Phase) -> Iterator[ObjectOutcome]:
-        planned = [self._actions[one.ref.identity] for one in phase.manifests]
+        planned = [self._actions[manifest.ref.identity] for manifest in phase.manifests]
         if self._stopped:
             yield from (_skipped(action, self._stopped) for action in planned)
             return
@@ -284,7 +284,7 @@ class _Apply:
             yield from self._step(phase.name, step)
 
     def _step(self, phase: str, step: ApplyStep) -> Iterator[ObjectOutcome]:
-        planned = [(one, self._actions[one.ref.identity]) for one in step.manifests]
+        planned = [(manifest, self._actions[manifest.ref.identity]) for manifest in step.manifests]
         todo = [one for one in planned if one[1].action not in IDLE]
         if todo and not self._stopped:
             # Wait for what the step needs, and ask once more then: the wait may have taken minutes.
@@ -348,7 +348,11 @@ class _Apply:
                     return Job(manifest, planned, item.nonce, ours, is_resumed=True)
                 nonce = item.nonce if item and not ours else secrets.token_hex(16)
                 return Job(manifest, planned, nonce, planned.uid)
-            if item and ours and self._is_there(item):
+            live = None
+            if item and ours:
+                reading = self._pool.submit(self._writer.patiently, partial(self._cluster.get, item.ref))
+                live = self._patience.result(reading)
+            if item and live is not None and uid_of(live) == ours:
                 if planned.action is Action.CREATE or ours != planned.uid:
                     return Job(manifest, planned, item.nonce, ours, is_resumed=True)
                 self._patience.result(self._pool.submit(self._writer.check_creatable, manifest))
@@ -361,10 +365,6 @@ class _Apply:
                 raise
             uid, said = item.uid if item else "", exc.server_words
             return ObjectOutcome(manifest.ref, planned.action, OutcomeState.FAILED, str(exc), uid, server_words=said)
-
-    def _is_there(self, item: InventoryItem) -> bool:
-        live = self._patience.result(self._pool.submit(self._writer.patiently, partial(self._cluster.get, item.ref)))
-        return live is not None and uid_of(live) == item.uid
 
     def _make_room(self, item: InventoryItem, planned: PlannedAction) -> None:
         """Delete what is to be replaced, while the inventory still holds it, and wait until it is gone.
@@ -410,14 +410,14 @@ def _is_made_before_hooks(phase: Phase, actions: Mapping[ObjectIdentity, Planned
     Hooks may stand on these, as on the crds/ of a chart. What a hook is to run before is that something is changed.
     """
     made = (Action.CREATE, *IDLE)
-    is_made = all(actions[one.ref.identity].action in made for one in phase.manifests)
+    is_made = all(actions[manifest.ref.identity].action in made for manifest in phase.manifests)
     return phase.name in ("namespaces", "crds") and is_made
 
 
 def _checked(content: Content, plan: Plan) -> dict[ObjectIdentity, PlannedAction]:
     """The actions by object. Raises where they are not whole, not of this content, or not to be done as they are."""
-    actions = {one.ref.identity: one for one in plan.actions}
-    wished = {one.ref.identity for one in content.manifests}
+    actions = {action.ref.identity: action for action in plan.actions}
+    wished = {manifest.ref.identity for manifest in content.manifests}
     if plan_digest(plan.actions) != plan.digest or len(actions) != len(plan.actions):
         raise PlanChanged("the plan does not have the digest that it names")
     if wished - actions.keys():

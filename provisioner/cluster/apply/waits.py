@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -44,7 +45,7 @@ def in_phase(name: str, why: Why) -> Why:
 
 def changes(phase: Phase, actions: Actions) -> bool:
     """Whether anything of the phase is written."""
-    return any(actions[one.ref.identity].action not in IDLE for one in phase.manifests)
+    return any(actions[manifest.ref.identity].action not in IDLE for manifest in phase.manifests)
 
 
 class Patience:
@@ -91,7 +92,7 @@ class Patience:
             self.pulse()
         while wait(futures, timeout=_PULSE_SECONDS).not_done:
             self.pulse()
-        return [one.result() for one in futures]
+        return [future.result() for future in futures]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +125,11 @@ class Waits:
 
     def stood_on(self, phase: Phase) -> list[ObjectRef]:
         """What of a phase the later ones stand on."""
-        return [one.ref for one in phase.manifests if self._is_waited_for(phase, one)]
+        return [manifest.ref for manifest in phase.manifests if self._is_waited_for(phase, manifest)]
 
     def of(self, refs: list[ObjectRef]) -> Why:
         """Wait for these objects; nothing where they have settled, else which has not, and why."""
-        left_out = {one.ref for one in self._actions.values() if one.action is Action.SKIP}
+        left_out = {action.ref for action in self._actions.values() if action.action is Action.SKIP}
         refs = [ref for ref in refs if ref not in self._settled | left_out]
         if not refs:
             return Why()
@@ -142,7 +143,11 @@ class Waits:
         for ref, health in sorted(found.items(), key=lambda it: (WORST_FIRST.index(it[1].state), it[0])):
             if health.state is not HealthState.CURRENT:
                 words = f"{ref} is {health.state}{f': {health.message}' if health.message else ''}"
-                said = [health.server_words, *(it for it in self._pods_of(ref) if it not in health.server_words)]
+                pods: list[str] = []
+                if ref.group in {"apps", "batch"}:
+                    with suppress(PratiqueError):  # only the why is missing; that it is not well has been said
+                        pods = failing_pods(self._asked.observer, self._asked.observer.get(ref) or {})
+                said = [health.server_words, *(pod for pod in pods if pod not in health.server_words)]
                 return Why(words, "; ".join(filter(None, said)), ref)
         self._settled.update(refs)
         return Why()
@@ -169,14 +174,6 @@ class Waits:
         return found | until_sound(
             observer, checked, checks, timeout_seconds=patience.left, while_waiting=patience.pulse
         )
-
-    def _pods_of(self, ref: ObjectRef) -> list[str]:
-        if ref.group not in {"apps", "batch"}:
-            return []
-        try:
-            return failing_pods(self._asked.observer, self._asked.observer.get(ref) or {})
-        except PratiqueError:
-            return []  # only the why is missing; that it is not well has been said
 
     def _unserved(self, phase: Phase) -> str:
         """A CRD may be established a moment before its kind is served."""

@@ -1,6 +1,8 @@
 """Connections to an API server, by a kubeconfig or as the pod that we run in.
 
-The official client reads kubeconfigs, renews credentials and owns the TLS pool; the calls are plain REST over it.
+The official client reads kubeconfigs, renews credentials and owns the pool; the calls are plain REST over it. It would
+write an inline private key to a file of its own in /tmp, and has a switch for not checking who answers. Therefore the
+TLS of every connection is made here: who answers is always checked, by the kubeconfig and not by the environment (S19).
 """
 
 from __future__ import annotations

@@ -77,7 +77,9 @@ class Served:
 
     def absence_of(self, group: str, version: str, kind: str) -> Absence:
         """Why a kind is not served in this version."""
-        return absence_of(group, version, kind, ((one.group, one.version, one.kind) for one in self.resources))
+        return absence_of(
+            group, version, kind, ((resource.group, resource.version, resource.kind) for resource in self.resources)
+        )
 
 
 def from_aggregated(documents: Iterable[Mapping[str, Any]]) -> Served:

@@ -61,27 +61,11 @@ _DENIAL = re.compile(
     r'(User "[^"]*" cannot [a-z][a-z:-]* resource "[a-z/]*" in API group "[a-z0-9.]*"[a-z ]*(?:"[a-z0-9-]*")?)'
 )
 # Machine words that mean something to everybody; a webhook may send any other as its reason.
-_REASONS = frozenset(
-    {
-        "AlreadyExists",
-        "BadRequest",
-        "Conflict",
-        "Expired",
-        "Forbidden",
-        "Gone",
-        "InternalError",
-        "Invalid",
-        "MethodNotAllowed",
-        "NotAcceptable",
-        "NotFound",
-        "RequestEntityTooLarge",
-        "ServiceUnavailable",
-        "Timeout",
-        "TooManyRequests",
-        "Unauthorized",
-        "UnsupportedMediaType",
-    }
-)
+_REASONS = frozenset({
+    "AlreadyExists", "BadRequest", "Conflict", "Expired", "Forbidden", "Gone", "InternalError", "Invalid",
+    "MethodNotAllowed", "NotAcceptable", "NotFound", "RequestEntityTooLarge", "ServiceUnavailable", "Timeout",
+    "TooManyRequests", "Unauthorized", "UnsupportedMediaType",
+})  # fmt: skip
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _INDEX = re.compile(r"[0-9]{1,6}", re.ASCII)
 _MAX_FIELDS = 10
@@ -109,8 +93,11 @@ class Doing:
 
 def failure_of(doing: Doing, http_status: int, body: bytes, headers: Mapping[str, str]) -> PratiqueError:
     """The error that an answer of `http_status` >= 400 stands for."""
-    status = _status_of(body)
-    if status is None:
+    try:
+        status = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        status = None
+    if not isinstance(status, dict) or status.get("kind") != "Status":
         return _plain_failure(doing, http_status, body, headers)
     code = int(status.get("code") or http_status)
     reason = str(status.get("reason") or "")
@@ -175,14 +162,6 @@ def _is_immutable(cause: Mapping[str, Any]) -> bool:
     return bool(words and words.search(str(cause.get("message") or "")))
 
 
-def _status_of(body: bytes) -> dict[str, Any] | None:
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    return document if isinstance(document, dict) and document.get("kind") == "Status" else None
-
-
 def _plain_failure(doing: Doing, http_status: int, body: bytes, headers: Mapping[str, str]) -> PratiqueError:
     said = "" if doing.is_secret else body[:200].decode("utf-8", "replace").strip()
     message = f"{doing}: the server answered {http_status}"
@@ -222,21 +201,16 @@ def _details_of(status: Mapping[str, Any], is_secret: bool) -> dict[str, object]
         return {}
     if not is_secret:
         return details
-    kept = ("reason", "field", "message")
-    causes = [{key: cause[key] for key in kept if key in cause} for cause in _causes(details)]
-    for cause in causes:
-        cause["message"] = _harmless(str(cause.get("message") or ""))
-    return {key: details[key] for key in ("name", "group", "kind", "uid", "retryAfterSeconds") if key in details} | {
-        "causes": causes
-    }
-
-
-def _harmless(message: str) -> str:
-    """What may be kept of a cause's words about a Secret: who owns a field, and that it cannot change."""
-    manager = _MANAGER.search(message)
-    if manager:
-        return f'conflict with "{manager.group(1)}"'
-    return "field is immutable" if _IMMUTABLE.search(message) else ""
+    causes = []
+    for cause in _causes(details):
+        # What may be kept of a cause's words about a Secret: who owns a field, and that it cannot change.
+        message = str(cause.get("message") or "")
+        manager = _MANAGER.search(message)
+        harmless = "field is immutable" if _IMMUTABLE.search(message) else ""
+        harmless = f'conflict with "{manager.group(1)}"' if manager else harmless
+        causes.append({key: cause[key] for key in ("reason", "field") if key in cause} | {"message": harmless})
+    kept = ("name", "group", "kind", "uid", "retryAfterSeconds")
+    return {key: details[key] for key in kept if key in details} | {"causes": causes}
 
 
 def _words(doing: Doing, status: Mapping[str, Any]) -> str:
@@ -284,10 +258,10 @@ def _under(value: object, step: str) -> object:
         return value[int(key)] if int(key) < len(value) else None
     keys = [part.partition("=") for part in key.split(",")]
     wanted = {name: text.strip('"') for name, _, text in keys}
-    fitting = (
-        one for one in value if isinstance(one, Mapping) and all(str(one.get(k)) == v for k, v in wanted.items())
-    )
-    return next(fitting, None)
+    for item in value:
+        if isinstance(item, Mapping) and all(str(item.get(name)) == text for name, text in wanted.items()):
+            return item
+    return None
 
 
 def _said(doing: Doing, status: Mapping[str, Any]) -> str:

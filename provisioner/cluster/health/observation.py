@@ -1,4 +1,7 @@
-"""The health of everything that a revision owns, by a few lists where those are cheaper than reading one by one."""
+"""The health of everything that a revision owns, by a few lists where those are cheaper than reading one by one.
+
+Health checks in CEL are asked of the evaluator: each object on its own, within limits on size and time.
+"""
 
 from __future__ import annotations
 
@@ -233,6 +236,6 @@ def _explained(cluster: ClusterClient, health: dict[ObjectRef, Health], found: _
         obj = found.objects.get(ref)
         words = reasons(cluster, obj) if obj is not None else []
         known = health[ref].server_words
-        said = "; ".join(filter(None, [known, *(it for it in words if it not in known)]))
+        said = "; ".join(filter(None, [known, *(word for word in words if word not in known)]))
         health[ref] = replace(health[ref], server_words=said[:MAX_MESSAGE])
     return health

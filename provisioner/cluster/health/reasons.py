@@ -1,4 +1,4 @@
-"""Why an object is not well, in the cluster's own words: its pods, and the events of it and of them.
+"""Why an object is not well, in the cluster's own words: its pods, the events of it and of them, its Services.
 
 Bounded: so many pods, so many events, one short line each. Only events whose words Kubernetes itself wrote are told: a
 failed probe or hook quotes what the container printed, which may be anything (security-rules.md S09).
@@ -7,11 +7,19 @@ failed probe or hook quotes what the container printed, which may be anything (s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.health.kstatus import condition_of, joined, meta_of, shortened, spec_of, words_of_pod
+from provisioner.cluster.health.kstatus import (
+    condition_of,
+    join_reason,
+    meta_of,
+    shorten_message,
+    spec_of,
+    words_of_pod,
+)
 from provisioner.errors import ClusterError, TryLater
 from provisioner.values import Health, HealthState, JsonObject, ObjectRef
 
@@ -21,34 +29,24 @@ _MAX_EVENTS_READ = 50
 _WORKLOADS = frozenset(
     {("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), ("batch", "Job")}
 )
-_TOLD = frozenset(
-    {
-        "BackoffLimitExceeded",
-        "DeadlineExceeded",
-        "ExternalProvisioning",
-        "FailedAttachVolume",
-        "FailedBinding",
-        "FailedCreate",
-        "FailedCreatePodSandBox",
-        "FailedMount",
-        "FailedScheduling",
-        "ProvisioningFailed",
-        "WaitForFirstConsumer",
-    }
-)
+_TOLD = frozenset({
+    "BackoffLimitExceeded", "DeadlineExceeded", "ExternalProvisioning", "FailedAttachVolume", "FailedBinding",
+    "FailedCreate", "FailedCreatePodSandBox", "FailedMount", "FailedScheduling", "ProvisioningFailed",
+    "WaitForFirstConsumer",
+})  # fmt: skip
 
 
 def reasons(cluster: ClusterClient, obj: JsonObject) -> list[str]:
     """At most MAX_REASONS sentences, each once, as the identity of `cluster`; [] where nothing can be found out."""
     try:
-        return list(dict.fromkeys(_first(_reasons(cluster, obj))))
+        return list(dict.fromkeys(islice(_reasons(cluster, obj), MAX_REASONS)))
     except (ClusterError, TryLater):
         return []  # only the why is missing; that it is not well has been said
 
 
 def failing_pods(cluster: ClusterClient, workload: JsonObject) -> list[str]:
     """Why the pods of a Deployment, StatefulSet, DaemonSet, ReplicaSet or Job do not get on, in sentences."""
-    return list(_first(_of_pods(pods_of(cluster, workload))))
+    return list(islice(_of_pods(pods_of(cluster, workload)), MAX_REASONS))
 
 
 def pods_of(cluster: ClusterClient, workload: JsonObject) -> list[JsonObject]:
@@ -92,33 +90,33 @@ def _events_of(cluster: ClusterClient, obj: JsonObject) -> Iterator[str]:
         at_most=_MAX_EVENTS_READ,
         field_selector=f"involvedObject.uid={uid}",
     )
-    newest = sorted(found.objects, key=_when, reverse=True)
+
+    def last_seen(event: JsonObject) -> str:
+        times = (
+            (event.get("series") or {}).get("lastObservedTime"),
+            event.get("lastTimestamp"),
+            event.get("eventTime"),
+        )
+        return next((str(time) for time in times if time), "")
+
     told: dict[str, str] = {}
-    for event in newest:
+    for event in sorted(found.objects, key=last_seen, reverse=True):
         if event.get("reason") in _TOLD:
-            told.setdefault(str(event["reason"]), shortened(event.get("message")))
-    yield from (joined(reason, message) for reason, message in told.items())
-
-
-def _when(event: JsonObject) -> str:
-    series = event.get("series") or {}
-    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return next((str(time) for time in times if time), "")
-
-
-def _first(words: Iterable[str]) -> Iterator[str]:
-    for _, one in zip(range(MAX_REASONS), words, strict=False):
-        yield one
+            told.setdefault(str(event["reason"]), shorten_message(event.get("message")))
+    yield from (join_reason(reason, message) for reason, message in told.items())
 
 
 def _selector_words(selector: Mapping[str, Any]) -> str:
     labels = selector.get("matchLabels") or {}
     words = [f"{key}={value}" for key, value in sorted(labels.items())]
-    for one in selector.get("matchExpressions") or []:
-        values = ",".join(one.get("values") or [])
-        operators = {"In": f"{one['key']} in ({values})", "NotIn": f"{one['key']} notin ({values})"}
-        operators |= {"Exists": one["key"], "DoesNotExist": f"!{one['key']}"}
-        words.append(operators[one["operator"]])
+    for requirement in selector.get("matchExpressions") or []:
+        values = ",".join(requirement.get("values") or [])
+        operators = {
+            "In": f"{requirement['key']} in ({values})",
+            "NotIn": f"{requirement['key']} notin ({values})",
+        }
+        operators |= {"Exists": requirement["key"], "DoesNotExist": f"!{requirement['key']}"}
+        words.append(operators[requirement["operator"]])
     return ",".join(words)
 
 

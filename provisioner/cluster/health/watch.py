@@ -1,4 +1,4 @@
-"""Wait for objects to become what their specs ask for, by watching; polling only where watching is not allowed."""
+"""Wait for objects to settle, to end or to go: by watching, or by polling where watching is not allowed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from provisioner.cluster.client.answers import Watch, WatchType
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.client.discovery import ServedResource
 from provisioner.cluster.compare import uid_of
-from provisioner.cluster.health.kstatus import condition_of, health_of, said, status_of
+from provisioner.cluster.health.kstatus import condition_of, condition_words, health_of, status_of
 from provisioner.cluster.health.reasons import reasons
 from provisioner.errors import ClusterError, Expired, Forbidden, TryLater, UnknownKind, Unreachable
 from provisioner.values import GroupKind, Health, HealthState, JsonObject, ObjectRef, Why
@@ -240,9 +240,10 @@ def until_completed(
                 again = "and another one has its name" if found else "so nobody can tell what came of it"
                 return Why(f"{ref} was deleted before it was seen to end, {again}", "", ref)
             live = found
-            if _has_succeeded(live):
+            has_succeeded, failed = _read_end(live)
+            if has_succeeded:
                 return Why()
-            if failed := _failure(live):
+            if failed:
                 return Why(f"{ref} failed", "; ".join(filter(None, [failed, *reasons(cluster, live)])), ref)
             words, said_by_server = f"{ref} has not ended in time", ""
         if time.monotonic() + pause > end:
@@ -252,16 +253,14 @@ def until_completed(
         pause = min(pause * 1.5, _MAX_PAUSE_SECONDS)
 
 
-def _has_succeeded(obj: JsonObject) -> bool:
+def _read_end(obj: JsonObject) -> tuple[bool, str]:
+    """Whether a Job or Pod has succeeded, and what the cluster says of its failure, "" where there is none."""
     if ObjectRef.of(obj).group_kind == _POD:
-        return status_of(obj).get("phase") == "Succeeded"
-    return any(condition_of(obj, name).get("status") == "True" for name in _COMPLETE)
-
-
-def _failure(obj: JsonObject) -> str:
-    """What the cluster says of a failure, "" where there is none."""
-    if ObjectRef.of(obj).group_kind == _POD:
-        status = status_of(obj)
-        return str(status.get("message") or "its phase is Failed") if status.get("phase") == "Failed" else ""
-    found = next((it for name in _FAILED if (it := condition_of(obj, name)).get("status") == "True"), None)
-    return said(found) or "its condition Failed is True" if found else ""
+        phase, message = status_of(obj).get("phase"), status_of(obj).get("message")
+        return phase == "Succeeded", str(message or "its phase is Failed") if phase == "Failed" else ""
+    if any(condition_of(obj, name).get("status") == "True" for name in _COMPLETE):
+        return True, ""
+    for condition in (condition_of(obj, name) for name in _FAILED):
+        if condition.get("status") == "True":
+            return False, condition_words(condition) or "its condition Failed is True"
+    return False, ""

@@ -1,7 +1,7 @@
-"""Who holds an object that is not ours, and whether it may be adopted. Pure.
+"""Objects that are not ours: who holds them, whether they may be adopted, and what would come of it.
 
 Labels and annotations never prove that something is ours (S20). Here they only ever stand in the way, and anybody who
-can write them can delete the object as well.
+can write them can delete the object as well. What is told of such an object is for who may get it (S09).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from provisioner.cluster.compare import hidden, masked, owner_words, uid_of, ver
 from provisioner.cluster.drift import without_theirs
 from provisioner.cluster.order import is_system_namespace
 from provisioner.cluster.plan import helm_releases
-from provisioner.cluster.plan.helm_releases import is_held_by, losers, without_marks
-from provisioner.cluster.plan.inputs import Options, PlanInputs, body_of, offline, stopped
-from provisioner.cluster.plan.trials import SECRET, left_words, tried, yielding_to_others
+from provisioner.cluster.plan.helm_releases import is_held_by, managers_losing_fields, without_marks
+from provisioner.cluster.plan.inputs import Options, PlanInputs, body_of, unproved_action, with_problem
+from provisioner.cluster.plan.trials import try_foreign_object, without_fields_of_others, words_on_left_fields
 from provisioner.errors import AlreadyExists, FieldConflict, TryLater
+from provisioner.retention import SECRET
 from provisioner.schema.fields import is_same
-from provisioner.values import Action, CollisionProtection, GroupKind, JsonObject, Manifest, ObjectRef, PlannedAction
+from provisioner.values import Action, CollisionProtection, JsonObject, Manifest, ObjectRef, PlannedAction
 
-_SECRET = GroupKind("", "Secret")
 _OF_HELM = "the Helm release"
 _KUBERNETES = "Kubernetes itself"
 _KUBECTL = "kubectl"
@@ -62,7 +62,7 @@ def objection_to_adoption(live: JsonObject, options: Options) -> Objection | Non
         return Objection(f"{found}: something else holds it", said)
     if is_system_namespace(ref):
         return Objection(f"{found}: it belongs to {_KUBERNETES}")
-    if ref.group_kind == _SECRET:
+    if ref.group_kind == SECRET:
         return Objection(
             f"{found}: a Secret is never adopted, because that would tell whether its values are the same", owner
         )
@@ -79,8 +79,8 @@ def present_owner(live: JsonObject, others: Mapping[str, str] | None = None) -> 
     namespace = (meta.get("annotations") or {}).get(helm_releases.NAMESPACE)
     if holder:
         return f"{holder} in {namespace}" if holder.startswith(_OF_HELM) and namespace else holder
-    entries = (one for one in meta.get("managedFields") or [] if not one.get("subresource"))  # such as its status
-    writers = {str(one.get("manager")) for one in entries if one.get("manager")}
+    entries = (entry for entry in meta.get("managedFields") or [] if not entry.get("subresource"))  # such as its status
+    writers = {str(entry.get("manager")) for entry in entries if entry.get("manager")}
     return f"nobody by their marks (written by {', '.join(sorted(writers))})" if writers else "nobody by their marks"
 
 
@@ -96,7 +96,7 @@ def _is_labelled_by_hand(live: JsonObject) -> bool:
         for entry in (live.get("metadata") or {}).get("managedFields") or []
         if f"f:{helm_releases.LABEL}" in (((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {})
     ]
-    known = (one in (_KUBECTL, FIELD_MANAGER) or one.startswith(f"{_KUBECTL}-") for one in writers)
+    known = (writer in (_KUBECTL, FIELD_MANAGER) or writer.startswith(f"{_KUBECTL}-") for writer in writers)
     return bool(writers) and all(known)
 
 
@@ -131,7 +131,7 @@ def is_supposed(scene: PlanInputs, live: dict[str, Any], ours: str) -> bool:
     return scene.options.supposes_adoption and not (uid_of(live) == ours and nonce_of(live))
 
 
-def supposed(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
+def plan_supposed_adoption(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
     """The change of the object by a forced dry-run, as its owner's fields would be handed over, and who owns it now.
 
     Raises ClusterError where the API server refuses it.
@@ -150,29 +150,29 @@ UNTRIED = "the requester is unknown, so the adoption was not tried: its result i
 TAKEN_OVER = "it is taken over from its Helm release: Helm's part in the approved fields and its marks go"
 
 
-def only_looked_at(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
+def plan_looked_at(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
     """What would come of somebody else's object, with its owner, whatever the API server says."""
-    planned = replace(offline(manifest, Action.UPDATE, live), owner=present_owner(live))
-    return tried(scene, manifest, planned, lambda: supposed(scene, manifest, live))
+    planned = replace(unproved_action(manifest, Action.UPDATE, live), owner=present_owner(live))
+    return try_foreign_object(scene, manifest, planned, lambda: plan_supposed_adoption(scene, manifest, live))
 
 
-def in_the_way(scene: PlanInputs, manifest: Manifest, live: dict[str, Any], objection: Objection) -> PlannedAction:
+def plan_obstacle(scene: PlanInputs, manifest: Manifest, live: dict[str, Any], objection: Objection) -> PlannedAction:
     """Someone else's object that is not to be adopted, with its owner and, where a report is made of it, what would
     come of it if it were.
 
     All of that is for who may get the object (S09). It is tried under the terms of any other object that is not ours:
     not for who is unknown, and never a Secret. Where the API server cannot say it now, the report does not wait for it.
     """
-    met = foreign(manifest, live, objection)
+    met = plan_foreign_object(manifest, live, objection)
     if not scene.options.tells_adoption:
         return met
     met = replace(met, owner=present_owner(live, scene.options.others))
     is_dying = bool((live.get("metadata") or {}).get("deletionTimestamp"))
     if manifest.ref.group_kind == SECRET or is_dying or not scene.options.may_try_foreign:
         return met
-    planned = offline(manifest, Action.ADOPT, live)
+    planned = unproved_action(manifest, Action.ADOPT, live)
     try:
-        found = tried(scene, manifest, planned, lambda: supposed(scene, manifest, live))
+        found = try_foreign_object(scene, manifest, planned, lambda: plan_supposed_adoption(scene, manifest, live))
     except TryLater:
         return met
     said = [met.server_words, f"if it were adopted: {found.problem}" if found.problem else "", found.server_words]
@@ -187,7 +187,7 @@ def in_the_way(scene: PlanInputs, manifest: Manifest, live: dict[str, Any], obje
     )
 
 
-def taken_over(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
+def plan_takeover(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
     """The adoption of what a Helm release holds: the dry-run is forced, as the release's fields are handed over first.
 
     What another manager than the release's would lose by it is a conflict, as anywhere else. Of a Secret nothing is
@@ -196,24 +196,24 @@ def taken_over(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> P
     if manifest.ref.group_kind == SECRET or not scene.options.may_try_foreign:
         untried = PlannedAction(manifest.ref, Action.ADOPT, uid_of(live), version_of(live), None, hidden(manifest.body))
         return replace(untried, is_proved=False, notes=(TAKEN_OVER,))
-    planned = offline(manifest, Action.ADOPT, live)
-    return tried(scene, manifest, planned, lambda: _without_helm(scene, manifest, live, planned))
+    planned = unproved_action(manifest, Action.ADOPT, live)
+    return try_foreign_object(scene, manifest, planned, lambda: _without_helm(scene, manifest, live, planned))
 
 
 def _without_helm(scene: PlanInputs, manifest: Manifest, live: dict[str, Any], planned: PlannedAction) -> PlannedAction:
     """What comes of what a release holds, or the conflict with others. Raises ClusterError where it is refused."""
-    sent = yielding_to_others(scene, manifest, live)
+    sent = without_fields_of_others(scene, manifest, live)
     body = body_of(sent, tracking=LARGEST_TRACKING, uid=uid_of(live), resource_version=version_of(live))
     result = scene.cluster.apply(body, field_manager=scene.field_manager, dry_run=True, force=True).object
-    if others := losers(live, result, scene.field_manager):
+    if others := managers_losing_fields(live, result, scene.field_manager):
         words = f"{manifest.ref}: fields of it belong to other managers than Helm"
-        return stopped(planned, FieldConflict(words, status=409, server_words=", ".join(others)))
+        return with_problem(planned, FieldConflict(words, status=409, server_words=", ".join(others)))
     before, after = masked(live, without_marks(result, scene.field_manager))
-    notes = (TAKEN_OVER, *left_words(manifest, sent))
+    notes = (TAKEN_OVER, *words_on_left_fields(manifest, sent))
     return replace(planned, before=before, after=after, is_proved=True, notes=notes)
 
 
-def foreign(manifest: Manifest, live: dict[str, Any], objection: Objection) -> PlannedAction:
+def plan_foreign_object(manifest: Manifest, live: dict[str, Any], objection: Objection) -> PlannedAction:
     """Someone else's object. Its state is not part of the plan: who may see it is not ours to say (S09)."""
     return PlannedAction(
         manifest.ref,

@@ -1,4 +1,7 @@
-"""What apply would do to all objects of a content, and to what it no longer has. Nothing is changed here."""
+"""What apply would do to all objects of a content, and to what it no longer has; and two such plans compared.
+
+Nothing is changed here.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,26 @@ from operator import attrgetter
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import changes, hidden
 from provisioner.cluster.evidence import PARALLEL_READS, read_many
-from provisioner.cluster.order import created_namespaces, defined_kinds, hooks_at, phases, served_versions
+from provisioner.cluster.order import (
+    DEFINITION,
+    NAMESPACE,
+    created_namespaces,
+    defined_kinds,
+    hooks_at,
+    phases,
+    served_versions,
+)
 from provisioner.cluster.plan import helm_releases
 from provisioner.cluster.plan.adoption import TAKEN_OVER
-from provisioner.cluster.plan.dry_run import action_on
-from provisioner.cluster.plan.inputs import Options, PlanInputs, names_of
-from provisioner.cluster.plan.prune import deletions, leaving
+from provisioner.cluster.plan.dry_run import plan_object
+from provisioner.cluster.plan.inputs import Options, PlanInputs, names_of_own_webhooks
+from provisioner.cluster.plan.prune import objects_leaving, plan_deletions
 from provisioner.errors import EmptyBundle
 from provisioner.retention import takes_more
 from provisioner.sentences import some
 from provisioner.values import (
     Action,
     Content,
-    GroupKind,
     HookMoment,
     Manifest,
     ObjectIdentity,
@@ -35,7 +45,7 @@ from provisioner.values import (
 
 def plan_digest(actions: Iterable[PlannedAction]) -> str:
     """sha256 over what will be done to which object, not over values that the cluster moves by itself (S03)."""
-    entries = sorted((str(one.action), *one.ref.identity, one.uid) for one in actions)
+    entries = sorted((str(action.action), *action.ref.identity, action.uid) for action in actions)
     digest = hashlib.sha256()
     for entry in entries:
         for part in entry:
@@ -58,22 +68,22 @@ def is_within(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -
     is_covered = before.keys() == after.keys() and all(
         after[one] == (Action.NONE, before[one][1]) and before[one][0] is Action.UPDATE for one in moved
     )
-    return is_covered and not data_lost(now, reviewed)
+    return is_covered and not data_lost_since(now, reviewed)
 
 
-def data_lost(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -> list[str]:
+def data_lost_since(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -> list[str]:
     """What data goes with the objects of `now` that did not with those of `reviewed`, in words."""
     before = {one.ref.identity: one for one in reviewed}
     found = (takes_more(one, before[one.ref.identity]) for one in now if one.ref.identity in before)
     return [words for words in found if words]
 
 
-def differences(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -> list[PlanDifference]:
+def compare_plans(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -> list[PlanDifference]:
     """What is planned otherwise than it was reviewed, by object.
 
     Of an object that was deleted and made again under its name both may be the same action, and `now` says so.
     """
-    before, after = ({one.ref.identity: one for one in actions} for actions in (reviewed, now))
+    before, after = ({action.ref.identity: action for action in actions} for actions in (reviewed, now))
     found = []
     for identity, either in {**before, **after}.items():
         was, will = before.get(identity), after.get(identity)
@@ -87,10 +97,6 @@ def differences(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction])
             words += ", and its PersistentVolumeClaims go with it"
         found.append(PlanDifference(str(either.ref), str(was.action) if was else "", words))
     return sorted(found, key=attrgetter("object"))
-
-
-_NAMESPACE = GroupKind("", "Namespace")
-_DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 def plan(
@@ -114,14 +120,14 @@ def plan(
         raise EmptyBundle(
             f"the content has no object, and {len(inventory)} that are ours would go; nobody asked for it"
         )
-    brought = frozenset(one.ref.identity for one in content.manifests)
+    brought = frozenset(manifest.ref.identity for manifest in content.manifests)
     before = {one.ref.identity: one for one in (previous.everything if previous else ())}
-    going = leaving(inventory, content, before)
-    known = read_many(cluster, [*(one.ref for one in content.manifests), *going])
-    reviewed = {one.ref.identity: one for one in (options.reviewed.actions if options.reviewed else ())}
-    webhooks = names_of((*content.manifests, *before.values()))
+    going = objects_leaving(inventory, content, before)
+    known = read_many(cluster, [*(manifest.ref for manifest in content.manifests), *going])
+    reviewed = {action.ref.identity: action for action in (options.reviewed.actions if options.reviewed else ())}
+    webhooks = names_of_own_webhooks((*content.manifests, *before.values()))
     scene = PlanInputs(cluster, inventory, field_manager, options, known, before, reviewed, webhooks, brought=brought)
-    first = [one for one in content.manifests if one.ref.group_kind in {_NAMESPACE, _DEFINITION}]
+    first = [manifest for manifest in content.manifests if manifest.ref.group_kind in {NAMESPACE, DEFINITION}]
     actions = _in_parallel(scene, first)
     changing = [one for one in first if actions[one.ref.identity].action is not Action.NONE]
     creating = [one for one in first if actions[one.ref.identity].action is Action.CREATE]
@@ -131,18 +137,18 @@ def plan(
         new_versions=served_versions(changing),
         new_namespaces=created_namespaces(creating),
     )
-    actions |= _in_parallel(scene, [one for one in content.manifests if one.ref.identity not in actions])
+    actions |= _in_parallel(scene, [manifest for manifest in content.manifests if manifest.ref.identity not in actions])
     ordered = [actions[identity] for identity in _order(content, reviewed)]
-    ordered += deletions(scene, going)
+    ordered += plan_deletions(scene, going)
     is_taking_over = options.is_taking_over or any(TAKEN_OVER in one.notes for one in ordered)
     if options.helm_release and is_taking_over and not options.is_removal:
-        ordered += helm_releases.records(cluster, options.helm_release)
+        ordered += helm_releases.plan_record_deletions(cluster, options.helm_release)
     return Plan(tuple(ordered), plan_digest(ordered))
 
 
 def _order(content: Content, reviewed: Iterable[ObjectIdentity]) -> list[ObjectIdentity]:
     """The order in which a plan is told: the reviewed one's, which found no circle in this content, else of apply."""
-    wished = {one.ref.identity for one in content.manifests}
+    wished = {manifest.ref.identity for manifest in content.manifests}
     known = [identity for identity in reviewed if identity in wished]
     if len(known) == len(wished):
         return known
@@ -150,13 +156,13 @@ def _order(content: Content, reviewed: Iterable[ObjectIdentity]) -> list[ObjectI
         [one for moment in moments for one in hooks_at(moment, content.manifests)]
         for moments in ((HookMoment.BEFORE, HookMoment.BEFORE_DELETION), (HookMoment.AFTER, HookMoment.AFTER_DELETION))
     )
-    staying = (one for phase in phases(content.manifests) for one in phase.manifests)
+    staying = (manifest for phase in phases(content.manifests) for manifest in phase.manifests)
     return list(dict.fromkeys(one.ref.identity for one in (*early, *staying, *late)))
 
 
 def _in_parallel(scene: PlanInputs, manifests: list[Manifest]) -> dict[ObjectIdentity, PlannedAction]:
     with ThreadPoolExecutor(max_workers=PARALLEL_READS) as pool:
-        found = pool.map(lambda one: action_on(scene, one), manifests)
+        found = pool.map(lambda one: plan_object(scene, one), manifests)
         return {manifest.ref.identity: action for manifest, action in zip(manifests, found, strict=True)}
 
 

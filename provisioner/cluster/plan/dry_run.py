@@ -2,6 +2,10 @@
 
 What the server cannot be asked yet, because kind, namespace or role come along, is planned offline and says so. What
 stands in the way of one object becomes part of the plan; only a server that does not answer is an error.
+
+Whether applying an object again would change nothing is read from the live object alone: the API server writes down who
+set which field. Where our entry names exactly the fields of the content, and each holds the content's value, an apply
+has nothing to set, to take away, or to conflict with. What cannot be proved so is asked by dry-run.
 """
 
 from __future__ import annotations
@@ -21,26 +25,31 @@ from provisioner.cluster.compare import cleaned, masked, share_texts, uid_of, ve
 from provisioner.cluster.plan.adoption import (
     UNTRIED,
     Objection,
-    foreign,
-    in_the_way,
     is_supposed,
     objection_to_adoption,
-    only_looked_at,
-    taken_over,
+    plan_foreign_object,
+    plan_looked_at,
+    plan_obstacle,
+    plan_takeover,
 )
 from provisioner.cluster.plan.helm_releases import is_held_by, is_left_by_hook
 from provisioner.cluster.plan.inputs import (
     PlanInputs,
+    annotation_of,
     is_served_by_own,
-    offline,
     reviewed_action,
-    says,
-    stopped,
+    unproved_action,
     untried_words,
+    with_problem,
 )
-from provisioner.cluster.plan.trials import SECRET, held_by_others, proved, replacement, unchanged
+from provisioner.cluster.plan.trials import (
+    action_if_unchanged,
+    conflict_of_secret,
+    plan_by_dry_run,
+    plan_replacement,
+)
 from provisioner.errors import AlreadyExists, ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
-from provisioner.retention import LOSES_NOTHING, may_be_remade
+from provisioner.retention import LOSES_NOTHING, SECRET, may_be_remade
 from provisioner.schema.fields import is_same
 from provisioner.unserved import Lack
 from provisioner.values import Action, GroupKind, JsonObject, Manifest, PlannedAction
@@ -49,7 +58,7 @@ from provisioner.values import Action, GroupKind, JsonObject, Manifest, PlannedA
 _RUN = frozenset({GroupKind("batch", "Job"), GroupKind("", "Pod")})
 
 
-def hook_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
+def plan_hook(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None) -> PlannedAction:
     """The run of a hook. What its own last run left is cleared without a word where nothing is lost with it.
 
     What holds data or other objects, and an object that stays and becomes a hook, is made anew as any other would be;
@@ -58,7 +67,7 @@ def hook_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None) 
     identity = manifest.ref.identity
     last, staying = scene.options.hooks.get(identity), scene.inventory.get(identity, "")
     if live is None:
-        planned = proved(scene, manifest, None)
+        planned = plan_by_dry_run(scene, manifest, None)
         again = _rerun(scene, manifest)
         answered = ("warnings", "problem", "problem_code", "notes", "server_words")
         return replace(again, **{name: getattr(planned, name) for name in answered}) if last else planned
@@ -71,14 +80,14 @@ def hook_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None) 
         words = "an earlier run made it and an annotation says that it is to be kept: it stays as it is"
         return PlannedAction(manifest.ref, Action.NONE, uid_of(live), version_of(live), before, before, notes=(words,))
     if is_left and uid_of(live) != staying and manifest.ref.group_kind in LOSES_NOTHING:
-        return replacement(scene, manifest, _rerun(scene, manifest))
+        return plan_replacement(scene, manifest, _rerun(scene, manifest))
     if is_left or uid_of(live) == staying:
-        return replacement(scene, manifest, offline(manifest, Action.REPLACE, live))
+        return plan_replacement(scene, manifest, unproved_action(manifest, Action.REPLACE, live))
     is_of_release = is_left_by_hook(live, scene.options.helm_release) and uid_of(live) not in scene.options.others
     if not is_of_release and (objection := objection_to_adoption(live, scene.options)):
-        return foreign(manifest, live, objection)
+        return plan_foreign_object(manifest, live, objection)
     # What somebody else's object holds is not told (S09).
-    return replace(replacement(scene, manifest, offline(manifest, Action.REPLACE, live)), before=None)
+    return replace(plan_replacement(scene, manifest, unproved_action(manifest, Action.REPLACE, live)), before=None)
 
 
 def _rerun(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
@@ -158,14 +167,14 @@ PAUSE_SECONDS = 0.1
 OPTIONAL, IS_OPTIONAL = f"{OWN_GROUP}/optional", "true"
 
 
-def action_on(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
+def plan_object(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
     """The planned action of one object, its obstacle included."""
     ref = manifest.ref
     may_be_absent = _is_optional(scene, manifest) and ref.group_kind not in scene.new_kinds
     if may_be_absent and scene.cluster.resource_of(ref.group, ref.version, ref.kind) is None:
         return _left_out(scene, manifest)
     if ref.namespace and ref.namespace in scene.new_namespaces:
-        return offline(manifest, Action.CREATE)
+        return unproved_action(manifest, Action.CREATE)
     for attempt in range(ATTEMPTS):
         try:
             return _asked(scene, manifest, is_again=attempt > 0)
@@ -185,12 +194,14 @@ def _left_out(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
             f". It will be created once API {ref.api_version} {ref.kind} appears while this approval lives, if exactly "
             "this comes of it"
         )
-    return replace(offline(manifest, Action.SKIP), notes=(words,))
+    return replace(unproved_action(manifest, Action.SKIP), notes=(words,))
 
 
 def _is_optional(scene: PlanInputs, manifest: Manifest) -> bool:
     """A hook never is: it runs once, so that there is no later at which it could still come."""
-    is_said = says(manifest.body, OPTIONAL) == IS_OPTIONAL or manifest.ref.group_kind in scene.options.optional_kinds
+    is_said = (
+        annotation_of(manifest.body, OPTIONAL) == IS_OPTIONAL or manifest.ref.group_kind in scene.options.optional_kinds
+    )
     return is_said and manifest.hook is None
 
 
@@ -202,7 +213,7 @@ def _asked(scene: PlanInputs, manifest: Manifest, *, is_again: bool) -> PlannedA
     is_plain = manifest.hook is None and not _is_optional(scene, manifest)
     if not is_again and not is_known and is_plain and scene.options.may_try_foreign:
         with suppress(PreconditionFailed, AlreadyExists, UnknownKind):
-            planned = proved(scene, manifest, None)
+            planned = plan_by_dry_run(scene, manifest, None)
             if planned.is_proved and not planned.problem:
                 return planned
     try:
@@ -212,22 +223,22 @@ def _asked(scene: PlanInputs, manifest: Manifest, *, is_again: bool) -> PlannedA
             return _of_new_version(scene, manifest)
         if _is_optional(scene, manifest):
             return _left_out(scene, manifest)
-        planned = offline(manifest, Action.CREATE)
-        return planned if is_served_by_own(ref, scene.brought) else stopped(planned, exc)
+        planned = unproved_action(manifest, Action.CREATE)
+        return planned if is_served_by_own(ref, scene.brought) else with_problem(planned, exc)
     except ClusterError as exc:
-        planned = offline(manifest, Action.UPDATE if ours else Action.CREATE)
+        planned = unproved_action(manifest, Action.UPDATE if ours else Action.CREATE)
         # A CRD is made anew where its objects have a namespace by then, or have none any more.
         served = scene.cluster.resource_of(ref.group, ref.version, ref.kind)
         is_of_other_scope = served is not None and served.is_namespaced != bool(ref.namespace)
-        return planned if is_of_other_scope and ref.group_kind in scene.new_kinds else stopped(planned, exc)
+        return planned if is_of_other_scope and ref.group_kind in scene.new_kinds else with_problem(planned, exc)
     except Unreachable as exc:
         if not (words := untried_words(exc, scene.webhooks)):
             raise
-        planned = offline(manifest, Action.UPDATE if ours else Action.CREATE)
+        planned = unproved_action(manifest, Action.UPDATE if ours else Action.CREATE)
         return replace(planned, uid=ours, notes=(words,), server_words=exc.server_words)
     stands = reviewed_action(scene, ref, live)
     if stands and (stands.action is Action.REPLACE or may_be_remade(stands)):
-        return replacement(scene, manifest, stands)
+        return plan_replacement(scene, manifest, stands)
     return stands or _planned_on(scene, manifest, live)
 
 
@@ -235,30 +246,30 @@ def _planned_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | No
     """The action on an object in the state `live`."""
     ref, ours = manifest.ref, scene.inventory.get(manifest.ref.identity, "")
     if manifest.hook:
-        return hook_on(scene, manifest, live)
+        return plan_hook(scene, manifest, live)
     if live is None:
-        return proved(scene, manifest, None)
+        return plan_by_dry_run(scene, manifest, None)
     is_only_looked_at = is_supposed(scene, live, ours)
     objection = objection_to_adoption(live, scene.options) if uid_of(live) != ours else None
     if objection and not is_only_looked_at:
-        return in_the_way(scene, manifest, live, objection)
+        return plan_obstacle(scene, manifest, live, objection)
     if (live.get("metadata") or {}).get("deletionTimestamp"):
         words = f"{ref} is being deleted and waits for its finalizers"
         action = Action.UPDATE if uid_of(live) == ours else Action.ADOPT
-        return replace(offline(manifest, action, live), problem=words, problem_code=PreconditionFailed.code)
+        return replace(unproved_action(manifest, action, live), problem=words, problem_code=PreconditionFailed.code)
     if is_only_looked_at:
-        return only_looked_at(scene, manifest, live)
+        return plan_looked_at(scene, manifest, live)
     if uid_of(live) != ours and is_held_by(live, scene.options.helm_release):
-        return taken_over(scene, manifest, live)
+        return plan_takeover(scene, manifest, live)
     if uid_of(live) != ours and not scene.options.may_try_foreign:
-        return replace(offline(manifest, Action.ADOPT, live), notes=(UNTRIED,))
+        return replace(unproved_action(manifest, Action.ADOPT, live), notes=(UNTRIED,))
     return _written_on(scene, manifest, live)
 
 
 def _written_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> PlannedAction:
     """The action on an object that is ours, or may be tried as if it were."""
-    if manifest.ref.group_kind == SECRET and (conflict := held_by_others(scene, manifest, live)):
-        return stopped(offline(manifest, Action.UPDATE, live), conflict)
+    if manifest.ref.group_kind == SECRET and (conflict := conflict_of_secret(scene, manifest, live)):
+        return with_problem(unproved_action(manifest, Action.UPDATE, live), conflict)
     # An object of ours that is as the running content has it, and so has this one: nothing would be written.
     running = scene.before.get(manifest.ref.identity)
     if (
@@ -272,11 +283,11 @@ def _written_on(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> 
         shown, _ = masked(live, live) if manifest.ref.group_kind == SECRET else (cleaned(live), None)
         if shown is not None:
             share_texts(shown, manifest.body)
-        action = unchanged(scene, manifest.ref)
+        action = action_if_unchanged(scene, manifest.ref)
         planned = PlannedAction(manifest.ref, action, uid_of(live), version_of(live), shown, shown, warnings=warnings)
     else:
-        planned = proved(scene, manifest, live)
-    return replacement(scene, manifest, planned) if may_be_remade(planned) and not planned.problem else planned
+        planned = plan_by_dry_run(scene, manifest, live)
+    return plan_replacement(scene, manifest, planned) if may_be_remade(planned) and not planned.problem else planned
 
 
 def _of_new_version(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
@@ -284,8 +295,8 @@ def _of_new_version(scene: PlanInputs, manifest: Manifest) -> PlannedAction:
     other = scene.cluster.resource_of(manifest.ref.group, "", manifest.ref.kind)
     live = scene.cluster.get(replace(manifest.ref, version=other.version)) if other else None
     if live is None:
-        return offline(manifest, Action.CREATE)
+        return unproved_action(manifest, Action.CREATE)
     if uid_of(live) == scene.inventory.get(manifest.ref.identity, ""):
-        return offline(manifest, Action.UPDATE, live)
+        return unproved_action(manifest, Action.UPDATE, live)
     words = f"{manifest.ref} exists already and cannot be adopted before its new version is served"
-    return foreign(manifest, live, objection_to_adoption(live, scene.options) or Objection(words))
+    return plan_foreign_object(manifest, live, objection_to_adoption(live, scene.options) or Objection(words))

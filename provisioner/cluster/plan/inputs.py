@@ -1,4 +1,8 @@
-"""What planning knows of one content on one cluster, and the forms that a planned action has."""
+"""What planning knows of one content on one cluster, the forms that a planned action has, and own webhooks.
+
+Webhooks and API servers that a bundle brings itself may never answer without what is being planned: while they do not,
+the bundle that mends or removes them can be planned all the same. Anybody else's that does not answer is waited for.
+"""
 
 from __future__ import annotations
 
@@ -112,20 +116,20 @@ def reviewed_action(scene: PlanInputs, ref: ObjectRef, live: dict[str, Any] | No
     return planned if is_ours and not is_dying and planned.resource_version == version_of(live) else None
 
 
-def offline(manifest: Manifest, action: Action, live: dict[str, Any] | None = None) -> PlannedAction:
+def unproved_action(manifest: Manifest, action: Action, live: dict[str, Any] | None = None) -> PlannedAction:
     """A planned action with the content's own words as the result, because the server could not be asked."""
     before, after = masked(live, manifest.body)
     uid, version = (uid_of(live), version_of(live)) if live else ("", "")
     return PlannedAction(manifest.ref, action, uid, version, before, after, is_proved=False)
 
 
-def stopped(planned: PlannedAction, error: ClusterError) -> PlannedAction:
+def with_problem(planned: PlannedAction, error: ClusterError) -> PlannedAction:
     return replace(
         planned, is_proved=False, problem=str(error), problem_code=error.code, server_words=error.server_words
     )
 
 
-def says(obj: JsonObject, annotation: str) -> str:
+def annotation_of(obj: JsonObject, annotation: str) -> str:
     return str(((obj.get("metadata") or {}).get("annotations") or {}).get(annotation) or "")
 
 
@@ -147,17 +151,19 @@ _SERVING = re.compile(r"the API ([^/\s]+)/(\S+) is registered but does not answe
 _CONVERTING = re.compile(r"conversion webhook for ([^/\s]+)/[^,\s]+, Kind=(\w+)")
 
 
-def names_of(manifests: Iterable[Manifest]) -> frozenset[str]:
+def names_of_own_webhooks(manifests: Iterable[Manifest]) -> frozenset[str]:
     """The names of all webhooks, as the API server names them where it cannot call one: of conversions the kind.
 
     And those of the APIServices.
     """
     manifests = list(manifests)
-    lists = (one.body.get("webhooks") for one in manifests if one.ref.group_kind in WEBHOOKS)
+    lists = (manifest.body.get("webhooks") for manifest in manifests if manifest.ref.group_kind in WEBHOOKS)
     hooks = (hook for found in lists if isinstance(found, list) for hook in found if isinstance(hook, Mapping))
     names = frozenset(str(hook["name"]) for hook in hooks if hook.get("name"))
-    names |= {one.ref.name for one in manifests if one.ref.group_kind == _SERVED_BY}
-    return names | {str(kind) for one in manifests if _is_converted(one) for kind in defined_kinds([one])}
+    names |= {manifest.ref.name for manifest in manifests if manifest.ref.group_kind == _SERVED_BY}
+    return names | {
+        str(kind) for manifest in manifests if _is_converted(manifest) for kind in defined_kinds([manifest])
+    }
 
 
 def untried_words(error: Unreachable, own: frozenset[str]) -> str:

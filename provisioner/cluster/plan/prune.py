@@ -12,7 +12,7 @@ from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import masked, uid_of, version_of
 from provisioner.cluster.evidence import PARALLEL_READS
 from provisioner.cluster.order import NAMESPACE, defined_kinds, deletion_phases, is_system_namespace
-from provisioner.cluster.plan.inputs import PlanInputs, reviewed_action, stopped, untried_words
+from provisioner.cluster.plan.inputs import PlanInputs, reviewed_action, untried_words, with_problem
 from provisioner.errors import ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
 from provisioner.values import (
     Action,
@@ -26,11 +26,11 @@ from provisioner.values import (
 )
 
 
-def leaving(
+def objects_leaving(
     inventory: Mapping[ObjectIdentity, str], content: Content, before: Mapping[ObjectIdentity, Manifest]
 ) -> list[ObjectRef]:
     """What is ours and not in the content."""
-    wished = {one.ref.identity for one in content.manifests}
+    wished = {manifest.ref.identity for manifest in content.manifests}
     return [
         ObjectRef(identity[0], before[identity].ref.version if identity in before else "", *identity[1:])
         for identity in inventory
@@ -38,7 +38,7 @@ def leaving(
     ]
 
 
-def deletions(scene: PlanInputs, refs: Iterable[ObjectRef]) -> list[PlannedAction]:
+def plan_deletions(scene: PlanInputs, refs: Iterable[ObjectRef]) -> list[PlannedAction]:
     """In the order in which they go."""
     with ThreadPoolExecutor(max_workers=PARALLEL_READS) as pool:
         planned = _with_holders(scene, pool.map(lambda ref: _deletion(scene, ref), refs))
@@ -48,13 +48,13 @@ def deletions(scene: PlanInputs, refs: Iterable[ObjectRef]) -> list[PlannedActio
 
 def bodies_of(actions: Iterable[PlannedAction]) -> dict[ObjectIdentity, JsonObject]:
     """The objects that the actions delete, as they were when that was planned."""
-    return {one.ref.identity: one.before for one in actions if one.before}
+    return {action.ref.identity: action.before for action in actions if action.before}
 
 
 def _with_holders(scene: PlanInputs, actions: Iterable[PlannedAction]) -> dict[ObjectIdentity, PlannedAction]:
     """The actions, where what would take an object that is kept along stays as well: its namespace, the definition of
     its kind, an owner of it, and what these are in. What the content still has may be to be kept, too."""
-    planned = {one.ref.identity: one for one in actions}
+    planned = {action.ref.identity: action for action in actions}
     running = [one for identity, one in scene.before.items() if identity in scene.brought and keep_words(one.body)]
     kept = [(one.ref, one.before) for one in planned.values() if one.action is Action.ORPHAN]
     kept += [(one.ref, None) for one in running]
@@ -66,7 +66,7 @@ def _with_holders(scene: PlanInputs, actions: Iterable[PlannedAction]) -> dict[O
         for identity, one in list(going.items()):
             is_namespace = one.ref.group_kind == NAMESPACE and one.ref.name == ref.namespace
             if is_namespace or one.uid in owners or ref.group_kind in kinds.get(identity, ()):
-                planned[identity] = let_go(one, f"{ref}, which is to be kept, would be deleted with it")
+                planned[identity] = plan_release(one, f"{ref}, which is to be kept, would be deleted with it")
                 kept.append((one.ref, going.pop(identity).before))
     return planned
 
@@ -79,7 +79,7 @@ def _deletion(scene: PlanInputs, ref: ObjectRef) -> PlannedAction:
     ours = scene.inventory[ref.identity]
     planned = PlannedAction(ref, Action.DELETE, ours)
     if scene.options.is_orphaning:
-        return let_go(planned, f"spec.deletionPolicy is {DeletionPolicy.ORPHAN}")
+        return plan_release(planned, f"spec.deletionPolicy is {DeletionPolicy.ORPHAN}")
     if is_system_namespace(ref):
         return replace(
             planned, is_proved=False, problem=f"{ref} belongs to Kubernetes itself", problem_code="forbidden"
@@ -97,7 +97,7 @@ def _deletion(scene: PlanInputs, ref: ObjectRef) -> PlannedAction:
             raise
         return replace(planned, is_proved=False, notes=(words,), server_words=exc.server_words)
     except ClusterError as exc:
-        return stopped(planned, exc)
+        return with_problem(planned, exc)
 
 
 def _deletion_of(scene: PlanInputs, planned: PlannedAction, live: dict[str, Any]) -> PlannedAction:
@@ -107,36 +107,25 @@ def _deletion_of(scene: PlanInputs, planned: PlannedAction, live: dict[str, Any]
     running, is_removal = scene.before.get(ref.identity), scene.options.is_removal
     before, _ = masked(live, None)
     if words := keep_words(running.body if running else None, is_removal=is_removal):
-        return let_go(replace(planned, before=before), f"it says {words}")
+        return plan_release(replace(planned, before=before), f"it says {words}")
     if words := keep_words(live, is_removal=is_removal):
         # What the live object alone says is a value of it (S09).
         told = replace(planned, before=before, server_words=f"it says {words}")
-        return let_go(told, "an annotation of the object in the cluster says so")
+        return plan_release(told, "an annotation of the object in the cluster says so")
     stands = reviewed_action(scene, ref, live)
     if stands and stands.action is Action.DELETE:
         return stands
-    untried = _untried_words(scene, planned)
-    return replace(
-        planned,
-        resource_version=version_of(live),
-        before=before,
-        is_proved=not untried,
-        notes=(untried,) if untried else (),
-    )
-
-
-def _untried_words(scene: PlanInputs, planned: PlannedAction) -> str:
-    """ "" where the server would delete it now; else why it could not be asked. Raises what it answers otherwise."""
+    planned = replace(planned, resource_version=version_of(live), before=before, is_proved=True)
     try:
-        scene.cluster.delete(planned.ref, uid=planned.uid, dry_run=True)
+        scene.cluster.delete(ref, uid=planned.uid, dry_run=True)
     except Unreachable as exc:
         if words := untried_words(exc, scene.webhooks):
-            return words
+            return replace(planned, is_proved=False, notes=(words,))
         raise
-    return ""
+    return planned
 
 
-def let_go(planned: PlannedAction, why: str) -> PlannedAction:
+def plan_release(planned: PlannedAction, why: str) -> PlannedAction:
     """What stays, with why: the one note that it has is what its finding says."""
     return replace(planned, action=Action.ORPHAN, notes=(f"{planned.ref} stays as it is, because {why}",))
 

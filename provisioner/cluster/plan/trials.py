@@ -1,4 +1,11 @@
-"""One object put to the API server by dry-run: what comes of it, or what is planned although it cannot say so."""
+"""One object put to the API server by dry-run: what comes of it, or what is planned although it cannot say so.
+
+An update that is refused for a field that cannot change says nothing about a creation: admission policies and webhooks
+are asked only about what passed validation, and of a creation other rights are needed. So an object that has to be made
+anew is tried beside the old one, under another name, and what is refused is a problem while the old one is still there.
+What only the trial could meet proves nothing: that its name is another (rights by name, names that mean something or
+that the object itself repeats), and that the old object is still there (its share of a quota, its addresses and ports).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +23,14 @@ from provisioner.cluster.client.failures import is_immutable_field, is_immutable
 from provisioner.cluster.compare import changes, cleaned, masked, share_texts, uid_of, version_of
 from provisioner.cluster.drift import without_theirs
 from provisioner.cluster.order import defined_kinds
-from provisioner.cluster.plan.inputs import NO_DRY_RUN, PlanInputs, body_of, offline, stopped, untried_words
+from provisioner.cluster.plan.inputs import (
+    NO_DRY_RUN,
+    PlanInputs,
+    body_of,
+    unproved_action,
+    untried_words,
+    with_problem,
+)
 from provisioner.errors import (
     AlreadyExists,
     ClusterError,
@@ -27,7 +41,7 @@ from provisioner.errors import (
     UnknownKind,
     Unreachable,
 )
-from provisioner.retention import may_be_remade
+from provisioner.retention import SECRET, may_be_remade
 from provisioner.schema.fields import is_same
 from provisioner.values import Action, GroupKind, JsonObject, Manifest, ObjectIdentity, ObjectRef, PlannedAction
 
@@ -53,7 +67,7 @@ _TAIL = 8
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 
 
-def refusal(cluster: ClusterClient, manifest: Manifest, *, field_manager: str) -> ClusterError | None:
+def creation_refusal(cluster: ClusterClient, manifest: Manifest, *, field_manager: str) -> ClusterError | None:
     """Why the API server would not create the object as the identity of `cluster`; None where it would, or where nobody
     can tell while the old one is there. Raises Unreachable where it, or a webhook, does not answer.
     """
@@ -82,7 +96,7 @@ def other_name(name: str) -> str:
     return name[: len(name) - length] + next(tail for tail in tails if tail != name[len(name) - length :])
 
 
-def said_of(ref: ObjectRef, error: ClusterError) -> str:
+def refusal_words(ref: ObjectRef, error: ClusterError) -> str:
     """The problem in words."""
     return (
         f"{ref} has to be deleted to be made anew, and would then be refused; it was tried as {other_name(ref.name)}: "
@@ -97,7 +111,7 @@ def _is_of_the_trial(ref: ObjectRef, error: ClusterError) -> bool:
         return True
     if isinstance(error, Forbidden):
         # Of a Secret the server's words are not kept, but for its authorizer's.
-        is_unsaid = ref.group_kind == GroupKind("", "Secret") and " cannot " not in str(error)
+        is_unsaid = ref.group_kind == SECRET and " cannot " not in str(error)
         return is_unsaid or bool(_BY_NAME.search(error.in_full))
     found = error.details.get("causes")
     causes = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
@@ -149,10 +163,7 @@ def _asked_of(pod: Manifest) -> Iterator[tuple[str, ObjectIdentity]]:
     yield f'RuntimeClass "{runtime}" not found', ("node.k8s.io", "RuntimeClass", "", str(runtime))
 
 
-SECRET = GroupKind("", "Secret")
-
-
-def proved(
+def plan_by_dry_run(
     scene: PlanInputs, manifest: Manifest, live: dict[str, Any] | None, sent: Manifest | None = None
 ) -> PlannedAction:
     """The action by a server-side dry-run; `live` is ours, or None for an object that does not exist.
@@ -172,19 +183,19 @@ def proved(
     except (PreconditionFailed, AlreadyExists):
         raise
     except FieldConflict as exc:
-        yielding = yielding_to_others(scene, manifest, live) if live and sent is None else manifest
+        yielding = without_fields_of_others(scene, manifest, live) if live and sent is None else manifest
         if yielding.body == manifest.body:
-            return stopped(offline(manifest, action, live), exc)
-        return proved(scene, manifest, live, yielding)
+            return with_problem(unproved_action(manifest, action, live), exc)
+        return plan_by_dry_run(scene, manifest, live, yielding)
     except Unreachable as exc:
         if not (words := untried_words(exc, scene.webhooks)):
             raise
-        return replace(offline(manifest, action, live), notes=(words,), server_words=exc.server_words)
+        return replace(unproved_action(manifest, action, live), notes=(words,), server_words=exc.server_words)
     except ClusterError as exc:
-        return refused(scene, manifest, offline(manifest, action, live), exc)
+        return plan_despite_refusal(scene, manifest, unproved_action(manifest, action, live), exc)
     before, after = masked(live, result.object)
     if live and is_ours and _is_same(live, result.object, shown=(before, after)):
-        action, after = unchanged(scene, manifest.ref), before
+        action, after = action_if_unchanged(scene, manifest.ref), before
     running = scene.before.get(manifest.ref.identity)
     if before is not None and running is not None:
         share_texts(before, running.body)
@@ -199,11 +210,11 @@ def proved(
         after,
         is_provable,
         result.warnings,
-        notes=tuple(left_words(manifest, sent or manifest)),
+        notes=tuple(words_on_left_fields(manifest, sent or manifest)),
     )
 
 
-def unchanged(scene: PlanInputs, ref: ObjectRef) -> Action:
+def action_if_unchanged(scene: PlanInputs, ref: ObjectRef) -> Action:
     """The action on an object of ours in which nothing changes.
 
     A Secret is written all the same: who reads the plan may not learn whether its values are the same (S38).
@@ -211,24 +222,26 @@ def unchanged(scene: PlanInputs, ref: ObjectRef) -> Action:
     return Action.UPDATE if ref.group_kind == SECRET and not scene.options.supposes_adoption else Action.NONE
 
 
-def held_by_others(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> FieldConflict | None:
+def conflict_of_secret(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> FieldConflict | None:
     """The fields of a Secret of ours that another manager owns, too, whatever their values are.
 
     The API server objects only where these differ, and would so tell whether a value was guessed (S38).
     """
-    wished = changes(None, yielding_to_others(scene, manifest, live).body)
-    owners = [one for one in field_owners.owners(live) if not one.is_applier(scene.field_manager)]
-    held = {one.manager: sorted(map(field_owners.words, one.paths & wished.keys())) for one in owners}
+    wished = changes(None, without_fields_of_others(scene, manifest, live).body)
+    owners = [owner for owner in field_owners.owners(live) if not owner.is_applier(scene.field_manager)]
+    held = {owner.manager: sorted(map(field_owners.words, owner.paths & wished.keys())) for owner in owners}
     told = [f"{manager} owns {', '.join(fields)}" for manager, fields in sorted(held.items()) if fields]
     names = ", ".join(sorted({name for fields in held.values() for name in fields}))
     words = f"apply {manifest.ref}: another manager owns {names}"
     return FieldConflict(words, status=409, server_words="; ".join(told)) if told else None
 
 
-def refused(scene: PlanInputs, manifest: Manifest, planned: PlannedAction, error: ClusterError) -> PlannedAction:
+def plan_despite_refusal(
+    scene: PlanInputs, manifest: Manifest, planned: PlannedAction, error: ClusterError
+) -> PlannedAction:
     """What is planned although the server refuses to try it, or the problem."""
     if not isinstance(error, InvalidObject):
-        return planned if is_expected_refusal(manifest, error, scene.brought) else stopped(planned, error)
+        return planned if is_expected_refusal(manifest, error, scene.brought) else with_problem(planned, error)
     if field_owners.is_of_old_version(error):
         return replace(planned, notes=(field_owners.WORDS,))
     if manifest.ref.group_kind in scene.new_kinds or NO_DRY_RUN in error.server_words:
@@ -237,10 +250,10 @@ def refused(scene: PlanInputs, manifest: Manifest, planned: PlannedAction, error
     if may_be_remade(planned) and is_immutable_value(error):
         return replace(planned, is_proved=True)
     anew = replace(planned, action=Action.REPLACE)
-    return replacement(scene, manifest, anew) if is_replaceable else stopped(planned, error)
+    return plan_replacement(scene, manifest, anew) if is_replaceable else with_problem(planned, error)
 
 
-def replacement(scene: PlanInputs, manifest: Manifest, planned: PlannedAction) -> PlannedAction:
+def plan_replacement(scene: PlanInputs, manifest: Manifest, planned: PlannedAction) -> PlannedAction:
     """An object to be deleted and made anew; a problem where only the first of that would be done, or where it says
     that it is to be kept (S39).
 
@@ -256,18 +269,18 @@ def replacement(scene: PlanInputs, manifest: Manifest, planned: PlannedAction) -
         )
         return replace(planned, problem=words, problem_code=PreconditionFailed.code)
     try:
-        found = refusal(scene.cluster, manifest, field_manager=scene.field_manager)
+        found = creation_refusal(scene.cluster, manifest, field_manager=scene.field_manager)
     except Unreachable as exc:
         if not (words := untried_words(exc, scene.webhooks)):
             raise
         return replace(planned, notes=(words,), server_words=exc.server_words)
     if found is None or is_expected_refusal(manifest, found, scene.brought):
         return planned
-    words = said_of(manifest.ref, found)
+    words = refusal_words(manifest.ref, found)
     return replace(planned, problem=words, problem_code=found.code, server_words=found.server_words)
 
 
-def tried(
+def try_foreign_object(
     scene: PlanInputs, manifest: Manifest, planned: PlannedAction, ask: Callable[[], PlannedAction]
 ) -> PlannedAction:
     """What `ask` finds out from the API server of an object that is not ours, or `planned` with why nobody knows."""
@@ -280,14 +293,14 @@ def tried(
             raise
         return replace(planned, notes=(words,), server_words=exc.server_words)
     except ClusterError as exc:
-        return refused(scene, manifest, planned, exc)
+        return plan_despite_refusal(scene, manifest, planned, exc)
 
 
-def yielding_to_others(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> Manifest:
+def without_fields_of_others(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -> Manifest:
     return without_theirs(scene.cluster, manifest, live, manager=scene.field_manager)
 
 
-def left_words(manifest: Manifest, sent: Manifest) -> list[str]:
+def words_on_left_fields(manifest: Manifest, sent: Manifest) -> list[str]:
     left = sorted(".".join(path) for path in changes(sent.body, manifest.body))
     return [f"{', '.join(left)} stays as it is: another controller writes it"] if left else []
 

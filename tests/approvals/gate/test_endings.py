@@ -276,7 +276,7 @@ def unseen_of(
         kept = {one: tuple(obj for obj in there.objects if created_at(obj) > one.after) for one in queries}
         return {one: replace(there, objects=it, late=max(there.late, len(it))) for one, it in kept.items()}
 
-    monkeypatch.setattr(deletion_losses, "samples", samples)
+    monkeypatch.setattr(deletion_losses, "read_samples", samples)
     monkeypatch.setattr(deletions, "_readers", lambda *_: (None, There({"metadata": {"uid": uid}})))
     record = {name: getattr(ref, name) for name in ("group", "version", "kind", "namespace", "name")}
     body = {

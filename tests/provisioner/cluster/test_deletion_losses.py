@@ -12,8 +12,8 @@ import pytest
 from provisioner.cluster import deletion_losses as room
 from provisioner.cluster.client import transport
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.deletion_losses import Holder, Late, Shown, dependents, latecomers
-from provisioner.cluster.evidence import Bounds, Query, Sample, Unread, samples
+from provisioner.cluster.deletion_losses import Holder, Late, Shown, find_dependents, find_latecomers
+from provisioner.cluster.evidence import Bounds, Query, Sample, Unread, read_samples
 from provisioner.errors import AnswerTooLarge, TryLater
 from provisioner.values import GroupKind, Identity, ObjectRef
 from tests.support.kubernetes.live import edit, until_served, wait_until
@@ -53,14 +53,14 @@ class Space:
 
     def _shown(self, kind: GroupKind) -> Shown:
         query = Query(kind.group, "", kind.kind, self.name, metadata_only=True, is_counted=True)
-        there = samples([self.api], [query])[query]
+        there = read_samples([self.api], [query])[query]
         assert there.total is not None
         return Shown(there.total, there.last)
 
     def late(self, *going: str) -> dict[str, int]:
         uids = {self.live["metadata"]["uid"], *going}
         holder = Holder(ObjectRef("", "v1", "Namespace", "", self.name), self.shown, uids)
-        found = {kind.kind: late.count for kind, late in latecomers([self.api], holder).items()}
+        found = {kind.kind: late.count for kind, late in find_latecomers([self.api], holder).items()}
         return {kind: count for kind, count in found.items() if count}
 
 
@@ -142,15 +142,15 @@ def test_a_list_that_is_counted_tells_how_many_there_are_and_when_the_last_came(
     for number in range(5):
         space.make("Secret", f"a-{number}")  # before the one that is known, as the server lists them
     last = space.shown[SECRET].last
-    few = samples([space.api], [asked], bounds=Bounds(objects=2, page=2))[asked]
+    few = read_samples([space.api], [asked], bounds=Bounds(objects=2, page=2))[asked]
     assert (len(few.objects), few.total) == (2, 6)
     assert few.last is not None and last is not None and few.last > last
     after = Query("", "", "Secret", space.name, metadata_only=True, is_counted=True, after=last)
-    later = samples([space.api], [after], bounds=Bounds(page=2))[after]
+    later = read_samples([space.api], [after], bounds=Bounds(page=2))[after]
     assert {one["metadata"]["name"] for one in later.objects} == {f"a-{number}" for number in range(5)}
     assert later.total == 6
     for bounds in (Bounds(counted=4), Bounds(seconds=-1.0)):
-        found = samples([space.api], [after], bounds=bounds)[after]
+        found = read_samples([space.api], [after], bounds=bounds)[after]
         assert (found.last, found.total) == (None, 6), "nobody looked through all"
 
 
@@ -194,14 +194,14 @@ class Boats:
         return Holder(found, {GroupKind(self.group, kind): Shown(count, last, version)})
 
     def late(self, holder: Holder, *others: Holder) -> Late:
-        (found,) = latecomers([self.api], holder, others).values()
+        (found,) = find_latecomers([self.api], holder, others).values()
         return found
 
     def counted(
         self, kind: str = "Boat", version: str = "", *, readers: Sequence[ClusterClient] | None = None
     ) -> Sample:
         query = Query(self.group, version, kind, metadata_only=True, is_counted=True)
-        return samples(readers or [self.api], [query])[query]
+        return read_samples(readers or [self.api], [query])[query]
 
 
 @pytest.fixture
@@ -379,19 +379,21 @@ def test_what_names_it_as_its_owner_goes_along(scene: Scene) -> None:
     scene.cluster.create(hung(scene, "of-the-other", other))
     scene.cluster.create(scene.config_map("nobodys"))
     place = scene.namespace
-    assert dependents([scene.cluster], [service]) == [f"ConfigMap {place}/along goes along with Service {place}/web"]
+    assert find_dependents([scene.cluster], [service]) == [
+        f"ConfigMap {place}/along goes along with Service {place}/web"
+    ]
 
 
 def test_what_goes_itself_is_no_surprise(scene: Scene) -> None:
     service = made(scene, scene.service())
     config = made(scene, hung(scene, "along", service))
-    assert dependents([scene.cluster], [service, config]) == []
+    assert find_dependents([scene.cluster], [service, config]) == []
 
 
 def test_what_nobody_may_look_at_is_said(scene: Scene) -> None:
     service = made(scene, scene.service())
     nobody = scene.cluster.acting_as(Identity.of_service_account(scene.namespace, "nobody"))
-    found = dependents([nobody], [service])
+    found = find_dependents([nobody], [service])
     assert [one.partition(":")[0] for one in found] == [
         f"whether a {kind} of {scene.namespace} goes along" for kind in ("ConfigMap", "PersistentVolumeClaim", "Secret")
     ]
@@ -401,4 +403,4 @@ def test_what_nobody_may_look_at_is_said(scene: Scene) -> None:
 def test_who_may_look_at_it_is_asked_next(scene: Scene) -> None:
     service = made(scene, scene.service())
     nobody = scene.cluster.acting_as(Identity.of_service_account(scene.namespace, "nobody"))
-    assert dependents([nobody, scene.cluster], [service]) == []
+    assert find_dependents([nobody, scene.cluster], [service]) == []

@@ -9,13 +9,13 @@ import pytest
 
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import BadSource, Unreachable
-from provisioner.sandbox.sandbox import _self_signed
+from provisioner.sandbox.sandbox import self_signed
 from tests.support.kubernetes.endpoint import Endpoint
 
 
 def test_S19_an_api_server_with_another_authority_is_refused(api_server: Endpoint) -> None:
     assert ClusterClient.connect(api_server.kubeconfig("admin")).uid()
-    stranger = replace(api_server, ca_pem=_self_signed()[0])
+    stranger = replace(api_server, ca_pem=self_signed()[0])
     for trusted in (False, True):
         with pytest.raises(Unreachable, match="certificate verify failed"):
             ClusterClient.connect(stranger.kubeconfig("admin"), trusted=trusted).uid()

@@ -22,7 +22,7 @@ from provisioner.cluster.client.kubeconfig import (
     read_kubeconfig,
 )
 from provisioner.errors import BadSource, Unreachable
-from provisioner.sandbox.sandbox import _self_signed
+from provisioner.sandbox.sandbox import self_signed
 
 
 def kubeconfig(*, user: dict[str, Any] | None = None, cluster: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def test_S19_of_several_contexts_one_is_to_be_chosen_and_only_that_is_kept():
 
 
 def test_S30_a_client_key_is_not_written_to_a_file(tmp_path, monkeypatch):
-    certificate, key = (base64.b64encode(part.encode()).decode() for part in _self_signed())
+    certificate, key = (base64.b64encode(part.encode()).decode() for part in self_signed())
     made: list[str] = []
     monkeypatch.setattr(tempfile, "mkstemp", lambda *_, **__: made.append("mkstemp"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -193,7 +193,7 @@ def test_S30_a_client_key_is_not_written_to_a_file(tmp_path, monkeypatch):
 
 
 def test_an_encrypted_client_key_is_refused_and_nobody_is_asked_for_its_password():
-    certificate, _ = _self_signed()
+    certificate, _ = self_signed()
     sealed = (
         ec.generate_private_key(ec.SECP256R1())
         .private_bytes(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.order import DEPENDS_ON
-from provisioner.cluster.plan.content_plan import differences, is_within
+from provisioner.cluster.plan.content_plan import compare_plans, is_within
 from provisioner.cluster.plan.dry_run import OPTIONAL
 from provisioner.errors import FieldConflict, PlanChanged
 from provisioner.values import (
@@ -70,12 +70,12 @@ def test_what_is_planned_otherwise_is_named_with_what_was_reviewed() -> None:
     same = ObjectRef("", "v1", "ConfigMap", "harbour", "same")
     reviewed = [does(Action.UPDATE), does(Action.DELETE, B), does(Action.CREATE, same, "")]
     now = [does(Action.CREATE, same, ""), does(Action.UPDATE, uid="other"), does(Action.ADOPT, C)]
-    assert differences(now, reviewed) == [
+    assert compare_plans(now, reviewed) == [
         PlanDifference("ConfigMap harbour/a", "update", "update, of an object that was made again"),
         PlanDifference("ConfigMap harbour/b", "delete", ""),
         PlanDifference("ConfigMap harbour/c", "", "adopt"),
     ]
-    assert differences(reviewed, reviewed) == []
+    assert compare_plans(reviewed, reviewed) == []
 
 
 def optional(scene: Scene, says: str = "true", **spec: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from provisioner.cluster.apply.correction import look_at
 from provisioner.cluster.drift import OwnObject
 from provisioner.cluster.health.observation import observe
 from provisioner.cluster.order import phases
-from provisioner.cluster.plan.inputs import names_of, untried_words
+from provisioner.cluster.plan.inputs import names_of_own_webhooks, untried_words
 from provisioner.errors import Unreachable
 from provisioner.values import Action, HealthState, Manifest, ObjectRef, OutcomeState
 from tests.support.kubernetes.live import is_unreachable, wait_until
@@ -59,7 +59,7 @@ def test_webhooks_are_known_by_name_and_nonsense_has_none() -> None:
         {**configuration("MutatingWebhookConfiguration", "d"), "webhooks": 6},
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "e"}, "webhooks": [{"name": "seven"}]},
     ]
-    assert names_of(Manifest(one) for one in objects) == {"one", "two", "four"}
+    assert names_of_own_webhooks(Manifest(one) for one in objects) == {"one", "two", "four"}
 
 
 def test_workloads_are_written_before_the_custom_resources_of_their_step(scene: Scene) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.plan.trials import _is_of_the_trial, other_name, refusal
+from provisioner.cluster.plan.trials import _is_of_the_trial, creation_refusal, other_name
 from provisioner.errors import (
     AlreadyExists,
     ClusterError,
@@ -93,7 +93,7 @@ def refused_by_policy(scene: Scene) -> Iterator[str]:
 
 def is_refused(scene: Scene) -> bool:
     probe = Manifest(scene.job("probe", image=NEW))
-    return refusal(scene.cluster, probe, field_manager=MANAGER) is not None
+    return creation_refusal(scene.cluster, probe, field_manager=MANAGER) is not None
 
 
 def is_over_quota(scene: Scene) -> bool:
