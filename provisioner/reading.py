@@ -82,9 +82,9 @@ def surroundings(readers: tuple[ClusterClient, ...], facts: Facts) -> ClusterSur
     queries = {_query(listing): listing for listing in listings(facts)}
     lists = {
         queries[query]: Listed(sample.objects, sample.total, sample.resource_version, sample.problem, sample.last)
-        for query, sample in evidence.samples(readers, queries).items()
+        for query, sample in evidence.read_samples(readers, queries).items()
     }
-    exists = {ref.identity: answer for ref, answer in evidence.existing(readers, mentioned(facts)).items()}
+    exists = {ref.identity: answer for ref, answer in evidence.find_existing(readers, mentioned(facts)).items()}
     schemas = evidence.published_schemas(readers, untried_kinds(facts))
     return replace(facts.around, lists=lists, exists=exists, schemas=schemas)
 
@@ -122,8 +122,8 @@ def ask_of_cluster(cluster: ClusterClient) -> None:
 
 def ask_of_namespace(cluster: ClusterClient, namespace: str) -> None:
     """The same of a namespace that objects go into."""
-    evidence.samples((cluster,), [evidence.Query("", "v1", kind, namespace) for kind in _LIMITS])
-    evidence.existing((cluster,), [ObjectRef("", "v1", "Namespace", "", namespace)])
+    evidence.read_samples((cluster,), [evidence.Query("", "v1", kind, namespace) for kind in _LIMITS])
+    evidence.find_existing((cluster,), [ObjectRef("", "v1", "Namespace", "", namespace)])
 
 
 def all_rbac(reader: ClusterClient) -> tuple[JsonObject, ...]:

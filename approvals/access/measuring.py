@@ -10,7 +10,7 @@ from statistics import median
 from approvals import instruments
 from approvals.clock import database_now
 from approvals.refusals import note_answer
-from provisioner.cluster.client.exchanges import Exchange, Observer
+from provisioner.cluster.client.transport import Exchange, Observer
 
 _OUTCOMES = {401: "refused", 403: "refused", 404: "not_found", 409: "conflict", 410: "gone", 429: "throttled"}
 # So many answers of a cluster make its latency.

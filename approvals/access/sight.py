@@ -14,7 +14,7 @@ from approvals import models
 from approvals.access.caller import Caller
 from approvals.access.questions import may_see_object
 from provisioner.api_groups import OWN_GROUP
-from provisioner.cluster.drift.detection import public_place
+from provisioner.cluster.drift import public_place
 from provisioner.errors import AlreadyExists
 from provisioner.masking import masked_value
 from provisioner.review.base.places import PLACES

@@ -23,7 +23,7 @@ from approvals.steps import applying
 from approvals.steps.records.reviewed import approved_plan, load
 from approvals.steps.sources import read_for
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.plan.comparing import differences, plan_digest
+from provisioner.cluster.plan.content_plan import compare_plans, plan_digest
 from provisioner.values import PlannedAction
 
 
@@ -63,7 +63,7 @@ def _find_stale(request: Request, now: Sequence[PlannedAction], why: gate.Stale)
             code=why.code,
             words=str(why),
             facts={"reviewedPlan": row.plan_digest, "planNow": plan_digest(now)},
-            objects=differences(now, approved_plan(row).actions),
+            objects=compare_plans(now, approved_plan(row).actions),
             remedy=why.remedy,
         )
 

@@ -45,7 +45,7 @@ from approvals.steps.sources import (
 )
 from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.health import cel_checks
+from provisioner.cluster.health import observation
 from provisioner.errors import BadHealthCheck, BadRecord, InvalidManifest
 from provisioner.review.base.places import unjudged_fields
 from provisioner.review.base.record import from_record, ref_record, to_record
@@ -142,7 +142,7 @@ def _note_proved(request: Request) -> None:
 def _check_health_part(request: Request) -> None:
     """Raise BadHealthCheck, and say so of the deployment as well: no request of this spec can be prepared."""
     try:
-        cel_checks.check_spec(request.spec)
+        observation.check_spec(request.spec)
     except BadHealthCheck as exc:
         pivots.note_problem(of=request, words=str(exc))
         raise

@@ -34,7 +34,7 @@ from approvals.steps.records.notes import Notes
 from approvals.steps.records.reviewed import approved_plan
 from provisioner import pipeline
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.plan.comparing import plan_digest
+from provisioner.cluster.plan.content_plan import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
 from provisioner.health_checks import health_checks
 from provisioner.retention import STATEFUL_SET, left_out, scaling_words, takes_claims_along

@@ -11,15 +11,15 @@ from dataclasses import replace
 
 from provisioner.errors import BadSource, DigestMismatch
 from provisioner.masking import masked
-from provisioner.source import config_map, git, http, image, local, plugged
+from provisioner.source import files, git, http, image, plugin
 from provisioner.source.client import SourceClient, SourceReply
-from provisioner.source.config_map import source_of as source_of_config_map
 from provisioner.source.egress import EgressPolicy
-from provisioner.source.history import course
+from provisioner.source.files import source_of as source_of_config_map
+from provisioner.source.git import course
 from provisioner.source.image import place_of_image
 from provisioner.source.image import tags as tags_of_image
-from provisioner.source.plugged import kinds as plugin_kinds
-from provisioner.source.plugged import source_plugins
+from provisioner.source.plugin import kinds as plugin_kinds
+from provisioner.source.plugin import source_plugins
 from provisioner.source.remote import shown_repository
 from provisioner.source.secrets import RemoteSource, place_of_remote, shown_reference, with_secret, with_secret_for
 from provisioner.source.specs import (
@@ -42,9 +42,9 @@ FETCHERS: dict[type, Callable[..., Fetched]] = {
     ImageSource: image.fetch,
     GitSource: git.fetch,
     HttpSource: http.fetch,
-    LocalSource: local.fetch,
-    ConfigMapSource: config_map.fetch,
-    PluginSource: plugged.fetch,
+    LocalSource: files.fetch_local,
+    ConfigMapSource: files.fetch_config_map,
+    PluginSource: plugin.fetch,
 }
 POLLERS: dict[type, Callable[..., Polled]] = {ImageSource: image.poll, GitSource: git.poll, HttpSource: http.poll}
 
@@ -118,37 +118,9 @@ def _fetcher(kind: type) -> Callable[..., Fetched]:
 
 
 __all__ = [
-    "Archive",
-    "ConfigMapSource",
-    "Credentials",
-    "EgressPolicy",
-    "Fetched",
-    "GitSource",
-    "HttpSource",
-    "ImageSource",
-    "LocalSource",
-    "Opened",
-    "PluginSource",
-    "Polled",
-    "PrivateSource",
-    "RemoteSource",
-    "Source",
-    "SourceClient",
-    "SourceReply",
-    "course",
-    "fetch",
-    "is_floating",
-    "opened",
-    "pinned",
-    "place_of_image",
-    "place_of_remote",
-    "plugin_kinds",
-    "poll",
-    "shown_reference",
-    "shown_repository",
-    "source_of_config_map",
-    "source_plugins",
-    "tags_of_image",
-    "with_secret",
-    "with_secret_for",
-]
+    "Archive", "ConfigMapSource", "Credentials", "EgressPolicy", "Fetched", "GitSource", "HttpSource", "ImageSource",
+    "LocalSource", "Opened", "PluginSource", "Polled", "PrivateSource", "RemoteSource", "Source", "SourceClient",
+    "SourceReply", "course", "fetch", "is_floating", "opened", "pinned", "place_of_image", "place_of_remote",
+    "plugin_kinds", "poll", "shown_reference", "shown_repository", "source_of_config_map", "source_plugins",
+    "tags_of_image", "with_secret", "with_secret_for",
+]  # fmt: skip

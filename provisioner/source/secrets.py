@@ -13,11 +13,10 @@ from enum import StrEnum
 
 from provisioner.errors import BadSource
 from provisioner.source import image, remote
-from provisioner.source.certificates import CERTIFICATE_KEYS, certificates_of
 from provisioner.source.egress import Origin, place_of, shown
-from provisioner.source.registry import is_named, names_host
+from provisioner.source.image import is_named, names_host
 from provisioner.source.specs import Credentials, GitSource, HttpSource, ImageSource
-from provisioner.source.tls import SourceCertificates
+from provisioner.source.tls import CERTIFICATE_KEYS, SourceCertificates, certificates_of
 from provisioner.values import JsonObject, ObjectRef
 
 RemoteSource = ImageSource | GitSource | HttpSource

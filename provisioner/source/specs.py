@@ -98,7 +98,7 @@ class LocalSource:
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapSource:
-    """A ConfigMap as it was read (see config_map.source_of): `files` are its data and binaryData by key."""
+    """A ConfigMap as it was read (see files.source_of): `files` are its data and binaryData by key."""
 
     namespace: str
     name: str

@@ -16,7 +16,7 @@ from approvals import refusals
 from approvals.access import measuring
 from approvals.models import Cluster
 from approvals.selectors import figures
-from provisioner.cluster.client.exchanges import Exchange
+from provisioner.cluster.client.transport import Exchange
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
 

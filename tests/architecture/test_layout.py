@@ -37,7 +37,6 @@ TESTED_ELSEWHERE = {
     "approvals.steps": "tests/journeys",
     "approvals.tasks": "tests/approvals/ledger",
     "approvals.wake": "tests/approvals/ledger",
-    "provisioner.cluster.kept_data": "tests/journeys/deciding/test_data_stays.py",
     "provisioner.reading": "tests/provisioner/pipeline",
     "provisioner.regexes": "tests/provisioner/schema",
 }

@@ -14,7 +14,7 @@ TABLES = {
     "provisioner/rbac/resources.py",
     "provisioner/render/scopes.py",
     "provisioner/review/judged/unjudged.py",
-    "provisioner/sandbox/types/kinds.py",
+    "provisioner/sandbox/kinds.py",
 }
 
 

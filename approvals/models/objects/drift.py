@@ -9,9 +9,9 @@ from approvals.encryption.fields import EncryptedJSONField
 
 class Drift(models.Model):
     """The latest drift of one object. `strikes` counts how often in a row it was restored, for
-    provisioner.cluster.drift.backoff.
+    provisioner.cluster.drift.
 
-    `fields` are FieldDrift of provisioner.cluster.drift.detection as JSON: path, change, manager, at, expected, found;
+    `fields` are FieldDrift of provisioner.cluster.drift as JSON: path, change, manager, at, expected, found;
     of a Secret without values. `problem` says why an open one is not put back, `rival` who undid what was restored.
     """
 

@@ -12,7 +12,7 @@ from django.db.models import Max, Q, QuerySet
 from approvals.ledger import strays
 from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, InventoryItem, Revision
-from provisioner.cluster.tracking import RevisionOwner
+from provisioner.cluster.annotations import RevisionOwner
 from provisioner.values import InventoryItem as Item
 from provisioner.values import ObjectIdentity, ObjectRef
 

@@ -26,9 +26,9 @@ from provisioner.cli.plugin.cluster import (
 )
 from provisioner.cli.plugin.tables import table
 from provisioner.cli.plugin.terminal import page, write
+from provisioner.cluster.annotations import OWNER_KIND, OWNER_NAME, label_value
 from provisioner.cluster.client.access import ask_self_many, own_rules
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.tracking import OWNER_KIND, OWNER_NAME, label_value
 from provisioner.errors import Forbidden
 from provisioner.extensions import (
     ApiVersion,

@@ -17,7 +17,7 @@ from approvals.health_endpoints import notes
 from approvals.models import AuthorAdmission, Request, ReviewAdmission
 from approvals.selectors import lists
 from approvals.web import times
-from provisioner.cluster.client.exchanges import Exchange
+from provisioner.cluster.client.transport import Exchange
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
 

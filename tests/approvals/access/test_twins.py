@@ -24,7 +24,7 @@ from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.review.base.record import finding_from, to_record
 from provisioner.review.output.entries import entries_record
 from provisioner.review.output.html import as_html
-from provisioner.sandbox.writing import writing
+from provisioner.sandbox import writes
 from provisioner.values import Content, ObjectRef, Report
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.provisioner.contents import content_with
@@ -207,7 +207,7 @@ TWINS: dict[str, Callable[[str], Twin]] = {
 def place(sandbox: Endpoint, monkeypatch: pytest.MonkeyPatch) -> tuple[ClusterClient, str]:
     """Where twins are looked at one after the other: an object that is made anew there has the uid that it had."""
     known: dict[str, uuid.UUID] = defaultdict(uuid.uuid4)
-    monkeypatch.setattr(writing, "uuid", SimpleNamespace(uuid4=lambda: known["uid"]))
+    monkeypatch.setattr(writes, "uuid", SimpleNamespace(uuid4=lambda: known["uid"]))
     api, name = ClusterClient.connect(sandbox.kubeconfig("admin")), f"twins-{uuid.uuid4().hex[:8]}"
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     return api, name

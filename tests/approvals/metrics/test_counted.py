@@ -20,7 +20,7 @@ from approvals.services import prove
 from approvals.steps import advance
 from approvals.watch import hearing
 from provisioner.cluster.client.answers import WatchEvent, WatchType
-from provisioner.cluster.client.exchanges import Exchange
+from provisioner.cluster.client.transport import Exchange
 from provisioner.errors import BadSource, Unreachable
 from tests.approvals.metrics.conftest import Scrape, key
 from tests.support.approvals import world
