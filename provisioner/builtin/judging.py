@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.builtin import facts, metadata, pods, policies, services, storage, workloads
-from provisioner.builtin.changes import Change, FieldRefusal, Judgement, WhyUnknown, mapping
+from provisioner.builtin.changes import Change, FieldRefusal, Judgement, WhyUnknown
 from provisioner.builtin.fits import misfits, with_empty_texts
 from provisioner.builtin.merging import merged, without_nulls
 from provisioner.builtin.schemas import MINORS, Schemas, minor_of, schemas_of
+from provisioner.json_values import as_mapping
 from provisioner.values import JsonObject
 
 _RULES = {**workloads.RULES, **services.RULES, **storage.RULES, **policies.RULES}
@@ -96,7 +97,8 @@ def _change(schemas: Schemas, obj: JsonObject, sent: JsonObject | None, live: Js
 def _plain(obj: JsonObject) -> JsonObject:
     found: JsonObject = without_nulls(obj)
     if found.get("kind") == "Secret" and found.get("stringData"):
-        found = {**found, "data": {**mapping(found.get("data")), **dict.fromkeys(mapping(found["stringData"]), "")}}
+        texts = dict.fromkeys(as_mapping(found["stringData"]), "")
+        found = {**found, "data": {**as_mapping(found.get("data")), **texts}}
     return found
 
 

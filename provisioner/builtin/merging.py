@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from provisioner.builtin.changes import mapping
 from provisioner.builtin.fits import key_of
 from provisioner.builtin.schemas import Schemas
+from provisioner.json_values import as_mapping
 
 Schema = Mapping[str, Any]
 _NOTHING: Schema = {}
@@ -26,7 +26,7 @@ def merged(schemas: Schemas, schema: Schema, live: Any, sent: Any, new: Any) -> 
     if is_whole or live is None:
         return without_nulls(new)
     if isinstance(live, Mapping) and isinstance(new, Mapping):
-        return _of_maps(schemas, node, live, mapping(sent), new)
+        return _of_maps(schemas, node, live, as_mapping(sent), new)
     if isinstance(live, list) and isinstance(new, list):
         return _of_lists(schemas, node, (live, sent if isinstance(sent, list) else [], new))
     return new

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from provisioner.builtin import forms
-from provisioner.builtin.changes import Change, FieldRefusal, Path, at, mapping, numbered, quoted, texts
+from provisioner.builtin.changes import Change, FieldRefusal, Path, numbered, quoted, texts
+from provisioner.json_values import as_mapping, value_at
 
 LARGEST_ANNOTATIONS_BYTES = 256 * 1024
 _SUBDOMAIN = (forms.is_subdomain, "lower case letters, digits, hyphens and dots, at most 253")
@@ -31,7 +32,7 @@ _RESERVED_PRIORITIES = "system-"
 
 
 def refusals(change: Change) -> Iterator[FieldRefusal]:
-    meta = mapping(change.new.get("metadata"))
+    meta = as_mapping(change.new.get("metadata"))
     if change.old is None:
         yield from _of_name(str(change.new.get("kind") or ""), str(meta.get("name") or ""))
     yield from of_labels(meta.get("labels"), ("metadata", "labels"))
@@ -92,7 +93,7 @@ def _of_name(kind: str, name: str) -> Iterator[FieldRefusal]:
 
 
 def of_labels(labels: Any, path: Path) -> Iterator[FieldRefusal]:
-    for key, value in mapping(labels).items():
+    for key, value in as_mapping(labels).items():
         if not forms.is_qualified_name(str(key)):
             yield FieldRefusal((*path, str(key)), f"has {quoted(key)} as a key, which is no name of a label")
         if isinstance(value, str) and not forms.is_label_value(value):
@@ -100,7 +101,7 @@ def of_labels(labels: Any, path: Path) -> Iterator[FieldRefusal]:
 
 
 def of_annotations(annotations: Any, path: Path) -> Iterator[FieldRefusal]:
-    known = mapping(annotations)
+    known = as_mapping(annotations)
     for key in known:
         if not forms.is_qualified_name(str(key).lower()):
             yield FieldRefusal((*path, str(key)), f"has {quoted(key)} as a key, which is no name of an annotation")
@@ -114,8 +115,8 @@ def of_annotations(annotations: Any, path: Path) -> Iterator[FieldRefusal]:
 
 def of_selector(selector: Any, path: Path) -> Iterator[FieldRefusal]:
     """A label selector with matchLabels and matchExpressions."""
-    yield from of_labels(at(selector, "matchLabels"), (*path, "matchLabels"))
-    for place, one in numbered(at(selector, "matchExpressions")):
+    yield from of_labels(value_at(selector, "matchLabels"), (*path, "matchLabels"))
+    for place, one in numbered(value_at(selector, "matchExpressions")):
         yield from of_requirement(one, (*path, "matchExpressions", place), ("In", "NotIn", "Exists", "DoesNotExist"))
 
 
@@ -140,10 +141,10 @@ def of_requirement(one: Any, path: Path, operators: tuple[str, ...]) -> Iterator
 
 def is_selected(selector: Any, labels: Any) -> bool:
     """Whether a label selector of a sound form takes something with `labels`; an empty one takes everything."""
-    known = mapping(labels)
-    if any(known.get(key) != value for key, value in mapping(at(selector, "matchLabels")).items()):
+    known = as_mapping(labels)
+    if any(known.get(key) != value for key, value in as_mapping(value_at(selector, "matchLabels")).items()):
         return False
-    return all(_is_met(one, known) for _, one in numbered(at(selector, "matchExpressions")))
+    return all(_is_met(one, known) for _, one in numbered(value_at(selector, "matchExpressions")))
 
 
 def _is_met(one: Any, labels: Any) -> bool:

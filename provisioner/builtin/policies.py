@@ -9,18 +9,8 @@ from urllib.parse import urlsplit
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.builtin import forms, metadata
-from provisioner.builtin.changes import (
-    NEVER,
-    Change,
-    FieldRefusal,
-    Path,
-    at,
-    is_number,
-    mapping,
-    numbered,
-    quoted,
-    texts,
-)
+from provisioner.builtin.changes import NEVER, Change, FieldRefusal, Path, is_number, numbered, quoted, texts
+from provisioner.json_values import as_mapping, value_at
 
 HIGHEST_PRIORITY = 1_000_000_000
 _TARGETS = {"Utilization": "averageUtilization", "AverageValue": "averageValue", "Value": "value"}
@@ -58,14 +48,14 @@ def _of_autoscaler(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal(("spec", "maxReplicas"), f"must not be below minReplicas, which is {least}; it is {most}")
     if least == 0 and not any(one.get("type") in ("External", "Object") for _, one in numbered(spec.get("metrics"))):
         yield FieldRefusal(("spec", "minReplicas"), "must be at least 1 where no metric is External or Object")
-    target = mapping(spec.get("scaleTargetRef"))
+    target = as_mapping(spec.get("scaleTargetRef"))
     if not target.get("apiVersion") and target.get("kind") != "ReplicationController":
         yield FieldRefusal(("spec", "scaleTargetRef", "apiVersion"), "must name the group of the target")
     yield from _of_share(spec.get("targetCPUUtilizationPercentage"))
     for place, one in numbered(spec.get("metrics")):
         yield from _of_metric(one, ("spec", "metrics", place))
     for direction in ("scaleUp", "scaleDown"):
-        yield from _of_steps(at(spec, "behavior", direction), ("spec", "behavior", direction))
+        yield from _of_steps(value_at(spec, "behavior", direction), ("spec", "behavior", direction))
 
 
 def _of_share(share: Any) -> Iterator[FieldRefusal]:
@@ -74,9 +64,9 @@ def _of_share(share: Any) -> Iterator[FieldRefusal]:
 
 
 def _of_steps(rules: Any, path: Path) -> Iterator[FieldRefusal]:
-    if at(rules, "policies") == []:
+    if value_at(rules, "policies") == []:
         yield FieldRefusal((*path, "policies"), "must not be empty")
-    tolerance = forms.quantity(at(rules, "tolerance"))
+    tolerance = forms.quantity(value_at(rules, "tolerance"))
     if tolerance is not None and tolerance < 0:
         yield FieldRefusal((*path, "tolerance"), "must not be below 0")
 
@@ -92,7 +82,7 @@ def _of_metric(metric: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     for other in set(_METRICS.values()) - {field}:
         if metric.get(other) is not None:
             yield FieldRefusal((*path, other), f"must not be set where the type is {kind}")
-    yield from _of_target(kind, mapping(mapping(metric[field]).get("target")), (*path, field, "target"))
+    yield from _of_target(kind, as_mapping(as_mapping(metric[field]).get("target")), (*path, field, "target"))
 
 
 def _of_target(kind: str, target: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
@@ -128,7 +118,7 @@ def _of_priority(change: Change) -> Iterator[FieldRefusal]:
 
 
 def _of_namespace(change: Change) -> Iterator[FieldRefusal]:
-    for key, value in mapping(at(change.new, "metadata", "labels")).items():
+    for key, value in as_mapping(value_at(change.new, "metadata", "labels")).items():
         _, _, mode = str(key).partition(_POD_SECURITY)
         if mode in _MODES and value not in _LEVELS:
             yield FieldRefusal(
@@ -142,7 +132,7 @@ def _of_namespace(change: Change) -> Iterator[FieldRefusal]:
 
 def _of_quota(change: Change) -> Iterator[FieldRefusal]:
     yield from _of_scopes(change)
-    for name, amount in mapping(change.spec.get("hard")).items():
+    for name, amount in as_mapping(change.spec.get("hard")).items():
         found = forms.quantity(amount)
         if found is not None and found < 0:
             yield FieldRefusal(("spec", "hard", str(name)), f"must not be below 0, and is {quoted(amount)}")
@@ -169,13 +159,13 @@ def _of_scopes(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal(path, f"must be of {', '.join(sorted(_SCOPES))}")
     if any(pair <= scopes for pair in _AGAINST):
         yield FieldRefusal(path, "must not hold a scope and its opposite")
-    counted = set(mapping(spec.get("hard")))
+    counted = set(as_mapping(spec.get("hard")))
     is_of_pods = bool(scopes & _SCOPES - {"VolumeAttributesClass"})
     if ("BestEffort" in scopes and counted - {"pods"}) or (is_of_pods and counted & _NOT_OF_PODS):
         yield FieldRefusal(path, "do not fit to what is counted")
     if change.old is not None and scopes != set(texts(change.old_spec.get("scopes"))):
         yield FieldRefusal(path, NEVER, is_of_update=True)
-    for place, one in numbered(at(spec, "scopeSelector", "matchExpressions")):
+    for place, one in numbered(value_at(spec, "scopeSelector", "matchExpressions")):
         if one.get("operator") in ("In", "NotIn") and not one.get("values"):
             words = f"must not be empty where the operator is {one['operator']}"
             yield FieldRefusal(("spec", "scopeSelector", "matchExpressions", place, "values"), words)
@@ -255,7 +245,7 @@ def _of_limits(change: Change) -> Iterator[FieldRefusal]:
             if one.get(key):
                 yield FieldRefusal((*where, key), "must not be set where the type is Pod")
         for low, high in _ORDERED:
-            yield from _of_order(mapping(one.get(low)), (high, mapping(one.get(high))), (*where, low))
+            yield from _of_order(as_mapping(one.get(low)), (high, as_mapping(one.get(high))), (*where, low))
 
 
 def _of_order(low: Mapping[str, Any], upper: tuple[str, Mapping[str, Any]], path: Path) -> Iterator[FieldRefusal]:
@@ -269,7 +259,7 @@ def _of_order(low: Mapping[str, Any], upper: tuple[str, Mapping[str, Any]], path
 def _of_role(change: Change) -> Iterator[FieldRefusal]:
     is_namespaced = change.new.get("kind") == "Role"
     gathered = change.new.get("aggregationRule")
-    if gathered is not None and not at(gathered, "clusterRoleSelectors"):
+    if gathered is not None and not value_at(gathered, "clusterRoleSelectors"):
         yield FieldRefusal(("aggregationRule", "clusterRoleSelectors"), "must not be empty")
     for place, rule in numbered(change.new.get("rules")):
         where: Path = ("rules", place)
@@ -281,7 +271,7 @@ def _of_role(change: Change) -> Iterator[FieldRefusal]:
         for key in ("apiGroups", "resources"):
             if not rule.get(key):
                 yield FieldRefusal((*where, key), "must not be empty")
-    for place, one in numbered(at(change.new, "aggregationRule", "clusterRoleSelectors")):
+    for place, one in numbered(value_at(change.new, "aggregationRule", "clusterRoleSelectors")):
         yield from metadata.of_selector(one, ("aggregationRule", "clusterRoleSelectors", place))
 
 
@@ -294,7 +284,7 @@ def _of_urls(rule: Mapping[str, Any], path: Path, *, is_namespaced: bool) -> Ite
 
 def _of_binding(change: Change) -> Iterator[FieldRefusal]:
     is_cluster = change.new.get("kind") == "ClusterRoleBinding"
-    role = mapping(change.new.get("roleRef"))
+    role = as_mapping(change.new.get("roleRef"))
     if role.get("apiGroup") not in (None, "", RBAC_GROUP):
         yield FieldRefusal(("roleRef", "apiGroup"), f"must be {RBAC_GROUP}, and is {quoted(role.get('apiGroup'))}")
     allowed = ("ClusterRole",) if is_cluster else ("ClusterRole", "Role")
@@ -327,7 +317,7 @@ def _of_webhooks(change: Change) -> Iterator[FieldRefusal]:
 
 
 def _of_webhook(one: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    name, client = str(one.get("name") or ""), mapping(one.get("clientConfig"))
+    name, client = str(one.get("name") or ""), as_mapping(one.get("clientConfig"))
     if name.count(".") < 2:
         yield FieldRefusal((*path, "name"), f"must have at least three parts with dots between, and is {quoted(name)}")
     if (client.get("url") is None) == (client.get("service") is None):
@@ -349,12 +339,12 @@ def _of_webhook(one: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
 def _of_service(service: Any, path: Path) -> Iterator[FieldRefusal]:
     # Asked about one of them, the server names the other: the table has neither.
     for key in ("name", "namespace") if service is not None else ():
-        if not mapping(service).get(key):
+        if not as_mapping(service).get(key):
             yield FieldRefusal((*path, key), "must not be empty")
 
 
 def _of_address(client: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    inner = at(client, "service", "path")
+    inner = value_at(client, "service", "path")
     if isinstance(inner, str) and inner and inner != "/":
         parts = inner.removesuffix("/").split("/")[1:]
         if not all(forms.is_subdomain(one) for one in parts):
@@ -387,7 +377,7 @@ def _of_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
 def _of_admission_policy(change: Change) -> Iterator[FieldRefusal]:
     if not change.spec.get("validations") and not change.spec.get("auditAnnotations"):
         yield FieldRefusal(("spec", "validations"), "must not be empty where auditAnnotations is")
-    for number, rule in numbered(at(change.spec, "matchConstraints", "resourceRules")):
+    for number, rule in numbered(value_at(change.spec, "matchConstraints", "resourceRules")):
         yield from _of_rule(rule, ("spec", "matchConstraints", "resourceRules", number))
 
 
@@ -397,15 +387,15 @@ def _of_admission_binding(change: Change) -> Iterator[FieldRefusal]:
     parameters, where = change.spec.get("paramRef"), ("spec", "paramRef")
     if parameters is None:
         return
-    given = [bool(mapping(parameters).get("name")), mapping(parameters).get("selector") is not None]
+    given = [bool(as_mapping(parameters).get("name")), as_mapping(parameters).get("selector") is not None]
     if sum(given) != 1:
         yield FieldRefusal(where, "must have a name or a selector, and not both")
-    if not mapping(parameters).get("parameterNotFoundAction"):
+    if not as_mapping(parameters).get("parameterNotFoundAction"):
         yield FieldRefusal((*where, "parameterNotFoundAction"), "is missing")
 
 
 def _of_flow(change: Change) -> Iterator[FieldRefusal]:
-    if change.spec.get("matchingPrecedence") == 1 and at(change.new, "metadata", "name") != "exempt":
+    if change.spec.get("matchingPrecedence") == 1 and value_at(change.new, "metadata", "name") != "exempt":
         yield FieldRefusal(("spec", "matchingPrecedence"), "must be above 1, which is kept for exempt")
     for place, rule in numbered(change.spec.get("rules")):
         where: Path = ("spec", "rules", place)
@@ -439,15 +429,15 @@ def _of_flow_namespaces(one: Mapping[str, Any], path: Path) -> Iterator[FieldRef
 
 def _of_level(change: Change) -> Iterator[FieldRefusal]:
     spec, is_exempt = change.spec, change.spec.get("type") == "Exempt"
-    if is_exempt is not (at(change.new, "metadata", "name") == "exempt"):
+    if is_exempt is not (value_at(change.new, "metadata", "name") == "exempt"):
         yield FieldRefusal(("spec", "type"), "must be Exempt for the level exempt, and for no other")
     if is_exempt and spec.get("limited") is not None:
         yield FieldRefusal(("spec", "limited"), "must not be set where the type is Exempt")
-    response, where = at(spec, "limited", "limitResponse"), ("spec", "limited", "limitResponse", "queuing")
-    queuing = mapping(response).get("queuing")
-    if (at(response, "type") == "Queue") is (queuing is None):
+    response, where = value_at(spec, "limited", "limitResponse"), ("spec", "limited", "limitResponse", "queuing")
+    queuing = as_mapping(response).get("queuing")
+    if (value_at(response, "type") == "Queue") is (queuing is None):
         yield FieldRefusal(where, "must be set where the type is Queue, and nowhere else")
-    queues, hand = mapping(queuing).get("queues"), mapping(queuing).get("handSize")
+    queues, hand = as_mapping(queuing).get("queues"), as_mapping(queuing).get("handSize")
     if is_number(queues) and is_number(hand) and hand > queues:
         yield FieldRefusal((*where, "handSize"), f"must not be above queues, which is {queues}, and is {hand}")
 
@@ -455,7 +445,7 @@ def _of_level(change: Change) -> Iterator[FieldRefusal]:
 def _of_api_service(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     wanted = f"{spec.get('version')}.{spec.get('group')}"
-    name = str(at(change.new, "metadata", "name") or "")
+    name = str(value_at(change.new, "metadata", "name") or "")
     if name != wanted:
         yield FieldRefusal(("metadata", "name"), f"must be {quoted(wanted)}, and is {quoted(name)}")
     if spec.get("insecureSkipTLSVerify") is True and spec.get("caBundle"):

@@ -10,18 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from provisioner.builtin import forms, metadata
-from provisioner.builtin.changes import (
-    NEVER,
-    Change,
-    FieldRefusal,
-    Path,
-    at,
-    is_number,
-    mapping,
-    numbered,
-    quoted,
-    texts,
-)
+from provisioner.builtin.changes import NEVER, Change, FieldRefusal, Path, is_number, numbered, quoted, texts
+from provisioner.json_values import as_mapping, value_at
 
 _NO_ADDRESS = "None"
 _WITH_ADDRESS = frozenset({"ClusterIP", "NodePort", "LoadBalancer"})
@@ -64,7 +54,7 @@ def _of_service(change: Change) -> Iterator[FieldRefusal]:
 
 def without_stale(old: Mapping[str, Any], new: dict[str, Any]) -> None:
     """Take out of a Service what its former type needed and the new one does not, where it has not changed."""
-    before, after = mapping(old.get("spec")), new.get("spec")
+    before, after = as_mapping(old.get("spec")), new.get("spec")
     if not isinstance(after, dict):
         return
     kind = after.get("type") or "ClusterIP"
@@ -170,7 +160,7 @@ def _of_places(change: Change, kind: str) -> Iterator[FieldRefusal]:
     if isinstance(chosen, str) and chosen not in _DISTRIBUTIONS:
         words = f"must be one of {', '.join(_DISTRIBUTIONS)}, and is {quoted(chosen)}"
         yield FieldRefusal(("spec", "trafficDistribution"), words)
-    ranges = at(change.new, "metadata", "annotations", _SOURCE_RANGES)
+    ranges = value_at(change.new, "metadata", "annotations", _SOURCE_RANGES)
     if not isinstance(ranges, str) or change.spec.get("loadBalancerSourceRanges"):
         return
     where: Path = ("metadata", "annotations", _SOURCE_RANGES)
@@ -190,7 +180,7 @@ def needs_both_families(change: Change) -> bool:
 
 def _of_update(change: Change) -> Iterator[FieldRefusal]:
     """Addresses never change; what was given out once stays, and so what `sent` leaves out is no change."""
-    sent, old, new = mapping(change.sent.get("spec")), change.old_spec, change.spec
+    sent, old, new = as_mapping(change.sent.get("spec")), change.old_spec, change.spec
     kinds = [one.get("type") or "ClusterIP" for one in (old, new)]
     if not set(kinds) <= _WITH_ADDRESS:
         return
@@ -209,7 +199,7 @@ def _of_update(change: Change) -> Iterator[FieldRefusal]:
 
 def is_address_unknown(change: Change) -> bool:
     """Whether an update names the address of a Service that got one by the server: it may be the same."""
-    sent = mapping(change.sent.get("spec")).get("clusterIP")
+    sent = as_mapping(change.sent.get("spec")).get("clusterIP")
     return bool(change.old is not None and sent and sent != _NO_ADDRESS and not change.old_spec.get("clusterIP"))
 
 
@@ -218,7 +208,7 @@ def _of_ingress(change: Change) -> Iterator[FieldRefusal]:
     if not spec.get("rules") and not spec.get("defaultBackend"):
         yield FieldRefusal(("spec",), "must have rules or a default backend")
     if spec.get("defaultBackend") is not None:
-        yield from _of_backend(mapping(spec["defaultBackend"]), ("spec", "defaultBackend"))
+        yield from _of_backend(as_mapping(spec["defaultBackend"]), ("spec", "defaultBackend"))
     for place, rule in numbered(spec.get("rules")):
         yield from _of_ingress_rule(rule, ("spec", "rules", place))
     for place, one in numbered(spec.get("tls")):
@@ -226,7 +216,7 @@ def _of_ingress(change: Change) -> Iterator[FieldRefusal]:
             if not _is_host(host):
                 words = f"must be the name of a host, and is {quoted(host)}"
                 yield FieldRefusal(("spec", "tls", place, "hosts", number), words)
-    annotated = at(change.new, "metadata", "annotations", "kubernetes.io/ingress.class")
+    annotated = value_at(change.new, "metadata", "annotations", "kubernetes.io/ingress.class")
     if spec.get("ingressClassName") and annotated and annotated != spec["ingressClassName"] and change.old is None:
         words = "must be the same as ingressClassName"
         yield FieldRefusal(("metadata", "annotations", "kubernetes.io/ingress.class"), words)
@@ -238,10 +228,10 @@ def _of_ingress_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRefus
         yield FieldRefusal(
             (*path, "host"), f"must be a name such as example.com or *.example.com, and is {quoted(host)}"
         )
-    for number, one in numbered(at(rule, "http", "paths")):
+    for number, one in numbered(value_at(rule, "http", "paths")):
         inner: Path = (*path, "http", "paths", number)
         yield from _of_ingress_path(one, inner)
-        yield from _of_backend(mapping(one.get("backend")), (*inner, "backend"))
+        yield from _of_backend(as_mapping(one.get("backend")), (*inner, "backend"))
 
 
 def _of_ingress_class(change: Change) -> Iterator[FieldRefusal]:
@@ -250,7 +240,7 @@ def _of_ingress_class(change: Change) -> Iterator[FieldRefusal]:
     if not (slash and rest and forms.is_subdomain(domain) and len(name) <= MOST_CONTROLLER):
         words = f"must be a domain, a slash and a path, at most {MOST_CONTROLLER} characters, and is {quoted(name)}"
         yield FieldRefusal(("spec", "controller"), words)
-    parameters = mapping(change.spec.get("parameters"))
+    parameters = as_mapping(change.spec.get("parameters"))
     if parameters and (parameters.get("scope") == "Namespace") != bool(parameters.get("namespace")):
         yield FieldRefusal(
             ("spec", "parameters", "namespace"), "must be set where the scope is Namespace, and nowhere else"
@@ -281,9 +271,9 @@ def _of_backend(backend: Mapping[str, Any], where: Path) -> Iterator[FieldRefusa
     if (service is None) == (resource is None):
         yield FieldRefusal(where, "must name a service or a resource")
     elif resource is not None:
-        yield from _of_resource(mapping(resource), (*where, "resource"))
+        yield from _of_resource(as_mapping(resource), (*where, "resource"))
     else:
-        port = mapping(mapping(service).get("port"))
+        port = as_mapping(as_mapping(service).get("port"))
         if bool(port.get("name")) == bool(port.get("number")):
             yield FieldRefusal((*where, "service", "port"), "must have a name or a number")
         named = port.get("name")
@@ -291,7 +281,7 @@ def _of_backend(backend: Mapping[str, Any], where: Path) -> Iterator[FieldRefusa
             yield FieldRefusal(
                 (*where, "service", "port", "name"), f"must be {forms.FORMS['port-name'][1]}, and is {quoted(named)}"
             )
-        name = str(mapping(service).get("name") or "")
+        name = str(as_mapping(service).get("name") or "")
         if not forms.is_label_1035(name) and not forms.is_label(name):
             yield FieldRefusal((*where, "service", "name"), f"must be the name of a Service, and is {quoted(name)}")
 
@@ -346,13 +336,13 @@ def _of_peer(peer: Mapping[str, Any], where: Path, change: Change) -> Iterator[F
 
 
 def _of_block(block: Any, where: Path, change: Change) -> Iterator[FieldRefusal]:
-    cidr = str(at(block, "cidr") or "")
+    cidr = str(value_at(block, "cidr") or "")
     if not forms.is_cidr(cidr):
         yield FieldRefusal((*where, "cidr"), f"must be {forms.FORMS['cidr'][1]}, and is {quoted(cidr)}")
         return
     if _is_loose(cidr, change):
         yield FieldRefusal((*where, "cidr"), f"{_LOOSE}, and is {quoted(cidr)}")
-    for place, one in enumerate(texts(at(block, "except"))):
+    for place, one in enumerate(texts(value_at(block, "except"))):
         if _is_loose(one, change):
             yield FieldRefusal((*where, "except", place), f"{_LOOSE}, and is {quoted(one)}")
         elif not _is_within(one, cidr):

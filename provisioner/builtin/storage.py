@@ -12,18 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from provisioner.builtin import forms, metadata
-from provisioner.builtin.changes import (
-    NEVER,
-    Change,
-    FieldRefusal,
-    Path,
-    at,
-    is_number,
-    mapping,
-    numbered,
-    quoted,
-    texts,
-)
+from provisioner.builtin.changes import NEVER, Change, FieldRefusal, Path, is_number, numbered, quoted, texts
+from provisioner.json_values import as_mapping, value_at
 
 LARGEST_DATA_BYTES = 1024 * 1024
 _MODES = frozenset({"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"})
@@ -54,13 +44,13 @@ _KEYS_BY_TYPE = {
 
 def refusals_of_claim_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     yield from _of_modes(texts(spec.get("accessModes")), (*path, "accessModes"))
-    size = forms.quantity(at(spec, "resources", "requests", "storage"))
-    if at(spec, "resources", "requests", "storage") is None:
+    size = forms.quantity(value_at(spec, "resources", "requests", "storage"))
+    if value_at(spec, "resources", "requests", "storage") is None:
         yield FieldRefusal((*path, "resources", "requests", "storage"), "is missing")
     elif size is not None and size <= 0:
         yield FieldRefusal((*path, "resources", "requests", "storage"), "must be above 0")
     yield from metadata.of_selector(spec.get("selector"), (*path, "selector"))
-    source, other = mapping(spec.get("dataSource")), mapping(spec.get("dataSourceRef"))
+    source, other = as_mapping(spec.get("dataSource")), as_mapping(spec.get("dataSourceRef"))
     if source and other and dict(source) != dict(other):
         yield FieldRefusal((*path, "dataSource"), "must be the same as dataSourceRef")
 
@@ -69,14 +59,14 @@ def _of_claim(change: Change) -> Iterator[FieldRefusal]:
     yield from refusals_of_claim_spec(change.spec, ("spec",))
     if change.old is None:
         return
-    old, new, sent = change.old_spec, change.spec, mapping(change.sent.get("spec"))
+    old, new, sent = change.old_spec, change.spec, as_mapping(change.sent.get("spec"))
     for key in sorted({*old, *new} - _FREE):
         is_filled_in = key in _ALSO_SET and key not in old  # the server may have set it since
         if old.get(key) != new.get(key) and not is_filled_in and (key in sent or key not in _SOURCES):
             yield FieldRefusal(("spec", key), NEVER, is_of_update=True)
-    if not forms.alike(at(old, "resources", "limits"), at(new, "resources", "limits")):
+    if not forms.alike(value_at(old, "resources", "limits"), value_at(new, "resources", "limits")):
         yield FieldRefusal(("spec", "resources", "limits"), NEVER, is_of_update=True)
-    before, after = (forms.quantity(at(one, "resources", "requests", "storage")) for one in (old, new))
+    before, after = (forms.quantity(value_at(one, "resources", "requests", "storage")) for one in (old, new))
     if before is not None and after is not None and after < before:
         yield FieldRefusal(("spec", "resources", "requests", "storage"), "must not become smaller", is_of_update=True)
 
@@ -84,7 +74,7 @@ def _of_claim(change: Change) -> Iterator[FieldRefusal]:
 def grows(change: Change) -> bool:
     """Whether a claim becomes larger, which its storage class may not allow."""
     before, after = (
-        forms.quantity(at(one, "resources", "requests", "storage")) for one in (change.old_spec, change.spec)
+        forms.quantity(value_at(one, "resources", "requests", "storage")) for one in (change.old_spec, change.spec)
     )
     return change.old is not None and before is not None and after is not None and after > before
 
@@ -100,12 +90,12 @@ def _of_volume(change: Change) -> Iterator[FieldRefusal]:
     if len(sources) != 1:
         yield FieldRefusal(("spec",), f"must be of one type, and is of {', '.join(sources) or 'none'}")
     yield from _of_modes(texts(spec.get("accessModes")), ("spec", "accessModes"))
-    if list(mapping(spec.get("capacity"))) != ["storage"]:
+    if list(as_mapping(spec.get("capacity"))) != ["storage"]:
         yield FieldRefusal(("spec", "capacity"), "must name storage and nothing else")
-    if ".." in str(at(spec, "hostPath", "path") or "").split("/"):
+    if ".." in str(value_at(spec, "hostPath", "path") or "").split("/"):
         yield FieldRefusal(("spec", "hostPath", "path"), "must not hold `..`")
     is_recycled = spec.get("persistentVolumeReclaimPolicy") == "Recycle"
-    if is_recycled and at(spec, "hostPath", "path") == "/":
+    if is_recycled and value_at(spec, "hostPath", "path") == "/":
         yield FieldRefusal(("spec", "persistentVolumeReclaimPolicy"), "must not be Recycle for the root of a machine")
     if spec.get("local") and not spec.get("nodeAffinity"):
         yield FieldRefusal(("spec", "nodeAffinity"), "is missing, and the volume is local")
@@ -126,7 +116,7 @@ def _of_modes(modes: list[str], path: Path) -> Iterator[FieldRefusal]:
 
 def _of_settings(change: Change) -> Iterator[FieldRefusal]:
     yield from _of_keys(change.new, ("data", "binaryData"))
-    both = sorted(mapping(change.new.get("data")).keys() & mapping(change.new.get("binaryData")).keys())
+    both = sorted(as_mapping(change.new.get("data")).keys() & as_mapping(change.new.get("binaryData")).keys())
     for key in both:
         yield FieldRefusal(("binaryData", key), "stands in data, too")
 
@@ -135,13 +125,13 @@ def _of_secret(change: Change) -> Iterator[FieldRefusal]:
     """Words name keys, and never values."""
     yield from _of_keys(change.new, ("data", "stringData"))
     kind = str(change.new.get("type") or "Opaque")
-    known = {key for part in ("data", "stringData") for key in mapping(change.new.get(part))}
+    known = {key for part in ("data", "stringData") for key in as_mapping(change.new.get(part))}
     for key in _KEYS_BY_TYPE.get(kind, ()):
         if key not in known:
             yield FieldRefusal(("data", key), f"is missing in a secret of type {kind}")
     if kind == "kubernetes.io/basic-auth" and not known & {"username", "password"}:
         yield FieldRefusal(("data",), f"must hold username or password in a secret of type {kind}")
-    account = at(change.new, "metadata", "annotations", "kubernetes.io/service-account.name")
+    account = value_at(change.new, "metadata", "annotations", "kubernetes.io/service-account.name")
     if kind == "kubernetes.io/service-account-token" and not account:
         yield FieldRefusal(("metadata", "annotations", "kubernetes.io/service-account.name"), "is missing")
     if kind in ("kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"):
@@ -149,10 +139,10 @@ def _of_secret(change: Change) -> Iterator[FieldRefusal]:
 
 
 def _of_json(obj: Mapping[str, Any], key: str) -> Iterator[FieldRefusal]:
-    given = at(obj, "stringData", key)
+    given = value_at(obj, "stringData", key)
     if given is None:
         try:
-            given = base64.b64decode(str(at(obj, "data", key) or ""), validate=True).decode()
+            given = base64.b64decode(str(value_at(obj, "data", key) or ""), validate=True).decode()
         except (binascii.Error, ValueError):
             return
     if isinstance(given, str) and given and not _is_json_object(given):
@@ -169,7 +159,7 @@ def _is_json_object(text: str) -> bool:
 def _of_keys(obj: Mapping[str, Any], parts: tuple[str, ...]) -> Iterator[FieldRefusal]:
     size = 0
     for part in parts:
-        for key, value in mapping(obj.get(part)).items():
+        for key, value in as_mapping(obj.get(part)).items():
             if not forms.is_config_key(str(key)):
                 yield FieldRefusal((part, str(key)), f"must be {forms.FORMS['config-key'][1]}, and is {quoted(key)}")
             text = str(value)
@@ -180,7 +170,7 @@ def _of_keys(obj: Mapping[str, Any], parts: tuple[str, ...]) -> Iterator[FieldRe
 
 
 def _of_storage_class(change: Change) -> Iterator[FieldRefusal]:
-    for key, value in mapping(change.new.get("parameters")).items():
+    for key, value in as_mapping(change.new.get("parameters")).items():
         if not key:
             yield FieldRefusal(("parameters", key), "must have a name")
         elif value is None:

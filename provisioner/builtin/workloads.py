@@ -7,19 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from provisioner.builtin import cron, metadata, pods
-from provisioner.builtin.changes import (
-    NEVER,
-    Change,
-    FieldRefusal,
-    Path,
-    at,
-    first_difference,
-    is_number,
-    mapping,
-    numbered,
-    quoted,
-)
+from provisioner.builtin.changes import NEVER, Change, FieldRefusal, Path, first_difference, is_number, numbered, quoted
 from provisioner.builtin.forms import alike, is_domain_path, is_percent
+from provisioner.json_values import as_mapping, value_at
 
 _TEMPLATE: Path = ("spec", "template")
 LARGEST_PARALLELISM = 100_000
@@ -42,7 +32,7 @@ _FREE_WHILE_SUSPENDED = ("affinity", "nodeSelector", "tolerations", "schedulingG
 
 def _of_deployment(change: Change) -> Iterator[FieldRefusal]:
     yield from _of_selected_template(change)
-    strategy = mapping(change.spec.get("strategy"))
+    strategy = as_mapping(change.spec.get("strategy"))
     yield from _of_strategy(strategy, ("spec", "strategy"), "Recreate")
     seconds, least = change.spec.get("progressDeadlineSeconds"), change.spec.get("minReadySeconds") or 0
     if is_number(seconds) and seconds <= least:
@@ -51,8 +41,8 @@ def _of_deployment(change: Change) -> Iterator[FieldRefusal]:
 
 def _of_daemon_set(change: Change) -> Iterator[FieldRefusal]:
     yield from _of_selected_template(change)
-    strategy = mapping(change.spec.get("updateStrategy"))
-    rolling = mapping(strategy.get("rollingUpdate"))
+    strategy = as_mapping(change.spec.get("updateStrategy"))
+    rolling = as_mapping(strategy.get("rollingUpdate"))
     if strategy.get("type") not in ("RollingUpdate", "OnDelete"):
         yield FieldRefusal(
             ("spec", "updateStrategy", "type"),
@@ -71,16 +61,16 @@ def _of_replica_set(change: Change) -> Iterator[FieldRefusal]:
 
 def _of_stateful_set(change: Change) -> Iterator[FieldRefusal]:
     claims = list(numbered(change.spec.get("volumeClaimTemplates")))
-    names = [str(at(one, "metadata", "name") or "") for _, one in claims]
+    names = [str(value_at(one, "metadata", "name") or "") for _, one in claims]
     yield from _of_selected_template(change, claims=tuple(names))
     for place, one in claims:
         where: Path = ("spec", "volumeClaimTemplates", place)
         if not names[place]:
             yield FieldRefusal((*where, "metadata", "name"), "is missing")
-        if change.old is None and at(one, "spec", "resources", "requests", "storage") is None:
+        if change.old is None and value_at(one, "spec", "resources", "requests", "storage") is None:
             yield FieldRefusal((*where, "spec", "resources", "requests", "storage"), "is missing")
     spec = change.spec
-    strategy = mapping(spec.get("updateStrategy"))
+    strategy = as_mapping(spec.get("updateStrategy"))
     if strategy.get("type") not in ("RollingUpdate", "OnDelete"):
         yield FieldRefusal(
             ("spec", "updateStrategy", "type"),
@@ -97,26 +87,26 @@ def _of_stateful_set(change: Change) -> Iterator[FieldRefusal]:
 
 def _of_selected_template(change: Change, claims: tuple[str, ...] = ()) -> Iterator[FieldRefusal]:
     """`claims` are names of volumes that the workload makes for each pod."""
-    spec, template = change.spec, mapping(change.spec.get("template"))
+    spec, template = change.spec, as_mapping(change.spec.get("template"))
     selector = spec.get("selector")
     yield from metadata.of_selector(selector, ("spec", "selector"))
     yield from pods.refusals_of_template(template, _TEMPLATE, claims)
-    labels = at(template, "metadata", "labels")
-    if not at(selector, "matchLabels") and not at(selector, "matchExpressions"):
+    labels = value_at(template, "metadata", "labels")
+    if not value_at(selector, "matchLabels") and not value_at(selector, "matchExpressions"):
         yield FieldRefusal(("spec", "selector"), "must not be empty")
     elif not metadata.is_selected(selector, labels):
         yield FieldRefusal(
             (*_TEMPLATE, "metadata", "labels"), "do not have what the selector asks for: the pods would not be found"
         )
-    if at(template, "spec", "activeDeadlineSeconds") is not None:
+    if value_at(template, "spec", "activeDeadlineSeconds") is not None:
         yield FieldRefusal((*_TEMPLATE, "spec", "activeDeadlineSeconds"), "must not be set in pods that run for ever")
 
 
 def _of_replication_controller(change: Change) -> Iterator[FieldRefusal]:
-    template = mapping(change.spec.get("template"))
+    template = as_mapping(change.spec.get("template"))
     yield from pods.refusals_of_template(template, _TEMPLATE)
-    selector = change.spec.get("selector") or at(template, "metadata", "labels")
-    if not metadata.is_selected({"matchLabels": selector}, at(template, "metadata", "labels")):
+    selector = change.spec.get("selector") or value_at(template, "metadata", "labels")
+    if not metadata.is_selected({"matchLabels": selector}, value_at(template, "metadata", "labels")):
         yield FieldRefusal(
             (*_TEMPLATE, "metadata", "labels"), "do not have what the selector asks for: the pods would not be found"
         )
@@ -132,7 +122,7 @@ def _of_strategy(strategy: Mapping[str, Any], path: Path, whole: str) -> Iterato
         )
         yield FieldRefusal((*path, "rollingUpdate"), words)
     elif kind == "RollingUpdate":
-        given = mapping(rolling)
+        given = as_mapping(rolling)
         yield from _of_amounts(given, (*path, "rollingUpdate"))
         if _is_nothing(given.get("maxUnavailable")) and _is_nothing(given.get("maxSurge")):
             yield FieldRefusal((*path, "rollingUpdate", "maxUnavailable"), "must not be 0 where maxSurge is 0")
@@ -160,9 +150,9 @@ def _of_job(change: Change) -> Iterator[FieldRefusal]:
 
 
 def _of_job_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    template = mapping(spec.get("template"))
+    template = as_mapping(spec.get("template"))
     yield from pods.refusals_of_template(template, (*path, "template"))
-    restart = at(template, "spec", "restartPolicy")
+    restart = value_at(template, "spec", "restartPolicy")
     if restart not in ("OnFailure", "Never"):
         words = f"must be OnFailure or Never, and is {quoted(restart)}"
         yield FieldRefusal((*path, "template", "spec", "restartPolicy"), words)
@@ -188,15 +178,15 @@ def _of_job_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
 
 def _of_failure(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     """Which ends of pods count, and how."""
-    pod = at(spec, "template", "spec")
-    names = {one.get("name") for part in ("initContainers", "containers") for _, one in numbered(at(pod, part))}
-    for place, rule in numbered(at(spec, "podFailurePolicy", "rules")):
+    pod = value_at(spec, "template", "spec")
+    names = {one.get("name") for part in ("initContainers", "containers") for _, one in numbered(value_at(pod, part))}
+    for place, rule in numbered(value_at(spec, "podFailurePolicy", "rules")):
         where, codes = (*path, place), rule.get("onExitCodes")
         if (codes is None) == (not rule.get("onPodConditions")):
             yield FieldRefusal(where, "must have one of onExitCodes and onPodConditions")
         if rule.get("action") == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
             yield FieldRefusal((*where, "action"), "must be FailIndex only where backoffLimitPerIndex is set")
-        name, values = at(codes, "containerName"), at(codes, "values")
+        name, values = value_at(codes, "containerName"), value_at(codes, "values")
         if name is not None and name not in names:
             yield FieldRefusal((*where, "onExitCodes", "containerName"), f"names no container: {quoted(name)}")
         numbers = [one for one in values if is_number(one)] if isinstance(values, list) else []
@@ -204,7 +194,7 @@ def _of_failure(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
             yield FieldRefusal((*where, "onExitCodes", "values"), "must not be empty")
         elif numbers != sorted(set(numbers)):
             yield FieldRefusal((*where, "onExitCodes", "values"), "must be in order, and each once")
-        elif 0 in numbers and at(codes, "operator") == "In":
+        elif 0 in numbers and value_at(codes, "operator") == "In":
             yield FieldRefusal((*where, "onExitCodes", "values"), "must not hold 0 where the operator is In")
 
 
@@ -233,9 +223,9 @@ def _of_success(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     if is_number(failed) and is_number(most) and failed > most:
         yield FieldRefusal((*path, "maxFailedIndexes"), f"must be at most completions, which is {most}")
     policy = spec.get("successPolicy")
-    if policy is not None and not at(policy, "rules"):
+    if policy is not None and not value_at(policy, "rules"):
         yield FieldRefusal((*path, "successPolicy", "rules"), "must not be empty")
-    for place, one in numbered(at(policy, "rules")):
+    for place, one in numbered(value_at(policy, "rules")):
         where, count = (*path, "successPolicy", "rules", place), one.get("succeededCount")
         if is_number(count) and is_number(most) and count > most:
             yield FieldRefusal((*where, "succeededCount"), f"must be at most completions, which is {most}")
@@ -259,7 +249,7 @@ def _are_indexes(text: str, most: int) -> bool:
 
 
 def _is_generated(spec: Mapping[str, Any]) -> bool:
-    return any(key in _BY_CONTROLLER for key in mapping(at(spec, "selector", "matchLabels")))
+    return any(key in _BY_CONTROLLER for key in as_mapping(value_at(spec, "selector", "matchLabels")))
 
 
 def _of_job_update(change: Change) -> Iterator[FieldRefusal]:
@@ -283,10 +273,10 @@ def _of_job_update(change: Change) -> Iterator[FieldRefusal]:
 
 
 def _of_template(spec: Mapping[str, Any], without: tuple[str, ...] = ()) -> Any:
-    template = mapping(spec.get("template"))
-    pod = {key: one for key, one in mapping(template.get("spec")).items() if key not in without}
-    meta = mapping(template.get("metadata"))
-    labels = {key: one for key, one in mapping(meta.get("labels")).items() if key not in _BY_CONTROLLER}
+    template = as_mapping(spec.get("template"))
+    pod = {key: one for key, one in as_mapping(template.get("spec")).items() if key not in without}
+    meta = as_mapping(template.get("metadata"))
+    labels = {key: one for key, one in as_mapping(meta.get("labels")).items() if key not in _BY_CONTROLLER}
     return pod, {} if without else {**meta, "labels": labels}
 
 
@@ -306,11 +296,11 @@ def _of_cron_job(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal(("spec", "schedule"), f"{words}: {quoted(schedule)}")
     if isinstance(zone, str) and cron.is_time_zone(zone) is False:
         yield FieldRefusal(("spec", "timeZone"), f"must be a time zone such as Europe/Paris, and is {quoted(zone)}")
-    job = mapping(at(spec, "jobTemplate", "spec"))
+    job = as_mapping(value_at(spec, "jobTemplate", "spec"))
     yield from _of_job_spec(job, ("spec", "jobTemplate", "spec"))
     if job.get("manualSelector") is True:
         yield FieldRefusal(("spec", "jobTemplate", "spec", "manualSelector"), "must not be true in a template")
-    meta = mapping(at(spec, "jobTemplate", "metadata"))
+    meta = as_mapping(value_at(spec, "jobTemplate", "metadata"))
     yield from metadata.of_labels(meta.get("labels"), ("spec", "jobTemplate", "metadata", "labels"))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from provisioner.catalogs.texts import line_of
+from provisioner.json_values import as_mapping, mappings_in
 
 MOST_LINKS = 20
 MOST_MAINTAINERS = 20
@@ -59,8 +60,8 @@ class BundleFacts:
 
 def facts_of_operator(value: Mapping[str, Any]) -> BundleFacts:
     """Those of the property olm.csv.metadata, which has the fields of a ClusterServiceVersion's spec."""
-    annotations, provider = _mapping(value.get("annotations")), _mapping(value.get("provider"))
-    links = [(one.get("name"), one.get("url")) for one in _mappings(value.get("links"))]
+    annotations, provider = as_mapping(value.get("annotations")), as_mapping(value.get("provider"))
+    links = [(one.get("name"), one.get("url")) for one in mappings_in(value.get("links"))]
     return BundleFacts(
         kubernetes=kubernetes_of_operator(value),
         install_modes=tuple(islice(_install_modes(value.get("installModes")), MOST_INSTALL_MODES)),
@@ -118,7 +119,7 @@ def unpacked_facts(document: Mapping[str, Any]) -> BundleFacts:
 
 
 def _install_modes(listed: object) -> Iterator[str]:
-    for one in _mappings(listed):
+    for one in mappings_in(listed):
         name = line_of(one.get("type"), MAX_WORD)
         if name and one.get("supported") is True:
             yield name
@@ -161,13 +162,5 @@ def _is_safe(url: str) -> bool:
 
 
 def _maintainers(listed: object) -> tuple[Maintainer, ...]:
-    told = (Maintainer(line_of(one.get("name")), line_of(one.get("email"))) for one in _mappings(listed))
+    told = (Maintainer(line_of(one.get("name")), line_of(one.get("email"))) for one in mappings_in(listed))
     return tuple(islice((one for one in dict.fromkeys(told) if one.name or one.email), MOST_MAINTAINERS))
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _mappings(value: object) -> Iterator[Mapping[str, Any]]:
-    yield from (one for one in (value if isinstance(value, list) else []) if isinstance(one, dict))

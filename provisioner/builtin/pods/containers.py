@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provisioner.builtin.changes import FieldRefusal, Path, mapping, numbered, quoted
+from provisioner.builtin.changes import FieldRefusal, Path, numbered, quoted
 from provisioner.builtin.pods.environment import of_environment
 from provisioner.builtin.pods.handlers import LIFECYCLE, PROBES, of_handlers, of_probe
 from provisioner.builtin.pods.resources import of_resources
 from provisioner.builtin.pods.security import of_privileges
 from provisioner.builtin.pods.volumes import of_mounts
+from provisioner.json_values import as_mapping
 
 
 def of_container(container: Mapping[str, Any], path: Path, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
@@ -25,10 +26,10 @@ def of_container(container: Mapping[str, Any], path: Path, volumes: Mapping[str,
     for name in PROBES:
         if container.get(name) is not None:
             yield from of_probe(name, container[name], (*path, name))
-    for name, handler in mapping(container.get("lifecycle")).items():
+    for name, handler in as_mapping(container.get("lifecycle")).items():
         if isinstance(handler, Mapping):
             yield from of_handlers(handler, (*path, "lifecycle", name), LIFECYCLE)
-    yield from of_privileges(mapping(container.get("securityContext")), (*path, "securityContext"))
+    yield from of_privileges(as_mapping(container.get("securityContext")), (*path, "securityContext"))
 
 
 def _of_restarts(container: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:

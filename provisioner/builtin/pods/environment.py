@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.builtin import forms
-from provisioner.builtin.changes import FieldRefusal, Path, at, mapping, numbered, quoted
+from provisioner.builtin.changes import FieldRefusal, Path, numbered, quoted
+from provisioner.json_values import as_mapping, value_at
 
 _SOURCES = ("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef")
 _FIELD_PATHS = frozenset(
@@ -46,23 +47,23 @@ def of_environment(container: Mapping[str, Any], path: Path) -> Iterator[FieldRe
 
 
 def _of_source(source: Any, path: Path) -> Iterator[FieldRefusal]:
-    found = [key for key in _SOURCES if mapping(source).get(key) is not None]
+    found = [key for key in _SOURCES if as_mapping(source).get(key) is not None]
     if len(found) != 1:
         yield FieldRefusal(path, "must name one source" if found else "must name a source")
-    field = at(source, "fieldRef", "fieldPath")
+    field = value_at(source, "fieldRef", "fieldPath")
     if isinstance(field, str) and field and field not in _FIELD_PATHS and not is_by_key(field):
         yield FieldRefusal((*path, "fieldRef", "fieldPath"), f"names no field that can be read: {quoted(field)}")
     for key in ("configMapKeyRef", "secretKeyRef"):
-        if mapping(source).get(key) is not None:
-            yield from _of_reference(mapping(source)[key], (*path, key))
-    measured = mapping(at(source, "resourceFieldRef"))
+        if as_mapping(source).get(key) is not None:
+            yield from _of_reference(as_mapping(source)[key], (*path, key))
+    measured = as_mapping(value_at(source, "resourceFieldRef"))
     if not _is_divisor(str(measured.get("resource")), measured.get("divisor")):
         words = f"does not divide {measured.get('resource')}: {quoted(measured['divisor'])}"
         yield FieldRefusal((*path, "resourceFieldRef", "divisor"), words)
 
 
 def _of_reference(reference: Any, path: Path) -> Iterator[FieldRefusal]:
-    name = str(at(reference, "name") or "")
+    name = str(value_at(reference, "name") or "")
     if not forms.is_subdomain(name):
         yield FieldRefusal((*path, "name"), f"must be {forms.FORMS['subdomain'][1]}, and is {quoted(name)}")
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.builtin import forms
-from provisioner.builtin.changes import FieldRefusal, Path, at, is_number, mapping, numbered, quoted
+from provisioner.builtin.changes import FieldRefusal, Path, is_number, numbered, quoted
+from provisioner.json_values import as_mapping, value_at
 
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 LIFECYCLE = ("exec", "httpGet", "tcpSocket", "sleep")
@@ -16,13 +17,13 @@ _HEADER = re.compile(r"[-A-Za-z0-9]+")
 
 
 def of_probe(name: str, probe: Any, path: Path) -> Iterator[FieldRefusal]:
-    yield from of_handlers(mapping(probe), path, _HANDLERS)
-    if name != "readinessProbe" and at(probe, "successThreshold") not in (None, 0, 1):
+    yield from of_handlers(as_mapping(probe), path, _HANDLERS)
+    if name != "readinessProbe" and value_at(probe, "successThreshold") not in (None, 0, 1):
         yield FieldRefusal((*path, "successThreshold"), f"must be 1, and is {probe['successThreshold']}")
-    if name == "readinessProbe" and at(probe, "terminationGracePeriodSeconds") is not None:
+    if name == "readinessProbe" and value_at(probe, "terminationGracePeriodSeconds") is not None:
         yield FieldRefusal((*path, "terminationGracePeriodSeconds"), "must not be set for a readiness probe")
     for key in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "failureThreshold", "successThreshold"):
-        value = at(probe, key)
+        value = value_at(probe, key)
         if is_number(value) and value < 0:
             yield FieldRefusal((*path, key), f"must be at least 0, and is {value}")
 
@@ -31,15 +32,15 @@ def of_handlers(handler: Mapping[str, Any], path: Path, kinds: tuple[str, ...]) 
     found = [one for one in kinds if handler.get(one) is not None]
     if len(found) != 1:
         yield FieldRefusal(path, f"must have one of {', '.join(kinds)}, and has {' and '.join(found) or 'none'}")
-    if "exec" in found and not at(handler, "exec", "command"):
+    if "exec" in found and not value_at(handler, "exec", "command"):
         yield FieldRefusal((*path, "exec", "command"), "must not be empty")
-    for place, header in numbered(at(handler, "httpGet", "httpHeaders")):
+    for place, header in numbered(value_at(handler, "httpGet", "httpHeaders")):
         name = str(header.get("name") or "")
         if not _HEADER.fullmatch(name):
             words = f"must be letters, digits and hyphens, and is {quoted(name)}"
             yield FieldRefusal((*path, "httpGet", "httpHeaders", place, "name"), words)
     for kind in ("httpGet", "tcpSocket", "grpc"):
-        port = at(handler, kind, "port")
+        port = value_at(handler, kind, "port")
         is_name = isinstance(port, str) and kind != "grpc" and forms.is_port_name(port)
         if kind in found and not is_name and not (is_number(port) and 0 < port < 65536):
             yield FieldRefusal(

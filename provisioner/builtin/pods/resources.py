@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from provisioner.builtin import forms
-from provisioner.builtin.changes import FieldRefusal, Path, at, mapping, quoted
+from provisioner.builtin.changes import FieldRefusal, Path, quoted
+from provisioner.json_values import as_mapping, value_at
 
 _HUGE = "hugepages-"
 _NEEDED = frozenset({"cpu", "memory"})
@@ -14,7 +15,7 @@ _STANDARD_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
 def of_resources(resources: Any, path: Path) -> Iterator[FieldRefusal]:
-    limits, requests = mapping(at(resources, "limits")), mapping(at(resources, "requests"))
+    limits, requests = as_mapping(value_at(resources, "limits")), as_mapping(value_at(resources, "requests"))
     for part, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
             yield from _of_amount(str(name), amount, (*path, part, str(name)))

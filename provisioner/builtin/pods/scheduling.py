@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.builtin import forms, metadata
-from provisioner.builtin.changes import FieldRefusal, Path, at, is_number, mapping, numbered, quoted
+from provisioner.builtin.changes import FieldRefusal, Path, is_number, numbered, quoted
+from provisioner.json_values import as_mapping, value_at
 
 
 def of_scheduling(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     yield from metadata.of_labels(pod.get("nodeSelector"), (*path, "nodeSelector"))
     for place, one in numbered(pod.get("tolerations")):
         yield from _of_toleration(one, (*path, "tolerations", place))
-    yield from _of_affinity(mapping(pod.get("affinity")), (*path, "affinity"))
+    yield from _of_affinity(as_mapping(pod.get("affinity")), (*path, "affinity"))
     seen = set()
     for place, one in numbered(pod.get("topologySpreadConstraints")):
         where = (*path, "topologySpreadConstraints", place)
@@ -48,9 +49,9 @@ _REQUIRED, _PREFERRED = (
 
 
 def _of_affinity(affinity: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    yield from _of_node_terms(mapping(affinity.get("nodeAffinity")), (*path, "nodeAffinity"))
+    yield from _of_node_terms(as_mapping(affinity.get("nodeAffinity")), (*path, "nodeAffinity"))
     for kind in ("podAffinity", "podAntiAffinity"):
-        given = mapping(affinity.get(kind))
+        given = as_mapping(affinity.get(kind))
         for place, one in numbered(given.get(_REQUIRED)):
             yield from _of_pod_term(one, (*path, kind, _REQUIRED, place))
         for place, one in numbered(given.get(_PREFERRED)):
@@ -58,16 +59,16 @@ def _of_affinity(affinity: Mapping[str, Any], path: Path) -> Iterator[FieldRefus
             where = (*path, kind, _PREFERRED, place)
             if not is_number(weight) or not 0 < weight < 101:
                 yield FieldRefusal((*where, "weight"), "must be from 1 to 100")
-            yield from _of_pod_term(mapping(one.get("podAffinityTerm")), (*where, "podAffinityTerm"))
+            yield from _of_pod_term(as_mapping(one.get("podAffinityTerm")), (*where, "podAffinityTerm"))
 
 
 def _of_node_terms(node: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     terms = [
         (one, (*path, _REQUIRED, "nodeSelectorTerms", place))
-        for place, one in numbered(at(node, _REQUIRED, "nodeSelectorTerms"))
+        for place, one in numbered(value_at(node, _REQUIRED, "nodeSelectorTerms"))
     ]
     terms += [
-        (mapping(one.get("preference")), (*path, _PREFERRED, place, "preference"))
+        (as_mapping(one.get("preference")), (*path, _PREFERRED, place, "preference"))
         for place, one in numbered(node.get(_PREFERRED))
     ]
     for term, inner in terms:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provisioner.builtin.changes import FieldRefusal, Path, at, mapping, numbered, texts
+from provisioner.builtin.changes import FieldRefusal, Path, numbered, texts
+from provisioner.json_values import as_mapping, value_at
 
 _MOST_PRIVILEGED = frozenset({"CAP_SYS_ADMIN"})
 
 
 def of_privileges(context: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     if context.get("allowPrivilegeEscalation") is False:
-        added = set(texts(at(context, "capabilities", "add")))
+        added = set(texts(value_at(context, "capabilities", "add")))
         if context.get("privileged") is True:
             yield FieldRefusal((*path, "allowPrivilegeEscalation"), "must not be false where privileged is true")
         elif added & _MOST_PRIVILEGED:
@@ -46,7 +47,7 @@ _OF_THE_HOST = ("hostIPC", "hostNetwork", "hostPID")
 
 def of_system(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     """What the operating system that a pod names does not have."""
-    name = at(pod, "os", "name")
+    name = value_at(pod, "os", "name")
     foreign = _OF_LINUX if name == "windows" else {"windowsOptions"} if name == "linux" else frozenset()
     for context, where in _contexts(pod, path):
         if context.get("procMount") == "Unmasked" and pod.get("hostUsers") is not False:
@@ -62,15 +63,15 @@ def of_system(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
 
 
 def _contexts(pod: Mapping[str, Any], path: Path) -> Iterator[tuple[Mapping[str, Any], Path]]:
-    yield mapping(pod.get("securityContext")), (*path, "securityContext")
+    yield as_mapping(pod.get("securityContext")), (*path, "securityContext")
     for part in ("initContainers", "containers"):
         for place, one in numbered(pod.get(part)):
-            yield mapping(one.get("securityContext")), (*path, part, place, "securityContext")
+            yield as_mapping(one.get("securityContext")), (*path, part, place, "securityContext")
 
 
 def of_seccomp(context: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     for profile in ("seccompProfile", "appArmorProfile"):
-        given = mapping(context.get(profile))
+        given = as_mapping(context.get(profile))
         where = (*path, profile, "localhostProfile")
         if given.get("type") == "Localhost" and not given.get("localhostProfile"):
             yield FieldRefusal(where, "is missing, and the type is Localhost")

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provisioner.builtin.changes import FieldRefusal, Path, at, is_number, mapping, numbered, quoted
+from provisioner.builtin.changes import FieldRefusal, Path, is_number, numbered, quoted
 from provisioner.builtin.pods.security import of_seccomp
+from provisioner.json_values import as_mapping, value_at
 
 _SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
 MOST_NAMESERVERS, MOST_SEARCHES, LONGEST_SYSCTL = 3, 32, 253
@@ -20,7 +21,7 @@ def of_settings(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     seconds = pod.get("activeDeadlineSeconds")
     if is_number(seconds) and seconds < 1:
         yield FieldRefusal((*path, "activeDeadlineSeconds"), f"must be at least 1, and is {seconds}")
-    context = mapping(pod.get("securityContext"))
+    context = as_mapping(pod.get("securityContext"))
     yield from of_seccomp(context, (*path, "securityContext"))
     names: set[str] = set()
     for place, one in numbered(context.get("sysctls")):
@@ -34,7 +35,7 @@ def of_settings(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
 
 
 def _of_names_of_hosts(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    servers, searches = at(pod, "dnsConfig", "nameservers") or [], at(pod, "dnsConfig", "searches") or []
+    servers, searches = value_at(pod, "dnsConfig", "nameservers") or [], value_at(pod, "dnsConfig", "searches") or []
     if pod.get("dnsPolicy") == "None" and not servers:
         yield FieldRefusal((*path, "dnsConfig", "nameservers"), "must not be empty where the policy is None")
     if len(servers) > MOST_NAMESERVERS:

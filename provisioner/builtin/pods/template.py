@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.builtin import forms, metadata
-from provisioner.builtin.changes import FieldRefusal, Path, at, is_number, mapping, numbered, quoted
+from provisioner.builtin.changes import FieldRefusal, Path, is_number, numbered, quoted
 from provisioner.builtin.pods.containers import of_container
 from provisioner.builtin.pods.handlers import PROBES
 from provisioner.builtin.pods.resources import of_resources
@@ -14,14 +14,15 @@ from provisioner.builtin.pods.scheduling import of_scheduling
 from provisioner.builtin.pods.security import of_system
 from provisioner.builtin.pods.settings import of_settings
 from provisioner.builtin.pods.volumes import of_volumes
+from provisioner.json_values import as_mapping, value_at
 
 
 def refusals_of_template(template: Any, path: Path, claims: tuple[str, ...] = ()) -> Iterator[FieldRefusal]:
     """A pod template, without what depends on the kind around it; `claims` are volumes that this makes."""
-    meta = mapping(at(template, "metadata"))
+    meta = as_mapping(value_at(template, "metadata"))
     yield from metadata.of_labels(meta.get("labels"), (*path, "metadata", "labels"))
     yield from metadata.of_annotations(meta.get("annotations"), (*path, "metadata", "annotations"))
-    spec = mapping(at(template, "spec"))
+    spec = as_mapping(value_at(template, "spec"))
     if spec.get("ephemeralContainers"):
         yield FieldRefusal((*path, "spec", "ephemeralContainers"), "must not be set in a template")
     yield from _of_profiles(meta.get("annotations"), spec, (*path, "annotations"))
@@ -34,7 +35,7 @@ _PROFILE_OF = "container.apparmor.security.beta.kubernetes.io/"
 def _of_profiles(annotations: Any, pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     """The older way to name profiles of AppArmor."""
     names = {one.get("name") for part in ("initContainers", "containers") for _, one in numbered(pod.get(part))}
-    for key, value in mapping(annotations).items():
+    for key, value in as_mapping(annotations).items():
         _, found, name = str(key).partition(_PROFILE_OF)
         if not found:
             continue
@@ -73,7 +74,7 @@ def _of_claims_and_times(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRe
     for part in ("initContainers", "containers"):
         for place, one in numbered(pod.get(part)):
             where = (*path, part, place)
-            for number, claim in numbered(at(one, "resources", "claims")):
+            for number, claim in numbered(value_at(one, "resources", "claims")):
                 if claim.get("name") not in claims:
                     words = f"names no resource claim of the pod: {quoted(claim.get('name'))}"
                     yield FieldRefusal((*where, "resources", "claims", number), words)
@@ -88,7 +89,7 @@ def _of_claims_and_times(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRe
 
 def _of_sleep(container: Mapping[str, Any], path: Path, grace: Any) -> Iterator[FieldRefusal]:
     for hook in ("postStart", "preStop"):
-        seconds = at(container, "lifecycle", hook, "sleep", "seconds")
+        seconds = value_at(container, "lifecycle", hook, "sleep", "seconds")
         if is_number(seconds) and is_number(grace) and not 0 <= seconds <= grace:
             words = f"must be from 0 to terminationGracePeriodSeconds, which is {grace}, and is {seconds}"
             yield FieldRefusal((*path, "lifecycle", hook, "sleep"), words)

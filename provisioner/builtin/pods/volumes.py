@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.builtin import forms
-from provisioner.builtin.changes import FieldRefusal, Path, at, is_number, mapping, numbered, quoted
+from provisioner.builtin.changes import FieldRefusal, Path, is_number, numbered, quoted
 from provisioner.builtin.pods.environment import is_by_key
+from provisioner.json_values import as_mapping, value_at
 
 _FILE_PATHS = frozenset(
     ["metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.annotations"]
@@ -16,7 +17,7 @@ LEAST_TOKEN_SECONDS = 600
 
 
 def of_mounts(container: Mapping[str, Any], path: Path, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
-    is_privileged = at(container, "securityContext", "privileged") is True
+    is_privileged = value_at(container, "securityContext", "privileged") is True
     for place, one in numbered(container.get("volumeMounts")):
         where = (*path, "volumeMounts", place)
         yield from _of_mount(one, where, volumes)
@@ -24,7 +25,7 @@ def of_mounts(container: Mapping[str, Any], path: Path, volumes: Mapping[str, An
             words = "must not be Bidirectional in a container that is not privileged"
             yield FieldRefusal((*where, "mountPropagation"), words)
     for place, one in numbered(container.get("volumeDevices")):
-        volume = mapping(volumes.get(str(one.get("name"))))
+        volume = as_mapping(volumes.get(str(one.get("name"))))
         if not (volume.get("persistentVolumeClaim") or volume.get("ephemeral")):
             yield FieldRefusal((*path, "volumeDevices", place, "name"), "must name a volume of the pod that is a claim")
 
@@ -49,7 +50,7 @@ def of_volumes(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
         sources = [key for key, value in one.items() if key != "name" and value is not None]
         if len(sources) > 1:
             yield FieldRefusal(where, f"must be of one type, and is of {', '.join(sorted(sources))}")
-        if ".." in str(at(one, "hostPath", "path") or "").split("/"):
+        if ".." in str(value_at(one, "hostPath", "path") or "").split("/"):
             yield FieldRefusal((*where, "hostPath", "path"), "must not hold `..`")
         yield from _of_sources(one, where)
         for holder, inner in _file_holders(one, where):
@@ -57,18 +58,19 @@ def of_volumes(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
 
 
 def _of_sources(volume: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    limit = forms.quantity(at(volume, "emptyDir", "sizeLimit"))
+    limit = forms.quantity(value_at(volume, "emptyDir", "sizeLimit"))
     if limit is not None and limit < 0:
         yield FieldRefusal((*path, "emptyDir", "sizeLimit"), "must not be below 0")
-    policy = at(volume, "image", "pullPolicy")
+    policy = value_at(volume, "image", "pullPolicy")
     if policy not in (None, "", "Always", "IfNotPresent", "Never"):
         words = f"must be Always, IfNotPresent or Never, and is {quoted(policy)}"
         yield FieldRefusal((*path, "image", "pullPolicy"), words)
-    claim, inner = at(volume, "ephemeral", "volumeClaimTemplate", "spec"), ("ephemeral", "volumeClaimTemplate", "spec")
-    if claim is not None and at(claim, "resources", "requests", "storage") is None:
+    inner = ("ephemeral", "volumeClaimTemplate", "spec")
+    claim = value_at(volume, *inner)
+    if claim is not None and value_at(claim, "resources", "requests", "storage") is None:
         yield FieldRefusal((*path, *inner, "resources", "requests", "storage"), "is missing")
     taken: dict[str, int] = {}
-    for place, one in numbered(at(volume, "projected", "sources")):
+    for place, one in numbered(value_at(volume, "projected", "sources")):
         yield from _of_projected(one, (*path, "projected", "sources", place))
         for file in _files_of(one):
             if taken.setdefault(file, place) != place:
@@ -79,7 +81,7 @@ def _of_projected(source: Mapping[str, Any], path: Path) -> Iterator[FieldRefusa
     kinds = sorted(key for key, value in source.items() if value is not None)
     if len(kinds) > 1:
         yield FieldRefusal(path, f"must be of one type, and is of {', '.join(kinds)}")
-    seconds = at(source, "serviceAccountToken", "expirationSeconds")
+    seconds = value_at(source, "serviceAccountToken", "expirationSeconds")
     if is_number(seconds) and seconds < LEAST_TOKEN_SECONDS:
         words = f"must be at least {LEAST_TOKEN_SECONDS}, and is {seconds}"
         yield FieldRefusal((*path, "serviceAccountToken", "expirationSeconds"), words)
@@ -87,9 +89,9 @@ def _of_projected(source: Mapping[str, Any], path: Path) -> Iterator[FieldRefusa
 
 def _files_of(source: Mapping[str, Any]) -> Iterator[str]:
     for kind in ("secret", "configMap", "downwardAPI"):
-        for _, one in numbered(at(source, kind, "items")):
+        for _, one in numbered(value_at(source, kind, "items")):
             yield str(one.get("path") or "")
-    token = at(source, "serviceAccountToken", "path")
+    token = value_at(source, "serviceAccountToken", "path")
     if token:
         yield str(token)
 
@@ -98,7 +100,7 @@ def _file_holders(volume: Mapping[str, Any], path: Path) -> Iterator[tuple[Any, 
     for kind in ("configMap", "secret", "downwardAPI"):
         if volume.get(kind) is not None:
             yield volume[kind], (*path, kind)
-    for place, one in numbered(at(volume, "projected", "sources")):
+    for place, one in numbered(value_at(volume, "projected", "sources")):
         where = (*path, "projected", "sources", place)
         for kind in ("configMap", "secret", "downwardAPI"):
             if one.get(kind) is not None:
@@ -106,11 +108,11 @@ def _file_holders(volume: Mapping[str, Any], path: Path) -> Iterator[tuple[Any, 
 
 
 def _of_files(holder: Any, path: Path) -> Iterator[FieldRefusal]:
-    for place, one in numbered(at(holder, "items")):
+    for place, one in numbered(value_at(holder, "items")):
         text = str(one.get("path") or "")
         if text.startswith(("/", "..")) or ".." in text.split("/"):
             yield FieldRefusal((*path, "items", place, "path"), "must be a path inside the volume, without `..`")
-        field = at(one, "fieldRef", "fieldPath")
+        field = value_at(one, "fieldRef", "fieldPath")
         if path[-1] == "downwardAPI" and isinstance(field, str) and field not in _FILE_PATHS and not is_by_key(field):
             yield FieldRefusal(
                 (*path, "items", place, "fieldRef", "fieldPath"), f"names no field that can be read: {quoted(field)}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from provisioner.json_values import as_mapping
 from provisioner.schema.fields import same_json
 from provisioner.schema.subschemas import Schema
 
@@ -47,23 +48,23 @@ class Crd:
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
-        return _mapping(self.body.get("spec"))
+        return as_mapping(self.body.get("spec"))
 
     @cached_property
     def names(self) -> Mapping[str, Any]:
         """The names with the API server's defaults."""
-        given = _mapping(self.spec.get("names"))
+        given = as_mapping(self.spec.get("names"))
         kind = str(given.get("kind") or "")
         defaults = {"singular": kind.lower(), "listKind": f"{kind}List" if kind else ""}
         return {**given, **{name: given.get(name) or value for name, value in defaults.items()}}
 
     @property
     def name(self) -> str:
-        return str(_mapping(self.body.get("metadata")).get("name") or "")
+        return str(as_mapping(self.body.get("metadata")).get("name") or "")
 
     @property
     def annotations(self) -> Mapping[str, Any]:
-        return _mapping(_mapping(self.body.get("metadata")).get("annotations"))
+        return as_mapping(as_mapping(self.body.get("metadata")).get("annotations"))
 
     @property
     def group(self) -> str:
@@ -106,7 +107,7 @@ class Crd:
     @cached_property
     def stored_versions(self) -> list[str]:
         """`status.storedVersions`; the storage version where the CRD comes from a file, which has no status."""
-        listed = _mapping(self.body.get("status")).get("storedVersions")
+        listed = as_mapping(self.body.get("status")).get("storedVersions")
         if isinstance(listed, list) and listed:
             return [str(name) for name in listed]
         return [version.name for version in self.versions if version.is_storage]
@@ -124,8 +125,8 @@ class Crd:
     @cached_property
     def conversion(self) -> Mapping[str, Any]:
         """The conversion as v1beta1 has it, flat: strategy, webhookClientConfig, conversionReviewVersions."""
-        given = _mapping(self.spec.get("conversion"))
-        webhook = _mapping(given.get("webhook"))
+        given = as_mapping(self.spec.get("conversion"))
+        webhook = as_mapping(given.get("webhook"))
         client = webhook.get("clientConfig")
         found = {
             "strategy": given.get("strategy") or "None",
@@ -150,8 +151,8 @@ class Crd:
         return first
 
     def _version(self, entry: Mapping[str, Any]) -> CrdVersion:
-        own = _mapping(entry.get("schema")).get("openAPIV3Schema")
-        shared = _mapping(self.spec.get("validation")).get("openAPIV3Schema")
+        own = as_mapping(entry.get("schema")).get("openAPIV3Schema")
+        shared = as_mapping(self.spec.get("validation")).get("openAPIV3Schema")
         subresources = entry.get("subresources", self.spec.get("subresources"))
         return CrdVersion(
             name=str(entry.get("name") or ""),
@@ -161,10 +162,6 @@ class Crd:
             subresources=_mapping_or_none(subresources),
             body=entry,
         )
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else EMPTY
 
 
 def _mapping_or_none(value: object) -> Mapping[str, Any] | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from provisioner.json_values import as_mapping
 from provisioner.regexes import BadRegularExpression, compiled
 from provisioner.schema.fields import FieldError, child, forbidden, index, invalid, key, required, unsupported
 from provisioner.schema.subschemas import Schema, properties_of, schema_of
@@ -130,7 +131,7 @@ def _value_validation(schema: Schema, path: str, *, is_int_or_string: bool = Fal
 def _is_idiom(branches: Any) -> bool:
     """Whether these are the two types of int-or-string, and nothing else is said."""
     listed = branches if isinstance(branches, list) else []
-    said = [{name: it for name, it in _mapping(branch).items() if _is_said(name, it)} for branch in listed]
+    said = [{name: it for name, it in as_mapping(branch).items() if _is_said(name, it)} for branch in listed]
     return said == INT_OR_STRING
 
 
@@ -138,10 +139,6 @@ def _is_said(name: str, value: object) -> bool:
     """Whether a keyword says anything; of what may be empty, enums and junctors that are do not."""
     is_empty = value == [] and name in ("enum", *JUNCTORS)
     return value is not None and value is not False and value != "" and not is_empty
-
-
-def _mapping(value: Any) -> Schema:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _nested(branch: Schema, path: str, *, skips_any_of: bool = False) -> list[FieldError]:
