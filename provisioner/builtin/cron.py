@@ -36,7 +36,9 @@ def problem_of_schedule(text: str) -> str:
     if "TZ" in text:
         return "names a time zone, which belongs to `timeZone`"
     if text.startswith("@"):
-        return _of_word(text)
+        if text.startswith(_EVERY):
+            return "" if _DURATION.fullmatch(text.removeprefix(_EVERY)) else "must name a duration after @every"
+        return "" if text in _WORDS else f"is no schedule: {text.split(maxsplit=1)[0]} is not known"
     parts = text.split()
     if len(parts) != len(_FIELDS):
         return f"must have 5 fields, and has {len(parts)}"
@@ -45,12 +47,6 @@ def problem_of_schedule(text: str) -> str:
             if one and (words := _of_range(one, field)):
                 return words
     return ""
-
-
-def _of_word(text: str) -> str:
-    if text.startswith(_EVERY):
-        return "" if _DURATION.fullmatch(text.removeprefix(_EVERY)) else "must name a duration after @every"
-    return "" if text in _WORDS else f"is no schedule: {text.split(maxsplit=1)[0]} is not known"
 
 
 def _of_range(text: str, field: tuple[str, int, int, dict[str, int]]) -> str:

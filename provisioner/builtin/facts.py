@@ -276,9 +276,23 @@ def _fill_by_kind(obj: dict[str, Any], kind: str) -> None:
     if not isinstance(spec, dict):
         return
     if kind in ("Deployment", "DaemonSet", "StatefulSet"):
-        _fill_strategy(spec, kind)
+        field = "strategy" if kind == "Deployment" else "updateStrategy"
+        strategy = spec.get(field)
+        if strategy is None:
+            strategy = spec[field] = {}
+        if isinstance(strategy, dict):
+            strategy["type"] = strategy.get("type") or "RollingUpdate"
+            if strategy["type"] == "RollingUpdate":
+                given = {key: one for key, one in as_mapping(strategy.get("rollingUpdate")).items() if one is not None}
+                strategy["rollingUpdate"] = {**_ROLLING[kind], **given}
     elif kind == "Service":
-        _fill_service(spec)
+        for _, port in numbered(spec.get("ports")):
+            if isinstance(port, dict) and port.get("targetPort") in (None, "", 0) and spec.get("clusterIP") != "None":
+                port["targetPort"] = port.get("port")
+        if spec.get("type") in ("LoadBalancer", "NodePort"):
+            spec["externalTrafficPolicy"] = spec.get("externalTrafficPolicy") or "Cluster"
+        if spec.get("type") != "ExternalName":
+            spec["internalTrafficPolicy"] = spec.get("internalTrafficPolicy") or "Cluster"
 
 
 _ROLLING: dict[str, dict[str, Any]] = {
@@ -286,28 +300,6 @@ _ROLLING: dict[str, dict[str, Any]] = {
     "DaemonSet": {"maxUnavailable": 1, "maxSurge": 0},
     "StatefulSet": {"partition": 0},
 }
-
-
-def _fill_strategy(spec: dict[str, Any], kind: str) -> None:
-    field = "strategy" if kind == "Deployment" else "updateStrategy"
-    strategy = spec.get(field)
-    if strategy is None:
-        strategy = spec[field] = {}
-    if isinstance(strategy, dict):
-        strategy["type"] = strategy.get("type") or "RollingUpdate"
-        if strategy["type"] == "RollingUpdate":
-            given = {key: one for key, one in as_mapping(strategy.get("rollingUpdate")).items() if one is not None}
-            strategy["rollingUpdate"] = {**_ROLLING[kind], **given}
-
-
-def _fill_service(spec: dict[str, Any]) -> None:
-    for _, port in numbered(spec.get("ports")):
-        if isinstance(port, dict) and port.get("targetPort") in (None, "", 0) and spec.get("clusterIP") != "None":
-            port["targetPort"] = port.get("port")
-    if spec.get("type") in ("LoadBalancer", "NodePort"):
-        spec["externalTrafficPolicy"] = spec.get("externalTrafficPolicy") or "Cluster"
-    if spec.get("type") != "ExternalName":
-        spec["internalTrafficPolicy"] = spec.get("internalTrafficPolicy") or "Cluster"
 
 
 def _fill_pod(pod: dict[str, Any]) -> None:

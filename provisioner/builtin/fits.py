@@ -52,7 +52,15 @@ def misfits(schemas: Schemas, schema: Mapping[str, Any], value: Any, path: Path 
     elif isinstance(value, list):
         yield from _of_list(schemas, node, value, path)
     else:
-        yield from _of_scalar(node, value, path)
+        form = node.get("format")
+        if form in _RANGES and isinstance(value, int):
+            least, most = _RANGES[form]
+            if not least <= value <= most:
+                yield _refused(path, f"must be from {least} to {most}")
+        elif form == "byte" and not _is_base64(value):
+            yield _refused(path, "must be base64")
+        elif node.get("enum") and value not in node["enum"]:
+            yield _refused(path, f"must be one of {', '.join(map(str, node['enum']))}")
 
 
 def _of_named(name: str, value: Any) -> str | None:
@@ -149,18 +157,6 @@ def _of_twins(found: list[tuple[Any, ...] | None], keys: Any, path: Path) -> Ite
             shown = ", ".join(f"{name} {one}" for name, one in zip(keys, key, strict=False) if one is not None)
             yield _refused((*path, place), f"stands there twice ({shown})")
         seen.add(named)
-
-
-def _of_scalar(node: Mapping[str, Any], value: Any, path: Path) -> Iterator[FieldRefusal]:
-    form = node.get("format")
-    if form in _RANGES and isinstance(value, int):
-        least, most = _RANGES[form]
-        if not least <= value <= most:
-            yield _refused(path, f"must be from {least} to {most}")
-    elif form == "byte" and not _is_base64(value):
-        yield _refused(path, "must be base64")
-    elif node.get("enum") and value not in node["enum"]:
-        yield _refused(path, f"must be one of {', '.join(map(str, node['enum']))}")
 
 
 def _is_base64(value: Any) -> bool:

@@ -48,7 +48,10 @@ def refusals(change: Change) -> Iterator[FieldRefusal]:
     if {"orphan", "foregroundDeletion"} <= set(texts(finalizers)):
         yield FieldRefusal(("metadata", "finalizers"), "must not hold both orphan and foregroundDeletion")
     yield from _of_owners(meta.get("ownerReferences"))
-    yield from _of_name_to_be_made(str(change.new.get("kind") or ""), str(meta.get("generateName") or ""))
+    prefix = str(meta.get("generateName") or "")
+    is_name, words = _IS_NAME.get(str(change.new.get("kind") or ""), _SUBDOMAIN)
+    if prefix and not is_name(f"{prefix[:-1]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix):
+        yield FieldRefusal(("metadata", "generateName"), f"must be {words}, and is {quoted(prefix)}")
     if meta.get("managedFields") is not None:
         yield FieldRefusal(("metadata", "managedFields"), "must not be written by server-side apply")
 
@@ -68,12 +71,6 @@ def _of_owners(owners: Any) -> Iterator[FieldRefusal]:
             yield FieldRefusal((*path, place), "must not be an Event")
     if sum(one.get("controller") is True for _, one in numbered(owners)) > 1:
         yield FieldRefusal(path, "must name at most one controller")
-
-
-def _of_name_to_be_made(kind: str, prefix: str) -> Iterator[FieldRefusal]:
-    is_name, words = _IS_NAME.get(kind, _SUBDOMAIN)
-    if prefix and not is_name(f"{prefix[:-1]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix):
-        yield FieldRefusal(("metadata", "generateName"), f"must be {words}, and is {quoted(prefix)}")
 
 
 def _of_name(kind: str, name: str) -> Iterator[FieldRefusal]:

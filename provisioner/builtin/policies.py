@@ -51,24 +51,19 @@ def _of_autoscaler(change: Change) -> Iterator[FieldRefusal]:
     target = as_mapping(spec.get("scaleTargetRef"))
     if not target.get("apiVersion") and target.get("kind") != "ReplicationController":
         yield FieldRefusal(("spec", "scaleTargetRef", "apiVersion"), "must name the group of the target")
-    yield from _of_share(spec.get("targetCPUUtilizationPercentage"))
+    share = spec.get("targetCPUUtilizationPercentage")
+    if is_number(share) and share < 1:
+        yield FieldRefusal(("spec", "targetCPUUtilizationPercentage"), f"must be at least 1, and is {share}")
     for place, one in numbered(spec.get("metrics")):
         yield from _of_metric(one, ("spec", "metrics", place))
     for direction in ("scaleUp", "scaleDown"):
-        yield from _of_steps(value_at(spec, "behavior", direction), ("spec", "behavior", direction))
-
-
-def _of_share(share: Any) -> Iterator[FieldRefusal]:
-    if is_number(share) and share < 1:
-        yield FieldRefusal(("spec", "targetCPUUtilizationPercentage"), f"must be at least 1, and is {share}")
-
-
-def _of_steps(rules: Any, path: Path) -> Iterator[FieldRefusal]:
-    if value_at(rules, "policies") == []:
-        yield FieldRefusal((*path, "policies"), "must not be empty")
-    tolerance = forms.quantity(value_at(rules, "tolerance"))
-    if tolerance is not None and tolerance < 0:
-        yield FieldRefusal((*path, "tolerance"), "must not be below 0")
+        rules = value_at(spec, "behavior", direction)
+        path = ("spec", "behavior", direction)
+        if value_at(rules, "policies") == []:
+            yield FieldRefusal((*path, "policies"), "must not be empty")
+        tolerance = forms.quantity(value_at(rules, "tolerance"))
+        if tolerance is not None and tolerance < 0:
+            yield FieldRefusal((*path, "tolerance"), "must not be below 0")
 
 
 def _of_metric(metric: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
@@ -131,7 +126,22 @@ def _of_namespace(change: Change) -> Iterator[FieldRefusal]:
 
 
 def _of_quota(change: Change) -> Iterator[FieldRefusal]:
-    yield from _of_scopes(change)
+    spec, path = change.spec, ("spec", "scopes")
+    scopes = set(texts(spec.get("scopes")))
+    if not scopes <= _SCOPES:
+        yield FieldRefusal(path, f"must be of {', '.join(sorted(_SCOPES))}")
+    if any(pair <= scopes for pair in _AGAINST):
+        yield FieldRefusal(path, "must not hold a scope and its opposite")
+    counted = set(as_mapping(spec.get("hard")))
+    is_of_pods = bool(scopes & _SCOPES - {"VolumeAttributesClass"})
+    if ("BestEffort" in scopes and counted - {"pods"}) or (is_of_pods and counted & _NOT_OF_PODS):
+        yield FieldRefusal(path, "do not fit to what is counted")
+    if change.old is not None and scopes != set(texts(change.old_spec.get("scopes"))):
+        yield FieldRefusal(path, NEVER, is_of_update=True)
+    for place, one in numbered(value_at(spec, "scopeSelector", "matchExpressions")):
+        if one.get("operator") in ("In", "NotIn") and not one.get("values"):
+            words = f"must not be empty where the operator is {one['operator']}"
+            yield FieldRefusal(("spec", "scopeSelector", "matchExpressions", place, "values"), words)
     for name, amount in as_mapping(change.spec.get("hard")).items():
         found = forms.quantity(amount)
         if found is not None and found < 0:
@@ -150,25 +160,6 @@ _NOT_OF_PODS = (_WHOLE - {"pods"}) | {
     "requests.ephemeral-storage",
     "limits.ephemeral-storage",
 }
-
-
-def _of_scopes(change: Change) -> Iterator[FieldRefusal]:
-    spec, path = change.spec, ("spec", "scopes")
-    scopes = set(texts(spec.get("scopes")))
-    if not scopes <= _SCOPES:
-        yield FieldRefusal(path, f"must be of {', '.join(sorted(_SCOPES))}")
-    if any(pair <= scopes for pair in _AGAINST):
-        yield FieldRefusal(path, "must not hold a scope and its opposite")
-    counted = set(as_mapping(spec.get("hard")))
-    is_of_pods = bool(scopes & _SCOPES - {"VolumeAttributesClass"})
-    if ("BestEffort" in scopes and counted - {"pods"}) or (is_of_pods and counted & _NOT_OF_PODS):
-        yield FieldRefusal(path, "do not fit to what is counted")
-    if change.old is not None and scopes != set(texts(change.old_spec.get("scopes"))):
-        yield FieldRefusal(path, NEVER, is_of_update=True)
-    for place, one in numbered(value_at(spec, "scopeSelector", "matchExpressions")):
-        if one.get("operator") in ("In", "NotIn") and not one.get("values"):
-            words = f"must not be empty where the operator is {one['operator']}"
-            yield FieldRefusal(("spec", "scopeSelector", "matchExpressions", place, "values"), words)
 
 
 def _is_counted(name: str) -> bool:
@@ -266,20 +257,16 @@ def _of_role(change: Change) -> Iterator[FieldRefusal]:
         if not rule.get("verbs"):
             yield FieldRefusal((*where, "verbs"), "must name at least one verb")
         if rule.get("nonResourceURLs"):
-            yield from _of_urls(rule, where, is_namespaced=is_namespaced)
+            if is_namespaced:
+                yield FieldRefusal((*where, "nonResourceURLs"), "must not be set in a role of a namespace")
+            elif any(rule.get(key) for key in ("apiGroups", "resources", "resourceNames")):
+                yield FieldRefusal((*where, "nonResourceURLs"), "must not stand beside resources")
             continue
         for key in ("apiGroups", "resources"):
             if not rule.get(key):
                 yield FieldRefusal((*where, key), "must not be empty")
     for place, one in numbered(value_at(change.new, "aggregationRule", "clusterRoleSelectors")):
         yield from metadata.of_selector(one, ("aggregationRule", "clusterRoleSelectors", place))
-
-
-def _of_urls(rule: Mapping[str, Any], path: Path, *, is_namespaced: bool) -> Iterator[FieldRefusal]:
-    if is_namespaced:
-        yield FieldRefusal((*path, "nonResourceURLs"), "must not be set in a role of a namespace")
-    elif any(rule.get(key) for key in ("apiGroups", "resources", "resourceNames")):
-        yield FieldRefusal((*path, "nonResourceURLs"), "must not stand beside resources")
 
 
 def _of_binding(change: Change) -> Iterator[FieldRefusal]:
@@ -313,27 +300,26 @@ def _of_subject(one: Mapping[str, Any], path: Path, *, is_cluster: bool) -> Iter
 
 def _of_webhooks(change: Change) -> Iterator[FieldRefusal]:
     for place, one in numbered(change.new.get("webhooks")):
-        yield from _of_webhook(one, ("webhooks", place))
-
-
-def _of_webhook(one: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    name, client = str(one.get("name") or ""), as_mapping(one.get("clientConfig"))
-    if name.count(".") < 2:
-        yield FieldRefusal((*path, "name"), f"must have at least three parts with dots between, and is {quoted(name)}")
-    if (client.get("url") is None) == (client.get("service") is None):
-        yield FieldRefusal((*path, "clientConfig"), "must have a url or a service")
-    if client.get("url") is not None and not str(client["url"]).startswith("https://"):
-        yield FieldRefusal((*path, "clientConfig", "url"), "must begin with https://")
-    yield from _of_service(client.get("service"), (*path, "clientConfig", "service"))
-    yield from _of_address(client, (*path, "clientConfig"))
-    for key in ("namespaceSelector", "objectSelector"):
-        yield from metadata.of_selector(one.get(key), (*path, key))
-    for number, rule in numbered(one.get("rules")):
-        yield from _of_rule(rule, (*path, "rules", number))
-    versions = texts(one.get("admissionReviewVersions"))
-    for number, version in enumerate(versions):
-        if version in versions[:number]:
-            yield FieldRefusal((*path, "admissionReviewVersions", number), f"stands there twice: {quoted(version)}")
+        path = ("webhooks", place)
+        name, client = str(one.get("name") or ""), as_mapping(one.get("clientConfig"))
+        if name.count(".") < 2:
+            yield FieldRefusal(
+                (*path, "name"), f"must have at least three parts with dots between, and is {quoted(name)}"
+            )
+        if (client.get("url") is None) == (client.get("service") is None):
+            yield FieldRefusal((*path, "clientConfig"), "must have a url or a service")
+        if client.get("url") is not None and not str(client["url"]).startswith("https://"):
+            yield FieldRefusal((*path, "clientConfig", "url"), "must begin with https://")
+        yield from _of_service(client.get("service"), (*path, "clientConfig", "service"))
+        yield from _of_address(client, (*path, "clientConfig"))
+        for key in ("namespaceSelector", "objectSelector"):
+            yield from metadata.of_selector(one.get(key), (*path, key))
+        for number, rule in numbered(one.get("rules")):
+            yield from _of_rule(rule, (*path, "rules", number))
+        versions = texts(one.get("admissionReviewVersions"))
+        for number, version in enumerate(versions):
+            if version in versions[:number]:
+                yield FieldRefusal((*path, "admissionReviewVersions", number), f"stands there twice: {quoted(version)}")
 
 
 def _of_service(service: Any, path: Path) -> Iterator[FieldRefusal]:

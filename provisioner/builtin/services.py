@@ -108,7 +108,14 @@ def _of_port(one: Mapping[str, Any], where: Path, kind: str) -> Iterator[FieldRe
 
 def _of_addresses(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
     if kind == "ExternalName":
-        yield from _of_outside(spec)
+        for key in ("clusterIP", "internalTrafficPolicy"):
+            if spec.get(key):
+                yield FieldRefusal(("spec", key), "must not be set where the type is ExternalName")
+        name = str(spec.get("externalName") or "").removesuffix(".")
+        if not forms.is_subdomain(name):
+            yield FieldRefusal(
+                ("spec", "externalName"), f"must be {forms.FORMS['subdomain'][1]}, and is {quoted(name)}"
+            )
         return
     address, all_of_them = spec.get("clusterIP"), texts(spec.get("clusterIPs"))
     if address == _NO_ADDRESS and kind in _WITH_NODE_PORTS:
@@ -125,15 +132,6 @@ def _of_addresses(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
         yield FieldRefusal(("spec", "ipFamilies"), "must not name a family twice")
     if len(families) == 2 and spec.get("ipFamilyPolicy") in (None, "SingleStack"):
         yield FieldRefusal(("spec", "ipFamilyPolicy"), "must not be SingleStack where there are two families")
-
-
-def _of_outside(spec: Mapping[str, Any]) -> Iterator[FieldRefusal]:
-    for key in ("clusterIP", "internalTrafficPolicy"):
-        if spec.get(key):
-            yield FieldRefusal(("spec", key), "must not be set where the type is ExternalName")
-    name = str(spec.get("externalName") or "").removesuffix(".")
-    if not forms.is_subdomain(name):
-        yield FieldRefusal(("spec", "externalName"), f"must be {forms.FORMS['subdomain'][1]}, and is {quoted(name)}")
 
 
 def _of_traffic(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:

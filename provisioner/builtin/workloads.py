@@ -146,7 +146,23 @@ def _is_nothing(value: Any) -> bool:
 def _of_job(change: Change) -> Iterator[FieldRefusal]:
     yield from _of_job_spec(change.spec, ("spec",))
     if change.old is not None:
-        yield from _of_job_update(change)
+        # `completions` of an indexed Job may change with its parallelism.
+        old, new = change.old_spec, change.spec
+        if old.get("completions") != new.get("completions"):
+            is_elastic = new.get("completionMode") == "Indexed" and new.get("completions") == new.get("parallelism")
+            if not is_elastic or new.get("completions") is None:
+                yield FieldRefusal(("spec", "completions"), NEVER, is_of_update=True)
+        for key in ("backoffLimitPerIndex", "manualSelector", "managedBy"):
+            if old.get(key) != new.get(key):
+                yield FieldRefusal(("spec", key), NEVER, is_of_update=True)
+        if not alike(_of_template(old), _of_template(new)):
+            rest = [_of_template(one, _FREE_WHILE_SUSPENDED) for one in (old, new)]
+            if not change.is_before(_RESOURCES_SINCE):
+                rest = [_without_resources(pod) for pod, _ in rest]
+            if old.get("suspend") is not True or not alike(*rest):
+                yield FieldRefusal(
+                    first_difference(old.get("template"), new.get("template"), _TEMPLATE), NEVER, is_of_update=True
+                )
 
 
 def _of_job_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
@@ -163,7 +179,11 @@ def _of_job_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
         value = spec.get(key)
         if is_number(value) and value < 0:
             yield FieldRefusal((*path, key), f"must be at least 0, and is {value}")
-    is_chosen = spec.get("selector") is not None and path == ("spec",) and not _is_generated(spec)
+    is_chosen = (
+        spec.get("selector") is not None
+        and path == ("spec",)
+        and not any(key in _BY_CONTROLLER for key in as_mapping(value_at(spec, "selector", "matchLabels")))
+    )
     if is_chosen and spec.get("manualSelector") is not True:
         yield FieldRefusal((*path, "selector"), "must be set only where manualSelector is true")
     if spec.get("podFailurePolicy") is not None:
@@ -246,30 +266,6 @@ def _are_indexes(text: str, most: int) -> bool:
             return False
         last = int(ends[-1])
     return last < most
-
-
-def _is_generated(spec: Mapping[str, Any]) -> bool:
-    return any(key in _BY_CONTROLLER for key in as_mapping(value_at(spec, "selector", "matchLabels")))
-
-
-def _of_job_update(change: Change) -> Iterator[FieldRefusal]:
-    """`completions` of an indexed Job may change with its parallelism."""
-    old, new = change.old_spec, change.spec
-    if old.get("completions") != new.get("completions"):
-        is_elastic = new.get("completionMode") == "Indexed" and new.get("completions") == new.get("parallelism")
-        if not is_elastic or new.get("completions") is None:
-            yield FieldRefusal(("spec", "completions"), NEVER, is_of_update=True)
-    for key in ("backoffLimitPerIndex", "manualSelector", "managedBy"):
-        if old.get(key) != new.get(key):
-            yield FieldRefusal(("spec", key), NEVER, is_of_update=True)
-    if not alike(_of_template(old), _of_template(new)):
-        rest = [_of_template(one, _FREE_WHILE_SUSPENDED) for one in (old, new)]
-        if not change.is_before(_RESOURCES_SINCE):
-            rest = [_without_resources(pod) for pod, _ in rest]
-        if old.get("suspend") is not True or not alike(*rest):
-            yield FieldRefusal(
-                first_difference(old.get("template"), new.get("template"), _TEMPLATE), NEVER, is_of_update=True
-            )
 
 
 def _of_template(spec: Mapping[str, Any], without: tuple[str, ...] = ()) -> Any:

@@ -29,7 +29,18 @@ LOOK_SECONDS = 0.001  # a process looks at its own size when so much time has pa
 
 
 def main() -> None:
-    _bounded()
+    for number, most in (
+        (resource.RLIMIT_AS, MEMORY_BYTES),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        try:
+            resource.setrlimit(number, (most, most))
+        except (OSError, ValueError):  # macOS knows no limit on address space
+            if PLATFORM == "linux":
+                raise
+    for number in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
     _write(_framed([]))  # ready
     while (head := _read(HEAD.size)) is not None:
         message = _read(*HEAD.unpack(head))
@@ -78,21 +89,6 @@ def _evaluated(
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _bounded() -> None:
-    for number, most in (
-        (resource.RLIMIT_AS, MEMORY_BYTES),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        try:
-            resource.setrlimit(number, (most, most))
-        except (OSError, ValueError):  # macOS knows no limit on address space
-            if PLATFORM == "linux":
-                raise
-    for number in (signal.SIGPROF, signal.SIGALRM):
-        signal.signal(number, signal.SIG_DFL)
 
 
 def _listed(found: ExpressionAnswer) -> list[Any]:

@@ -357,7 +357,12 @@ def _rules_of(known: RbacObjects, role: JsonObject, problems: list[RoleProblem])
     waiting, seen = [role], {ObjectRef.of(role).name}
     while waiting:
         current = waiting.pop()
-        selected = _selected_by(known, current)
+        selectors = _selectors(current)
+        selected = [
+            (name, candidate)
+            for (namespace, name), candidate in sorted(known.roles.items())
+            if namespace == CLUSTER and any(selects(selector, _labels(candidate)) for selector in selectors)
+        ]
         if not any(is_aggregated(it) or it.get("rules") for _, it in selected):
             found += _own_rules(current, problems)
         for name, one in selected:
@@ -385,15 +390,6 @@ def _own_rules(role: JsonObject, problems: list[RoleProblem]) -> list[RoleRule]:
         except InvalidManifest as exc:
             problems.append(RoleProblem(ref, str(exc), index))
     return found
-
-
-def _selected_by(known: RbacObjects, role: JsonObject) -> list[tuple[str, JsonObject]]:
-    selectors = _selectors(role)
-    return [
-        (name, candidate)
-        for (namespace, name), candidate in sorted(known.roles.items())
-        if namespace == CLUSTER and any(selects(selector, _labels(candidate)) for selector in selectors)
-    ]
 
 
 def _selectors(role: JsonObject) -> list[Mapping[str, Any]]:

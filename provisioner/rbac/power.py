@@ -150,7 +150,11 @@ def _of_rule(rule: PolicyRule, at: _At) -> Iterator[BypassPower]:
         yield BypassPower(Means.BE_ANOTHER, "do-as-others")
     for row in GUARDED:
         if _matches(rule, row, at):
-            yield _power(row, rule, at)
+            is_home = at.scope != CLUSTER and at.scope not in at.ours.places
+            place = (at.scope or at.ours.namespace) if row.what in IN_NAMESPACE else ""
+            scope = at.scope if is_home and not place else ""
+            installers = _installers(at.scope, at.ours) if is_home and row.reach is not Reach.ANYWHERE else None
+            yield BypassPower(row.means, row.what, place, scope, installers, tuple(sorted(rule.resource_names)))
 
 
 def _is_everything(rule: PolicyRule, scope: str) -> bool:
@@ -161,20 +165,16 @@ def _is_everything(rule: PolicyRule, scope: str) -> bool:
     )
 
 
-def _power(row: Guarded, rule: PolicyRule, at: _At) -> BypassPower:
-    is_home = at.scope != CLUSTER and at.scope not in at.ours.places
-    place = (at.scope or at.ours.namespace) if row.what in IN_NAMESPACE else ""
-    scope = at.scope if is_home and not place else ""
-    installers = _installers(at.scope, at.ours) if is_home and row.reach is not Reach.ANYWHERE else None
-    return BypassPower(row.means, row.what, place, scope, installers, tuple(sorted(rule.resource_names)))
-
-
 def _over_own_objects(rule: PolicyRule, scope: str) -> Iterator[BypassPower]:
     """Any verb but reading, on our API group: whatever our objects' verbs are called later, they count."""
     verbs = set(rule.verbs) - READING
     if scope != CLUSTER or not verbs or not _is_of_own_group(rule):
         return
-    if ANY in verbs or verbs & _DECISIONS or ("create" in verbs and _has_reviews(rule)):
+    if (
+        ANY in verbs
+        or verbs & _DECISIONS
+        or ("create" in verbs and bool({ANY, "bundledeploymentreviews"} & set(rule.resources)))
+    ):
         yield BypassPower(Means.DECIDE, "approve")
     if ANY in verbs or verbs - _DECISIONS:
         yield BypassPower(Means.FORGE, "write-objects")
@@ -189,10 +189,6 @@ def _is_of_own_group(rule: PolicyRule) -> bool:
 def _is_own_resource(resource: str) -> bool:
     name, _, subresource = resource.partition("/")
     return name in OWN_RESOURCES or resource == ANY or (name == ANY and subresource in OWN_SUBRESOURCES)
-
-
-def _has_reviews(rule: PolicyRule) -> bool:
-    return bool({ANY, "bundledeploymentreviews"} & set(rule.resources))
 
 
 def _matches(rule: PolicyRule, row: Guarded, at: _At) -> bool:
@@ -243,24 +239,20 @@ def _counts(name: str, row: Guarded, at: _At) -> bool:
     if row.reach is Reach.ACCOUNTS and at.scope not in (CLUSTER, *at.ours.places):
         return (at.scope, name) in at.ours.installers
     if row.named is NameLimit.ROLE:
-        return _is_strong_role(name, at)
+        # A role gives power over Pratique where it is bound; one that nobody knows is judged by its name.
+        roles = [(key, role) for key, role in at.known.roles.items() if key[1] == name and key not in at.seen]
+        if not roles:
+            return _is_own_name(name, at.ours)
+        for key, role in roles:
+            inside = _At(at.scope, at.ours, at.known, at.seen | {key})
+            try:
+                rules = role_rules(at.known, role)
+            except InvalidManifest:
+                return True
+            if any(True for rule in rules for _ in _of_rule(rule, inside)):
+                return True
+        return False
     return _NAMES[row.named](name, at.ours)
-
-
-def _is_strong_role(name: str, at: _At) -> bool:
-    """Whether a role of this name gives power over Pratique where it is bound; one that nobody knows by its name."""
-    roles = [(key, role) for key, role in at.known.roles.items() if key[1] == name and key not in at.seen]
-    if not roles:
-        return _is_own_name(name, at.ours)
-    for key, role in roles:
-        inside = _At(at.scope, at.ours, at.known, at.seen | {key})
-        try:
-            rules = role_rules(at.known, role)
-        except InvalidManifest:
-            return True
-        if any(True for rule in rules for _ in _of_rule(rule, inside)):
-            return True
-    return False
 
 
 def is_strong_name(name: str) -> bool:

@@ -82,7 +82,10 @@ def allows_by(rule: PolicyRule, request: AccessRequest) -> bool:
     if not _has(rule.verbs, request.verb):
         return False
     if request.path:
-        return any(_url_covers(url, request.path) for url in rule.non_resource_urls)
+        return any(
+            url in (ANY, request.path) or (url.endswith(ANY) and request.path.startswith(url.rstrip(ANY)))
+            for url in rule.non_resource_urls
+        )
     if not _has(rule.api_groups, request.group) or not _resource_matches(rule, request):
         return False
     return not rule.resource_names or request.name in rule.resource_names
@@ -114,10 +117,25 @@ def minimal(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
     """
     widest = _widest(rules)
     if len(widest) == 1:
-        return [_sorted(widest[0])]
+        # `part` with each list sorted, and without the entries that another entry of the list covers.
+        part = widest[0]
+        lists = {}
+        for name in FIELDS:
+            one = {value: _with(part, name, (value,)) for value in getattr(part, name)}
+            lists[name] = tuple(sorted(getattr(rule, name)[0] for rule in _widest(one.values()))) if one else ()
+        return [PolicyRule(**lists)]
     found = compact(widest)
     for field in ("resource_names", "resources", "api_groups", "non_resource_urls"):
-        found = _joined_by(found, field)
+        # Rules that differ in `field` only, as one. An empty list is another thing than a listed one, and stays apart.
+        joined: dict[PolicyRule, set[str]] = {}
+        alone: list[PolicyRule] = []
+        for rule in found:
+            values = getattr(rule, field)
+            if values:
+                joined.setdefault(_with(rule, field, ()), set()).update(values)
+            else:
+                alone.append(rule)
+        found = [*alone, *(_with(rule, field, tuple(sorted(values))) for rule, values in joined.items())]
     return sorted(found, key=lambda it: (it.non_resource_urls, it.api_groups, it.resources, it.resource_names))
 
 
@@ -132,15 +150,6 @@ def _widest(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
     return list(held.at(left))
 
 
-def _sorted(part: PolicyRule) -> PolicyRule:
-    """`part` with each list sorted, and without the entries that another entry of the list covers."""
-    lists = {}
-    for name in FIELDS:
-        one = {value: _with(part, name, (value,)) for value in getattr(part, name)}
-        lists[name] = tuple(sorted(getattr(rule, name)[0] for rule in _widest(one.values()))) if one else ()
-    return PolicyRule(**lists)
-
-
 def _refuse_too_many(left: list[PolicyRule]) -> None:
     found = atoms_of(left)
     if found > MAX_ATOMS:
@@ -149,23 +158,6 @@ def _refuse_too_many(left: list[PolicyRule]) -> None:
             f"allowed are {MAX_ATOMS}: grant fewer in one rule, or split the role",
             found=found,
         )
-
-
-def _joined_by(rules: list[PolicyRule], field: str) -> list[PolicyRule]:
-    """Rules that differ in `field` only, as one. An empty list is another thing than a listed one, and stays apart."""
-    joined: dict[PolicyRule, set[str]] = {}
-    alone: list[PolicyRule] = []
-    for rule in rules:
-        values = getattr(rule, field)
-        if values:
-            joined.setdefault(_without(rule, field), set()).update(values)
-        else:
-            alone.append(rule)
-    return [*alone, *(_with(rule, field, tuple(sorted(values))) for rule, values in joined.items())]
-
-
-def _without(rule: PolicyRule, field: str) -> PolicyRule:
-    return _with(rule, field, ())
 
 
 def _with(rule: PolicyRule, field: str, values: tuple[str, ...]) -> PolicyRule:
@@ -197,10 +189,6 @@ def _resource_matches(rule: PolicyRule, request: AccessRequest) -> bool:
     if _has(rule.resources, wanted):
         return True
     return bool(request.subresource) and f"{ANY}/{request.subresource}" in rule.resources
-
-
-def _url_covers(held: str, path: str) -> bool:
-    return held in (ANY, path) or (held.endswith(ANY) and path.startswith(held.rstrip(ANY)))
 
 
 def _has(values: tuple[str, ...], wanted: str) -> bool:

@@ -158,7 +158,12 @@ def go_json(value: object) -> str:
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(go_json, value)) + "]"
     if isinstance(value, float) and math.isfinite(value):
-        return _json_number(value)
+        # Go's JSON has exponents for what is very small or large, and writes them without leading zeros.
+        if value == 0 or SMALLEST_PLAIN <= abs(value) < LARGEST_PLAIN:
+            return format(Decimal(repr(value)), "f").removesuffix(".0")
+        mantissa, _, power = repr(value).partition("e")
+        sign = "-" if power.startswith("-") else "+"
+        return f"{mantissa.removesuffix('.0')}e{sign}{power.lstrip('+-').lstrip('0')}"
     return _escaped_json(value)
 
 
@@ -237,15 +242,6 @@ def same_go(left: Any, right: Any) -> bool:
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(same_go, left, right))
     return type(left) is type(right) and bool(left == right)
-
-
-def _json_number(value: float) -> str:
-    """Go's JSON has exponents for what is very small or large, and writes them without leading zeros."""
-    if value == 0 or SMALLEST_PLAIN <= abs(value) < LARGEST_PLAIN:
-        return format(Decimal(repr(value)), "f").removesuffix(".0")
-    mantissa, _, power = repr(value).partition("e")
-    sign = "-" if power.startswith("-") else "+"
-    return f"{mantissa.removesuffix('.0')}e{sign}{power.lstrip('+-').lstrip('0')}"
 
 
 def _body(kind: ErrorKind, value: object, detail: str) -> str:

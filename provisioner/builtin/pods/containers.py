@@ -20,7 +20,12 @@ def of_container(container: Mapping[str, Any], path: Path, volumes: Mapping[str,
         yield FieldRefusal((*path, "image"), "is missing")
     yield from of_environment(container, path)
     yield from _of_ports(container, path)
-    yield from _of_restarts(container, path)
+    for place, one in numbered(container.get("resizePolicy")):
+        if one.get("restartPolicy") not in ("NotRequired", "RestartContainer"):
+            words = f"must be NotRequired or RestartContainer, and is {quoted(one.get('restartPolicy'))}"
+            yield FieldRefusal((*path, "resizePolicy", place, "restartPolicy"), words)
+    if container.get("restartPolicyRules") and not container.get("restartPolicy"):
+        yield FieldRefusal((*path, "restartPolicy"), "is missing, and needed by restartPolicyRules")
     yield from of_mounts(container, path, volumes)
     yield from of_resources(container.get("resources"), (*path, "resources"))
     for name in PROBES:
@@ -30,15 +35,6 @@ def of_container(container: Mapping[str, Any], path: Path, volumes: Mapping[str,
         if isinstance(handler, Mapping):
             yield from of_handlers(handler, (*path, "lifecycle", name), LIFECYCLE)
     yield from of_privileges(as_mapping(container.get("securityContext")), (*path, "securityContext"))
-
-
-def _of_restarts(container: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    for place, one in numbered(container.get("resizePolicy")):
-        if one.get("restartPolicy") not in ("NotRequired", "RestartContainer"):
-            words = f"must be NotRequired or RestartContainer, and is {quoted(one.get('restartPolicy'))}"
-            yield FieldRefusal((*path, "resizePolicy", place, "restartPolicy"), words)
-    if container.get("restartPolicyRules") and not container.get("restartPolicy"):
-        yield FieldRefusal((*path, "restartPolicy"), "is missing, and needed by restartPolicyRules")
 
 
 def _of_ports(container: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:

@@ -55,17 +55,15 @@ def _of_source(source: Any, path: Path) -> Iterator[FieldRefusal]:
         yield FieldRefusal((*path, "fieldRef", "fieldPath"), f"names no field that can be read: {quoted(field)}")
     for key in ("configMapKeyRef", "secretKeyRef"):
         if as_mapping(source).get(key) is not None:
-            yield from _of_reference(as_mapping(source)[key], (*path, key))
+            name = str(value_at(as_mapping(source)[key], "name") or "")
+            if not forms.is_subdomain(name):
+                yield FieldRefusal(
+                    (*path, key, "name"), f"must be {forms.FORMS['subdomain'][1]}, and is {quoted(name)}"
+                )
     measured = as_mapping(value_at(source, "resourceFieldRef"))
     if not _is_divisor(str(measured.get("resource")), measured.get("divisor")):
         words = f"does not divide {measured.get('resource')}: {quoted(measured['divisor'])}"
         yield FieldRefusal((*path, "resourceFieldRef", "divisor"), words)
-
-
-def _of_reference(reference: Any, path: Path) -> Iterator[FieldRefusal]:
-    name = str(value_at(reference, "name") or "")
-    if not forms.is_subdomain(name):
-        yield FieldRefusal((*path, "name"), f"must be {forms.FORMS['subdomain'][1]}, and is {quoted(name)}")
 
 
 _DIVISORS = {forms.quantity(f"1{unit}") for unit in ("", *"kMGTPE", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")}

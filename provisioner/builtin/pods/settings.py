@@ -17,7 +17,17 @@ MOST_NAMESERVERS, MOST_SEARCHES, LONGEST_SYSCTL = 3, 32, 253
 def of_settings(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     if pod.get("hostPID") is True and pod.get("shareProcessNamespace") is True:
         yield FieldRefusal((*path, "shareProcessNamespace"), "must not be true where hostPID is")
-    yield from _of_names_of_hosts(pod, path)
+    servers, searches = value_at(pod, "dnsConfig", "nameservers") or [], value_at(pod, "dnsConfig", "searches") or []
+    if pod.get("dnsPolicy") == "None" and not servers:
+        yield FieldRefusal((*path, "dnsConfig", "nameservers"), "must not be empty where the policy is None")
+    if len(servers) > MOST_NAMESERVERS:
+        yield FieldRefusal(
+            (*path, "dnsConfig", "nameservers"), f"must be at most {MOST_NAMESERVERS}, and are {len(servers)}"
+        )
+    if len(searches) > MOST_SEARCHES:
+        yield FieldRefusal(
+            (*path, "dnsConfig", "searches"), f"must be at most {MOST_SEARCHES}, and are {len(searches)}"
+        )
     seconds = pod.get("activeDeadlineSeconds")
     if is_number(seconds) and seconds < 1:
         yield FieldRefusal((*path, "activeDeadlineSeconds"), f"must be at least 1, and is {seconds}")
@@ -32,17 +42,3 @@ def of_settings(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
         elif name in names:
             yield FieldRefusal(where, f"stands there twice: {quoted(name)}")
         names.add(name)
-
-
-def _of_names_of_hosts(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    servers, searches = value_at(pod, "dnsConfig", "nameservers") or [], value_at(pod, "dnsConfig", "searches") or []
-    if pod.get("dnsPolicy") == "None" and not servers:
-        yield FieldRefusal((*path, "dnsConfig", "nameservers"), "must not be empty where the policy is None")
-    if len(servers) > MOST_NAMESERVERS:
-        yield FieldRefusal(
-            (*path, "dnsConfig", "nameservers"), f"must be at most {MOST_NAMESERVERS}, and are {len(servers)}"
-        )
-    if len(searches) > MOST_SEARCHES:
-        yield FieldRefusal(
-            (*path, "dnsConfig", "searches"), f"must be at most {MOST_SEARCHES}, and are {len(searches)}"
-        )

@@ -20,7 +20,14 @@ def of_mounts(container: Mapping[str, Any], path: Path, volumes: Mapping[str, An
     is_privileged = value_at(container, "securityContext", "privileged") is True
     for place, one in numbered(container.get("volumeMounts")):
         where = (*path, "volumeMounts", place)
-        yield from _of_mount(one, where, volumes)
+        if one.get("name") not in volumes:
+            yield FieldRefusal((*where, "name"), f"names no volume of the pod: {quoted(one.get('name') or '')}")
+        for key in ("subPath", "subPathExpr"):
+            text = str(one.get(key) or "")
+            if text.startswith("/") or ".." in text.split("/"):
+                yield FieldRefusal(((*where, key)), "must be a path inside the volume, without `..`")
+        if one.get("subPath") and one.get("subPathExpr"):
+            yield FieldRefusal((*where, "subPathExpr"), "must not be set beside subPath")
         if one.get("mountPropagation") == "Bidirectional" and not is_privileged:
             words = "must not be Bidirectional in a container that is not privileged"
             yield FieldRefusal((*where, "mountPropagation"), words)
@@ -28,20 +35,6 @@ def of_mounts(container: Mapping[str, Any], path: Path, volumes: Mapping[str, An
         volume = as_mapping(volumes.get(str(one.get("name"))))
         if not (volume.get("persistentVolumeClaim") or volume.get("ephemeral")):
             yield FieldRefusal((*path, "volumeDevices", place, "name"), "must name a volume of the pod that is a claim")
-
-
-def _of_mount(one: Mapping[str, Any], path: Path, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
-    if one.get("name") not in volumes:
-        yield FieldRefusal((*path, "name"), f"names no volume of the pod: {quoted(one.get('name') or '')}")
-    for key in ("subPath", "subPathExpr"):
-        yield from _of_inner_path(str(one.get(key) or ""), (*path, key))
-    if one.get("subPath") and one.get("subPathExpr"):
-        yield FieldRefusal((*path, "subPathExpr"), "must not be set beside subPath")
-
-
-def _of_inner_path(text: str, path: Path) -> Iterator[FieldRefusal]:
-    if text.startswith("/") or ".." in text.split("/"):
-        yield FieldRefusal(path, "must be a path inside the volume, without `..`")
 
 
 def of_volumes(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:

@@ -40,11 +40,20 @@ def config_of(config: Mapping[str, Any], tree: Tree, meter: YamlMeter) -> ChartC
         raise BadConfig("config.valuesFiles: expected a list of paths in the sources")
     values: Mapping[str, Any] = {}
     for path in files:
-        values = merged(values, _values_in(path, tree, meter))
+        if path not in tree.files:
+            raise BadConfig(f"config.valuesFiles: no source has the file {path[:200]!r}")
+        documents = list(load_documents(tree.files[path], name=path, meter=meter))
+        value = documents[0].value if len(documents) == 1 else {} if not documents else None
+        if not isinstance(value, Mapping):
+            raise BadConfig(f"{path}: expected one mapping of values")
+        values = merged(values, value)
     own = config.get("values") or {}
     if not isinstance(own, Mapping):
         raise BadConfig(f"config.values is {type(own).__name__}; expected a mapping")
-    return ChartConfig(merged(values, dict(own)), tuple(files), _release_name(config.get("releaseName") or ""))
+    name = config.get("releaseName") or ""
+    if not isinstance(name, str):
+        raise BadConfig(f"config.releaseName is {type(name).__name__}; expected a text")
+    return ChartConfig(merged(values, dict(own)), tuple(files), checked_release_name(name) if name else "")
 
 
 def checked_release_name(name: str) -> str:
@@ -55,19 +64,3 @@ def checked_release_name(name: str) -> str:
             " set config.releaseName"
         )
     return name
-
-
-def _release_name(name: Any) -> str:
-    if not isinstance(name, str):
-        raise BadConfig(f"config.releaseName is {type(name).__name__}; expected a text")
-    return checked_release_name(name) if name else ""
-
-
-def _values_in(path: str, tree: Tree, meter: YamlMeter) -> Mapping[str, Any]:
-    if path not in tree.files:
-        raise BadConfig(f"config.valuesFiles: no source has the file {path[:200]!r}")
-    documents = list(load_documents(tree.files[path], name=path, meter=meter))
-    value = documents[0].value if len(documents) == 1 else {} if not documents else None
-    if not isinstance(value, Mapping):
-        raise BadConfig(f"{path}: expected one mapping of values")
-    return value

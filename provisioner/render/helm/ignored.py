@@ -99,28 +99,25 @@ def _pattern_of(rule: str) -> _Pattern:
     is_for_folders = rule.endswith("/")
     rule = rule.removesuffix("/")
     try:
-        return _Pattern(_in_re2(rule.removeprefix("/")), "/" not in rule, is_for_folders)
+        # A pattern of Go's filepath.Match. Raises ValueError where Go could not read it.
+        pattern = rule.removeprefix("/")
+        found, at = [], 0
+        while at < len(pattern):
+            char = pattern[at]
+            at += 1
+            if char == "[":
+                ranges, at = _class_at(pattern, at)
+                found.append(ranges)
+            elif char == "\\":
+                if at == len(pattern):
+                    raise ValueError("nothing follows its last backslash")
+                found.append(re.escape(pattern[at]))
+                at += 1
+            else:
+                found.append({"*": r"[^/\n]*", "?": r"[^/\n]"}.get(char, re.escape(char)))
+        return _Pattern("".join(found), "/" not in rule, is_for_folders)
     except ValueError as exc:
         raise BadBundle(f"{IGNORE}: the pattern {rule[:100]!r} cannot be read: {exc}") from exc
-
-
-def _in_re2(pattern: str) -> str:
-    """A pattern of Go's filepath.Match. Raises ValueError where Go could not read it."""
-    found, at = [], 0
-    while at < len(pattern):
-        char = pattern[at]
-        at += 1
-        if char == "[":
-            ranges, at = _class_at(pattern, at)
-            found.append(ranges)
-        elif char == "\\":
-            if at == len(pattern):
-                raise ValueError("nothing follows its last backslash")
-            found.append(re.escape(pattern[at]))
-            at += 1
-        else:
-            found.append({"*": r"[^/\n]*", "?": r"[^/\n]"}.get(char, re.escape(char)))
-    return "".join(found)
 
 
 def _class_at(pattern: str, at: int) -> tuple[str, int]:

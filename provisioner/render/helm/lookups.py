@@ -90,25 +90,21 @@ def looked_up(refs: Iterable[ObjectRef], read: Read) -> tuple[LookedUp, ...]:
 
 def _told(ref: ObjectRef, body: JsonObject) -> LookedUp:
     if ref.group_kind == _SECRET:
-        return _told_of_secret(ref, body)
+        # Marks in place of its values, and nothing else that may hold them, as annotations do, or changes with them.
+        kept = {key: one for key, one in dict(body.get("metadata") or {}).items() if key in _SECRET_METADATA}
+        answer = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": kept}
+        answer |= {key: body[key] for key in ("type", "immutable") if key in body}
+        values = {key: _decoded(value) for key, value in dict(body.get("data") or {}).items()}
+        marks = {key: _mark(ref, key) for key in values}
+        if values:
+            answer["data"] = {key: base64.b64encode(mark.encode()).decode() for key, mark in marks.items()}
+        return LookedUp(ref, answer, {marks[key]: value for key, value in values.items()})
     metadata = {key: value for key, value in dict(body.get("metadata") or {}).items() if key != "managedFields"}
     annotations = {key: one for key, one in dict(metadata.get("annotations") or {}).items() if key != LAST_APPLIED}
     if "annotations" in metadata:
         metadata["annotations"] = annotations
     # As a list has no kind for each of its objects, but a single one does.
     return LookedUp(ref, {**body, "apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata})
-
-
-def _told_of_secret(ref: ObjectRef, body: JsonObject) -> LookedUp:
-    """Marks in place of its values, and nothing else that may hold them, as annotations do, or changes with them."""
-    kept = {key: one for key, one in dict(body.get("metadata") or {}).items() if key in _SECRET_METADATA}
-    answer = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": kept}
-    answer |= {key: body[key] for key in ("type", "immutable") if key in body}
-    values = {key: _decoded(value) for key, value in dict(body.get("data") or {}).items()}
-    marks = {key: _mark(ref, key) for key in values}
-    if values:
-        answer["data"] = {key: base64.b64encode(mark.encode()).decode() for key, mark in marks.items()}
-    return LookedUp(ref, answer, {marks[key]: value for key, value in values.items()})
 
 
 def _mark(ref: ObjectRef, key: str) -> str:
@@ -121,10 +117,6 @@ def _decoded(value: Any) -> bytes:
         return base64.b64decode(str(value))
     except binascii.Error:
         return b""
-
-
-def _is_secret(body: Any) -> bool:
-    return isinstance(body, Mapping) and (body.get("apiVersion"), body.get("kind")) == ("v1", "Secret")
 
 
 def filled(
@@ -170,7 +162,7 @@ class _Filler:
     def object(self, found: Found, body: Any) -> Any:
         if isinstance(body, Mapping) and isinstance(body.get("items"), list) and str(body.get("kind")).endswith("List"):
             return {**body, "items": [self.object(found, one) for one in body["items"]]}
-        if not _is_secret(body):
+        if not (isinstance(body, Mapping) and (body.get("apiVersion"), body.get("kind")) == ("v1", "Secret")):
             self._check_none(found, body)
             return body
         self._check_none(found, {key: value for key, value in body.items() if key not in _TYPED})
@@ -237,11 +229,9 @@ class _Filler:
     def _check_none(self, found: Found, value: Any) -> None:
         for text in _texts(value):
             if self._has_mark(text):
-                raise self._refused(found)
-
-    def _refused(self, found: Found) -> BadBundle:
-        words = found.refuse("holds a value of a Secret that it looked up, where everybody could read it").args[0]
-        return BadBundle(f"the chart: {words}; it may only go into data or stringData of a Secret")
+                where = "holds a value of a Secret that it looked up, where everybody could read it"
+                words = found.refuse(where).args[0]
+                raise BadBundle(f"the chart: {words}; it may only go into data or stringData of a Secret")
 
 
 def _shapes(mark: bytes) -> Iterator[bytes]:

@@ -69,7 +69,16 @@ def find(
     found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
     kept = with_hooks(found, is_upgrade=job.is_upgrade)
     again = with_hooks(rendered_objects(output.again, folder, meter), is_upgrade=job.is_upgrade)
-    _check_same(kept, again, (_within(folder, path) for path in output.again))
+    # Raise BadBundle where an object that counts was another one the second time; what is left out may move.
+    moving = (_within(folder, path) for path in output.again)
+    before, after = _by_file(kept), _by_file(again)
+    named = [path for path in moving if before.get(path) != after.get(path)]
+    if named:
+        raise BadBundle(
+            f"the chart: {some(named)} {verb(len(named), 'render')} differently each time (random text, new keys or"
+            " the time), so nobody could review what the next request brings; give what it makes up as a value, or"
+            " switch it off"
+        )
     kept, lookups = filled(kept, job.lookups or (), meter)
     left_out = {one.file for one in found} - {one.file for one in kept}
     inside = [_within(folder, path) for path in files]
@@ -113,18 +122,6 @@ def _crds(texts: Mapping[str, str], folder: str, meter: YamlMeter) -> Iterator[F
         place = _within(folder, path)
         for document in load_documents(text.encode(), name=place, meter=meter):
             yield Found(document.value, place, is_kept=True)
-
-
-def _check_same(kept: Iterable[Found], again: Iterable[Found], moving: Iterable[str]) -> None:
-    """Raise BadBundle where an object that counts was another one the second time; what is left out may move."""
-    before, after = _by_file(kept), _by_file(again)
-    named = [path for path in moving if before.get(path) != after.get(path)]
-    if named:
-        raise BadBundle(
-            f"the chart: {some(named)} {verb(len(named), 'render')} differently each time (random text, new keys or"
-            " the time), so nobody could review what the next request brings; give what it makes up as a value, or"
-            " switch it off"
-        )
 
 
 def _by_file(found: Iterable[Found]) -> Mapping[str, list[Found]]:

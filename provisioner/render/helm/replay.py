@@ -28,7 +28,12 @@ Known = Sequence[Mapping[str, Any]]
 @contextmanager
 def answering(known: Known, api_versions: Sequence[str]) -> Iterator[str]:
     """The address of a server that answers with these objects; `api_versions` are the cluster's, kinds included."""
-    _loopback_up()
+    # A network of one's own begins with a loopback that is down; where there is none of one's own, it is up.
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        asked = fcntl.ioctl(any_socket, _GET_FLAGS, struct.pack(_REQUEST, b"lo", 0))
+        flags = struct.unpack(_REQUEST, asked)[1]
+        if not flags & _IS_UP:
+            fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack(_REQUEST, b"lo", flags | _IS_UP))
     secret = f"/{secrets.token_hex(16)}"
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(secret, _Answers(known, api_versions)))
     server.daemon_threads = True
@@ -38,15 +43,6 @@ def answering(known: Known, api_versions: Sequence[str]) -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
-
-
-def _loopback_up() -> None:
-    """A network of one's own begins with a loopback that is down; where there is none of one's own, it is up."""
-    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        asked = fcntl.ioctl(any_socket, _GET_FLAGS, struct.pack(_REQUEST, b"lo", 0))
-        flags = struct.unpack(_REQUEST, asked)[1]
-        if not flags & _IS_UP:
-            fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack(_REQUEST, b"lo", flags | _IS_UP))
 
 
 class _Answers:
@@ -66,19 +62,16 @@ class _Answers:
         taken = 1 if root == "api" else 2
         version, rest = "/".join(parts[:taken]), parts[taken:]
         if not rest:
-            return self._resources(version)
+            kinds = [kind for other, kind in self._kinds if other == version]
+            if not kinds:
+                return _refused(f"config.lookup names nothing in {version[:200]}")
+            listed = [{"name": kind, "kind": kind, "namespaced": True, "verbs": ["get", "list"]} for kind in kinds]
+            return 200, {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": listed}
         namespace = rest[1] if rest[0] == "namespaces" and len(rest) > 2 else ""
         kind, *name = rest[2:] if namespace else rest
         if not name:
             return _refused(f"a lookup of every {kind} is not answered: config.lookup names single objects")
         return self._object(version, kind, namespace, name[0])
-
-    def _resources(self, version: str) -> tuple[int, Mapping[str, Any]]:
-        kinds = [kind for other, kind in self._kinds if other == version]
-        if not kinds:
-            return _refused(f"config.lookup names nothing in {version[:200]}")
-        listed = [{"name": kind, "kind": kind, "namespaced": True, "verbs": ["get", "list"]} for kind in kinds]
-        return 200, {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": listed}
 
     def _object(self, version: str, kind: str, namespace: str, name: str) -> tuple[int, Mapping[str, Any]]:
         for place in (namespace, ""):  # Helm leaves out the namespace of what has none

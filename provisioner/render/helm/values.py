@@ -64,7 +64,11 @@ def flat(values: Mapping[str, Any]) -> dict[str, str]:
         if len(found) == MAX_VALUES:
             break
         text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-        most = MAX_LIST_LENGTH if _is_words(value) else MAX_VALUE_LENGTH
+        most = (
+            MAX_LIST_LENGTH
+            if (isinstance(value, list) and all(isinstance(one, str) and len(one) <= MAX_WORD_LENGTH for one in value))
+            else MAX_VALUE_LENGTH
+        )
         found[path] = text if len(text) <= most else f"{text[:MAX_VALUE_LENGTH]}… ({len(text):,} characters)"
     return found
 
@@ -72,10 +76,6 @@ def flat(values: Mapping[str, Any]) -> dict[str, str]:
 def set_paths(values: Mapping[str, Any]) -> frozenset[str]:
     """The paths at which `values` set something over others, among the first MAX_VALUES: an empty mapping sets none."""
     return frozenset(path for path, text in flat(values).items() if text != "{}")
-
-
-def _is_words(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) and len(one) <= MAX_WORD_LENGTH for one in value)
 
 
 def _leaves(value: Any, path: str, *, is_hidden: bool) -> Iterator[tuple[str, Any]]:

@@ -72,7 +72,13 @@ def read(tree: Tree, folder: str, meter: YamlMeter) -> RegistryBundle:
     if len(versions) != 1:
         raise BadBundle(f"{prefix} has {len(versions)} ClusterServiceVersions; expected one")
     csv = csv_of(versions[0])
-    own = _properties(csv.annotations.get(OLM_PROPERTIES, "[]"), meter)
+    text = csv.annotations.get(OLM_PROPERTIES, "[]")
+    where = f"metadata.annotations[{OLM_PROPERTIES}]"
+    documents = list(load_documents(text.encode(), name=where, meter=meter))
+    value = documents[0].value if len(documents) == 1 else None
+    if not isinstance(value, list):
+        raise InvalidManifest(f"{where}: expected a list of properties")
+    own = [Fields.of(one, where) for one in value]
     listed, read = _entries(tree, _within(folder, PROPERTIES), meter)
     if any(tree.files[path] for path in read):
         written = go_json([ordered(one.value) for one in (*own, *listed)] or None)
@@ -106,15 +112,6 @@ def _entries(tree: Tree, path: str, meter: YamlMeter) -> tuple[list[Fields], lis
     documents = _documents(tree, path, meter)
     name = path.rpartition("/")[2].removesuffix(".yaml")
     return (documents[0].mappings(name) if documents else []), [path]
-
-
-def _properties(text: str, meter: YamlMeter) -> list[Fields]:
-    where = f"metadata.annotations[{OLM_PROPERTIES}]"
-    documents = list(load_documents(text.encode(), name=where, meter=meter))
-    value = documents[0].value if len(documents) == 1 else None
-    if not isinstance(value, list):
-        raise InvalidManifest(f"{where}: expected a list of properties")
-    return [Fields.of(one, where) for one in value]
 
 
 def _one(tree: Tree, path: str, meter: YamlMeter) -> Fields:

@@ -58,7 +58,16 @@ def config_of(
         raise BadConfig(f"config has {some(unknown)}; an operator bundle takes {', '.join(_KEYS)}")
     try:
         fields = Fields.of(config, "config")
-        wanted = _wanted(fields)
+        # What `config` names; () where it names nothing.
+        one, several = fields.text("watchNamespace"), fields.texts("watchNamespaces")
+        if one and several:
+            raise BadConfig("config has both watchNamespace and watchNamespaces; expected one of them")
+        wanted = tuple(dict.fromkeys([one] if one else several))
+        if len(wanted) > MAX_WATCHED:
+            raise BadConfig(f"config.watchNamespaces has {len(wanted)} namespaces; the most are {MAX_WATCHED}")
+        for name in wanted:
+            if not is_namespace_name(name):
+                raise BadConfig("config names what cannot be a namespace", server_words=repr(name[:80]))
         deployment = fields.mapping("deploymentConfig")
         _check_deployment(deployment)
         issuer = fields.text("certificates")
@@ -66,20 +75,6 @@ def config_of(
         raise BadConfig(str(exc)) from exc
     namespaces = _watched(wanted, bundle.csv.modes, install_namespace)
     return RegistryConfig(namespaces, deployment, _certificates(issuer, is_namespaced))
-
-
-def _wanted(fields: Fields) -> tuple[str, ...]:
-    """What `config` names; () where it names nothing."""
-    one, several = fields.text("watchNamespace"), fields.texts("watchNamespaces")
-    if one and several:
-        raise BadConfig("config has both watchNamespace and watchNamespaces; expected one of them")
-    named = tuple(dict.fromkeys([one] if one else several))
-    if len(named) > MAX_WATCHED:
-        raise BadConfig(f"config.watchNamespaces has {len(named)} namespaces; the most are {MAX_WATCHED}")
-    for name in named:
-        if not is_namespace_name(name):
-            raise BadConfig("config names what cannot be a namespace", server_words=repr(name[:80]))
-    return named
 
 
 def is_namespace_name(text: str) -> bool:

@@ -12,7 +12,6 @@ from typing import Any
 from provisioner.render.registry.bundle import RegistryBundle
 from provisioner.render.registry.config import CertificateIssuer, RegistryConfig
 from provisioner.render.registry.csv import DeploymentTemplate
-from provisioner.render.registry.fields import Fields
 from provisioner.render.registry.names import certificate_name, go_json, ordered
 
 # Where programs look for their certificate: the volume, its path, and the names of the two files.
@@ -37,7 +36,22 @@ def deployments(bundle: RegistryBundle, config: RegistryConfig, namespace: str) 
         if one.name in with_webhooks and config.certificates is not CertificateIssuer.NONE:
             _mount_certificate(pod, certificate_name(one.name))
         made = _deployment(one, spec, namespace)
-        _configure(made, meta, pod, config.deployment)
+        # What the spec's config adds: by name it replaces what is there, and of two annotations the bundle's stays.
+        wanted = config.deployment.value
+        for container in _containers(pod):
+            _put(container, "env", _by_name(container.get("env"), wanted.get("env")))
+            _put(container, "envFrom", _once(container.get("envFrom"), wanted.get("envFrom")))
+            _put(container, "volumeMounts", _by_name(container.get("volumeMounts"), wanted.get("volumeMounts")))
+            if wanted.get("resources") is not None:
+                container["resources"] = copy.deepcopy(wanted["resources"])
+        _put(pod, "volumes", _by_name(pod.get("volumes"), wanted.get("volumes")))
+        _put(pod, "tolerations", _once(pod.get("tolerations"), wanted.get("tolerations")))
+        if wanted.get("nodeSelector") is not None:
+            pod["nodeSelector"] = dict(wanted["nodeSelector"])
+        if wanted.get("affinity") is not None:
+            _put(pod, "affinity", _affinity(pod.get("affinity") or {}, wanted["affinity"]))
+        for of in (made["metadata"], meta) if wanted.get("annotations") else ():
+            of["annotations"] = {**wanted["annotations"], **(of.get("annotations") or {})}
         yield made
 
 
@@ -69,25 +83,6 @@ def _certificate_volume(name: str, secret: str, files: Sequence[str]) -> Body:
 
 def _without(named: Any, names: set[Any]) -> list[Any]:
     return [one for one in named or () if one.get("name") not in names]
-
-
-def _configure(made: Body, meta: Body, pod: Body, config: Fields) -> None:
-    """What the spec's config adds: by name it replaces what is there, and of two annotations the bundle's stays."""
-    wanted = config.value
-    for container in _containers(pod):
-        _put(container, "env", _by_name(container.get("env"), wanted.get("env")))
-        _put(container, "envFrom", _once(container.get("envFrom"), wanted.get("envFrom")))
-        _put(container, "volumeMounts", _by_name(container.get("volumeMounts"), wanted.get("volumeMounts")))
-        if wanted.get("resources") is not None:
-            container["resources"] = copy.deepcopy(wanted["resources"])
-    _put(pod, "volumes", _by_name(pod.get("volumes"), wanted.get("volumes")))
-    _put(pod, "tolerations", _once(pod.get("tolerations"), wanted.get("tolerations")))
-    if wanted.get("nodeSelector") is not None:
-        pod["nodeSelector"] = dict(wanted["nodeSelector"])
-    if wanted.get("affinity") is not None:
-        _put(pod, "affinity", _affinity(pod.get("affinity") or {}, wanted["affinity"]))
-    for of in (made["metadata"], meta) if wanted.get("annotations") else ():
-        of["annotations"] = {**wanted["annotations"], **(of.get("annotations") or {})}
 
 
 def _put(into: Body, name: str, value: Any) -> None:

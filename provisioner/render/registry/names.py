@@ -22,7 +22,13 @@ def permission_name(csv_name: str, permission: AccountRules) -> str:
     """The name of the role and of its binding: that of bundle and account, and a hash of account and rules."""
     rules = list(permission.rules) if permission.rules or permission.has_list else None
     body = {"serviceAccountName": permission.account, "rules": rules}
-    return suffixed(f"{csv_name}-{permission.subject}", _hash(body))
+    # base36(sha224(JSON)), without leading zeros.
+    number = int.from_bytes(hashlib.sha224(f"{go_json(body)}\n".encode()).digest())
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return suffixed(f"{csv_name}-{permission.subject}", digits or "0")
 
 
 def service_name(deployment: str) -> str:
@@ -55,13 +61,3 @@ def ordered(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): ordered(value[key]) for key in sorted(value, key=str)}
     return [ordered(one) for one in value] if isinstance(value, list) else value
-
-
-def _hash(value: Any) -> str:
-    """base36(sha224(JSON)), without leading zeros."""
-    number = int.from_bytes(hashlib.sha224(f"{go_json(value)}\n".encode()).digest())
-    digits = ""
-    while number:
-        number, digit = divmod(number, 36)
-        digits = _DIGITS[digit] + digits
-    return digits or "0"

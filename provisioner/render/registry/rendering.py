@@ -58,12 +58,13 @@ def find(
     others = [one for one in destinations if one != folder]
     extra = plain.select(tree, destinations=others, config={plain.RECURSIVE: True}) if others else []
     objects = chain(_generated(bundle, wanted, install_namespace), plain.find(tree, extra, limits=limits))
+    suggested = bundle.csv.annotations.get(SUGGESTED_NAMESPACE, "")
     return RenderedBundle(
         objects,
         [*bundle.files, *(file for files in extra for file in files)],
         bundle.requirements,
         bundle.csv.version,
-        _suggested_namespace(bundle),
+        suggested if is_namespace_name(suggested) else "",
     )
 
 
@@ -72,11 +73,6 @@ def _without(bundle: RegistryBundle, left_out: list[Found]) -> RegistryBundle:
     others = tuple(one for one in bundle.others if one not in left_out)
     unused = {one.file for one in left_out}
     return replace(bundle, others=others, files=tuple(path for path in bundle.files if path not in unused))
-
-
-def _suggested_namespace(bundle: RegistryBundle) -> str:
-    suggested = bundle.csv.annotations.get(SUGGESTED_NAMESPACE, "")
-    return suggested if is_namespace_name(suggested) else ""
 
 
 def _generated(bundle: RegistryBundle, config: RegistryConfig, namespace: str) -> Iterator[Found]:

@@ -57,21 +57,18 @@ class Correlation:
 
     def _compare(self) -> bool:
         if isinstance(self.new, list) and isinstance(self.old, list):
-            return self._same_list()
+            if len(self.new) != len(self.old):
+                return False
+            if list_keys(self.schema) is None:
+                return same_go(self.new, self.old)
+            items = (self.item(position) for position in range(len(self.new)))
+            return all(item is not None and item.is_unchanged for item in items)
         if isinstance(self.new, dict) and isinstance(self.old, dict):
             if len(self.new) != len(self.old):
                 return False
             children = (self.field(name) for name in self.new)
             return all(child is not None and child.is_unchanged for child in children)
         return same_go(self.new, self.old)
-
-    def _same_list(self) -> bool:
-        if len(self.new) != len(self.old):
-            return False
-        if list_keys(self.schema) is None:
-            return same_go(self.new, self.old)
-        items = (self.item(position) for position in range(len(self.new)))
-        return all(item is not None and item.is_unchanged for item in items)
 
 
 def correlated_item(schema: Schema, old: Any, item: Any) -> Any:

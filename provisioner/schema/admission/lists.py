@@ -18,19 +18,15 @@ def _errors(schema: Schema | None, value: Any, path: str) -> list[FieldError]:
     if schema is None:
         return []
     if isinstance(value, dict):
-        return _object_errors(schema, value, path)
+        additional, known = schema_of(schema.get("additionalProperties")), properties_of(schema)
+        found: list[FieldError] = []
+        for name, entry in value.items():
+            if additional is not None:
+                found += _errors(additional, entry, key(path, name))
+            if name in known:
+                found += _errors(schema_of(known[name]), entry, child(path, name))
+        return found
     return _list_errors(schema, value, path) if isinstance(value, list) else []
-
-
-def _object_errors(schema: Schema, value: dict[str, Any], path: str) -> list[FieldError]:
-    additional, known = schema_of(schema.get("additionalProperties")), properties_of(schema)
-    found: list[FieldError] = []
-    for name, entry in value.items():
-        if additional is not None:
-            found += _errors(additional, entry, key(path, name))
-        if name in known:
-            found += _errors(schema_of(known[name]), entry, child(path, name))
-    return found
 
 
 def _list_errors(schema: Schema, value: list[Any], path: str) -> list[FieldError]:

@@ -72,7 +72,23 @@ def _checked(schema: Schema, value: Any, path: str, old: Correlation | None) -> 
         return found
     if types or format_name:
         found.successes += 1
-    _check_junctors(found, schema, value, path)
+    # Inside junctors nothing is ratcheted: their branches are judged as if the object were new.
+    if any_of := _branches(schema, "anyOf"):
+        _check_any_of(found, (_checked(branch, value, path, None) for branch in any_of), path)
+    if one_of := _branches(schema, "oneOf"):
+        _check_one_of(found, [_checked(branch, value, path, None) for branch in one_of], path)
+    if all_of := _branches(schema, "allOf"):
+        outcomes = [_checked(branch, value, path, None) for branch in all_of]
+        for outcome in outcomes:
+            found.merge(outcome)
+        fitting = sum(outcome.is_valid for outcome in outcomes)
+        if fitting != len(outcomes):
+            tail = "" if fitting else ". None validated"
+            found.add(invalid("", "", f"{go_quoted(path)} must validate all the schemas (allOf){tail}"))
+    forbidden = schema_of(schema.get("not"))
+    if forbidden is not None and _checked(forbidden, value, path, None).is_valid:
+        found.add(invalid("", "", f"{go_quoted(path)} must not validate the schema (not)"))
+    found.successes += 1
     _check_kind(found, schema, value, path, old)
     _check_enum(found, schema, value, path)
     found.successes += 3
@@ -81,9 +97,27 @@ def _checked(schema: Schema, value: Any, path: str, old: Correlation | None) -> 
 
 def _check_kind(found: ValidationOutcome, schema: Schema, value: Any, path: str, old: Correlation | None) -> None:
     if isinstance(value, str):
-        _check_string(found, schema, value, path)
+        found.add(*scalars.string_errors(schema, value, path))
+        types = types_of(schema)
+        format_name = honoured(types[0] if len(types) == 1 else "", str(schema.get("format") or ""))
+        found.add(*scalars.format_errors(format_name, value, path))
+        found.successes += 2 if scalars.is_string_format(format_name) else 1
     elif isinstance(value, dict):
-        _check_object(found, schema, value, path, old)
+        at, count = path.removeprefix("."), len(value)
+        least, most = schema.get("minProperties"), schema.get("maxProperties")
+        if least is not None and count < least:
+            found.add(invalid(at, count, f"{path} in body should have at least {least} properties"))
+        if most is not None and count > most:
+            found.add(too_many(at, count, most))
+        known = properties_of(schema)
+        _check_additional(found, schema, value, path, old)
+        for name in known:
+            if name in value:
+                described = schema_of(known[name]) or {}
+                found.merge(_field(described, value[name], f"{path}.{name}" if path else name, (path, name, old)))
+        for name in schema.get("required") or ():
+            if name not in value:
+                found.add(required(f"{path}.{name}".removeprefix(".")))
         found.successes += 1
     elif isinstance(value, list):
         _check_list(found, schema, value, path, old)
@@ -136,14 +170,6 @@ def _check_enum(found: ValidationOutcome, schema: Schema, value: Any, path: str)
         found.add(unsupported(path.removeprefix("."), value, allowed))
 
 
-def _check_string(found: ValidationOutcome, schema: Schema, value: str, path: str) -> None:
-    found.add(*scalars.string_errors(schema, value, path))
-    types = types_of(schema)
-    format_name = honoured(types[0] if len(types) == 1 else "", str(schema.get("format") or ""))
-    found.add(*scalars.format_errors(format_name, value, path))
-    found.successes += 2 if scalars.is_string_format(format_name) else 1
-
-
 def _check_list(found: ValidationOutcome, schema: Schema, value: list[Any], path: str, old: Correlation | None) -> None:
     items = schema_of(schema.get("items"))
     if items is not None:
@@ -162,26 +188,6 @@ def _check_list(found: ValidationOutcome, schema: Schema, value: list[Any], path
 
 def _occurs(item: Any, earlier: list[Any]) -> bool:
     return any(same_json(item, known) for known in earlier)
-
-
-def _check_object(
-    found: ValidationOutcome, schema: Schema, value: dict[str, Any], path: str, old: Correlation | None
-) -> None:
-    at, count = path.removeprefix("."), len(value)
-    least, most = schema.get("minProperties"), schema.get("maxProperties")
-    if least is not None and count < least:
-        found.add(invalid(at, count, f"{path} in body should have at least {least} properties"))
-    if most is not None and count > most:
-        found.add(too_many(at, count, most))
-    known = properties_of(schema)
-    _check_additional(found, schema, value, path, old)
-    for name in known:
-        if name in value:
-            described = schema_of(known[name]) or {}
-            found.merge(_field(described, value[name], f"{path}.{name}" if path else name, (path, name, old)))
-    for name in schema.get("required") or ():
-        if name not in value:
-            found.add(required(f"{path}.{name}".removeprefix(".")))
 
 
 def _check_additional(
@@ -206,20 +212,6 @@ def _field(schema: Schema, value: Any, path: str, where: tuple[str, str, Correla
     return _ratcheted(schema, value, path, before)
 
 
-def _check_junctors(found: ValidationOutcome, schema: Schema, value: Any, path: str) -> None:
-    """Inside junctors nothing is ratcheted: their branches are judged as if the object were new."""
-    if any_of := _branches(schema, "anyOf"):
-        _check_any_of(found, (_checked(branch, value, path, None) for branch in any_of), path)
-    if one_of := _branches(schema, "oneOf"):
-        _check_one_of(found, [_checked(branch, value, path, None) for branch in one_of], path)
-    if all_of := _branches(schema, "allOf"):
-        _check_all_of(found, [_checked(branch, value, path, None) for branch in all_of], path)
-    forbidden = schema_of(schema.get("not"))
-    if forbidden is not None and _checked(forbidden, value, path, None).is_valid:
-        found.add(invalid("", "", f"{go_quoted(path)} must not validate the schema (not)"))
-    found.successes += 1
-
-
 def _check_any_of(found: ValidationOutcome, outcomes: Iterable[ValidationOutcome], path: str) -> None:
     failed = []
     for outcome in outcomes:
@@ -240,15 +232,6 @@ def _check_one_of(found: ValidationOutcome, outcomes: list[ValidationOutcome], p
     found.add(invalid("", "", f"{go_quoted(path)} must validate one and only one schema (oneOf). {count}"))
     if not fitting:
         found.merge(_nearest(outcomes))
-
-
-def _check_all_of(found: ValidationOutcome, outcomes: list[ValidationOutcome], path: str) -> None:
-    for outcome in outcomes:
-        found.merge(outcome)
-    fitting = sum(outcome.is_valid for outcome in outcomes)
-    if fitting != len(outcomes):
-        tail = "" if fitting else ". None validated"
-        found.add(invalid("", "", f"{go_quoted(path)} must validate all the schemas (allOf){tail}"))
 
 
 def _nearest(outcomes: list[ValidationOutcome]) -> ValidationOutcome:

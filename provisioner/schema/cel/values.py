@@ -135,7 +135,11 @@ def to_cel(value: Any, schema: Schema, *, is_root: bool = False, is_field: bool 
         return _written(found) if is_field else found
     if isinstance(value, bool):
         return value
-    return float(value) if schema.get("type") == "number" else _integer(value, schema)
+    return (
+        float(value)
+        if schema.get("type") == "number"
+        else (int(value) if schema.get("type") == "integer" and float(value).is_integer() else value)
+    )
 
 
 def misfit(value: Any, schema: Schema) -> str:
@@ -153,10 +157,6 @@ def misfit(value: Any, schema: Schema) -> str:
     if wanted is None or type(value) in wanted[1]:
         return ""
     return f"invalid data, expected {wanted[0]}, got {actual}"
-
-
-def _integer(value: float, schema: Schema) -> float:
-    return int(value) if schema.get("type") == "integer" and float(value).is_integer() else value
 
 
 def _written(value: Any) -> Any:

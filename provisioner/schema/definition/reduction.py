@@ -81,7 +81,7 @@ def _is_plain(node: Any) -> bool:
         return False
     kind = node.get("type")
     if kind in SCALARS or "anyOf" in node:
-        return not _has_schemas(node)
+        return not ("properties" in node or "items" in node or "additionalProperties" in node)
     if kind == "array":
         return "properties" not in node and "additionalProperties" not in node and _is_plain(node.get("items"))
     return kind == "object" and "items" not in node and _has_plain_fields(node)
@@ -94,10 +94,6 @@ def _is_sound(node: dict[str, Any]) -> bool:
         return "type" not in node and all(same_json(node[name], it) for name, it in IDIOM.items())
     said = [(name, node[name], node.get("type")) for name in beyond]
     return all(isinstance(value, str | bool) and (name, value, kind) in SOUND for name, value, kind in said)
-
-
-def _has_schemas(node: dict[str, Any]) -> bool:
-    return "properties" in node or "items" in node or "additionalProperties" in node
 
 
 def _has_plain_fields(node: dict[str, Any]) -> bool:

@@ -131,7 +131,24 @@ def update_errors(old: Crd, new: Crd) -> list[FieldError]:
     """The same of two CRDs that are known not to be nested too deep."""
     found = [] if is_same(old.spec, new.spec) else _spec_errors(new, _Rules(unchanged=_unchanged(old, new)))
     if found:  # most CRDs are sound: what the old one had wrong is looked for only where the new one is not
-        found = _spec_errors(new, _ratcheted(old, new))
+        schemas = [version.schema for version in old.versions if version.schema is not None]
+        reviewed = old.conversion.get("conversionReviewVersions") or []
+        keywords = KeywordRules(
+            needs_valid_types=not _any(schemas, lambda it: bool(it.get("type")) and it["type"] not in TYPES),
+            needs_atomic_sets=not _any(schemas, lambda it: bool(set_item_errors(it, ""))),
+            needs_sound_keys=not _any(schemas, lambda it: bool(list_key_errors(it, ""))),
+        )
+        found = _spec_errors(
+            new,
+            _Rules(
+                keywords=keywords,
+                needs_schema=all(version.schema is not None for version in old.versions),
+                needs_structure=not any(structural_errors(schema, "") for schema in schemas),
+                needs_pruned_defaults=not any(has_unpruned_default(schema) for schema in schemas),
+                needs_known_review_version=not reviewed or bool({"v1", "v1beta1"} & set(reviewed)),
+                unchanged=_unchanged(old, new),
+            ),
+        )
     if old.is_established:
         found += _immutable("spec.scope", old.scope, new.scope)
         found += _immutable("spec.names.kind", old.names.get("kind"), new.names.get("kind"))
@@ -139,7 +156,12 @@ def update_errors(old: Crd, new: Crd) -> list[FieldError]:
     found += _immutable("spec.names.plural", old.names.get("plural"), new.names.get("plural"))
     if old.is_established and has_invalid_ca(new) and not has_invalid_ca(old):
         found.append(bad_ca_error(new))
-    found += _stored_errors(old, new)
+    known = {version.name for version in new.versions}
+    found += [
+        invalid(index("status.storedVersions", place), name, MISSING_STORED.format(name))
+        for place, name in enumerate(old.stored_versions)
+        if name not in known
+    ]
     found += approval_errors(new, old)
     if new.preserves_unknown and not old.preserves_unknown:
         found.append(_preserve_error())
@@ -157,33 +179,6 @@ def _preserve_error() -> FieldError:
 
 def _immutable(path: str, old: object, new: object) -> list[FieldError]:
     return [] if old == new else [invalid(path, new, IMMUTABLE)]
-
-
-def _stored_errors(old: Crd, new: Crd) -> list[FieldError]:
-    known = {version.name for version in new.versions}
-    return [
-        invalid(index("status.storedVersions", place), name, MISSING_STORED.format(name))
-        for place, name in enumerate(old.stored_versions)
-        if name not in known
-    ]
-
-
-def _ratcheted(old: Crd, new: Crd) -> _Rules:
-    schemas = [version.schema for version in old.versions if version.schema is not None]
-    reviewed = old.conversion.get("conversionReviewVersions") or []
-    keywords = KeywordRules(
-        needs_valid_types=not _any(schemas, lambda it: bool(it.get("type")) and it["type"] not in TYPES),
-        needs_atomic_sets=not _any(schemas, lambda it: bool(set_item_errors(it, ""))),
-        needs_sound_keys=not _any(schemas, lambda it: bool(list_key_errors(it, ""))),
-    )
-    return _Rules(
-        keywords=keywords,
-        needs_schema=all(version.schema is not None for version in old.versions),
-        needs_structure=not any(structural_errors(schema, "") for schema in schemas),
-        needs_pruned_defaults=not any(has_unpruned_default(schema) for schema in schemas),
-        needs_known_review_version=not reviewed or bool({"v1", "v1beta1"} & set(reviewed)),
-        unchanged=_unchanged(old, new),
-    )
 
 
 def _unchanged(old: Crd, new: Crd) -> frozenset[str]:

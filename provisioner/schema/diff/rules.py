@@ -283,7 +283,11 @@ def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> li
     before, after = ({go_json(plain(branch)) for branch in side} for side in listed)
     gone, come = before - after, after - before
     if not gone and not come:
-        return _same_branches(junctor, rule, sides, path)
+        # The same set of branches; only `oneOf` minds how often one is listed, for twice can never be once.
+        first, second = (sorted(go_json(plain(branch)) for branch in side or ()) for side in sides)
+        if junctor == "oneOf" and first != second:
+            return [undecided(rule, "listed-otherwise", path)]
+        return [harmless(rule, "same", path, junctor=junctor)]
     if not after:
         return [widened(rule, "removed", path, junctor=junctor)]
     if not before:
@@ -293,14 +297,6 @@ def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> li
     else:
         judge = narrowed if (come if junctor == "allOf" else gone) else widened
     return [judge(rule, "changed", path, junctor=junctor, removed=len(gone), added=len(come))]
-
-
-def _same_branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[SchemaChange]:
-    """The same set of branches; only `oneOf` minds how often one is listed, for twice can never be once."""
-    before, after = (sorted(go_json(plain(branch)) for branch in side or ()) for side in sides)
-    if junctor == "oneOf" and before != after:
-        return [undecided(rule, "listed-otherwise", path)]
-    return [harmless(rule, "same", path, junctor=junctor)]
 
 
 def _negation(old: Any, new: Any, path: Path) -> list[SchemaChange]:

@@ -70,23 +70,19 @@ def compare_schemas(
     holds the apiVersion and the kind that all objects have, where these are known.
     """
     if old is None or new is None:
-        return _without_schema(old, new, preserved)
+        if old is None and new is None:
+            return []
+        if new is None:
+            if preserved[1]:
+                return [widened("SCH-52", "schema-removed", ())]
+            return [SchemaChange("SCH-01", "schema-removed", (), DATA_LOST, is_live=True)]
+        return [narrowed("SCH-51", "schema-added", ())]
     old = as_object(old)
     walk = _Walk(preserved, type_meta or {})
     walk.pair(old, new, NodePlace())
     if not walk.changes and is_same(old, new):
         return reordered_defaults(old, new)
     return walk.changes + walk.typed_fields() + walk.documentation()
-
-
-def _without_schema(old: Schema | None, new: Schema | None, preserved: tuple[bool, bool]) -> list[SchemaChange]:
-    if old is None and new is None:
-        return []
-    if new is None:
-        if preserved[1]:
-            return [widened("SCH-52", "schema-removed", ())]
-        return [SchemaChange("SCH-01", "schema-removed", (), DATA_LOST, is_live=True)]
-    return [narrowed("SCH-51", "schema-added", ())]
 
 
 def _changed(old: Schema, new: Schema) -> set[str]:
@@ -182,7 +178,20 @@ class _Walk:
         if "additionalProperties" in old or "additionalProperties" in new:
             self._additional(old, new, path)
         if "properties" in old or "properties" in new:
-            self._fields(old, new, path)
+            before, after = properties_of(old), properties_of(new)
+            needed, is_missing = set(new.get("required") or ()), False
+            for name, described in before.items():
+                now = schema_of(after.get(name))
+                if now is None:
+                    is_missing = True
+                    continue
+                is_needed = name in needed and now.get("default") is None
+                if name in always_there(old, new, path) and name != "metadata":
+                    self._named(schema_of(described) or NO_SCHEMA, now, (*path, name))
+                    continue
+                self.pair(schema_of(described) or NO_SCHEMA, now, NodePlace((*path, name), is_always_there=is_needed))
+            if is_missing or before.keys() != after.keys():
+                self._come_and_gone(old, new, path)
 
     def _items(self, old: Schema, new: Schema, path: Path) -> None:
         before, after, inner = schema_of(old.get("items")), schema_of(new.get("items")), (*path, ITEMS)
@@ -246,22 +255,6 @@ class _Walk:
         rule, variant = ("SCH-19", "map-to-fields") if properties_of(new) else ("SCH-01", "map-pruned")
         facts = _below(before) if isinstance(before, Mapping) else {}
         self.changes.append(SchemaChange(rule, variant, (*path, VALUES), DATA_LOST, is_live=True, facts=facts))
-
-    def _fields(self, old: Schema, new: Schema, path: Path) -> None:
-        before, after = properties_of(old), properties_of(new)
-        needed, is_missing = set(new.get("required") or ()), False
-        for name, described in before.items():
-            now = schema_of(after.get(name))
-            if now is None:
-                is_missing = True
-                continue
-            is_needed = name in needed and now.get("default") is None
-            if name in always_there(old, new, path) and name != "metadata":
-                self._named(schema_of(described) or NO_SCHEMA, now, (*path, name))
-                continue
-            self.pair(schema_of(described) or NO_SCHEMA, now, NodePlace((*path, name), is_always_there=is_needed))
-        if is_missing or before.keys() != after.keys():
-            self._come_and_gone(old, new, path)
 
     def _come_and_gone(self, old: Schema, new: Schema, path: Path) -> None:
         before, after, needed = properties_of(old), properties_of(new), set(new.get("required") or ())

@@ -47,7 +47,12 @@ def smallest(schema: Schema, depth: int = 0) -> Any:
         items = smallest(schema_of(schema.get("items")) or NO_SCHEMA, depth + 1) if depth < DEEPEST else None
         return [items] * min(int(schema.get("minItems") or 0), MAX_ITEMS)
     if kind in ("integer", "number") or schema.get("x-kubernetes-int-or-string"):
-        return _number(schema)
+        low, high = schema.get("minimum"), schema.get("maximum")
+        if low is not None:
+            return low + (1 if schema.get("exclusiveMinimum") else 0)
+        if high is not None:
+            return high - (1 if schema.get("exclusiveMaximum") else 0)
+        return schema.get("multipleOf") or 0
     return True if kind == "boolean" else _text(schema)
 
 
@@ -62,15 +67,6 @@ def _object(schema: Schema, depth: int) -> dict[str, Any]:
     if depth >= DEEPEST:
         return {}
     return {name: smallest(schema_of(known.get(name)) or NO_SCHEMA, depth + 1) for name in needed}
-
-
-def _number(schema: Schema) -> Any:
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None:
-        return low + (1 if schema.get("exclusiveMinimum") else 0)
-    if high is not None:
-        return high - (1 if schema.get("exclusiveMaximum") else 0)
-    return schema.get("multipleOf") or 0
 
 
 def _text(schema: Schema) -> str:

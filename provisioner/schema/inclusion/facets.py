@@ -148,7 +148,14 @@ def _enum(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     if before is None and after is None:
         return []
     if before is None:
-        return _new_enum(old, after or {}, path)
+        allowed = after or {}
+        if old.get("type") == "boolean" and {"true", "false"} <= allowed.keys():
+            return [harmless("SCH-20", "both-booleans", path)]
+        if types_of(old) == ("string",) and old.get("pattern") and not old.get("nullable"):
+            texts = [f"^{re2.escape(it)}$" for it in allowed.values() if isinstance(it, str)]
+            if texts and _inclusion(old, "|".join(texts)).holds:
+                return [harmless("SCH-20", "all-of-pattern", path)]
+        return [narrowed("SCH-20", "added", path, allowed=list(allowed.values()))]
     if after is None:
         return [widened_for_readers("SCH-23", "any", path)]
     gone = [before[text] for text in before if text not in after]
@@ -161,16 +168,6 @@ def _enum(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     if not gone and not come and not is_same(old.get("enum"), new.get("enum")):
         found.append(harmless("SCH-24", "reordered", path))
     return found
-
-
-def _new_enum(old: Schema, allowed: dict[str, Any], path: Path) -> list[SchemaChange]:
-    if old.get("type") == "boolean" and {"true", "false"} <= allowed.keys():
-        return [harmless("SCH-20", "both-booleans", path)]
-    if types_of(old) == ("string",) and old.get("pattern") and not old.get("nullable"):
-        texts = [f"^{re2.escape(it)}$" for it in allowed.values() if isinstance(it, str)]
-        if texts and _inclusion(old, "|".join(texts)).holds:
-            return [harmless("SCH-20", "all-of-pattern", path)]
-    return [narrowed("SCH-20", "added", path, allowed=list(allowed.values()))]
 
 
 def _values(schema: Schema) -> dict[str, Any] | None:
