@@ -36,9 +36,15 @@ from provisioner.expressions.limits import (
     UNCHARGED_SECONDS,
     WALL_SECONDS,
 )
-from provisioner.expressions.messages import NO_DATA, Message
 from provisioner.expressions.problems import is_over_budget
-from provisioner.expressions.questions import ExpressionAnswer, ExpressionOutcome, ExpressionQuestion, Language
+from provisioner.expressions.questions import (
+    NO_DATA,
+    ExpressionAnswer,
+    ExpressionOutcome,
+    ExpressionQuestion,
+    Language,
+    Message,
+)
 
 TOO_DEEP = NO_DATA - 1
 TOO_LONG = f"the values that it reads have more than {MAX_QUESTION_BYTES} bytes"

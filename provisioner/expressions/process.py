@@ -18,8 +18,7 @@ from typing import Any
 
 from provisioner.expressions import runtime
 from provisioner.expressions.limits import CPU_SECONDS, MAX_KEPT_BYTES, MAX_WORDS, MEMORY_BYTES, WALL_SECONDS
-from provisioner.expressions.messages import HEAD, NO_DATA, Message
-from provisioner.expressions.questions import ExpressionAnswer, ExpressionOutcome, Language
+from provisioner.expressions.questions import HEAD, NO_DATA, ExpressionAnswer, ExpressionOutcome, Language, Message
 
 PLATFORM = sys.platform
 STATM = "/proc/self/statm"

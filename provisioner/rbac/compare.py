@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from provisioner.errors import TooManyRights
 from provisioner.rbac.effective import EffectiveRules
-from provisioner.rbac.held import size
 from provisioner.rbac.objects import CLUSTER
-from provisioner.rbac.policy import PolicyRule
-from provisioner.rbac.rules import MAX_ATOMS, compact, covers
+from provisioner.rbac.rules import MAX_ATOMS, PolicyRule, compact, covers, size
 from provisioner.values import ObjectRef
 
 # Three comparisons as large as one may be: some seconds in all, however many accounts a bundle binds.

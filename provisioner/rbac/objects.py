@@ -9,7 +9,7 @@ from typing import Any
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.json_values import as_mapping
-from provisioner.rbac.policy import PolicyRule
+from provisioner.rbac.rules import PolicyRule
 from provisioner.selectors import selects
 from provisioner.values import Identity, JsonObject, ObjectIdentity, ObjectRef, object_in
 

@@ -9,7 +9,7 @@ from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.rbac.catalogue import CORE, IMPERSONATE_ON
 from provisioner.rbac.effective import Grant
-from provisioner.rbac.guarded import (
+from provisioner.rbac.guarded_rights import (
     CONTROL_PLANE,
     GUARDED,
     IN_NAMESPACE,
@@ -22,10 +22,8 @@ from provisioner.rbac.guarded import (
     NameLimit,
     Reach,
 )
-from provisioner.rbac.held import HeldRules
 from provisioner.rbac.objects import CLUSTER, RbacObjects, role_rules
-from provisioner.rbac.policy import ANY, PolicyRule
-from provisioner.rbac.resources import BUILT_IN_RESOURCES
+from provisioner.rbac.rules import ANY, BUILT_IN_RESOURCES, HeldRules, PolicyRule
 
 OWN_NAME = "pratique"
 _ORDER = tuple(Means)

@@ -21,8 +21,7 @@ from provisioner.rbac.catalogue import (
 )
 from provisioner.rbac.effective import EffectiveRules, Grant
 from provisioner.rbac.objects import CLUSTER
-from provisioner.rbac.policy import ANY, PolicyRule
-from provisioner.rbac.resources import BUILT_IN_RESOURCES, CLUSTER_SCOPED, nowhere
+from provisioner.rbac.rules import ANY, BUILT_IN_RESOURCES, CLUSTER_SCOPED, PolicyRule, nowhere
 from provisioner.values import Severity, display_name
 
 SENSITIVE_NAMESPACES = frozenset({"kube-system"})

@@ -17,7 +17,7 @@ from provisioner.api_groups import DELETION_POLICY, OWN_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.render.canonical import canonical
 from provisioner.render.limits import YamlLimits, YamlMeter
-from provisioner.render.scopes import BUILT_IN, defined_scopes
+from provisioner.render.targets import BUILT_IN, defined_scopes
 from provisioner.values import DeletionPolicy, GroupKind, Hook, JsonObject, Manifest, ObjectIdentity, ObjectRef
 
 OUR_ANNOTATIONS = frozenset({DELETION_POLICY, f"{OWN_GROUP}/prune", f"{OWN_GROUP}/optional"})

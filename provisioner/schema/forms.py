@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from provisioner.errors import InvalidManifest
-from provisioner.schema.fields import DEEPEST, INT64_MAX, FieldError, child, index, invalid, is_too_deep, key
-from provisioner.schema.subschemas import Schema
+from provisioner.schema.fields import DEEPEST, INT64_MAX, FieldError, Schema, child, index, invalid, is_too_deep, key
 from provisioner.values import JsonObject, object_in
 
 FLAT = 20  # how deep the parts of a CRD are that are not schemas

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from provisioner.values.hooks import Hook, HookMoment
 from provisioner.values.objects import JsonObject, ObjectRef
+from provisioner.values.plans import Hook, HookMoment
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from typing import Any
 
 from provisioner import confinement
 from provisioner.errors import BadBundle, BundleTooLarge
-from provisioner.render.helm import replay
+from provisioner.render.helm import lookups
 from provisioner.render.helm.limits import CPU_SECONDS, MAX_DEPTH, MAX_WORDS, MEMORY_BYTES
 from provisioner.unpack import GZIP_MAGIC, UnpackLimits, UnpackMeter, unpack
 from provisioner.values import Archive
@@ -114,7 +114,7 @@ def _answered(job: dict[str, Any]) -> Iterator[None]:
     if job["lookups"] is None:
         yield
         return
-    with replay.answering(job["lookups"], job["api_versions"]) as address:
+    with lookups.answering(job["lookups"], job["api_versions"]) as address:
         job["lookup_address"] = address
         yield
 

@@ -9,13 +9,10 @@ from typing import Any
 
 from provisioner.errors import BadBundle, BadConfig
 from provisioner.render import plain
-from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_folder
-from provisioner.render.helm.config import checked_release_name, config_of
+from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_folder, rendered_objects, with_hooks
 from provisioner.render.helm.engine import ChartJob, render
-from provisioner.render.helm.hooks import with_hooks
 from provisioner.render.helm.lookups import filled, wanted_lookups
-from provisioner.render.helm.manifests import rendered_objects
-from provisioner.render.helm.values import flat, merged, set_paths
+from provisioner.render.helm.values import checked_release_name, config_of, flat, merged, set_paths
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found
 from provisioner.render.targets import LookedUp, Target

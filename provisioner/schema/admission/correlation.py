@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from provisioner.schema.fields import same_go
-from provisioner.schema.subschemas import Schema, child_schema, schema_of
+from provisioner.schema.fields import Schema, child_schema, same_go, schema_of
 
 ABSENT = object()
 

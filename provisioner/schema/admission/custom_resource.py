@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 from provisioner.schema.admission.correlation import Correlation
 from provisioner.schema.admission.embedded import embedded_errors
-from provisioner.schema.admission.lists import list_errors
 from provisioner.schema.admission.pruning import prepared
 from provisioner.schema.admission.rules import ObjectUpdate, errors_of_rules, has_rules
-from provisioner.schema.admission.validation import validate
-from provisioner.schema.fields import DEEPEST, OMITTED, FieldError, invalid, is_too_deep
+from provisioner.schema.admission.validation import list_errors, validate
+from provisioner.schema.fields import DEEPEST, OMITTED, FieldError, Schema, invalid, is_too_deep
 from provisioner.schema.forms import readable
-from provisioner.schema.subschemas import Schema
 from provisioner.values import JsonObject
 
 RULES_SKIPPED = (

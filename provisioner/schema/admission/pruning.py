@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioner.schema.subschemas import (
+from provisioner.schema.fields import (
     NO_SCHEMA,
     Schema,
     child_schema,

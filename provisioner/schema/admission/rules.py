@@ -8,20 +8,21 @@ from typing import Any
 
 from provisioner.schema.admission.correlation import Correlation, correlated_item
 from provisioner.schema.cel.runtime import UNUSABLE, Evaluation, NotCompiled, Result, evaluated, values_of
-from provisioner.schema.cel.text import uses_old
-from provisioner.schema.cel.values import has_cel_type, misfit, to_cel, type_signature, typed_moments
+from provisioner.schema.cel.values import has_cel_type, misfit, to_cel, type_signature, typed_moments, uses_old
 from provisioner.schema.fields import (
     OMITTED,
     FieldError,
+    Schema,
     child,
     duplicate,
     forbidden,
     index,
     invalid,
     key,
+    properties_of,
     required,
+    schema_of,
 )
-from provisioner.schema.subschemas import Schema, properties_of, schema_of
 
 RULES = "x-kubernetes-validations"
 MAX_MESSAGE_BYTES = 5 * 1024

@@ -14,9 +14,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from provisioner.schema.cel.ast import Node, NodeKind, read, types_of
-from provisioner.schema.cel.text import OLD, OLD_GIVEN
-from provisioner.schema.cel.values import ROOT_FIELDS, names_in_rules
-from provisioner.schema.subschemas import Schema, properties_of, schema_of
+from provisioner.schema.cel.values import OLD, OLD_GIVEN, ROOT_FIELDS, names_in_rules
+from provisioner.schema.fields import Schema, properties_of, schema_of
 
 MAX_REQUEST_BYTES = 3 * 1024 * 1024
 MAX_EACH, MAX_TOTAL = 10_000_000, 100_000_000

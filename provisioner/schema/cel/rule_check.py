@@ -8,11 +8,27 @@ from typing import Any
 
 from provisioner.schema.cel.cost import MAX_TOTAL, Bound, bound_of, budget_problem, estimate
 from provisioner.schema.cel.runtime import NotCompiled, program_of
-from provisioner.schema.cel.text import TOKENS
-from provisioner.schema.cel.typed_rule import TypedRule
-from provisioner.schema.cel.values import FIELD_CHAIN, Aliases, has_cel_type, type_signature, typed_moments
-from provisioner.schema.fields import FieldError, Record, child, forbidden, index, invalid, key
-from provisioner.schema.subschemas import Schema, properties_of, schema_of
+from provisioner.schema.cel.values import (
+    FIELD_CHAIN,
+    TOKENS,
+    Aliases,
+    TypedRule,
+    has_cel_type,
+    type_signature,
+    typed_moments,
+)
+from provisioner.schema.fields import (
+    FieldError,
+    Record,
+    Schema,
+    child,
+    forbidden,
+    index,
+    invalid,
+    key,
+    properties_of,
+    schema_of,
+)
 
 RULES = "x-kubernetes-validations"
 MOST_EXPENSIVE_SHOWN = 4

@@ -16,10 +16,20 @@ from google.protobuf import descriptor_pb2, duration_pb2, struct_pb2, timestamp_
 
 from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, Language, Library
 from provisioner.expressions.evaluator import ask
-from provisioner.schema.cel.text import CODE_TAIL, OLD, OLD_GIVEN, TOKENS, names_in, optional_old
-from provisioner.schema.cel.typed_rule import TypedRule
-from provisioner.schema.cel.values import ROOT_FIELDS, has_cel_type, names_in_rules, type_signature
-from provisioner.schema.subschemas import Schema, properties_of, schema_of
+from provisioner.schema.cel.values import (
+    CODE_TAIL,
+    OLD,
+    OLD_GIVEN,
+    ROOT_FIELDS,
+    TOKENS,
+    TypedRule,
+    has_cel_type,
+    names_in,
+    names_in_rules,
+    optional_old,
+    type_signature,
+)
+from provisioner.schema.fields import Schema, properties_of, schema_of
 
 PACKAGE = "schema"
 SECONDS = 10.0  # for all rules of one schema

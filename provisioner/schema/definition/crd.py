@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from provisioner.json_values import as_mapping
-from provisioner.schema.fields import same_json
-from provisioner.schema.subschemas import Schema
+from provisioner.schema.fields import Schema, same_json
 
 EMPTY: Mapping[str, Any] = {}
 

@@ -8,8 +8,7 @@ from typing import Any
 from provisioner.regexes import BadRegularExpression, compiled
 from provisioner.schema.admission.pruning import TYPE_META
 from provisioner.schema.definition.structural import INT_OR_STRING, INT_STRING
-from provisioner.schema.fields import same_json
-from provisioner.schema.subschemas import Schema
+from provisioner.schema.fields import Schema, same_json
 
 # Keywords that a structural schema may have anywhere, whatever they say; those with schemas below are looked into.
 PLAIN = (

@@ -8,8 +8,19 @@ from typing import Any
 
 from provisioner.json_values import as_mapping
 from provisioner.regexes import BadRegularExpression, compiled
-from provisioner.schema.fields import FieldError, child, forbidden, index, invalid, key, required, unsupported
-from provisioner.schema.subschemas import Schema, properties_of, schema_of
+from provisioner.schema.fields import (
+    FieldError,
+    Schema,
+    child,
+    forbidden,
+    index,
+    invalid,
+    key,
+    properties_of,
+    required,
+    schema_of,
+    unsupported,
+)
 
 ROOT, ITEM, FIELD = "at the root", "for specified array items", "for specified object fields"
 JUNCTORS = ("allOf", "anyOf", "oneOf")

@@ -11,12 +11,10 @@ from provisioner.schema.admission.rules import rule_errors
 from provisioner.schema.admission.validation import validate
 from provisioner.schema.cel.ast import Node, NodeKind, read
 from provisioner.schema.cel.runtime import NotCompiled, program_of
-from provisioner.schema.cel.text import normalised, uses_old
-from provisioner.schema.cel.values import type_signature
-from provisioner.schema.fields import go_json, is_same
+from provisioner.schema.cel.values import normalised, type_signature, uses_old
+from provisioner.schema.fields import Schema, branches_of, go_json, is_same, properties_of
 from provisioner.schema.inclusion.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.inclusion.presence import PRESERVE, PresenceResult, inclusion
-from provisioner.schema.subschemas import Schema, branches_of, properties_of
 from provisioner.schema.verdicts import (
     FOR_WRITERS,
     HARMLESS,

@@ -20,7 +20,7 @@ from provisioner.schema.diff.node import (
     undescribed,
 )
 from provisioner.schema.diff.rules import DOCS
-from provisioner.schema.fields import is_same
+from provisioner.schema.fields import NO_SCHEMA, Schema, is_same, properties_of, schema_of
 from provisioner.schema.inclusion.facets import compare_scalars
 from provisioner.schema.nodes import (
     NodePlace,
@@ -32,7 +32,6 @@ from provisioner.schema.nodes import (
     plain_node,
     types,
 )
-from provisioner.schema.subschemas import NO_SCHEMA, Schema, properties_of, schema_of
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
     DATA_LOST,

@@ -14,11 +14,10 @@ from itertools import product
 from typing import Any
 
 from provisioner.schema.admission.validation import validate
-from provisioner.schema.allowance import Exhausted, spend
-from provisioner.schema.fields import go_json, is_same
-from provisioner.schema.inclusion.examples import smallest
+from provisioner.schema.fields import NO_SCHEMA, Schema, branches_of, go_json, is_same, properties_of, schema_of
+from provisioner.schema.inclusion.facets import smallest
+from provisioner.schema.inclusion.languages import Exhausted, spend
 from provisioner.schema.nodes import types
-from provisioner.schema.subschemas import NO_SCHEMA, Schema, branches_of, properties_of, schema_of
 from provisioner.schema.verdicts import NARROWED, NOT_DECIDED, SchemaChange, harmless, narrowed, widened
 
 MAX_COMBINATIONS = 1 << 16

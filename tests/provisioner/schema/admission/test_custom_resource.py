@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from provisioner.errors import InvalidManifest
-from provisioner.schema import FieldError, admit, default, drop_nulls, prune, validate
+from provisioner.schema import FieldError, admit
+from provisioner.schema.admission.pruning import default, drop_nulls, prune
+from provisioner.schema.admission.validation import validate
 from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, listed, mapped, obj, root, thing
 
 PRESERVED: JsonDict = {"x-kubernetes-preserve-unknown-fields": True}

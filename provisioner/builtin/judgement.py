@@ -11,9 +11,8 @@ from typing import Any
 
 from provisioner.builtin import facts, metadata, pods, policies, services, storage, workloads
 from provisioner.builtin.changes import Change, FieldRefusal, Judgement, WhyUnknown
-from provisioner.builtin.fits import misfits, with_empty_texts
-from provisioner.builtin.merging import merged, without_nulls
-from provisioner.builtin.schemas import MINORS, Schemas, minor_of, schemas_of
+from provisioner.builtin.schemas import MINORS, Schemas, minor_of, misfits, schemas_of, with_empty_texts
+from provisioner.builtin.server_side_apply import merged, without_nulls
 from provisioner.json_values import as_mapping
 from provisioner.values import JsonObject
 

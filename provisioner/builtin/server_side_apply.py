@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from provisioner.builtin.fits import key_of
-from provisioner.builtin.schemas import Schemas
+from provisioner.builtin.schemas import Schemas, key_of
 from provisioner.json_values import as_mapping
 
 Schema = Mapping[str, Any]
