@@ -63,7 +63,7 @@ def facts_of(api_version: str, kind: str) -> tuple[Fact, ...]:
     rows = dict(_table().get(f"{api_version} {kind}", {}))
     where = pod_path(api_version, kind)
     if where:
-        for path, row in _of_pods().items():
+        for path, row in _pods_of_kind().items():
             place = f"{'.'.join(where)}.{path}"
             rows[place] = {**row, **rows.get(place, {})}
     found = [Fact(tuple(path.replace("[]", ".[]").split(".")), row) for path, row in rows.items()]
@@ -71,7 +71,7 @@ def facts_of(api_version: str, kind: str) -> tuple[Fact, ...]:
 
 
 @functools.cache
-def _of_pods() -> Mapping[str, Row]:
+def _pods_of_kind() -> Mapping[str, Row]:
     """The rows of pods: what was found of one probe, hook or container holds for its like."""
     rows = dict(_table()[_PODS])
     shared = _shared(rows, (*_PROBES, *_HOOKS))

@@ -63,8 +63,8 @@ def judge(
     if unfit:
         return Judgement(unfit)
     change = replace(_change(schemas, obj, sent, live), minor=minor_of(version) if version else "")
-    refusals = tuple(_once([*_of_limits(change), *_of_kind(change), *_of_fixed(change)]))
-    before, since = ((), "") if version or refusals else _of_older(obj)
+    refusals = tuple(_once([*_check_limits(change), *_check_kind(change), *_check_fixed(change)]))
+    before, since = ((), "") if version or refusals else _refused_before(obj)
     return Judgement(refusals, tuple(_unknown(change)), before, since, policies.has_expressions(change))
 
 
@@ -101,20 +101,20 @@ def _plain(obj: JsonObject) -> JsonObject:
     return found
 
 
-def _of_limits(change: Change) -> Iterator[FieldRefusal]:
+def _check_limits(change: Change) -> Iterator[FieldRefusal]:
     yield from facts.misfits_of_facts(change.new)
     yield from metadata.refusals(change)
 
 
-def _of_kind(change: Change) -> Iterator[FieldRefusal]:
+def _check_kind(change: Change) -> Iterator[FieldRefusal]:
     rules = _RULES.get(f"{change.new.get('apiVersion')} {change.new.get('kind')}")
     if rules is not None:
         yield from rules(change)
     elif change.new.get("kind") == "PodTemplate":
-        yield from pods.refusals_of_template(change.new.get("template"), ("template",))
+        yield from pods.check_template(change.new.get("template"), ("template",))
 
 
-def _of_fixed(change: Change) -> Iterator[FieldRefusal]:
+def _check_fixed(change: Change) -> Iterator[FieldRefusal]:
     if change.old is None:
         return
     by_rule = _BY_RULE.get(f"{change.new.get('apiVersion')} {change.new.get('kind')}", ())
@@ -125,7 +125,7 @@ def _of_fixed(change: Change) -> Iterator[FieldRefusal]:
             yield one
 
 
-def _of_older(obj: JsonObject) -> tuple[tuple[FieldRefusal, ...], str]:
+def _refused_before(obj: JsonObject) -> tuple[tuple[FieldRefusal, ...], str]:
     """What the oldest supported minor cannot read of an object that the newest can, and the first that can."""
     oldest = schemas_of(MINORS[0])
     found = _unknown_fields(oldest, obj) if oldest is not None else ()

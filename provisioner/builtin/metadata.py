@@ -34,9 +34,9 @@ _RESERVED_PRIORITIES = "system-"
 def refusals(change: Change) -> Iterator[FieldRefusal]:
     meta = as_mapping(change.new.get("metadata"))
     if change.old is None:
-        yield from _of_name(str(change.new.get("kind") or ""), str(meta.get("name") or ""))
-    yield from of_labels(meta.get("labels"), ("metadata", "labels"))
-    yield from of_annotations(meta.get("annotations"), ("metadata", "annotations"))
+        yield from _check_name(str(change.new.get("kind") or ""), str(meta.get("name") or ""))
+    yield from check_labels(meta.get("labels"), ("metadata", "labels"))
+    yield from check_annotations(meta.get("annotations"), ("metadata", "annotations"))
     finalizers = meta.get("finalizers")
     for place, one in enumerate(finalizers if isinstance(finalizers, list) else ()):
         if not forms.is_qualified_name(str(one)):
@@ -47,7 +47,7 @@ def refusals(change: Change) -> Iterator[FieldRefusal]:
             )
     if {"orphan", "foregroundDeletion"} <= set(texts(finalizers)):
         yield FieldRefusal(("metadata", "finalizers"), "must not hold both orphan and foregroundDeletion")
-    yield from _of_owners(meta.get("ownerReferences"))
+    yield from _check_owners(meta.get("ownerReferences"))
     prefix = str(meta.get("generateName") or "")
     is_name, words = _IS_NAME.get(str(change.new.get("kind") or ""), _SUBDOMAIN)
     if prefix and not is_name(f"{prefix[:-1]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix):
@@ -56,7 +56,7 @@ def refusals(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal(("metadata", "managedFields"), "must not be written by server-side apply")
 
 
-def _of_owners(owners: Any) -> Iterator[FieldRefusal]:
+def _check_owners(owners: Any) -> Iterator[FieldRefusal]:
     path: Path = ("metadata", "ownerReferences")
     for place, one in numbered(owners):
         group, _, version = str(one.get("apiVersion") or "").rpartition("/")
@@ -73,7 +73,7 @@ def _of_owners(owners: Any) -> Iterator[FieldRefusal]:
         yield FieldRefusal(path, "must name at most one controller")
 
 
-def _of_name(kind: str, name: str) -> Iterator[FieldRefusal]:
+def _check_name(kind: str, name: str) -> Iterator[FieldRefusal]:
     path: Path = ("metadata", "name")
     if not name:
         yield FieldRefusal(path, "is missing")
@@ -89,7 +89,7 @@ def _of_name(kind: str, name: str) -> Iterator[FieldRefusal]:
         yield FieldRefusal(path, f"must not begin with {_RESERVED_PRIORITIES}, which Kubernetes keeps for itself")
 
 
-def of_labels(labels: Any, path: Path) -> Iterator[FieldRefusal]:
+def check_labels(labels: Any, path: Path) -> Iterator[FieldRefusal]:
     for key, value in as_mapping(labels).items():
         if not forms.is_qualified_name(str(key)):
             yield FieldRefusal((*path, str(key)), f"has {quoted(key)} as a key, which is no name of a label")
@@ -97,7 +97,7 @@ def of_labels(labels: Any, path: Path) -> Iterator[FieldRefusal]:
             yield FieldRefusal((*path, str(key)), f"must be {forms.FORMS['label-value'][1]}, and is {quoted(value)}")
 
 
-def of_annotations(annotations: Any, path: Path) -> Iterator[FieldRefusal]:
+def check_annotations(annotations: Any, path: Path) -> Iterator[FieldRefusal]:
     known = as_mapping(annotations)
     for key in known:
         if not forms.is_qualified_name(str(key).lower()):
@@ -110,14 +110,14 @@ def of_annotations(annotations: Any, path: Path) -> Iterator[FieldRefusal]:
         yield FieldRefusal(path, f"must not be larger than {LARGEST_ANNOTATIONS_BYTES} bytes together, and is {size}")
 
 
-def of_selector(selector: Any, path: Path) -> Iterator[FieldRefusal]:
+def check_selector(selector: Any, path: Path) -> Iterator[FieldRefusal]:
     """A label selector with matchLabels and matchExpressions."""
-    yield from of_labels(value_at(selector, "matchLabels"), (*path, "matchLabels"))
+    yield from check_labels(value_at(selector, "matchLabels"), (*path, "matchLabels"))
     for place, one in numbered(value_at(selector, "matchExpressions")):
-        yield from of_requirement(one, (*path, "matchExpressions", place), ("In", "NotIn", "Exists", "DoesNotExist"))
+        yield from check_requirement(one, (*path, "matchExpressions", place), ("In", "NotIn", "Exists", "DoesNotExist"))
 
 
-def of_requirement(one: Any, path: Path, operators: tuple[str, ...]) -> Iterator[FieldRefusal]:
+def check_requirement(one: Any, path: Path, operators: tuple[str, ...]) -> Iterator[FieldRefusal]:
     key, operator, values = one.get("key"), one.get("operator"), one.get("values") or []
     if not forms.is_qualified_name(str(key or "")):
         yield FieldRefusal((*path, "key"), f"must be the name of a label, and is {quoted(key or '')}")

@@ -39,7 +39,7 @@ _AMOUNTS = frozenset({"cpu", "memory", "ephemeral-storage", "storage"})
 _LIMITED = frozenset({"Container", "PersistentVolumeClaim", "Pod"})
 
 
-def _of_autoscaler(change: Change) -> Iterator[FieldRefusal]:
+def _check_autoscaler(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     least, most = spec.get("minReplicas"), spec.get("maxReplicas")
     if is_number(most) and most < 1:
@@ -55,7 +55,7 @@ def _of_autoscaler(change: Change) -> Iterator[FieldRefusal]:
     if is_number(share) and share < 1:
         yield FieldRefusal(("spec", "targetCPUUtilizationPercentage"), f"must be at least 1, and is {share}")
     for place, one in numbered(spec.get("metrics")):
-        yield from _of_metric(one, ("spec", "metrics", place))
+        yield from _check_metric(one, ("spec", "metrics", place))
     for direction in ("scaleUp", "scaleDown"):
         rules = value_at(spec, "behavior", direction)
         path = ("spec", "behavior", direction)
@@ -66,7 +66,7 @@ def _of_autoscaler(change: Change) -> Iterator[FieldRefusal]:
             yield FieldRefusal((*path, "tolerance"), "must not be below 0")
 
 
-def _of_metric(metric: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_metric(metric: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     kind = str(metric.get("type") or "")
     field = _METRICS.get(kind)
     if field is None:
@@ -77,10 +77,10 @@ def _of_metric(metric: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     for other in set(_METRICS.values()) - {field}:
         if metric.get(other) is not None:
             yield FieldRefusal((*path, other), f"must not be set where the type is {kind}")
-    yield from _of_target(kind, as_mapping(as_mapping(metric[field]).get("target")), (*path, field, "target"))
+    yield from _check_target(kind, as_mapping(as_mapping(metric[field]).get("target")), (*path, field, "target"))
 
 
-def _of_target(kind: str, target: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_target(kind: str, target: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     given = [key for key in _TARGETS.values() if target.get(key) is not None]
     allowed = [_TARGETS[one] for one in _BY_TARGET[kind]]
     if not set(given) & set(allowed):
@@ -93,7 +93,7 @@ def _of_target(kind: str, target: Mapping[str, Any], path: Path) -> Iterator[Fie
             yield FieldRefusal((*path, key), "must be above 0")
 
 
-def _of_budget(change: Change) -> Iterator[FieldRefusal]:
+def _check_budget(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         yield FieldRefusal(("spec",), "must not have both minAvailable and maxUnavailable")
@@ -103,16 +103,16 @@ def _of_budget(change: Change) -> Iterator[FieldRefusal]:
             yield FieldRefusal(("spec", key), f"must be a number or a percentage up to 100%, and is {quoted(value)}")
         elif is_number(value) and value < 0:
             yield FieldRefusal(("spec", key), f"must be at least 0, and is {value}")
-    yield from metadata.of_selector(spec.get("selector"), ("spec", "selector"))
+    yield from metadata.check_selector(spec.get("selector"), ("spec", "selector"))
 
 
-def _of_priority(change: Change) -> Iterator[FieldRefusal]:
+def _check_priority(change: Change) -> Iterator[FieldRefusal]:
     value = change.new.get("value")
     if is_number(value) and value > HIGHEST_PRIORITY:
         yield FieldRefusal(("value",), f"must be at most {HIGHEST_PRIORITY}, and is {value}")
 
 
-def _of_namespace(change: Change) -> Iterator[FieldRefusal]:
+def _check_namespace(change: Change) -> Iterator[FieldRefusal]:
     for key, value in as_mapping(value_at(change.new, "metadata", "labels")).items():
         _, _, mode = str(key).partition(_POD_SECURITY)
         if mode in _MODES and value not in _LEVELS:
@@ -125,7 +125,7 @@ def _of_namespace(change: Change) -> Iterator[FieldRefusal]:
             )
 
 
-def _of_quota(change: Change) -> Iterator[FieldRefusal]:
+def _check_quota(change: Change) -> Iterator[FieldRefusal]:
     spec, path = change.spec, ("spec", "scopes")
     scopes = set(texts(spec.get("scopes")))
     if not scopes <= _SCOPES:
@@ -170,7 +170,7 @@ def _is_counted(name: str) -> bool:
     return name in _WHOLE or plain in _AMOUNTS or plain.startswith("hugepages-")
 
 
-def _of_slice(change: Change) -> Iterator[FieldRefusal]:
+def _check_slice(change: Change) -> Iterator[FieldRefusal]:
     kind = change.new.get("addressType")
     for place, one in numbered(change.new.get("endpoints")):
         for number, address in enumerate(texts(one.get("addresses"))):
@@ -196,7 +196,7 @@ def _of_slice(change: Change) -> Iterator[FieldRefusal]:
         names.add(name)
 
 
-def _of_endpoints(change: Change) -> Iterator[FieldRefusal]:
+def _check_endpoints(change: Change) -> Iterator[FieldRefusal]:
     for place, one in numbered(change.new.get("subsets")):
         where: Path = ("subsets", place)
         if not one.get("addresses") and not one.get("notReadyAddresses"):
@@ -222,7 +222,7 @@ _ORDERED = (
 )
 
 
-def _of_limits(change: Change) -> Iterator[FieldRefusal]:
+def _check_limits(change: Change) -> Iterator[FieldRefusal]:
     seen: set[str] = set()
     for place, one in numbered(change.spec.get("limits")):
         where: Path = ("spec", "limits", place)
@@ -236,10 +236,10 @@ def _of_limits(change: Change) -> Iterator[FieldRefusal]:
             if one.get(key):
                 yield FieldRefusal((*where, key), "must not be set where the type is Pod")
         for low, high in _ORDERED:
-            yield from _of_order(as_mapping(one.get(low)), (high, as_mapping(one.get(high))), (*where, low))
+            yield from _check_order(as_mapping(one.get(low)), (high, as_mapping(one.get(high))), (*where, low))
 
 
-def _of_order(low: Mapping[str, Any], upper: tuple[str, Mapping[str, Any]], path: Path) -> Iterator[FieldRefusal]:
+def _check_order(low: Mapping[str, Any], upper: tuple[str, Mapping[str, Any]], path: Path) -> Iterator[FieldRefusal]:
     word, high = upper
     for name, amount in low.items():
         first, second = forms.quantity(amount), forms.quantity(high.get(name))
@@ -247,7 +247,7 @@ def _of_order(low: Mapping[str, Any], upper: tuple[str, Mapping[str, Any]], path
             yield FieldRefusal((*path, str(name)), f"must not be above {word}, which is {quoted(high[name])}")
 
 
-def _of_role(change: Change) -> Iterator[FieldRefusal]:
+def _check_role(change: Change) -> Iterator[FieldRefusal]:
     is_namespaced = change.new.get("kind") == "Role"
     gathered = change.new.get("aggregationRule")
     if gathered is not None and not value_at(gathered, "clusterRoleSelectors"):
@@ -266,10 +266,10 @@ def _of_role(change: Change) -> Iterator[FieldRefusal]:
             if not rule.get(key):
                 yield FieldRefusal((*where, key), "must not be empty")
     for place, one in numbered(value_at(change.new, "aggregationRule", "clusterRoleSelectors")):
-        yield from metadata.of_selector(one, ("aggregationRule", "clusterRoleSelectors", place))
+        yield from metadata.check_selector(one, ("aggregationRule", "clusterRoleSelectors", place))
 
 
-def _of_binding(change: Change) -> Iterator[FieldRefusal]:
+def _check_binding(change: Change) -> Iterator[FieldRefusal]:
     is_cluster = change.new.get("kind") == "ClusterRoleBinding"
     role = as_mapping(change.new.get("roleRef"))
     if role.get("apiGroup") not in (None, "", RBAC_GROUP):
@@ -280,10 +280,10 @@ def _of_binding(change: Change) -> Iterator[FieldRefusal]:
             ("roleRef", "kind"), f"must be {' or '.join(allowed)}, and is {quoted(role.get('kind') or '')}"
         )
     for place, one in numbered(change.new.get("subjects")):
-        yield from _of_subject(one, ("subjects", place), is_cluster=is_cluster)
+        yield from _check_subject(one, ("subjects", place), is_cluster=is_cluster)
 
 
-def _of_subject(one: Mapping[str, Any], path: Path, *, is_cluster: bool) -> Iterator[FieldRefusal]:
+def _check_subject(one: Mapping[str, Any], path: Path, *, is_cluster: bool) -> Iterator[FieldRefusal]:
     kind, group = one.get("kind"), one.get("apiGroup") or ""
     name = str(one.get("name") or "")
     if kind in ("User", "Group") and group not in ("", RBAC_GROUP):
@@ -298,7 +298,7 @@ def _of_subject(one: Mapping[str, Any], path: Path, *, is_cluster: bool) -> Iter
         yield FieldRefusal((*path, "namespace"), "is missing")
 
 
-def _of_webhooks(change: Change) -> Iterator[FieldRefusal]:
+def _check_webhooks(change: Change) -> Iterator[FieldRefusal]:
     for place, one in numbered(change.new.get("webhooks")):
         path = ("webhooks", place)
         name, client = str(one.get("name") or ""), as_mapping(one.get("clientConfig"))
@@ -310,26 +310,26 @@ def _of_webhooks(change: Change) -> Iterator[FieldRefusal]:
             yield FieldRefusal((*path, "clientConfig"), "must have a url or a service")
         if client.get("url") is not None and not str(client["url"]).startswith("https://"):
             yield FieldRefusal((*path, "clientConfig", "url"), "must begin with https://")
-        yield from _of_service(client.get("service"), (*path, "clientConfig", "service"))
-        yield from _of_address(client, (*path, "clientConfig"))
+        yield from _check_service(client.get("service"), (*path, "clientConfig", "service"))
+        yield from _check_address(client, (*path, "clientConfig"))
         for key in ("namespaceSelector", "objectSelector"):
-            yield from metadata.of_selector(one.get(key), (*path, key))
+            yield from metadata.check_selector(one.get(key), (*path, key))
         for number, rule in numbered(one.get("rules")):
-            yield from _of_rule(rule, (*path, "rules", number))
+            yield from _check_rule(rule, (*path, "rules", number))
         versions = texts(one.get("admissionReviewVersions"))
         for number, version in enumerate(versions):
             if version in versions[:number]:
                 yield FieldRefusal((*path, "admissionReviewVersions", number), f"stands there twice: {quoted(version)}")
 
 
-def _of_service(service: Any, path: Path) -> Iterator[FieldRefusal]:
+def _check_service(service: Any, path: Path) -> Iterator[FieldRefusal]:
     # Asked about one of them, the server names the other: the table has neither.
     for key in ("name", "namespace") if service is not None else ():
         if not as_mapping(service).get(key):
             yield FieldRefusal((*path, key), "must not be empty")
 
 
-def _of_address(client: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_address(client: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     inner = value_at(client, "service", "path")
     if isinstance(inner, str) and inner and inner != "/":
         parts = inner.removesuffix("/").split("/")[1:]
@@ -346,7 +346,7 @@ def _of_address(client: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]
         yield FieldRefusal((*path, "url"), words)
 
 
-def _of_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     for key in ("apiGroups", "apiVersions", "operations"):
         given = texts(rule.get(key))
         if "*" in given and len(given) > 1:
@@ -360,14 +360,14 @@ def _of_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
         yield FieldRefusal((*path, "resources"), "must name nothing else without a subresource beside *")
 
 
-def _of_admission_policy(change: Change) -> Iterator[FieldRefusal]:
+def _check_admission_policy(change: Change) -> Iterator[FieldRefusal]:
     if not change.spec.get("validations") and not change.spec.get("auditAnnotations"):
         yield FieldRefusal(("spec", "validations"), "must not be empty where auditAnnotations is")
     for number, rule in numbered(value_at(change.spec, "matchConstraints", "resourceRules")):
-        yield from _of_rule(rule, ("spec", "matchConstraints", "resourceRules", number))
+        yield from _check_rule(rule, ("spec", "matchConstraints", "resourceRules", number))
 
 
-def _of_admission_binding(change: Change) -> Iterator[FieldRefusal]:
+def _check_admission_binding(change: Change) -> Iterator[FieldRefusal]:
     if {"Deny", "Warn"} <= set(texts(change.spec.get("validationActions"))):
         yield FieldRefusal(("spec", "validationActions"), "must not hold both Deny and Warn")
     parameters, where = change.spec.get("paramRef"), ("spec", "paramRef")
@@ -380,7 +380,7 @@ def _of_admission_binding(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal((*where, "parameterNotFoundAction"), "is missing")
 
 
-def _of_flow(change: Change) -> Iterator[FieldRefusal]:
+def _check_flow(change: Change) -> Iterator[FieldRefusal]:
     if change.spec.get("matchingPrecedence") == 1 and value_at(change.new, "metadata", "name") != "exempt":
         yield FieldRefusal(("spec", "matchingPrecedence"), "must be above 1, which is kept for exempt")
     for place, rule in numbered(change.spec.get("rules")):
@@ -388,7 +388,7 @@ def _of_flow(change: Change) -> Iterator[FieldRefusal]:
         if not rule.get("resourceRules") and not rule.get("nonResourceRules"):
             yield FieldRefusal(where, "must have resourceRules or nonResourceRules")
         for number, one in numbered(rule.get("resourceRules")):
-            yield from _of_flow_namespaces(one, (*where, "resourceRules", number))
+            yield from _check_flow_namespaces(one, (*where, "resourceRules", number))
         for number, one in numbered(rule.get("nonResourceRules")):
             for spot, url in enumerate(texts(one.get("nonResourceURLs"))):
                 if url != "*" and not url.startswith("/"):
@@ -400,7 +400,7 @@ def _of_flow(change: Change) -> Iterator[FieldRefusal]:
 _VERBS = {"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch", "*"}
 
 
-def _of_flow_namespaces(one: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_flow_namespaces(one: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     if not set(texts(one.get("verbs"))) <= _VERBS:
         yield FieldRefusal((*path, "verbs"), f"must be of {', '.join(sorted(_VERBS))}")
     namespaces = texts(one.get("namespaces"))
@@ -413,7 +413,7 @@ def _of_flow_namespaces(one: Mapping[str, Any], path: Path) -> Iterator[FieldRef
         yield FieldRefusal((*path, "namespaces"), "must name nothing else beside *")
 
 
-def _of_level(change: Change) -> Iterator[FieldRefusal]:
+def _check_level(change: Change) -> Iterator[FieldRefusal]:
     spec, is_exempt = change.spec, change.spec.get("type") == "Exempt"
     if is_exempt is not (value_at(change.new, "metadata", "name") == "exempt"):
         yield FieldRefusal(("spec", "type"), "must be Exempt for the level exempt, and for no other")
@@ -428,7 +428,7 @@ def _of_level(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal((*where, "handSize"), f"must not be above queues, which is {queues}, and is {hand}")
 
 
-def _of_api_service(change: Change) -> Iterator[FieldRefusal]:
+def _check_api_service(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     wanted = f"{spec.get('version')}.{spec.get('group')}"
     name = str(value_at(change.new, "metadata", "name") or "")
@@ -447,24 +447,24 @@ def has_expressions(change: Change) -> bool:
 
 
 RULES: dict[str, Callable[[Change], Iterator[FieldRefusal]]] = {
-    "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration": _of_webhooks,
-    "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration": _of_webhooks,
-    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy": _of_admission_policy,
-    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": _of_admission_binding,
-    "apiregistration.k8s.io/v1 APIService": _of_api_service,
-    "autoscaling/v1 HorizontalPodAutoscaler": _of_autoscaler,
-    "autoscaling/v2 HorizontalPodAutoscaler": _of_autoscaler,
-    "discovery.k8s.io/v1 EndpointSlice": _of_slice,
-    "flowcontrol.apiserver.k8s.io/v1 FlowSchema": _of_flow,
-    "flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration": _of_level,
-    "policy/v1 PodDisruptionBudget": _of_budget,
-    "rbac.authorization.k8s.io/v1 ClusterRole": _of_role,
-    "rbac.authorization.k8s.io/v1 ClusterRoleBinding": _of_binding,
-    "rbac.authorization.k8s.io/v1 Role": _of_role,
-    "rbac.authorization.k8s.io/v1 RoleBinding": _of_binding,
-    "scheduling.k8s.io/v1 PriorityClass": _of_priority,
-    "v1 Endpoints": _of_endpoints,
-    "v1 LimitRange": _of_limits,
-    "v1 Namespace": _of_namespace,
-    "v1 ResourceQuota": _of_quota,
+    "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration": _check_webhooks,
+    "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration": _check_webhooks,
+    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy": _check_admission_policy,
+    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": _check_admission_binding,
+    "apiregistration.k8s.io/v1 APIService": _check_api_service,
+    "autoscaling/v1 HorizontalPodAutoscaler": _check_autoscaler,
+    "autoscaling/v2 HorizontalPodAutoscaler": _check_autoscaler,
+    "discovery.k8s.io/v1 EndpointSlice": _check_slice,
+    "flowcontrol.apiserver.k8s.io/v1 FlowSchema": _check_flow,
+    "flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration": _check_level,
+    "policy/v1 PodDisruptionBudget": _check_budget,
+    "rbac.authorization.k8s.io/v1 ClusterRole": _check_role,
+    "rbac.authorization.k8s.io/v1 ClusterRoleBinding": _check_binding,
+    "rbac.authorization.k8s.io/v1 Role": _check_role,
+    "rbac.authorization.k8s.io/v1 RoleBinding": _check_binding,
+    "scheduling.k8s.io/v1 PriorityClass": _check_priority,
+    "v1 Endpoints": _check_endpoints,
+    "v1 LimitRange": _check_limits,
+    "v1 Namespace": _check_namespace,
+    "v1 ResourceQuota": _check_quota,
 }

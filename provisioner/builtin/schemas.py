@@ -123,7 +123,7 @@ def misfits(schemas: Schemas, schema: Mapping[str, Any], value: Any, path: Path 
     name, node = schemas.resolved(schema)
     if value is None or name.endswith(_FREE):
         return
-    words = _of_named(name, value)
+    words = _check_named_form(name, value)
     if words is not None:
         if words:
             yield _refused(path, words)
@@ -132,9 +132,9 @@ def misfits(schemas: Schemas, schema: Mapping[str, Any], value: Any, path: Path 
     if kind and not _is_of(value, kind):
         yield _refused(path, f"must be {_NAMES[kind]}, and is {_said(value)}")
     elif isinstance(value, (dict, Mapping)):  # the first is far quicker to tell
-        yield from _of_object(schemas, node, value, path)
+        yield from _check_object(schemas, node, value, path)
     elif isinstance(value, list):
-        yield from _of_list(schemas, node, value, path)
+        yield from _check_list(schemas, node, value, path)
     else:
         form = node.get("format")
         if form in _RANGES and isinstance(value, int):
@@ -147,7 +147,7 @@ def misfits(schemas: Schemas, schema: Mapping[str, Any], value: Any, path: Path 
             yield _refused(path, f"must be one of {', '.join(map(str, node['enum']))}")
 
 
-def _of_named(name: str, value: Any) -> str | None:
+def _check_named_form(name: str, value: Any) -> str | None:
     """Why a value of one of Kubernetes' own forms is none, "" for a sound one; None for any other definition."""
     form = name.rpartition(".")[2]
     if form == "Quantity":
@@ -175,7 +175,7 @@ def _said(value: Any) -> str:
     return next((_NAMES[kind] for kind, types in _TYPES.items() if isinstance(value, types)), "something else")
 
 
-def _of_object(
+def _check_object(
     schemas: Schemas, node: Mapping[str, Any], value: Mapping[str, Any], path: Path
 ) -> Iterator[FieldRefusal]:
     fields, others = node.get("properties"), node.get("additionalProperties")
@@ -212,7 +212,7 @@ def _is_near(one: str, other: str) -> bool:
     return max(len(one), len(other)) - start - end <= 1
 
 
-def _of_list(schemas: Schemas, node: Mapping[str, Any], value: list[Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_list(schemas: Schemas, node: Mapping[str, Any], value: list[Any], path: Path) -> Iterator[FieldRefusal]:
     items, keys = node.get("items") or {}, node.get("x-kubernetes-list-map-keys")
     for place, one in enumerate(value):
         is_object = one is None and schemas.resolved(items)[1].get("type") == "object"
@@ -220,10 +220,10 @@ def _of_list(schemas: Schemas, node: Mapping[str, Any], value: list[Any], path: 
             yield _refused((*path, place), "must not be null")
         yield from misfits(schemas, items, {} if is_object else one, (*path, place))
     if node.get("x-kubernetes-list-type") == "set":
-        yield from _of_twins([(one,) for one in value], ("value",), path)
+        yield from _check_twins([(one,) for one in value], ("value",), path)
     elif keys and node.get("x-kubernetes-list-type") == "map":
         found = [key_of(one, keys) for one in value]
-        yield from _of_twins(found, keys, path)
+        yield from _check_twins(found, keys, path)
 
 
 def key_of(item: Any, keys: list[str]) -> tuple[Any, ...] | None:
@@ -233,7 +233,7 @@ def key_of(item: Any, keys: list[str]) -> tuple[Any, ...] | None:
     return tuple(item.get(key) if item.get(key) is not None else "TCP" if key == "protocol" else None for key in keys)
 
 
-def _of_twins(found: list[tuple[Any, ...] | None], keys: Any, path: Path) -> Iterator[FieldRefusal]:
+def _check_twins(found: list[tuple[Any, ...] | None], keys: Any, path: Path) -> Iterator[FieldRefusal]:
     seen: set[str] = set()
     for place, key in enumerate(found):
         named = repr(key)

@@ -36,20 +36,20 @@ _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 LEAST_NODE_PORT, MOST_NODE_PORT = 30000, 32767
 
 
-def _of_service(change: Change) -> Iterator[FieldRefusal]:
+def _check_service(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     kind = spec.get("type") or "ClusterIP"
     is_headless = spec.get("clusterIP") == _NO_ADDRESS
-    yield from metadata.of_labels(spec.get("selector"), ("spec", "selector"))
-    yield from _of_ports(spec, kind, is_headless=is_headless)
-    yield from _of_addresses(spec, kind)
-    yield from _of_traffic(spec, kind)
+    yield from metadata.check_labels(spec.get("selector"), ("spec", "selector"))
+    yield from _check_ports(spec, kind, is_headless=is_headless)
+    yield from _check_addresses(spec, kind)
+    yield from _check_traffic(spec, kind)
     for place, one in enumerate(texts(spec.get("loadBalancerSourceRanges"))):
         if _is_loose(one.strip(), change):
             yield FieldRefusal(("spec", "loadBalancerSourceRanges", place), f"{_LOOSE}, and is {quoted(one)}")
-    yield from _of_places(change, kind)
+    yield from _check_places(change, kind)
     if change.old is not None:
-        yield from _of_update(change)
+        yield from _check_update(change)
 
 
 def without_stale(old: Mapping[str, Any], new: dict[str, Any]) -> None:
@@ -68,7 +68,7 @@ def without_stale(old: Mapping[str, Any], new: dict[str, Any]) -> None:
             one.pop("nodePort", None)
 
 
-def _of_ports(spec: Mapping[str, Any], kind: str, *, is_headless: bool) -> Iterator[FieldRefusal]:
+def _check_ports(spec: Mapping[str, Any], kind: str, *, is_headless: bool) -> Iterator[FieldRefusal]:
     ports = list(numbered(spec.get("ports")))
     if not ports and kind != "ExternalName" and not is_headless:
         yield FieldRefusal(("spec", "ports"), "must hold at least one port")
@@ -82,14 +82,14 @@ def _of_ports(spec: Mapping[str, Any], kind: str, *, is_headless: bool) -> Itera
         elif name and name in names:
             yield FieldRefusal((*where, "name"), f"stands there twice: {quoted(name)}")
         names.add(name)
-        yield from _of_port(one, where, kind)
+        yield from _check_port(one, where, kind)
         node = one.get("nodePort")
         if node and (one.get("protocol"), node) in taken:
             yield FieldRefusal((*where, "nodePort"), f"stands there twice: {node}")
         taken.add((one.get("protocol"), node))
 
 
-def _of_port(one: Mapping[str, Any], where: Path, kind: str) -> Iterator[FieldRefusal]:
+def _check_port(one: Mapping[str, Any], where: Path, kind: str) -> Iterator[FieldRefusal]:
     target, node = one.get("targetPort"), one.get("nodePort")
     if isinstance(target, str) and target and not forms.is_port_name(target):
         yield FieldRefusal(
@@ -106,7 +106,7 @@ def _of_port(one: Mapping[str, Any], where: Path, kind: str) -> Iterator[FieldRe
         )
 
 
-def _of_addresses(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
+def _check_addresses(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
     if kind == "ExternalName":
         for key in ("clusterIP", "internalTrafficPolicy"):
             if spec.get(key):
@@ -134,7 +134,7 @@ def _of_addresses(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
         yield FieldRefusal(("spec", "ipFamilyPolicy"), "must not be SingleStack where there are two families")
 
 
-def _of_traffic(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
+def _check_traffic(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
     is_outside = kind in _WITH_NODE_PORTS or bool(spec.get("externalIPs"))
     is_local = kind == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
     if spec.get("externalTrafficPolicy") and not is_outside:
@@ -149,7 +149,7 @@ def _of_traffic(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
             yield FieldRefusal(("spec", "loadBalancerSourceRanges", place), "must be a range such as 10.0.0.0/8")
 
 
-def _of_places(change: Change, kind: str) -> Iterator[FieldRefusal]:
+def _check_places(change: Change, kind: str) -> Iterator[FieldRefusal]:
     """From where, and to which endpoints first."""
     for place, one in enumerate(texts(change.spec.get("externalIPs"))):
         if forms.is_special_ip(one):
@@ -176,7 +176,7 @@ def needs_both_families(change: Change) -> bool:
     return is_new and ("IPv6" in texts(spec.get("ipFamilies")) or spec.get("ipFamilyPolicy") == "RequireDualStack")
 
 
-def _of_update(change: Change) -> Iterator[FieldRefusal]:
+def _check_update(change: Change) -> Iterator[FieldRefusal]:
     """Addresses never change; what was given out once stays, and so what `sent` leaves out is no change."""
     sent, old, new = as_mapping(change.sent.get("spec")), change.old_spec, change.spec
     kinds = [one.get("type") or "ClusterIP" for one in (old, new)]
@@ -201,14 +201,14 @@ def is_address_unknown(change: Change) -> bool:
     return bool(change.old is not None and sent and sent != _NO_ADDRESS and not change.old_spec.get("clusterIP"))
 
 
-def _of_ingress(change: Change) -> Iterator[FieldRefusal]:
+def _check_ingress(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     if not spec.get("rules") and not spec.get("defaultBackend"):
         yield FieldRefusal(("spec",), "must have rules or a default backend")
     if spec.get("defaultBackend") is not None:
-        yield from _of_backend(as_mapping(spec["defaultBackend"]), ("spec", "defaultBackend"))
+        yield from _check_backend(as_mapping(spec["defaultBackend"]), ("spec", "defaultBackend"))
     for place, rule in numbered(spec.get("rules")):
-        yield from _of_ingress_rule(rule, ("spec", "rules", place))
+        yield from _check_ingress_rule(rule, ("spec", "rules", place))
     for place, one in numbered(spec.get("tls")):
         for number, host in enumerate(texts(one.get("hosts"))):
             if not _is_host(host):
@@ -220,7 +220,7 @@ def _of_ingress(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal(("metadata", "annotations", "kubernetes.io/ingress.class"), words)
 
 
-def _of_ingress_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_ingress_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     host = str(rule.get("host") or "")
     if host and (not _is_host(host) or forms.is_ip(host)):
         yield FieldRefusal(
@@ -228,11 +228,11 @@ def _of_ingress_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRefus
         )
     for number, one in numbered(value_at(rule, "http", "paths")):
         inner: Path = (*path, "http", "paths", number)
-        yield from _of_ingress_path(one, inner)
-        yield from _of_backend(as_mapping(one.get("backend")), (*inner, "backend"))
+        yield from _check_ingress_path(one, inner)
+        yield from _check_backend(as_mapping(one.get("backend")), (*inner, "backend"))
 
 
-def _of_ingress_class(change: Change) -> Iterator[FieldRefusal]:
+def _check_ingress_class(change: Change) -> Iterator[FieldRefusal]:
     name = str(change.spec.get("controller") or "")
     domain, slash, rest = name.partition("/")
     if not (slash and rest and forms.is_subdomain(domain) and len(name) <= MOST_CONTROLLER):
@@ -249,7 +249,7 @@ def _is_host(text: str) -> bool:
     return forms.is_wildcard_subdomain(text) if "*" in text else forms.is_subdomain(text)
 
 
-def _of_ingress_path(one: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
+def _check_ingress_path(one: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
     path, kind = str(one.get("path") or ""), one.get("pathType")
     if kind in ("Exact", "Prefix"):
         if not path.startswith("/"):
@@ -264,12 +264,12 @@ def _of_ingress_path(one: Mapping[str, Any], where: Path) -> Iterator[FieldRefus
         yield FieldRefusal((*where, "path"), f"must begin with /, and is {quoted(path)}")
 
 
-def _of_backend(backend: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
+def _check_backend(backend: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
     service, resource = backend.get("service"), backend.get("resource")
     if (service is None) == (resource is None):
         yield FieldRefusal(where, "must name a service or a resource")
     elif resource is not None:
-        yield from _of_resource(as_mapping(resource), (*where, "resource"))
+        yield from _check_resource(as_mapping(resource), (*where, "resource"))
     else:
         port = as_mapping(as_mapping(service).get("port"))
         if bool(port.get("name")) == bool(port.get("number")):
@@ -284,7 +284,7 @@ def _of_backend(backend: Mapping[str, Any], where: Path) -> Iterator[FieldRefusa
             yield FieldRefusal((*where, "service", "name"), f"must be the name of a Service, and is {quoted(name)}")
 
 
-def _of_resource(resource: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
+def _check_resource(resource: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
     for key in ("kind", "name"):
         if not resource.get(key):
             yield FieldRefusal((*where, key), "is missing")
@@ -293,20 +293,20 @@ def _of_resource(resource: Mapping[str, Any], where: Path) -> Iterator[FieldRefu
         yield FieldRefusal((*where, "apiGroup"), f"must be {forms.FORMS['subdomain'][1]}, and is {quoted(group)}")
 
 
-def _of_network_policy(change: Change) -> Iterator[FieldRefusal]:
+def _check_network_policy(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
-    yield from metadata.of_selector(spec.get("podSelector"), ("spec", "podSelector"))
+    yield from metadata.check_selector(spec.get("podSelector"), ("spec", "podSelector"))
     if len(texts(spec.get("policyTypes"))) > 2:
         yield FieldRefusal(("spec", "policyTypes"), "must be at most two")
     for direction, peers in (("ingress", "from"), ("egress", "to")):
         for place, rule in numbered(spec.get(direction)):
             for number, port in numbered(rule.get("ports")):
-                yield from _of_policy_port(port, ("spec", direction, place, "ports", number))
+                yield from _check_policy_port(port, ("spec", direction, place, "ports", number))
             for number, peer in numbered(rule.get(peers)):
-                yield from _of_peer(peer, ("spec", direction, place, peers, number), change)
+                yield from _check_peer(peer, ("spec", direction, place, peers, number), change)
 
 
-def _of_policy_port(one: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
+def _check_policy_port(one: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
     port, end = one.get("port"), one.get("endPort")
     if isinstance(port, str) and not forms.is_port_name(port):
         yield FieldRefusal(
@@ -320,20 +320,20 @@ def _of_policy_port(one: Mapping[str, Any], where: Path) -> Iterator[FieldRefusa
         yield FieldRefusal((*where, "endPort"), f"must not be below the port, which is {port}")
 
 
-def _of_peer(peer: Mapping[str, Any], where: Path, change: Change) -> Iterator[FieldRefusal]:
+def _check_peer(peer: Mapping[str, Any], where: Path, change: Change) -> Iterator[FieldRefusal]:
     block = peer.get("ipBlock")
     if block is None and peer.get("podSelector") is None and peer.get("namespaceSelector") is None:
         yield FieldRefusal(where, "must name pods, namespaces or a range of addresses")
     for key in ("podSelector", "namespaceSelector"):
-        yield from metadata.of_selector(peer.get(key), (*where, key))
+        yield from metadata.check_selector(peer.get(key), (*where, key))
     if block is None:
         return
     if peer.get("podSelector") is not None or peer.get("namespaceSelector") is not None:
         yield FieldRefusal((*where, "ipBlock"), "must not stand beside selectors")
-    yield from _of_block(block, (*where, "ipBlock"), change)
+    yield from _check_block(block, (*where, "ipBlock"), change)
 
 
-def _of_block(block: Any, where: Path, change: Change) -> Iterator[FieldRefusal]:
+def _check_block(block: Any, where: Path, change: Change) -> Iterator[FieldRefusal]:
     cidr = str(value_at(block, "cidr") or "")
     if not forms.is_cidr(cidr):
         yield FieldRefusal((*where, "cidr"), f"must be {forms.FORMS['cidr'][1]}, and is {quoted(cidr)}")
@@ -373,8 +373,8 @@ def _is_within(inner: str, outer: str) -> bool:
 
 
 RULES: dict[str, Callable[[Change], Iterator[FieldRefusal]]] = {
-    "networking.k8s.io/v1 Ingress": _of_ingress,
-    "networking.k8s.io/v1 IngressClass": _of_ingress_class,
-    "networking.k8s.io/v1 NetworkPolicy": _of_network_policy,
-    "v1 Service": _of_service,
+    "networking.k8s.io/v1 Ingress": _check_ingress,
+    "networking.k8s.io/v1 IngressClass": _check_ingress_class,
+    "networking.k8s.io/v1 NetworkPolicy": _check_network_policy,
+    "v1 Service": _check_service,
 }

@@ -43,19 +43,19 @@ _KEYS_BY_TYPE = {
 
 
 def refusals_of_claim_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    yield from _of_modes(texts(spec.get("accessModes")), (*path, "accessModes"))
+    yield from _check_modes(texts(spec.get("accessModes")), (*path, "accessModes"))
     size = forms.quantity(value_at(spec, "resources", "requests", "storage"))
     if value_at(spec, "resources", "requests", "storage") is None:
         yield FieldRefusal((*path, "resources", "requests", "storage"), "is missing")
     elif size is not None and size <= 0:
         yield FieldRefusal((*path, "resources", "requests", "storage"), "must be above 0")
-    yield from metadata.of_selector(spec.get("selector"), (*path, "selector"))
+    yield from metadata.check_selector(spec.get("selector"), (*path, "selector"))
     source, other = as_mapping(spec.get("dataSource")), as_mapping(spec.get("dataSourceRef"))
     if source and other and dict(source) != dict(other):
         yield FieldRefusal((*path, "dataSource"), "must be the same as dataSourceRef")
 
 
-def _of_claim(change: Change) -> Iterator[FieldRefusal]:
+def _check_claim(change: Change) -> Iterator[FieldRefusal]:
     yield from refusals_of_claim_spec(change.spec, ("spec",))
     if change.old is None:
         return
@@ -84,12 +84,12 @@ def is_class_unknown(change: Change) -> bool:
     return change.old is not None and any(key in change.spec and key not in change.old_spec for key in _ALSO_SET)
 
 
-def _of_volume(change: Change) -> Iterator[FieldRefusal]:
+def _check_volume(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     sources = sorted(key for key, value in spec.items() if key not in _NOT_SOURCES and value is not None)
     if len(sources) != 1:
         yield FieldRefusal(("spec",), f"must be of one type, and is of {', '.join(sources) or 'none'}")
-    yield from _of_modes(texts(spec.get("accessModes")), ("spec", "accessModes"))
+    yield from _check_modes(texts(spec.get("accessModes")), ("spec", "accessModes"))
     if list(as_mapping(spec.get("capacity"))) != ["storage"]:
         yield FieldRefusal(("spec", "capacity"), "must name storage and nothing else")
     if ".." in str(value_at(spec, "hostPath", "path") or "").split("/"):
@@ -104,7 +104,7 @@ def _of_volume(change: Change) -> Iterator[FieldRefusal]:
             yield FieldRefusal(("spec", key), NEVER, is_of_update=True)
 
 
-def _of_modes(modes: list[str], path: Path) -> Iterator[FieldRefusal]:
+def _check_modes(modes: list[str], path: Path) -> Iterator[FieldRefusal]:
     if not modes:
         yield FieldRefusal(path, "must name at least one mode")
     for one in modes:
@@ -114,16 +114,16 @@ def _of_modes(modes: list[str], path: Path) -> Iterator[FieldRefusal]:
         yield FieldRefusal(path, "must name no other mode beside ReadWriteOncePod")
 
 
-def _of_settings(change: Change) -> Iterator[FieldRefusal]:
-    yield from _of_keys(change.new, ("data", "binaryData"))
+def _check_settings(change: Change) -> Iterator[FieldRefusal]:
+    yield from _check_keys(change.new, ("data", "binaryData"))
     both = sorted(as_mapping(change.new.get("data")).keys() & as_mapping(change.new.get("binaryData")).keys())
     for key in both:
         yield FieldRefusal(("binaryData", key), "stands in data, too")
 
 
-def _of_secret(change: Change) -> Iterator[FieldRefusal]:
+def _check_secret(change: Change) -> Iterator[FieldRefusal]:
     """Words name keys, and never values."""
-    yield from _of_keys(change.new, ("data", "stringData"))
+    yield from _check_keys(change.new, ("data", "stringData"))
     kind = str(change.new.get("type") or "Opaque")
     known = {key for part in ("data", "stringData") for key in as_mapping(change.new.get(part))}
     for key in _KEYS_BY_TYPE.get(kind, ()):
@@ -135,10 +135,10 @@ def _of_secret(change: Change) -> Iterator[FieldRefusal]:
     if kind == "kubernetes.io/service-account-token" and not account:
         yield FieldRefusal(("metadata", "annotations", "kubernetes.io/service-account.name"), "is missing")
     if kind in ("kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"):
-        yield from _of_json(change.new, _KEYS_BY_TYPE[kind][0])
+        yield from _check_json(change.new, _KEYS_BY_TYPE[kind][0])
 
 
-def _of_json(obj: Mapping[str, Any], key: str) -> Iterator[FieldRefusal]:
+def _check_json(obj: Mapping[str, Any], key: str) -> Iterator[FieldRefusal]:
     given = value_at(obj, "stringData", key)
     if given is None:
         try:
@@ -156,7 +156,7 @@ def _is_json_object(text: str) -> bool:
         return False
 
 
-def _of_keys(obj: Mapping[str, Any], parts: tuple[str, ...]) -> Iterator[FieldRefusal]:
+def _check_keys(obj: Mapping[str, Any], parts: tuple[str, ...]) -> Iterator[FieldRefusal]:
     size = 0
     for part in parts:
         for key, value in as_mapping(obj.get(part)).items():
@@ -169,7 +169,7 @@ def _of_keys(obj: Mapping[str, Any], parts: tuple[str, ...]) -> Iterator[FieldRe
         yield FieldRefusal(("data",), f"must not be larger than {LARGEST_DATA_BYTES} bytes together, and is {size}")
 
 
-def _of_storage_class(change: Change) -> Iterator[FieldRefusal]:
+def _check_storage_class(change: Change) -> Iterator[FieldRefusal]:
     for key, value in as_mapping(change.new.get("parameters")).items():
         if not key:
             yield FieldRefusal(("parameters", key), "must have a name")
@@ -188,7 +188,7 @@ _LIFECYCLES = ("Persistent", "Ephemeral")
 LEAST_TOKEN_SECONDS = 600
 
 
-def _of_driver(change: Change) -> Iterator[FieldRefusal]:
+def _check_driver(change: Change) -> Iterator[FieldRefusal]:
     modes = texts(change.spec.get("volumeLifecycleModes"))
     if not set(modes) <= set(_LIFECYCLES):
         yield FieldRefusal(("spec", "volumeLifecycleModes"), f"must be of {', '.join(_LIFECYCLES)}")
@@ -207,10 +207,10 @@ def _of_driver(change: Change) -> Iterator[FieldRefusal]:
 
 
 RULES: dict[str, Callable[[Change], Iterator[FieldRefusal]]] = {
-    "storage.k8s.io/v1 CSIDriver": _of_driver,
-    "storage.k8s.io/v1 StorageClass": _of_storage_class,
-    "v1 ConfigMap": _of_settings,
-    "v1 PersistentVolume": _of_volume,
-    "v1 PersistentVolumeClaim": _of_claim,
-    "v1 Secret": _of_secret,
+    "storage.k8s.io/v1 CSIDriver": _check_driver,
+    "storage.k8s.io/v1 StorageClass": _check_storage_class,
+    "v1 ConfigMap": _check_settings,
+    "v1 PersistentVolume": _check_volume,
+    "v1 PersistentVolumeClaim": _check_claim,
+    "v1 Secret": _check_secret,
 }

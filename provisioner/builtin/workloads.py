@@ -45,12 +45,12 @@ def problem_of_schedule(text: str) -> str:
         return f"must have 5 fields, and has {len(parts)}"
     for part, field in zip(parts, _FIELDS, strict=True):
         for one in part.split(","):
-            if one and (words := _of_range(one, field)):
+            if one and (words := _check_range(one, field)):
                 return words
     return ""
 
 
-def _of_range(text: str, field: tuple[str, int, int, dict[str, int]]) -> str:
+def _check_range(text: str, field: tuple[str, int, int, dict[str, int]]) -> str:
     name, least, most, names = field
     span, slash, step = text.partition("/")
     ends = span.split("-")
@@ -118,17 +118,17 @@ _RESOURCES_SINCE = 36
 _FREE_WHILE_SUSPENDED = ("affinity", "nodeSelector", "tolerations", "schedulingGates")
 
 
-def _of_deployment(change: Change) -> Iterator[FieldRefusal]:
-    yield from _of_selected_template(change)
+def _check_deployment(change: Change) -> Iterator[FieldRefusal]:
+    yield from _check_selected_template(change)
     strategy = as_mapping(change.spec.get("strategy"))
-    yield from _of_strategy(strategy, ("spec", "strategy"), "Recreate")
+    yield from _check_strategy(strategy, ("spec", "strategy"), "Recreate")
     seconds, least = change.spec.get("progressDeadlineSeconds"), change.spec.get("minReadySeconds") or 0
     if is_number(seconds) and seconds <= least:
         yield FieldRefusal(("spec", "progressDeadlineSeconds"), f"must be above minReadySeconds, which is {least}")
 
 
-def _of_daemon_set(change: Change) -> Iterator[FieldRefusal]:
-    yield from _of_selected_template(change)
+def _check_daemon_set(change: Change) -> Iterator[FieldRefusal]:
+    yield from _check_selected_template(change)
     strategy = as_mapping(change.spec.get("updateStrategy"))
     rolling = as_mapping(strategy.get("rollingUpdate"))
     if strategy.get("type") not in ("RollingUpdate", "OnDelete"):
@@ -138,19 +138,19 @@ def _of_daemon_set(change: Change) -> Iterator[FieldRefusal]:
         )
     elif strategy["type"] == "RollingUpdate":
         path: Path = ("spec", "updateStrategy", "rollingUpdate")
-        yield from _of_amounts(rolling, path)
+        yield from _check_amounts(rolling, path)
         if not _is_nothing(rolling.get("maxUnavailable")) and not _is_nothing(rolling.get("maxSurge")):
             yield FieldRefusal((*path, "maxSurge"), "must be 0 where maxUnavailable is above 0")
 
 
-def _of_replica_set(change: Change) -> Iterator[FieldRefusal]:
-    yield from _of_selected_template(change)
+def _check_replica_set(change: Change) -> Iterator[FieldRefusal]:
+    yield from _check_selected_template(change)
 
 
-def _of_stateful_set(change: Change) -> Iterator[FieldRefusal]:
+def _check_stateful_set(change: Change) -> Iterator[FieldRefusal]:
     claims = list(numbered(change.spec.get("volumeClaimTemplates")))
     names = [str(value_at(one, "metadata", "name") or "") for _, one in claims]
-    yield from _of_selected_template(change, claims=tuple(names))
+    yield from _check_selected_template(change, claims=tuple(names))
     for place, one in claims:
         where: Path = ("spec", "volumeClaimTemplates", place)
         if not names[place]:
@@ -173,12 +173,12 @@ def _of_stateful_set(change: Change) -> Iterator[FieldRefusal]:
         )
 
 
-def _of_selected_template(change: Change, claims: tuple[str, ...] = ()) -> Iterator[FieldRefusal]:
+def _check_selected_template(change: Change, claims: tuple[str, ...] = ()) -> Iterator[FieldRefusal]:
     """`claims` are names of volumes that the workload makes for each pod."""
     spec, template = change.spec, as_mapping(change.spec.get("template"))
     selector = spec.get("selector")
-    yield from metadata.of_selector(selector, ("spec", "selector"))
-    yield from pods.refusals_of_template(template, _TEMPLATE, claims)
+    yield from metadata.check_selector(selector, ("spec", "selector"))
+    yield from pods.check_template(template, _TEMPLATE, claims)
     labels = value_at(template, "metadata", "labels")
     if not value_at(selector, "matchLabels") and not value_at(selector, "matchExpressions"):
         yield FieldRefusal(("spec", "selector"), "must not be empty")
@@ -190,9 +190,9 @@ def _of_selected_template(change: Change, claims: tuple[str, ...] = ()) -> Itera
         yield FieldRefusal((*_TEMPLATE, "spec", "activeDeadlineSeconds"), "must not be set in pods that run for ever")
 
 
-def _of_replication_controller(change: Change) -> Iterator[FieldRefusal]:
+def _check_replication_controller(change: Change) -> Iterator[FieldRefusal]:
     template = as_mapping(change.spec.get("template"))
-    yield from pods.refusals_of_template(template, _TEMPLATE)
+    yield from pods.check_template(template, _TEMPLATE)
     selector = change.spec.get("selector") or value_at(template, "metadata", "labels")
     if not metadata.is_selected({"matchLabels": selector}, value_at(template, "metadata", "labels")):
         yield FieldRefusal(
@@ -200,7 +200,7 @@ def _of_replication_controller(change: Change) -> Iterator[FieldRefusal]:
         )
 
 
-def _of_strategy(strategy: Mapping[str, Any], path: Path, whole: str) -> Iterator[FieldRefusal]:
+def _check_strategy(strategy: Mapping[str, Any], path: Path, whole: str) -> Iterator[FieldRefusal]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     if kind not in ("RollingUpdate", whole):
         yield FieldRefusal((*path, "type"), f"must be RollingUpdate or {whole}, and is {quoted(kind)}")
@@ -211,12 +211,12 @@ def _of_strategy(strategy: Mapping[str, Any], path: Path, whole: str) -> Iterato
         yield FieldRefusal((*path, "rollingUpdate"), words)
     elif kind == "RollingUpdate":
         given = as_mapping(rolling)
-        yield from _of_amounts(given, (*path, "rollingUpdate"))
+        yield from _check_amounts(given, (*path, "rollingUpdate"))
         if _is_nothing(given.get("maxUnavailable")) and _is_nothing(given.get("maxSurge")):
             yield FieldRefusal((*path, "rollingUpdate", "maxUnavailable"), "must not be 0 where maxSurge is 0")
 
 
-def _of_amounts(rolling: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_amounts(rolling: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     for key in ("maxUnavailable", "maxSurge"):
         value = rolling.get(key)
         if isinstance(value, str) and not is_percent(value):
@@ -231,8 +231,8 @@ def _is_nothing(value: Any) -> bool:
     return value in (0, None) or (isinstance(value, str) and is_percent(value) and int(value[:-1]) == 0)
 
 
-def _of_job(change: Change) -> Iterator[FieldRefusal]:
-    yield from _of_job_spec(change.spec, ("spec",))
+def _check_job(change: Change) -> Iterator[FieldRefusal]:
+    yield from _check_job_spec(change.spec, ("spec",))
     if change.old is not None:
         # `completions` of an indexed Job may change with its parallelism.
         old, new = change.old_spec, change.spec
@@ -243,8 +243,8 @@ def _of_job(change: Change) -> Iterator[FieldRefusal]:
         for key in ("backoffLimitPerIndex", "manualSelector", "managedBy"):
             if old.get(key) != new.get(key):
                 yield FieldRefusal(("spec", key), NEVER, is_of_update=True)
-        if not alike(_of_template(old), _of_template(new)):
-            rest = [_of_template(one, _FREE_WHILE_SUSPENDED) for one in (old, new)]
+        if not alike(_split_template(old), _split_template(new)):
+            rest = [_split_template(one, _FREE_WHILE_SUSPENDED) for one in (old, new)]
             if not change.is_before(_RESOURCES_SINCE):
                 rest = [_without_resources(pod) for pod, _ in rest]
             if old.get("suspend") is not True or not alike(*rest):
@@ -253,16 +253,16 @@ def _of_job(change: Change) -> Iterator[FieldRefusal]:
                 )
 
 
-def _of_job_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_job_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     template = as_mapping(spec.get("template"))
-    yield from pods.refusals_of_template(template, (*path, "template"))
+    yield from pods.check_template(template, (*path, "template"))
     restart = value_at(template, "spec", "restartPolicy")
     if restart not in ("OnFailure", "Never"):
         words = f"must be OnFailure or Never, and is {quoted(restart)}"
         yield FieldRefusal((*path, "template", "spec", "restartPolicy"), words)
-    yield from _of_completions(spec, path)
-    yield from _of_manager(spec.get("managedBy"), path)
-    yield from _of_success(spec, path)
+    yield from _check_completions(spec, path)
+    yield from _check_manager(spec.get("managedBy"), path)
+    yield from _check_success(spec, path)
     for key in ("completions", "parallelism", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"):
         value = spec.get(key)
         if is_number(value) and value < 0:
@@ -281,10 +281,10 @@ def _of_job_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
             )
         if spec.get("podReplacementPolicy") not in (None, "Failed"):
             yield FieldRefusal((*path, "podReplacementPolicy"), "must be Failed where podFailurePolicy is set")
-        yield from _of_failure(spec, (*path, "podFailurePolicy", "rules"))
+        yield from _check_failure(spec, (*path, "podFailurePolicy", "rules"))
 
 
-def _of_failure(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_failure(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     """Which ends of pods count, and how."""
     pod = value_at(spec, "template", "spec")
     names = {one.get("name") for part in ("initContainers", "containers") for _, one in numbered(value_at(pod, part))}
@@ -306,7 +306,7 @@ def _of_failure(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
             yield FieldRefusal((*where, "onExitCodes", "values"), "must not hold 0 where the operator is In")
 
 
-def _of_completions(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_completions(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     if spec.get("completionMode") != "Indexed":
         for key in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"):
             if spec.get(key) is not None:
@@ -317,13 +317,13 @@ def _of_completions(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusa
         yield FieldRefusal((*path, "parallelism"), f"must be at most {LARGEST_PARALLELISM}")
 
 
-def _of_manager(manager: Any, path: Path) -> Iterator[FieldRefusal]:
+def _check_manager(manager: Any, path: Path) -> Iterator[FieldRefusal]:
     if isinstance(manager, str) and not is_domain_path(manager):
         words = f"must be a domain, a slash and a path, and is {quoted(manager)}"
         yield FieldRefusal((*path, "managedBy"), words)
 
 
-def _of_success(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_success(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     """What counts indexes must not ask for more than there are."""
     most, failed = spec.get("completions"), spec.get("maxFailedIndexes")
     if failed is not None and spec.get("backoffLimitPerIndex") is None:
@@ -356,7 +356,7 @@ def _are_indexes(text: str, most: int) -> bool:
     return last < most
 
 
-def _of_template(spec: Mapping[str, Any], without: tuple[str, ...] = ()) -> Any:
+def _split_template(spec: Mapping[str, Any], without: tuple[str, ...] = ()) -> Any:
     template = as_mapping(spec.get("template"))
     pod = {key: one for key, one in as_mapping(template.get("spec")).items() if key not in without}
     meta = as_mapping(template.get("metadata"))
@@ -373,7 +373,7 @@ def _without_resources(pod: Mapping[str, Any]) -> dict[str, Any]:
     return rest
 
 
-def _of_cron_job(change: Change) -> Iterator[FieldRefusal]:
+def _check_cron_job(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     schedule, zone = spec.get("schedule"), spec.get("timeZone")
     if isinstance(schedule, str) and schedule and (words := problem_of_schedule(schedule)):
@@ -381,14 +381,14 @@ def _of_cron_job(change: Change) -> Iterator[FieldRefusal]:
     if isinstance(zone, str) and is_time_zone(zone) is False:
         yield FieldRefusal(("spec", "timeZone"), f"must be a time zone such as Europe/Paris, and is {quoted(zone)}")
     job = as_mapping(value_at(spec, "jobTemplate", "spec"))
-    yield from _of_job_spec(job, ("spec", "jobTemplate", "spec"))
+    yield from _check_job_spec(job, ("spec", "jobTemplate", "spec"))
     if job.get("manualSelector") is True:
         yield FieldRefusal(("spec", "jobTemplate", "spec", "manualSelector"), "must not be true in a template")
     meta = as_mapping(value_at(spec, "jobTemplate", "metadata"))
-    yield from metadata.of_labels(meta.get("labels"), ("spec", "jobTemplate", "metadata", "labels"))
+    yield from metadata.check_labels(meta.get("labels"), ("spec", "jobTemplate", "metadata", "labels"))
 
 
-def _of_pod(change: Change) -> Iterator[FieldRefusal]:
+def _check_pod(change: Change) -> Iterator[FieldRefusal]:
     yield from pods.refusals(change.spec, ("spec",))
     for part in ("initContainers", "containers"):
         for place, one in numbered(change.spec.get(part)):
@@ -414,12 +414,12 @@ def _without_free(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 RULES: dict[str, Callable[[Change], Iterator[FieldRefusal]]] = {
-    "apps/v1 DaemonSet": _of_daemon_set,
-    "apps/v1 Deployment": _of_deployment,
-    "apps/v1 ReplicaSet": _of_replica_set,
-    "apps/v1 StatefulSet": _of_stateful_set,
-    "batch/v1 CronJob": _of_cron_job,
-    "batch/v1 Job": _of_job,
-    "v1 Pod": _of_pod,
-    "v1 ReplicationController": _of_replication_controller,
+    "apps/v1 DaemonSet": _check_daemon_set,
+    "apps/v1 Deployment": _check_deployment,
+    "apps/v1 ReplicaSet": _check_replica_set,
+    "apps/v1 StatefulSet": _check_stateful_set,
+    "batch/v1 CronJob": _check_cron_job,
+    "batch/v1 Job": _check_job,
+    "v1 Pod": _check_pod,
+    "v1 ReplicationController": _check_replication_controller,
 }

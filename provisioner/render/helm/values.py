@@ -1,4 +1,4 @@
-"""The values that a chart is rendered with: what `config` asks for, and flat and without credentials, to compare two."""
+"""The values of a chart: what `config` asks for, and the same flat and without credentials, to compare renderings."""
 
 from __future__ import annotations
 
