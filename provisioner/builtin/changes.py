@@ -42,6 +42,7 @@ class WhyUnknown(StrEnum):
     ADDRESS = "address"  # of a Service that asks for one: which it has never changes
     FAMILIES = "ip-families"  # whether the cluster has addresses of IPv6
     GROWTH = "growth"  # of a claim, which its storage class may allow
+    RULES = "rules"  # of a kind that bundles hardly ever have: only the server checks its fields together
     NO_SCHEMAS = "no-schemas"  # those of Kubernetes are not installed
 
 

@@ -29,6 +29,8 @@ _BY_RULE = {
     "batch/v1 Job": ("spec", "completions"),
 }
 _JOB_TEMPLATE = ("spec", "template")
+# No bundle that we know ships these: beyond schema and table only their server judges them (decision 0076).
+_BY_SERVER = frozenset({"CSIDriver", "FlowSchema", "PriorityLevelConfiguration", "ReplicationController"})
 
 
 def knows(api_version: str, kind: str, version: str = "") -> bool | None:
@@ -145,6 +147,8 @@ def _unknown_fields(schemas: Schemas, obj: JsonObject) -> tuple[FieldRefusal, ..
 
 def _unknown(change: Change) -> Iterator[WhyUnknown]:
     kind = change.new.get("kind")
+    if kind in _BY_SERVER and change.new != change.old:
+        yield WhyUnknown.RULES
     if kind == "Service" and services.is_address_unknown(change):
         yield WhyUnknown.ADDRESS
     if kind == "Service" and services.needs_both_families(change):

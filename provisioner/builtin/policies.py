@@ -380,54 +380,6 @@ def _check_admission_binding(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal((*where, "parameterNotFoundAction"), "is missing")
 
 
-def _check_flow(change: Change) -> Iterator[FieldRefusal]:
-    if change.spec.get("matchingPrecedence") == 1 and value_at(change.new, "metadata", "name") != "exempt":
-        yield FieldRefusal(("spec", "matchingPrecedence"), "must be above 1, which is kept for exempt")
-    for place, rule in numbered(change.spec.get("rules")):
-        where: Path = ("spec", "rules", place)
-        if not rule.get("resourceRules") and not rule.get("nonResourceRules"):
-            yield FieldRefusal(where, "must have resourceRules or nonResourceRules")
-        for number, one in numbered(rule.get("resourceRules")):
-            yield from _check_flow_namespaces(one, (*where, "resourceRules", number))
-        for number, one in numbered(rule.get("nonResourceRules")):
-            for spot, url in enumerate(texts(one.get("nonResourceURLs"))):
-                if url != "*" and not url.startswith("/"):
-                    yield FieldRefusal(
-                        (*where, "nonResourceRules", number, "nonResourceURLs", spot), "must begin with /"
-                    )
-
-
-_VERBS = {"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch", "*"}
-
-
-def _check_flow_namespaces(one: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    if not set(texts(one.get("verbs"))) <= _VERBS:
-        yield FieldRefusal((*path, "verbs"), f"must be of {', '.join(sorted(_VERBS))}")
-    namespaces = texts(one.get("namespaces"))
-    if not namespaces and one.get("clusterScope") is not True:
-        yield FieldRefusal((*path, "namespaces"), "must not be empty unless clusterScope is true")
-    for place, name in enumerate(namespaces):
-        if name != "*" and not forms.is_label(name):
-            yield FieldRefusal((*path, "namespaces", place), f"must be the name of a namespace or *: {quoted(name)}")
-    if "*" in namespaces and len(namespaces) > 1:
-        yield FieldRefusal((*path, "namespaces"), "must name nothing else beside *")
-
-
-def _check_level(change: Change) -> Iterator[FieldRefusal]:
-    spec, is_exempt = change.spec, change.spec.get("type") == "Exempt"
-    if is_exempt is not (value_at(change.new, "metadata", "name") == "exempt"):
-        yield FieldRefusal(("spec", "type"), "must be Exempt for the level exempt, and for no other")
-    if is_exempt and spec.get("limited") is not None:
-        yield FieldRefusal(("spec", "limited"), "must not be set where the type is Exempt")
-    response, where = value_at(spec, "limited", "limitResponse"), ("spec", "limited", "limitResponse", "queuing")
-    queuing = as_mapping(response).get("queuing")
-    if (value_at(response, "type") == "Queue") is (queuing is None):
-        yield FieldRefusal(where, "must be set where the type is Queue, and nowhere else")
-    queues, hand = as_mapping(queuing).get("queues"), as_mapping(queuing).get("handSize")
-    if is_number(queues) and is_number(hand) and hand > queues:
-        yield FieldRefusal((*where, "handSize"), f"must not be above queues, which is {queues}, and is {hand}")
-
-
 def _check_api_service(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     wanted = f"{spec.get('version')}.{spec.get('group')}"
@@ -455,8 +407,6 @@ RULES: dict[str, Callable[[Change], Iterator[FieldRefusal]]] = {
     "autoscaling/v1 HorizontalPodAutoscaler": _check_autoscaler,
     "autoscaling/v2 HorizontalPodAutoscaler": _check_autoscaler,
     "discovery.k8s.io/v1 EndpointSlice": _check_slice,
-    "flowcontrol.apiserver.k8s.io/v1 FlowSchema": _check_flow,
-    "flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration": _check_level,
     "policy/v1 PodDisruptionBudget": _check_budget,
     "rbac.authorization.k8s.io/v1 ClusterRole": _check_role,
     "rbac.authorization.k8s.io/v1 ClusterRoleBinding": _check_binding,

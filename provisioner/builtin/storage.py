@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from provisioner.builtin import forms, metadata
-from provisioner.builtin.changes import NEVER, Change, FieldRefusal, Path, is_number, numbered, quoted, texts
+from provisioner.builtin.changes import NEVER, Change, FieldRefusal, Path, numbered, quoted, texts
 from provisioner.json_values import as_mapping, value_at
 
 LARGEST_DATA_BYTES = 1024 * 1024
@@ -184,30 +184,7 @@ def _check_storage_class(change: Change) -> Iterator[FieldRefusal]:
             seen.add(str(one.get("key")))
 
 
-_LIFECYCLES = ("Persistent", "Ephemeral")
-LEAST_TOKEN_SECONDS = 600
-
-
-def _check_driver(change: Change) -> Iterator[FieldRefusal]:
-    modes = texts(change.spec.get("volumeLifecycleModes"))
-    if not set(modes) <= set(_LIFECYCLES):
-        yield FieldRefusal(("spec", "volumeLifecycleModes"), f"must be of {', '.join(_LIFECYCLES)}")
-    if change.old is not None and set(modes) != set(texts(change.old_spec.get("volumeLifecycleModes"))):
-        yield FieldRefusal(("spec", "volumeLifecycleModes"), NEVER, is_of_update=True)
-    seen: set[str] = set()
-    for place, one in numbered(change.spec.get("tokenRequests")):
-        where: Path = ("spec", "tokenRequests", place)
-        audience, seconds = str(one.get("audience") or ""), one.get("expirationSeconds")
-        if audience in seen:
-            yield FieldRefusal((*where, "audience"), f"stands there twice: {quoted(audience)}")
-        seen.add(audience)
-        if is_number(seconds) and seconds < LEAST_TOKEN_SECONDS:
-            words = f"must be at least {LEAST_TOKEN_SECONDS}, and is {seconds}"
-            yield FieldRefusal((*where, "expirationSeconds"), words)
-
-
 RULES: dict[str, Callable[[Change], Iterator[FieldRefusal]]] = {
-    "storage.k8s.io/v1 CSIDriver": _check_driver,
     "storage.k8s.io/v1 StorageClass": _check_storage_class,
     "v1 ConfigMap": _check_settings,
     "v1 PersistentVolume": _check_volume,

@@ -190,16 +190,6 @@ def _check_selected_template(change: Change, claims: tuple[str, ...] = ()) -> It
         yield FieldRefusal((*_TEMPLATE, "spec", "activeDeadlineSeconds"), "must not be set in pods that run for ever")
 
 
-def _check_replication_controller(change: Change) -> Iterator[FieldRefusal]:
-    template = as_mapping(change.spec.get("template"))
-    yield from pods.check_template(template, _TEMPLATE)
-    selector = change.spec.get("selector") or value_at(template, "metadata", "labels")
-    if not metadata.is_selected({"matchLabels": selector}, value_at(template, "metadata", "labels")):
-        yield FieldRefusal(
-            (*_TEMPLATE, "metadata", "labels"), "do not have what the selector asks for: the pods would not be found"
-        )
-
-
 def _check_strategy(strategy: Mapping[str, Any], path: Path, whole: str) -> Iterator[FieldRefusal]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     if kind not in ("RollingUpdate", whole):
@@ -421,5 +411,4 @@ RULES: dict[str, Callable[[Change], Iterator[FieldRefusal]]] = {
     "batch/v1 CronJob": _check_cron_job,
     "batch/v1 Job": _check_job,
     "v1 Pod": _check_pod,
-    "v1 ReplicationController": _check_replication_controller,
 }
