@@ -130,7 +130,15 @@ def check_resources(resources: Any, path: Path) -> Iterator[FieldRefusal]:
     limits, requests = as_mapping(value_at(resources, "limits")), as_mapping(value_at(resources, "requests"))
     for part, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
-            yield from _check_amount(str(name), amount, (*path, part, str(name)))
+            own_name = str(name)
+            inner = (*path, part, str(name))
+            found = forms.quantity(amount)
+            if found is not None and found < 0:
+                yield FieldRefusal(inner, f"must not be below 0, and is {quoted(amount)}")
+            if not _is_resource(own_name):
+                yield FieldRefusal(inner, f"names no resource of a container: {quoted(own_name)}")
+            elif found is not None and _is_extended(own_name) and found != found.to_integral_value():
+                yield FieldRefusal(inner, f"must be a whole number, and is {quoted(amount)}")
     if any(name.startswith(_HUGE) for name in {*limits, *requests}) and not _NEEDED & {*limits, *requests}:
         yield FieldRefusal(path, "must ask for cpu or memory beside huge pages")
     for name, amount in requests.items():
@@ -140,16 +148,6 @@ def check_resources(resources: Any, path: Path) -> Iterator[FieldRefusal]:
             yield FieldRefusal(where, f"must not be above the limit {quoted(limits[name])}, and is {quoted(amount)}")
         elif _is_whole(str(name)) and asked != most:
             yield FieldRefusal(where, "must be the same as the limit")
-
-
-def _check_amount(name: str, amount: Any, path: Path) -> Iterator[FieldRefusal]:
-    found = forms.quantity(amount)
-    if found is not None and found < 0:
-        yield FieldRefusal(path, f"must not be below 0, and is {quoted(amount)}")
-    if not _is_resource(name):
-        yield FieldRefusal(path, f"names no resource of a container: {quoted(name)}")
-    elif found is not None and _is_extended(name) and found != found.to_integral_value():
-        yield FieldRefusal(path, f"must be a whole number, and is {quoted(amount)}")
 
 
 def _is_resource(name: str) -> bool:
@@ -276,7 +274,23 @@ def check_volumes(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
             yield FieldRefusal((*where, "hostPath", "path"), "must not hold `..`")
         yield from _check_volume_sources(one, where)
         for holder, inner in _file_holders(one, where):
-            yield from _check_files(holder, inner)
+            for position, item in numbered(value_at(holder, "items")):
+                text = str(item.get("path") or "")
+                if text.startswith(("/", "..")) or ".." in text.split("/"):
+                    yield FieldRefusal(
+                        (*inner, "items", position, "path"), "must be a path inside the volume, without `..`"
+                    )
+                field = value_at(item, "fieldRef", "fieldPath")
+                if (
+                    inner[-1] == "downwardAPI"
+                    and isinstance(field, str)
+                    and field not in _FILE_PATHS
+                    and not is_by_key(field)
+                ):
+                    yield FieldRefusal(
+                        (*inner, "items", position, "fieldRef", "fieldPath"),
+                        f"names no field that can be read: {quoted(field)}",
+                    )
 
 
 def _check_volume_sources(volume: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
@@ -293,20 +307,17 @@ def _check_volume_sources(volume: Mapping[str, Any], path: Path) -> Iterator[Fie
         yield FieldRefusal((*path, *inner, "resources", "requests", "storage"), "is missing")
     taken: dict[str, int] = {}
     for place, one in numbered(value_at(volume, "projected", "sources")):
-        yield from _check_projected(one, (*path, "projected", "sources", place))
+        where = (*path, "projected", "sources", place)
+        kinds = sorted(key for key, value in one.items() if value is not None)
+        if len(kinds) > 1:
+            yield FieldRefusal(where, f"must be of one type, and is of {', '.join(kinds)}")
+        seconds = value_at(one, "serviceAccountToken", "expirationSeconds")
+        if is_number(seconds) and seconds < LEAST_TOKEN_SECONDS:
+            problem = f"must be at least {LEAST_TOKEN_SECONDS}, and is {seconds}"
+            yield FieldRefusal((*where, "serviceAccountToken", "expirationSeconds"), problem)
         for file in _files_of(one):
             if taken.setdefault(file, place) != place:
                 yield FieldRefusal((*path, "projected"), f"has two files by one path: {quoted(file)}")
-
-
-def _check_projected(source: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    kinds = sorted(key for key, value in source.items() if value is not None)
-    if len(kinds) > 1:
-        yield FieldRefusal(path, f"must be of one type, and is of {', '.join(kinds)}")
-    seconds = value_at(source, "serviceAccountToken", "expirationSeconds")
-    if is_number(seconds) and seconds < LEAST_TOKEN_SECONDS:
-        words = f"must be at least {LEAST_TOKEN_SECONDS}, and is {seconds}"
-        yield FieldRefusal((*path, "serviceAccountToken", "expirationSeconds"), words)
 
 
 def _files_of(source: Mapping[str, Any]) -> Iterator[str]:
@@ -327,18 +338,6 @@ def _file_holders(volume: Mapping[str, Any], path: Path) -> Iterator[tuple[Any, 
         for kind in ("configMap", "secret", "downwardAPI"):
             if one.get(kind) is not None:
                 yield one[kind], (*where, kind)
-
-
-def _check_files(holder: Any, path: Path) -> Iterator[FieldRefusal]:
-    for place, one in numbered(value_at(holder, "items")):
-        text = str(one.get("path") or "")
-        if text.startswith(("/", "..")) or ".." in text.split("/"):
-            yield FieldRefusal((*path, "items", place, "path"), "must be a path inside the volume, without `..`")
-        field = value_at(one, "fieldRef", "fieldPath")
-        if path[-1] == "downwardAPI" and isinstance(field, str) and field not in _FILE_PATHS and not is_by_key(field):
-            yield FieldRefusal(
-                (*path, "items", place, "fieldRef", "fieldPath"), f"names no field that can be read: {quoted(field)}"
-            )
 
 
 def check_container(container: Mapping[str, Any], path: Path, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:

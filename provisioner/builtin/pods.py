@@ -22,7 +22,18 @@ from provisioner.json_values import as_mapping, value_at
 def check_scheduling(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     yield from metadata.check_labels(pod.get("nodeSelector"), (*path, "nodeSelector"))
     for place, one in numbered(pod.get("tolerations")):
-        yield from _check_toleration(one, (*path, "tolerations", place))
+        inner = (*path, "tolerations", place)
+        operator = one.get("operator") or "Equal"
+        if not one.get("key") and operator != "Exists":
+            yield FieldRefusal((*inner, "operator"), "must be Exists where there is no key")
+        if operator == "Exists" and one.get("value"):
+            yield FieldRefusal((*inner, "value"), "must be empty where the operator is Exists")
+        if one.get("tolerationSeconds") is not None and one.get("effect") != "NoExecute":
+            yield FieldRefusal((*inner, "effect"), "must be NoExecute where tolerationSeconds is set")
+        if isinstance(one.get("value"), str) and operator == "Equal" and not forms.is_label_value(one["value"]):
+            yield FieldRefusal(
+                (*inner, "value"), f"must be {forms.FORMS['label-value'][1]}, and is {quoted(one['value'])}"
+            )
     yield from _check_affinity(as_mapping(pod.get("affinity")), (*path, "affinity"))
     seen = set()
     for place, one in numbered(pod.get("topologySpreadConstraints")):
@@ -38,18 +49,6 @@ def check_scheduling(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusa
         seen.add(key)
 
 
-def _check_toleration(one: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    operator = one.get("operator") or "Equal"
-    if not one.get("key") and operator != "Exists":
-        yield FieldRefusal((*path, "operator"), "must be Exists where there is no key")
-    if operator == "Exists" and one.get("value"):
-        yield FieldRefusal((*path, "value"), "must be empty where the operator is Exists")
-    if one.get("tolerationSeconds") is not None and one.get("effect") != "NoExecute":
-        yield FieldRefusal((*path, "effect"), "must be NoExecute where tolerationSeconds is set")
-    if isinstance(one.get("value"), str) and operator == "Equal" and not forms.is_label_value(one["value"]):
-        yield FieldRefusal((*path, "value"), f"must be {forms.FORMS['label-value'][1]}, and is {quoted(one['value'])}")
-
-
 _ON_NODES = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _REQUIRED, _PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
@@ -58,7 +57,23 @@ _REQUIRED, _PREFERRED = (
 
 
 def _check_affinity(affinity: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    yield from _check_node_terms(as_mapping(affinity.get("nodeAffinity")), (*path, "nodeAffinity"))
+    node = as_mapping(affinity.get("nodeAffinity"))
+    here = (*path, "nodeAffinity")
+    terms = [
+        (item, (*here, _REQUIRED, "nodeSelectorTerms", position))
+        for position, item in numbered(value_at(node, _REQUIRED, "nodeSelectorTerms"))
+    ]
+    terms += [
+        (as_mapping(item.get("preference")), (*here, _PREFERRED, position, "preference"))
+        for position, item in numbered(node.get(_PREFERRED))
+    ]
+    for term, inner in terms:
+        for position, item in numbered(term.get("matchExpressions")):
+            yield from metadata.check_requirement(item, (*inner, "matchExpressions", position), _ON_NODES)
+        for position, item in numbered(term.get("matchFields")):
+            if item.get("key") != "metadata.name":
+                words = f"must be metadata.name, and is {quoted(item.get('key'))}"
+                yield FieldRefusal((*inner, "matchFields", position, "key"), words)
     for kind in ("podAffinity", "podAntiAffinity"):
         given = as_mapping(affinity.get(kind))
         for place, one in numbered(given.get(_REQUIRED)):
@@ -69,24 +84,6 @@ def _check_affinity(affinity: Mapping[str, Any], path: Path) -> Iterator[FieldRe
             if not is_number(weight) or not 0 < weight < 101:
                 yield FieldRefusal((*where, "weight"), "must be from 1 to 100")
             yield from _check_pod_term(as_mapping(one.get("podAffinityTerm")), (*where, "podAffinityTerm"))
-
-
-def _check_node_terms(node: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    terms = [
-        (one, (*path, _REQUIRED, "nodeSelectorTerms", place))
-        for place, one in numbered(value_at(node, _REQUIRED, "nodeSelectorTerms"))
-    ]
-    terms += [
-        (as_mapping(one.get("preference")), (*path, _PREFERRED, place, "preference"))
-        for place, one in numbered(node.get(_PREFERRED))
-    ]
-    for term, inner in terms:
-        for place, one in numbered(term.get("matchExpressions")):
-            yield from metadata.check_requirement(one, (*inner, "matchExpressions", place), _ON_NODES)
-        for place, one in numbered(term.get("matchFields")):
-            if one.get("key") != "metadata.name":
-                words = f"must be metadata.name, and is {quoted(one.get('key'))}"
-                yield FieldRefusal((*inner, "matchFields", place, "key"), words)
 
 
 def _check_pod_term(term: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
@@ -138,31 +135,35 @@ def check_template(template: Any, path: Path, claims: tuple[str, ...] = ()) -> I
     spec = as_mapping(value_at(template, "spec"))
     if spec.get("ephemeralContainers"):
         yield FieldRefusal((*path, "spec", "ephemeralContainers"), "must not be set in a template")
-    yield from _check_profiles(meta.get("annotations"), spec, (*path, "annotations"))
-    yield from refusals(spec, (*path, "spec"), claims)
-
-
-_PROFILE_OF = "container.apparmor.security.beta.kubernetes.io/"
-
-
-def _check_profiles(annotations: Any, pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    """The older way to name profiles of AppArmor."""
-    names = {one.get("name") for part in ("initContainers", "containers") for _, one in numbered(pod.get(part))}
+    # The older way to name profiles of AppArmor.
+    annotations = meta.get("annotations")
+    where = (*path, "annotations")
+    names = {one.get("name") for part in ("initContainers", "containers") for _, one in numbered(spec.get(part))}
     for key, value in as_mapping(annotations).items():
         _, found, name = str(key).partition(_PROFILE_OF)
         if not found:
             continue
         is_profile = value in ("", "runtime/default", "unconfined") or str(value).startswith("localhost/")
         if name not in names:
-            yield FieldRefusal((*path, str(key)), f"names no container of the pod: {quoted(name)}")
+            yield FieldRefusal((*where, str(key)), f"names no container of the pod: {quoted(name)}")
         elif not is_profile:
-            yield FieldRefusal((*path, str(key)), f"must be the name of a profile, and is {quoted(value)}")
+            yield FieldRefusal((*where, str(key)), f"must be the name of a profile, and is {quoted(value)}")
+    yield from refusals(spec, (*path, "spec"), claims)
+
+
+_PROFILE_OF = "container.apparmor.security.beta.kubernetes.io/"
 
 
 def refusals(pod: Mapping[str, Any], path: Path, claims: tuple[str, ...] = ()) -> Iterator[FieldRefusal]:
     if not pod.get("containers"):
         yield FieldRefusal((*path, "containers"), "must hold at least one container")
-    yield from _check_names(pod, path)
+    names = {str(item.get("name")) for _, item in numbered(pod.get("initContainers"))}
+    for position, item in numbered(pod.get("containers")):
+        if item.get("name") in names:
+            yield FieldRefusal(
+                (*path, "containers", position, "name"),
+                f"is the name of an init container, too: {quoted(item['name'])}",
+            )
     yield from check_volumes(pod, path)
     volumes: dict[str, Any] = {one: {"persistentVolumeClaim": {"claimName": one}} for one in claims}
     volumes |= {str(one.get("name")): one for _, one in numbered(pod.get("volumes")) if one.get("name") not in volumes}
@@ -191,30 +192,18 @@ def _check_claims_and_times(pod: Mapping[str, Any], path: Path) -> Iterator[Fiel
                 if claim.get("name") not in claims:
                     words = f"names no resource claim of the pod: {quoted(claim.get('name'))}"
                     yield FieldRefusal((*where, "resources", "claims", number), words)
-            yield from _check_sleep(one, where, pod.get("terminationGracePeriodSeconds"))
+            grace = pod.get("terminationGracePeriodSeconds")
+            for hook in ("postStart", "preStop"):
+                seconds = value_at(one, "lifecycle", hook, "sleep", "seconds")
+                if is_number(seconds) and is_number(grace) and not 0 <= seconds <= grace:
+                    problem = f"must be from 0 to terminationGracePeriodSeconds, which is {grace}, and is {seconds}"
+                    yield FieldRefusal((*where, "lifecycle", hook, "sleep"), problem)
     yield from check_resources(pod.get("resources"), (*path, "resources"))
     for place, gate in numbered(pod.get("readinessGates")):
         kind = str(gate.get("conditionType") or "")
         if not forms.is_qualified_name(kind):
             words = f"must be {forms.FORMS['qualified'][1]}, and is {quoted(kind)}"
             yield FieldRefusal((*path, "readinessGates", place, "conditionType"), words)
-
-
-def _check_sleep(container: Mapping[str, Any], path: Path, grace: Any) -> Iterator[FieldRefusal]:
-    for hook in ("postStart", "preStop"):
-        seconds = value_at(container, "lifecycle", hook, "sleep", "seconds")
-        if is_number(seconds) and is_number(grace) and not 0 <= seconds <= grace:
-            words = f"must be from 0 to terminationGracePeriodSeconds, which is {grace}, and is {seconds}"
-            yield FieldRefusal((*path, "lifecycle", hook, "sleep"), words)
-
-
-def _check_names(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    names = {str(one.get("name")) for _, one in numbered(pod.get("initContainers"))}
-    for place, one in numbered(pod.get("containers")):
-        if one.get("name") in names:
-            yield FieldRefusal(
-                (*path, "containers", place, "name"), f"is the name of an init container, too: {quoted(one['name'])}"
-            )
 
 
 def _check_host_ports(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:

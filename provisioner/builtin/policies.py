@@ -77,20 +77,18 @@ def _check_metric(metric: Mapping[str, Any], path: Path) -> Iterator[FieldRefusa
     for other in set(_METRICS.values()) - {field}:
         if metric.get(other) is not None:
             yield FieldRefusal((*path, other), f"must not be set where the type is {kind}")
-    yield from _check_target(kind, as_mapping(as_mapping(metric[field]).get("target")), (*path, field, "target"))
-
-
-def _check_target(kind: str, target: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+    target = as_mapping(as_mapping(metric[field]).get("target"))
+    where = (*path, field, "target")
     given = [key for key in _TARGETS.values() if target.get(key) is not None]
     allowed = [_TARGETS[one] for one in _BY_TARGET[kind]]
     if not set(given) & set(allowed):
-        yield FieldRefusal((*path, allowed[0]), f"is missing; a target of type {kind} needs {' or '.join(allowed)}")
+        yield FieldRefusal((*where, allowed[0]), f"is missing; a target of type {kind} needs {' or '.join(allowed)}")
     elif len(set(given) & set(allowed)) > 1:
-        yield FieldRefusal(path, f"must have one of {' and '.join(allowed)}")
+        yield FieldRefusal(where, f"must have one of {' and '.join(allowed)}")
     for key in given:
         amount = forms.quantity(target[key])
         if amount is not None and amount <= 0:
-            yield FieldRefusal((*path, key), "must be above 0")
+            yield FieldRefusal((*where, key), "must be above 0")
 
 
 def _check_budget(change: Change) -> Iterator[FieldRefusal]:
@@ -280,22 +278,19 @@ def _check_binding(change: Change) -> Iterator[FieldRefusal]:
             ("roleRef", "kind"), f"must be {' or '.join(allowed)}, and is {quoted(role.get('kind') or '')}"
         )
     for place, one in numbered(change.new.get("subjects")):
-        yield from _check_subject(one, ("subjects", place), is_cluster=is_cluster)
-
-
-def _check_subject(one: Mapping[str, Any], path: Path, *, is_cluster: bool) -> Iterator[FieldRefusal]:
-    kind, group = one.get("kind"), one.get("apiGroup") or ""
-    name = str(one.get("name") or "")
-    if kind in ("User", "Group") and group not in ("", RBAC_GROUP):
-        yield FieldRefusal((*path, "apiGroup"), f"must be {RBAC_GROUP}, and is {quoted(group)}")
-    if kind != "ServiceAccount":
-        return
-    if name and not forms.is_subdomain(name):
-        yield FieldRefusal((*path, "name"), f"must be the name of an account, and is {quoted(name)}")
-    if group:
-        yield FieldRefusal((*path, "apiGroup"), f"must be empty for an account, and is {quoted(group)}")
-    if not one.get("namespace") and is_cluster:
-        yield FieldRefusal((*path, "namespace"), "is missing")
+        path = ("subjects", place)
+        kind, group = one.get("kind"), one.get("apiGroup") or ""
+        name = str(one.get("name") or "")
+        if kind in ("User", "Group") and group not in ("", RBAC_GROUP):
+            yield FieldRefusal((*path, "apiGroup"), f"must be {RBAC_GROUP}, and is {quoted(group)}")
+        if kind != "ServiceAccount":
+            continue
+        if name and not forms.is_subdomain(name):
+            yield FieldRefusal((*path, "name"), f"must be the name of an account, and is {quoted(name)}")
+        if group:
+            yield FieldRefusal((*path, "apiGroup"), f"must be empty for an account, and is {quoted(group)}")
+        if not one.get("namespace") and is_cluster:
+            yield FieldRefusal((*path, "namespace"), "is missing")
 
 
 def _check_webhooks(change: Change) -> Iterator[FieldRefusal]:

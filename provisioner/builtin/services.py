@@ -49,7 +49,24 @@ def _check_service(change: Change) -> Iterator[FieldRefusal]:
             yield FieldRefusal(("spec", "loadBalancerSourceRanges", place), f"{_LOOSE}, and is {quoted(one)}")
     yield from _check_places(change, kind)
     if change.old is not None:
-        yield from _check_update(change)
+        # Addresses never change; what was given out once stays, and so what `sent` leaves out is no change.
+        sent, old, new = as_mapping(change.sent.get("spec")), change.old_spec, change.spec
+        kinds = [one.get("type") or "ClusterIP" for one in (old, new)]
+        if not set(kinds) <= _WITH_ADDRESS:
+            return
+        if kinds == ["LoadBalancer"] * 2 and old.get("loadBalancerClass") != new.get("loadBalancerClass"):
+            yield FieldRefusal(("spec", "loadBalancerClass"), NEVER, is_of_update=True)
+        before, after = old.get("clusterIP"), sent.get("clusterIP")
+        is_moved = after is not None and after != "" and (before != after if before else after == _NO_ADDRESS)
+        if is_moved:
+            yield FieldRefusal(("spec", "clusterIP"), NEVER, is_of_update=True)
+        if before == _NO_ADDRESS and after in (None, "") and kinds[1] in _WITH_NODE_PORTS:
+            yield FieldRefusal(
+                ("spec", "type"), f"must not become {kinds[1]} where clusterIP is None", is_of_update=True
+            )
+        families = [texts(one.get("ipFamilies")) for one in (old, sent)]
+        if families[0] and families[1] and families[0][0] != families[1][0]:
+            yield FieldRefusal(("spec", "ipFamilies", 0), NEVER, is_of_update=True)
 
 
 def without_stale(old: Mapping[str, Any], new: dict[str, Any]) -> None:
@@ -174,25 +191,6 @@ def needs_both_families(change: Change) -> bool:
     wanted = [(one.get("ipFamilies"), one.get("ipFamilyPolicy")) for one in (spec, old)]
     is_new = change.old is None or wanted[0] != wanted[1]
     return is_new and ("IPv6" in texts(spec.get("ipFamilies")) or spec.get("ipFamilyPolicy") == "RequireDualStack")
-
-
-def _check_update(change: Change) -> Iterator[FieldRefusal]:
-    """Addresses never change; what was given out once stays, and so what `sent` leaves out is no change."""
-    sent, old, new = as_mapping(change.sent.get("spec")), change.old_spec, change.spec
-    kinds = [one.get("type") or "ClusterIP" for one in (old, new)]
-    if not set(kinds) <= _WITH_ADDRESS:
-        return
-    if kinds == ["LoadBalancer"] * 2 and old.get("loadBalancerClass") != new.get("loadBalancerClass"):
-        yield FieldRefusal(("spec", "loadBalancerClass"), NEVER, is_of_update=True)
-    before, after = old.get("clusterIP"), sent.get("clusterIP")
-    is_moved = after is not None and after != "" and (before != after if before else after == _NO_ADDRESS)
-    if is_moved:
-        yield FieldRefusal(("spec", "clusterIP"), NEVER, is_of_update=True)
-    if before == _NO_ADDRESS and after in (None, "") and kinds[1] in _WITH_NODE_PORTS:
-        yield FieldRefusal(("spec", "type"), f"must not become {kinds[1]} where clusterIP is None", is_of_update=True)
-    families = [texts(one.get("ipFamilies")) for one in (old, sent)]
-    if families[0] and families[1] and families[0][0] != families[1][0]:
-        yield FieldRefusal(("spec", "ipFamilies", 0), NEVER, is_of_update=True)
 
 
 def is_address_unknown(change: Change) -> bool:
@@ -330,22 +328,19 @@ def _check_peer(peer: Mapping[str, Any], where: Path, change: Change) -> Iterato
         return
     if peer.get("podSelector") is not None or peer.get("namespaceSelector") is not None:
         yield FieldRefusal((*where, "ipBlock"), "must not stand beside selectors")
-    yield from _check_block(block, (*where, "ipBlock"), change)
-
-
-def _check_block(block: Any, where: Path, change: Change) -> Iterator[FieldRefusal]:
+    inner = (*where, "ipBlock")
     cidr = str(value_at(block, "cidr") or "")
     if not forms.is_cidr(cidr):
-        yield FieldRefusal((*where, "cidr"), f"must be {forms.FORMS['cidr'][1]}, and is {quoted(cidr)}")
+        yield FieldRefusal((*inner, "cidr"), f"must be {forms.FORMS['cidr'][1]}, and is {quoted(cidr)}")
         return
     if _is_loose(cidr, change):
-        yield FieldRefusal((*where, "cidr"), f"{_LOOSE}, and is {quoted(cidr)}")
+        yield FieldRefusal((*inner, "cidr"), f"{_LOOSE}, and is {quoted(cidr)}")
     for place, one in enumerate(texts(value_at(block, "except"))):
         if _is_loose(one, change):
-            yield FieldRefusal((*where, "except", place), f"{_LOOSE}, and is {quoted(one)}")
+            yield FieldRefusal((*inner, "except", place), f"{_LOOSE}, and is {quoted(one)}")
         elif not _is_within(one, cidr):
             words = f"must be a range inside {cidr}, and smaller; it is {quoted(one)}"
-            yield FieldRefusal((*where, "except", place), words)
+            yield FieldRefusal((*inner, "except", place), words)
 
 
 def _is_loose(cidr: str, change: Change) -> bool:

@@ -251,7 +251,10 @@ def _check_job_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusa
         words = f"must be OnFailure or Never, and is {quoted(restart)}"
         yield FieldRefusal((*path, "template", "spec", "restartPolicy"), words)
     yield from _check_completions(spec, path)
-    yield from _check_manager(spec.get("managedBy"), path)
+    manager = spec.get("managedBy")
+    if isinstance(manager, str) and not is_domain_path(manager):
+        problem = f"must be a domain, a slash and a path, and is {quoted(manager)}"
+        yield FieldRefusal((*path, "managedBy"), problem)
     yield from _check_success(spec, path)
     for key in ("completions", "parallelism", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"):
         value = spec.get(key)
@@ -305,12 +308,6 @@ def _check_completions(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRef
         yield FieldRefusal((*path, "completions"), "is missing, and the completion mode is Indexed")
     elif (spec.get("parallelism") or 0) > LARGEST_PARALLELISM:
         yield FieldRefusal((*path, "parallelism"), f"must be at most {LARGEST_PARALLELISM}")
-
-
-def _check_manager(manager: Any, path: Path) -> Iterator[FieldRefusal]:
-    if isinstance(manager, str) and not is_domain_path(manager):
-        words = f"must be a domain, a slash and a path, and is {quoted(manager)}"
-        yield FieldRefusal((*path, "managedBy"), words)
 
 
 def _check_success(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:

@@ -56,7 +56,18 @@ def deployments(bundle: RegistryBundle, config: RegistryConfig, namespace: str) 
         meta, pod = _part(template, "metadata"), _part(template, "spec")
         meta["annotations"] = {**bundle.csv.annotations, **(meta.get("annotations") or {}), **olm}
         if one.name in with_webhooks and config.certificates is not CertificateIssuer.NONE:
-            _mount_certificate(pod, certificate_name(one.name))
+            # Mount the Secret where programs look for it, in place of what the bundle has there.
+            secret = certificate_name(one.name)
+            containers = _containers(pod)
+            paths = {path for _, path, _, _ in _CERTIFICATE_VOLUMES}
+            mounted = [mount for item in containers for mount in item.get("volumeMounts") or ()]
+            replaced = {name for name, _, _, _ in _CERTIFICATE_VOLUMES}
+            replaced |= {mount.get("name") for mount in mounted if mount.get("mountPath") in paths}
+            volumes = [_certificate_volume(name, secret, files) for name, _, *files in _CERTIFICATE_VOLUMES]
+            pod["volumes"] = [*_without(pod.get("volumes"), replaced), *volumes]
+            for item in containers:
+                mounts = [{"name": name, "mountPath": path} for name, path, _, _ in _CERTIFICATE_VOLUMES]
+                item["volumeMounts"] = [*_without(item.get("volumeMounts"), replaced), *mounts]
         made = _deployment(one, spec, namespace)
         # What the spec's config adds: by name it replaces what is there, and of two annotations the bundle's stays.
         wanted = config.deployment.value
@@ -82,20 +93,6 @@ def _deployment(one: DeploymentTemplate, spec: Body, namespace: str) -> Body:
     if one.labels:
         meta["labels"] = dict(one.labels)
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
-
-
-def _mount_certificate(pod: Body, secret: str) -> None:
-    """Mount the Secret where programs look for it, in place of what the bundle has there."""
-    containers = _containers(pod)
-    paths = {path for _, path, _, _ in _CERTIFICATE_VOLUMES}
-    mounted = [mount for one in containers for mount in one.get("volumeMounts") or ()]
-    replaced = {name for name, _, _, _ in _CERTIFICATE_VOLUMES}
-    replaced |= {mount.get("name") for mount in mounted if mount.get("mountPath") in paths}
-    volumes = [_certificate_volume(name, secret, files) for name, _, *files in _CERTIFICATE_VOLUMES]
-    pod["volumes"] = [*_without(pod.get("volumes"), replaced), *volumes]
-    for one in containers:
-        mounts = [{"name": name, "mountPath": path} for name, path, _, _ in _CERTIFICATE_VOLUMES]
-        one["volumeMounts"] = [*_without(one.get("volumeMounts"), replaced), *mounts]
 
 
 def _certificate_volume(name: str, secret: str, files: Sequence[str]) -> Body:

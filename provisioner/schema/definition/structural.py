@@ -248,16 +248,13 @@ def _below(schema: Schema, path: str, rules: KeywordRules, is_root: bool) -> lis
     return [(below, at, below_rules) for below, at, below_rules in found if isinstance(below, Mapping)]
 
 
-def _kind_errors(kind: Any, path: str, rules: KeywordRules) -> list[FieldError]:
-    is_known = not kind or kind in TYPES or not rules.needs_valid_types
-    found = [] if is_known else [unsupported(path, kind, TYPES)]
-    if kind == "null":
-        found.append(forbidden(path, "type cannot be set to null, use nullable as an alternative"))
-    return found
-
-
 def _unsupported(schema: Schema, path: str, rules: KeywordRules) -> list[FieldError]:
-    found = _kind_errors(schema.get("type"), child(path, "type"), rules)
+    kind = schema.get("type")
+    where = child(path, "type")
+    is_known = not kind or kind in TYPES or not rules.needs_valid_types
+    found = [] if is_known else [unsupported(where, kind, TYPES)]
+    if kind == "null":
+        found.append(forbidden(where, "type cannot be set to null, use nullable as an alternative"))
     if schema.get("default") is not None and rules.no_defaults_because:
         found.append(forbidden(child(path, "default"), f"must not be set {rules.no_defaults_because}"))
     found += [forbidden(child(path, it), f"{it} is not supported") for it in UNSUPPORTED_KEYWORDS if schema.get(it)]
