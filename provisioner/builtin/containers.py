@@ -245,35 +245,35 @@ LEAST_TOKEN_SECONDS = 600
 
 def check_mounts(container: Mapping[str, Any], path: Path, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
     is_privileged = value_at(container, "securityContext", "privileged") is True
-    for place, one in numbered(container.get("volumeMounts")):
+    for place, mount in numbered(container.get("volumeMounts")):
         where = (*path, "volumeMounts", place)
-        if one.get("name") not in volumes:
-            yield FieldRefusal((*where, "name"), f"names no volume of the pod: {quoted(one.get('name') or '')}")
+        if mount.get("name") not in volumes:
+            yield FieldRefusal((*where, "name"), f"names no volume of the pod: {quoted(mount.get('name') or '')}")
         for key in ("subPath", "subPathExpr"):
-            text = str(one.get(key) or "")
+            text = str(mount.get(key) or "")
             if text.startswith("/") or ".." in text.split("/"):
                 yield FieldRefusal(((*where, key)), "must be a path inside the volume, without `..`")
-        if one.get("subPath") and one.get("subPathExpr"):
+        if mount.get("subPath") and mount.get("subPathExpr"):
             yield FieldRefusal((*where, "subPathExpr"), "must not be set beside subPath")
-        if one.get("mountPropagation") == "Bidirectional" and not is_privileged:
+        if mount.get("mountPropagation") == "Bidirectional" and not is_privileged:
             words = "must not be Bidirectional in a container that is not privileged"
             yield FieldRefusal((*where, "mountPropagation"), words)
-    for place, one in numbered(container.get("volumeDevices")):
-        volume = as_mapping(volumes.get(str(one.get("name"))))
+    for place, device in numbered(container.get("volumeDevices")):
+        volume = as_mapping(volumes.get(str(device.get("name"))))
         if not (volume.get("persistentVolumeClaim") or volume.get("ephemeral")):
             yield FieldRefusal((*path, "volumeDevices", place, "name"), "must name a volume of the pod that is a claim")
 
 
 def check_volumes(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    for place, one in numbered(pod.get("volumes")):
+    for place, volume in numbered(pod.get("volumes")):
         where = (*path, "volumes", place)
-        sources = [key for key, value in one.items() if key != "name" and value is not None]
+        sources = [key for key, value in volume.items() if key != "name" and value is not None]
         if len(sources) > 1:
             yield FieldRefusal(where, f"must be of one type, and is of {', '.join(sorted(sources))}")
-        if ".." in str(value_at(one, "hostPath", "path") or "").split("/"):
+        if ".." in str(value_at(volume, "hostPath", "path") or "").split("/"):
             yield FieldRefusal((*where, "hostPath", "path"), "must not hold `..`")
-        yield from _check_volume_sources(one, where)
-        for holder, inner in _file_holders(one, where):
+        yield from _check_volume_sources(volume, where)
+        for holder, inner in _file_holders(volume, where):
             for position, item in numbered(value_at(holder, "items")):
                 text = str(item.get("path") or "")
                 if text.startswith(("/", "..")) or ".." in text.split("/"):
@@ -306,24 +306,24 @@ def _check_volume_sources(volume: Mapping[str, Any], path: Path) -> Iterator[Fie
     if claim is not None and value_at(claim, "resources", "requests", "storage") is None:
         yield FieldRefusal((*path, *inner, "resources", "requests", "storage"), "is missing")
     taken: dict[str, int] = {}
-    for place, one in numbered(value_at(volume, "projected", "sources")):
+    for place, source in numbered(value_at(volume, "projected", "sources")):
         where = (*path, "projected", "sources", place)
-        kinds = sorted(key for key, value in one.items() if value is not None)
+        kinds = sorted(key for key, value in source.items() if value is not None)
         if len(kinds) > 1:
             yield FieldRefusal(where, f"must be of one type, and is of {', '.join(kinds)}")
-        seconds = value_at(one, "serviceAccountToken", "expirationSeconds")
+        seconds = value_at(source, "serviceAccountToken", "expirationSeconds")
         if is_number(seconds) and seconds < LEAST_TOKEN_SECONDS:
             problem = f"must be at least {LEAST_TOKEN_SECONDS}, and is {seconds}"
             yield FieldRefusal((*where, "serviceAccountToken", "expirationSeconds"), problem)
-        for file in _files_of(one):
+        for file in _files_of(source):
             if taken.setdefault(file, place) != place:
                 yield FieldRefusal((*path, "projected"), f"has two files by one path: {quoted(file)}")
 
 
 def _files_of(source: Mapping[str, Any]) -> Iterator[str]:
     for kind in ("secret", "configMap", "downwardAPI"):
-        for _, one in numbered(value_at(source, kind, "items")):
-            yield str(one.get("path") or "")
+        for _, item in numbered(value_at(source, kind, "items")):
+            yield str(item.get("path") or "")
     token = value_at(source, "serviceAccountToken", "path")
     if token:
         yield str(token)
@@ -333,11 +333,11 @@ def _file_holders(volume: Mapping[str, Any], path: Path) -> Iterator[tuple[Any, 
     for kind in ("configMap", "secret", "downwardAPI"):
         if volume.get(kind) is not None:
             yield volume[kind], (*path, kind)
-    for place, one in numbered(value_at(volume, "projected", "sources")):
+    for place, source in numbered(value_at(volume, "projected", "sources")):
         where = (*path, "projected", "sources", place)
         for kind in ("configMap", "secret", "downwardAPI"):
-            if one.get(kind) is not None:
-                yield one[kind], (*where, kind)
+            if source.get(kind) is not None:
+                yield source[kind], (*where, kind)
 
 
 def check_container(container: Mapping[str, Any], path: Path, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
@@ -365,8 +365,8 @@ def check_container(container: Mapping[str, Any], path: Path, volumes: Mapping[s
 
 def _check_ports(container: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     names: set[str] = set()
-    for place, one in numbered(container.get("ports")):
-        name = str(one.get("name") or "")
+    for place, port in numbered(container.get("ports")):
+        name = str(port.get("name") or "")
         if name and name in names:
             yield FieldRefusal((*path, "ports", place, "name"), f"stands there twice: {quoted(name)}")
         names.add(name)

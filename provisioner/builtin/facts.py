@@ -87,9 +87,9 @@ def _shared(rows: Mapping[str, Row], beginnings: tuple[str, ...]) -> dict[str, R
     """What rows below any of these beginnings say, by the rest of their paths."""
     found: dict[str, Row] = {}
     for path, row in rows.items():
-        for one in beginnings:
-            if path.startswith(one):
-                rest = path.removeprefix(one)
+        for beginning in beginnings:
+            if path.startswith(beginning):
+                rest = path.removeprefix(beginning)
                 found[rest] = {**found.get(rest, {}), **row}
     return found
 

@@ -38,12 +38,14 @@ def refusals(change: Change) -> Iterator[FieldRefusal]:
     yield from check_labels(meta.get("labels"), ("metadata", "labels"))
     yield from check_annotations(meta.get("annotations"), ("metadata", "annotations"))
     finalizers = meta.get("finalizers")
-    for place, one in enumerate(finalizers if isinstance(finalizers, list) else ()):
-        if not forms.is_qualified_name(str(one)):
-            yield FieldRefusal(("metadata", "finalizers", place), f"must be a qualified name, and is {quoted(one)}")
-        elif "/" not in str(one) and one not in ("kubernetes", "orphan", "foregroundDeletion"):
+    for place, finalizer in enumerate(finalizers if isinstance(finalizers, list) else ()):
+        if not forms.is_qualified_name(str(finalizer)):
             yield FieldRefusal(
-                ("metadata", "finalizers", place), f"must be a domain, a slash and a name, and is {quoted(one)}"
+                ("metadata", "finalizers", place), f"must be a qualified name, and is {quoted(finalizer)}"
+            )
+        elif "/" not in str(finalizer) and finalizer not in ("kubernetes", "orphan", "foregroundDeletion"):
+            yield FieldRefusal(
+                ("metadata", "finalizers", place), f"must be a domain, a slash and a name, and is {quoted(finalizer)}"
             )
     if {"orphan", "foregroundDeletion"} <= set(texts(finalizers)):
         yield FieldRefusal(("metadata", "finalizers"), "must not hold both orphan and foregroundDeletion")
@@ -58,16 +60,16 @@ def refusals(change: Change) -> Iterator[FieldRefusal]:
 
 def _check_owners(owners: Any) -> Iterator[FieldRefusal]:
     path: Path = ("metadata", "ownerReferences")
-    for place, one in numbered(owners):
-        group, _, version = str(one.get("apiVersion") or "").rpartition("/")
+    for place, owner in numbered(owners):
+        group, _, version = str(owner.get("apiVersion") or "").rpartition("/")
         for key in ("kind", "name", "uid"):
-            if not one.get(key):
+            if not owner.get(key):
                 yield FieldRefusal((*path, place, key), "must not be empty")
         if not version or "/" in group:
             yield FieldRefusal(
-                (*path, place, "apiVersion"), f"must be a version, and is {quoted(one.get('apiVersion'))}"
+                (*path, place, "apiVersion"), f"must be a version, and is {quoted(owner.get('apiVersion'))}"
             )
-        elif (one["apiVersion"], one.get("kind")) == ("v1", "Event"):
+        elif (owner["apiVersion"], owner.get("kind")) == ("v1", "Event"):
             yield FieldRefusal((*path, place), "must not be an Event")
     if sum(one.get("controller") is True for _, one in numbered(owners)) > 1:
         yield FieldRefusal(path, "must name at most one controller")
@@ -113,8 +115,10 @@ def check_annotations(annotations: Any, path: Path) -> Iterator[FieldRefusal]:
 def check_selector(selector: Any, path: Path) -> Iterator[FieldRefusal]:
     """A label selector with matchLabels and matchExpressions."""
     yield from check_labels(value_at(selector, "matchLabels"), (*path, "matchLabels"))
-    for place, one in numbered(value_at(selector, "matchExpressions")):
-        yield from check_requirement(one, (*path, "matchExpressions", place), ("In", "NotIn", "Exists", "DoesNotExist"))
+    for place, requirement in numbered(value_at(selector, "matchExpressions")):
+        yield from check_requirement(
+            requirement, (*path, "matchExpressions", place), ("In", "NotIn", "Exists", "DoesNotExist")
+        )
 
 
 def check_requirement(one: Any, path: Path, operators: tuple[str, ...]) -> Iterator[FieldRefusal]:
@@ -141,7 +145,7 @@ def is_selected(selector: Any, labels: Any) -> bool:
     known = as_mapping(labels)
     if any(known.get(key) != value for key, value in as_mapping(value_at(selector, "matchLabels")).items()):
         return False
-    return all(_is_met(one, known) for _, one in numbered(value_at(selector, "matchExpressions")))
+    return all(_is_met(requirement, known) for _, requirement in numbered(value_at(selector, "matchExpressions")))
 
 
 def _is_met(one: Any, labels: Any) -> bool:

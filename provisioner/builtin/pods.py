@@ -21,18 +21,22 @@ from provisioner.json_values import as_mapping, value_at
 
 def check_scheduling(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     yield from metadata.check_labels(pod.get("nodeSelector"), (*path, "nodeSelector"))
-    for place, one in numbered(pod.get("tolerations")):
+    for place, toleration in numbered(pod.get("tolerations")):
         inner = (*path, "tolerations", place)
-        operator = one.get("operator") or "Equal"
-        if not one.get("key") and operator != "Exists":
+        operator = toleration.get("operator") or "Equal"
+        if not toleration.get("key") and operator != "Exists":
             yield FieldRefusal((*inner, "operator"), "must be Exists where there is no key")
-        if operator == "Exists" and one.get("value"):
+        if operator == "Exists" and toleration.get("value"):
             yield FieldRefusal((*inner, "value"), "must be empty where the operator is Exists")
-        if one.get("tolerationSeconds") is not None and one.get("effect") != "NoExecute":
+        if toleration.get("tolerationSeconds") is not None and toleration.get("effect") != "NoExecute":
             yield FieldRefusal((*inner, "effect"), "must be NoExecute where tolerationSeconds is set")
-        if isinstance(one.get("value"), str) and operator == "Equal" and not forms.is_label_value(one["value"]):
+        if (
+            isinstance(toleration.get("value"), str)
+            and operator == "Equal"
+            and not forms.is_label_value(toleration["value"])
+        ):
             yield FieldRefusal(
-                (*inner, "value"), f"must be {forms.FORMS['label-value'][1]}, and is {quoted(one['value'])}"
+                (*inner, "value"), f"must be {forms.FORMS['label-value'][1]}, and is {quoted(toleration['value'])}"
             )
     yield from _check_affinity(as_mapping(pod.get("affinity")), (*path, "affinity"))
     seen = set()
@@ -117,8 +121,8 @@ def check_settings(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]
     context = as_mapping(pod.get("securityContext"))
     yield from check_seccomp(context, (*path, "securityContext"))
     names: set[str] = set()
-    for place, one in numbered(context.get("sysctls")):
-        name = str(one.get("name") or "")
+    for place, sysctl in numbered(context.get("sysctls")):
+        name = str(sysctl.get("name") or "")
         where = (*path, "securityContext", "sysctls", place, "name")
         if len(name) > LONGEST_SYSCTL or not _SYSCTL.fullmatch(name):
             yield FieldRefusal(where, f"must be the name of a kernel parameter, and is {quoted(name)}")
@@ -165,8 +169,12 @@ def refusals(pod: Mapping[str, Any], path: Path, claims: tuple[str, ...] = ()) -
                 f"is the name of an init container, too: {quoted(item['name'])}",
             )
     yield from check_volumes(pod, path)
-    volumes: dict[str, Any] = {one: {"persistentVolumeClaim": {"claimName": one}} for one in claims}
-    volumes |= {str(one.get("name")): one for _, one in numbered(pod.get("volumes")) if one.get("name") not in volumes}
+    volumes: dict[str, Any] = {claim: {"persistentVolumeClaim": {"claimName": claim}} for claim in claims}
+    volumes |= {
+        str(volume.get("name")): volume
+        for _, volume in numbered(pod.get("volumes"))
+        if volume.get("name") not in volumes
+    }
     yield from _check_claims_and_times(pod, path)
     for part in ("initContainers", "containers"):
         for place, container in numbered(pod.get(part)):
@@ -184,7 +192,7 @@ def refusals(pod: Mapping[str, Any], path: Path, claims: tuple[str, ...] = ()) -
 
 def _check_claims_and_times(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     """What containers say that depends on the pod around them."""
-    claims = {one.get("name") for _, one in numbered(pod.get("resourceClaims"))}
+    claims = {claim.get("name") for _, claim in numbered(pod.get("resourceClaims"))}
     for part in ("initContainers", "containers"):
         for place, one in numbered(pod.get(part)):
             where = (*path, part, place)

@@ -54,8 +54,8 @@ def _check_autoscaler(change: Change) -> Iterator[FieldRefusal]:
     share = spec.get("targetCPUUtilizationPercentage")
     if is_number(share) and share < 1:
         yield FieldRefusal(("spec", "targetCPUUtilizationPercentage"), f"must be at least 1, and is {share}")
-    for place, one in numbered(spec.get("metrics")):
-        yield from _check_metric(one, ("spec", "metrics", place))
+    for place, metric in numbered(spec.get("metrics")):
+        yield from _check_metric(metric, ("spec", "metrics", place))
     for direction in ("scaleUp", "scaleDown"):
         rules = value_at(spec, "behavior", direction)
         path = ("spec", "behavior", direction)
@@ -136,9 +136,9 @@ def _check_quota(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal(path, "do not fit to what is counted")
     if change.old is not None and scopes != set(texts(change.old_spec.get("scopes"))):
         yield FieldRefusal(path, NEVER, is_of_update=True)
-    for place, one in numbered(value_at(spec, "scopeSelector", "matchExpressions")):
-        if one.get("operator") in ("In", "NotIn") and not one.get("values"):
-            words = f"must not be empty where the operator is {one['operator']}"
+    for place, requirement in numbered(value_at(spec, "scopeSelector", "matchExpressions")):
+        if requirement.get("operator") in ("In", "NotIn") and not requirement.get("values"):
+            words = f"must not be empty where the operator is {requirement['operator']}"
             yield FieldRefusal(("spec", "scopeSelector", "matchExpressions", place, "values"), words)
     for name, amount in as_mapping(change.spec.get("hard")).items():
         found = forms.quantity(amount)
@@ -170,8 +170,8 @@ def _is_counted(name: str) -> bool:
 
 def _check_slice(change: Change) -> Iterator[FieldRefusal]:
     kind = change.new.get("addressType")
-    for place, one in numbered(change.new.get("endpoints")):
-        for number, address in enumerate(texts(one.get("addresses"))):
+    for place, endpoint in numbered(change.new.get("endpoints")):
+        for number, address in enumerate(texts(endpoint.get("addresses"))):
             is_sound = (
                 forms.is_subdomain(address)
                 if kind == "FQDN"
@@ -183,28 +183,28 @@ def _check_slice(change: Change) -> Iterator[FieldRefusal]:
             elif forms.is_special_ip(address):
                 words = f"must not be of the machine or its link: {quoted(address)}"
                 yield FieldRefusal(("endpoints", place, "addresses", number), words)
-        node = one.get("nodeName")
+        node = endpoint.get("nodeName")
         if isinstance(node, str) and not forms.is_subdomain(node):
             yield FieldRefusal(("endpoints", place, "nodeName"), f"must be the name of a node, and is {quoted(node)}")
     names: set[str] = set()
-    for place, one in numbered(change.new.get("ports")):
-        name = str(one.get("name") or "")
+    for place, port in numbered(change.new.get("ports")):
+        name = str(port.get("name") or "")
         if name in names:
             yield FieldRefusal(("ports", place, "name"), f"stands there twice: {quoted(name)}")
         names.add(name)
 
 
 def _check_endpoints(change: Change) -> Iterator[FieldRefusal]:
-    for place, one in numbered(change.new.get("subsets")):
+    for place, subset in numbered(change.new.get("subsets")):
         where: Path = ("subsets", place)
-        if not one.get("addresses") and not one.get("notReadyAddresses"):
+        if not subset.get("addresses") and not subset.get("notReadyAddresses"):
             yield FieldRefusal(where, "must have addresses or notReadyAddresses")
         for key in ("addresses", "notReadyAddresses"):
-            for number, address in numbered(one.get(key)):
+            for number, address in numbered(subset.get(key)):
                 if forms.is_special_ip(str(address.get("ip"))):
                     words = f"must not be of the machine or its link: {quoted(address['ip'])}"
                     yield FieldRefusal((*where, key, number, "ip"), words)
-        ports = list(numbered(one.get("ports")))
+        ports = list(numbered(subset.get("ports")))
         for number, port in ports if len(ports) > 1 else ():
             if not port.get("name"):
                 yield FieldRefusal((*where, "ports", number, "name"), "is missing, and there is more than one port")
@@ -222,19 +222,19 @@ _ORDERED = (
 
 def _check_limits(change: Change) -> Iterator[FieldRefusal]:
     seen: set[str] = set()
-    for place, one in numbered(change.spec.get("limits")):
+    for place, limit in numbered(change.spec.get("limits")):
         where: Path = ("spec", "limits", place)
-        kind = str(one.get("type") or "")
+        kind = str(limit.get("type") or "")
         if kind in seen:
             yield FieldRefusal((*where, "type"), f"stands there twice: {quoted(kind)}")
         seen.add(kind)
         if kind not in _LIMITED and "/" not in kind:
             yield FieldRefusal((*where, "type"), f"must be one of {', '.join(sorted(_LIMITED))}, and is {quoted(kind)}")
         for key in ("default", "defaultRequest") if kind == "Pod" else ():
-            if one.get(key):
+            if limit.get(key):
                 yield FieldRefusal((*where, key), "must not be set where the type is Pod")
         for low, high in _ORDERED:
-            yield from _check_order(as_mapping(one.get(low)), (high, as_mapping(one.get(high))), (*where, low))
+            yield from _check_order(as_mapping(limit.get(low)), (high, as_mapping(limit.get(high))), (*where, low))
 
 
 def _check_order(low: Mapping[str, Any], upper: tuple[str, Mapping[str, Any]], path: Path) -> Iterator[FieldRefusal]:
@@ -263,8 +263,8 @@ def _check_role(change: Change) -> Iterator[FieldRefusal]:
         for key in ("apiGroups", "resources"):
             if not rule.get(key):
                 yield FieldRefusal((*where, key), "must not be empty")
-    for place, one in numbered(value_at(change.new, "aggregationRule", "clusterRoleSelectors")):
-        yield from metadata.check_selector(one, ("aggregationRule", "clusterRoleSelectors", place))
+    for place, selector in numbered(value_at(change.new, "aggregationRule", "clusterRoleSelectors")):
+        yield from metadata.check_selector(selector, ("aggregationRule", "clusterRoleSelectors", place))
 
 
 def _check_binding(change: Change) -> Iterator[FieldRefusal]:
@@ -277,10 +277,10 @@ def _check_binding(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal(
             ("roleRef", "kind"), f"must be {' or '.join(allowed)}, and is {quoted(role.get('kind') or '')}"
         )
-    for place, one in numbered(change.new.get("subjects")):
+    for place, subject in numbered(change.new.get("subjects")):
         path = ("subjects", place)
-        kind, group = one.get("kind"), one.get("apiGroup") or ""
-        name = str(one.get("name") or "")
+        kind, group = subject.get("kind"), subject.get("apiGroup") or ""
+        name = str(subject.get("name") or "")
         if kind in ("User", "Group") and group not in ("", RBAC_GROUP):
             yield FieldRefusal((*path, "apiGroup"), f"must be {RBAC_GROUP}, and is {quoted(group)}")
         if kind != "ServiceAccount":
@@ -289,14 +289,14 @@ def _check_binding(change: Change) -> Iterator[FieldRefusal]:
             yield FieldRefusal((*path, "name"), f"must be the name of an account, and is {quoted(name)}")
         if group:
             yield FieldRefusal((*path, "apiGroup"), f"must be empty for an account, and is {quoted(group)}")
-        if not one.get("namespace") and is_cluster:
+        if not subject.get("namespace") and is_cluster:
             yield FieldRefusal((*path, "namespace"), "is missing")
 
 
 def _check_webhooks(change: Change) -> Iterator[FieldRefusal]:
-    for place, one in numbered(change.new.get("webhooks")):
+    for place, webhook in numbered(change.new.get("webhooks")):
         path = ("webhooks", place)
-        name, client = str(one.get("name") or ""), as_mapping(one.get("clientConfig"))
+        name, client = str(webhook.get("name") or ""), as_mapping(webhook.get("clientConfig"))
         if name.count(".") < 2:
             yield FieldRefusal(
                 (*path, "name"), f"must have at least three parts with dots between, and is {quoted(name)}"
@@ -308,10 +308,10 @@ def _check_webhooks(change: Change) -> Iterator[FieldRefusal]:
         yield from _check_service(client.get("service"), (*path, "clientConfig", "service"))
         yield from _check_address(client, (*path, "clientConfig"))
         for key in ("namespaceSelector", "objectSelector"):
-            yield from metadata.check_selector(one.get(key), (*path, key))
-        for number, rule in numbered(one.get("rules")):
+            yield from metadata.check_selector(webhook.get(key), (*path, key))
+        for number, rule in numbered(webhook.get("rules")):
             yield from _check_rule(rule, (*path, "rules", number))
-        versions = texts(one.get("admissionReviewVersions"))
+        versions = texts(webhook.get("admissionReviewVersions"))
         for number, version in enumerate(versions):
             if version in versions[:number]:
                 yield FieldRefusal((*path, "admissionReviewVersions", number), f"stands there twice: {quoted(version)}")
@@ -328,7 +328,7 @@ def _check_address(client: Mapping[str, Any], path: Path) -> Iterator[FieldRefus
     inner = value_at(client, "service", "path")
     if isinstance(inner, str) and inner and inner != "/":
         parts = inner.removesuffix("/").split("/")[1:]
-        if not all(forms.is_subdomain(one) for one in parts):
+        if not all(forms.is_subdomain(part) for part in parts):
             words = f"must be names with single slashes between, and is {quoted(inner)}"
             yield FieldRefusal((*path, "service", "path"), words)
     try:
@@ -350,7 +350,7 @@ def _check_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     if "*/*" in resources and len(resources) > 1:
         yield FieldRefusal((*path, "resources"), "must name nothing else beside */*")
 
-    whole = {one for one in resources if "/" not in one}
+    whole = {resource for resource in resources if "/" not in resource}
     if "*" in whole and len(whole) > 1:
         yield FieldRefusal((*path, "resources"), "must name nothing else without a subresource beside *")
 
@@ -390,7 +390,7 @@ def has_expressions(change: Change) -> bool:
     kind = change.new.get("kind")
     if kind in ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"):
         return True
-    return any(one.get("matchConditions") for _, one in numbered(change.new.get("webhooks")))
+    return any(webhook.get("matchConditions") for _, webhook in numbered(change.new.get("webhooks")))
 
 
 RULES: dict[str, Callable[[Change], Iterator[FieldRefusal]]] = {

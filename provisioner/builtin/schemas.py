@@ -196,7 +196,7 @@ def _check_object(
 
 def _meant(key: str, fields: Mapping[str, Any]) -> str:
     """The field that a misspelt one may stand for: the same but for case, or for one letter more, less or other."""
-    near = [one for one in fields if one.lower() == key.lower() or _is_near(one, key)]
+    near = [field for field in fields if field.lower() == key.lower() or _is_near(field, key)]
     return f"; did you mean {near[0]}?" if near else ""
 
 

@@ -79,7 +79,7 @@ def without_stale(old: Mapping[str, Any], new: dict[str, Any]) -> None:
     for key in stale:
         if key in after and after[key] == before.get(key):
             del after[key]
-    known = {repr((one.get("port"), one.get("nodePort"))) for _, one in numbered(before.get("ports"))}
+    known = {repr((port.get("port"), port.get("nodePort"))) for _, port in numbered(before.get("ports"))}
     for _, one in numbered(after.get("ports")) if kind not in _WITH_NODE_PORTS else ():
         if isinstance(one, dict) and repr((one.get("port"), one.get("nodePort"))) in known:
             one.pop("nodePort", None)
@@ -168,9 +168,11 @@ def _check_traffic(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]
 
 def _check_places(change: Change, kind: str) -> Iterator[FieldRefusal]:
     """From where, and to which endpoints first."""
-    for place, one in enumerate(texts(change.spec.get("externalIPs"))):
-        if forms.is_special_ip(one):
-            yield FieldRefusal(("spec", "externalIPs", place), f"must not be of the machine or its link: {quoted(one)}")
+    for place, address in enumerate(texts(change.spec.get("externalIPs"))):
+        if forms.is_special_ip(address):
+            yield FieldRefusal(
+                ("spec", "externalIPs", place), f"must not be of the machine or its link: {quoted(address)}"
+            )
     chosen = change.spec.get("trafficDistribution")
     if isinstance(chosen, str) and chosen not in _DISTRIBUTIONS:
         words = f"must be one of {', '.join(_DISTRIBUTIONS)}, and is {quoted(chosen)}"

@@ -107,9 +107,9 @@ def _check_volume(change: Change) -> Iterator[FieldRefusal]:
 def _check_modes(modes: list[str], path: Path) -> Iterator[FieldRefusal]:
     if not modes:
         yield FieldRefusal(path, "must name at least one mode")
-    for one in modes:
-        if one not in _MODES:
-            yield FieldRefusal(path, f"must be of {', '.join(sorted(_MODES))}, and is {quoted(one)}")
+    for mode in modes:
+        if mode not in _MODES:
+            yield FieldRefusal(path, f"must be of {', '.join(sorted(_MODES))}, and is {quoted(mode)}")
     if "ReadWriteOncePod" in modes and len(modes) > 1:
         yield FieldRefusal(path, "must name no other mode beside ReadWriteOncePod")
 
@@ -177,11 +177,11 @@ def _check_storage_class(change: Change) -> Iterator[FieldRefusal]:
             yield FieldRefusal(("parameters", str(key)), "must be a text")
     for place, term in numbered(change.new.get("allowedTopologies")):
         seen: set[str] = set()
-        for number, one in numbered(term.get("matchLabelExpressions")):
-            if str(one.get("key")) in seen:
+        for number, expression in numbered(term.get("matchLabelExpressions")):
+            if str(expression.get("key")) in seen:
                 where = ("allowedTopologies", place, "matchLabelExpressions", number, "key")
-                yield FieldRefusal(where, f"stands there twice: {quoted(one.get('key'))}")
-            seen.add(str(one.get("key")))
+                yield FieldRefusal(where, f"stands there twice: {quoted(expression.get('key'))}")
+            seen.add(str(expression.get("key")))
 
 
 RULES: dict[str, Callable[[Change], Iterator[FieldRefusal]]] = {

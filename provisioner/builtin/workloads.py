@@ -59,7 +59,7 @@ def _check_range(text: str, field: tuple[str, int, int, dict[str, int]]) -> str:
     if ends[0] in ("*", "?"):
         low, high = least, most
     else:
-        numbers = [_number(one, names) for one in ends]
+        numbers = [_number(end, names) for end in ends]
         if None in numbers:
             return f"has {quoted(text)} as {name}, which cannot be read"
         low, high = (numbers[0] or 0), (numbers[-1] or 0)
@@ -290,7 +290,7 @@ def _check_failure(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal
         name, values = value_at(codes, "containerName"), value_at(codes, "values")
         if name is not None and name not in names:
             yield FieldRefusal((*where, "onExitCodes", "containerName"), f"names no container: {quoted(name)}")
-        numbers = [one for one in values if is_number(one)] if isinstance(values, list) else []
+        numbers = [value for value in values if is_number(value)] if isinstance(values, list) else []
         if values == []:
             yield FieldRefusal((*where, "onExitCodes", "values"), "must not be empty")
         elif numbers != sorted(set(numbers)):
@@ -320,11 +320,11 @@ def _check_success(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal
     policy = spec.get("successPolicy")
     if policy is not None and not value_at(policy, "rules"):
         yield FieldRefusal((*path, "successPolicy", "rules"), "must not be empty")
-    for place, one in numbered(value_at(policy, "rules")):
-        where, count = (*path, "successPolicy", "rules", place), one.get("succeededCount")
+    for place, rule in numbered(value_at(policy, "rules")):
+        where, count = (*path, "successPolicy", "rules", place), rule.get("succeededCount")
         if is_number(count) and is_number(most) and count > most:
             yield FieldRefusal((*where, "succeededCount"), f"must be at most completions, which is {most}")
-        indexes = one.get("succeededIndexes")
+        indexes = rule.get("succeededIndexes")
         if isinstance(indexes, str) and is_number(most) and not _are_indexes(indexes, most):
             words = f"must be numbers and ranges in order, below {most}, and is {quoted(indexes)}"
             yield FieldRefusal((*where, "succeededIndexes"), words)

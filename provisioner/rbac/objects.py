@@ -230,7 +230,7 @@ class RbacObjects:
     def _forget(self, roles: Collection[RoleKey]) -> None:
         """The rules of these roles may be others from now on, and so may those of each role that collects others."""
         is_collected = any(namespace == CLUSTER for namespace, _ in roles)
-        for key in [*roles, *(one for one in self._rules if is_collected and is_aggregated(self.roles[one]))]:
+        for key in [*roles, *(role for role in self._rules if is_collected and is_aggregated(self.roles[role]))]:
             self._rules.pop(key, None)
 
     def _drop_binding(self, key: BindingKey) -> None:

@@ -181,7 +181,7 @@ def _over_own_objects(rule: PolicyRule, scope: str) -> Iterator[BypassPower]:
 def _is_of_own_group(rule: PolicyRule) -> bool:
     if OWN_GROUP in rule.api_groups:
         return True
-    return ANY in rule.api_groups and any(_is_own_resource(one) for one in rule.resources)
+    return ANY in rule.api_groups and any(_is_own_resource(resource) for resource in rule.resources)
 
 
 def _is_own_resource(resource: str) -> bool:
@@ -194,7 +194,7 @@ def _matches(rule: PolicyRule, row: Guarded, at: _At) -> bool:
     is_named = bool(set(row.groups) & set(rule.api_groups))
     if not is_named and (ANY not in rule.api_groups or (row.reach is Reach.ANYWHERE and at.scope != CLUSTER)):
         return False
-    resources = [one for one in row.resources if _has_resource(rule, one)]
+    resources = [resource for resource in row.resources if _has_resource(rule, resource)]
     verbs = _verbs(rule, row)
     if not resources or not verbs or not _reaches(row.reach, at):
         return False
@@ -211,7 +211,9 @@ def _has_resource(rule: PolicyRule, wanted: str) -> bool:
     if slash:
         return f"{ANY}/{subresource}" in rule.resources
     # The key of an extra is its subresource: userextras/scopes, or any key by userextras/* or */scopes.
-    return wanted == "userextras" and any(one.startswith(("userextras/", f"{ANY}/")) for one in rule.resources)
+    return wanted == "userextras" and any(
+        resource.startswith(("userextras/", f"{ANY}/")) for resource in rule.resources
+    )
 
 
 def _verbs(rule: PolicyRule, row: Guarded) -> set[str]:

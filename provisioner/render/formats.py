@@ -226,7 +226,7 @@ def _plugins() -> list[Plugin]:
 
 
 def _is_sound(hook: Hook) -> bool:
-    is_moment = all(isinstance(one, HookMoment) for one in hook.moments)
+    is_moment = all(isinstance(moment, HookMoment) for moment in hook.moments)
     return bool(hook.moments) and is_moment and isinstance(hook.weight, int) and isinstance(hook.is_cleared, bool)
 
 

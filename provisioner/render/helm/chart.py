@@ -26,7 +26,9 @@ def chart_folder(tree: Tree, destinations: Iterable[str]) -> tuple[str, str]:
     A chart lies at the root of its source, or in the one folder there, as in the archives that `helm package` writes.
     Raises BadBundle where there is none, or several.
     """
-    found = [(folder, one) for one in sorted(set(destinations)) for folder in _charts(tree, one)]
+    found = [
+        (folder, destination) for destination in sorted(set(destinations)) for folder in _charts(tree, destination)
+    ]
     if not found:
         raise BadBundle(
             f"found no {CHART}{_instead(tree)}: a chart lies at the root of its source, or in a folder there"

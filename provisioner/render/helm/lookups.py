@@ -168,14 +168,14 @@ class _Filler:
 
     def object(self, found: Found, body: Any) -> Any:
         if isinstance(body, Mapping) and isinstance(body.get("items"), list) and str(body.get("kind")).endswith("List"):
-            return {**body, "items": [self.object(found, one) for one in body["items"]]}
+            return {**body, "items": [self.object(found, item) for item in body["items"]]}
         if not (isinstance(body, Mapping) and (body.get("apiVersion"), body.get("kind")) == ("v1", "Secret")):
             self._check_none(found, body)
             return body
         self._check_none(found, {key: value for key, value in body.items() if key not in _TYPED})
         metadata = body.get("metadata")
         names = (metadata.get("namespace"), metadata.get("name")) if isinstance(metadata, Mapping) else ("", "")
-        place = "/".join(str(one) for one in names if one)
+        place = "/".join(str(name) for name in names if name)
         return {key: self._values_of(found, key, value, place) for key, value in body.items()}
 
     def _values_of(self, found: Found, key: str, values: Any, place: str) -> Any:

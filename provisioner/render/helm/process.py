@@ -131,7 +131,7 @@ def _rendered(job: Mapping[str, Any]) -> dict[str, Any]:
             if any(_ASKS_THE_TIME.search(data) for path, data in files.items() if not _is_for_people(path)):
                 time.sleep(1.1)
             second = _once(chart, job)
-            crds = {one["filename"]: one["data"] for one in chart.crds}
+            crds = {crd["filename"]: crd["data"] for crd in chart.crds}
     except helm_python.HelmError as exc:
         raise _refused(str(exc)) from exc
     if job["kube_version"]:
@@ -222,7 +222,7 @@ def _check(metadata: Mapping[str, Any], loaded: list[dict[str, Any]], job: Mappi
     if metadata.get("type") == "library":
         raise ChartRefused("it is a library chart, which has nothing to install")
     present = {str(one.get("name")) for one in loaded}
-    missing = sorted({str(one.get("name")) for one in metadata.get("dependencies") or []} - present)
+    missing = sorted({str(dependency.get("name")) for dependency in metadata.get("dependencies") or []} - present)
     if missing:
         raise ChartRefused(
             f"charts/ lacks the dependencies {', '.join(missing[:10])}; run `helm dependency build` and ship it"

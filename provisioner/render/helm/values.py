@@ -158,7 +158,7 @@ def config_of(config: Mapping[str, Any], tree: Tree, meter: YamlMeter) -> ChartC
     if unknown:
         raise BadConfig(f"config has {some(unknown)}; a chart takes {', '.join(_KEYS)}")
     files = config.get("valuesFiles") or []
-    if not isinstance(files, list) or not all(isinstance(one, str) for one in files):
+    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
         raise BadConfig("config.valuesFiles: expected a list of paths in the sources")
     values: Mapping[str, Any] = {}
     for path in files:

@@ -48,13 +48,15 @@ class RegistryBundle:
 
     def metadata_of(self, kind: str) -> list[Fields]:
         """The metadata of each object of manifests/ of this kind, CRDs aside."""
-        bodies = [Fields.of(one.body, one.place) for one in self.others]
+        bodies = [Fields.of(other.body, other.place) for other in self.others]
         return [body.mapping("metadata") for body in bodies if body.text("kind") == kind]
 
 
 def bundle_folder(tree: Tree, destinations: Iterable[str]) -> str:
     """The destination of the one source that is an operator bundle; raises BadBundle where none or several are."""
-    found = [one for one in sorted(set(destinations)) if _within(one, ANNOTATIONS) in tree.files]
+    found = [
+        destination for destination in sorted(set(destinations)) if _within(destination, ANNOTATIONS) in tree.files
+    ]
     if not found:
         raise BadBundle(f"found no {ANNOTATIONS}: an operator bundle (registry+v1) has manifests/ and metadata/")
     if len(found) > 1:
@@ -138,7 +140,7 @@ def _documents(tree: Tree, path: str, meter: YamlMeter) -> list[Fields]:
     documents = list(load_documents(tree.files[path], name=path, meter=meter))
     if len(documents) > 1:
         raise InvalidManifest(f"{path}: {len(documents)} documents; expected one")
-    return [Fields.of(one.value, path) for one in documents]
+    return [Fields.of(document.value, path) for document in documents]
 
 
 def _within(folder: str, path: str) -> str:
@@ -168,12 +170,12 @@ def check(bundle: RegistryBundle) -> None:
 
 
 def _deployments_are_named_once(bundle: RegistryBundle) -> Iterator[str]:
-    for name in _repeated(one.name for one in bundle.csv.deployments):
+    for name in _repeated(deployment.name for deployment in bundle.csv.deployments):
         yield f"the ClusterServiceVersion has the deployment {name!r} more than once"
 
 
 def _deployments_have_names(bundle: RegistryBundle) -> Iterator[str]:
-    for name in sorted({one.name for one in bundle.csv.deployments}):
+    for name in sorted({deployment.name for deployment in bundle.csv.deployments}):
         if not _is_subdomain(name):
             yield f"the deployment name {name[:80]!r} is no DNS subdomain"
 
@@ -203,25 +205,25 @@ def _conversion_is_for_all_namespaces(bundle: RegistryBundle) -> Iterator[str]:
 
 
 def _webhooks_have_deployments(bundle: RegistryBundle) -> Iterator[str]:
-    known = {one.name for one in bundle.csv.deployments}
+    known = {deployment.name for deployment in bundle.csv.deployments}
     for webhook in sorted(bundle.csv.webhooks, key=lambda one: (one.deployment, one.type, one.name)):
         if webhook.deployment not in known:
             yield f"the {webhook.type} {webhook.name!r} names the deployment {webhook.deployment!r}, which is not there"
 
 
 def _webhooks_are_named_once(bundle: RegistryBundle) -> Iterator[str]:
-    for kind, name in _repeated((one.type, one.name) for one in bundle.csv.webhooks):
+    for kind, name in _repeated((webhook.type, webhook.name) for webhook in bundle.csv.webhooks):
         yield f"the {kind} {name!r} is there more than once"
 
 
 def _webhooks_have_names(bundle: RegistryBundle) -> Iterator[str]:
-    for kind, name in sorted({(one.type, one.name) for one in bundle.csv.webhooks}):
+    for kind, name in sorted({(webhook.type, webhook.name) for webhook in bundle.csv.webhooks}):
         if not _is_subdomain(name):
             yield f"the {kind} name {name[:80]!r} is no DNS subdomain"
 
 
 def _crds_are_converted_once(bundle: RegistryBundle) -> Iterator[str]:
-    crds = [crd for one in bundle.csv.webhooks if one.type == WebhookType.CONVERSION for crd in one.crds]
+    crds = [crd for webhook in bundle.csv.webhooks if webhook.type == WebhookType.CONVERSION for crd in webhook.crds]
     for name in _repeated(crds):
         yield f"more than one conversion webhook is for the CRD {name!r}"
 
@@ -253,10 +255,10 @@ def _of_rule(name: str, rule: Fields) -> Iterator[str]:
 
 
 def _objects_are_supported(bundle: RegistryBundle) -> Iterator[str]:
-    for one in bundle.others:
-        kind = Fields.of(one.body, one.place).text("kind")
+    for other in bundle.others:
+        kind = Fields.of(other.body, other.place).text("kind")
         if kind not in SUPPORTED:
-            yield f"{one.place}: an operator bundle cannot have a {kind or 'object without a kind'}"
+            yield f"{other.place}: an operator bundle cannot have a {kind or 'object without a kind'}"
 
 
 def _no_api_services(bundle: RegistryBundle) -> Iterator[str]:
@@ -283,7 +285,7 @@ _QUESTIONS: tuple[Callable[[RegistryBundle], Iterable[str]], ...] = (
 
 
 def _names(bundle: RegistryBundle) -> list[str]:
-    return [Fields.of(one.body, one.place).mapping("metadata").text("name") for one in bundle.crds]
+    return [Fields.of(crd.body, crd.place).mapping("metadata").text("name") for crd in bundle.crds]
 
 
 def _repeated(names: Iterable[_Name]) -> list[_Name]:

@@ -143,8 +143,8 @@ def known_part(bundle: RegistryBundle) -> RegistryBundle:
     if schemas is None:
         return bundle
     asked: list[Requirement] = []
-    deployments = tuple(_deployment(one, schemas, asked) for one in bundle.csv.deployments)
-    crds = tuple(_crd(one, schemas, asked) for one in bundle.crds)
+    deployments = tuple(_deployment(deployment, schemas, asked) for deployment in bundle.csv.deployments)
+    crds = tuple(_crd(crd, schemas, asked) for crd in bundle.crds)
     return replace(
         bundle,
         csv=replace(bundle.csv, deployments=deployments),

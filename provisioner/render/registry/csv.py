@@ -27,8 +27,8 @@ def of_version(spec: Fields) -> Iterator[Requirement]:
         yield _api(group, one.text("version"), one.text("kind"))
     for one in spec.mapping("apiservicedefinitions").mappings("required"):
         yield _api(one.text("group"), one.text("version"), one.text("kind"))
-    for one in spec.mappings("nativeAPIs"):
-        yield _api(one.text("group"), one.text("version"), one.text("kind"))
+    for native in spec.mappings("nativeAPIs"):
+        yield _api(native.text("group"), native.text("version"), native.text("kind"))
 
 
 def of_properties(listed: list[Fields]) -> Iterator[Requirement]:
@@ -94,7 +94,7 @@ _DEPENDENCIES = {"olm.package": "olm.package.required", "olm.gvk": "olm.gvk.requ
 
 def as_properties(dependencies: list[Fields]) -> list[Fields]:
     """The entries of dependencies.yaml as the properties that OLM makes of them."""
-    renamed = [_DEPENDENCIES.get(kind := one.text("type"), kind) for one in dependencies]
+    renamed = [_DEPENDENCIES.get(kind := dependency.text("type"), kind) for dependency in dependencies]
     return [Fields({**one.value, "type": kind}, one.where) for one, kind in zip(dependencies, renamed, strict=True)]
 
 
@@ -194,7 +194,11 @@ def csv_of(found: Found) -> ClusterServiceVersion:
     return ClusterServiceVersion(
         name=meta.text("name"),
         annotations=meta.text_map("annotations"),
-        modes=frozenset(one.text("type") for one in spec.mappings("installModes") if one.is_true("supported")),
+        modes=frozenset(
+            install_mode.text("type")
+            for install_mode in spec.mappings("installModes")
+            if install_mode.is_true("supported")
+        ),
         deployments=tuple(map(_deployment, strategy.mappings("deployments"))),
         permissions=tuple(map(_permission, strategy.mappings("permissions"))),
         cluster_permissions=tuple(map(_permission, strategy.mappings("clusterPermissions"))),
@@ -219,7 +223,7 @@ def _deployment(fields: Fields) -> DeploymentTemplate:
 
 
 def _permission(fields: Fields) -> AccountRules:
-    rules = tuple(_rule(one) for one in fields.mappings("rules"))
+    rules = tuple(_rule(rule) for rule in fields.mappings("rules"))
     return AccountRules(fields.text("serviceAccountName"), rules, fields.value.get("rules") is not None)
 
 

@@ -47,17 +47,17 @@ _AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
 
 def deployments(bundle: RegistryBundle, config: RegistryConfig, namespace: str) -> Iterator[Body]:
     """In the order of the bundle."""
-    with_webhooks = {one.deployment for one in bundle.csv.webhooks}
+    with_webhooks = {webhook.deployment for webhook in bundle.csv.webhooks}
     olm = {"olm.targetNamespaces": ",".join(config.namespaces), "olm.operatorNamespace": namespace}
-    for one in bundle.csv.deployments:
-        spec = copy.deepcopy(dict(one.spec))
+    for deployment in bundle.csv.deployments:
+        spec = copy.deepcopy(dict(deployment.spec))
         spec["revisionHistoryLimit"] = 1
         template = _part(spec, "template")
         meta, pod = _part(template, "metadata"), _part(template, "spec")
         meta["annotations"] = {**bundle.csv.annotations, **(meta.get("annotations") or {}), **olm}
-        if one.name in with_webhooks and config.certificates is not CertificateIssuer.NONE:
+        if deployment.name in with_webhooks and config.certificates is not CertificateIssuer.NONE:
             # Mount the Secret where programs look for it, in place of what the bundle has there.
-            secret = certificate_name(one.name)
+            secret = certificate_name(deployment.name)
             containers = _containers(pod)
             paths = {path for _, path, _, _ in _CERTIFICATE_VOLUMES}
             mounted = [mount for item in containers for mount in item.get("volumeMounts") or ()]
@@ -68,7 +68,7 @@ def deployments(bundle: RegistryBundle, config: RegistryConfig, namespace: str) 
             for item in containers:
                 mounts = [{"name": name, "mountPath": path} for name, path, _, _ in _CERTIFICATE_VOLUMES]
                 item["volumeMounts"] = [*_without(item.get("volumeMounts"), replaced), *mounts]
-        made = _deployment(one, spec, namespace)
+        made = _deployment(deployment, spec, namespace)
         # What the spec's config adds: by name it replaces what is there, and of two annotations the bundle's stays.
         wanted = config.deployment.value
         for container in _containers(pod):
@@ -265,7 +265,7 @@ def own_services(bundle: RegistryBundle) -> list[Found]:
     """
     made = {service_name(webhook.deployment) for webhook in bundle.csv.webhooks}
     held = Counter([bundle.csv_file, *(one.file for one in (*bundle.crds, *bundle.others))])
-    bodies = ((one, Fields.of(one.body, one.place)) for one in bundle.others if held[one.file] == 1)
+    bodies = ((other, Fields.of(other.body, other.place)) for other in bundle.others if held[other.file] == 1)
     return [
         one for one, body in bodies if body.text("kind") == "Service" and body.mapping("metadata").text("name") in made
     ]

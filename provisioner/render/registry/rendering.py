@@ -52,7 +52,7 @@ def find(
     check(bundle)
     bundle = known_part(_without(bundle, generated_objects.own_services(bundle)))
     wanted = config_of(config, bundle, install_namespace=install_namespace, is_namespaced=is_namespaced)
-    others = [one for one in destinations if one != folder]
+    others = [destination for destination in destinations if destination != folder]
     extra = plain.select(tree, destinations=others, config={plain.RECURSIVE: True}) if others else []
     objects = chain(_generated(bundle, wanted, install_namespace), plain.find(tree, extra, limits=limits))
     suggested = bundle.csv.annotations.get(SUGGESTED_NAMESPACE, "")
@@ -67,7 +67,7 @@ def find(
 
 def _without(bundle: RegistryBundle, left_out: list[Found]) -> RegistryBundle:
     """The bundle without these objects, whose files are not used then."""
-    others = tuple(one for one in bundle.others if one not in left_out)
+    others = tuple(other for other in bundle.others if other not in left_out)
     unused = {one.file for one in left_out}
     return replace(bundle, others=others, files=tuple(path for path in bundle.files if path not in unused))
 
@@ -81,7 +81,7 @@ def _generated(bundle: RegistryBundle, config: RegistryConfig, namespace: str) -
     )
     yield from (Found(body, source) for body in made)
     yield from generated_objects.definitions(bundle, config.certificates, namespace)
-    yield from (_placed(one, namespace) for one in bundle.others)
+    yield from (_placed(other, namespace) for other in bundle.others)
     made = chain(
         deployments(bundle, config, namespace),
         generated_objects.configurations(bundle, config, namespace),

@@ -58,7 +58,7 @@ def admit(schema: Schema, obj: JsonObject, *, old: JsonObject | None = None) -> 
 
 def admit_all(candidates: Iterable[Candidate]) -> list[Admission]:
     """`admit` for many objects, of which the rules are evaluated together."""
-    judged = [_judged(one) for one in candidates]
+    judged = [_judged(candidate) for candidate in candidates]
     waiting = [one for one in judged if one.change is not None]
     found = errors_of_rules((one.schema, one.change) for one in waiting if one.change is not None)
     by_rules = {id(one): errors for one, errors in zip(waiting, found, strict=True)}

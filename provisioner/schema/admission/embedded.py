@@ -64,10 +64,12 @@ def _type_errors(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
         entries = metadata.get(name)
         if entries is None:
             continue
-        if not isinstance(entries, dict) or not all(isinstance(one, str | None) for one in entries.values()):
+        if not isinstance(entries, dict) or not all(isinstance(entry, str | None) for entry in entries.values()):
             yield invalid(child(path, name), entries, "must be a map of strings")
     finalizers = metadata.get("finalizers")
-    if finalizers is not None and not (isinstance(finalizers, list) and all(isinstance(it, str) for it in finalizers)):
+    if finalizers is not None and not (
+        isinstance(finalizers, list) and all(isinstance(finalizer, str) for finalizer in finalizers)
+    ):
         yield invalid(child(path, "finalizers"), finalizers, "must be a list of strings")
 
 

@@ -103,9 +103,10 @@ class _Run:
         wrong_before = misfit(place.old, schema) if place.old is not None else ""
         rules = [one for one in listed if isinstance(one, Mapping) and str(one.get("rule", "")).strip()]
         met = [
-            one
-            for one in rules
-            if place.old is not None or not (uses_old(str(one.get("rule"))) and one.get("optionalOldSelf") is not True)
+            rule
+            for rule in rules
+            if place.old is not None
+            or not (uses_old(str(rule.get("rule"))) and rule.get("optionalOldSelf") is not True)
         ]
         if wrong:  # CEL cannot take the value, which ratcheting let through: every rule over it fails
             self.met += [_mistyped(one, wrong, schema, place) for one in met]

@@ -119,7 +119,9 @@ class Crd:
             return True
         listed = status["conditions"]
         conditions = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
-        return any(it.get("type") == "Established" and it.get("status") == "True" for it in conditions)
+        return any(
+            condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions
+        )
 
     @cached_property
     def conversion(self) -> Mapping[str, Any]:
@@ -145,7 +147,7 @@ class Crd:
         """The schema that the API server keeps once for all versions because all have the same one."""
         schemas = [version.schema for version in self.versions]
         first = schemas[0] if schemas else None
-        if first is None or not all(it is not None and same_json(it, first) for it in schemas[1:]):
+        if first is None or not all(schema is not None and same_json(schema, first) for schema in schemas[1:]):
             return None
         return first
 

@@ -72,7 +72,10 @@ def default_errors(schema: Schema, path: str, *, needs_pruned: bool = True) -> l
             continue
         errors = embedded_errors({**node, EMBEDDED: True} if at == path else node, value)
         misfits = [] if errors else validate(_unconverted(node), value)
-        found += [FieldError(child(place, it.path) if _is_inside(it.path) else place, it.message) for it in misfits]
+        found += [
+            FieldError(child(place, misfit.path) if _is_inside(misfit.path) else place, misfit.message)
+            for misfit in misfits
+        ]
         errors = errors if errors or misfits else _rule_errors(node, value)
         found += [FieldError(_below(place, error.path), error.message) for error in errors]
     return found
