@@ -79,11 +79,6 @@ def grows(change: Change) -> bool:
     return change.old is not None and before is not None and after is not None and after > before
 
 
-def is_class_unknown(change: Change) -> bool:
-    """Whether a claim names what the server may have filled in otherwise."""
-    return change.old is not None and any(key in change.spec and key not in change.old_spec for key in _ALSO_SET)
-
-
 def _check_volume(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     sources = sorted(key for key, value in spec.items() if key not in _NOT_SOURCES and value is not None)

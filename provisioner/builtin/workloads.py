@@ -101,17 +101,6 @@ def _is_known(name: str) -> bool:
 
 _TEMPLATE: Path = ("spec", "template")
 LARGEST_PARALLELISM = 100_000
-_FREE_OF_STATEFUL_SET = frozenset(
-    [
-        "ordinals",
-        "minReadySeconds",
-        "persistentVolumeClaimRetentionPolicy",
-        "replicas",
-        "revisionHistoryLimit",
-        "template",
-        "updateStrategy",
-    ]
-)
 _BY_CONTROLLER = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 # While a Job is suspended, these may change in its template.
 _RESOURCES_SINCE = 36

@@ -41,13 +41,6 @@ def prune_value(schema: Schema, value: Any) -> Any:
     return after
 
 
-def drop_nulls(schema: Schema, obj: Any) -> Any:
-    """`obj` without the nulls that are neither allowed (`nullable`) nor about to be replaced by a default."""
-    after = copied(obj)
-    _drop_nulls(after, schema)
-    return after
-
-
 def default(schema: Schema, obj: Any) -> Any:
     """`obj` with the defaults of `schema` where a parent is present and the field is not, or is a forbidden null."""
     after = copied(obj)

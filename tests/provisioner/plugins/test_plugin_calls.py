@@ -75,12 +75,12 @@ def test_whatever_a_plugin_raises_names_it_and_keeps_its_words_out(error: BaseEx
     with pytest.raises(PluginFailed) as caught:
         called(raising(error), may_raise=(BadBundle,))
     assert str(caught.value).startswith("the format tarot of the package cards 1 failed (")
-    assert f"{type(error).__name__} at test_running.py:" in str(caught.value)
+    assert f"{type(error).__name__} at test_plugin_calls.py:" in str(caught.value)
     assert "Pl4nted" not in str(caught.value)
 
 
 def test_endless_recursion_is_named() -> None:
-    with pytest.raises(PluginFailed, match=r"RecursionError at test_running\.py"):
+    with pytest.raises(PluginFailed, match=r"RecursionError at test_plugin_calls\.py"):
         called(recursing)
 
 
