@@ -130,7 +130,7 @@ def misfits(schemas: Schemas, schema: Mapping[str, Any], value: Any, path: Path 
         return
     kind = node.get("type") or ""
     if kind and not _is_of(value, kind):
-        yield _refused(path, f"must be {_NAMES[kind]}, and is {_said(value)}")
+        yield _refused(path, f"must be {_NAMES[kind]}, and is {_describe_type(value)}")
     elif isinstance(value, (dict, Mapping)):  # the first is far quicker to tell
         yield from _check_object(schemas, node, value, path)
     elif isinstance(value, list):
@@ -169,7 +169,7 @@ def _is_of(value: Any, kind: str) -> bool:
     return isinstance(value, _TYPES[kind])
 
 
-def _said(value: Any) -> str:
+def _describe_type(value: Any) -> str:
     if isinstance(value, bool):
         return "true or false"
     return next((_NAMES[kind] for kind, types in _TYPES.items() if isinstance(value, types)), "something else")
@@ -188,13 +188,13 @@ def _check_object(
         if key in fields:
             yield from misfits(schemas, fields[key], one, (*path, key))
         else:
-            yield _refused((*path, str(key)), f"is no field of this kind{_meant(str(key), fields)}")
+            yield _refused((*path, str(key)), f"is no field of this kind{_suggest_field(str(key), fields)}")
     for key in node.get("required") or ():
         if value.get(key) is None:
             yield FieldRefusal((*path, key), "is missing", is_of_schema=True, is_missing=True)
 
 
-def _meant(key: str, fields: Mapping[str, Any]) -> str:
+def _suggest_field(key: str, fields: Mapping[str, Any]) -> str:
     """The field that a misspelt one may stand for: the same but for case, or for one letter more, less or other."""
     near = [field for field in fields if field.lower() == key.lower() or _is_near(field, key)]
     return f"; did you mean {near[0]}?" if near else ""

@@ -104,7 +104,7 @@ class PowerJudge:
     def powers(self, held: Iterable[tuple[PolicyRule, str]]) -> list[BypassPower]:
         """The powers over Pratique in rules, each with its scope ("" is the whole cluster); the worst means first."""
         everything = list(dict.fromkeys(held))
-        found = {power for rule, scope in everything for power in self._of_rule(rule, scope)}
+        found = {power for rule, scope in everything for power in self._find_powers(rule, scope)}
         found |= set(_by_filled_secrets(everything, self.ours))
         return sorted(found, key=lambda it: (_ORDER.index(it.means), it.key))
 
@@ -112,10 +112,10 @@ class PowerJudge:
         """`powers` of grants."""
         return self.powers((grant.rule, grant.scope) for grant in grants)
 
-    def _of_rule(self, rule: PolicyRule, scope: str) -> tuple[BypassPower, ...]:
+    def _find_powers(self, rule: PolicyRule, scope: str) -> tuple[BypassPower, ...]:
         key = (rule, scope)
         if key not in self._judged:
-            self._judged[key] = tuple(_of_rule(rule, _At(scope, self.ours, self.known)))
+            self._judged[key] = tuple(_powers_of_rule(rule, _At(scope, self.ours, self.known)))
         return self._judged[key]
 
 
@@ -138,7 +138,7 @@ def _installers(home: str, ours: Ours) -> tuple[str, ...]:
     return tuple(sorted(name for namespace, name in ours.strong if namespace == home))
 
 
-def _of_rule(rule: PolicyRule, at: _At) -> Iterator[BypassPower]:
+def _powers_of_rule(rule: PolicyRule, at: _At) -> Iterator[BypassPower]:
     if not rule.verbs or not rule.api_groups or not rule.resources:
         return
     if _is_everything(rule, at.scope):
@@ -249,7 +249,7 @@ def _counts(name: str, row: Guarded, at: _At) -> bool:
                 rules = role_rules(at.known, role)
             except InvalidManifest:
                 return True
-            if any(True for rule in rules for _ in _of_rule(rule, inside)):
+            if any(True for rule in rules for _ in _powers_of_rule(rule, inside)):
                 return True
         return False
     return _NAMES[row.named](name, at.ours)

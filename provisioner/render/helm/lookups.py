@@ -87,7 +87,7 @@ def looked_up(refs: Iterable[ObjectRef], read: Read) -> tuple[LookedUp, ...]:
     found, size = [], 0
     for ref in refs:
         body = read(ref)
-        one = LookedUp(ref, None) if body is None else _told(ref, body)
+        one = LookedUp(ref, None) if body is None else _answer_lookup(ref, body)
         size += len(canonical_json(one.answer)) + sum(map(len, one.marks.values()))
         if size > MAX_BYTES:
             raise BundleTooLarge(f"the objects of config.lookup are more than {MAX_BYTES // 1024} KiB together")
@@ -95,7 +95,7 @@ def looked_up(refs: Iterable[ObjectRef], read: Read) -> tuple[LookedUp, ...]:
     return tuple(found)
 
 
-def _told(ref: ObjectRef, body: JsonObject) -> LookedUp:
+def _answer_lookup(ref: ObjectRef, body: JsonObject) -> LookedUp:
     if ref.group_kind == _SECRET:
         # Marks in place of its values, and nothing else that may hold them, as annotations do, or changes with them.
         kept = {key: one for key, one in dict(body.get("metadata") or {}).items() if key in _SECRET_METADATA}

@@ -60,7 +60,7 @@ def find(
         kube_version=target.kube_version if target else "",
         api_versions=target.api_versions if target else (),
         is_upgrade=bool(target and target.is_upgrade),
-        lookups=_told(config, install_namespace, target),
+        lookups=_choose_lookups(config, install_namespace, target),
     )
     output = render(job)
     found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
@@ -90,7 +90,9 @@ def find(
     return RenderedChart(objects, used, values, version, lookups, set_paths(wanted.values))
 
 
-def _told(config: Mapping[str, Any], install_namespace: str, target: Target | None) -> tuple[LookedUp, ...] | None:
+def _choose_lookups(
+    config: Mapping[str, Any], install_namespace: str, target: Target | None
+) -> tuple[LookedUp, ...] | None:
     """What the chart may look up; None where lookups are off, and find nothing."""
     if wanted_lookups(config, install_namespace) is None:
         return None

@@ -20,7 +20,7 @@ from provisioner.render.registry.csv import (
     as_properties,
     bounded,
     csv_of,
-    of_properties,
+    property_requirements,
     unreadable,
 )
 from provisioner.render.registry.fields import SUPPORTED, Fields, go_json, ordered
@@ -97,7 +97,7 @@ def read(tree: Tree, folder: str, meter: YamlMeter) -> RegistryBundle:
         written = go_json([ordered(one.value) for one in (*own, *listed)] or None)
         csv = replace(csv, annotations={**csv.annotations, OLM_PROPERTIES: written})
     dependencies, read_too = _dependencies(tree, _within(folder, DEPENDENCIES), meter)
-    asked = of_properties([*own, *listed])
+    asked = property_requirements([*own, *listed])
     return RegistryBundle(
         package,
         csv,
@@ -113,7 +113,7 @@ def _dependencies(tree: Tree, path: str, meter: YamlMeter) -> tuple[list[Require
     """What dependencies.yaml asks for. OLM v1 does not read it, so that one that cannot be read refuses no bundle."""
     try:
         entries, read = _entries(tree, path, meter)
-        return list(of_properties(as_properties(entries))), read
+        return list(property_requirements(as_properties(entries))), read
     except InvalidManifest as exc:
         return [unreadable(path, str(exc))], [path]
 
@@ -241,10 +241,10 @@ def _webhooks_leave_admission_alone(bundle: RegistryBundle) -> Iterator[str]:
         if webhook.type == WebhookType.CONVERSION:
             continue
         for rule in webhook.rules:
-            yield from _of_rule(webhook.name, rule)
+            yield from _check_rule(webhook.name, rule)
 
 
-def _of_rule(name: str, rule: Fields) -> Iterator[str]:
+def _check_rule(name: str, rule: Fields) -> Iterator[str]:
     for group in rule.texts("apiGroups"):
         if group in _FORBIDDEN_GROUPS:
             yield f"the webhook {name!r} has a rule for the API group {group!r}, which no bundle may have"

@@ -18,7 +18,7 @@ from provisioner.builtin import MINORS, Schemas, schemas_of
 from provisioner.errors import BadConfig, InvalidManifest
 from provisioner.render.objects import Found, IsNamespaced
 from provisioner.render.registry.bundle import RegistryBundle
-from provisioner.render.registry.csv import DeploymentTemplate, InstallMode, bounded, of_unknown_fields
+from provisioner.render.registry.csv import DeploymentTemplate, InstallMode, bounded, unknown_field_requirements
 from provisioner.render.registry.fields import Fields
 from provisioner.sentences import some
 from provisioner.values import GroupKind, Requirement
@@ -159,7 +159,7 @@ def _deployment(one: DeploymentTemplate, schemas: Schemas, asked: list[Requireme
     if schema is None:
         return one
     body = _known(schemas, schema, {"spec": one.spec}, "", gone)
-    asked.extend(of_unknown_fields(f"Deployment {one.name}", gone))
+    asked.extend(unknown_field_requirements(f"Deployment {one.name}", gone))
     return replace(one, spec=body["spec"]) if gone else one
 
 
@@ -170,7 +170,7 @@ def _crd(found: Found, schemas: Schemas, asked: list[Requirement]) -> Found:
     if schema is None or body.text("apiVersion") != _CRD[0]:
         return found
     kept = _known(schemas, schema, body.value, "", gone)
-    asked.extend(of_unknown_fields(f"CustomResourceDefinition {body.mapping('metadata').text('name')}", gone))
+    asked.extend(unknown_field_requirements(f"CustomResourceDefinition {body.mapping('metadata').text('name')}", gone))
     return replace(found, body=kept) if gone else found
 
 

@@ -18,7 +18,7 @@ MAX_REQUIREMENTS = 200
 MAX_WORDS = 300
 
 
-def of_version(spec: Fields) -> Iterator[Requirement]:
+def version_requirements(spec: Fields) -> Iterator[Requirement]:
     """What the spec of a ClusterServiceVersion asks for."""
     if version := spec.text("minKubeVersion"):
         yield _requirement(RequirementKind.KUBERNETES, version=version)
@@ -31,7 +31,7 @@ def of_version(spec: Fields) -> Iterator[Requirement]:
         yield _api(native.text("group"), native.text("version"), native.text("kind"))
 
 
-def of_properties(listed: list[Fields]) -> Iterator[Requirement]:
+def property_requirements(listed: list[Fields]) -> Iterator[Requirement]:
     """What properties (properties.yaml, the annotation olm.properties) and dependencies.yaml ask for.
 
     Properties that say what the bundle itself is or brings, and those of others, ask for nothing.
@@ -41,7 +41,7 @@ def of_properties(listed: list[Fields]) -> Iterator[Requirement]:
             yield read(one)
 
 
-def of_unknown_fields(what: str, paths: list[str]) -> Iterator[Requirement]:
+def unknown_field_requirements(what: str, paths: list[str]) -> Iterator[Requirement]:
     """What an object of the bundle has of fields that no Kubernetes has."""
     if paths:
         yield _requirement(RequirementKind.FIELD, what, version=some(paths, 5))
@@ -205,7 +205,7 @@ def csv_of(found: Found) -> ClusterServiceVersion:
         webhooks=tuple(map(_webhook, spec.mappings("webhookdefinitions"))),
         owned_crds=tuple(one.text("name") for one in spec.mapping("customresourcedefinitions").mappings("owned")),
         owned_api_services=len(spec.mapping("apiservicedefinitions").mappings("owned")),
-        requirements=tuple(of_version(spec)),
+        requirements=tuple(version_requirements(spec)),
         version=spec.text("version"),
     )
 
