@@ -13,9 +13,8 @@ from provisioner.review.crds.given import kind_of
 from provisioner.review.crds.stored import Fate, fates, triable_versions
 from provisioner.review.crds.writers import managers_by_version
 from provisioner.schema.definition.crd import Crd
-from provisioner.schema.fields import same_json
+from provisioner.schema.fields import copied, same_json
 from provisioner.schema.forms import is_crd
-from provisioner.schema.subschemas import copied
 from provisioner.values import Action, GroupKind, JsonObject, ObjectRef, PlannedAction
 
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")

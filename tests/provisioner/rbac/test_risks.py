@@ -154,6 +154,12 @@ def test_a_namespace_weighs_less_unless_it_is_a_sensitive_one() -> None:
     assert found(rule("*", "*", group="*"), namespace="app")["RB-02"] is HIGH
 
 
+def test_everything_in_the_core_group_of_one_namespace_has_words() -> None:
+    objects = cluster_role("core", rule("*", "*")), bound("core", account("robot", "app"), namespace="app")
+    (risk,) = [it for it in risks(effective_rules(ROBOT, objects)) if it.id == "RB-02"]
+    assert "do everything in the core group" in sentence_of(risk)
+
+
 def test_what_means_nothing_in_a_namespace_is_not_reported_there() -> None:
     held = found(rule("create", "apiservices", group="apiregistration.k8s.io"), namespace="app")
     assert held == {"RB-47": LOW}  # said as what it is: a rule that grants nothing there

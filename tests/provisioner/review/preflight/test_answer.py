@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from provisioner.rbac import PolicyRule, RbacSubject, covers
-from provisioner.rbac import held as rbac_held
+from provisioner.rbac import rules as rbac_held
 from provisioner.review.base.facts import Gap
 from provisioner.review.preflight import grants as grants_of
 from provisioner.review.preflight.answer import Preflight, preflight, questions

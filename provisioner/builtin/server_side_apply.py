@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from provisioner.builtin.changes import mapping
-from provisioner.builtin.fits import key_of
-from provisioner.builtin.schemas import Schemas
+from provisioner.builtin.schemas import Schemas, key_of
+from provisioner.json_values import as_mapping
 
 Schema = Mapping[str, Any]
 _NOTHING: Schema = {}
@@ -26,9 +25,9 @@ def merged(schemas: Schemas, schema: Schema, live: Any, sent: Any, new: Any) -> 
     if is_whole or live is None:
         return without_nulls(new)
     if isinstance(live, Mapping) and isinstance(new, Mapping):
-        return _of_maps(schemas, node, live, mapping(sent), new)
+        return _merge_maps(schemas, node, live, as_mapping(sent), new)
     if isinstance(live, list) and isinstance(new, list):
-        return _of_lists(schemas, node, (live, sent if isinstance(sent, list) else [], new))
+        return _merge_lists(schemas, node, (live, sent if isinstance(sent, list) else [], new))
     return new
 
 
@@ -41,7 +40,7 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
-def _of_maps(schemas: Schemas, node: Schema, live: Any, sent: Mapping[str, Any], new: Any) -> dict[str, Any] | None:
+def _merge_maps(schemas: Schemas, node: Schema, live: Any, sent: Mapping[str, Any], new: Any) -> dict[str, Any] | None:
     """None where nothing is left because something went; where a null stands in `new`, the holder of it stays."""
     fields, others = node.get("properties") or {}, node.get("additionalProperties")
     found: dict[str, Any] = {}
@@ -55,7 +54,7 @@ def _of_maps(schemas: Schemas, node: Schema, live: Any, sent: Mapping[str, Any],
     return kept if kept or None in new.values() or not live else None
 
 
-def _of_lists(schemas: Schemas, node: Schema, sides: tuple[list[Any], list[Any], list[Any]]) -> list[Any]:
+def _merge_lists(schemas: Schemas, node: Schema, sides: tuple[list[Any], list[Any], list[Any]]) -> list[Any]:
     live, sent, new = sides
     items, keys = node.get("items") or _NOTHING, node.get("x-kubernetes-list-map-keys")
     if node.get("x-kubernetes-list-type") == "set":

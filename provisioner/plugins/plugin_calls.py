@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 from provisioner import errors
 from provisioner.errors import PluginFailed, PratiqueError, Unreachable
-from provisioner.plugins.installed import Plugin, shown
+from provisioner.plugins.entry_points import Plugin, shown
 
 logger = logging.getLogger(__name__)
 logger.addHandler(logging.NullHandler())  # on the command line the error itself is said

@@ -86,12 +86,8 @@ def _on_path(_: tuple[str, ...]) -> tuple[Plugin, ...]:
     for distribution in metadata.distributions():
         plugins = list(_of_package(distribution))
         if plugins:
-            found.setdefault(_canonical(plugins[0].package), plugins)
+            found.setdefault(re.sub(r"[-_.]+", "-", (plugins[0].package).rpartition(" ")[0]).lower(), plugins)
     return tuple(sorted(plugin for plugins in found.values() for plugin in plugins))
-
-
-def _canonical(package: str) -> str:
-    return re.sub(r"[-_.]+", "-", package.rpartition(" ")[0]).lower()
 
 
 def _of_package(distribution: metadata.Distribution) -> Iterator[Plugin]:

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.builtin import facts, metadata, pods, policies, services, storage, workloads
-from provisioner.builtin.changes import Change, FieldRefusal, Judgement, WhyUnknown, mapping
-from provisioner.builtin.fits import misfits, with_empty_texts
-from provisioner.builtin.merging import merged, without_nulls
-from provisioner.builtin.schemas import MINORS, Schemas, minor_of, schemas_of
+from provisioner.builtin.changes import Change, FieldRefusal, Judgement, WhyUnknown
+from provisioner.builtin.schemas import MINORS, Schemas, minor_of, misfits, schemas_of, with_empty_texts
+from provisioner.builtin.server_side_apply import merged, without_nulls
+from provisioner.json_values import as_mapping
 from provisioner.values import JsonObject
 
 _RULES = {**workloads.RULES, **services.RULES, **storage.RULES, **policies.RULES}
@@ -29,6 +29,8 @@ _BY_RULE = {
     "batch/v1 Job": ("spec", "completions"),
 }
 _JOB_TEMPLATE = ("spec", "template")
+# No bundle that we know ships these: beyond schema and table only their server judges them (decision 0076).
+_BY_SERVER = frozenset({"CSIDriver", "FlowSchema", "PriorityLevelConfiguration", "ReplicationController"})
 
 
 def knows(api_version: str, kind: str, version: str = "") -> bool | None:
@@ -63,8 +65,8 @@ def judge(
     if unfit:
         return Judgement(unfit)
     change = replace(_change(schemas, obj, sent, live), minor=minor_of(version) if version else "")
-    refusals = tuple(_once([*_of_limits(change), *_of_kind(change), *_of_fixed(change)]))
-    before, since = ((), "") if version or refusals else _of_older(obj)
+    refusals = tuple(_once([*_check_limits(change), *_check_kind(change), *_check_fixed(change)]))
+    before, since = ((), "") if version or refusals else _refused_before(obj)
     return Judgement(refusals, tuple(_unknown(change)), before, since, policies.has_expressions(change))
 
 
@@ -96,24 +98,25 @@ def _change(schemas: Schemas, obj: JsonObject, sent: JsonObject | None, live: Js
 def _plain(obj: JsonObject) -> JsonObject:
     found: JsonObject = without_nulls(obj)
     if found.get("kind") == "Secret" and found.get("stringData"):
-        found = {**found, "data": {**mapping(found.get("data")), **dict.fromkeys(mapping(found["stringData"]), "")}}
+        texts = dict.fromkeys(as_mapping(found["stringData"]), "")
+        found = {**found, "data": {**as_mapping(found.get("data")), **texts}}
     return found
 
 
-def _of_limits(change: Change) -> Iterator[FieldRefusal]:
+def _check_limits(change: Change) -> Iterator[FieldRefusal]:
     yield from facts.misfits_of_facts(change.new)
     yield from metadata.refusals(change)
 
 
-def _of_kind(change: Change) -> Iterator[FieldRefusal]:
+def _check_kind(change: Change) -> Iterator[FieldRefusal]:
     rules = _RULES.get(f"{change.new.get('apiVersion')} {change.new.get('kind')}")
     if rules is not None:
         yield from rules(change)
     elif change.new.get("kind") == "PodTemplate":
-        yield from pods.refusals_of_template(change.new.get("template"), ("template",))
+        yield from pods.check_template(change.new.get("template"), ("template",))
 
 
-def _of_fixed(change: Change) -> Iterator[FieldRefusal]:
+def _check_fixed(change: Change) -> Iterator[FieldRefusal]:
     if change.old is None:
         return
     by_rule = _BY_RULE.get(f"{change.new.get('apiVersion')} {change.new.get('kind')}", ())
@@ -124,7 +127,7 @@ def _of_fixed(change: Change) -> Iterator[FieldRefusal]:
             yield one
 
 
-def _of_older(obj: JsonObject) -> tuple[tuple[FieldRefusal, ...], str]:
+def _refused_before(obj: JsonObject) -> tuple[tuple[FieldRefusal, ...], str]:
     """What the oldest supported minor cannot read of an object that the newest can, and the first that can."""
     oldest = schemas_of(MINORS[0])
     found = _unknown_fields(oldest, obj) if oldest is not None else ()
@@ -144,6 +147,8 @@ def _unknown_fields(schemas: Schemas, obj: JsonObject) -> tuple[FieldRefusal, ..
 
 def _unknown(change: Change) -> Iterator[WhyUnknown]:
     kind = change.new.get("kind")
+    if kind in _BY_SERVER and change.new != change.old:
+        yield WhyUnknown.RULES
     if kind == "Service" and services.is_address_unknown(change):
         yield WhyUnknown.ADDRESS
     if kind == "Service" and services.needs_both_families(change):

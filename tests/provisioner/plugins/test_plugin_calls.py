@@ -10,7 +10,7 @@ import pytest
 
 from provisioner import regexes
 from provisioner.errors import BadBundle, BadSource, PluginFailed, TryLater, Unreachable
-from provisioner.plugins import Plugin, PluginGroup, call, installed, load, running, tried
+from provisioner.plugins import Plugin, PluginGroup, call, installed, load, plugin_calls, tried
 from tests.support.plugins import PluginPath
 
 FORMATS = PluginGroup.FORMATS
@@ -75,12 +75,12 @@ def test_whatever_a_plugin_raises_names_it_and_keeps_its_words_out(error: BaseEx
     with pytest.raises(PluginFailed) as caught:
         called(raising(error), may_raise=(BadBundle,))
     assert str(caught.value).startswith("the format tarot of the package cards 1 failed (")
-    assert f"{type(error).__name__} at test_running.py:" in str(caught.value)
+    assert f"{type(error).__name__} at test_plugin_calls.py:" in str(caught.value)
     assert "Pl4nted" not in str(caught.value)
 
 
 def test_endless_recursion_is_named() -> None:
-    with pytest.raises(PluginFailed, match=r"RecursionError at test_running\.py"):
+    with pytest.raises(PluginFailed, match=r"RecursionError at test_plugin_calls\.py"):
         called(recursing)
 
 
@@ -163,7 +163,7 @@ def test_what_cannot_be_loaded_is_disabled_with_its_cause(
 
 
 def test_one_that_is_not_loaded_in_time_is_disabled(plugin_path: PluginPath, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "LOAD_SECONDS", 0.3)
+    monkeypatch.setattr(plugin_calls, "LOAD_SECONDS", 0.3)
     # A name that no other test loads: Python's lock on it is held for as long as this process lives.
     plugin_path.add("sloth", {FORMATS: {"tarot": "sloth:read"}}, "import threading\nthreading.Event().wait()")
     (plugin,) = installed(FORMATS, ())

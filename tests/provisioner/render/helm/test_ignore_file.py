@@ -8,7 +8,7 @@ import time
 import pytest
 
 from provisioner.errors import BadBundle, BundleTooLarge
-from provisioner.render.helm.ignored import ignored_paths
+from provisioner.render.helm.ignore_file import ignored_paths
 from tests.support.patience import scaled
 
 

@@ -50,7 +50,7 @@ def ignored_paths(text: bytes, paths: Collection[str]) -> set[str]:
             if size > MAX_IGNORE_PATHS:
                 raise BundleTooLarge(_TOO_MUCH)
             folder = folder.rpartition("/")[0]
-    left_out = _matching([one for one in patterns if not one.is_for_folders], paths)
+    left_out = _matching([pattern for pattern in patterns if not pattern.is_for_folders], paths)
     gone = _matching(patterns, folders)
     for folder in sorted(folders - gone, key=len):  # those above come first
         if folder.rpartition("/")[0] in gone:
@@ -77,7 +77,9 @@ def _rules(text: bytes) -> list[str]:
 
 
 def _matching(patterns: Iterable[_Pattern], paths: Collection[str]) -> set[str]:
-    by_name = _found([one.text for one in patterns if one.is_name], {path.rpartition("/")[2] for path in paths})
+    by_name = _found(
+        [pattern.text for pattern in patterns if pattern.is_name], {path.rpartition("/")[2] for path in paths}
+    )
     by_path = _found([one.text for one in patterns if not one.is_name], paths)
     return {path for path in paths if path in by_path or path.rpartition("/")[2] in by_name}
 
@@ -99,28 +101,25 @@ def _pattern_of(rule: str) -> _Pattern:
     is_for_folders = rule.endswith("/")
     rule = rule.removesuffix("/")
     try:
-        return _Pattern(_in_re2(rule.removeprefix("/")), "/" not in rule, is_for_folders)
+        # A pattern of Go's filepath.Match. Raises ValueError where Go could not read it.
+        pattern = rule.removeprefix("/")
+        found, at = [], 0
+        while at < len(pattern):
+            char = pattern[at]
+            at += 1
+            if char == "[":
+                ranges, at = _class_at(pattern, at)
+                found.append(ranges)
+            elif char == "\\":
+                if at == len(pattern):
+                    raise ValueError("nothing follows its last backslash")
+                found.append(re.escape(pattern[at]))
+                at += 1
+            else:
+                found.append({"*": r"[^/\n]*", "?": r"[^/\n]"}.get(char, re.escape(char)))
+        return _Pattern("".join(found), "/" not in rule, is_for_folders)
     except ValueError as exc:
         raise BadBundle(f"{IGNORE}: the pattern {rule[:100]!r} cannot be read: {exc}") from exc
-
-
-def _in_re2(pattern: str) -> str:
-    """A pattern of Go's filepath.Match. Raises ValueError where Go could not read it."""
-    found, at = [], 0
-    while at < len(pattern):
-        char = pattern[at]
-        at += 1
-        if char == "[":
-            ranges, at = _class_at(pattern, at)
-            found.append(ranges)
-        elif char == "\\":
-            if at == len(pattern):
-                raise ValueError("nothing follows its last backslash")
-            found.append(re.escape(pattern[at]))
-            at += 1
-        else:
-            found.append({"*": r"[^/\n]*", "?": r"[^/\n]"}.get(char, re.escape(char)))
-    return "".join(found)
 
 
 def _class_at(pattern: str, at: int) -> tuple[str, int]:
