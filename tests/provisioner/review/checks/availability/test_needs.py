@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.review.checks.availability import needs
+from provisioner.review.checks.availability import pod_needs
 from provisioner.review.frame import mentioned
 from provisioner.values import Action, ObjectRef, Severity
 from tests.support.provisioner.contents import (
@@ -24,7 +24,7 @@ from tests.support.provisioner.contents import (
     web_workload,
 )
 
-found_by = partial(findings_of, needs.CHECK)
+found_by = partial(findings_of, pod_needs.NEEDS_CHECK)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_pull_secret_that_nobody_has_is_said() -> None:
 
 def test_of_secrets_only_existence_is_asked() -> None:
     given = facts(planned(web_workload(env=[reading("Secret", "s", "k")]), Action.CREATE))
-    assert mentioned(given, [needs.CHECK]) == [core_ref("Secret", "s")]
+    assert mentioned(given, [pod_needs.NEEDS_CHECK]) == [core_ref("Secret", "s")]
 
 
 MOUNTING = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
@@ -125,7 +125,7 @@ def test_claims_and_accounts_have_to_be_there(pod: dict[str, Any], missing: Obje
 def test_the_default_account_is_in_every_namespace() -> None:
     pod = planned(web_workload(serviceAccountName="default"), Action.CREATE)
     assert named(found_by(pod), "SEC-04") == []
-    assert mentioned(facts(pod), [needs.CHECK]) == []
+    assert mentioned(facts(pod), [pod_needs.NEEDS_CHECK]) == []
 
 
 def test_what_exists_and_is_deleted_by_the_change_is_missing_afterwards() -> None:

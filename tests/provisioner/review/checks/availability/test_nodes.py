@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
-from provisioner.review.checks.availability import nodes
+from provisioner.review.checks.availability import pod_needs
 from provisioner.review.frame import listings
 from provisioner.values import Action, Finding, Severity
 from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
@@ -46,7 +46,7 @@ def term(key: str, operator: str, *values: str, within: str = "matchExpressions"
 
 def found_by(obj: dict[str, Any], listed: Listed | None = LISTED) -> list[Finding]:
     around = ClusterSurroundings(lists={NODES: listed} if listed else {})
-    found = judged_by(facts(planned(obj, Action.CREATE), around=around), [nodes.CHECK])
+    found = judged_by(facts(planned(obj, Action.CREATE), around=around), [pod_needs.NODES_CHECK])
     return [one for one in found if one.rule != "UNCLAIMED"]
 
 
@@ -82,7 +82,7 @@ def test_what_the_pods_asked_of_nodes_before_is_not_new() -> None:
     old, new = (workload(nodeSelector={"disk": "slow"}, containers=[{"name": "a", "image": one}]) for one in "ab")
     around = ClusterSurroundings(lists={NODES: LISTED})
     changed = planned(new, Action.UPDATE, before=old)
-    report = judged_by(facts(changed, previous=content_with(old), around=around), [nodes.CHECK])
+    report = judged_by(facts(changed, previous=content_with(old), around=around), [pod_needs.NODES_CHECK])
     assert [one.is_new for one in report if one.rule == "IMG-10"] == [False]
 
 
@@ -105,8 +105,10 @@ def test_what_nobody_could_look_up_is_unknown(listed: Listed | None) -> None:
 
 
 def test_nodes_are_read_only_where_pods_ask_for_some() -> None:
-    assert listings(facts(planned(workload(), Action.CREATE)), [nodes.CHECK]) == []
-    assert listings(facts(planned(workload(nodeSelector={"a": "b"}), Action.CREATE)), [nodes.CHECK]) == [NODES]
+    assert listings(facts(planned(workload(), Action.CREATE)), [pod_needs.NODES_CHECK]) == []
+    assert listings(facts(planned(workload(nodeSelector={"a": "b"}), Action.CREATE)), [pod_needs.NODES_CHECK]) == [
+        NODES
+    ]
 
 
 TAINTED = Listed((node("gpu", "dedicated=gpu:NoSchedule", disk="fast"), node("control", "control:NoExecute")), 2)
@@ -161,4 +163,4 @@ def test_nobody_is_kept_off_where_not_all_nodes_were_read() -> None:
 
 def test_nodes_are_read_where_pods_tolerate_taints() -> None:
     tolerant = workload(tolerations=[{"operator": "Exists"}])
-    assert listings(facts(planned(tolerant, Action.CREATE)), [nodes.CHECK]) == [NODES]
+    assert listings(facts(planned(tolerant, Action.CREATE)), [pod_needs.NODES_CHECK]) == [NODES]

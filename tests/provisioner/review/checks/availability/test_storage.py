@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
-from provisioner.review.checks.availability import storage
+from provisioner.review.checks.availability import pod_needs
 from provisioner.review.frame import listings, mentioned
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, facts, judged_by, planned
@@ -43,7 +43,7 @@ def with_claim_of_its_own(kind: str = "Deployment", **spec: Any) -> dict[str, An
 def found_by(*actions: Any, exists: bool | None = None, classes: Listed | None = None) -> list[Finding]:
     lists = {} if classes is None else {CLASSES: classes}
     around = ClusterSurroundings(exists={} if exists is None else {FAST.identity: exists}, lists=lists)
-    found = judged_by(facts(*actions, around=around), [storage.CHECK])
+    found = judged_by(facts(*actions, around=around), [pod_needs.STORAGE_CHECK])
     return [one for one in found if one.rule != "UNCLAIMED"]
 
 
@@ -81,7 +81,7 @@ def test_a_class_that_the_change_deletes_is_missing_although_it_exists() -> None
 
 
 def test_only_the_existence_of_a_class_is_asked() -> None:
-    assert mentioned(facts(planned(claim(), Action.CREATE)), [storage.CHECK]) == [FAST]
+    assert mentioned(facts(planned(claim(), Action.CREATE)), [pod_needs.STORAGE_CHECK]) == [FAST]
 
 
 WITHOUT_CLASS = an_object("v1", "PersistentVolumeClaim", "data", "shop", spec=SPEC)
@@ -133,6 +133,6 @@ def test_a_bundle_may_bring_what_its_claims_need(beside: dict[str, Any]) -> None
 
 
 def test_classes_are_listed_only_for_new_claims_without_one() -> None:
-    assert listings(facts(planned(WITHOUT_CLASS, Action.CREATE)), [storage.CHECK]) == [CLASSES]
+    assert listings(facts(planned(WITHOUT_CLASS, Action.CREATE)), [pod_needs.STORAGE_CHECK]) == [CLASSES]
     for action, obj in ((Action.NONE, WITHOUT_CLASS), (Action.CREATE, claim())):
-        assert listings(facts(planned(obj, action, before=obj)), [storage.CHECK]) == []
+        assert listings(facts(planned(obj, action, before=obj)), [pod_needs.STORAGE_CHECK]) == []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
-from provisioner.review.checks.availability import budgets
+from provisioner.review.checks.availability import disruption_budgets
 from provisioner.review.frame import listings
 from provisioner.review.workloads.scale import part_of
 from provisioner.values import Action, Finding
@@ -31,7 +31,7 @@ SELECTOR = {"matchLabels": {"app": "web"}}
 def found_by(*objects: dict[str, Any], live: tuple[Any, ...] = ()) -> list[Finding]:
     around = ClusterSurroundings(lists={BUDGETS: Listed(live, len(live))})
     actions = [planned(one, Action.CREATE) for one in objects]
-    found = judged_by(facts(*actions, around=around), [budgets.CHECK])
+    found = judged_by(facts(*actions, around=around), [disruption_budgets.CHECK])
     return [one for one in found if one.rule != "UNCLAIMED"]
 
 
@@ -62,8 +62,8 @@ def test_a_budget_of_somebody_else_counts_where_fewer_pods_run() -> None:
     assert "none of the 2 pods of Deployment shop/web" in found.message
     assert found_by(workload(3), live=(other,)) == []
     fewer, more = ([planned(workload(2), Action.UPDATE, before=workload(count))] for count in (3, 1))
-    assert listings(facts(*fewer), [budgets.CHECK]) == [BUDGETS]
-    assert listings(facts(*more), [budgets.CHECK]) == []
+    assert listings(facts(*fewer), [disruption_budgets.CHECK]) == [BUDGETS]
+    assert listings(facts(*more), [disruption_budgets.CHECK]) == []
 
 
 @pytest.mark.parametrize(
