@@ -29,7 +29,7 @@ from provisioner.catalogs import (
     step_to,
 )
 from provisioner.errors import BundleNotOffered, SourceUnavailable
-from provisioner.review.checks.bundle.catalogs import findings_of
+from provisioner.review.checks.bundle.provenance import judge_chosen_bundle
 from provisioner.sentences import some
 from provisioner.values import ChosenBundle, RequirementKind, UpgradeStep
 from provisioner.versions import version_of
@@ -144,8 +144,8 @@ def _as_offered(deployment: BundleDeployment, bundle: ChosenBundle, source: Mapp
 def worse_now(request: Request) -> tuple[str, ...]:
     """What speaks against the bundles of a request by their catalogs now, and did not when it was last reported."""
     said = {RequirementKind(one["kind"]) for one in request.requirements}
-    known = {finding.fingerprint for bundle in recorded(request) for finding in findings_of(bundle, said)}
-    found = [finding for bundle in offered_now(request) for finding in findings_of(bundle, said)]
+    known = {finding.fingerprint for bundle in recorded(request) for finding in judge_chosen_bundle(bundle, said)}
+    found = [finding for bundle in offered_now(request) for finding in judge_chosen_bundle(bundle, said)]
     return tuple(finding.message for finding in found if finding.fingerprint not in known)
 
 

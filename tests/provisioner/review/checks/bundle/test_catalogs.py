@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks.bundle import catalogs
+from provisioner.review.checks.bundle import provenance
 from provisioner.values import (
     Action,
     ChosenBundle,
@@ -30,7 +30,7 @@ NAME = "harbour.v1.2.0 (1.2.0)"
 def found(bundle: ChosenBundle, *requirements: Requirement) -> list[Finding]:
     given = facts(planned(config_map("a"), Action.CREATE), history=SourceHistory(bundles=(bundle,)))
     content = replace(given.content, requirements=requirements)
-    return judged_by(replace(given, content=content), [catalogs.CHECK])
+    return judged_by(replace(given, content=content), [provenance.CATALOGS_CHECK])
 
 
 @pytest.mark.parametrize("step", [UpgradeStep.FIRST, UpgradeStep.SAME, UpgradeStep.FOLLOWS])

@@ -10,7 +10,7 @@ import pytest
 
 from provisioner.render.helm import values
 from provisioner.review.base.facts import Facts
-from provisioner.review.checks.bundle import chart_values
+from provisioner.review.checks.bundle import content
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, Plan, Severity
 from tests.support.provisioner.contents import an_object, config_map, content_with, facts, judged_by, planned
@@ -26,7 +26,7 @@ def found(
     made = facts(planned(config_map(), Action.CREATE))
     previous = replace(content_with(config_map()), values=before, spec_values=frozenset(was_set))
     made = replace(made, content=replace(made.content, values=after, spec_values=frozenset(is_set)), previous=previous)
-    return [one for one in judged_by(made, [chart_values.CHECK]) if one.rule == "VAL-01"]
+    return [one for one in judged_by(made, [content.CHART_VALUES_CHECK]) if one.rule == "VAL-01"]
 
 
 def test_values_that_changed_came_and_went_are_told() -> None:
@@ -95,11 +95,11 @@ def test_hundreds_of_changes_are_one_finding() -> None:
 
 
 def test_as_many_are_taken_for_all_as_a_chart_keeps() -> None:
-    assert chart_values.MAX_VALUES == values.MAX_VALUES
+    assert content.MAX_VALUES == values.MAX_VALUES
 
 
 def test_of_more_than_are_kept_nobody_knows_what_came_or_went() -> None:
-    kept = {f"a{number:05}": "1" for number in range(chart_values.MAX_VALUES)}
+    kept = {f"a{number:05}": "1" for number in range(content.MAX_VALUES)}
     without = {path: text for path, text in kept.items() if path != "a00000"}
     assert found(kept, {**without, "b": "1"}) == []
     (told,) = found(kept, {**kept, "a00001": "2"})

@@ -9,7 +9,7 @@ import pytest
 
 from provisioner.pipeline import look_offline
 from provisioner.review.base.facts import Check, Facts
-from provisioner.review.checks.bundle import hooks
+from provisioner.review.checks.bundle import content
 from provisioner.review.checks.objects import objects
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, Hook, HookMoment, Manifest, ObjectRef, Severity
@@ -40,7 +40,7 @@ def with_hook(obj: dict[str, Any], action: Action, *moments: HookMoment, **hook:
 
 
 def told(found: Facts, rule: str) -> list[Finding]:
-    return [one for one in judged_by(found, [hooks.CHECK, objects.CHECK]) if one.rule == rule]
+    return [one for one in judged_by(found, [content.HOOKS_CHECK, objects.OBJECTS_CHECK]) if one.rule == rule]
 
 
 def test_what_a_job_runs_and_as_whom() -> None:
@@ -71,7 +71,7 @@ def test_a_hook_that_holds_data_and_is_cleared_is_dangerous() -> None:
 def test_a_hook_that_could_not_be_tried_is_said() -> None:
     made = facts(planned(JOB, Action.CREATE, is_proved=False))
     made = replace(made, content=replace(made.content, manifests=(Manifest(JOB, hook=Hook.at([BEFORE])),)))
-    assert {one.rule for one in judged_by(made, [hooks.CHECK, objects.CHECK])} >= {"HOOK-01", "OBJ-04"}
+    assert {one.rule for one in judged_by(made, [content.HOOKS_CHECK, objects.OBJECTS_CHECK])} >= {"HOOK-01", "OBJ-04"}
 
 
 def test_a_hook_that_runs_again() -> None:
@@ -167,8 +167,8 @@ def test_what_makes_an_object_a_hook_is_judged_of_hooks_alone() -> None:
     obj["metadata"]["annotations"] = {**dict.fromkeys(keys, "1"), "example.com/other": "1"}
     as_hook = with_hook(obj, Action.CREATE)
     everything = [f"metadata.annotations.[{key}]" for key in ("example.com/other", *keys)]
-    assert set(everything) & set(unjudged_fields_of(as_hook, hooks.CHECK)) == {everything[0]}
-    assert set(everything) <= set(unjudged_fields_of(facts(planned(obj, Action.CREATE)), hooks.CHECK))
-    assert set(everything) <= set(unjudged_fields_of(as_hook, objects.CHECK)), (
+    assert set(everything) & set(unjudged_fields_of(as_hook, content.HOOKS_CHECK)) == {everything[0]}
+    assert set(everything) <= set(unjudged_fields_of(facts(planned(obj, Action.CREATE)), content.HOOKS_CHECK))
+    assert set(everything) <= set(unjudged_fields_of(as_hook, objects.OBJECTS_CHECK)), (
         "nothing is judged by a check that is out"
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from provisioner.review.checks.bundle import content, lookups
+from provisioner.review.checks.bundle import content
 from provisioner.values import Action, Finding, Lookup, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, config_map, content_with, facts, judged_by, planned
 
@@ -18,7 +18,7 @@ def found(*now: Lookup, before: tuple[Lookup, ...] = ()) -> list[Finding]:
     made = facts(planned(config_map(), Action.CREATE))
     previous = replace(content_with(config_map()), lookups=before)
     told = replace(made.content, lookups=now, install_namespace="apps")
-    return list(judged_by(replace(made, content=told, previous=previous), [lookups.CHECK]))
+    return list(judged_by(replace(made, content=told, previous=previous), [content.LOOKUPS_CHECK]))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_value_that_was_looked_up_is_not_called_one_of_the_bundle() -> None:
     looked_up = Lookup(SECRET, DIGEST, ("copy",), ("copy/url",))
     told = replace(made, content=replace(made.content, lookups=(looked_up,)))
     for given, keys in ((made, ["own", "url"]), (told, ["own"])):
-        (found,) = [one for one in judged_by(given, [content.CHECK]) if one.rule == "SEC-01"]
+        (found,) = [one for one in judged_by(given, [content.CONTENT_CHECK]) if one.rule == "SEC-01"]
         assert found.evidence["keys"] == keys
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Facts, ServedKind
-from provisioner.review.checks.bundle import requirements
+from provisioner.review.checks.bundle import provenance
 from provisioner.values import Action, Finding, Requirement, RequirementKind, Severity
 from tests.support.provisioner.contents import an_object, config_map, facts, judged_by, planned
 
@@ -34,7 +34,7 @@ def asked_of(asked: Requirement, *objects: dict[str, Any], is_offline: bool = Fa
 
 
 def only(found: Facts) -> Finding:
-    (finding,) = (one for one in judged_by(found, [requirements.CHECK]) if one.rule.startswith("REQ"))
+    (finding,) = (one for one in judged_by(found, [provenance.REQUIREMENTS_CHECK]) if one.rule.startswith("REQ"))
     return finding
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from provisioner.review.checks.bundle import source_moves
+from provisioner.review.checks.bundle import provenance
 from provisioner.values import Action, Course, EarlierVersion, Finding, Severity, SourceHistory, SourceMove
 from tests.support.provisioner.contents import config_map, facts, judged_by, planned
 
@@ -16,7 +16,7 @@ ENDS = "revision 3 has aa, this is bb"
 
 def found(version: str = "", **history: object) -> list[Finding]:
     given = facts(planned(config_map("a"), Action.CREATE), history=SourceHistory(**history))  # type: ignore[arg-type]
-    return judged_by(replace(given, content=replace(given.content, version=version)), [source_moves.CHECK])
+    return judged_by(replace(given, content=replace(given.content, version=version)), [provenance.SOURCES_CHECK])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing, ServedKind
-from provisioner.review.checks.objects import apis, deletions, objects
+from provisioner.review.checks.objects import deletions, kubernetes_apis, objects
 from provisioner.review.frame import listings
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, facts, judged_by, planned
@@ -36,7 +36,7 @@ def autoscaler_of(api_version: str) -> dict[str, Any]:
 
 def found_by(*objects: dict[str, Any], **around: Any) -> list[Finding]:
     actions = [planned(one, Action.CREATE) for one in objects]
-    return judged_by(facts(*actions, around=ClusterSurroundings(**around)), [apis.CHECK])
+    return judged_by(facts(*actions, around=ClusterSurroundings(**around)), [kubernetes_apis.APIS_CHECK])
 
 
 def severities(found: list[Finding], rule: str) -> list[Severity]:
@@ -167,10 +167,10 @@ OBJECTS = Listing("shop.example.com", "v1", "Order", metadata_only=True)
 def deletion(listed: Listed, obj: dict[str, Any] = CRD, **rest: Any) -> Finding:
     live = {ObjectRef.of(obj).identity: obj}
     given = facts(planned(obj, Action.DELETE, before=obj), live=live, **rest)
-    lists = dict.fromkeys(listings(given, [deletions.CHECK]), listed)
+    lists = dict.fromkeys(listings(given, [deletions.DELETIONS_CHECK]), listed)
     assert lists
     given = facts(planned(obj, Action.DELETE, before=obj), live=live, around=ClusterSurroundings(lists=lists))
-    found = judged_by(given, [objects.CHECK, deletions.CHECK])
+    found = judged_by(given, [objects.OBJECTS_CHECK, deletions.DELETIONS_CHECK])
     return next(one for one in found if one.rule == "DEL-01")
 
 

@@ -10,7 +10,7 @@ from provisioner.builtin import Judgement, WhyUnknown
 from provisioner.errors import InvalidObject
 from provisioner.pipeline import look_offline
 from provisioner.review.base.facts import ClusterSurroundings
-from provisioner.review.checks.objects import builtin, objects
+from provisioner.review.checks.objects import kubernetes_apis, objects
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, Severity
 from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
@@ -19,7 +19,7 @@ REFUSING = {"IMM-01", "OBJ-07", "OBJ-10", "SEC-03", "RB-46"}
 
 
 def found_by(*actions: Any, **rest: Any) -> list[Finding]:
-    return judged_by(facts(*actions, **rest), [objects.CHECK, builtin.CHECK])
+    return judged_by(facts(*actions, **rest), [objects.OBJECTS_CHECK, kubernetes_apis.BUILTIN_CHECK])
 
 
 def scaler(least: int) -> dict[str, Any]:
@@ -87,9 +87,9 @@ def test_a_claim_that_grows_is_unknown_and_one_that_shrinks_is_refused() -> None
 def test_what_cannot_be_judged_is_said_once_of_all_objects(
     unknown: WhyUnknown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(builtin, "judge", lambda *_, **__: Judgement(unknown=(unknown,)))
+    monkeypatch.setattr(kubernetes_apis, "judge", lambda *_, **__: Judgement(unknown=(unknown,)))
     given = facts(*(planned(one, Action.CREATE, is_proved=False) for one in (claim("1Gi"), scaler(1))), is_offline=True)
-    (found,) = judged_by(given, [builtin.CHECK])
+    (found,) = judged_by(given, [kubernetes_apis.BUILTIN_CHECK])
     assert (found.rule, found.severity, found.variant) == ("OBJ-04", Severity.UNKNOWN, unknown)
     assert found.message.startswith("Whether the API server accepts 2 objects is not known before apply: ")
 
@@ -133,7 +133,8 @@ def test_a_webhook_of_any_shape_does_not_crash_the_check() -> None:
 def test_custom_resources_are_left_to_their_own_schemas() -> None:
     order = an_object("shop.example.com/v1", "Order", "a", "shop", spec={"any": "thing"})
     found = report(
-        facts(planned(order, Action.CREATE, is_proved=False), is_offline=True), [objects.CHECK, builtin.CHECK]
+        facts(planned(order, Action.CREATE, is_proved=False), is_offline=True),
+        [objects.OBJECTS_CHECK, kubernetes_apis.BUILTIN_CHECK],
     )
     assert sorted(one.rule for one in found.findings) == ["OBJ-01", "UNCLAIMED"]
 

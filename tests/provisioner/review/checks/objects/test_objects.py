@@ -15,7 +15,7 @@ from provisioner.errors import (
 )
 from provisioner.pipeline import look_offline
 from provisioner.review.base.facts import ClusterSurroundings, ServedKind
-from provisioner.review.checks.objects import builtin, objects
+from provisioner.review.checks.objects import kubernetes_apis, objects
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, config_map, content_with, facts, judged_by, planned
 
@@ -33,7 +33,7 @@ PROBLEMS = [
 
 
 def found_by(*actions, **rest) -> list[Finding]:
-    return judged_by(facts(*actions, **rest), [objects.CHECK])
+    return judged_by(facts(*actions, **rest), [objects.OBJECTS_CHECK])
 
 
 @pytest.mark.parametrize(("code", "words", "rule"), PROBLEMS, ids=[rule for _, _, rule in PROBLEMS])
@@ -343,7 +343,7 @@ def test_fields_that_never_change_are_known_where_nobody_could_be_asked(
     before: dict[str, Any], after: dict[str, Any], proved: bool, count: int
 ) -> None:
     action = planned(after, Action.UPDATE, before=before, is_proved=proved)
-    found = judged_by(facts(action, is_offline=not proved), [objects.CHECK, builtin.CHECK])
+    found = judged_by(facts(action, is_offline=not proved), [objects.OBJECTS_CHECK, kubernetes_apis.BUILTIN_CHECK])
     assert [one.path for one in found if one.rule == "IMM-01"] == [("spec", "serviceName")] * count
 
 

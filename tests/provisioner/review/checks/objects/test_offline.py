@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.checks.objects import objects
-from provisioner.review.checks.objects.offline import try_offline
+from provisioner.review.checks.objects.objects import try_offline
 from provisioner.values import Action, ObjectRef
 from tests.support.provisioner.contents import content_with, facts, judged_by, planned
 from tests.support.provisioner.shapes import TEXT, crd, crd_of, obj, root, thing, version
@@ -44,7 +44,7 @@ def test_a_schema_that_has_not_the_form_of_one_tries_nothing_and_says_so(odd: di
 def test_what_comes_of_trying_is_said_of_the_object(defined: Any, spec: Any, told: tuple[str, str]) -> None:
     new = thing(spec)
     actions = planned(crd(defined), Action.CREATE), planned(new, Action.CREATE, is_proved=False)
-    found = [one for one in judged_by(facts(*actions), [objects.CHECK]) if one.ref == ObjectRef.of(new)]
+    found = [one for one in judged_by(facts(*actions), [objects.OBJECTS_CHECK]) if one.ref == ObjectRef.of(new)]
     assert told in [(one.rule, one.variant) for one in found]
 
 
@@ -52,6 +52,6 @@ def test_of_many_errors_the_first_are_shown_and_the_others_counted() -> None:
     new = thing(dict.fromkeys("abcde", 1))
     definition = crd_of(obj(**dict.fromkeys("abcde", TEXT)))
     actions = planned(definition, Action.CREATE), planned(new, Action.CREATE, is_proved=False)
-    (found,) = [one for one in judged_by(facts(*actions), [objects.CHECK]) if one.rule == "OBJ-07"]
+    (found,) = [one for one in judged_by(facts(*actions), [objects.OBJECTS_CHECK]) if one.rule == "OBJ-07"]
     assert len(found.evidence["errors"]) == 5
     assert found.message.endswith("; and 2 more")

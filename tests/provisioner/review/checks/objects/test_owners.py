@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from provisioner.review.checks.objects import owners
+from provisioner.review.checks.objects import objects
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, PlannedAction, Severity
 from tests.support.provisioner.contents import an_object, content_with, facts, planned
@@ -20,7 +20,7 @@ def owned(name: str, owner: str) -> PlannedAction:
 def found(*actions: PlannedAction) -> list[Finding]:
     content = content_with(*(one.after for one in actions if one.after is not None))
     given = facts(*actions, content=content)
-    return [one for one in report(given, [owners.CHECK]).findings if one.rule == "OWN-03"]
+    return [one for one in report(given, [objects.OWNERS_CHECK]).findings if one.rule == "OWN-03"]
 
 
 def test_each_owner_has_one_line_with_the_number_of_its_objects() -> None:
@@ -43,10 +43,10 @@ def test_each_owner_has_one_line_with_the_number_of_its_objects() -> None:
 
 
 def test_of_very_many_objects_all_are_counted_and_some_named() -> None:
-    (told,) = found(*(owned(f"m{at:04}", HELM) for at in range(owners.MAX_NAMES + 600)))
+    (told,) = found(*(owned(f"m{at:04}", HELM) for at in range(objects.MAX_OWNED + 600)))
     assert told.message.startswith("1,100 objects belong to")
     assert "prod/m0001 and 1,098 more." in told.message
-    assert len(told.evidence["objects"]) == owners.MAX_NAMES
+    assert len(told.evidence["objects"]) == objects.MAX_OWNED
 
 
 def test_nobody_is_advised_to_adopt_what_belongs_to_kubernetes() -> None:
