@@ -10,7 +10,7 @@ from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import CONTROL_PLANE, RbacObjects, RbacSubject
 from provisioner.review.base.facts import OWN_NAMESPACE, Check, ClusterSurroundings, Facts, Gap
-from provisioner.review.checks.own.power import of_power
+from provisioner.review.checks.own.power import judge_powers
 from provisioner.review.checks.rights.permissions import CHECK
 from provisioner.review.frame import report
 from provisioner.review.output.headline import headline
@@ -64,7 +64,7 @@ def cluster_rights(
     told = _Told.of(known, chosen)
     rights = Check(
         "rights",
-        changes=lambda facts: (one for one in chain(CHECK.changes(facts), of_power(facts)) if told.has(one)),
+        changes=lambda facts: (one for one in chain(CHECK.changes(facts), judge_powers(facts)) if told.has(one)),
         standing=lambda state: (one for one in of_wildcards(state) if told.has(one)),
         claims=CHECK.claims,
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Listed
-from provisioner.review.checks.governance import cluster_defaults
+from provisioner.review.checks.governance import control_plane
 from provisioner.review.frame import listings, report
 from provisioner.values import Action, Severity
 from tests.support.provisioner.contents import an_object, facts, findings_of, named, planned
@@ -40,10 +40,10 @@ def test_a_default_of_the_cluster_is_told_when_it_comes_and_when_it_goes(
     }
     for variant, actions in told.items():
         for action in actions:
-            (found,) = named(findings_of(cluster_defaults.CHECK, action), "SYS-02")
+            (found,) = named(findings_of(control_plane.DEFAULTS_CHECK, action), "SYS-02")
             assert (found.variant, found.severity) == (variant, Severity.DANGEROUS)
     for same in (planned(plain, Action.CREATE), planned(default, Action.UPDATE, before=default)):
-        assert not named(findings_of(cluster_defaults.CHECK, same), "SYS-02")
+        assert not named(findings_of(control_plane.DEFAULTS_CHECK, same), "SYS-02")
 
 
 @pytest.mark.parametrize(("plain", "default"), SIDES, ids=[*KINDS, "PriorityClass"])
@@ -51,7 +51,7 @@ def test_the_default_that_is_there_is_named_unless_the_same_change_ends_it(
     plain: dict[str, Any], default: dict[str, Any]
 ) -> None:
     action = planned(default, Action.CREATE)
-    (listing,) = listings(facts(action), [cluster_defaults.CHECK])
+    (listing,) = listings(facts(action), [control_plane.DEFAULTS_CHECK])
     old = {**default, "metadata": {**default["metadata"], "name": "slow"}}
     around = ClusterSurroundings(lists={listing: Listed((old, plain), 2)})
     told = {
@@ -59,7 +59,7 @@ def test_the_default_that_is_there_is_named_unless_the_same_change_ends_it(
         "": [action, planned({**plain, "metadata": {"name": "slow"}}, Action.UPDATE, before=old)],
     }
     for name, actions in told.items():
-        found = report(facts(*actions, around=around), [cluster_defaults.CHECK]).findings
+        found = report(facts(*actions, around=around), [control_plane.DEFAULTS_CHECK]).findings
         (message,) = [one.message for one in found if one.variant == "becomes"]
         assert (f" beside {default['kind']} {name}:" in message) is bool(name)
 
@@ -67,4 +67,6 @@ def test_the_default_that_is_there_is_named_unless_the_same_change_ends_it(
 def test_an_annotation_that_says_no_is_none() -> None:
     api, key = KINDS["StorageClass"]
     said_no = a_class(api, "StorageClass", key, "false")
-    assert not findings_of(cluster_defaults.CHECK, planned(said_no, Action.UPDATE, before=a_class(api, "StorageClass")))
+    assert not findings_of(
+        control_plane.DEFAULTS_CHECK, planned(said_no, Action.UPDATE, before=a_class(api, "StorageClass"))
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing
-from provisioner.review.checks.governance import full_quotas
+from provisioner.review.checks.governance import quotas
 from provisioner.review.frame import listings
 from provisioner.values import Action, Finding, PlannedAction, Severity
 from tests.support.provisioner.contents import an_object, facts, judged_by, planned
@@ -38,7 +38,7 @@ def seen(*actions: PlannedAction, quotas: Listed, ranges: tuple[Json, ...] = ())
 
 def found(*actions: PlannedAction, there: Json, ranges: tuple[Json, ...] = ()) -> list[Finding]:
     given = seen(*actions, quotas=Listed((there,), 1), ranges=ranges)
-    return [one for one in judged_by(given, [full_quotas.CHECK]) if one.rule == "QUO-03"]
+    return [one for one in judged_by(given, [quotas.FULL_QUOTAS_CHECK]) if one.rule == "QUO-03"]
 
 
 def created(obj: Json) -> PlannedAction:
@@ -123,15 +123,15 @@ def test_a_quota_of_the_bundle_is_judged_by_what_it_becomes() -> None:
 )
 def test_quotas_that_nobody_could_list_are_no_room(listed: Listed, words: str) -> None:
     given = seen(created(web()), quotas=listed)
-    (told,) = [one for one in judged_by(given, [full_quotas.CHECK]) if one.rule == "QUO-03"]
+    (told,) = [one for one in judged_by(given, [quotas.FULL_QUOTAS_CHECK]) if one.rule == "QUO-03"]
     assert told.severity is Severity.UNKNOWN
     assert told.message.endswith(words)
 
 
 def test_quotas_are_read_only_where_something_is_added_to_a_namespace_that_is_there() -> None:
-    asked = listings(facts(created(web())), [full_quotas.CHECK])
+    asked = listings(facts(created(web())), [quotas.FULL_QUOTAS_CHECK])
     assert asked == [RANGES, QUOTAS]
     namespace = created(an_object("v1", "Namespace", "shop"))
     for actions in ((grown(web(4), web(4)),), (created(web()), namespace)):
-        assert listings(facts(*actions), [full_quotas.CHECK]) == []
-    assert listings(replace(facts(created(web())), is_offline=True), [full_quotas.CHECK]) == []
+        assert listings(facts(*actions), [quotas.FULL_QUOTAS_CHECK]) == []
+    assert listings(replace(facts(created(web())), is_offline=True), [quotas.FULL_QUOTAS_CHECK]) == []

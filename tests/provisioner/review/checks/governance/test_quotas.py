@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks.governance import limit_ranges, quotas
+from provisioner.review.base.facts import Check
+from provisioner.review.checks.governance import quotas
 from provisioner.values import Action, Finding
 from tests.support.provisioner.contents import an_object, content_with, core_ref, findings_of, named, planned
 
@@ -30,9 +31,9 @@ def claim(size: str) -> dict[str, Any]:
     return an_object("v1", "PersistentVolumeClaim", "data", "shop", spec=spec)
 
 
-def standing(checked: Any, *objects: dict[str, Any]) -> list[Finding]:
+def standing(check: Check, *objects: dict[str, Any]) -> list[Finding]:
     """What is refused of a bundle that holds these objects as they were."""
-    found = findings_of(checked.CHECK, *(planned(one, Action.NONE, before=one) for one in objects))
+    found = findings_of(check, *(planned(one, Action.NONE, before=one) for one in objects))
     return [one for one in found if one.rule.startswith("QUO-")]
 
 
@@ -66,7 +67,7 @@ def standing(checked: Any, *objects: dict[str, Any]) -> list[Finding]:
     ],
 )
 def test_a_quota_that_does_not_let_the_bundle_run_is_breaking(objects: list[Any], exceeded: list[str]) -> None:
-    found = standing(quotas, *objects)
+    found = standing(quotas.QUOTAS_CHECK, *objects)
     assert [str(one.severity) for one in found] == (["breaking"] if exceeded else [])
     assert [one.evidence["exceeded"] for one in found] == ([exceeded] if exceeded else [])
 
@@ -74,7 +75,7 @@ def test_a_quota_that_does_not_let_the_bundle_run_is_breaking(objects: list[Any]
 def test_an_autoscaler_says_how_many_pods_there_may_be() -> None:
     spec = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 9}
     scaler = an_object("autoscaling/v2", "HorizontalPodAutoscaler", "web", "shop", spec=spec)
-    (one,) = standing(quotas, workload(), scaler, quota(pods="5"))
+    (one,) = standing(quotas.QUOTAS_CHECK, workload(), scaler, quota(pods="5"))
     assert "pods is limited to 5, and they ask for 9" in one.message
 
 
@@ -82,7 +83,7 @@ def changed(before: dict[str, Any] | None, after: dict[str, Any], used: dict[str
     live = {core_ref("ResourceQuota", "most").identity: {"status": {"used": used}}} if used else {}
     action = planned(after, Action.UPDATE if before else Action.CREATE, before=before)
     previous = content_with(before) if before else None
-    return named(findings_of(quotas.CHECK, action, live=live, previous=previous), "QUO-01")
+    return named(findings_of(quotas.QUOTAS_CHECK, action, live=live, previous=previous), "QUO-01")
 
 
 @pytest.mark.parametrize(
@@ -131,16 +132,16 @@ def limits(kind: str = "Container", **parts: dict[str, str]) -> dict[str, Any]:
     ],
 )
 def test_a_limit_range_that_refuses_what_the_bundle_brings_is_breaking(objects: list[Any], words: str) -> None:
-    found = standing(limit_ranges, *objects)
+    found = standing(quotas.LIMIT_RANGES_CHECK, *objects)
     assert [(str(one.severity), words in one.message) for one in found] == ([("breaking", True)] if words else [])
 
 
 def test_changed_defaults_of_a_limit_range_are_told() -> None:
     old, new = limits(default={"cpu": "1"}), limits(default={"cpu": "2"}, max={"cpu": "4"})
     action = planned(new, Action.UPDATE, before=old)
-    (one,) = named(findings_of(limit_ranges.CHECK, action), "QUO-02")
+    (one,) = named(findings_of(quotas.LIMIT_RANGES_CHECK, action), "QUO-02")
     assert str(one.severity) == "notable"
     assert one.message.endswith("Container default cpu 1 → 2, Container max cpu (none) → 4")
-    assert named(findings_of(limit_ranges.CHECK, planned(old, Action.UPDATE, before=old)), "QUO-02") == []
-    (one,) = named(findings_of(limit_ranges.CHECK, planned(old, Action.CREATE)), "QUO-02")
+    assert named(findings_of(quotas.LIMIT_RANGES_CHECK, planned(old, Action.UPDATE, before=old)), "QUO-02") == []
+    (one,) = named(findings_of(quotas.LIMIT_RANGES_CHECK, planned(old, Action.CREATE)), "QUO-02")
     assert one.message.endswith("in the namespace shop that are created from now on: Container default cpu 1")

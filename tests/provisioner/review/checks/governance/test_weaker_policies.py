@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks.governance import weaker_policies
+from provisioner.review.checks.governance import admission
 from provisioner.values import Action, Finding
 from tests.support.provisioner.contents import an_object, config_map, findings_of, named, planned
 
@@ -33,7 +33,7 @@ def binding(**spec: Any) -> dict[str, Any]:
 
 
 def found_by(before: dict[str, Any], after: dict[str, Any]) -> list[Finding]:
-    return named(findings_of(weaker_policies.CHECK, planned(after, Action.UPDATE, before=before)), "WH-14")
+    return named(findings_of(admission.WEAKER_POLICIES_CHECK, planned(after, Action.UPDATE, before=before)), "WH-14")
 
 
 def severities(found: list[Finding]) -> list[str]:
@@ -138,20 +138,20 @@ def test_an_object_that_holds_the_parameters_of_a_policy_decides_what_passes() -
     kept = [planned(one, Action.NONE, before=one) for one in (takes, bound)]
     edited = planned(config_map(most="500"), Action.UPDATE, before=config_map(most="5"))
     other = planned(config_map("other", most="500"), Action.UPDATE, before=config_map("other", most="5"))
-    (one,) = named(findings_of(weaker_policies.CHECK, *kept, edited, other), "WH-14")
+    (one,) = named(findings_of(admission.WEAKER_POLICIES_CHECK, *kept, edited, other), "WH-14")
     assert one.message.startswith("Changes ConfigMap shop/settings, from which ValidatingAdmissionPolicyBinding limits")
     deleted = planned(config_map(most="5"), Action.DELETE, before=config_map(most="5"))
-    (one,) = named(findings_of(weaker_policies.CHECK, *kept, deleted), "WH-14")
+    (one,) = named(findings_of(admission.WEAKER_POLICIES_CHECK, *kept, deleted), "WH-14")
     assert one.variant == "parameters-deleted"
 
 
 def test_a_new_binding_puts_its_policy_into_force() -> None:
     made = [planned(policy(), Action.CREATE), planned(binding(), Action.CREATE)]
-    (one,) = named(findings_of(weaker_policies.CHECK, *made), "WH-14")
+    (one,) = named(findings_of(admission.WEAKER_POLICIES_CHECK, *made), "WH-14")
     assert str(one.severity) == "notable"
     assert "puts the policy limits into force: what fails it is refused" in one.message
     mutating = an_object(f"{GROUP}/v1", "MutatingAdmissionPolicyBinding", "limits", spec={"policyName": "limits"})
-    (one,) = named(findings_of(weaker_policies.CHECK, planned(mutating, Action.CREATE)), "WH-14")
+    (one,) = named(findings_of(admission.WEAKER_POLICIES_CHECK, planned(mutating, Action.CREATE)), "WH-14")
     assert one.variant == "in-force-changing"
     only_warns = planned(binding(validationActions=["Warn", "Audit"]), Action.CREATE)
-    assert named(findings_of(weaker_policies.CHECK, made[0], only_warns), "WH-14") == []
+    assert named(findings_of(admission.WEAKER_POLICIES_CHECK, made[0], only_warns), "WH-14") == []

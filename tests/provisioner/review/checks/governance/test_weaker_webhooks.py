@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks.governance import weaker_webhooks
+from provisioner.review.checks.governance import admission
 from provisioner.values import Action, Finding
 from tests.support.provisioner.contents import an_object, findings_of, named, planned
 
@@ -34,7 +34,7 @@ def configuration(*listed: dict[str, Any], kind: str = "ValidatingWebhookConfigu
 
 def found_by(before: list[dict[str, Any]], after: list[dict[str, Any]], **rest: Any) -> list[Finding]:
     old, new = configuration(*before, **rest), configuration(*after, **rest)
-    return named(findings_of(weaker_webhooks.CHECK, planned(new, Action.UPDATE, before=old)), "WH-13")
+    return named(findings_of(admission.WEAKER_WEBHOOKS_CHECK, planned(new, Action.UPDATE, before=old)), "WH-13")
 
 
 SELECTOR = {"matchLabels": {"guarded": "yes"}}
@@ -109,7 +109,7 @@ def test_mutating_ones_and_configurations_that_are_taken_over_are_looked_at_too(
         configuration(webhook(failurePolicy=policy), kind="MutatingWebhookConfiguration")
         for policy in ("Fail", "Ignore")
     )
-    found = findings_of(weaker_webhooks.CHECK, planned(new, Action.ADOPT, before=old))
+    found = findings_of(admission.WEAKER_WEBHOOKS_CHECK, planned(new, Action.ADOPT, before=old))
     assert [str(one.severity) for one in named(found, "WH-13")] == ["dangerous"]
 
 
@@ -121,5 +121,5 @@ def test_another_path_of_the_bundles_own_server_is_told_where_no_answer_means_ye
             configuration(webhook(failurePolicy=policy, clientConfig={"service": {**SERVICE, "path": path}}))
             for path in ("/v1beta1", "/v1")
         )
-        found = findings_of(weaker_webhooks.CHECK, service, planned(new, Action.UPDATE, before=old))
+        found = findings_of(admission.WEAKER_WEBHOOKS_CHECK, service, planned(new, Action.UPDATE, before=old))
         assert [str(one.severity) for one in named(found, "WH-13")] == expected

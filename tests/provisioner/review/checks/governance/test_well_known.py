@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks.governance import well_known
-from provisioner.review.checks.governance.well_known_table import WELL_KNOWN
-from provisioner.review.checks.own import own
+from provisioner.review.checks.governance import control_plane
+from provisioner.review.checks.governance.control_plane import WELL_KNOWN
+from provisioner.review.checks.own import pratique_objects
 from provisioner.review.frame import report
 from provisioner.review.rules import messages_of
 from provisioner.values import Action, Finding
@@ -16,7 +16,7 @@ from tests.support.provisioner.contents import an_object, content_with, facts, f
 
 
 def found_by(obj: dict[str, Any], action: Action = Action.CREATE, **rest: Any) -> list[Finding]:
-    return named(findings_of(well_known.CHECK, planned(obj, action, **rest)), "SYS-01")
+    return named(findings_of(control_plane.WELL_KNOWN_CHECK, planned(obj, action, **rest)), "SYS-01")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ AWS_AUTH = an_object("v1", "ConfigMap", "aws-auth", "kube-system", data={"mapRol
 
 def test_what_is_said_of_an_object_as_one_of_pratiques_ground_is_not_said_twice() -> None:
     """Where the bundle says something else of it, that is new; where only the cluster does, it is said what happens."""
-    checks = [own.CHECK, well_known.CHECK]
+    checks = [pratique_objects.CHECK, control_plane.WELL_KNOWN_CHECK]
 
     def rules(action: Action, **rest: Any) -> list[tuple[str, bool]]:
         found = report(facts(planned(AWS_AUTH, action, **rest), content=content_with(AWS_AUTH)), checks).findings
@@ -103,7 +103,7 @@ def test_a_slice_counts_as_the_service_that_its_label_names() -> None:
     made["metadata"]["labels"] = {"kubernetes.io/service-name": "kubernetes"}
     wished = {**made, "endpoints": []}
     action = planned(wished, Action.UPDATE, before=made)
-    (one,) = named(findings_of(well_known.CHECK, action, previous=content_with(wished)), "SYS-01")
+    (one,) = named(findings_of(control_plane.WELL_KNOWN_CHECK, action, previous=content_with(wished)), "SYS-01")
     assert one.message.endswith("by which every pod finds the API server")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks.network import allocations
+from provisioner.review.checks.network import services
 from provisioner.values import Action
 from tests.support.provisioner.contents import an_object, findings_of, named, planned
 
@@ -48,6 +48,6 @@ FREE = service("a")
     ],
 )
 def test_what_only_one_service_can_have_is_told_of_the_second(actions: list[Any], variants: list[str]) -> None:
-    found = named(findings_of(allocations.CHECK, *actions), "OBJ-10")
+    found = named(findings_of(services.ALLOCATIONS_CHECK, *actions), "OBJ-10")
     assert [one.variant for one in found] == variants
     assert all(one.ref is not None and "shop" in one.message for one in found)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.review.checks.network import fail_closed
+from provisioner.review.checks.network import webhook_failures
 from provisioner.values import Action, Finding, Severity
 from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
 
@@ -37,7 +37,7 @@ def configuration(*webhooks: dict[str, Any]) -> dict[str, Any]:
 def found_by(new: dict[str, Any], old: dict[str, Any] | None = None) -> list[Finding]:
     action = planned(new, Action.UPDATE if old else Action.CREATE, before=old)
     content, previous = content_with(new, SERVICE, WORKLOAD), content_with(old, SERVICE, WORKLOAD) if old else None
-    found = judged_by(facts(action, content=content, previous=previous), [fail_closed.CHECK])
+    found = judged_by(facts(action, content=content, previous=previous), [webhook_failures.FAIL_CLOSED_CHECK])
     return [one for one in found if one.rule == "WH-12"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, ServedKind
-from provisioner.review.checks.network import api_services, network, network_policies
+from provisioner.review.checks.network import network_policies, services
 from provisioner.review.frame import mentioned
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, facts, judged_by, named, planned
@@ -20,7 +20,9 @@ def policy(name: str = "guard", **spec: Any) -> dict[str, Any]:
     return an_object("networking.k8s.io/v1", "NetworkPolicy", name, "shop", spec={"podSelector": PEER, **spec})
 
 
-def found_by(*actions: Any, checks: Any = (network_policies.CHECK, api_services.CHECK), **around: Any) -> list[Finding]:
+def found_by(
+    *actions: Any, checks: Any = (network_policies.CHECK, services.API_SERVICES_CHECK), **around: Any
+) -> list[Finding]:
     return judged_by(facts(*actions, around=ClusterSurroundings(**around)), list(checks))
 
 
@@ -93,7 +95,7 @@ def test_a_deleted_policy_is_said() -> None:
 )
 def test_routes_and_gateways_say_what_they_serve(kind: str, spec: Any, variant: str, lacks: str | None) -> None:
     made = planned(an_object(*kind.split(), "a", "shop", spec=spec), Action.CREATE)
-    (found,) = named(found_by(made, checks=(network_policies.CHECK, network.CHECK)), "SV-02")
+    (found,) = named(found_by(made, checks=(network_policies.CHECK, services.EXPOSURE_CHECK)), "SV-02")
     assert (found.variant, found.evidence.get("lacks")) == (variant, lacks)
 
 
@@ -130,7 +132,7 @@ def test_an_api_service_needs_its_service(exists: dict[Any, bool], expected: lis
 
 
 def test_the_service_of_an_api_is_asked_for() -> None:
-    assert mentioned(facts(planned(METRICS, Action.CREATE)), [api_services.CHECK]) == [SERVICE]
+    assert mentioned(facts(planned(METRICS, Action.CREATE)), [services.API_SERVICES_CHECK]) == [SERVICE]
 
 
 def test_a_group_that_is_served_already_is_taken_over() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed
-from provisioner.review.checks.own import own
-from provisioner.review.checks.own.admission import NAMESPACES
-from provisioner.review.checks.own.advice import ADVICE
+from provisioner.review.checks.own import pratique_objects
+from provisioner.review.checks.own.power import ADVICE
+from provisioner.review.checks.own.pratique_objects import NAMESPACES
 from provisioner.values import Action, Finding
+from tests.provisioner.review.checks.own.findings import find_standing
 from tests.support.provisioner.contents import an_object, facts, planned
 
 NAME = "kubernetes.io/metadata.name"
@@ -42,7 +43,7 @@ def made(obj: dict[str, Any], *live: dict[str, Any], is_read: bool = True) -> Fa
 
 
 def found(given: Facts) -> list[Finding]:
-    return [one for one in own.CHECK.standing(given.state()) if one.rule == "OWN-PRATIQUE-06"]
+    return [one for one in find_standing(given.state()) if one.rule == "OWN-PRATIQUE-06"]
 
 
 REACHING = {
@@ -115,5 +116,5 @@ def test_S22_labels_that_the_bundle_puts_on_our_namespace_count() -> None:
 
 
 def test_the_labels_are_read_only_where_they_matter() -> None:
-    assert list(own.CHECK.lists(made(REACHING["pods"]))) == [NAMESPACES]
-    assert not list(own.CHECK.lists(made(an_object("v1", "ConfigMap", "x", "shop"))))
+    assert list(pratique_objects.CHECK.lists(made(REACHING["pods"]))) == [NAMESPACES]
+    assert not list(pratique_objects.CHECK.lists(made(an_object("v1", "ConfigMap", "x", "shop"))))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks.traffic import controllers
-from provisioner.review.checks.traffic.annotation_table import ANNOTATIONS, Effect, annotation
+from provisioner.review.checks.traffic import controller_annotations
+from provisioner.review.checks.traffic.controller_annotations import ANNOTATIONS, Effect, find_annotation
 from provisioner.review.rules import messages_of
 from provisioner.values import Action, Finding
 from tests.support.provisioner.contents import an_object, findings_of, planned
@@ -24,12 +24,12 @@ def ingress(kind: str = "networking.k8s.io/v1 Ingress", **found: str) -> dict[st
 
 def found_by(before: dict[str, Any] | None, after: dict[str, Any]) -> list[Finding]:
     action = Action.CREATE if before is None else Action.UPDATE
-    found = findings_of(controllers.CHECK, planned(after, action, before=before))
+    found = findings_of(controller_annotations.CHECK, planned(after, action, before=before))
     return [one for one in found if one.rule.startswith("ING-")]
 
 
 def change_of(name: str, before: str | None, after: str | None) -> list[tuple[str, str]]:
-    """What is said where one annotation of an existing Ingress changes."""
+    """What is said where one find_annotation of an existing Ingress changes."""
     sides = ({name: value} if value is not None else {} for value in (before, after))
     old, new = (ingress(**side) for side in sides)
     return [(one.rule, str(one.severity)) for one in found_by(old, new)]
@@ -127,7 +127,7 @@ def test_each_annotation_of_the_table_stands_there_once_and_has_a_reason() -> No
 
 
 def test_a_name_with_a_star_stands_for_all_that_begin_so() -> None:
-    found = annotation(f"{ALB}conditions.rule")
+    found = find_annotation(f"{ALB}conditions.rule")
     assert found is not None
     assert found.effect is Effect.LEADS
-    assert annotation(f"{ALB}conditions") is None
+    assert find_annotation(f"{ALB}conditions") is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks.traffic import elsewhere
+from provisioner.review.checks.traffic import destinations
 from provisioner.review.frame import wanted
 from provisioner.values import Action, Finding, Plan
 from tests.support.provisioner.contents import an_object, content_with, core_ref, findings_of, named, planned
@@ -49,12 +49,15 @@ SELECTS = service(selector={"app": "db"})
 def test_a_service_that_leads_to_a_host_says_so(
     action: Action, before: dict[str, Any] | None, after: dict[str, Any], severity: str
 ) -> None:
-    found = named(findings_of(elsewhere.CHECK, planned(after, action, before=before)), "SV-05")
+    found = named(findings_of(destinations.DESTINATIONS_CHECK, planned(after, action, before=before)), "SV-05")
     assert [str(one.severity) for one in found] == ([severity] if severity else [])
 
 
 def test_a_name_inside_the_cluster_is_not_called_a_host() -> None:
-    (one,) = named(findings_of(elsewhere.CHECK, planned(outside("db.prod.svc.cluster.local"), Action.CREATE)), "SV-05")
+    (one,) = named(
+        findings_of(destinations.DESTINATIONS_CHECK, planned(outside("db.prod.svc.cluster.local"), Action.CREATE)),
+        "SV-05",
+    )
     assert one.evidence["to"] == "name"
 
 
@@ -67,7 +70,7 @@ def found_by(*created: dict[str, Any], old: list[dict[str, Any]] | None = None, 
         for one, was in zip(created, before, strict=True)
     ]
     previous = content_with(*old) if old else None
-    return named(findings_of(elsewhere.CHECK, *actions, previous=previous, **rest), "SV-06")
+    return named(findings_of(destinations.DESTINATIONS_CHECK, *actions, previous=previous, **rest), "SV-06")
 
 
 @pytest.mark.parametrize(
@@ -120,5 +123,7 @@ def test_a_service_beside_the_bundle_is_looked_at(live: Any, severity: str, why:
 
 def test_the_service_of_addresses_is_read_where_the_bundle_does_not_bring_it() -> None:
     plan = Plan((), "sha256:plan")
-    assert wanted(content_with(sliced("10.0.0.1")), plan, [elsewhere.CHECK]) == [core_ref("Service", "db")]
-    assert wanted(content_with(service(), sliced("10.0.0.1")), plan, [elsewhere.CHECK]) == []
+    assert wanted(content_with(sliced("10.0.0.1")), plan, [destinations.DESTINATIONS_CHECK]) == [
+        core_ref("Service", "db")
+    ]
+    assert wanted(content_with(service(), sliced("10.0.0.1")), plan, [destinations.DESTINATIONS_CHECK]) == []

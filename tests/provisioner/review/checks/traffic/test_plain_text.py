@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks.traffic import plain_text
+from provisioner.review.checks.traffic import destinations
 from provisioner.values import Action, Severity
 from tests.support.provisioner.contents import an_object, findings_of, named, planned
 
@@ -68,7 +68,7 @@ def by(*hosts: str) -> dict[str, Any]:
 def test_a_host_that_is_no_longer_served_by_tls_is_told(
     before: dict[str, Any], after: dict[str, Any], hosts: list[str]
 ) -> None:
-    found = named(findings_of(plain_text.CHECK, planned(after, Action.UPDATE, before=before)), "ING-04")
+    found = named(findings_of(destinations.TLS_CHECK, planned(after, Action.UPDATE, before=before)), "ING-04")
     assert [one.evidence["hosts"] for one in found] == ([hosts] if hosts else [])
     assert all(one.severity is Severity.DANGEROUS and one.is_new for one in found)
 
@@ -79,9 +79,9 @@ def test_a_host_that_is_no_longer_served_by_tls_is_told(
 )
 def test_another_certificate_is_notable(before: str, after: str, variant: str) -> None:
     old, new = (ingress("a.org", tls=[{"hosts": ["a.org"], "secretName": one}]) for one in (before, after))
-    (found,) = named(findings_of(plain_text.CHECK, planned(new, Action.UPDATE, before=old)), "ING-04")
+    (found,) = named(findings_of(destinations.TLS_CHECK, planned(new, Action.UPDATE, before=old)), "ING-04")
     assert (found.severity, found.variant) == (Severity.NOTABLE, variant)
 
 
 def test_a_new_ingress_without_tls_is_not_told() -> None:
-    assert not findings_of(plain_text.CHECK, planned(ingress("a.org"), Action.CREATE))
+    assert not findings_of(destinations.TLS_CHECK, planned(ingress("a.org"), Action.CREATE))

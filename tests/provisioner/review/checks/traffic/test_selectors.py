@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks.traffic import selectors
+from provisioner.review.checks.traffic import destinations
 from provisioner.values import Action, Finding
 from tests.support.provisioner.contents import an_object, content_with, findings_of, planned
 
@@ -33,7 +33,7 @@ def found_by(old: Objects, new: Objects) -> list[Finding]:
     for one in new:
         before = names.get((one["kind"], one["metadata"]["name"]))
         actions.append(planned(one, Action.UPDATE if before else Action.CREATE, before=before))
-    found = findings_of(selectors.CHECK, *actions, content=content_with(*new), previous=content_with(*old))
+    found = findings_of(destinations.SELECTORS_CHECK, *actions, content=content_with(*new), previous=content_with(*old))
     return [one for one in found if one.rule in {"SV-04", "NP-05"}]
 
 
