@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks.pods import accounts, tokens
+from provisioner.review.checks.pods import credentials
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, Plan, Severity
 from tests.support.provisioner.contents import an_object, content_with, facts, findings_of, named, planned
@@ -29,7 +29,7 @@ def an_account(name: str, **rest: Any) -> dict[str, Any]:
 
 def moved(old: dict[str, Any], new: dict[str, Any], *, roles: tuple[Any, ...] | None = (), **rest: Any) -> Finding:
     changed = planned(new, Action.UPDATE, before=old)
-    (found,) = named(findings_of(accounts.CHECK, changed, live_rbac=roles, **rest), "POD-32")
+    (found,) = named(findings_of(credentials.ACCOUNTS_CHECK, changed, live_rbac=roles, **rest), "POD-32")
     return found
 
 
@@ -76,7 +76,7 @@ def test_the_older_name_of_the_field_and_no_name_at_all_count_as_what_they_mean(
     assert "instead of default" in moved(runs_as(), runs_as("b")).message
     assert "the account default instead of b" in moved(runs_as("b"), runs_as()).message
     old, new = runs_as(serviceAccount="a"), runs_as("a", serviceAccount="a")
-    assert not named(findings_of(accounts.CHECK, planned(new, Action.UPDATE, before=old)), "POD-32")
+    assert not named(findings_of(credentials.ACCOUNTS_CHECK, planned(new, Action.UPDATE, before=old)), "POD-32")
 
 
 def test_offline_what_the_bundle_grants_is_compared() -> None:
@@ -96,12 +96,14 @@ def test_offline_what_the_bundle_grants_is_compared() -> None:
 def test_a_new_object_that_runs_as_a_strong_account_of_somebody_else_is_told(more: tuple[Any, ...], count: int) -> None:
     roles = (READS_SECRETS, bound("secrets", account("b", "shop")))
     actions = [planned(one, Action.CREATE) for one in (runs_as("b"), *more)]
-    found = named(findings_of(accounts.CHECK, *actions, live_rbac=roles), "POD-32")
+    found = named(findings_of(credentials.ACCOUNTS_CHECK, *actions, live_rbac=roles), "POD-32")
     assert [one.severity for one in found] == [Severity.CRITICAL] * count
 
 
 def test_a_new_object_whose_account_may_do_little_is_not_told() -> None:
-    assert not named(findings_of(accounts.CHECK, planned(runs_as("b"), Action.CREATE), live_rbac=()), "POD-32")
+    assert not named(
+        findings_of(credentials.ACCOUNTS_CHECK, planned(runs_as("b"), Action.CREATE), live_rbac=()), "POD-32"
+    )
 
 
 EVERYBODYS = ("basic-user", "discovery", "public-info-viewer", "service-account-issuer-discovery")
@@ -112,9 +114,9 @@ def test_what_every_account_of_a_new_cluster_holds_is_no_gain(name: str) -> None
     urls = rule("get", urls="/openid/v1/jwks /version/")
     roles = (cluster_role(name, urls), bound(name, group("system:authenticated"), group("system:serviceaccounts")))
     created = planned(runs_as(), Action.CREATE)
-    assert not named(findings_of(accounts.CHECK, created, live_rbac=roles), "POD-32")
+    assert not named(findings_of(credentials.ACCOUNTS_CHECK, created, live_rbac=roles), "POD-32")
     written = (cluster_role(name, rule("get", "secrets")), *roles[1:])
-    (found,) = named(findings_of(accounts.CHECK, created, live_rbac=written), "POD-32")
+    (found,) = named(findings_of(credentials.ACCOUNTS_CHECK, created, live_rbac=written), "POD-32")
     assert found.severity is Severity.CRITICAL
 
 
@@ -122,7 +124,7 @@ def test_S09_who_may_not_get_roles_reads_which_object_runs_as_which_account() ->
     """The headline goes into the mirror of the request, where everybody reads it."""
     action = planned(runs_as("x" * 63), Action.CREATE)
     roles = (STARTS_CODE, bound("starts-code", account("x" * 63, "shop")))
-    told = report(facts(action, live_rbac=roles, bundle=Plan((action,), "")), [accounts.CHECK])
+    told = report(facts(action, live_rbac=roles, bundle=Plan((action,), "")), [credentials.ACCOUNTS_CHECK])
     (found,) = named(list(told.findings), "POD-32")
     stated = f"Deployment shop/web is new and runs as the account {'x' * 63}, which is not of this bundle"
     assert told.headline[0].startswith(stated)
@@ -136,7 +138,7 @@ AUTOMOUNT = "automountServiceAccountToken"
 def mounted(old: dict[str, Any], new: dict[str, Any], *beside: dict[str, Any], roles: Any = ()) -> list[Finding]:
     changed = [planned(new, Action.UPDATE, before=old), *(planned(one, Action.NONE, before=one) for one in beside)]
     previous = content_with(old, *beside)
-    return named(findings_of(tokens.CHECK, *changed, previous=previous, live_rbac=roles), "POD-33")
+    return named(findings_of(credentials.TOKENS_CHECK, *changed, previous=previous, live_rbac=roles), "POD-33")
 
 
 @pytest.mark.parametrize(
@@ -167,9 +169,9 @@ def test_a_token_of_a_strong_account_is_dangerous() -> None:
 
 def test_an_account_that_newly_gives_its_token_to_all_pods_is_told() -> None:
     old, new = an_account("a", **{AUTOMOUNT: False}), an_account("a")
-    (found,) = named(findings_of(tokens.CHECK, planned(new, Action.UPDATE, before=old)), "POD-33")
+    (found,) = named(findings_of(credentials.TOKENS_CHECK, planned(new, Action.UPDATE, before=old)), "POD-33")
     assert found.severity is Severity.NOTABLE
-    assert not named(findings_of(tokens.CHECK, planned(old, Action.UPDATE, before=new)), "POD-33")
+    assert not named(findings_of(credentials.TOKENS_CHECK, planned(old, Action.UPDATE, before=new)), "POD-33")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +186,11 @@ def test_an_account_that_newly_gives_its_token_to_all_pods_is_told() -> None:
 )
 def test_a_token_that_pods_ask_for_is_told_with_its_audience(token: dict[str, Any], words: str) -> None:
     volumes = [{"name": "t", "projected": {"sources": [{"serviceAccountToken": token}]}}]
-    (found,) = named(findings_of(tokens.CHECK, planned(runs_as("a", volumes=volumes), Action.CREATE)), "POD-33")
+    (found,) = named(
+        findings_of(credentials.TOKENS_CHECK, planned(runs_as("a", volumes=volumes), Action.CREATE)), "POD-33"
+    )
     assert found.message == f"Deployment shop/web holds a token of its account a {words}"
     by_server = [{**volumes[0], "name": "kube-api-access-x7x2k"}]
-    assert not named(findings_of(tokens.CHECK, planned(runs_as("a", volumes=by_server), Action.CREATE)), "POD-33")
+    assert not named(
+        findings_of(credentials.TOKENS_CHECK, planned(runs_as("a", volumes=by_server), Action.CREATE)), "POD-33"
+    )

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from provisioner.pipeline import look_offline
-from provisioner.review.checks.pods import commands, fetched
+from provisioner.review.checks.pods import commands
 from provisioner.review.output.terminal import as_text
 from provisioner.values import Action, Finding, Severity
 from tests.support.provisioner.contents import an_object, content_with, findings_of, named, planned
 
 
 def found_by(*actions: Any, **rest: Any) -> list[Finding]:
-    return named(findings_of(commands.CHECK, *actions, **rest), "POD-28")
+    return named(findings_of(commands.COMMANDS_CHECK, *actions, **rest), "POD-28")
 
 
 def fetching(*actions: Any, **rest: Any) -> list[Finding]:
-    return named(findings_of(fetched.CHECK, *actions, **rest), "POD-29")
+    return named(findings_of(commands.FETCHED_CODE_CHECK, *actions, **rest), "POD-29")
 
 
 def workload(*containers: dict[str, Any], name: str = "web", **pod: Any) -> dict[str, Any]:

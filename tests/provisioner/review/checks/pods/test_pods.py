@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings
-from provisioner.review.checks.pods import pod_habits, pods
+from provisioner.review.checks.pods import runtime, security
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
 
@@ -38,7 +38,7 @@ def namespace(level: str, version: str = "") -> dict[str, Any]:
 def rejected(pod: dict[str, Any], level: str, version: str, server: str) -> list[str]:
     live = {ObjectRef("", "v1", "Namespace", "", "shop").identity: namespace(level, version)}
     given = facts(planned(pod, Action.CREATE), live=live, around=ClusterSurroundings(version=server))
-    found = judged_by(given, [pods.CHECK])
+    found = judged_by(given, [security.PODS_CHECK])
     return [str(one.evidence["version"]) for one in found if one.rule == "POD-20"]
 
 
@@ -98,12 +98,12 @@ def test_a_bundle_that_lets_its_namespace_admit_more_or_less_is_told(
 ) -> None:
     old, new = ({"labels": {ENFORCE: level}} if level else {} for level in (before, after))
     old, new = ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", **it}} for it in (old, new))
-    found = judged_by(facts(planned(new, Action.UPDATE, before=old), previous=content_with(old)), [pods.CHECK])
+    found = judged_by(facts(planned(new, Action.UPDATE, before=old), previous=content_with(old)), [security.PODS_CHECK])
     assert [one.variant for one in found if one.rule == "POD-22"] == ([variant] if variant else [])
 
 
 def habits(*actions: Any, **rest: Any) -> list[Finding]:
-    return [one for one in judged_by(facts(*actions, **rest), [pod_habits.CHECK]) if one.rule != "UNCLAIMED"]
+    return [one for one in judged_by(facts(*actions, **rest), [runtime.HABITS_CHECK]) if one.rule != "UNCLAIMED"]
 
 
 GOOD = {

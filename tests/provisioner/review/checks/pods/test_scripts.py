@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks.pods import scripts
+from provisioner.review.checks.pods import commands
 from provisioner.values import Action, Finding, Severity
 from tests.support.provisioner.contents import an_object, config_map, content_with, findings_of, named, planned
 
@@ -27,7 +27,7 @@ def running(*, kind: str = "Deployment", volume: dict[str, Any] | None = None, *
 def found_by(old: list[dict[str, Any]], new: list[dict[str, Any]], **rest: Any) -> list[Finding]:
     before = {(one["kind"], one["metadata"]["name"]): one for one in old}
     actions = [planned(one, Action.UPDATE, before=before.get((one["kind"], one["metadata"]["name"]))) for one in new]
-    return named(findings_of(scripts.CHECK, *actions, previous=content_with(*old), **rest), "POD-28")
+    return named(findings_of(commands.SCRIPTS_CHECK, *actions, previous=content_with(*old), **rest), "POD-28")
 
 
 ITEMS = {"items": [{"key": "run", "path": "in/run"}]}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks.pods import settings
+from provisioner.review.checks.pods import credentials
 from provisioner.values import Action
 from tests.support.provisioner.contents import (
     an_object,
@@ -19,7 +19,7 @@ from tests.support.provisioner.contents import (
     web_workload,
 )
 
-found_by = partial(findings_of, settings.CHECK)
+found_by = partial(findings_of, credentials.CONFIGURATION_CHECK)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ ROBOT = an_object("v1", "ServiceAccount", "robot", "shop")
 
 
 def findings(given: Facts, rule_id: str) -> list[Finding]:
-    return [one for one in judged_by(given, [permissions.CHECK]) if one.rule == rule_id]
+    return [one for one in judged_by(given, [permissions.PERMISSIONS_CHECK]) if one.rule == rule_id]
 
 
 def created(*objects: dict[str, Any], **rest: Any) -> Facts:
@@ -99,7 +99,7 @@ def test_a_subject_outside_of_the_bundle_is_said() -> None:
 def test_a_subject_that_does_not_exist_can_be_claimed_by_anybody() -> None:
     other = ObjectRef("", "v1", "ServiceAccount", "far", "other")
     binding = bound("all", account("other", "far"))
-    assert list(permissions.CHECK.wants(content_with(binding), created(binding).plan)) == [other]
+    assert list(permissions.PERMISSIONS_CHECK.wants(content_with(binding), created(binding).plan)) == [other]
     (found,) = findings(created(EVERYTHING, binding, live={other.identity: None}, live_rbac=()), "RB-44")
     assert "whoever creates it" in found.message
 

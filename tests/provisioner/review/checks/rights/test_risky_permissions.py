@@ -120,11 +120,11 @@ def test_a_binding_to_a_role_that_does_not_exist_grants_nothing_yet(
     live: tuple[JsonObject, ...] | None, severity: Severity
 ) -> None:
     given = facts(planned(bound("later", account("robot", "shop")), Action.CREATE), live_rbac=live)
-    assert [one.severity for one in permissions.CHECK.changes(given) if one.rule == "RB-45"] == [severity]
+    assert [one.severity for one in permissions.PERMISSIONS_CHECK.changes(given) if one.rule == "RB-45"] == [severity]
 
 
 def test_a_role_that_cannot_be_read_is_unknown() -> None:
     broken = {**cluster_role("r"), "rules": [{"verbs": "get"}]}
     changes = facts(*(planned(one, Action.CREATE) for one in (broken, bound("r", account("robot", "shop")))))
-    unknown = [one for one in permissions.CHECK.changes(changes) if one.rule == "RB-00"]
+    unknown = [one for one in permissions.PERMISSIONS_CHECK.changes(changes) if one.rule == "RB-00"]
     assert [(one.severity, one.variant) for one in unknown] == [(Severity.UNKNOWN, "partly-known")]
