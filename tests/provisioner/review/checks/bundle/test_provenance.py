@@ -1,4 +1,4 @@
-"""What a report says of what a bundle asks of its cluster."""
+"""Catalogs, requirements and moves of sources."""
 
 from __future__ import annotations
 
@@ -9,8 +9,130 @@ import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Facts, ServedKind
 from provisioner.review.checks.bundle import provenance
-from provisioner.values import Action, Finding, Requirement, RequirementKind, Severity
+from provisioner.values import (
+    Action,
+    ChosenBundle,
+    Course,
+    EarlierVersion,
+    Finding,
+    Requirement,
+    RequirementKind,
+    Severity,
+    SourceHistory,
+    SourceMove,
+    UpgradeStep,
+)
 from tests.support.provisioner.contents import an_object, config_map, facts, judged_by, planned
+
+BUNDLE = ChosenBundle(
+    "", "hub", "sha256:aa", "harbour", "stable", "harbour.v1.2.0", "1.2.0", "example.com/harbour@sha256:bb"
+)
+WHERE = "catalog hub, package harbour"
+NAME = "harbour.v1.2.0 (1.2.0)"
+
+
+def found_in_catalogs(bundle: ChosenBundle, *requirements: Requirement) -> list[Finding]:
+    given = facts(planned(config_map("a"), Action.CREATE), history=SourceHistory(bundles=(bundle,)))
+    content = replace(given.content, requirements=requirements)
+    return judged_by(replace(given, content=content), [provenance.CATALOGS_CHECK])
+
+
+@pytest.mark.parametrize("step", [UpgradeStep.FIRST, UpgradeStep.SAME, UpgradeStep.FOLLOWS])
+def test_what_follows_an_edge_or_is_a_higher_chart_is_as_expected(step: UpgradeStep) -> None:
+    assert not found_in_catalogs(replace(BUNDLE, step=step))
+    assert not found_in_catalogs(replace(BUNDLE, step=step, is_chart=True))
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "severity", "words"),
+    [
+        (
+            {"step": UpgradeStep.LEAVES, "before": "harbour.v1.0.0"},
+            "CAT-01",
+            Severity.DANGEROUS,
+            f"no edge leads from harbour.v1.0.0, which runs, to {NAME}",
+        ),
+        (
+            {"step": UpgradeStep.ELSEWHERE},
+            "CAT-01",
+            Severity.DANGEROUS,
+            f"{NAME} takes the place of another package, from which no edge can lead",
+        ),
+        (
+            {"step": UpgradeStep.UNKNOWN},
+            "CAT-01",
+            Severity.UNKNOWN,
+            f"what runs is no bundle of this package, so nobody can tell whether {NAME} may follow it",
+        ),
+        (
+            {"step": UpgradeStep.LEAVES, "before": "harbour-1.3.0", "is_chart": True},
+            "CAT-01",
+            Severity.DANGEROUS,
+            f"{NAME} is not higher than harbour-1.3.0, which runs",
+        ),
+        (
+            {"step": UpgradeStep.ELSEWHERE, "is_chart": True},
+            "CAT-01",
+            Severity.DANGEROUS,
+            f"{NAME} takes the place of another package, with whose versions it has no order",
+        ),
+        (
+            {"step": UpgradeStep.UNKNOWN, "is_chart": True},
+            "CAT-01",
+            Severity.UNKNOWN,
+            f"what runs is no version of this chart, so nobody can tell whether {NAME} is higher",
+        ),
+        (
+            {"deprecations": ("channel stable: use fast",)},
+            "CAT-02",
+            Severity.NOTABLE,
+            "the publisher deprecates channel stable: use fast",
+        ),
+        (
+            {"needs": ("olm.constraint",)},
+            "CAT-03",
+            Severity.DANGEROUS,
+            f"{NAME} depends on other bundles (olm.constraint), and nobody checked whether they are there",
+        ),
+        (
+            {"changed": "a until 2026-11-01, b since"},
+            "CAT-04",
+            Severity.DANGEROUS,
+            f"the content of {NAME} changed: a until 2026-11-01, b since",
+        ),
+        (
+            {"is_withdrawn": True},
+            "CAT-05",
+            Severity.DANGEROUS,
+            f"{NAME} was offered when it was chosen, and is no longer",
+        ),
+    ],
+    ids=[
+        "no edge",
+        "another package",
+        "no catalog",
+        "a chart that is not higher",
+        "a chart for another package",
+        "a chart for what is of no catalog",
+        "deprecated",
+        "constraint",
+        "changed",
+        "withdrawn",
+    ],
+)
+def test_what_speaks_against_a_bundle_is_told(
+    changes: dict[str, Any], rule: str, severity: Severity, words: str
+) -> None:
+    (one,) = found_in_catalogs(replace(BUNDLE, **changes))
+    assert (one.rule, one.severity, one.message) == (rule, severity, f"{WHERE}: {words}")
+    assert one.evidence["catalogDigest"] == "sha256:aa"
+
+
+def test_a_constraint_that_the_bundle_states_itself_is_told_once() -> None:
+    needs = replace(BUNDLE, needs=("olm.package.required",))
+    assert not found_in_catalogs(needs, Requirement(RequirementKind.PACKAGE, "store"))
+    assert len(found_in_catalogs(needs)) == 1
+
 
 DATABASE = Requirement(RequirementKind.API, "Database", "db.example.com", "v1")
 SERVED = ServedKind("db.example.com", "v1", "Database", "databases")
@@ -160,3 +282,64 @@ def test_a_requirement_is_new_unless_the_bundle_had_it_before() -> None:
     before = replace(asked.content, requirements=(DATABASE,))
     assert only(replace(asked, previous=before)).is_new is False
     assert only(replace(asked, previous=replace(before, requirements=()))).is_new is True
+
+
+MAIN = "branch main of https://example.com/app.git"
+ENDS = "revision 3 has aa, this is bb"
+
+
+def found_moves(version: str = "", **history: object) -> list[Finding]:
+    given = facts(planned(config_map("a"), Action.CREATE), history=SourceHistory(**history))  # type: ignore[arg-type]
+    return judged_by(replace(given, content=replace(given.content, version=version)), [provenance.SOURCES_CHECK])
+
+
+@pytest.mark.parametrize(
+    ("course", "severity", "words"),
+    [
+        (Course.BACKWARD, Severity.DANGEROUS, f"{MAIN} goes back to an older commit: {ENDS}"),
+        (
+            Course.ASIDE,
+            Severity.DANGEROUS,
+            f"{MAIN} was rewritten (force-pushed), and the new commit does not follow the earlier one: {ENDS}",
+        ),
+        (
+            Course.UNKNOWN,
+            Severity.UNKNOWN,
+            f"{MAIN} moved, and it could not be found out whether the new commit follows the earlier one (why): {ENDS}",
+        ),
+    ],
+    ids=str,
+)
+def test_a_branch_that_does_not_move_forward_is_told(course: Course, severity: Severity, words: str) -> None:
+    why = "why" if course is Course.UNKNOWN else ""
+    (one,) = found_moves(moves=(SourceMove(MAIN, "aa", "bb", "revision 3", course, why),))
+    assert (one.rule, one.severity, one.message) == ("SRC-02", severity, words)
+
+
+def test_forward_is_as_expected() -> None:
+    assert not found_moves(moves=(SourceMove(MAIN, "aa", "bb", "revision 3", Course.FORWARD),))
+
+
+@pytest.mark.parametrize(
+    ("version", "earlier", "is_lower"),
+    [
+        ("1.2.0", "1.10.0", True),
+        ("1.10.0", "1.2.0", False),
+        ("1.0.0-rc.1", "1.0.0", True),
+        ("one", "1.0.0", False),
+        ("3.14.3", "3.14.3+0.1746550072.p", True),
+        ("3.14.3+0.999.p", "3.14.3+0.1746550072.p", True),
+        ("3.14.3+0.1746550072.p", "3.14.3", False),
+        ("3.14.2+2", "3.14.3+1", True),
+    ],
+)
+def test_a_lower_version_is_told(version: str, earlier: str, is_lower: bool) -> None:
+    known = EarlierVersion(earlier, "revision 3", has_releases=True)
+    said = [one.message for one in found_moves(version, versions=(known,))]
+    words = f"The bundle claims version {version}, lower than {earlier} of revision 3"
+    assert said == ([words] if is_lower else [])
+
+
+@pytest.mark.parametrize(("version", "is_lower"), [("1.2.0+1", False), ("1.2.0", False), ("1.1.0+9", True)])
+def test_builds_of_a_chart_have_no_order(version: str, is_lower: bool) -> None:
+    assert bool(found_moves(version, versions=(EarlierVersion("1.2.0+5", "revision 3"),))) is is_lower

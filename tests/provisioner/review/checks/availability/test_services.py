@@ -1,4 +1,4 @@
-"""Autoscalers and monitors whose target is gone, as far as a bundle and a cluster can tell."""
+"""Targets of autoscalers and monitors that are not there any more."""
 
 from __future__ import annotations
 
