@@ -81,7 +81,7 @@ def judge_exposure(state: StateFacts) -> Iterator[Finding]:
             if spec.get("service"):
                 service = mapping(spec.get("service"))
                 by = f"{service.get('namespace')}/{service.get('name')}"
-                variant = f"{'built-in-' if spec.get('group') in BUILT_IN_RESOURCES else ''}answered-by-service"
+                variant = f"{'built-in-' if str(spec.get('group')) in BUILT_IN_RESOURCES else ''}answered-by-service"
                 yield _TAKES_GROUP.finding(variant, ref, key=[api, by], api=api, service=by)
             if spec.get("insecureSkipTLSVerify") is True:
                 yield _NO_TLS.finding("not-checked", ref, where=("spec", "insecureSkipTLSVerify"), key=api, api=api)

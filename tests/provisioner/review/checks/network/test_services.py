@@ -233,3 +233,12 @@ def test_what_only_one_service_can_have_is_told_of_the_second(actions: list[Any]
     found = named(findings_of(services.ALLOCATIONS_CHECK, *actions), "OBJ-10")
     assert [one.variant for one in found] == variants
     assert all(one.ref is not None and "shop" in one.message for one in found)
+
+
+@pytest.mark.parametrize("group", [{}, ["apps"], None], ids=str)
+def test_a_group_that_is_no_text_is_taken_over_too(group: object) -> None:
+    taking = an_object(
+        "apiregistration.k8s.io/v1", "APIService", "v1.apps", spec={"group": group, "service": {"name": "s"}}
+    )
+    found = judged_by(facts(planned(taking, Action.CREATE)), [services.EXPOSURE_CHECK])
+    assert [one.variant for one in found if one.rule == "AS-01"] == ["answered-by-service"]
