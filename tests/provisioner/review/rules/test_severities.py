@@ -58,7 +58,6 @@ CASES = (
     "schema/diff/test_crd.py",
     "schema/diff/test_rules.py",
     "schema/inclusion/test_presence.py",
-    "schema/inclusion/test_branches.py",
     "schema/diff/test_odd_pairs.py",
     "schema/diff/test_keywords.py",
     "cli/test_crd_diff.py::test_a_crd_that_goes_counts_what_it_takes_along",
