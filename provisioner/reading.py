@@ -18,7 +18,7 @@ from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import ClusterError, TryLater, UnknownKind
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Gap, Installer, Listed, Listing, ServedKind
-from provisioner.review.checks.objects.offline import untried_kinds
+from provisioner.review.checks.objects.objects import find_untried_kinds
 from provisioner.review.foreign import without_foreign
 from provisioner.review.frame import listings, mentioned, questions
 from provisioner.review.preflight.answer import questions as questions_of
@@ -85,7 +85,7 @@ def surroundings(readers: tuple[ClusterClient, ...], facts: Facts) -> ClusterSur
         for query, sample in evidence.read_samples(readers, queries).items()
     }
     exists = {ref.identity: answer for ref, answer in evidence.find_existing(readers, mentioned(facts)).items()}
-    schemas = evidence.published_schemas(readers, untried_kinds(facts))
+    schemas = evidence.published_schemas(readers, find_untried_kinds(facts))
     return replace(facts.around, lists=lists, exists=exists, schemas=schemas)
 
 

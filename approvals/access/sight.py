@@ -19,7 +19,7 @@ from provisioner.errors import AlreadyExists
 from provisioner.masking import masked_value
 from provisioner.review.base.places import PLACES
 from provisioner.review.beside import ROLES
-from provisioner.review.checks.objects.owners import owned
+from provisioner.review.checks.objects.objects import say_owner
 from provisioner.review.foreign import OWNERS
 from provisioner.review.secret_texts import without_texts
 from provisioner.sentences import some
@@ -165,7 +165,7 @@ class ReportSight:
         owner, refs = str(finding["evidence"]["owner"]), [reference(one) for one in seen]
         if len(seen) == len(finding["sources"]):
             return finding
-        told = owned(owner, refs)
+        told = say_owner(owner, refs)
         shown = {"evidence": dict(told.evidence), "serverWords": told.message, "sources": seen}
         return {**finding, **shown} if seen else None
 

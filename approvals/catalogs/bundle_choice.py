@@ -28,7 +28,7 @@ from provisioner.catalogs.choice import (
 )
 from provisioner.catalogs.values import CatalogBundle, Package
 from provisioner.errors import BundleNotOffered, SourceUnavailable
-from provisioner.review.checks.bundle.catalogs import findings_of
+from provisioner.review.checks.bundle.provenance import judge_chosen_bundle
 from provisioner.sentences import some
 from provisioner.values import ChosenBundle, RequirementKind, UpgradeStep
 from provisioner.versions import version_of
@@ -147,8 +147,10 @@ def _update_from_catalog(deployment: BundleDeployment, bundle: ChosenBundle, sou
 def list_new_problems(request: Request) -> tuple[str, ...]:
     """What speaks against the bundles of a request by their catalogs now, and did not when it was last reported."""
     said = {RequirementKind(requirement["kind"]) for requirement in request.requirements}
-    known = {finding.fingerprint for bundle in recorded_bundles(request) for finding in findings_of(bundle, said)}
-    found = [finding for bundle in bundles_as_offered_now(request) for finding in findings_of(bundle, said)]
+    known = {
+        finding.fingerprint for bundle in recorded_bundles(request) for finding in judge_chosen_bundle(bundle, said)
+    }
+    found = [finding for bundle in bundles_as_offered_now(request) for finding in judge_chosen_bundle(bundle, said)]
     return tuple(finding.message for finding in found if finding.fingerprint not in known)
 
 

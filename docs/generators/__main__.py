@@ -47,7 +47,8 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/rules/annotations.md": rule_tables.known_annotations,
         "docs/rules/control-plane.md": rule_tables.control_plane,
         "docs/rules/harmless.md": lambda: harmless.page(
-            new_objects.TABLE, (claim for check in CHECKS for claim in check.claims)
+            new_objects.TABLE,
+            sorted((claim for check in CHECKS for claim in check.claims), key=lambda claim: claim.rule),
         ),
     }
 

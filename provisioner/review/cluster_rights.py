@@ -10,8 +10,8 @@ from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import CONTROL_PLANE, RbacObjects, RbacSubject
 from provisioner.review.base.facts import OWN_NAMESPACE, Check, ClusterSurroundings, Facts, Gap
-from provisioner.review.checks.own.power import of_power
-from provisioner.review.checks.rights.permissions import CHECK
+from provisioner.review.checks.own.power import judge_powers
+from provisioner.review.checks.rights.permissions import PERMISSIONS_CHECK
 from provisioner.review.frame import report
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.users import EVERYBODY
@@ -64,9 +64,11 @@ def cluster_rights(
     told = _Told.of(known, chosen)
     rights = Check(
         "rights",
-        changes=lambda facts: (one for one in chain(CHECK.changes(facts), of_power(facts)) if told.has(one)),
+        changes=lambda facts: (
+            one for one in chain(PERMISSIONS_CHECK.changes(facts), judge_powers(facts)) if told.has(one)
+        ),
         standing=lambda state: (one for one in of_wildcards(state) if told.has(one)),
-        claims=CHECK.claims,
+        claims=PERMISSIONS_CHECK.claims,
     )
     found = report(_facts(known, tuple(gaps), own_namespace), [rights])
     # Nothing is compared with anything: what stands in the cluster is what was asked for.

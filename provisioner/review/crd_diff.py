@@ -11,12 +11,12 @@ from provisioner.errors import InvalidManifest
 from provisioner.review.base.facts import Stored, mapping, maps
 from provisioner.review.base.messages import without_place
 from provisioner.review.base.record import plain
-from provisioner.review.checks.objects.crds import CRD, created, deleted
+from provisioner.review.checks.objects.crds import judge_creation, say_deletion
 from provisioner.review.crds.comparison import compare_crds
 from provisioner.review.crds.conditions import with_condition
 from provisioner.review.crds.given import counted, kind_of, nothing_said
 from provisioner.review.crds.live_findings import live_findings
-from provisioner.review.crds.live_scene import scene_of
+from provisioner.review.crds.live_scene import CRD, scene_of
 from provisioner.review.crds.owners import owned_by_others, twice_taken
 from provisioner.review.crds.severity_from_objects import settled
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Severity, worst_first
@@ -94,12 +94,12 @@ def _findings(old: JsonObject | None, new: JsonObject | None, stored: Stored | N
         found = [*compare_crds(old, new), *owned_by_others(old, new)]
         return found if stored is None else _by_objects(old, new, found, stored)
     if new is not None:
-        return list(created(ObjectRef.of(new), new))
+        return list(judge_creation(ObjectRef.of(new), new))
     return [_deleted(old or {}, stored)]
 
 
 def _deleted(old: JsonObject, stored: Stored | None) -> Finding:
-    found, kind = deleted(ObjectRef.of(old), old), kind_of(old)
+    found, kind = say_deletion(ObjectRef.of(old), old), kind_of(old)
     return found if stored is None or not stored.tells_of(kind) else counted(found, kind, stored)
 
 

@@ -1,4 +1,4 @@
-"""Facts in, report out. The table of checks stands here; each check is one file under checks/ and one line.
+"""Facts in, report out. The checks are the values of `Check` in the modules below checks/.
 
 Nothing that a check does can make a report say less: a check that crashes, a fact that is missing and a change that no
 check looks at are findings themselves (promise 4).
@@ -11,12 +11,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import PurePath
+from pkgutil import walk_packages
 from typing import Any, TypeVar
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import PluginFailed
 from provisioner.plugins import Plugin
+from provisioner.review import checks as check_rooms
 from provisioner.review import plugged
 from provisioner.review.base.causes import said_by_cause
 from provisioner.review.base.facts import (
@@ -35,80 +38,6 @@ from provisioner.review.base.fold import folded
 from provisioner.review.base.known import known_by
 from provisioner.review.base.renames import renamed
 from provisioner.review.base.renames import renames as find_renames
-from provisioner.review.checks.availability import (
-    budgets,
-    needs,
-    nodes,
-    replicas,
-    services,
-    single_node,
-    storage,
-    targets,
-)
-from provisioner.review.checks.bundle import (
-    catalogs,
-    chart_values,
-    content,
-    hooks,
-    lookups,
-    requirements,
-    source_moves,
-    unused_files,
-)
-from provisioner.review.checks.governance import (
-    cluster_defaults,
-    full_quotas,
-    limit_ranges,
-    quotas,
-    weaker_policies,
-    weaker_webhooks,
-    well_known,
-)
-from provisioner.review.checks.network import (
-    allocations,
-    api_services,
-    callers,
-    fail_closed,
-    network,
-    network_policies,
-    policies,
-    webhook_effects,
-    webhooks,
-)
-from provisioner.review.checks.objects import (
-    apis,
-    builtin,
-    crds,
-    data_policies,
-    deletions,
-    live,
-    objects,
-    owners,
-    renames,
-    unseen,
-    way_back,
-)
-from provisioner.review.checks.own import own
-from provisioner.review.checks.pods import (
-    accounts,
-    bounds,
-    commands,
-    fetched,
-    hardening,
-    hidden,
-    images,
-    isolation,
-    names,
-    placement,
-    pod_habits,
-    pods,
-    reading,
-    scripts,
-    settings,
-    tokens,
-)
-from provisioner.review.checks.rights import everybody, permissions, preflight
-from provisioner.review.checks.traffic import controllers, elsewhere, plain_text, selectors
 from provisioner.review.crds.unstored import told_by_crd
 from provisioner.review.foreign import is_told_apart
 from provisioner.review.judged.unjudged import unjudged
@@ -134,77 +63,16 @@ from provisioner.values import (
 
 _T = TypeVar("_T")
 
-CHECKS: tuple[Check, ...] = (
-    own.CHECK,
-    objects.CHECK,
-    owners.CHECK,
-    builtin.CHECK,
-    permissions.CHECK,
-    everybody.CHECK,
-    crds.CHECK,
-    live.CHECK,
-    pods.CHECK,
-    pod_habits.CHECK,
-    commands.CHECK,
-    scripts.CHECK,
-    fetched.CHECK,
-    reading.CHECK,
-    accounts.CHECK,
-    tokens.CHECK,
-    bounds.CHECK,
-    placement.CHECK,
-    names.CHECK,
-    isolation.CHECK,
-    hardening.CHECK,
-    hidden.CHECK,
-    webhooks.CHECK,
-    webhook_effects.CHECK,
-    fail_closed.CHECK,
-    policies.CHECK,
-    weaker_webhooks.CHECK,
-    weaker_policies.CHECK,
-    network.CHECK,
-    network_policies.CHECK,
-    allocations.CHECK,
-    api_services.CHECK,
-    callers.CHECK,
-    selectors.CHECK,
-    elsewhere.CHECK,
-    plain_text.CHECK,
-    controllers.CHECK,
-    well_known.CHECK,
-    cluster_defaults.CHECK,
-    images.CHECK,
-    apis.CHECK,
-    settings.CHECK,
-    needs.CHECK,
-    replicas.CHECK,
-    budgets.CHECK,
-    services.CHECK,
-    storage.CHECK,
-    single_node.CHECK,
-    targets.CHECK,
-    quotas.CHECK,
-    full_quotas.CHECK,
-    limit_ranges.CHECK,
-    nodes.CHECK,
-    content.CHECK,
-    unused_files.CHECK,
-    source_moves.CHECK,
-    catalogs.CHECK,
-    requirements.CHECK,
-    deletions.CHECK,
-    data_policies.CHECK,
-    hooks.CHECK,
-    chart_values.CHECK,
-    lookups.CHECK,
-    unseen.CHECK,
-    renames.CHECK,
-    way_back.CHECK,
-    preflight.CHECK,
-)
+
+def find_checks() -> tuple[Check, ...]:
+    """Return every Check that a module below `checks` defines, sorted by module; in a module, in their order there."""
+    modules = walk_packages(check_rooms.__path__, f"{check_rooms.__name__}.")
+    paths = sorted(module.name for module in modules if not module.ispkg)
+    values = (value for path in paths for value in vars(import_module(path)).values() if isinstance(value, Check))
+    return tuple({id(check): check for check in values}.values())
 
 
+CHECKS = find_checks()
 # What decides whether a field is judged: what pods read, and what the server chose.
 JUDGED_BY = frozenset({Reads.LIVE, Reads.CHOICES})
 

@@ -24,7 +24,7 @@ from provisioner.review.base.statements import (
     statements,
 )
 from provisioner.review.base.text import visible
-from provisioner.review.checks.own.advice import ADVICE
+from provisioner.review.checks.own.power import ADVICE
 from provisioner.review.crd_diff import CrdDifference
 from provisioner.review.output.brevity import BREVITIES, MAX_LINES, Brevity, Brief
 from provisioner.review.output.crd_entries import crd_entries, is_entry

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Iterator
 
 import pytest
 
-from provisioner.review import frame
+from provisioner.review import checks, frame
 from provisioner.review.base.claims import EVERY_KIND, Claim
 from provisioner.review.base.facts import Check, Facts, Gap, ReviewRule, StateFacts
 from provisioner.review.frame import CHECKS, report, wanted
@@ -177,3 +179,14 @@ def test_checks_are_never_given_secrets_to_read() -> None:
 def test_every_check_of_ours_has_a_name_of_its_own() -> None:
     names = [check.name for check in CHECKS]
     assert len(set(names)) == len(names)
+
+
+def test_every_module_below_checks_brings_a_check_and_all_are_found() -> None:
+    """Nothing lists them. A module without one belongs in another room, or into the file of its check."""
+    paths = [found.name for found in pkgutil.walk_packages(checks.__path__, f"{checks.__name__}.") if not found.ispkg]
+    brought = {
+        path: [value for value in vars(importlib.import_module(path)).values() if isinstance(value, Check)]
+        for path in paths
+    }
+    assert [path for path, found in brought.items() if not found] == []
+    assert sorted(check.name for found in brought.values() for check in found) == sorted(check.name for check in CHECKS)

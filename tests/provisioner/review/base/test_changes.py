@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.changes import ABSENT, changed_paths
-from provisioner.review.checks.objects.immutable import never_changing
+from provisioner.review.checks.objects.objects import find_unchangeable
 from provisioner.values import GroupKind
 
 A, B, C = ({"key": key, "value": "1"} for key in "abc")
@@ -32,5 +32,5 @@ def test_items_of_lists_are_compared_with_what_they_were(before: Any, after: Any
 
 def test_a_list_that_never_changes_gains_no_item() -> None:
     old, new = ({"spec": {"accessModes": modes}} for modes in (["ReadWriteOnce"], ["ReadWriteOnce", "ReadWriteMany"]))
-    (found,) = never_changing(GroupKind("", "PersistentVolumeClaim"), changed_paths(old, new))
+    (found,) = find_unchangeable(GroupKind("", "PersistentVolumeClaim"), changed_paths(old, new))
     assert found.path == ("spec", "accessModes", 1)

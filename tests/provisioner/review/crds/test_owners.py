@@ -128,7 +128,7 @@ def test_a_review_says_whose_names_and_crds_are_touched() -> None:
         live={ref.identity: applied("flux")},
         around=ClusterSurroundings(kinds=(rival,)),
     )
-    assert {it.rule for it in crds.CHECK.changes(given)} == {"CRD-07", "CRD-09"}
+    assert {it.rule for it in crds.DEFINITIONS_CHECK.changes(given)} == {"CRD-07", "CRD-09"}
 
 
 def test_crd_diff_says_names_that_two_crds_of_a_file_want() -> None:
@@ -144,7 +144,7 @@ def test_crd_diff_says_names_that_two_crds_of_a_file_want() -> None:
 def test_a_new_crd_that_nobody_could_try_may_be_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     error = FieldError("spec.versions[0]", "it took too long", is_unknown=True)
     monkeypatch.setattr(crds, "validate_crd", lambda _: [error])
-    (found,) = crds.created(ObjectRef.of(THING), THING)
+    (found,) = crds.judge_creation(ObjectRef.of(THING), THING)
     assert (found.rule, found.severity, found.variant) == ("CRD-00", Severity.UNKNOWN, "may-be-refused")
     assert found.message.endswith("spec.versions[0]: it took too long")
 
@@ -167,4 +167,4 @@ def test_a_definition_is_not_judged_again_where_the_api_server_took_it(
     bad["spec"]["versions"][0]["storage"] = False
     live = {ObjectRef.of(THING).identity: THING} if action is Action.UPDATE else {}
     given = facts(planned(bad, action, **rest), live=live)
-    assert any(found.rule == "CRD-19" for found in crds.CHECK.changes(given)) is is_judged
+    assert any(found.rule == "CRD-19" for found in crds.DEFINITIONS_CHECK.changes(given)) is is_judged

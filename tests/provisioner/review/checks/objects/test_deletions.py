@@ -13,7 +13,7 @@ from provisioner.review.workloads.volumes import VOLUMES
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 
-CHECKS = [objects.CHECK, deletions.CHECK]
+CHECKS = [objects.OBJECTS_CHECK, deletions.DELETIONS_CHECK]
 
 
 def claim(name: str = "data", *, volume: str = "pv-1", size: str = "10Gi") -> dict[str, Any]:
