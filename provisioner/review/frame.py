@@ -109,13 +109,13 @@ from provisioner.review.checks.rights import everybody, permissions, preflight
 from provisioner.review.checks.traffic import controllers, elsewhere, plain_text, selectors
 from provisioner.review.crds.unstored import told_by_crd
 from provisioner.review.judged.unjudged import unjudged
-from provisioner.review.looks import Looks
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
 from provisioner.review.preflight.findings import said_once
 from provisioner.review.rights.renamed_roles import under_new_names, with_renamed_roles
 from provisioner.review.secret_texts import kept_apart
-from provisioner.review.withholding import looked
+from provisioner.review.visibility.fact_views import Looks
+from provisioner.review.visibility.finding_views import mark_findings
 from provisioner.values import (
     AccessRequest,
     Action,
@@ -213,7 +213,7 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     """
     asked = installed_checks() if checks is None else checks
     facts = with_renamed_roles(facts)
-    findings = looked(facts, partial(_found, asked, Looks()))
+    findings = mark_findings(facts, partial(_found, asked, Looks()))
     once = {one.fingerprint: one for one in findings}.values()
     private = tuple(one for one in once if one.is_private)
     public = tuple(folded(said_by_cause(one for one in once if not one.is_private)))

@@ -18,7 +18,7 @@ from typing import Any
 
 from provisioner.review.base.facts import SECRET, FieldPath, items, mapping
 from provisioner.review.base.record import plain
-from provisioner.review.beside import words_without_details
+from provisioner.review.visibility.finding_views import describe_without_values
 from provisioner.review.workloads.pod_specs import Container, pod_specs
 from provisioner.values import Content, Finding, JsonObject, ObjectIdentity, ObjectRef, Plan
 
@@ -81,7 +81,7 @@ def _with_sources(finding: Finding, known: _Values) -> Finding:
     if not any(_held(text, known) for text in (finding.message, *_strings(finding.path))):
         return replace(finding, sources=sources)
     words = "; ".join(filter(None, said))
-    message = words_without_details(finding)
+    message = describe_without_values(finding)
     return replace(finding, message=message, server_words=words, is_withheld=True, sources=sources)
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from provisioner.review.base.facts import ReviewRule
 from provisioner.review.base.record import from_record, to_record
-from provisioner.review.beside import words_without_details
 from provisioner.review.output.own_words import in_own_words, own_headline, with_own_words, without_withholding
 from provisioner.review.output.terminal import as_text
+from provisioner.review.visibility.finding_views import describe_without_values
 from provisioner.values import Finding, ObjectRef, Plan, Report, Section, Severity
 
 WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")
@@ -23,7 +23,7 @@ REFUSED = replace(
 )
 OWN = "2 Order objects are refused with any next write, as v1: shop/a, shop/b"
 BARE = ReviewRule("LIV-01", Section.CRDS, Severity.BREAKING).at(WEB, OWN)
-WITHHELD = replace(BARE, message=words_without_details(BARE), server_words=OWN, is_withheld=True)
+WITHHELD = replace(BARE, message=describe_without_values(BARE), server_words=OWN, is_withheld=True)
 PUBLIC = ("Something is refused.", "1 object to create.", "Findings: 2 breaking.")
 
 

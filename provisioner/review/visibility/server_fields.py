@@ -5,19 +5,16 @@ A choice, such as the address of a Service, is known to people who may get the o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from operator import is_
 from typing import Any
 
 from provisioner.builtin import defaulted
-from provisioner.review.base.facts import mapping
 from provisioner.schema.fields import is_same
 from provisioner.values import GroupKind, JsonObject, PlannedAction
 
 _Path = tuple[str, ...]
-_NAMESPACE = GroupKind("", "Namespace")
-_NAME = "kubernetes.io/metadata.name"
-_CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 # Taken out of an object where its manifest does not set them.
 _CHOSEN: Mapping[GroupKind, tuple[_Path, ...]] = {
     GroupKind("", "Service"): (
@@ -28,12 +25,15 @@ _CHOSEN: Mapping[GroupKind, tuple[_Path, ...]] = {
     GroupKind("", "PersistentVolumeClaim"): (("spec", "volumeName"),),
     GroupKind("apps", "Deployment"): (("metadata", "annotations", "deployment.kubernetes.io/revision"),),
 }
-# The same in each object that leaves them out.
-_ALWAYS: Mapping[GroupKind, Mapping[_Path, Any]] = {
-    _NAMESPACE: {("spec", "finalizers"): ["kubernetes"]},
-    _CRD: {
-        ("spec", "conversion"): {"strategy": "None"},
-        ("metadata", "finalizers"): ["customresourcecleanup.apiextensions.k8s.io"],
+# What each object has that leaves them out, made of the object.
+_ALWAYS: Mapping[GroupKind, Mapping[_Path, Callable[[JsonObject], Any]]] = {
+    GroupKind("", "Namespace"): {
+        ("spec", "finalizers"): lambda _: ["kubernetes"],
+        ("metadata", "labels", "kubernetes.io/metadata.name"): lambda own: own["metadata"]["name"],
+    },
+    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): {
+        ("spec", "conversion"): lambda _: {"strategy": "None"},
+        ("metadata", "finalizers"): lambda _: ["customresourcecleanup.apiextensions.k8s.io"],
     },
 }
 
@@ -43,17 +43,20 @@ def as_wished(planned: PlannedAction, wished: PlannedAction | None) -> PlannedAc
 
     Else without what the server chose for it.
     """
-    paths = _CHOSEN.get(planned.ref.group_kind, ())
-    if wished is None:
-        before, after = (body and _without(body, {}, paths) for body in (planned.before, planned.after))
-        return replace(planned, before=before, after=after)
-    old, new = wished.before if wished.before is not None else wished.after, wished.after
+    kind = planned.ref.group_kind
+    old, new = wished_sides(wished) if wished else (None, None)
     before, after = (
-        body and _without(body, own or {}, paths) for body, own in ((planned.before, old), (planned.after, new))
+        body and _without(body, own or {}, _CHOSEN.get(kind, ()))
+        for body, own in ((planned.before, old), (planned.after, new))
     )
-    if _is_made_of(before, old, planned.ref.group_kind) and _is_made_of(after, new, planned.ref.group_kind):
+    if _is_made_of(before, old, kind) and _is_made_of(after, new, kind):
         before, after = before and old, after and new
     return replace(planned, before=before, after=after)
+
+
+def wished_sides(wished: PlannedAction) -> tuple[JsonObject | None, JsonObject | None]:
+    """An object in the bundles of before and now; what is new there is taken to have been so."""
+    return wished.before if wished.before is not None else wished.after, wished.after
 
 
 def holds_choices(planned: PlannedAction, wished: PlannedAction | None) -> bool:
@@ -66,23 +69,24 @@ def holds_choices(planned: PlannedAction, wished: PlannedAction | None) -> bool:
 def is_as_wished(planned: PlannedAction, wished: PlannedAction) -> bool:
     """Whether the server holds, and will hold, only what it makes of the bundles."""
     shown = as_wished(planned, wished)
-    old = wished.before if wished.before is not None else wished.after
-    return all(one is None or one is own for one, own in ((shown.before, old), (shown.after, wished.after)))
+    sides = zip((shown.before, shown.after), wished_sides(wished), strict=True)
+    return all(body is None or body is own for body, own in sides)
 
 
 def _is_made_of(body: JsonObject | None, own: JsonObject | None, kind: GroupKind) -> bool:
+    """Whether the server stores `own` as `body`: the same, or with what each server fills in."""
     if body is None or own is None or is_same(body, own):
         return body is None or own is not None
     made = defaulted(own)
-    always = dict(_ALWAYS.get(kind, {}))
-    if kind == _NAMESPACE:
-        name = mapping(own.get("metadata")).get("name")
-        always["metadata", "labels"] = {_NAME: name, **mapping(mapping(own.get("metadata")).get("labels"))}
-    for (part, field), value in always.items():
-        held = made.setdefault(part, {})
-        if not isinstance(held, dict):  # a form that no server would take
-            return False
-        held[field] = value if (part, field) == ("metadata", "labels") else held.get(field, value)
+    for (*above, last), value in _ALWAYS.get(kind, {}).items():
+        holder = made
+        for step in above:
+            if holder.get(step) is None:
+                holder[step] = {}
+            holder = holder[step]
+            if not isinstance(holder, dict):  # a form that no server would take
+                return False
+        holder.setdefault(last, value(own))
     return is_same(body, made)
 
 
@@ -97,14 +101,14 @@ def _without_one(value: Any, own: Any, path: _Path) -> Any:
     step, rest = path[0], path[1:]
     if step == "*" and isinstance(value, list):
         known = own if isinstance(own, list) and len(own) == len(value) else [None] * len(value)
-        made = [_without_one(item, mine, rest) for item, mine in zip(value, known, strict=True)]
-        return value if all(one is item for one, item in zip(made, value, strict=True)) else made
+        kept = [_without_one(item, own_item, rest) for item, own_item in zip(value, known, strict=True)]
+        return value if all(map(is_, kept, value)) else kept
     if not isinstance(value, Mapping) or step not in value:
         return value
-    mine = own.get(step) if isinstance(own, Mapping) else None
+    own_inner = own.get(step) if isinstance(own, Mapping) else None
     if rest:
-        inner = _without_one(value[step], mine, rest)
+        inner = _without_one(value[step], own_inner, rest)
         if inner is value[step]:
             return value
         return {key: inner if key == step else item for key, item in value.items() if key != step or inner != {}}
-    return value if mine is not None else {key: item for key, item in value.items() if key != step}
+    return value if own_inner is not None else {key: item for key, item in value.items() if key != step}

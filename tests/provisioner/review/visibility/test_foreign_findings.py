@@ -10,9 +10,9 @@ import pytest
 from provisioner.errors import AlreadyExists
 from provisioner.review.base.facts import Facts, ReviewRule
 from provisioner.review.checks.objects import objects, owners
-from provisioner.review.foreign import OWNERS, is_told_apart, without_private
 from provisioner.review.frame import report
-from provisioner.review.withholding import looked
+from provisioner.review.visibility.fact_views import hide_foreign_object, is_foreign
+from provisioner.review.visibility.finding_views import OWNERS, mark_findings
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Section, Severity
 from tests.support.provisioner.contents import an_object, config_map, content_with, facts, planned
 
@@ -57,7 +57,7 @@ def by_privacy(found: list[Finding]) -> tuple[list[Finding], list[Finding]]:
 
 def test_S09_the_public_findings_are_the_same_whatever_stands_in_the_way_and_whoever_holds_it() -> None:
     told = [
-        by_privacy(looked(seen(in_the_way("one", value, owner)), look))[0]
+        by_privacy(mark_findings(seen(in_the_way("one", value, owner)), look))[0]
         for value, owner in (("hunter2", HELM), ("a", "the Argo CD application web"), ("", "nobody by their marks"))
     ]
     assert told[0] == told[1] == told[2]
@@ -67,7 +67,7 @@ def test_S09_the_public_findings_are_the_same_whatever_stands_in_the_way_and_who
 
 def test_S09_who_holds_it_is_a_private_finding_of_each_of_the_objects() -> None:
     met = [in_the_way("one", "x"), in_the_way("two", "y")]
-    _, private = by_privacy(looked(seen(*met), look))
+    _, private = by_privacy(mark_findings(seen(*met), look))
     (owned,) = [one for one in private if one.rule == OWNERS]
     assert (owned.ref, owned.sources) == (None, tuple(one.ref for one in met))
     assert owned.server_words.startswith(f"2 objects belong to {HELM}")
@@ -76,7 +76,7 @@ def test_S09_who_holds_it_is_a_private_finding_of_each_of_the_objects() -> None:
 
 def test_S09_what_is_made_of_several_is_for_who_may_get_them_all() -> None:
     near, far = in_the_way("one", "x"), in_the_way("two", "y", namespace="prod")
-    _, private = by_privacy(looked(seen(near, far), look))
+    _, private = by_privacy(mark_findings(seen(near, far), look))
     sources = {one.server_words: {*one.sources, *([one.ref] if one.ref else [])} for one in private}
     assert sources["theirs is x"] == {near.ref}
     assert sources["theirs is y"] == {far.ref}
@@ -90,7 +90,7 @@ def test_S09_what_is_made_of_several_says_so_in_its_evidence_too() -> None:
         return [PROBE.at(at, "x is among them", evidence={"values": values}, key="one")] if "x" in values else []
 
     near, far = in_the_way("one", "x"), in_the_way("two", "y", namespace="prod")
-    _, (told,) = by_privacy(looked(seen(near, far), evident))
+    _, (told,) = by_privacy(mark_findings(seen(near, far), evident))
     assert {*told.sources} == {near.ref, far.ref}
 
 
@@ -100,24 +100,24 @@ def test_S09_what_is_said_of_a_secret_is_for_who_may_get_that_secret() -> None:
     met = replace(planned(secret, Action.ADOPT, uid="u-2"), owner=HELM, notes=("it is taken over",))
     bundle = (planned(wished("one"), Action.CREATE), planned(secret, Action.CREATE))
     given = facts(near, met, content=content_with(wished("one"), secret), bundle=Plan(bundle, "sha256:bundle"))
-    _, private = by_privacy(looked(given, lambda it: list(objects.CHECK.changes(it))))
+    _, private = by_privacy(mark_findings(given, lambda it: list(objects.CHECK.changes(it))))
     told = [one for one in private if "taken over" in one.server_words]
     assert [(one.ref, one.sources) for one in told] == [(met.ref, ())]
 
 
 def test_S09_in_one_namespace_all_of_a_kind_have_to_be_readable() -> None:
     both = [in_the_way("one", "x"), in_the_way("two", "y")]
-    _, private = by_privacy(looked(seen(*both), look))
+    _, private = by_privacy(mark_findings(seen(*both), look))
     assert {one.sources for one in private if one.rule == "TST-01"} == {tuple(one.ref for one in both)}
 
 
 def test_S09_what_everybody_may_know_of_it_is_that_it_is_in_the_way() -> None:
     met = in_the_way("one", "hunter2")
-    told = without_private(met)
+    told = hide_foreign_object(met)
     assert (told.problem, told.problem_code, told.uid) == (f"{met.ref} {WORDS}", AlreadyExists.code, "uid-one")
     assert (told.owner, told.before, told.warnings, told.notes, told.server_words) == ("", None, (), (), "")
-    assert is_told_apart(met)
-    assert not is_told_apart(told)
+    assert is_foreign(met)
+    assert not is_foreign(told)
 
 
 @pytest.mark.parametrize("count", [1, 12])
@@ -132,5 +132,5 @@ def test_in_a_whole_report_each_owner_has_one_line_and_what_is_in_the_way_is_cou
 def test_an_object_of_ours_beside_them_is_as_it_would_be_alone() -> None:
     mine = planned(config_map(wished="a"), Action.UPDATE, before=config_map(wished="b"), uid="u")
     given = seen(mine, in_the_way("one", "x"))
-    public, _ = by_privacy(looked(given, look))
+    public, _ = by_privacy(mark_findings(given, look))
     assert [one.ref for one in public if one.rule == "OBJ-02"] == [mine.ref]

@@ -23,8 +23,8 @@ from provisioner.review.base.facts import (
     nothing,
 )
 from provisioner.review.frame import CHECKS, report
-from provisioner.review.looks import Looks
-from provisioner.review.server_fields import is_as_wished
+from provisioner.review.visibility.fact_views import Looks
+from provisioner.review.visibility.server_fields import is_as_wished
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Section, Severity, worst_first
 from tests.support.provisioner.contents import config_map, content_with, planned, web_workload
 

@@ -11,8 +11,8 @@ import pytest
 from provisioner.errors import AlreadyExists
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing, ReviewRule
 from provisioner.review.checks.objects import objects
-from provisioner.review.foreign import is_private, without_private
-from provisioner.review.withholding import looked
+from provisioner.review.visibility.fact_views import hide_foreign_object, is_private
+from provisioner.review.visibility.finding_views import mark_findings
 from provisioner.values import Action, Finding, ObjectRef, Plan, PlannedAction, Section, Severity
 from tests.support.provisioner.contents import config_map, content_with, facts, planned
 
@@ -55,7 +55,7 @@ def by_privacy(found: list[Finding]) -> tuple[list[Finding], list[Finding]]:
 
 
 def test_S09_a_finding_that_differs_without_live_values_keeps_rule_and_severity_and_loses_its_words() -> None:
-    of_bundle, of_live = sorted(looked(updated(), look), key=lambda it: it.server_words)
+    of_bundle, of_live = sorted(mark_findings(updated(), look), key=lambda it: it.server_words)
     assert (of_bundle.message, of_bundle.server_words) == ("wished is a", "")
     assert (of_live.rule, of_live.severity, of_live.is_private) == ("TST-01", Severity.DANGEROUS, False)
     assert "hunter2" not in of_live.message
@@ -68,7 +68,7 @@ def test_what_a_check_kept_apart_itself_stays_behind_the_words_that_are_withheld
     def quoting(facts: Facts) -> list[Finding]:
         return [replace(one, server_words="the server's") for one in look(facts)]
 
-    words = [one.server_words for one in looked(updated(), quoting)]
+    words = [one.server_words for one in mark_findings(updated(), quoting)]
     assert words == ["the server's", "sidecar is hunter2; the server's"]
 
 
@@ -78,7 +78,7 @@ def test_S09_a_severity_that_live_values_decide_is_no_finding_of_the_bundle() ->
         severity = Severity.CRITICAL if size > 1 else Severity.SAFE
         return [replace(PROBE.at(ObjectRef.of(BUNDLE), "it is judged"), severity=severity)]
 
-    (one,) = looked(updated(), judging)
+    (one,) = mark_findings(updated(), judging)
     assert (one.severity, one.server_words) == (Severity.CRITICAL, "it is judged")
 
 
@@ -86,7 +86,7 @@ def test_nothing_is_withheld_where_no_live_object_is_known() -> None:
     created = seen(planned(BUNDLE, Action.CREATE), bundle=(planned(BUNDLE, Action.CREATE),))
     offline = replace(updated(), bundle=None)
     for each in (created, offline):
-        assert looked(each, look) == look(each)
+        assert mark_findings(each, look) == look(each)
 
 
 def drifted(*names: str, near: str = "") -> Facts:
@@ -111,14 +111,14 @@ def beside_each_other(facts: Facts) -> list[Finding]:
     "names", [("one", "two"), tuple(f"m{at}" for at in range(40))], ids=["two", "more than are tried"]
 )
 def test_S09_what_several_objects_of_ours_decide_is_for_who_may_get_them_all(names: tuple[str, ...]) -> None:
-    for one in looked(drifted(*names, near="near"), beside_each_other):
+    for one in mark_findings(drifted(*names, near="near"), beside_each_other):
         assert {ref.name for ref in (*one.sources, *([one.ref] if one.ref else []))} >= {*names}
 
 
 def test_S09_what_one_object_of_ours_decides_is_for_who_may_get_that_one() -> None:
-    for one in looked(drifted("one", "two", "three"), look):
+    for one in mark_findings(drifted("one", "two", "three"), look):
         assert one.sources == ()
-    told = [one for one in looked(drifted("one", near="near"), beside_each_other) if one.server_words]
+    told = [one for one in mark_findings(drifted("one", near="near"), beside_each_other) if one.server_words]
     assert {(one.ref and one.ref.name, *(ref.name for ref in one.sources)) for one in told} == {
         ("one",),
         ("near", "one"),
@@ -129,16 +129,16 @@ def test_S09_what_one_object_of_ours_decides_is_for_who_may_get_that_one() -> No
 def test_every_action_on_a_live_object_of_ours_is_looked_at_twice(action: Action) -> None:
     facts = updated()
     facts = replace(facts, plan=Plan((replace(facts.plan.actions[0], action=action),), "sha256:plan"))
-    assert [bool(one.server_words) for one in looked(facts, look)] == [False, True]
+    assert [bool(one.server_words) for one in mark_findings(facts, look)] == [False, True]
 
 
 def test_S09_a_fingerprint_made_of_a_live_value_cannot_be_guessed() -> None:
     """Who guesses the value computes the fingerprint of the finding; the uid of an object that they may not get they do not know."""
     guessed = PROBE.at(ObjectRef.of(LIVE), "", path=("data", "sidecar"), key="hunter2").fingerprint
-    names = {uid: looked(updated(uid), look)[1].fingerprint for uid in ("u-1", "u-2")}
+    names = {uid: mark_findings(updated(uid), look)[1].fingerprint for uid in ("u-1", "u-2")}
     assert guessed not in names.values()
     assert names["u-1"] != names["u-2"]
-    assert names["u-1"] == looked(updated("u-1"), look)[1].fingerprint
+    assert names["u-1"] == mark_findings(updated("u-1"), look)[1].fingerprint
 
 
 def test_S09_a_finding_about_no_single_object_is_salted_as_well() -> None:
@@ -146,7 +146,7 @@ def test_S09_a_finding_about_no_single_object_is_salted_as_well() -> None:
         return [replace(one, ref=None) for one in look(facts)]
 
     plain = about_all(updated())[1].fingerprint
-    names = {plain, *(looked(updated(uid), about_all)[1].fingerprint for uid in ("u-1", "u-2"))}
+    names = {plain, *(mark_findings(updated(uid), about_all)[1].fingerprint for uid in ("u-1", "u-2"))}
     assert len(names) == 3
 
 
@@ -157,7 +157,7 @@ def test_S09_equal_words_are_named_by_what_the_bundle_alone_gives() -> None:
         return [replace(one, message="it has values", path=()) for one in look(facts)]
 
     changed = config_map(wished="hunter2")
-    (one,) = looked(updated(merged=changed), mute)
+    (one,) = mark_findings(updated(merged=changed), mute)
     (of_bundle,) = mute(updated(merged=BUNDLE))
     assert one == of_bundle
 
@@ -166,13 +166,13 @@ def test_what_is_found_twice_and_once_in_the_bundle_is_withheld_once() -> None:
     def mute(facts: Facts) -> list[Finding]:
         return [replace(one, message="it has values", path=()) for one in look(facts)]
 
-    found = looked(updated(), mute)
+    found = mark_findings(updated(), mute)
     assert sorted(bool(one.server_words) for one in found) == [False, True]
     assert len({one.fingerprint for one in found}) == 2
 
 
 def test_S09_what_only_somebody_elses_object_has_is_private() -> None:
-    public, private = by_privacy(looked(adopted(), look))
+    public, private = by_privacy(mark_findings(adopted(), look))
     assert [one.message for one in public] == ["wished is a"]
     assert [(one.rule, one.severity, one.ref) for one in private] == [
         ("TST-01", Severity.DANGEROUS, ObjectRef.of(BUNDLE))
@@ -182,9 +182,9 @@ def test_S09_what_only_somebody_elses_object_has_is_private() -> None:
 
 
 def test_S09_the_public_findings_are_the_same_whatever_somebody_elses_object_holds() -> None:
-    nothing = looked(seen(planned(BUNDLE, Action.CREATE), bundle=(planned(BUNDLE, Action.CREATE),)), look)
+    nothing = mark_findings(seen(planned(BUNDLE, Action.CREATE), bundle=(planned(BUNDLE, Action.CREATE),)), look)
     for value in ("hunter2", "a", ""):
-        assert by_privacy(looked(adopted(value), look))[0] == nothing
+        assert by_privacy(mark_findings(adopted(value), look))[0] == nothing
 
 
 def test_S09_a_finding_about_another_object_that_somebody_elses_decides_is_private_under_that_one() -> None:
@@ -197,7 +197,7 @@ def test_S09_a_finding_about_another_object_that_somebody_elses_decides_is_priva
         return [PROBE.at(ObjectRef.of(other), f"{size} values", key=size)]
 
     theirs = adopted().plan.actions[0]
-    public, private = by_privacy(looked(seen(theirs, both[1], bundle=both), counting))
+    public, private = by_privacy(mark_findings(seen(theirs, both[1], bundle=both), counting))
     assert [one.message for one in public] == ["2 values"]
     assert [(one.ref, one.server_words) for one in private] == [(theirs.ref, "3 values")]
 
@@ -208,7 +208,7 @@ def test_S09_their_live_object_and_role_are_out_of_sight_of_what_is_public() -> 
         return [PROBE.at(None, f"{live} live, {len(facts.live_rbac or ())} with rights")]
 
     facts = replace(adopted(), live={ObjectRef.of(LIVE).identity: LIVE}, live_rbac=(LIVE,))
-    public, private = by_privacy(looked(facts, counting))
+    public, private = by_privacy(mark_findings(facts, counting))
     assert [one.message for one in public] == ["0 live, 0 with rights"]
     assert [one.server_words for one in private] == ["1 live, 1 with rights"]
 
@@ -216,7 +216,7 @@ def test_S09_their_live_object_and_role_are_out_of_sight_of_what_is_public() -> 
 def test_an_object_that_may_not_be_adopted_was_not_read_and_is_nothing_private() -> None:
     refused = adopted(problem="it exists", problem_code=AlreadyExists.code).plan.actions[0]
     assert not is_private(refused)
-    assert without_private(refused) == refused
+    assert hide_foreign_object(refused) == refused
     assert is_private(adopted().plan.actions[0])
 
 
@@ -224,7 +224,7 @@ def test_S09_a_planned_action_on_somebody_elses_object_is_told_without_anything_
     theirs = adopted(
         resource_version="7", warnings=("old",), problem="refused", problem_code="x", notes=("n",), server_words="w"
     ).plan.actions[0]
-    told = without_private(theirs)
+    told = hide_foreign_object(theirs)
     assert (told.action, told.uid, told.is_proved) == (Action.ADOPT, "u-1", False)
     assert (told.before, told.resource_version, told.warnings, told.notes) == (None, "", (), ())
     assert (told.problem, told.problem_code, told.server_words) == ("", "", "")
@@ -255,7 +255,7 @@ def by_roles(facts: Facts) -> list[Finding]:
 
 
 def test_S09_what_roles_beside_the_plan_decide_is_shown_to_who_may_get_roles() -> None:
-    of_bundle, of_roles = looked(with_role(), by_roles)
+    of_bundle, of_roles = mark_findings(with_role(), by_roles)
     assert (of_bundle.message, of_bundle.sources) == ("it is a ConfigMap", ())
     assert "hunter2" not in of_roles.message
     assert "hunter2" in of_roles.server_words
@@ -265,7 +265,7 @@ def test_S09_what_roles_beside_the_plan_decide_is_shown_to_who_may_get_roles() -
 def test_S09_a_fingerprint_made_of_roles_cannot_be_guessed() -> None:
     plain = by_roles(with_role())[1].fingerprint
     other = {**ROLE, "metadata": {"name": "cluster-admin", "uid": "another"}}
-    names = {plain, *(looked(with_role(role), by_roles)[1].fingerprint for role in (ROLE, ROLE, other))}
+    names = {plain, *(mark_findings(with_role(role), by_roles)[1].fingerprint for role in (ROLE, ROLE, other))}
     assert len(names) == 3
 
 
@@ -274,7 +274,7 @@ def test_S09_what_can_be_said_without_roles_is_said_to_everybody() -> None:
         words = "it may do hunter2" if facts.live_rbac else "it may do what the bundle says"
         return [PROBE.at(ObjectRef.of(BUNDLE), words)]
 
-    (one,) = looked(with_role(), severe)
+    (one,) = mark_findings(with_role(), severe)
     assert (one.message, one.server_words) == ("it may do what the bundle says", "it may do hunter2")
 
 
@@ -283,7 +283,7 @@ def test_S09_what_is_unknown_without_roles_says_nothing_of_them() -> None:
         known = PROBE.at(ObjectRef.of(BUNDLE), "it may do hunter2")
         return [known if facts.live_rbac else replace(known, severity=Severity.UNKNOWN, message="nobody could read it")]
 
-    (one,) = looked(with_role(), unknown)
+    (one,) = mark_findings(with_role(), unknown)
     assert "nobody could read" not in one.message
     assert "hunter2" not in one.message
 
@@ -292,7 +292,7 @@ def test_S09_evidence_that_roles_decide_is_shown_to_who_may_get_them() -> None:
     def evident(facts: Facts) -> list[Finding]:
         return [PROBE.at(ObjectRef.of(BUNDLE), "it may", evidence={"by": [str(one) for one in facts.live_rbac or ()]})]
 
-    (one,) = looked(with_role(), evident)
+    (one,) = mark_findings(with_role(), evident)
     assert (one.message, one.server_words, len(one.sources)) == ("it may", "", 4)
 
 
@@ -311,7 +311,7 @@ def test_S09_what_lists_and_other_objects_decide_is_shown_to_who_may_get_them() 
         return [*values, PROBE.at(None, f"{names} exists")]
 
     facts = with_role(None, live={ObjectRef.of(other).identity: other}, around=around)
-    *values, existence = looked(facts, look_around)
+    *values, existence = mark_findings(facts, look_around)
     assert (existence.message, existence.sources) == ("['ConfigMap shop/other'] exists", ())
     for one in values:
         assert "hunter2" not in one.message
