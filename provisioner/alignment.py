@@ -16,6 +16,8 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any, NamedTuple
 
+import orjson
+
 # Steps for one comparison of two objects: about a second. What would take more is shown as replaced.
 MAX_STEPS = 4_000_000
 # What names the items of a list: the keys by which the API server merges lists, and some that others use for that.
@@ -219,9 +221,16 @@ def order_of_kept(old: list[Any], new: list[Any], pairs: Sequence[ItemPair]) -> 
 
 
 def is_same(old: object, new: object) -> bool:
-    """Unequal ones, as most are that get here, are told apart without writing them; so deep that nobody can: not."""
+    """Whether both say the same as JSON. Those nested so deep that nobody can compare them are not the same.
+
+    Unequal ones, as most are that get here, are told apart without writing them.
+    """
     try:
-        return old is new or (old == new and canonical(old) == canonical(new))
+        if old is new or old != new or type(old) is type(new) is str:
+            return bool(old is new or old == new)
+        return orjson.dumps(old, option=orjson.OPT_SORT_KEYS) == orjson.dumps(new, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # numbers past 64 bits, what JSON has not, or nested too deep for orjson
+        return canonical(old) == canonical(new)
     except RecursionError:
         return False
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provisioner.alignment import Aligner, order_of_kept
+from provisioner.alignment import Aligner, is_same, order_of_kept
 from provisioner.review.base.difference import mask_secret
 from provisioner.values import JsonObject
 
@@ -37,6 +37,8 @@ def changed_paths(before: JsonObject | None, after: JsonObject | None) -> list[F
 
 
 def _between(old: object, new: object, path: Path, aligner: Aligner) -> Iterator[tuple[Path, object, object]]:
+    if is_same(old, new):
+        return
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted({**old, **new}, key=str):
             yield from _between(old.get(key, ABSENT), new.get(key, ABSENT), (*path, str(key)), aligner)
@@ -47,7 +49,7 @@ def _between(old: object, new: object, path: Path, aligner: Aligner) -> Iterator
         for at, there in pairs:
             one, other = old[at] if at >= 0 else ABSENT, new[there] if there >= 0 else ABSENT
             yield from _between(one, other, (*path, there if there >= 0 else at), aligner)
-    elif type(old) is not type(new) or old != new:
+    else:
         yield path, old, new
 
 

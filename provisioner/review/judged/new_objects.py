@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from provisioner.review.base.claims import EVERY_KIND, PODS, Claims
 from provisioner.review.base.facts import Facts
-from provisioner.review.judged.harmless import HarmlessField, texts_in
+from provisioner.review.judged.harmless import HarmlessField, join_texts
 from provisioner.review.judged.leaves import Leaf
 from provisioner.review.workloads.mentions import mentions
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
@@ -86,14 +86,14 @@ class NewObjects:
         bodies = tuple(one.body for one in facts.content.manifests)
         pods = tuple(pod_specs(bodies))
         read = frozenset(one.ref.identity for pod in pods for one in mentions(pod))
-        named = "\n".join(text for pod in pods for text in texts_in(pod.body, frozenset()))
+        named = join_texts([pod.body for pod in pods])
         known = (*bodies, *(one for one in facts.live.values() if one is not None))
-        texts = [text for body in known for text in texts_in(body, _skipped_in(body))]
-        labels = [one for one in LABELS if not any(one.label in text for text in texts)]
+        text = "\n".join(join_texts(body, _skipped_in(body)) for body in known)
+        labels = [one for one in LABELS if one.label not in text]
         fields = {one: [*labels, SELECTORS, PORTS, *([one] if one else [])] for one in (None, LEADING, DATA)}
         brought = {one.ref.name for one in facts.content.manifests if one.ref.group_kind == _NAMESPACE}
         own = frozenset({facts.content.install_namespace, *brought})
-        return cls(pods, read, named, own, {one: Claims(each.claim for each in of) for one, of in fields.items()})
+        return cls(pods, read, named, own, {one: Claims.of(each.claim for each in of) for one, of in fields.items()})
 
     def left(self, ref: ObjectRef, body: JsonObject, leaves: tuple[Leaf, ...]) -> tuple[Leaf, ...]:
         """Those of the leaves of a new object that a rule would have to judge."""

@@ -87,9 +87,9 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
 
     @cache
     def claims_of(is_hook: bool, is_new: bool) -> Claims:
-        return Claims(one for one in judging if (is_hook or not one.is_of_hooks) and (is_new or not one.is_of_new))
+        return Claims.of(one for one in judging if (is_hook or not one.is_of_hooks) and (is_new or not one.is_of_new))
 
-    known = _Kinds(Claims(everything))
+    known = _Kinds(Claims.of(everything))
     wished = {one.ref.identity: one.body for one in facts.content.manifests}
     hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
     new = NewObjects.of(facts)
