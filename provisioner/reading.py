@@ -20,8 +20,8 @@ from provisioner.rbac import RbacSubject
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Gap, Installer, Listed, Listing, ServedKind
 from provisioner.review.checks.objects.offline import untried_kinds
 from provisioner.review.frame import listings, mentioned, questions
+from provisioner.review.preflight.account_rights import PreflightFacts
 from provisioner.review.preflight.answer import questions as questions_of
-from provisioner.review.preflight.facts import PreflightFacts
 from provisioner.review.visibility.fact_views import hide_foreign_objects
 from provisioner.values import AccessAnswer, AccessRequest, Identity, JsonObject, ObjectIdentity, ObjectRef, Section
 

@@ -17,7 +17,7 @@ from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.drift.detection import public_place
 from provisioner.errors import AlreadyExists
 from provisioner.masking import masked_value
-from provisioner.review.base.places import PLACES
+from provisioner.review.base.messages import PLACES
 from provisioner.review.checks.objects.owners import owned
 from provisioner.review.secret_texts import without_texts
 from provisioner.review.visibility.fact_views import ROLES

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
 from approvals.models import Cluster
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 
 def cluster_named(name: str) -> Cluster:

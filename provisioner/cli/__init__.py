@@ -18,7 +18,7 @@ from provisioner.cli.review import COMMANDS as REVIEWS
 from provisioner.cli.review import UNKNOWN, exit_status
 from provisioner.cli.usage import Usage
 from provisioner.errors import PratiqueError
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 __all__ = [
     "Usage",

@@ -28,7 +28,7 @@ from provisioner.catalogs import (
 from provisioner.cli.arguments import ReviewCommand
 from provisioner.cli.review import FINDINGS, OK, UNKNOWN
 from provisioner.cli.usage import Usage
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 from provisioner.sentences import and_more, number, some
 from provisioner.versions import constraint_of
 

@@ -10,7 +10,7 @@ from provisioner.cli.arguments import ReviewCommand
 from provisioner.cli.review import OK
 from provisioner.cli.usage import Usage
 from provisioner.review.rules import rule_ids, rule_text
-from provisioner.review.rules.shown import as_text, to_record
+from provisioner.review.rules.explanations import as_text, to_record
 
 _EPILOG = """\
 exit status

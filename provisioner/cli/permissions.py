@@ -19,7 +19,7 @@ from provisioner.cli.review import FINDINGS, OK, UNKNOWN, cluster_of, owned
 from provisioner.cli.usage import Usage
 from provisioner.rbac import RbacSubject
 from provisioner.review.output import permission_text
-from provisioner.review.preflight import text
+from provisioner.review.preflight import findings
 from provisioner.review.rights.permission_words import files_of
 from provisioner.values import Severity
 
@@ -124,9 +124,9 @@ def _run_preflight(options: argparse.Namespace) -> int:
     inventory = owned(cluster, old) if cluster else {}
     found = pipeline.preflight(cluster, content, account=account, previous=old, inventory=inventory)
     if options.output == "json":
-        sys.stdout.write(json.dumps(text.to_record(found), indent=2, sort_keys=True) + "\n")
+        sys.stdout.write(json.dumps(findings.to_record(found), indent=2, sort_keys=True) + "\n")
     else:
-        shown = text.as_yaml if options.output == "yaml" else text.as_text
+        shown = findings.as_yaml if options.output == "yaml" else findings.as_text
         sys.stdout.write(shown(found))
     return {Severity.SAFE: OK, Severity.UNKNOWN: UNKNOWN}.get(found.verdict, FINDINGS)
 

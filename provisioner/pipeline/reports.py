@@ -13,7 +13,7 @@ from provisioner.pipeline.planning import as_applied, plan_again, plan_offline
 from provisioner.reading import installer, kinds, live_objects, live_rbac, surroundings, with_rights
 from provisioner.review.base.facts import OWN_NAMESPACE, ClusterSurroundings, Facts, Stored, WayBack
 from provisioner.review.frame import report, wanted
-from provisioner.review.output.own_words import in_own_words
+from provisioner.review.output.headline import in_own_words
 from provisioner.values import APPLYING, Content, Identity, ObjectIdentity, Report, SourceHistory
 
 REVIEW_SECONDS, PATTERN_SECONDS = 60.0, 20.0  # for all rules of schemas that one review runs, and for all patterns

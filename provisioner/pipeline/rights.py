@@ -15,9 +15,9 @@ from provisioner.pipeline.planning import as_applied, in_order, plan_offline
 from provisioner.rbac import RbacSubject
 from provisioner.reading import all_rbac, live_rbac, namespaces, with_answers
 from provisioner.review.base.facts import Facts, Gap
+from provisioner.review.preflight.account_rights import PreflightFacts, ResourceWord
 from provisioner.review.preflight.answer import Preflight
 from provisioner.review.preflight.answer import preflight as answer_preflight
-from provisioner.review.preflight.facts import PreflightFacts, ResourceWord
 from provisioner.review.rights.permission_report import GroupResource, PermissionReport, permission_report
 from provisioner.values import APPLYING, Content, HookMoment, JsonObject, ObjectIdentity, PlannedAction, Section
 

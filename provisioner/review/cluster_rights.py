@@ -14,7 +14,7 @@ from provisioner.review.checks.own.power import of_power
 from provisioner.review.checks.rights.permissions import CHECK
 from provisioner.review.frame import report
 from provisioner.review.output.headline import headline
-from provisioner.review.preflight.users import EVERYBODY
+from provisioner.review.preflight.needs import EVERYBODY
 from provisioner.review.rights.accounts import of_wildcards
 from provisioner.sentences import number
 from provisioner.values import Action, Content, Finding, JsonObject, Manifest, ObjectRef, Plan, PlannedAction, Report

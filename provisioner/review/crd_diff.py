@@ -12,13 +12,8 @@ from provisioner.review.base.facts import Stored, mapping, maps
 from provisioner.review.base.messages import without_place
 from provisioner.review.base.record import plain
 from provisioner.review.checks.objects.crds import CRD, created, deleted
-from provisioner.review.crds.comparison import compare_crds
-from provisioner.review.crds.conditions import with_condition
-from provisioner.review.crds.given import counted, kind_of, nothing_said
-from provisioner.review.crds.live_findings import live_findings
-from provisioner.review.crds.live_scene import scene_of
-from provisioner.review.crds.owners import owned_by_others, twice_taken
-from provisioner.review.crds.severity_from_objects import settled
+from provisioner.review.crds.live_findings import compare_crds, live_findings, settled, with_condition
+from provisioner.review.crds.live_scene import counted, kind_of, nothing_said, owned_by_others, scene_of, twice_taken
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Severity, worst_first
 
 Objects = Iterable[JsonObject]

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from provisioner.errors import PluginFailed
 from provisioner.plugins import Plugin
 from provisioner.review import plugged
-from provisioner.review.base.causes import said_by_cause
+from provisioner.review.base.causes import known_by, said_by_cause
 from provisioner.review.base.facts import (
     SECRET,
     Check,
@@ -29,8 +29,7 @@ from provisioner.review.base.facts import (
     fingerprint,
     nothing,
 )
-from provisioner.review.base.fold import folded
-from provisioner.review.base.known import known_by
+from provisioner.review.base.grouping import folded
 from provisioner.review.base.renames import renamed
 from provisioner.review.base.renames import renames as find_renames
 from provisioner.review.checks.availability import (
@@ -107,7 +106,7 @@ from provisioner.review.checks.pods import (
 )
 from provisioner.review.checks.rights import everybody, permissions, preflight
 from provisioner.review.checks.traffic import controllers, elsewhere, plain_text, selectors
-from provisioner.review.crds.unstored import told_by_crd
+from provisioner.review.crds.live_findings import told_by_crd
 from provisioner.review.judged.unjudged import unjudged
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions

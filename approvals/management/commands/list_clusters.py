@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 from approvals import refusals
 from approvals.clock import database_now
 from approvals.models import Cluster
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 
 class Command(BaseCommand):

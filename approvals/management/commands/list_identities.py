@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from approvals.models import ApiToken, ChatAccount, KubernetesIdentity, SignIn
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 
 class Command(BaseCommand):

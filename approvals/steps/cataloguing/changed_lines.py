@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioner.review.base.difference import DiffLine, all_lines, near_changes
-from provisioner.review.base.long_lines import MAX_PIECES
+from provisioner.review.base.difference import MAX_PIECES, DiffLine, all_lines, near_changes
 from provisioner.values import Action, PlannedAction
 
 # Of one object, of one line, and of all objects of a comparison.

@@ -9,7 +9,7 @@ from typing import Any
 from approvals.catalogs.comparisons import key_of
 from provisioner.catalogs import CatalogBundle, Installed, Package, deprecations_of, step_to
 from provisioner.review.rules import rule_text
-from provisioner.review.rules.shown import in_one_paragraph
+from provisioner.review.rules.explanations import in_one_paragraph
 from provisioner.values import Section, Severity, UpgradeStep
 
 MOST_FINDINGS = 100

@@ -24,7 +24,7 @@ from provisioner.cli.plugin.signing_in import BACK_SECONDS, login, logout
 from provisioner.cli.plugin.terminal import page
 from provisioner.cli.usage import Usage
 from provisioner.errors import PratiqueError
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 UNKNOWN = 2
 INTERRUPTED = 130

@@ -12,8 +12,8 @@ import yaml
 
 from provisioner.cli.plugin.rukpak import Where, converted
 from provisioner.cli.usage import Usage
+from provisioner.escaping import visible
 from provisioner.render import load_all
-from provisioner.review.base.text import visible
 
 OK, TO_COMPLETE = 0, 1
 HELP = "rewrite RukPak's BundleDeployments and Bundles as BundleDeployments of Pratique"

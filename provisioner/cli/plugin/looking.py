@@ -36,8 +36,8 @@ from provisioner.cli.plugin.signing_in import login_for
 from provisioner.cli.plugin.terminal import CLEARED, is_coloured, page, write
 from provisioner.cli.usage import Usage
 from provisioner.errors import TryLater
+from provisioner.escaping import visible
 from provisioner.review.base.record import plain
-from provisioner.review.base.text import visible
 from provisioner.review.output.terminal import as_text, differences_as_text
 
 WATCH_SECONDS = 2.0

@@ -11,7 +11,7 @@ from provisioner.cli.plugin.reading import Subject
 from provisioner.cli.plugin.service import Service
 from provisioner.cli.usage import Usage
 from provisioner.review.base.record import action_from, from_record
-from provisioner.review.output.own_words import in_own_words
+from provisioner.review.output.headline import in_own_words
 from provisioner.values import Action, PlannedAction, Report
 
 MOST_PAGES = 20

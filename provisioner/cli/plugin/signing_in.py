@@ -25,7 +25,7 @@ from provisioner.cli.plugin.logins import Login
 from provisioner.cli.plugin.service import ENVIRONMENT, LOOPBACK, Service, ServiceSilent, service_url, told_by
 from provisioner.cli.plugin.terminal import is_conversation
 from provisioner.cli.usage import Usage
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 # What the account page shows; a credential of a cluster looks otherwise, and is not sent.
 TOKEN = re.compile(r"prq_[A-Za-z0-9_-]{20,200}", re.ASCII)

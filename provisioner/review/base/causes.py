@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from provisioner.review.base.facts import fingerprint
-from provisioner.review.base.messages import with_message
-from provisioner.review.base.places import UNJUDGED
+from provisioner.review.base.messages import UNJUDGED, with_message
+from provisioner.review.base.record import plain
 from provisioner.review.rules import Phrase
 from provisioner.values import Finding, Note, Severity
 
@@ -199,3 +199,28 @@ def _kept(finding: Finding) -> dict[str, object]:
         "evidence": finding.evidence,
         "fingerprint": finding.fingerprint,
     }
+
+
+# Power over Pratique is compared with what people approved, never with what a policy did (S22).
+OWN = "OWN-PRATIQUE"
+
+
+def known_by(findings: Iterable[Finding], before: Iterable[Finding]) -> tuple[Finding, ...]:
+    """`findings`, those that `before` has as well as known.
+
+    Public findings are compared with public ones only, so that nobody learns from this what is private (S38).
+    """
+    known = {one.fingerprint: one for one in before}
+    return tuple(replace(one, is_new=one.is_new and not _is_same(one, known.get(one.fingerprint))) for one in findings)
+
+
+def _is_same(finding: Finding, before: Finding | None) -> bool:
+    if before is None or finding.rule.startswith(OWN) or not before.severity.is_at_least(finding.severity):
+        return False
+    return Severity.NOTABLE.is_at_least(finding.severity) or _facts(finding) == _facts(before)
+
+
+def _facts(finding: Finding) -> tuple[object, ...]:
+    """What of it every reader of the request knows: the evidence of other findings holds what few may read."""
+    is_for_few = finding.is_withheld or bool(finding.sources or finding.server_words)
+    return finding.message, None if is_for_few else plain(finding.evidence)

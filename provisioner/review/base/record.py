@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from enum import StrEnum
 from operator import is_
 from typing import Any
 
@@ -232,3 +233,23 @@ def plain(value: object) -> Any:
     if isinstance(value, bool | int | float) or value is None:
         return value
     return display_name(value) if isinstance(value, ObjectRef) else str(value)
+
+
+class Mark(StrEnum):
+    """What a change does to one thing in a picture."""
+
+    NEW = "new"
+    GONE = "gone"
+    CHANGED = "changed"
+    SAME = "as before"
+
+    @property
+    def sign(self) -> str:
+        return {Mark.NEW: "+", Mark.GONE: "–", Mark.CHANGED: "±", Mark.SAME: "="}[self]
+
+    @classmethod
+    def of(cls, *, was: bool, is_: bool) -> Mark:
+        """The mark of what was there before or is there after, or both."""
+        if was and is_:
+            return cls.SAME
+        return cls.NEW if is_ else cls.GONE

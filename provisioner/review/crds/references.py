@@ -11,9 +11,18 @@ from typing import Any
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.base.facts import Facts, Listing, ReviewRule, items, mapping, maps, said
 from provisioner.review.base.messages import with_message
-from provisioner.review.crds.belongings import BUDGETS, OWNED, PODS, OwnerKind, budgets, needs_scale, owned
-from provisioner.review.crds.live_scene import CRD, CrdObjects
-from provisioner.review.crds.severity_from_objects import OBJECTS
+from provisioner.review.crds.live_findings import OBJECTS
+from provisioner.review.crds.live_scene import (
+    BUDGETS,
+    CRD,
+    OWNED,
+    PODS,
+    CrdObjects,
+    OwnerKind,
+    budgets,
+    needs_scale,
+    owned,
+)
 from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import D, SchemaVerdict, U
 from provisioner.values import Action, Finding, JsonObject, Note, ObjectRef, Section, Severity

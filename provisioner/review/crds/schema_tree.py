@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.review.base.facts import said
-from provisioner.review.base.marks import Mark
-from provisioner.review.base.places import Path, places_of
+from provisioner.review.base.messages import Path, places_of
+from provisioner.review.base.record import Mark
 from provisioner.schema.definition.crd import Crd, CrdVersion
 from provisioner.schema.diff.rules import DOCS
 from provisioner.schema.fields import DEEPEST, is_same, is_too_deep

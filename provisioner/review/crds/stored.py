@@ -208,11 +208,11 @@ def general(path: str) -> str:
 def value_at(obj: object, path: str) -> object:
     """The value at a path as `pruned` names it; None where there is none."""
     found: object = obj
-    for inside, plain in _PART.findall(path):
+    for inside, outside in _PART.findall(path):
         if inside.isdecimal() and len(inside) < 10 and isinstance(found, list):
             found = found[int(inside)] if int(inside) < len(found) else None
         else:
-            found = mapping(found).get(inside or plain)
+            found = mapping(found).get(inside or outside)
     return found
 
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
+from provisioner.escaping import without_nil
 from provisioner.review.base.causes import SAID_WITH
-from provisioner.review.base.messages import phrase_names
-from provisioner.review.base.places import DIFFERING, PLACES, path_text
+from provisioner.review.base.messages import DIFFERING, PLACES, path_text, phrase_names
 from provisioner.review.base.record import plain
-from provisioner.review.base.text import without_nil
 
 # Drawn as capability by reach, or said in the sentence or with the rule: not told as evidence.
 _ELSEWHERE = frozenset({"table", "advice", "power", "variant", "more", "first", "dnsName", "stated"})

@@ -6,8 +6,10 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from provisioner.review.base.messages import said_anywhere
+from provisioner.review.base.grouping import Statement
+from provisioner.review.base.messages import message_of, said_anywhere
 from provisioner.sentences import and_more, some_phrases
 from provisioner.values import (
     RENAME,
@@ -16,9 +18,11 @@ from provisioner.values import (
     Finding,
     ObjectIdentity,
     Plan,
+    Report,
     Section,
     Severity,
     count_objects,
+    worst_first,
 )
 
 MAX_SENTENCES, TOTALS = 5, 2  # the last ones say how much there is of everything
@@ -175,3 +179,72 @@ def _let_go(count: int) -> str:
 
 def _number(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def with_own_words(finding: Finding) -> Finding:
+    """`finding` with what its check or the API server said as its message."""
+    if not finding.server_words:
+        return finding
+    words = finding.server_words if finding.is_withheld else f"{finding.message}: {finding.server_words}"
+    told = replace(finding, message=words, server_words="", is_withheld=False)
+    # What the API server said of one object is no other's: such a sentence is made of no template.
+    return told if told.variant and message_of(told) == words else replace(told, variant="", notes=())
+
+
+def without_withholding(finding: Finding) -> Finding:
+    """`finding` with the words of its check; what the API server said stays beside them."""
+    return with_own_words(finding) if finding.is_withheld else finding
+
+
+def own_headline(findings: Sequence[Finding], public: Sequence[str], plan: Plan) -> tuple[str, ...]:
+    """The headline of `findings`, of which some have their own words; its totals are those that everybody reads."""
+    told = headline(worst_first(findings), plan)
+    return (*told[:-TOTALS], *public[-TOTALS:])
+
+
+def in_own_words(report: Report) -> Report:
+    """The report for somebody who may see everything that it is made of."""
+    findings: Iterable[Finding] = map(with_own_words, report.findings)
+    told = own_headline(list(findings), report.headline, report.plan)
+    return replace(report, headline=told, findings=tuple(map(without_withholding, report.findings)))
+
+
+# The short report takes the first of BREVITIES by which it has at most so many lines, else the last.
+MAX_LINES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Brevity:
+    """How much is told before a number stands for the rest; of what is critical or unknown all is.
+
+    Statements of one rule, fields of one statement and lines of its objects, whether a value that is no longer taken is
+    told, and whether each rule about CRDs is one entry.
+    """
+
+    breaking: int = 5
+    others: int = 3
+    fields: int = 6
+    reach_lines: int = 2
+    has_examples: bool = True
+    has_entries: bool = False
+
+
+BREVITIES = (
+    Brevity(),
+    Brevity(3, 2, 4),
+    Brevity(3, 2, 4, has_examples=False, has_entries=True),
+    Brevity(2, 1, 1, 1, has_examples=False, has_entries=True),
+)
+
+
+@dataclass(slots=True)
+class Brief:
+    """A short report, and how many places it leaves to a number."""
+
+    brevity: Brevity
+    places: int = 0
+
+    def kept(self, told: list[Statement]) -> list[Statement]:
+        """The first of statements of one rule; one more takes no more room than to say that it is left out."""
+        most = self.brevity.breaking if told[0].first.severity is Severity.BREAKING else self.brevity.others
+        return told[:most] if len(told) > most + 1 else told

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
+from provisioner.escaping import visible
 from provisioner.rbac import HELD, PermissionDiff, Risk, ScopedRule
-from provisioner.review.base.text import visible
 from provisioner.review.rights.permission_report import AccountReport, PermissionReport, RightChange
 from provisioner.review.rights.permission_words import rules_record, ways_of, words_of
 from provisioner.review.rights.role_holders import RoleEffect
-from provisioner.review.rules.risk_words import power_of, sentence_of
+from provisioner.review.rules.files import power_of, sentence_of
 from provisioner.sentences import number
 from provisioner.values import SHAPES, ObjectIdentity, Severity
 

@@ -7,30 +7,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
 
+from provisioner.escaping import visible
 from provisioner.masking import masked_states
 from provisioner.review.base.difference import diff_lines
-from provisioner.review.base.messages import names_field, words_below_object
-from provisioner.review.base.places import UNJUDGED, path_text
-from provisioner.review.base.shared_fields import fields_in_words, objects_in_words, spelled_out
-from provisioner.review.base.statements import (
+from provisioner.review.base.grouping import (
     NEVER_FOLDED,
     Statement,
     StatementReach,
     count,
+    fields_in_words,
     in_counts,
     is_quiet,
+    objects_in_words,
     reaches,
     size,
+    spelled_out,
     statements,
 )
-from provisioner.review.base.text import visible
+from provisioner.review.base.messages import UNJUDGED, names_field, path_text, words_below_object
 from provisioner.review.checks.own.advice import ADVICE
 from provisioner.review.crd_diff import CrdDifference
-from provisioner.review.output.brevity import BREVITIES, MAX_LINES, Brevity, Brief
-from provisioner.review.output.crd_entries import crd_entries, is_entry
-from provisioner.review.output.entries import Entry, entries, words_in_entry
-from provisioner.review.output.painted import COLOURS, WIDTH, Paint, example, painted, plain, severity_mark, wrapped
-from provisioner.review.output.unjudged import few_words
+from provisioner.review.output.entries import Entry, crd_entries, entries, few_words, is_entry, words_in_entry
+from provisioner.review.output.headline import BREVITIES, MAX_LINES, Brevity, Brief
+from provisioner.review.output.lines import COLOURS, WIDTH, Paint, example, painted, plain, severity_mark, wrapped
 from provisioner.review.output.workloads import told_with_workloads, workloads_as_text
 from provisioner.review.preflight.findings import yaml_of
 from provisioner.review.rules import rule_text

@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from provisioner.escaping import visible
 from provisioner.review.base.facts import said
-from provisioner.review.base.marks import Mark
-from provisioner.review.base.places import places_of
-from provisioner.review.base.text import visible
-from provisioner.review.workloads.container_changes import ContainerChange, image_words
-from provisioner.review.workloads.workload_changes import WorkloadChange
+from provisioner.review.base.messages import places_of
+from provisioner.review.base.record import Mark
+from provisioner.review.workloads.workload_changes import ContainerChange, WorkloadChange, image_words
 from provisioner.sentences import and_more, number, some
 from provisioner.values import Finding, Severity
 

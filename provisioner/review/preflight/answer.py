@@ -9,12 +9,23 @@ from provisioner import rbac
 from provisioner.errors import TooManyRights
 from provisioner.rbac import PolicyRule, RbacSubject, ScopedRule
 from provisioner.review.base.facts import ReviewRule
-from provisioner.review.preflight.facts import UNKNOWN, PreflightFacts
-from provisioner.review.preflight.held import Missing, RightsStep, Walk
-from provisioner.review.preflight.needs import walk
-from provisioner.review.preflight.users import by_name, of_users
-from provisioner.review.rules.risk_words import sentence_of
-from provisioner.values import AccessRequest, Finding, ObjectRef, Section, Severity, worst_first
+from provisioner.review.preflight.account_rights import (
+    UNKNOWN,
+    Missing,
+    PreflightFacts,
+    RightsStep,
+    Walk,
+)
+from provisioner.review.preflight.needs import by_name, of_users, walk
+from provisioner.review.rules.files import sentence_of
+from provisioner.values import (
+    AccessRequest,
+    Finding,
+    ObjectRef,
+    Section,
+    Severity,
+    worst_first,
+)
 
 _EXCESS = ReviewRule("PRE-10", Section.PREFLIGHT, Severity.DANGEROUS)
 _LITTLE_EXCESS = ReviewRule("PRE-10", Section.PREFLIGHT, Severity.NOTABLE)
@@ -153,3 +164,25 @@ def _overlap(one: PolicyRule, other: PolicyRule) -> bool:
 
 def _ref(account: RbacSubject) -> ObjectRef:
     return ObjectRef.of_service_account(account.namespace, account.name)
+
+
+# Of these a rule may be missing; all others are told of with the rule that clears them.
+_INCOMPLETE = frozenset({"PRE-07", "PRE-12"})
+_IN_THE_WAY = frozenset({"PRE-05", "PRE-08", "PRE-09"})
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What else has to be done. `is_incomplete`: a rule may be missing, or could not be found out."""
+
+    words: str
+    is_incomplete: bool = False
+
+
+def obstacles(found: Preflight) -> Iterator[Obstacle]:
+    """What stands between the least rights and an installation."""
+    for one in found.findings:
+        if one.rule in _INCOMPLETE or (one.severity is Severity.UNKNOWN and one.rule not in _IN_THE_WAY):
+            yield Obstacle(one.message, is_incomplete=True)
+        elif one.rule in _IN_THE_WAY:
+            yield Obstacle(one.message)

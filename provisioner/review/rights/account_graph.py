@@ -15,7 +15,7 @@ from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.rbac import Grant, PolicyRule, RbacObjects, RbacSubject
 from provisioner.review.base.facts import items, mapping, maps
-from provisioner.review.base.marks import Mark
+from provisioner.review.base.record import Mark
 from provisioner.review.rights.permission_words import parts_of
 from provisioner.values import Finding, JsonObject, ObjectIdentity, ObjectRef, PlannedAction, Report, Section, Severity
 

@@ -18,7 +18,6 @@ from provisioner.rbac import (
     ScopedRule,
 )
 from provisioner.review.base.facts import Facts
-from provisioner.review.rights.altered import altered_by
 from provisioner.review.rights.permission_words import (
     UNDECIDED,
     WHOLE_CLUSTER,
@@ -29,9 +28,9 @@ from provisioner.review.rights.permission_words import (
     who,
     words_of,
 )
-from provisioner.review.rights.rbac_before_after import rbac_before_after_of
-from provisioner.review.rights.role_holders import RoleEffect, effects
-from provisioner.review.rules.risk_words import power_of
+from provisioner.review.rights.renamed_roles import rbac_before_after_of
+from provisioner.review.rights.role_holders import RoleEffect, altered_by, effects
+from provisioner.review.rules.files import power_of
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.sentences import some_phrases
 from provisioner.values import JsonObject, ObjectRef, Severity

@@ -31,7 +31,7 @@ from provisioner.cli.plugin.signing_in import login_for
 from provisioner.cli.plugin.terminal import page
 from provisioner.cli.usage import Usage
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 from provisioner.sentences import and_more, number, some
 from provisioner.values import ObjectRef
 

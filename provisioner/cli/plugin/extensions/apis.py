@@ -12,9 +12,9 @@ from provisioner.cli.plugin.extensions.installed import MAX_QUESTIONS, installed
 from provisioner.cli.plugin.extensions.listing import of_apis, record_of
 from provisioner.cli.plugin.reading import add_cluster, bare_name, cluster_of, namespace_of
 from provisioner.cli.plugin.terminal import page, write
+from provisioner.escaping import visible
 from provisioner.extensions import Extension, ExtensionApi, OwnRights
 from provisioner.render import write as as_yaml
-from provisioner.review.base.text import visible
 
 HELP = "which extension gives you which API, and what you may do with it"
 EPILOG = """\

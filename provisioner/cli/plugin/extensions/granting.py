@@ -17,6 +17,7 @@ from provisioner.cli.plugin.terminal import is_agreed, write
 from provisioner.cli.usage import Usage
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import FieldConflict, Forbidden, PratiqueError
+from provisioner.escaping import visible
 from provisioner.extensions import (
     MANAGER,
     AccessLevel,
@@ -30,7 +31,6 @@ from provisioner.extensions import (
 from provisioner.rbac import RbacSubject
 from provisioner.reading import WITHOUT_ROLES
 from provisioner.render import write_quoted
-from provisioner.review.base.text import visible
 from provisioner.review.output import permission_text
 from provisioner.sentences import some, verb
 from provisioner.values import JsonObject, ObjectRef

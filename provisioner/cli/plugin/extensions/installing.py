@@ -18,12 +18,11 @@ from provisioner.cli.plugin.extensions.manifests import commented
 from provisioner.cli.plugin.reading import add_cluster, cluster_of
 from provisioner.cli.plugin.terminal import write
 from provisioner.cluster.client.api import ClusterClient
+from provisioner.escaping import visible
 from provisioner.rbac import RbacSubject
 from provisioner.render import write_quoted
-from provisioner.review.base.text import visible
-from provisioner.review.preflight.answer import Preflight
-from provisioner.review.preflight.obstacles import obstacles
-from provisioner.review.preflight.text import as_yaml
+from provisioner.review.preflight.answer import Preflight, obstacles
+from provisioner.review.preflight.findings import as_yaml
 from provisioner.values import JsonObject
 
 HELP = "the account that installs a bundle, and the least rights that it needs for it"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from provisioner.cli.plugin.showing import table
+from provisioner.escaping import visible
 from provisioner.extensions import ApiVersion, Extension, ExtensionApi, HeldVerbs, OwnRights
-from provisioner.review.base.text import visible
 from provisioner.sentences import some
 
 EVERYTHING, NOTHING = "everything", "nothing"

@@ -15,9 +15,9 @@ from provisioner.cli.plugin.terminal import is_agreed, write
 from provisioner.cli.usage import Usage
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden, PreconditionFailed
+from provisioner.escaping import visible
 from provisioner.extensions import AccessLevel, binding_of, is_aggregated, is_ours, roles_in_use, selector_of
 from provisioner.rbac import binding_subjects
-from provisioner.review.base.text import visible
 from provisioner.review.output import permission_text
 from provisioner.sentences import number
 from provisioner.values import ObjectRef

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, mapping, maps
-from provisioner.review.rights.makers import Makers
-from provisioner.review.workloads.mentions import Mention, mentions
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.review.rights.accounts import Makers
+from provisioner.review.workloads.pod_specs import Mention, PodSpec, mentions, pod_specs
 from provisioner.values import Action, Finding, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
 _MISSING = ReviewRule("SEC-04", Section.AVAILABILITY, Severity.BREAKING)

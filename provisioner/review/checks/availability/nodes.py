@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.review.workloads.scale import DAEMON_SET
+from provisioner.review.workloads.workload_changes import DAEMON_SET
 from provisioner.selectors import selects
 from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping
-from provisioner.review.workloads.scale import (
+from provisioner.review.workloads.workload_changes import (
     DAEMON_SET,
     DEPLOYMENT,
     QUARTER,

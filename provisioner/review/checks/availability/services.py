@@ -7,8 +7,7 @@ from typing import Any
 
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, StateFacts, items, mapping, maps
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.review.workloads.selection import pods_of_service
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, pods_of_service
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _CLOSED = ReviewRule("AVL-03", Section.AVAILABILITY, Severity.BREAKING)

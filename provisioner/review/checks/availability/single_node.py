@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.workloads.mounts import CLAIM
 from provisioner.review.workloads.pod_specs import pod_specs
-from provisioner.review.workloads.scale import DAEMON_SET, DEPLOYMENT, SCALED, most_of, replicas_of, rolling
-from provisioner.review.workloads.volumes import CLAIM
+from provisioner.review.workloads.workload_changes import DAEMON_SET, DEPLOYMENT, SCALED, most_of, replicas_of, rolling
 from provisioner.values import Action, Finding, JsonObject, ObjectRef, Section, Severity
 
 _HANGS = ReviewRule("AVL-07", Section.AVAILABILITY, Severity.DANGEROUS)

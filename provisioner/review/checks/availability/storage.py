@@ -8,9 +8,9 @@ from typing import Any
 
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, mapping, maps
+from provisioner.review.workloads.mounts import CLAIM
 from provisioner.review.workloads.pod_specs import pod_specs
-from provisioner.review.workloads.scale import STATEFUL_SET
-from provisioner.review.workloads.volumes import CLAIM
+from provisioner.review.workloads.workload_changes import STATEFUL_SET
 from provisioner.values import Action, Content, Finding, GroupKind, JsonObject, Manifest, ObjectRef, Section, Severity
 
 _GONE = ReviewRule("AVL-06", Section.AVAILABILITY, Severity.BREAKING)

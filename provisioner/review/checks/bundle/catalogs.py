@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from provisioner.escaping import visible
 from provisioner.review.base.facts import Check, Facts, ReviewRule
-from provisioner.review.base.text import visible
 from provisioner.values import ChosenBundle, Finding, RequirementKind, Section, Severity, UpgradeStep
 
 _LEAVES = ReviewRule("CAT-01", Section.CONTENT, Severity.DANGEROUS)

@@ -14,9 +14,9 @@ from itertools import accumulate
 from typing import Any
 
 from provisioner.api_groups import OWN_GROUP
+from provisioner.escaping import visible
 from provisioner.masking import masked
 from provisioner.review.base.facts import SECRET, STATED, Check, Facts, ReviewRule
-from provisioner.review.base.text import visible
 from provisioner.review.rules.messages import VARIANT
 from provisioner.values import Finding, ObjectRef, Section, Severity
 

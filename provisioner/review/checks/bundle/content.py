@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
+from provisioner.escaping import hidden_characters, pretending_words, visible
 from provisioner.review.base.facts import SECRET, Check, ReviewRule, StateFacts, mapping
-from provisioner.review.base.text import hidden_characters, pretending_words, visible
 from provisioner.values import Finding, JsonObject, ObjectRef, Section, Severity
 
 _SECRET_VALUES = ReviewRule("SEC-01", Section.CONTENT, Severity.DANGEROUS)

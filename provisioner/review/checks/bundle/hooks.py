@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from provisioner.escaping import visible
 from provisioner.retention import KINDS_WITH_CONSEQUENCE, LOSES_NOTHING
 from provisioner.review.base.claims import EVERY_KIND, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, said
-from provisioner.review.base.text import visible
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.values import (
     DELETING,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from provisioner.escaping import visible
 from provisioner.review.base.facts import Check, Facts, ReviewRule, said
-from provisioner.review.base.text import visible
 from provisioner.values import Finding, Lookup, Section, Severity
 
 _TOLD = ReviewRule("LKP-01", Section.CONTENT, Severity.NOTABLE)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provisioner.errors import InvalidRange
+from provisioner.escaping import visible
 from provisioner.review.base.facts import Check, Facts, ReviewRule
-from provisioner.review.base.text import visible
 from provisioner.values import Course, EarlierVersion, Finding, Section, Severity, SourceMove
 from provisioner.versions import precedence, release_order, version_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from provisioner.escaping import visible
 from provisioner.review.base.facts import Check, Facts, ReviewRule
-from provisioner.review.base.text import visible
 from provisioner.values import Finding, Section, Severity
 
 _READABLE = ReviewRule("SRC-01", Section.CONTENT, Severity.NOTABLE)

@@ -12,7 +12,7 @@ from provisioner.rbac import plural_of
 from provisioner.review.base.facts import StateFacts, mapping, maps
 from provisioner.review.checks.governance.amounts import Amounts
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.review.workloads.scale import DAEMON_SET, SCALED, most_of
+from provisioner.review.workloads.workload_changes import DAEMON_SET, SCALED, most_of
 from provisioner.values import GroupKind, JsonObject, ObjectRef
 
 _CLAIM = GroupKind("", "PersistentVolumeClaim")

@@ -11,8 +11,7 @@ from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
 from provisioner.review.checks.network.api_services import API_SERVICE, service_of
 from provisioner.review.checks.network.webhooks import webhooks_of
 from provisioner.review.crds.live_scene import CRD
-from provisioner.review.workloads.pod_specs import pod_specs
-from provisioner.review.workloads.selection import pods_of_service
+from provisioner.review.workloads.pod_specs import pod_specs, pods_of_service
 from provisioner.schema.definition.crd import Crd
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 

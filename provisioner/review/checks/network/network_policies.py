@@ -16,8 +16,7 @@ from provisioner.review.checks.network.policy_reach import (
     wide_networks,
     wider_rules,
 )
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.review.workloads.selection import pods_of_policy, pods_of_service
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, pods_of_policy, pods_of_service
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _ALL_PODS = ReviewRule("NP-01", Section.OBJECTS, Severity.DANGEROUS)

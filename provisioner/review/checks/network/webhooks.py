@@ -21,7 +21,7 @@ from provisioner.review.checks.network.webhook_reach import (
     sees_writes,
 )
 from provisioner.review.rights.accounts import bound_accounts
-from provisioner.review.rights.rbac_before_after import EVERYWHERE
+from provisioner.review.rights.renamed_roles import EVERYWHERE
 from provisioner.values import (
     AccessRequest,
     Content,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provisioner.builtin import Judgement, WhyUnknown, judge, knows
-from provisioner.review.base.changes import changed_paths
+from provisioner.review.base.difference import changed_paths
 from provisioner.review.base.facts import SECRET, Check, Facts, Reads, ReviewRule, mapping
 from provisioner.review.checks.objects.changed_values import evidence_of
 from provisioner.review.checks.objects.immutable import loss_of

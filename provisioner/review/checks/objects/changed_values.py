@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from provisioner.masking import masked_value
-from provisioner.review.base.changes import FieldChange
+from provisioner.review.base.difference import FieldChange
 from provisioner.review.base.facts import items, mapping
 from provisioner.values import JsonObject, PlannedAction
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, items, mapping
 from provisioner.review.base.messages import with_message
-from provisioner.review.crds.comparison import compare_crds
-from provisioner.review.crds.owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
+from provisioner.review.crds.live_findings import compare_crds
+from provisioner.review.crds.live_scene import owned_by_others, refused_names, taken_in_cluster, twice_taken
 from provisioner.schema import validate_crd
 from provisioner.schema.verdicts import GONE_WITH_ALL, NOTHING_KNOWN, REJECTED
 from provisioner.sentences import unescaped

@@ -9,7 +9,7 @@ from typing import Any
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
 from provisioner.review.workloads.mounts import Mount, mounts_of
-from provisioner.review.workloads.pod_changes import PodChange, pod_changes
+from provisioner.review.workloads.workload_changes import PodChange, pod_changes
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Section, Severity
 
 _GOES = ReviewRule("DEL-03", Section.OBJECTS, Severity.DANGEROUS)

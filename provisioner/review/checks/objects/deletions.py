@@ -13,10 +13,9 @@ from provisioner.retention import claims_of, left_out, takes_claims_along
 from provisioner.review.base.facts import Check, Facts, Listed, Listing, ReviewRule, mapping, maps
 from provisioner.review.base.messages import with_message
 from provisioner.review.base.sizes import in_words
-from provisioner.review.crds.given import GOING, unused
-from provisioner.review.crds.live_scene import CRD, objects_of
-from provisioner.review.workloads import volumes
-from provisioner.review.workloads.volumes import CLAIM, VOLUMES
+from provisioner.review.crds.live_scene import CRD, GOING, objects_of, unused
+from provisioner.review.workloads import mounts
+from provisioner.review.workloads.mounts import CLAIM, VOLUMES
 from provisioner.schema.definition.crd import Crd
 from provisioner.values import Action, Content, Finding, GroupKind, JsonObject, Note, ObjectRef, Plan, Section, Severity
 
@@ -120,8 +119,8 @@ def _of_claim(finding: Finding, facts: Facts, ref: ObjectRef) -> Finding:
     live = facts.live.get(ref.identity)
     if live is None:
         return finding
-    (held,) = volumes.holdings([live], facts)
-    evidence = {**finding.evidence, "volumes": volumes.to_record([held])}
+    (held,) = mounts.holdings([live], facts)
+    evidence = {**finding.evidence, "volumes": mounts.to_record([held])}
     is_mild = held.is_kept or not held.volume
     severity = Severity.DANGEROUS if is_mild and finding.rule == "DEL-01" else finding.severity
     size = in_words(held.size) if held.size is not None else None
@@ -133,12 +132,12 @@ def _of_stateful_set(finding: Finding, facts: Facts, ref: ObjectRef) -> Finding:
     live, listed = facts.live.get(ref.identity), facts.around.lists.get(_claims_in(ref.namespace))
     if live is None or not claims_of(live, listed.objects if listed else ()):
         return finding
-    held = volumes.holdings(claims_of(live, listed.objects if listed else ()), facts)
+    held = mounts.holdings(claims_of(live, listed.objects if listed else ()), facts)
     if takes_claims_along(live):
-        note = Note(GOING, "claims-go", {"present": [volumes.in_sum(held)]})
+        note = Note(GOING, "claims-go", {"present": [mounts.in_sum(held)]})
     else:
         note = Note(GOING, "claims-stay", {"count": len(held)})
-    evidence = {**finding.evidence, "volumes": volumes.to_record(held)}
+    evidence = {**finding.evidence, "volumes": mounts.to_record(held)}
     return _noted(replace(finding, evidence=evidence), note)
 
 
@@ -158,9 +157,9 @@ def _counted(finding: Finding, read: list[tuple[Listing, Listed | None]], facts:
     is_crd = finding.ref is not None and finding.ref.group_kind == CRD
     if is_crd:
         evidence["namespaces"] = _by_namespace(listed for _, listed in read if listed is not None)
-    held = volumes.holdings(_claims(read), facts)
+    held = mounts.holdings(_claims(read), facts)
     if held:
-        evidence["volumes"] = volumes.to_record(held)
+        evidence["volumes"] = mounts.to_record(held)
     present = _present({kind: count for kind, count in counts.items() if count}, held, is_crd=is_crd)
     notes = [Note(GOING, "counted" if present else "nothing", {"present": present})] if counts or not missing else []
     if missing:
@@ -181,12 +180,12 @@ def _claims(read: list[tuple[Listing, Listed | None]]) -> list[JsonObject]:
     return [obj for listed in whole if listed for obj in listed.objects]
 
 
-def _present(counts: dict[str, int], held: list[volumes.ClaimedVolume], *, is_crd: bool) -> list[dict[str, Any]]:
+def _present(counts: dict[str, int], held: list[mounts.ClaimedVolume], *, is_crd: bool) -> list[dict[str, Any]]:
     """What is there: of a custom kind nobody knows the plural, so its objects are counted."""
     found = []
     for kind, count in sorted(counts.items()):
         if kind == CLAIM.kind and count == len(held):
-            found.append(volumes.in_sum(held))
+            found.append(mounts.in_sum(held))
         elif is_crd:
             found.append({"variant": "objects", "count": count, "kind": kind})
         else:

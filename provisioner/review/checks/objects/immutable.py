@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.builtin import fixed_fields
-from provisioner.review.base.changes import ABSENT, FieldChange
+from provisioner.review.base.difference import ABSENT, FieldChange
 from provisioner.review.base.sizes import bytes_of
 from provisioner.values import GroupKind
 

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from provisioner.review.base.facts import Check, Facts, Listing, Reads
-from provisioner.review.crds.conditions import with_condition
-from provisioner.review.crds.given import counted, kind_of, nothing_said
-from provisioner.review.crds.live_findings import live_findings
-from provisioner.review.crds.live_scene import CRD, CrdObjects, changed, listings_of, scenes
+from provisioner.review.crds.live_findings import is_unstored, live_findings, marked, settled, with_condition
+from provisioner.review.crds.live_scene import (
+    CRD,
+    CrdObjects,
+    changed,
+    counted,
+    kind_of,
+    listings_of,
+    nothing_said,
+    scenes,
+)
 from provisioner.review.crds.references import DEPENDENTS, deleted, goes, of_deleted, of_references, scaled
-from provisioner.review.crds.severity_from_objects import settled
-from provisioner.review.crds.unstored import is_unstored, marked
 from provisioner.schema.definition.crd import Crd
 from provisioner.values import Finding, ObjectRef, Section
 

@@ -16,14 +16,14 @@ from provisioner.errors import (
     PreconditionFailed,
     UnknownKind,
 )
+from provisioner.escaping import visible
 from provisioner.retention import KINDS_WITH_CONSEQUENCE, is_remade, kept_keys, may_be_remade
-from provisioner.review.base.changes import FieldChange, changed_paths
+from provisioner.review.base.difference import FieldChange, changed_paths
 from provisioner.review.base.facts import SECRET, Check, Facts, Reads, ReviewRule, mapping, maps, said
-from provisioner.review.base.text import visible
 from provisioner.review.checks.objects.changed_values import evidence_of
 from provisioner.review.checks.objects.immutable import loss_of, never_changing
 from provisioner.review.checks.objects.offline import Untried, is_untried, of_several, try_offline
-from provisioner.review.preflight.places import evidence_of as evidence_of_absence
+from provisioner.review.preflight.needs import evidence_of as evidence_of_absence
 from provisioner.values import (
     Action,
     Finding,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from provisioner.review.base.difference import DiffLine, all_lines, replaced_lines
+from provisioner.review.base.difference import MAX_FULL, DiffLine, all_lines, in_pieces, replaced_lines
 from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule
-from provisioner.review.base.long_lines import MAX_FULL, in_pieces
 from provisioner.values import Action, Finding, PlannedAction, Section, Severity
 
 _UNSEEN = ReviewRule("TXT-05", Section.OBJECTS, Severity.UNKNOWN)

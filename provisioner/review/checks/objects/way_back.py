@@ -12,7 +12,7 @@ from typing import Any
 from provisioner.retention import STATEFUL_SET as _STATEFUL_SET
 from provisioner.retention import takes_claims_along
 from provisioner.review.base.facts import Check, Facts, Gone, ReviewRule, mapping, maps
-from provisioner.review.workloads.volumes import CLAIM
+from provisioner.review.workloads.mounts import CLAIM
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _LOST = ReviewRule("HIS-01", Section.OBJECTS, Severity.DANGEROUS)

@@ -8,11 +8,11 @@ from typing import Any
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import STATED, Check, Facts, Reads, ReviewRule
-from provisioner.review.rights.account_powers import AccountPowers, Gain, account_of
+from provisioner.review.rights.accounts import AccountPowers, Gain, account_of
 from provisioner.review.rights.permission_words import rules_record, words_of
 from provisioner.review.rules import Phrase
-from provisioner.review.workloads.pod_changes import PodChange, pod_changes
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.review.workloads.workload_changes import PodChange, pod_changes
 from provisioner.values import Action, Finding, GroupKind, Section, Severity
 
 _MOVED = ReviewRule("POD-32", Section.PODS, Severity.NOTABLE)

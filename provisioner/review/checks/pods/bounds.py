@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provisioner.review.base.changes import FieldChange
 from provisioner.review.base.claims import PODS, Claim
+from provisioner.review.base.difference import FieldChange
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping, maps
 from provisioner.review.base.sizes import amount_of
 from provisioner.review.rules.messages import VARIANT
-from provisioner.review.workloads.container_changes import PROBES
-from provisioner.review.workloads.pod_changes import (
+from provisioner.review.workloads.pod_specs import Container, PodSpec
+from provisioner.review.workloads.workload_changes import (
+    PROBES,
     PodChange,
     change_record,
     field_changes,
@@ -19,7 +20,6 @@ from provisioner.review.workloads.pod_changes import (
     pod_changes,
     sides,
 )
-from provisioner.review.workloads.pod_specs import Container, PodSpec
 from provisioner.values import Finding, Section, Severity
 
 _CHANGED = ReviewRule("POD-34", Section.PODS, Severity.NOTABLE)

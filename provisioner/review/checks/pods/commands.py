@@ -9,12 +9,18 @@ from typing import Any
 
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, items, maps
-from provisioner.review.base.marks import Mark
+from provisioner.review.base.record import Mark
 from provisioner.review.rules.messages import VARIANT
-from provisioner.review.workloads.container_changes import ContainerChange, container_changes
 from provisioner.review.workloads.mounts import unmounted
-from provisioner.review.workloads.pod_changes import PodChange, containers_by_name, of_containers, pod_changes
 from provisioner.review.workloads.pod_specs import Container
+from provisioner.review.workloads.workload_changes import (
+    ContainerChange,
+    PodChange,
+    container_changes,
+    containers_by_name,
+    of_containers,
+    pod_changes,
+)
 from provisioner.values import Finding, ObjectRef, Section, Severity
 
 _CHANGED = ReviewRule("POD-28", Section.PODS, Severity.NOTABLE)

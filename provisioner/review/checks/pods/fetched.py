@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from provisioner.masking import masked
 from provisioner.review.base.facts import Check, ReviewRule, StateFacts, items, mapping, maps
-from provisioner.review.workloads.container_changes import HOOKS, PROBES
 from provisioner.review.workloads.fetched_code import FetchedCode, fetched_code
-from provisioner.review.workloads.pod_changes import of_containers
 from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
+from provisioner.review.workloads.workload_changes import HOOKS, PROBES, of_containers
 from provisioner.values import Finding, Section, Severity
 
 _FETCHED = ReviewRule("POD-29", Section.PODS, Severity.DANGEROUS)

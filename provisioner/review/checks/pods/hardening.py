@@ -8,9 +8,9 @@ from typing import Any
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping
 from provisioner.review.rules.messages import VARIANT
 from provisioner.review.workloads.mounts import mounts_of
-from provisioner.review.workloads.pod_changes import PodChange, pod_changes
 from provisioner.review.workloads.pod_security import TABLE
 from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
+from provisioner.review.workloads.workload_changes import PodChange, pod_changes
 from provisioner.values import Finding, Section, Severity
 
 _STRICTER = ReviewRule("POD-39", Section.PODS, Severity.NOTABLE)

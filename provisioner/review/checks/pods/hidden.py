@@ -7,8 +7,8 @@ from typing import Any
 
 from provisioner.review.base.facts import Check, ReviewRule, StateFacts
 from provisioner.review.workloads.mounts import mounts_of
-from provisioner.review.workloads.pod_changes import of_containers
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.review.workloads.workload_changes import of_containers
 from provisioner.values import Finding, Section, Severity
 
 _PROGRAMS = ReviewRule("POD-31", Section.PODS, Severity.DANGEROUS)

@@ -8,8 +8,8 @@ from typing import Any
 
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping
-from provisioner.review.workloads.pod_changes import PodChange, of_containers, pod_changes, sides
 from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
+from provisioner.review.workloads.workload_changes import PodChange, of_containers, pod_changes, sides
 from provisioner.values import Finding, Section, Severity
 
 _READ_ONLY = "readOnlyRootFilesystem"

@@ -8,8 +8,8 @@ from typing import Any
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.rules.messages import VARIANT
-from provisioner.review.workloads.pod_changes import change_record, field_changes, pod_changes
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.review.workloads.workload_changes import change_record, field_changes, pod_changes
 from provisioner.values import Finding, Section, Severity
 
 _RULE = ReviewRule("POD-37", Section.PODS, Severity.NOTABLE)

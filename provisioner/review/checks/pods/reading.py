@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import SECRET, Check, Facts, Reads, ReviewRule
-from provisioner.review.rights.makers import Makers
-from provisioner.review.workloads.mentions import Mention, mentions
-from provisioner.review.workloads.pod_changes import of_containers, pod_changes
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.review.rights.accounts import Makers
+from provisioner.review.workloads.pod_specs import Mention, PodSpec, mentions, pod_specs
+from provisioner.review.workloads.workload_changes import of_containers, pod_changes
 from provisioner.values import Action, Finding, ObjectIdentity, ObjectRef, Section, Severity
 
 _FOREIGN = ReviewRule("POD-30", Section.PODS, Severity.DANGEROUS)

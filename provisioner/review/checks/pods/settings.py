@@ -10,8 +10,7 @@ from typing import Any
 
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule, StateFacts, mapping, maps
-from provisioner.review.workloads.mentions import mentions
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.review.workloads.pod_specs import PodSpec, mentions, pod_specs
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _NAMED_SO = ReviewRule("SEC-02", Section.CONTENT, Severity.DANGEROUS)

@@ -8,10 +8,10 @@ from typing import Any
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, StateFacts, mapping, maps
-from provisioner.review.rights.account_powers import AccountPowers, account_of
+from provisioner.review.rights.accounts import AccountPowers, account_of
 from provisioner.review.workloads.mounts import MOUNTED_BY_SERVER
-from provisioner.review.workloads.pod_changes import STAYING, PodChange, pod_changes
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.review.workloads.workload_changes import STAYING, PodChange, pod_changes
 from provisioner.values import Finding, GroupKind, Section, Severity
 
 _TOKEN = ReviewRule("POD-33", Section.PODS, Severity.NOTABLE)

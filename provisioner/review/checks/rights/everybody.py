@@ -14,7 +14,7 @@ from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import PUBLIC_ROLES_OF_KUBERNETES, WIDE_SUBJECTS, RbacSubject
 from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, StateFacts, mapping
 from provisioner.review.rights.permission_words import about, ref_of
-from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
+from provisioner.review.rights.renamed_roles import RbacBeforeAfter, rbac_before_after_of
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _BINDINGS = frozenset(GroupKind(RBAC_GROUP, kind) for kind in ("RoleBinding", "ClusterRoleBinding"))

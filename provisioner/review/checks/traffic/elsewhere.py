@@ -7,7 +7,7 @@ from typing import Any
 
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, items, mapping, maps
-from provisioner.review.workloads.selection import selector_of
+from provisioner.review.workloads.pod_specs import selector_of
 from provisioner.values import (
     Action,
     Content,

@@ -10,8 +10,7 @@ from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps
 from provisioner.review.base.renames import renamed, renames
 from provisioner.review.checks.network.policy_reach import PEERS, restricts
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.review.workloads.selection import pods_of_policy, pods_of_service, selector_of
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, pods_of_policy, pods_of_service, selector_of
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
 _LEADS_ELSEWHERE = ReviewRule("SV-04", Section.OBJECTS, Severity.DANGEROUS)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.changes import ABSENT, changed_paths
+from provisioner.review.base.difference import ABSENT, changed_paths
 from provisioner.review.checks.objects.immutable import never_changing
 from provisioner.values import GroupKind
 

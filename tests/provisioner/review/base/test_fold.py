@@ -8,8 +8,8 @@ import pytest
 
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.facts import Installer, ReviewRule
-from provisioner.review.base.fold import MAX_UNFOLDED, folded
-from provisioner.review.base.places import places_of
+from provisioner.review.base.grouping import MAX_UNFOLDED, folded
+from provisioner.review.base.messages import places_of
 from provisioner.review.frame import report
 from provisioner.schema.verdicts import shown
 from provisioner.values import Action, Finding, ObjectRef, Section, Severity

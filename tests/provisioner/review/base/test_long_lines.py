@@ -10,12 +10,12 @@ import pytest
 from approvals.api.report_parts import changes_of
 from approvals.web.requests.changes.drawing import Drawing, LineNotes
 from provisioner.pipeline import look_offline
-from provisioner.review.base.difference import all_lines
-from provisioner.review.base.long_lines import (
+from provisioner.review.base.difference import (
     AROUND,
     MAX_FULL,
     MAX_PIECES,
     Piece,
+    all_lines,
     differing_spans,
     in_pieces,
     text_of,

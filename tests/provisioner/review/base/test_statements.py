@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 from provisioner.pipeline import look_offline
 from provisioner.review.base.causes import said_by_cause
 from provisioner.review.base.facts import ReviewRule, said
-from provisioner.review.base.fold import folded
-from provisioner.review.base.messages import EACH, words_anywhere
-from provisioner.review.base.places import FieldPlace, path_text, places_of
+from provisioner.review.base.grouping import folded, reaches, statements
+from provisioner.review.base.messages import EACH, FieldPlace, path_text, places_of, words_anywhere
 from provisioner.review.base.record import from_record, to_record
-from provisioner.review.base.statements import reaches, statements
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text
 from provisioner.values import Finding, ObjectRef, Plan, Report, Section, Severity, worst_first

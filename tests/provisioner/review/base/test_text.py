@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from provisioner.review.base.text import hidden_characters, pretending_words, visible
+from provisioner.escaping import hidden_characters, pretending_words, visible
 
 CYRILLIC_A, CYRILLIC_E, CYRILLIC_O = "\u0430", "\u0435", "\u043e"
 

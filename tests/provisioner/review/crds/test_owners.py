@@ -10,7 +10,7 @@ import pytest
 from provisioner.review.base.facts import ClusterSurroundings, ServedKind
 from provisioner.review.checks.objects import crds
 from provisioner.review.crd_diff import differences
-from provisioner.review.crds.owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
+from provisioner.review.crds.live_scene import owned_by_others, refused_names, taken_in_cluster, twice_taken
 from provisioner.schema.fields import FieldError
 from provisioner.values import Action, ObjectRef, Severity
 from tests.support.provisioner.contents import facts, planned

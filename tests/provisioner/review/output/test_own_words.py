@@ -8,7 +8,7 @@ import pytest
 
 from provisioner.review.base.facts import ReviewRule
 from provisioner.review.base.record import from_record, to_record
-from provisioner.review.output.own_words import in_own_words, own_headline, with_own_words, without_withholding
+from provisioner.review.output.headline import in_own_words, own_headline, with_own_words, without_withholding
 from provisioner.review.output.terminal import as_text
 from provisioner.review.visibility.finding_views import describe_without_values
 from provisioner.values import Finding, ObjectRef, Plan, Report, Section, Severity

@@ -9,13 +9,12 @@ from importlib.resources import files
 import jinja2
 import pytest
 
-from provisioner.review.base.marks import Mark
-from provisioner.review.base.text import visible
-from provisioner.review.output.page import rendered
+from provisioner.escaping import visible
+from provisioner.review.base.record import Mark
+from provisioner.review.output.html import rendered
 from provisioner.review.output.workloads import run_words, workloads_as_text
-from provisioner.review.rules.shown import Explanation
-from provisioner.review.workloads.container_changes import ContainerChange, Line
-from provisioner.review.workloads.workload_changes import PodRun, WorkloadChange
+from provisioner.review.rules.explanations import Explanation
+from provisioner.review.workloads.workload_changes import ContainerChange, Line, PodRun, WorkloadChange
 from provisioner.values import ObjectRef
 from tests.provisioner.review.output.hostile import HOSTILE, Tags
 

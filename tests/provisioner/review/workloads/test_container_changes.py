@@ -12,7 +12,7 @@ from provisioner.masking import masked
 from provisioner.pipeline import look_offline
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text
-from provisioner.review.workloads.container_changes import (
+from provisioner.review.workloads.workload_changes import (
     ContainerChange,
     container_changes,
     image_words,
