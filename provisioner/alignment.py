@@ -212,7 +212,7 @@ def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def order_of_kept(old: list[Any], new: list[Any], pairs: Sequence[ItemPair]) -> tuple[list[str], list[str]] | None:
     """The items that both lists hold, by name or else by their number in the old one, in the order of each; None where
     that is the same."""
-    kept = [one.old for one in pairs if one.old >= 0 and one.new >= 0]
+    kept = [pair.old for pair in pairs if pair.old >= 0 and pair.new >= 0]
     if all(one < other for one, other in zip(kept, islice(kept, 1, None), strict=False)):
         return None
     names = _names_of_both(old, new)

@@ -35,7 +35,7 @@ class CrdDifference:
     @property
     def verdict(self) -> Severity:
         """safe, dangerous, breaking or unknown: that of the worst finding."""
-        worst = min((one.severity for one in self.findings), key=lambda it: it.rank, default=Severity.SAFE)
+        worst = min((finding.severity for finding in self.findings), key=lambda it: it.rank, default=Severity.SAFE)
         return _VERDICTS.get(worst, worst)
 
 
@@ -80,7 +80,7 @@ def to_record(difference: CrdDifference) -> dict[str, Any]:
     return {
         "crd": difference.name,
         "verdict": str(difference.verdict),
-        "findings": [_finding_record(one) for one in difference.findings],
+        "findings": [_finding_record(finding) for finding in difference.findings],
     }
 
 
@@ -128,7 +128,7 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
 def strangers(crds: Iterable[JsonObject], objects: Objects) -> dict[str, int]:
     """How many of `objects` are of none of the CRDs, by kind and group: they are passed over."""
     known = set(map(kind_of, crds))
-    kinds = Counter(ObjectRef.of(one).group_kind for one in objects)
+    kinds = Counter(ObjectRef.of(obj).group_kind for obj in objects)
     return {str(kind): count for kind, count in sorted(kinds.items(), key=str) if kind not in known}
 
 

@@ -213,7 +213,7 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     asked = installed_checks() if checks is None else checks
     facts = with_renamed_roles(facts)
     findings = mark_findings(facts, partial(_found, asked, Looks()))
-    once = {one.fingerprint: one for one in findings}.values()
+    once = {finding.fingerprint: finding for finding in findings}.values()
     private = tuple(one for one in once if one.is_private)
     public = tuple(folded(said_by_cause(one for one in once if not one.is_private)))
     if facts.bundle is not None:
@@ -221,11 +221,11 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     if running is not None:
         public, private = known_by(public, running.public), known_by(private, running.private)
     public = worst_first(public)
-    wished = {one.ref.identity for one in facts.content.manifests}
-    staying = (one for one in facts.plan.actions if one.action in (Action.NONE, Action.ORPHAN))
+    wished = {manifest.ref.identity for manifest in facts.content.manifests}
+    staying = (planned for planned in facts.plan.actions if planned.action in (Action.NONE, Action.ORPHAN))
     let_go = sum(one.ref.identity not in wished for one in staying)
     # What is private is not counted either: who may not get the object would see that it differs.
-    hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
+    hooks = {manifest.ref.identity for manifest in facts.content.manifests if manifest.hook}
     words = headline(public, facts.plan, let_go=let_go, hooks=hooks, hides_secrets=facts.bundle is not None)
     return Report(words, worst_first([*public, *private]), facts.plan)
 
@@ -252,8 +252,8 @@ def _found(checks: Sequence[Check], looks: Looks, facts: Facts) -> list[Finding]
         findings = _settled(check, given[check.given], findings)
     if facts.hides_old_names:
         # What a Secret was before is told to nobody, and so not that a finding of it is known already (S38).
-        of_secrets = {one.ref for one in findings if one.ref and one.ref.group_kind == SECRET}
-        findings = [replace(one, is_new=True) if one.ref in of_secrets else one for one in findings]
+        of_secrets = {finding.ref for finding in findings if finding.ref and finding.ref.group_kind == SECRET}
+        findings = [replace(finding, is_new=True) if finding.ref in of_secrets else finding for finding in findings]
     return told_by_crd(said_once(findings))
 
 
@@ -314,8 +314,8 @@ def _settled(check: Check, facts: Facts, findings: list[Finding]) -> list[Findin
     if check.settles is None:
         return findings
     try:
-        settled = [_named(one) for one in check.settles(facts, tuple(findings))]
-        lost = {one.fingerprint for one in findings} - {one.fingerprint for one in settled}
+        settled = [_named(finding) for finding in check.settles(facts, tuple(findings))]
+        lost = {finding.fingerprint for finding in findings} - {finding.fingerprint for finding in settled}
         if lost:
             raise LookupError("findings were dropped")
     except Exception as exc:  # noqa: BLE001 -- as in _run
@@ -360,8 +360,8 @@ def _look(check: Check, facts: Facts, found: list[Finding]) -> None:
     """Put what a check finds into `found`, one by one, so that it is kept."""
     if check.plugin:
         plugged.ask_again(check, facts)
-    for one in check.changes(facts):
-        found.append(_taken(check, one, found))
+    for finding in check.changes(facts):
+        found.append(_taken(check, finding, found))
     known = {_taken(check, one).fingerprint for one in check.standing(facts.previous_state())}
     if (former := facts.once("state under the names of now", _former)) is not None:
         known |= {_taken(check, one).fingerprint for one in check.standing(former)}

@@ -64,11 +64,11 @@ def _told_elsewhere(findings: Sequence[Finding]) -> list[Finding]:
         if one.ref is not None and (one.rule in (*_TELLING, *_NAMING, *_IMPLIES, _ITS_PODS)) and one.is_new:
             by_object.setdefault(one.ref.identity, []).append(position)
     told: dict[int, list[Finding]] = {}
-    for one in findings:
-        leading = by_object.get(one.ref.identity, []) if one.ref is not None and one.is_new else []
-        at = next((found for found in leading if _adds_nothing(one, findings[found])), None)
+    for finding in findings:
+        leading = by_object.get(finding.ref.identity, []) if finding.ref is not None and finding.is_new else []
+        at = next((place for place in leading if _adds_nothing(finding, findings[place])), None)
         if at is not None:
-            told.setdefault(at, []).append(one)
+            told.setdefault(at, []).append(finding)
     gone = {id(one) for several in told.values() for one in several}
     return [
         _with_others(one, told[position]) if position in told else one
@@ -91,7 +91,7 @@ def _adds_nothing(finding: Finding, leading: Finding) -> bool:
         told = leading.evidence.get("fields") or _NAMING[leading.rule]
         changed = [leading.path, *_changed_paths(leading)]
         named = [one for one in changed if one and ".".join(map(str, one)) in told]
-        return bool(fields) and all(any(one[: len(it)] == it for it in named) for one in fields)
+        return bool(fields) and all(any(field[: len(it)] == it for it in named) for field in fields)
     return fields == [leading.path]
 
 
@@ -114,7 +114,9 @@ def _is_of_folders(finding: Finding, leading: Finding) -> bool:
 
 def _changed_paths(finding: Finding) -> list[_Path]:
     changes = finding.evidence.get("changes")
-    return [tuple(one["path"]) for one in changes if isinstance(one, dict)] if isinstance(changes, list) else []
+    return (
+        [tuple(change["path"]) for change in changes if isinstance(change, dict)] if isinstance(changes, list) else []
+    )
 
 
 def _cause(finding: Finding) -> _Key | None:
@@ -157,7 +159,7 @@ def _with_others(leading: Finding, others: Sequence[Finding]) -> Finding:
         is_withheld=all(one.is_withheld for one in everything),
         server_words="; ".join(dict.fromkeys(filter(None, (one.server_words for one in everything)))),
         sources=tuple(dict.fromkeys(source for one in everything for source in one.sources)),
-        also=tuple(dict.fromkeys(one.rule for one in others)),
+        also=tuple(dict.fromkeys(other.rule for other in others)),
     )
     return told if leading.is_withheld else with_message(told)
 
@@ -174,10 +176,10 @@ def _added(leading: Finding, others: Sequence[Finding]) -> tuple[Note, ...]:
     what is critical loses none of its words (S24)."""
     if leading.rule == _DELETED:
         consequence = "further-consequence" if leading.notes or leading.variant == "renamed" else "consequence"
-        gone = [one for one in others if one.variant == "deleted"]
+        gone = [other for other in others if other.variant == "deleted"]
         return tuple(note for one in gone for note in (Note(one.rule, consequence, one.evidence), *one.notes))
     if leading.rule in _NAMING:
-        return tuple(Note(one.rule, "values", one.evidence) for one in others if one.variant == "changed")
+        return tuple(Note(other.rule, "values", other.evidence) for other in others if other.variant == "changed")
     if leading.rule == _EVERYTHING[0]:
         return tuple(Note(one.rule, f"and-{one.variant}", one.evidence) for one in others)
     return ()
@@ -186,8 +188,8 @@ def _added(leading: Finding, others: Sequence[Finding]) -> tuple[Note, ...]:
 def _said_with(others: Sequence[Finding]) -> dict[str, object]:
     """What each rule says; a list where one says several things."""
     found: dict[str, list[object]] = {}
-    for one in others:
-        found.setdefault(one.rule, []).append(_kept(one))
+    for other in others:
+        found.setdefault(other.rule, []).append(_kept(other))
     return {rule: kept[0] if len(kept) == 1 else kept for rule, kept in found.items()}
 
 
@@ -211,7 +213,10 @@ def known_by(findings: Iterable[Finding], before: Iterable[Finding]) -> tuple[Fi
     Public findings are compared with public ones only, so that nobody learns from this what is private (S38).
     """
     known = {one.fingerprint: one for one in before}
-    return tuple(replace(one, is_new=one.is_new and not _is_same(one, known.get(one.fingerprint))) for one in findings)
+    return tuple(
+        replace(finding, is_new=finding.is_new and not _is_same(finding, known.get(finding.fingerprint)))
+        for finding in findings
+    )
 
 
 def _is_same(finding: Finding, before: Finding | None) -> bool:

@@ -117,7 +117,7 @@ class Claims:
 
     def judges_inside(self, kind: GroupKind) -> bool:
         """Whether a claim is of more of this kind than its metadata."""
-        inside = (one for one in self._claims if any(parts_of(path)[0] != "metadata" for path in one.paths))
+        inside = (claim for claim in self._claims if any(parts_of(path)[0] != "metadata" for path in claim.paths))
         return any({kind, GroupKind(kind.group, ANY)} & one.kinds for one in inside)
 
 

@@ -70,7 +70,7 @@ def in_pieces(old: str, new: str) -> LinePieces:
 
 
 def text_of(pieces: Sequence[Piece]) -> str:
-    return "".join(one.text for one in pieces)
+    return "".join(piece.text for piece in pieces)
 
 
 def differing_spans(old: str, new: str) -> Iterator[tuple[Span, Span]]:
@@ -213,7 +213,7 @@ def replaced_lines(lines: Iterable[DiffLine]) -> Iterator[tuple[int, int]]:
 
 
 def _shown(lines: list[DiffLine]) -> list[DiffLine]:
-    return [one if (text := visible(one.text)) == one.text else replace(one, text=text) for one in lines]
+    return [line if (text := visible(line.text)) == line.text else replace(line, text=text) for line in lines]
 
 
 def all_lines(before: JsonObject | None, after: JsonObject | None) -> list[DiffLine]:

@@ -134,7 +134,7 @@ def _at_places(group: Sequence[Finding]) -> Finding:
 
 def _elsewhere(group: Sequence[Finding], names: Sequence[str]) -> Note:
     """Where else it holds: in other fields of the object, in fields of others, or of other objects."""
-    fields = [path for _, path, _ in by_field(_places(group))]
+    fields = [path for _, path, _ in by_field(list(dict.fromkeys(place for one in group for place in places_of(one))))]
     if len(fields) == len(names):
         return Note(FOLDED, "objects", {"more": len(names) - 1, "others": names[1 : MAX_NAMES + 1]})
     more = {"more": len(fields) - 1}
@@ -162,10 +162,6 @@ def _each(finding: Finding, evidence: Mapping[str, object]) -> Iterator[dict[str
         before = place.get(DIFFERING)
         found = {**differing, **(before if isinstance(before, Mapping) else {})}
         yield {**place, **({DIFFERING: found} if found else {})}
-
-
-def _places(group: Sequence[Finding]) -> list[FieldPlace]:
-    return list(dict.fromkeys(place for one in group for place in places_of(one)))
 
 
 def _common(group: Sequence[Finding]) -> dict[str, object]:
@@ -248,7 +244,11 @@ def statements(findings: Iterable[Finding], *, shortly: bool = False) -> list[St
     unknown does (S24).
     """
     everything = list(findings)
-    powers = {_account(one): one.fingerprint for one in everything if _is_of_all_power(one)}
+    powers = {
+        _account(one): one.fingerprint
+        for one in everything
+        if one.rule == _POWER and one.evidence.get("told") == _ALL_POWER
+    }
     attached: dict[str, list[Finding]] = {}
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for position, one in enumerate(everything):
@@ -275,10 +275,6 @@ def _account(finding: Finding) -> tuple[object, ...]:
     return (finding.ref.identity if finding.ref else None, finding.is_new, finding.severity)
 
 
-def _is_of_all_power(finding: Finding) -> bool:
-    return finding.rule == _POWER and finding.evidence.get("told") == _ALL_POWER
-
-
 def reaches(places: Iterable[FieldPlace], *, is_apart: bool = False) -> list[StatementReach]:
     """Places by object, field and versions. Nothing is left out.
 
@@ -296,13 +292,13 @@ def reaches(places: Iterable[FieldPlace], *, is_apart: bool = False) -> list[Sta
 
 def size(places: Sequence[FieldPlace]) -> str:
     """How many fields of how many objects."""
-    objects = number(len({one.of for one in places}), "object")
-    return f"{number(count(places), 'field')} of {objects}" if any(one.path for one in places) else objects
+    objects = number(len({place.of for place in places}), "object")
+    return f"{number(count(places), 'field')} of {objects}" if any(place.path for place in places) else objects
 
 
 def count(places: Iterable[FieldPlace]) -> int:
     """The same field in several versions is one."""
-    return len({(one.of, one.path) for one in places})
+    return len({(place.of, place.path) for place in places})
 
 
 def is_told_alone(finding: Finding) -> bool:
@@ -317,7 +313,7 @@ def is_quiet(finding: Finding) -> bool:
 
 def in_counts(findings: Iterable[Finding]) -> str:
     """`364 safe, 2 dangerous and 7 notable as before`."""
-    counted = Counter((one.severity, one.is_new or one.severity is Severity.SAFE) for one in findings)
+    counted = Counter((finding.severity, finding.is_new or finding.severity is Severity.SAFE) for finding in findings)
     new = [f"{counted[severity, True]:,} {severity}" for severity in Severity if counted[severity, True]]
     known = [f"{counted[severity, False]:,} {severity}" for severity in Severity if counted[severity, False]]
     told = " and ".join(filter(None, [", ".join(known[:-1]), *known[-1:]]))
@@ -363,7 +359,11 @@ def spelled_out(findings: Sequence[Finding], at_most: int) -> int:
 
 
 def _listed(findings: Iterable[Finding]) -> list[tuple[FieldPlace, str]]:
-    return [(_place(one), _values(one, finding)) for finding in findings for one in listed_places(finding)]
+    return [
+        (FieldPlace(str(place["object"]), tuple(place["path"]), str(place["version"])), _values(place, finding))
+        for finding in findings
+        for place in listed_places(finding)
+    ]
 
 
 def _shared(places: Iterable[tuple[FieldPlace, str]]) -> list[SharedField]:
@@ -383,10 +383,6 @@ def _field(ending: tuple[str, ...], group: Mapping[tuple[str, Path], str]) -> Sh
     if len(name) > MAX_PATH and not name.startswith("…"):
         name = f"…{path_text(ending)}"
     return SharedField(name, len(group), values.pop() if len(values) == 1 else "")
-
-
-def _place(listed: Mapping[str, Any]) -> FieldPlace:
-    return FieldPlace(str(listed["object"]), tuple(listed["path"]), str(listed["version"]))
 
 
 def _values(listed: Mapping[str, Any], finding: Finding) -> str:

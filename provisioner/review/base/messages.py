@@ -51,7 +51,7 @@ def places_of(finding: Finding) -> list[FieldPlace]:
     return [FieldPlace(display_name(finding.ref) if finding.ref else "", finding.path, version_of(finding))]
 
 
-def listed_places(finding: Finding) -> list[dict[str, object]]:
+def listed_places(finding: Finding) -> list[dict[str, Any]]:
     """The places of a finding as its evidence lists them, with what was said of each alone."""
     listed = finding.evidence.get(PLACES)
     return [dict(one) for one in listed] if listed else [one.as_evidence() for one in places_of(finding)]
@@ -80,7 +80,7 @@ def paths_in(finding: Finding, ref: ObjectRef, version: str) -> list[Path]:
 def by_field(places: Iterable[FieldPlace]) -> Iterator[tuple[str, Path, list[str]]]:
     """The places in order: each object's fields, each with its versions."""
     for (name, path), group in groupby(
-        sorted(places, key=lambda one: (one.of, _sortable(one.path), one.version)),
+        sorted(places, key=lambda one: (one.of, tuple(str(part) for part in one.path), one.version)),
         key=lambda one: (one.of, one.path),
     ):
         yield name, path, [one.version for one in group if one.version]
@@ -95,10 +95,6 @@ def path_text(path: Iterable[str | int]) -> str:
         else:
             words += f".{part}" if words and part not in (ITEMS, VALUES) else str(part)
     return words
-
-
-def _sortable(path: Path) -> tuple[str, ...]:
-    return tuple(str(part) for part in path)
 
 
 EACH, FIELD = "each of these", "…"

@@ -47,7 +47,7 @@ def to_record(report: Report) -> dict[str, Any]:
         "totals": {str(severity): counted[severity] for severity in Severity},
         "findings": [_finding_record(one) for one in report.public],
         "private": [_finding_record(one) for one in report.private],
-        "plan": {"digest": report.plan.digest, "actions": [_action_record(one) for one in report.plan.actions]},
+        "plan": {"digest": report.plan.digest, "actions": [_action_record(planned) for planned in report.plan.actions]},
     }
 
 
@@ -60,8 +60,8 @@ def from_record(record: Mapping[str, Any]) -> Report:
         private = (replace(finding_from(one), is_private=True) for one in record["private"])
         return Report(
             tuple(record["headline"]),
-            (*(finding_from(one) for one in record["findings"]), *private),
-            Plan(tuple(action_from(one) for one in record["plan"]["actions"]), record["plan"]["digest"]),
+            (*(finding_from(finding) for finding in record["findings"]), *private),
+            Plan(tuple(action_from(planned) for planned in record["plan"]["actions"]), record["plan"]["digest"]),
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise BadRecord(f"a report that was not written by this version ({type(exc).__name__}: {exc})") from exc
@@ -79,9 +79,12 @@ def upgraded(record: Mapping[str, Any]) -> Mapping[str, Any]:
             **record,
             "version": _SOURCELESS_VERSION,
             "headline": [OLD_WORDS],
-            "findings": [_upgraded_finding(one) for one in record["findings"]],
+            "findings": [
+                {**one, "message": f"{one['rule']}. {OLD_WORDS}", "serverWords": one["message"], "withheld": True}
+                for one in record["findings"]
+            ],
             "private": [],
-            "plan": {**plan, "actions": [_upgraded_action(one) for one in plan["actions"]]},
+            "plan": {**plan, "actions": [_upgraded_action(planned) for planned in plan["actions"]]},
         }
     if record.get("version") == _SOURCELESS_VERSION:
         parts = {part: [_with_sources(one) for one in record[part]] for part in ("findings", "private")}
@@ -91,10 +94,6 @@ def upgraded(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _with_sources(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, "sources": [], "certainty": str(certainty_of(record["evidence"]))}
-
-
-def _upgraded_finding(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {**record, "message": f"{record['rule']}. {OLD_WORDS}", "serverWords": record["message"], "withheld": True}
 
 
 def _upgraded_action(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,9 +115,9 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "isNew": finding.is_new,
         "fingerprint": finding.fingerprint,
         "serverWords": finding.server_words,
-        "sources": [ref_record(one) for one in finding.sources],
+        "sources": [ref_record(source) for source in finding.sources],
         **({"variant": finding.variant} if finding.variant else {}),
-        **({"notes": [_note_record(one) for one in finding.notes]} if finding.notes else {}),
+        **({"notes": [_note_record(note) for note in finding.notes]} if finding.notes else {}),
         **({"also": list(finding.also)} if finding.also else {}),
         **({"withheld": True} if finding.is_withheld else {}),
     }
@@ -129,12 +128,7 @@ def finding_from(record: Mapping[str, Any]) -> Finding:
 
     Where the files of the rules no longer have the sentence of a stored report, it stands as it was written.
     """
-    found = _finding_from(record)
-    return found if is_as_written(found) else replace(found, variant="", notes=())
-
-
-def _finding_from(record: Mapping[str, Any]) -> Finding:
-    return Finding(
+    found = Finding(
         record["rule"],
         Section(record["section"]),
         Severity(record["severity"]),
@@ -146,12 +140,13 @@ def _finding_from(record: Mapping[str, Any]) -> Finding:
         record["isNew"],
         record["fingerprint"],
         record["serverWords"],
-        sources=tuple(_ref(one) for one in record["sources"]),
+        sources=tuple(_ref(source) for source in record["sources"]),
         also=tuple(record.get("also", ())),  # reports of before said each by itself
         is_withheld=bool(record.get("withheld", False)),
         variant=record.get("variant", ""),
         notes=tuple(map(_note_from, record.get("notes", ()))),
     )
+    return found if is_as_written(found) else replace(found, variant="", notes=())
 
 
 def _note_record(note: Note) -> dict[str, Any]:

@@ -258,7 +258,12 @@ _NOT_CHECKED = ReviewRule("LIV-07", Section.CRDS, U, SchemaVerdict(stored=U).as_
 def live_findings(scene: CrdObjects, *, is_needed: bool) -> Iterator[Finding]:
     """Everything that the objects of a changed CRD tell; `is_needed` where its schemas alone leave a question open."""
     yield from object_findings(scene, is_needed=is_needed)
-    yield from _of_writers(scene)
+    # Who writes by a version that goes: they get 404, and their entries break server-side apply.
+    kept = {one.name for one in scene.new.served_versions}
+    for version in sorted(set(scene.managers) & {one.name for one in scene.old.versions} - kept):
+        managers = dict(sorted(scene.managers[version].items()))
+        told: dict[str, Any] = {"version": version, "managers": managers, "writers": most_first(managers)}
+        yield _WRITERS.finding("written", scene.ref, key=[version, list(managers)], kind=scene.kind, **told)
     yield from _of_way_back(scene)
 
 
@@ -267,7 +272,27 @@ def object_findings(scene: CrdObjects, *, is_needed: bool) -> Iterator[Finding]:
     yield from _of_quality(scene, _NOT_CHECKED if is_needed else _NOT_NEEDED)
     for version, found in scene.by_version.items():
         bodies = {ObjectRef.of(obj): obj for obj in scene.read.get(version, scene.listed).objects}
-        yield from _of_refusals(scene, version, found, bodies)
+        # The three levels: rejects the next write, rejects when that part is edited, valid. Both rejections
+        # break: ratcheting puts one off to the next edit, and spares no object.
+        unknown = [one for one in found if one.is_unknown]
+        refused = [one for one in found if one.refused and not one.is_unknown]
+        later = [one for one in found if one.when_edited and not one.refused and not one.is_unknown]
+        valid = len(scene.listed.objects) - len(unknown) - len(refused) - len(later)
+        counts = {"valid": valid, "rejectsNextWrite": len(refused), "rejectsWhenEdited": len(later)}
+        told: dict[str, Any] = {"version": version, **counts}
+        groups = (
+            (_REFUSED, "refused", refused),
+            (_REFUSED, "refused-when-edited", later),
+            (_NOT_JUDGED, "not-judged", unknown),
+        )
+        for rule, variant, fates in groups:
+            if fates:
+                examples = [_example(fate, bodies) for fate in fates[:MAX_EXAMPLES]]
+                concerned = {"examples": examples, **_concerned(fates, scene)}
+                yield rule.finding(variant, scene.ref, key=[version, variant], **told, **concerned)
+        if scene.listed.objects and valid == len(scene.listed.objects):
+            told |= {"kind": scene.kind, **scene.looked_at}
+            yield _ALL_VALID.finding("valid", scene.ref, key=[version, "valid"], **told)
         yield from _of_losses(scene, version, found, bodies)
         yield from _of_defaults(scene, version, found)
 
@@ -284,34 +309,6 @@ def _of_quality(scene: CrdObjects, unchecked: ReviewRule) -> Iterator[Finding]:
         yield unchecked.finding("untried", scene.ref, key=scene.untried, versions=scene.untried)
 
 
-def _of_refusals(
-    scene: CrdObjects, version: str, found: list[Fate], bodies: dict[ObjectRef, JsonObject]
-) -> Iterator[Finding]:
-    """The three levels: rejects the next write, rejects when that part is edited, valid.
-
-    Both rejections break: ratcheting puts one off to the next edit, and spares no object.
-    """
-    unknown = [one for one in found if one.is_unknown]
-    refused = [one for one in found if one.refused and not one.is_unknown]
-    later = [one for one in found if one.when_edited and not one.refused and not one.is_unknown]
-    valid = len(scene.listed.objects) - len(unknown) - len(refused) - len(later)
-    counts = {"valid": valid, "rejectsNextWrite": len(refused), "rejectsWhenEdited": len(later)}
-    told: dict[str, Any] = {"version": version, **counts}
-    groups = (
-        (_REFUSED, "refused", refused),
-        (_REFUSED, "refused-when-edited", later),
-        (_NOT_JUDGED, "not-judged", unknown),
-    )
-    for rule, variant, fates in groups:
-        if fates:
-            examples = [_example(fate, bodies) for fate in fates[:MAX_EXAMPLES]]
-            concerned = {"examples": examples, **_concerned(fates, scene)}
-            yield rule.finding(variant, scene.ref, key=[version, variant], **told, **concerned)
-    if scene.listed.objects and valid == len(scene.listed.objects):
-        told |= {"kind": scene.kind, **scene.looked_at}
-        yield _ALL_VALID.finding("valid", scene.ref, key=[version, "valid"], **told)
-
-
 def _concerned(fates: Collection[Fate], scene: CrdObjects) -> dict[str, Any]:
     objects = sorted(fate.ref.place for fate in fates)[:MAX_EXAMPLES]
     return {"kind": scene.kind, "count": len(fates), "objects": objects, **scene.looked_at}
@@ -319,7 +316,7 @@ def _concerned(fates: Collection[Fate], scene: CrdObjects) -> dict[str, Any]:
 
 def _example(fate: Fate, bodies: dict[ObjectRef, JsonObject]) -> dict[str, Any]:
     errors = (fate.refused or fate.when_edited)[:3]
-    return {"object": fate.ref.place, "errors": [masked(one, bodies[fate.ref]) for one in errors]}
+    return {"object": fate.ref.place, "errors": [masked(error, bodies[fate.ref]) for error in errors]}
 
 
 def _of_losses(
@@ -350,15 +347,6 @@ def _of_defaults(scene: CrdObjects, version: str, found: list[Fate]) -> Iterator
     for path, fates in sorted(readers.items())[:MAX_PATHS]:
         told = {"version": version, "field": path, **_concerned(fates, scene)}
         yield _FLIPPED.finding("new-default", scene.ref, key=[version, path], **told)
-
-
-def _of_writers(scene: CrdObjects) -> Iterator[Finding]:
-    """Who writes by a version that goes: they get 404, and their entries break server-side apply."""
-    kept = {one.name for one in scene.new.served_versions}
-    for version in sorted(set(scene.managers) & {one.name for one in scene.old.versions} - kept):
-        managers = dict(sorted(scene.managers[version].items()))
-        told: dict[str, Any] = {"version": version, "managers": managers, "writers": most_first(managers)}
-        yield _WRITERS.finding("written", scene.ref, key=[version, list(managers)], kind=scene.kind, **told)
 
 
 def _of_way_back(scene: CrdObjects) -> Iterator[Finding]:

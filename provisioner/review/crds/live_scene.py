@@ -83,7 +83,10 @@ class OwnerKind:
 
     def owns(self, obj: JsonObject, *, as_controller: bool = False) -> bool:
         references = maps(mapping(obj.get("metadata")).get("ownerReferences"))
-        return any(self._is_named(one) and (one.get("controller") is True or not as_controller) for one in references)
+        return any(
+            self._is_named(reference) and (reference.get("controller") is True or not as_controller)
+            for reference in references
+        )
 
     def _is_named(self, reference: Mapping[str, Any]) -> bool:
         group, _, version = str(reference.get("apiVersion") or "").rpartition("/")
@@ -126,7 +129,10 @@ def managers_by_version(objects: Iterable[JsonObject]) -> dict[str, Counter[str]
     """How many objects each manager last wrote by each version (without its group)."""
     found: dict[str, Counter[str]] = {}
     for obj in objects:
-        pairs = {(_version(entry), str(entry.get("manager") or "?")) for entry in _entries(obj)}
+        pairs = {
+            (str(entry.get("apiVersion") or "").rpartition("/")[2], str(entry.get("manager") or "?"))
+            for entry in _entries(obj)
+        }
         for version, manager in pairs:
             found.setdefault(version, Counter())[manager] += 1
     return found
@@ -152,10 +158,6 @@ def describe_managers(managers: Mapping[str, int]) -> str:
 
 def _entries(obj: JsonObject) -> list[Mapping[str, Any]]:
     return maps(mapping(obj.get("metadata")).get("managedFields"))
-
-
-def _version(entry: Mapping[str, Any]) -> str:
-    return str(entry.get("apiVersion") or "").rpartition("/")[2]
 
 
 def _owns(fields: Mapping[str, Any], wanted: list[str]) -> bool:
@@ -222,8 +224,8 @@ class CrdObjects:
         """Versions that will be served, and at which nobody knows what an object looks like; none where none exists."""
         if self.is_empty:
             return []
-        tried = {one.name for one in triable_versions(self.old, self.new, self._usable)}
-        return [one.name for one in self.new.served_versions if one.name not in tried]
+        tried = {version.name for version in triable_versions(self.old, self.new, self._usable)}
+        return [version.name for version in self.new.served_versions if version.name not in tried]
 
     @property
     def looked_at(self) -> dict[str, Any]:
@@ -241,10 +243,14 @@ def changed(facts: Facts) -> Iterator[tuple[PlannedAction, JsonObject, JsonObjec
     objects meet: words and columns alone are not worth reading them."""
     if facts.is_offline and facts.stored is None:
         return
-    wished = {one.ref.identity: one.body for one in facts.content.manifests if one.ref.group_kind == CRD}
+    wished = {
+        manifest.ref.identity: manifest.body for manifest in facts.content.manifests if manifest.ref.group_kind == CRD
+    }
     known = facts.live
     if facts.is_offline:
-        known = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
+        known = {
+            manifest.ref.identity: manifest.body for manifest in (facts.previous.manifests if facts.previous else ())
+        }
     for planned in facts.plan.actions:
         old, new = known.get(planned.ref.identity), wished.get(planned.ref.identity)
         if planned.ref.group_kind != CRD or planned.action not in _CHANGING or old is None or new is None:
@@ -255,8 +261,14 @@ def changed(facts: Facts) -> Iterator[tuple[PlannedAction, JsonObject, JsonObjec
 
 def _met_by_objects(crd: Crd) -> dict[str, Any]:
     versions = {
-        one.name: [one.is_served, one.is_storage, copied(one.schema), one.has_status, copied(one.scale)]
-        for one in crd.versions
+        version.name: [
+            version.is_served,
+            version.is_storage,
+            copied(version.schema),
+            version.has_status,
+            copied(version.scale),
+        ]
+        for version in crd.versions
     }
     return {
         "versions": versions,
@@ -287,7 +299,7 @@ def scene_of(before: JsonObject, after: JsonObject, objects: Iterable[JsonObject
     """
     old, new = Crd(before), Crd(after)
     first = objects_of(old)
-    own = [one for one in objects if ObjectRef.of(one).group_kind == GroupKind(old.group, first.kind)]
+    own = [obj for obj in objects if ObjectRef.of(obj).group_kind == GroupKind(old.group, first.kind)]
     total = len({ObjectRef.of(one).identity for one in own})
     if old.uses_webhook or new.uses_webhook:
         written = {first.version, *(ObjectRef.of(one).version for one in own)}
@@ -295,7 +307,10 @@ def scene_of(before: JsonObject, after: JsonObject, objects: Iterable[JsonObject
     else:
         held = {first.version: own}
     unread = _untriable(before, after)
-    read = {name: unread or Listed(tuple(_once(several)), total) for name, several in held.items()}
+    read = {
+        name: unread or Listed(tuple({ObjectRef.of(obj).identity: obj for obj in several}.values()), total)
+        for name, several in held.items()
+    }
     return CrdObjects(ObjectRef.of(after), old, new, first.version, read)
 
 
@@ -306,16 +321,12 @@ def _untriable(before: JsonObject, after: JsonObject) -> Listed | None:
     return Listed(total=None, problem="the CRD cannot be read as one")
 
 
-def _once(objects: Iterable[JsonObject]) -> Iterable[JsonObject]:
-    return {ObjectRef.of(one).identity: one for one in objects}.values()
-
-
 def listings_of(old: Crd, new: Crd) -> list[Listing]:
     """The lists to read of a changed CRD, the one in the stored version first."""
     first = objects_of(old)
     if not (old.uses_webhook and new.uses_webhook):
         return [first]
-    kept = {one.name for one in old.served_versions} & {one.name for one in new.served_versions}
+    kept = {version.name for version in old.served_versions} & {version.name for version in new.served_versions}
     return [first, *(replace(first, version=name) for name in sorted(kept - {first.version}))]
 
 
@@ -425,6 +436,6 @@ def _marks(crd: JsonObject) -> dict[str, Any]:
 def _appliers(crd: JsonObject) -> set[str]:
     """Who else owns the spec by server-side apply; those who only update (an injected caBundle) do not fight."""
     metadata = mapping(crd.get("metadata"))
-    entries = [one for one in maps(metadata.get("managedFields")) if one.get("operation") == "Apply"]
+    entries = [entry for entry in maps(metadata.get("managedFields")) if entry.get("operation") == "Apply"]
     owners = owners_of({"metadata": {"managedFields": entries}}, ("spec",))
-    return {one for one in owners if not one.startswith(_OURSELVES)}
+    return {owner for owner in owners if not owner.startswith(_OURSELVES)}

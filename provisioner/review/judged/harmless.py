@@ -252,8 +252,8 @@ def page(of_new: Iterable[HarmlessField], claims: Iterable[Claim]) -> str:
 def _rows(fields: Iterable[HarmlessField]) -> list[str]:
     """One row for each reason."""
     rows: dict[tuple[str, str], list[str]] = {}
-    for one in fields:
-        rows.setdefault((_kinds_in_words(one.kinds), one.reason), []).extend(f"`{path}`" for path in one.paths)
+    for field in fields:
+        rows.setdefault((_kinds_in_words(field.kinds), field.reason), []).extend(f"`{path}`" for path in field.paths)
     told = (f"| {'<br>'.join(paths)} | {kinds} | {reason} |" for (kinds, reason), paths in rows.items())
     return ["| fields | of | why |", "|---|---|---|", *told]
 

@@ -89,15 +89,15 @@ class NewObjects:
 
     @classmethod
     def of(cls, facts: Facts) -> NewObjects:
-        bodies = tuple(one.body for one in facts.content.manifests)
+        bodies = tuple(manifest.body for manifest in facts.content.manifests)
         pods = tuple(pod_specs(bodies))
-        read = frozenset(one.ref.identity for pod in pods for one in mentions(pod))
+        read = frozenset(mention.ref.identity for pod in pods for mention in mentions(pod))
         named = join_texts([pod.body for pod in pods])
         known = (*bodies, *(one for one in facts.live.values() if one is not None))
         text = "\n".join(join_texts(body, _skipped_in(body)) for body in known)
-        labels = [one for one in LABELS if one.label not in text]
+        labels = [field for field in LABELS if field.label not in text]
         fields = {one: [*labels, SELECTORS, PORTS, *([one] if one else [])] for one in (None, LEADING, DATA)}
-        brought = {one.ref.name for one in facts.content.manifests if one.ref.group_kind == _NAMESPACE}
+        brought = {manifest.ref.name for manifest in facts.content.manifests if manifest.ref.group_kind == _NAMESPACE}
         own = frozenset({facts.content.install_namespace, *brought})
         return cls(pods, read, named, own, {one: Claims.of(each.claim for each in of) for one, of in fields.items()})
 
@@ -188,8 +188,8 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
         return Claims.of(one for one in judging if (is_hook or not one.is_of_hooks) and (is_new or not one.is_of_new))
 
     known = _Kinds(Claims.of(everything))
-    wished = {one.ref.identity: one.body for one in facts.content.manifests}
-    hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
+    wished = {manifest.ref.identity: manifest.body for manifest in facts.content.manifests}
+    hooks = {manifest.ref.identity for manifest in facts.content.manifests if manifest.hook}
     new = NewObjects.of(facts)
     left: list[_Left] = []
     unknown: list[Finding] = []
@@ -259,9 +259,9 @@ def _left(planned: PlannedAction, wished: JsonObject | None, claims: Claims, *, 
         before, after if after is not None else wished, claims.root(planned.ref.group_kind), has_nulls=not is_known
     )
     if after is None:  # what the server would make of it is not known: its own fields stay as they are
-        leaves = [one for one in leaves if one.after is not ABSENT]
-    left = tuple(one for one in leaves if not one.is_harmless)
-    harmless = tuple(one for one in leaves if one.is_harmless) if before is not None else ()
+        leaves = [leaf for leaf in leaves if leaf.after is not ABSENT]
+    left = tuple(leaf for leaf in leaves if not leaf.is_harmless)
+    harmless = tuple(leaf for leaf in leaves if leaf.is_harmless) if before is not None else ()
     # That there is one of an unknown kind says something by itself, whatever it holds.
     is_told = before is None and not is_known and ("kind",) in {one.path for one in left}
     rest = tuple(one for one in left if one.path not in _IDENTITY)

@@ -85,7 +85,7 @@ def _by_objects(ordered: Iterable[Finding]) -> dict[tuple[Severity, tuple[str, .
 
 def _entry(findings: Sequence[Finding], brief: Brief, *, depends: bool) -> Iterator[str]:
     most = brief.brevity.fields
-    brief.places += count(place for one in findings for place in places_of(one)) - spelled_out(findings, most)
+    brief.places += count(place for finding in findings for place in places_of(finding)) - spelled_out(findings, most)
     always = _ALWAYS if depends and not any(map(_depends, findings)) else ""
     told = f"{findings[0].rule}  {_said(findings)}{always}: {fields_in_words(findings, most)}"
     yield from wrapped(visible(told), "    ", "      ")
@@ -93,7 +93,9 @@ def _entry(findings: Sequence[Finding], brief: Brief, *, depends: bool) -> Itera
 
 def _said(findings: Sequence[Finding]) -> str:
     """What all of them have in common: their words, or the title of their rule."""
-    told = [replace(one, notes=tuple(note for note in one.notes if note.file != CONDITIONS)) for one in findings]
+    told = [
+        replace(finding, notes=tuple(note for note in finding.notes if note.file != CONDITIONS)) for finding in findings
+    ]
     rule, words = rule_text(findings[0].rule), words_anywhere(told[0], is_short=True)
     is_same = len({said_anywhere(one, is_short=True) for one in told}) == 1
     return rule.title if rule and (not is_same or len(words) > _MAX_WORDS) else words
@@ -123,7 +125,7 @@ def few_words(told: Sequence[Statement]) -> tuple[list[tuple[str, list[str]]], i
     rest = changed[len(kept) :]
     objects: dict[str, list[str]] = {}
     for one in kept:
-        objects.setdefault(_names(one), []).append(_words(one))
+        objects.setdefault(some(list(dict.fromkeys(place.of for place in one.places)), 1), []).append(_words(one))
     found = list(objects.items())
     if rest:
         found.append((f"{number(len(rest), 'more field')} of {_objects(rest)}", []))
@@ -137,10 +139,6 @@ def few_words(told: Sequence[Statement]) -> tuple[list[tuple[str, list[str]]], i
 
 def _is_of_metadata(one: Statement) -> bool:
     return all(_METADATA in f".{field}" for field in one.first.evidence.get("fields") or ())
-
-
-def _names(one: Statement) -> str:
-    return some(list(dict.fromkeys(place.of for place in one.places)), 1)
 
 
 def _words(one: Statement) -> str:
@@ -176,7 +174,7 @@ def _differing(before: str, after: str) -> str:
 
 
 def _objects(statements: Sequence[Statement]) -> str:
-    return number(len({place.of for one in statements for place in one.places}), "object")
+    return number(len({place.of for statement in statements for place in statement.places}), "object")
 
 
 def count_fields_and_objects(findings: Iterable[Finding]) -> str:
@@ -190,8 +188,8 @@ def count_fields_and_objects(findings: Iterable[Finding]) -> str:
 def kinds_and_fields(findings: Iterable[Finding], most: int) -> list[str]:
     """Which fields of which kinds these are, `most` of the kinds and of the fields of each: `Service: spec.ports`."""
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
-    for one in findings:
-        kinds[one.ref.kind if one.ref else ""].update(unjudged_fields(one.rule, one.evidence))
+    for finding in findings:
+        kinds[finding.ref.kind if finding.ref else ""].update(unjudged_fields(finding.rule, finding.evidence))
     ordered = sorted(kinds.items(), key=lambda it: -it[1].total())
     told = [f"{kind}: {some([name for name, _ in fields.most_common()], most)}" for kind, fields in ordered[:most]]
     return [*told, *([and_more(len(ordered) - most, "kinds")] if len(ordered) > most else [])]
@@ -261,7 +259,7 @@ class Entry:
     @property
     def tells_powers(self) -> bool:
         """Whether it is of an account that gains power; where it gains rights alone, the finding says which."""
-        return self.cause.kind is CauseKind.ACCOUNT and any(one.rule != _ALL_RIGHTS for one in self.findings)
+        return self.cause.kind is CauseKind.ACCOUNT and any(finding.rule != _ALL_RIGHTS for finding in self.findings)
 
     @property
     def account(self) -> str:
@@ -272,8 +270,8 @@ class Entry:
     def words(self) -> str:
         """The entry as one sentence. Of an account it says all that is critical or unknown (S24)."""
         if self.tells_powers:
-            told = [words_in_entry(one) for one in self.findings]
-            most = max(sum(one.severity in NEVER_FOLDED for one in self.findings), MAX_TOLD)
+            told = [words_in_entry(finding) for finding in self.findings]
+            most = max(sum(finding.severity in NEVER_FOLDED for finding in self.findings), MAX_TOLD)
             by = f", by {self.ways}" if self.ways else ""
             return f"{self.account} will newly be able to {some_phrases(told, most)}{by}"
         if self.cause.kind in (CauseKind.SAFE, CauseKind.KNOWN):
@@ -316,7 +314,10 @@ def entries(findings: Iterable[Finding]) -> list[Entry]:
     """
     rules: dict[_Part, set[str]] = {}
     causes: dict[_Part, set[Cause]] = {}
-    told = [((one.section, one.is_new, one.severity is Severity.SAFE), one, cause_of(one)) for one in findings]
+    told = [
+        ((finding.section, finding.is_new, finding.severity is Severity.SAFE), finding, cause_of(finding))
+        for finding in findings
+    ]
     for part, one, cause in told:
         rules.setdefault((*part, cause), set()).add(one.rule)
         causes.setdefault((*part, one.rule), set()).add(cause)

@@ -96,7 +96,7 @@ def facts_of(evidence: Mapping[str, Any], rule: str = "") -> list[EvidenceFact]:
 def without_listed_places(evidence: Mapping[str, Any]) -> dict[str, Any]:
     """Evidence without the places that a page lists by itself, unless one of them has evidence of its own."""
     places = evidence.get(PLACES) or ()
-    if not places or any(DIFFERING in one for one in places):
+    if not places or any(DIFFERING in place for place in places):
         return dict(evidence)
     return {name: value for name, value in evidence.items() if name not in (PLACES, "objects")}
 

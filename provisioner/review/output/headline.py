@@ -55,17 +55,17 @@ def headline(
     to objects.
     """
     counted = count_objects(plan.actions, hides_secrets=hides_secrets)
-    running = sum(one.action is Action.CREATE and one.ref.identity in hooks for one in plan.actions)
+    running = sum(planned.action is Action.CREATE and planned.ref.identity in hooks for planned in plan.actions)
     objects = _objects(counted, running) + _untold(counted[UNTOLD]) + _let_go(let_go)
     totals = [about or objects, _severities(findings)]
-    new = [one for one in findings if one.is_new and one.severity.is_at_least(_WORTH_A_SENTENCE)]
+    new = [finding for finding in findings if finding.is_new and finding.severity.is_at_least(_WORTH_A_SENTENCE)]
     outages = [one for one in new if one.section is Section.AVAILABILITY and one.severity not in _NEVER_CUT]
     worst = _sentences(one for one in new if one not in outages)
     if outages:
         is_worst = all(one in outages for one in new[:1])
         worst.insert(0 if is_worst else min(len(worst), MAX_SENTENCES - TOTALS - 1), _of_outages(outages))
     if not worst:
-        still = (one for one in findings if one.severity.is_at_least(_WORTH_A_SENTENCE))
+        still = (finding for finding in findings if finding.severity.is_at_least(_WORTH_A_SENTENCE))
         known = _sentences(one for one in still if one.rule != _OF_OTHERS)
         worst = [f"Nothing dangerous is new. Still: {known[0]}"] if known else []
     return (*worst[: MAX_SENTENCES - TOTALS], *totals)
@@ -132,8 +132,8 @@ def _without_middle(name: str) -> str:
 
 def _severities(findings: Iterable[Finding]) -> str:
     """Every severity that occurs, always stated (S24)."""
-    counted = Counter(one.severity for one in findings)
-    new = Counter(one.severity for one in findings if one.is_new)
+    counted = Counter(finding.severity for finding in findings)
+    new = Counter(finding.severity for finding in findings if finding.is_new)
     words = [
         f"{counted[severity]} {severity}{'' if new[severity] == counted[severity] else f' ({new[severity]} new)'}"
         for severity in Severity

@@ -101,18 +101,14 @@ class Pictures:
 def pictures_of(section: Section, report: Report, hidden: Collection[ObjectRef]) -> Pictures:
     """What can be drawn of one section; of `hidden` objects nothing is."""
     if section is Section.PERMISSIONS:
-        return _accounts(report, hidden)
+        # The ways of each account whose rights change, the worst first.
+        seen = {ref.identity for ref in hidden}
+        graphs = (account_graph(report, subject, hidden=seen) for subject in accounts_of(report))
+        changed = [graph for graph in graphs if graph.findings or any(mark is not Mark.SAME for mark in graph.counts)]
+        return Pictures(accounts=tuple(changed[:MAX_ACCOUNTS]), left_out=max(0, len(changed) - MAX_ACCOUNTS))
     if section is Section.CRDS:
         return _schemas(report, hidden)
     return Pictures()
-
-
-def _accounts(report: Report, hidden: Collection[ObjectRef]) -> Pictures:
-    """The ways of each account whose rights change, the worst first."""
-    seen = {ref.identity for ref in hidden}
-    graphs = (account_graph(report, subject, hidden=seen) for subject in accounts_of(report))
-    changed = [one for one in graphs if one.findings or any(mark is not Mark.SAME for mark in one.counts)]
-    return Pictures(accounts=tuple(changed[:MAX_ACCOUNTS]), left_out=max(0, len(changed) - MAX_ACCOUNTS))
 
 
 def _schemas(report: Report, hidden: Collection[ObjectRef]) -> Pictures:
@@ -186,7 +182,7 @@ def as_html(
     `notes` are what people said of findings, by fingerprint; `sources` are what was asked for and what that
     was resolved to, a line each.
     """
-    seen = tuple(one for one in report.plan.actions if one.ref not in hidden)
+    seen = tuple(planned for planned in report.plan.actions if planned.ref not in hidden)
     workloads = workload_changes(Plan(seen, report.plan.digest))
     return rendered(
         "report.html",
@@ -197,7 +193,7 @@ def as_html(
         totals=_totals(report.findings),
         parts=list(_parts(report, hidden, notes or {})),
         plan=report.plan.digest,
-        workloads=[(one, ", ".join(run_words(one))) for one in workloads],
+        workloads=[(workload, ", ".join(run_words(workload))) for workload in workloads],
         workload_counts=workloads_in_words(workloads),
         objects=_objects(report, hidden),
         rules=explanations(rules_of(report.findings)),
@@ -220,12 +216,12 @@ def _parts(report: Report, hidden: Collection[ObjectRef], notes: Notes) -> Itera
 def _groups(findings: Iterable[Finding], notes: Notes) -> tuple[_Group, ...]:
     return tuple(
         _Group(
-            statement=one,
-            told=tuple(_told(finding, notes) for finding in one.findings),
-            attached=tuple(_told(finding, notes) for finding in one.attached),
-            is_open=one.first.severity in NEVER_FOLDED,
+            statement=statement,
+            told=tuple(_told(finding, notes) for finding in statement.findings),
+            attached=tuple(_told(finding, notes) for finding in statement.attached),
+            is_open=statement.first.severity in NEVER_FOLDED,
         )
-        for one in statements(findings)
+        for statement in statements(findings)
     )
 
 
@@ -253,5 +249,5 @@ def _objects(report: Report, hidden: Collection[ObjectRef]) -> Iterator[_Object]
 
 
 def _totals(findings: Iterable[Finding]) -> str:
-    counted = Counter(one.severity for one in findings)
+    counted = Counter(finding.severity for finding in findings)
     return ", ".join(f"{counted[severity]} {severity}" for severity in Severity if counted[severity])

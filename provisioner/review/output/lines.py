@@ -87,7 +87,7 @@ def rule_lines(
     """The rule of a role as it will be, below a line that says which; of a long one the lines that name one of `names`,
     and what says "*". None where the role has no such rule."""
     place = ("rules", index)
-    found = [one for one in all_lines(before, after) if one.path[:2] == place and one.kind != "-"]
+    found = [line for line in all_lines(before, after) if line.path[:2] == place and line.kind != "-"]
     if not found:
         return []
     lines = [replace(one, text=visible(one.text)) for one in found]
@@ -199,9 +199,9 @@ def rules_behind(evidence: Mapping[str, Any]) -> list[tuple[str, int]]:
     """The role and the number of each rule by which the rights of a finding come, at most MAX_RULES."""
     ways = evidence.get("by")
     found = (
-        (str(one["origin"]), int(one["rule"]))
-        for one in (ways if isinstance(ways, list | tuple) else ())
-        if isinstance(one, Mapping) and "origin" in one and "rule" in one
+        (str(way["origin"]), int(way["rule"]))
+        for way in (ways if isinstance(ways, list | tuple) else ())
+        if isinstance(way, Mapping) and "origin" in way and "rule" in way
     )
     return list(dict.fromkeys(found))[:MAX_RULES]
 

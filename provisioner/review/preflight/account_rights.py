@@ -105,7 +105,7 @@ class Walk:
 
     @property
     def _made(self) -> set[str]:
-        return {one.ref.name for one in self.facts.manifests if one.ref.group_kind == NAMESPACE}
+        return {manifest.ref.name for manifest in self.facts.manifests if manifest.ref.group_kind == NAMESPACE}
 
     @property
     def held(self) -> EffectiveRules:
@@ -206,10 +206,10 @@ def _escalating(found: Walk, ref: ObjectRef, escalate: AccessRequest) -> list[tu
     """
     actions = found.facts.actions
     written = (
-        one.body
-        for one in found.facts.manifests
-        if one.ref.group == RBAC_GROUP and one.ref.namespace in ("", ref.namespace)
-        if one.ref.identity not in actions or actions[one.ref.identity].action is not Action.NONE
+        manifest.body
+        for manifest in found.facts.manifests
+        if manifest.ref.group == RBAC_GROUP and manifest.ref.namespace in ("", ref.namespace)
+        if manifest.ref.identity not in actions or actions[manifest.ref.identity].action is not Action.NONE
     )
     enough = rbac.escalating_rule(written, escalate)
     return [enough] if enough else []

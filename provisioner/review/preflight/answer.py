@@ -54,7 +54,7 @@ class Preflight:
     @property
     def verdict(self) -> Severity:
         """safe, breaking (the installation would fail), or unknown."""
-        severities = {one.severity for one in self.findings}
+        severities = {finding.severity for finding in self.findings}
         if Severity.BREAKING in severities:
             return Severity.BREAKING
         return Severity.UNKNOWN if Severity.UNKNOWN in severities else Severity.SAFE
@@ -68,7 +68,7 @@ def questions(facts: PreflightFacts) -> list[AccessRequest]:
 def preflight(facts: PreflightFacts) -> Preflight:
     """Whether the account may install the bundle, by `facts`."""
     found = walk(facts)
-    findings = [_as_known(one, facts) for one in found.findings]
+    findings = [_as_known(finding, facts) for finding in found.findings]
     excess: tuple[ScopedRule, ...] = ()
     if facts.roles is None:
         variant = "roles-not-read" if facts.answers else "roles-not-asked"
@@ -132,11 +132,11 @@ def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterato
         return
     held = by_name(rbac.effective_rules(facts.account.identity, facts.known), facts.account)
     places = {scope: [one.rule for one in excess if one.scope == scope] for scope in held.scopes}
-    grants = tuple(one for one in held.grants if any(_overlap(one.rule, rule) for rule in places[one.scope]))
+    grants = tuple(grant for grant in held.grants if any(_overlap(grant.rule, rule) for rule in places[grant.scope]))
     powers = [
-        sentence_of(one)
-        for one in rbac.risks(replace(held, grants=grants))
-        if one.severity.is_at_least(Severity.DANGEROUS) and not one.implied_by
+        sentence_of(risk)
+        for risk in rbac.risks(replace(held, grants=grants))
+        if risk.severity.is_at_least(Severity.DANGEROUS) and not risk.implied_by
     ]
     rules = [{"scope": one.scope, **one.rule.to_object()} for one in excess]
     yield (_EXCESS if powers else _LITTLE_EXCESS).finding(
@@ -145,7 +145,7 @@ def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterato
         key=rules,
         worst=powers[0] if powers else None,
         powers=powers,
-        bindings=sorted({str(one.binding) for one in grants}),
+        bindings=sorted({str(grant.binding) for grant in grants}),
         rules=rules,
     )
 
@@ -181,8 +181,8 @@ class Obstacle:
 
 def obstacles(found: Preflight) -> Iterator[Obstacle]:
     """What stands between the least rights and an installation."""
-    for one in found.findings:
-        if one.rule in _INCOMPLETE or (one.severity is Severity.UNKNOWN and one.rule not in _IN_THE_WAY):
-            yield Obstacle(one.message, is_incomplete=True)
-        elif one.rule in _IN_THE_WAY:
-            yield Obstacle(one.message)
+    for finding in found.findings:
+        if finding.rule in _INCOMPLETE or (finding.severity is Severity.UNKNOWN and finding.rule not in _IN_THE_WAY):
+            yield Obstacle(finding.message, is_incomplete=True)
+        elif finding.rule in _IN_THE_WAY:
+            yield Obstacle(finding.message)

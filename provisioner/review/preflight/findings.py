@@ -55,7 +55,7 @@ def to_record(found: Preflight) -> dict[str, Any]:
         ],
         "yaml": as_yaml(found),
         "excess": [{"scope": one.scope, "rule": one.rule.to_object()} for one in found.excess],
-        "steps": [_step_record(one) for one in found.steps],
+        "steps": [_step_record(step) for step in found.steps],
     }
 
 
@@ -134,8 +134,8 @@ def _step_record(step: RightsStep) -> dict[str, Any]:
         "object": str(step.ref),
         "allowed": step.is_allowed,
         "by": [
-            {"binding": str(one.binding), "role": str(one.origin), "rule": one.rule_index, "scope": one.scope}
-            for one in step.grants
+            {"binding": str(grant.binding), "role": str(grant.origin), "rule": grant.rule_index, "scope": grant.scope}
+            for grant in step.grants
         ],
         "words": step.words,
     }
@@ -161,18 +161,18 @@ def preflight_findings(facts: Facts) -> tuple[Finding, ...]:
     if wanted is None:
         return ()
     answer, found = preflight(wanted), []
-    for one in answer.findings:
+    for finding in answer.findings:
         # The plan says its refusals itself, but of a forbidden one not that it is no matter of rights.
-        if one.rule == _REFUSED and one.evidence.get("code") != Forbidden.code:
+        if finding.rule == _REFUSED and finding.evidence.get("code") != Forbidden.code:
             continue
-        if one.rule == _IN_EXCESS and not wanted.manifests:
+        if finding.rule == _IN_EXCESS and not wanted.manifests:
             continue  # a removal needs next to nothing, which says nothing about the account
         # What the account holds, and who else has it, was so before the content came and is no reason against it.
-        if one.rule == _IN_EXCESS:
-            severity = _MILDER.get(one.severity, one.severity)
-            found.append(replace(one, severity=severity, is_new=facts.previous is None))
+        if finding.rule == _IN_EXCESS:
+            severity = _MILDER.get(finding.severity, finding.severity)
+            found.append(replace(finding, severity=severity, is_new=facts.previous is None))
         else:
-            found.append(replace(one, is_new=one.is_new and one.rule != _OTHERS))
+            found.append(replace(finding, is_new=finding.is_new and finding.rule != _OTHERS))
     if answer.missing:
         found.append(_remedy(answer, is_known=wanted.roles is not None))
     return worst_first(found)
@@ -197,14 +197,16 @@ def preflight_facts(facts: Facts) -> PreflightFacts | None:
     if installer is None or facts.is_offline:
         return None
     kinds, order = facts.around.kinds, {one.ref.identity: index for index, one in enumerate(facts.plan.actions)}
-    resources = {(one.group, one.version, one.kind): ResourceWord(one.plural, one.is_namespaced) for one in kinds or ()}
+    resources = {
+        (kind.group, kind.version, kind.kind): ResourceWord(kind.plural, kind.is_namespaced) for kind in kinds or ()
+    }
     return PreflightFacts(
         installer.account,
         tuple(sorted(facts.content.manifests, key=lambda one: order.get(one.ref.identity, len(order)))),
         facts.live_rbac,
         None if kinds is None else resources,
         frozenset(_places(facts)) - _absent(facts),
-        {one.ref.identity: one for one in facts.plan.actions},
+        {planned.ref.identity: planned for planned in facts.plan.actions},
         (*installer.gaps, *_gaps(facts)),
         installer.answers,
         facts.around.unanswered,
@@ -224,7 +226,7 @@ def said_once(findings: Iterable[Finding]) -> list[Finding]:
         known = explained.get(one.ref.identity, []) if one.ref and _is_of_dry_run(one) else []
         if known:
             proofs[next((it for it in known if it.rule == one.rule), known[0]).fingerprint] = one
-    folded = {one.fingerprint for one in proofs.values()}
+    folded = {proof.fingerprint for proof in proofs.values()}
     kept = [one for one in everything if one.fingerprint not in folded]
     return [_proved(one, proofs[one.fingerprint]) if one.fingerprint in proofs else one for one in kept]
 
@@ -261,7 +263,7 @@ def _rule_record(missing: MissingRule) -> dict[str, Any]:
 
 
 def _places(facts: Facts) -> list[str]:
-    return sorted({one.ref.namespace for one in facts.content.manifests if one.ref.namespace})
+    return sorted({manifest.ref.namespace for manifest in facts.content.manifests if manifest.ref.namespace})
 
 
 def _exists(facts: Facts, namespace: str) -> bool | None:
@@ -269,7 +271,7 @@ def _exists(facts: Facts, namespace: str) -> bool | None:
 
 
 def _made(facts: Facts) -> set[str]:
-    return {one.ref.name for one in facts.content.manifests if one.ref.group_kind == _NAMESPACE}
+    return {manifest.ref.name for manifest in facts.content.manifests if manifest.ref.group_kind == _NAMESPACE}
 
 
 def _absent(facts: Facts) -> set[str]:

@@ -107,7 +107,7 @@ def _definition(manifests: Any, ref: ObjectRef) -> ResourceWord | None:
         names = mapping(spec.get("names"))
         if manifest.ref.group_kind != _CRD or (spec.get("group"), names.get("kind")) != (ref.group, ref.kind):
             continue
-        if any(one.get("name") == ref.version and one.get("served") for one in maps(spec.get("versions"))):
+        if any(version.get("name") == ref.version and version.get("served") for version in maps(spec.get("versions"))):
             return ResourceWord(str(names.get("plural")), spec.get("scope") == "Namespaced")
     return None
 
@@ -267,7 +267,7 @@ def _phrase_of(way: AccessRequest) -> Phrase:
 def by_name(held: EffectiveRules, account: RbacSubject) -> EffectiveRules:
     """The grants to this account, and to those of its namespace; what everybody has is nobody's in particular."""
     groups = {name for name in account.identity.groups if name not in EVERYBODY}
-    own = tuple(one for one in held.grants if one.subject.kind != "Group" or one.subject.name in groups)
+    own = tuple(grant for grant in held.grants if grant.subject.kind != "Group" or grant.subject.name in groups)
     return replace(held, grants=own)
 
 
@@ -301,7 +301,7 @@ def _makers(account: RbacSubject, roles: RbacObjects) -> Mapping[RbacSubject, Ac
     found: dict[RbacSubject, int] = {}
     for key, bindings in roles.bound().items():
         role = roles.roles.get(key)
-        counting = [one for one in bindings if one[1] in places]
+        counting = [binding for binding in bindings if binding[1] in places]
         if role is None or not counting:
             continue
         held = [one.rule for one in roles.rules_of(role)[0]]

@@ -67,12 +67,6 @@ def bound_accounts(objects: tuple[JsonObject, ...]) -> Iterator[tuple[ObjectRef,
 
 def of_accounts(state: StateFacts) -> Iterator[Finding]:
     """Findings about one side of a change: foreign subjects, wildcards, identities outside of the cluster."""
-    yield from _foreign_subjects(state)
-    yield from of_wildcards(state)
-    yield from _cloud_identities(state)
-
-
-def _foreign_subjects(state: StateFacts) -> Iterator[Finding]:
     own = {ref.identity for ref, _ in state.named}
     for binding, subject in bound_accounts(state.objects):
         ref = account_ref(subject)
@@ -81,6 +75,8 @@ def _foreign_subjects(state: StateFacts) -> Iterator[Finding]:
         is_absent = ref.identity in state.live and state.live[ref.identity] is None
         variant, key = "absent" if is_absent else "foreign", [str(subject), is_absent]
         yield _FOREIGN.finding(variant, binding, where=("subjects",), key=key, account=subject)
+    yield from of_wildcards(state)
+    yield from _cloud_identities(state)
 
 
 def of_wildcards(state: StateFacts) -> Iterator[Finding]:
@@ -180,7 +176,7 @@ def _exposure(pod: PodSpec, ways_in: list[_WayIn]) -> Iterator[str]:
         yield "on-every-node"
     if pod.body.get("hostNetwork") is True:
         yield "shares-network"
-    if any(one.security.get("privileged") is True for one in pod.containers()):
+    if any(container.security.get("privileged") is True for container in pod.containers()):
         yield "privileged"
     if any(one.leads_to(pod) for one in ways_in):
         yield "reached"
@@ -256,7 +252,7 @@ class AccountPowers:
         return Gain(gained, added, tuple(self._unknown(new, after)))
 
     def _risks(self, held: EffectiveRules) -> list[Risk]:
-        return [one for one in rbac.risks(held, sensitive=[self.install_namespace]) if not one.implied_by]
+        return [risk for risk in rbac.risks(held, sensitive=[self.install_namespace]) if not risk.implied_by]
 
     def _unknown(self, account: RbacSubject, held: EffectiveRules) -> Iterator[str | Mapping[str, RoleProblem]]:
         """Without the roles of the cluster, only what a bundle brings is known, and what it binds."""
@@ -264,7 +260,7 @@ class AccountPowers:
             yield "unread"
         elif not self.states.is_whole and account not in self.brought:
             yield "not-of-bundle"
-        found = (one for one in held.problems if not (self.states.is_whole and one.is_missing))
+        found = (problem for problem in held.problems if not (self.states.is_whole and problem.is_missing))
         yield from ({"words": one} for one in found)
 
 
@@ -288,7 +284,11 @@ class Makers:
 
     def with_result(self, wanted: ObjectRef) -> ObjectRef | None:
         """The object that names the wanted one as its result."""
-        found = (one.ref for one in self._facts.content.manifests if _results_in(one.ref, one.body, wanted))
+        found = (
+            manifest.ref
+            for manifest in self._facts.content.manifests
+            if _results_in(manifest.ref, manifest.body, wanted)
+        )
         return next(found, None)
 
     def able(self, need: Mention) -> dict[str, Any]:
@@ -317,7 +317,7 @@ class Makers:
     def _running(self) -> dict[RbacSubject, list[ObjectRef]]:
         """What runs as which account."""
         found: dict[RbacSubject, list[ObjectRef]] = {}
-        for pod in pod_specs(tuple(one.body for one in self._facts.content.manifests)):
+        for pod in pod_specs(tuple(manifest.body for manifest in self._facts.content.manifests)):
             found.setdefault(account_of(pod, self._facts.content.install_namespace), []).append(pod.ref)
         return found
 
@@ -331,7 +331,9 @@ def _results_in(ref: ObjectRef, body: JsonObject, wanted: ObjectRef) -> bool:
     spec = mapping(body.get("spec"))
     if ref.group_kind.kind == "Service" and not ref.group and ref.namespace == wanted.namespace:
         annotations = mapping(mapping(body.get("metadata")).get("annotations"))
-        return wanted.kind == "Secret" and wanted.name in {annotations.get(one) for one in _SERVING_CERTIFICATES}
+        return wanted.kind == "Secret" and wanted.name in {
+            annotations.get(certificate) for certificate in _SERVING_CERTIFICATES
+        }
     if "." not in ref.group or ref.namespace not in {"", wanted.namespace}:
         return False
     results: list[Any] = [spec.get("secretName"), *(mapping(spec.get(key)).get("name") for key in _TARGETS)]

@@ -134,14 +134,16 @@ def _in_force(side: EffectiveRules, nowhere: frozenset[GroupResource]) -> Effect
     """Without rights in a namespace to what is in none: the API server never asks for them there."""
     if not nowhere:
         return side
-    found = (replace(one, rule=_without(one.rule, nowhere)) if one.scope else one for one in side.grants)
+    found = (replace(grant, rule=_without(grant.rule, nowhere)) if grant.scope else grant for grant in side.grants)
     return replace(side, grants=tuple(one for one in found if one.rule.resources or one.rule.non_resource_urls))
 
 
 def _without(rule: PolicyRule, nowhere: frozenset[GroupResource]) -> PolicyRule:
     """`rule` without resources that none of its groups has in a namespace."""
     left = (
-        one for one in rule.resources if any((group, one.partition("/")[0]) not in nowhere for group in rule.api_groups)
+        resource
+        for resource in rule.resources
+        if any((group, resource.partition("/")[0]) not in nowhere for group in rule.api_groups)
     )
     return replace(rule, resources=tuple(left))
 
@@ -158,7 +160,10 @@ def _account(
 ) -> AccountReport:
     old, new = states
     before_ways, after_ways = Ways(old), Ways(new)
-    risks, known = (_risks(side, facts.content.install_namespace) for side in (new, old))
+    risks, known = (
+        [risk for risk in rbac.risks(side, sensitive=[facts.content.install_namespace]) if not risk.implied_by]
+        for side in (new, old)
+    )
     familiar = {(risk.id, risk.scope, risk.sense) for risk in known}
     fresh = tuple(risk for risk in risks if not risk.is_among(familiar))
     before, after = (_by_place(side) for side in states)
@@ -175,10 +180,6 @@ def _account(
         _used_by(facts, subject),
         ref_of(subject).identity in own,
     )
-
-
-def _risks(side: EffectiveRules, sensitive: str) -> list[Risk]:
-    return [risk for risk in rbac.risks(side, sensitive=[sensitive]) if not risk.implied_by]
 
 
 def _place(account: AccountReport) -> tuple[object, ...]:
@@ -203,7 +204,7 @@ def _sentence(
 
 def _moved(old: EffectiveRules, new: EffectiveRules) -> str:
     """By which other roles the same rights come now."""
-    was, now = (sorted({str(one.origin) for one in side.grants}) for side in (old, new))
+    was, now = (sorted({str(grant.origin) for grant in side.grants}) for side in (old, new))
     if was == now:
         return ": no effective change"
     return f": no effective change (moved from {', '.join(was) or 'nothing'} to {', '.join(now) or 'nothing'})"
@@ -214,9 +215,9 @@ def _reach(delta: PermissionDiff, new: EffectiveRules) -> dict[str, dict[str, st
     cells: dict[tuple[str, str], set[str]] = {}
     kept = [ScopedRule(grant.scope, grant.rule) for grant in new.grants]
     for sign, rights in ((KEPT, kept), (GAINED, delta.added), (LOST, delta.removed)):
-        for one in rights:
-            for verb in one.rule.verbs:
-                cells.setdefault((capability(verb), one.scope), set()).add(sign)
+        for right in rights:
+            for verb in right.rule.verbs:
+                cells.setdefault((capability(verb), right.scope), set()).add(sign)
     return {
         name: {scope or WHOLE_CLUSTER: _sign(cells[name, scope]) for word, scope in sorted(cells) if word == name}
         for name in CAPABILITIES
@@ -240,7 +241,7 @@ def _wider(old: EffectiveRules, ways: Ways, right: ScopedRule) -> Iterator[str]:
     if names:
         yield f"{words_of([right])}: all of them, until now only {', '.join(names)}"
     is_wildcard = any("*" in values for values in (rule.verbs, rule.api_groups, rule.resources))
-    if is_wildcard and any(rbac.size(one.rule) and rbac.holds([rule], [one.rule]) for one in old.grants):
+    if is_wildcard and any(rbac.size(grant.rule) and rbac.holds([rule], [grant.rule]) for grant in old.grants):
         yield f"{words_of([right])}: a wildcard, which also holds what is added later"
 
 

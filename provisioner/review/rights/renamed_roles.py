@@ -30,7 +30,8 @@ def with_renamed_roles(facts: Facts) -> Facts:
     if not renamed:
         return facts
     actions = tuple(
-        replace(one, returns_as=renamed[one.ref].name) if one.ref in renamed else one for one in facts.plan.actions
+        replace(planned, returns_as=renamed[planned.ref].name) if planned.ref in renamed else planned
+        for planned in facts.plan.actions
     )
     return replace(facts, plan=replace(facts.plan, actions=actions))
 
@@ -38,13 +39,13 @@ def with_renamed_roles(facts: Facts) -> Facts:
 def with_new_names(facts: Facts, objects: Iterable[JsonObject]) -> list[JsonObject]:
     """Objects that were before, roles and bindings under the names by which they return: what is found of these is as
     before."""
-    names = {one.ref.identity: one.returns_as for one in facts.plan.actions if one.returns_as}
-    return [_with_new_names(one, names) for one in objects] if names else list(objects)
+    names = {planned.ref.identity: planned.returns_as for planned in facts.plan.actions if planned.returns_as}
+    return [_with_new_names(obj, names) for obj in objects] if names else list(objects)
 
 
 def under_new_names(facts: Facts, former: StateFacts | None) -> StateFacts | None:
     """The state before with `with_new_names`; `former` is what other renames made of it, None where there is none."""
-    if not any(one.returns_as for one in facts.plan.actions):
+    if not any(planned.returns_as for planned in facts.plan.actions):
         return former
     state = former or facts.previous_state()
     return replace(state, objects=tuple(with_new_names(facts, state.objects)))
@@ -74,8 +75,8 @@ def _renamed_roles(facts: Facts) -> dict[ObjectRef, ObjectRef]:
     names already, as that one gains it; and what is not in the cluster as the bundle has it, as somebody loses what was
     added there. Nor is any where nobody could read the bindings of the cluster.
     """
-    before = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
-    after = {one.ref.identity: one.body for one in facts.content.manifests}
+    before = {manifest.ref.identity: manifest.body for manifest in (facts.previous.manifests if facts.previous else ())}
+    after = {manifest.ref.identity: manifest.body for manifest in facts.content.manifests}
     leaving = [one for one in _planned(facts, Action.DELETE, before) if _is_as_brought(facts, one, before)]
     known = _known_rbac(facts, before) if leaving else None
     if known is None:
@@ -253,12 +254,16 @@ def _made(facts: Facts) -> RbacBeforeAfter:
     if before is None:
         previous = (obj for ref, obj in facts.previous_state().named if ref.group == RBAC_GROUP)
         before = RbacObjects.of([*EVERYWHERE, *previous])
-    if renamed := [one.ref for one in facts.plan.actions if one.returns_as]:
+    if renamed := [planned.ref for planned in facts.plan.actions if planned.returns_as]:
         roles = [before.roles[key] for one in renamed if (key := rbac.role_key_of(one)) in before.roles]
         held = [before.bindings[key] for one in renamed for key in _bindings_of(one, before)]
         others = RbacObjects.of(with_new_names(facts, [*roles, *held]))
         before = before.changed(gone={one.identity for one in renamed}, others=others)
-    gone = [one.ref for one in facts.plan.actions if one.action is Action.DELETE and one.ref.group == RBAC_GROUP]
+    gone = [
+        planned.ref
+        for planned in facts.plan.actions
+        if planned.action is Action.DELETE and planned.ref.group == RBAC_GROUP
+    ]
     own = [ObjectRef.of(obj) for obj in results]
     after = before.changed(gone={one.identity for one in gone}, others=RbacObjects.of(results))
     return RbacBeforeAfter(

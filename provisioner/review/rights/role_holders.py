@@ -58,7 +58,7 @@ def pods_of(facts: Facts, subject: RbacSubject) -> list[PodSpec]:
 
 def _pods_by_account(facts: Facts) -> Mapping[RbacSubject, list[PodSpec]]:
     found: dict[RbacSubject, list[PodSpec]] = {}
-    for pod in pod_specs(tuple(one.body for one in facts.content.manifests)):
+    for pod in pod_specs(tuple(manifest.body for manifest in facts.content.manifests)):
         found.setdefault(account_of(pod, facts.content.install_namespace), []).append(pod)
     return found
 
@@ -72,7 +72,7 @@ def lost_though_used(facts: Facts, subject: RbacSubject, old: EffectiveRules, ne
     found = []
     for group, resource in used:
         asked = [AccessRequest(verb, group, resource, namespace=subject.namespace) for verb in (*_READS, *_WRITES)]
-        had = [any(group in one.rule.api_groups for one in rbac.grants(old, it)) for it in asked]
+        had = [any(group in grant.rule.api_groups for grant in rbac.grants(old, it)) for it in asked]
         has = [rbac.allows_in(new, it) for it in asked]
         reads = any(before and not after for before, after in zip(had[:3], has[:3], strict=True))
         how = [*(["read"] if reads else []), *(["write"] if any(had[3:]) and not any(has[3:]) else [])]
@@ -82,9 +82,9 @@ def lost_though_used(facts: Facts, subject: RbacSubject, old: EffectiveRules, ne
 
 
 def _defined(facts: Facts) -> Iterator[tuple[str, str]]:
-    for one in facts.content.manifests:
-        if one.ref.group_kind == _CRD:
-            spec = mapping(one.body.get("spec"))
+    for manifest in facts.content.manifests:
+        if manifest.ref.group_kind == _CRD:
+            spec = mapping(manifest.body.get("spec"))
             yield str(spec.get("group")), str(mapping(spec.get("names")).get("plural"))
 
 
@@ -129,7 +129,7 @@ class RoleChange:
         return old, new
 
     def _grants(self, rules: Iterable[RoleRule], scope: str) -> EffectiveRules:
-        given = (Grant(one.rule, scope, _NOBODY, self.ref, self.ref, one.origin, one.index) for one in rules)
+        given = (Grant(rule.rule, scope, _NOBODY, self.ref, self.ref, rule.origin, rule.index) for rule in rules)
         return EffectiveRules(Identity(""), tuple(given))
 
 
@@ -241,7 +241,7 @@ def _rights(role: JsonObject | None) -> tuple[object, ...]:
 def _rules(side: RbacObjects, key: RoleKey) -> tuple[frozenset[object], tuple[RoleProblem, ...]]:
     role = side.roles.get(key)
     rules, problems = side.rules_of(role) if role is not None else ([], [])
-    return frozenset(one.rule for one in rules), tuple(problems)
+    return frozenset(rule.rule for rule in rules), tuple(problems)
 
 
 def _others(known: RbacObjects, role: RoleKey, touched: Collection[BindingKey]) -> list[BindingKey]:
@@ -298,7 +298,7 @@ def _of_others(
         if not holders or role is None:
             continue
         old, new = (_told(side, key) for side in (states.before, states.after))
-        yield RoleChange(ObjectRef.of(role), old, new, tuple(sorted({one[1] for one in bindings})), holders)
+        yield RoleChange(ObjectRef.of(role), old, new, tuple(sorted({binding[1] for binding in bindings})), holders)
 
 
 def _told(side: RbacObjects, key: RoleKey) -> tuple[RoleRule, ...]:
@@ -325,7 +325,7 @@ class RoleEffect:
     def holders(self) -> dict[str, Any]:
         """For messages: the built-in roles that change alike, or the one role."""
         if self.roles[0].is_built_in:
-            return {"holders": "built-in", "roles": [one.ref.name for one in self.roles]}
+            return {"holders": "built-in", "roles": [role.ref.name for role in self.roles]}
         return {"holders": "bound", "role": self.roles[0].ref}
 
     @property
@@ -343,7 +343,7 @@ def effects(changes: Iterable[RoleChange], sensitive: Iterable[str]) -> list[Rol
     found: dict[object, RoleEffect] = {}
     for change in changes:
         one = _effect(change, comparisons, places)
-        alike = (one.delta, [(it.id, it.severity, it.sense) for it in one.risks], one.problem)
+        alike = (one.delta, [(risk.id, risk.severity, risk.sense) for risk in one.risks], one.problem)
         key = str(alike) if change.is_built_in else change.ref.identity
         known = found.get(key)
         found[key] = replace(known, roles=(*known.roles, change)) if known else one
@@ -455,7 +455,7 @@ def _untold(
     states: RbacBeforeAfter, subject: RbacSubject, told: list[RoleEffect], sensitive: tuple[str, ...]
 ) -> list[Risk]:
     """The new risks of an account that no role with which it is told says as badly."""
-    said = {(one.id, one.severity) for effect in told for one in effect.risks}
+    said = {(risk.id, risk.severity) for effect in told for risk in effect.risks}
     old, new = (
         rbac.risks(rbac.effective_rules(subject.identity, side), sensitive=sensitive)
         for side in (states.before, states.after)

@@ -24,7 +24,7 @@ class Explanation:
 
 def rules_of(findings: Iterable[Finding]) -> dict[str, RuleText]:
     """The rules that were found, by id, in the order of the ids; variants too, where a finding is one."""
-    found = [rule for one in findings for rule in (*rows_of(one.rule, one.evidence), *one.also)]
+    found = [rule for finding in findings for rule in (*rows_of(finding.rule, finding.evidence), *finding.also)]
     known = {rule: rule_text(rule) for rule in found}
     return {rule: words for rule, words in sorted(known.items()) if words is not None}
 

@@ -51,10 +51,10 @@ class Mount:
 
 def mounts_of(pod: PodSpec, container: Container) -> list[Mount]:
     """What a container mounts, and the devices that it sees."""
-    volumes = {str(one.get("name")): _source(one) for one in maps(pod.body.get("volumes"))}
+    volumes = {str(volume.get("name")): _source(volume) for volume in maps(pod.body.get("volumes"))}
     body = container.body
-    entries = [(one, "mountPath") for one in maps(body.get("volumeMounts"))]
-    entries += [(one, "devicePath") for one in maps(body.get("volumeDevices"))]
+    entries = [(mount, "mountPath") for mount in maps(body.get("volumeMounts"))]
+    entries += [(device, "devicePath") for device in maps(body.get("volumeDevices"))]
     named = ((str(one.get("name")), one, key) for one, key in entries)
     return [_mount(*one, volumes) for one in named if not _is_by_server(one[0])]
 
@@ -67,7 +67,7 @@ def unmounted(pod: PodSpec) -> list[str]:
         for key in ("volumeMounts", "volumeDevices")
         for one in maps(container.body.get(key))
     }
-    volumes = ((str(one.get("name")), _source(one)) for one in maps(pod.body.get("volumes")))
+    volumes = ((str(volume.get("name")), _source(volume)) for volume in maps(pod.body.get("volumes")))
     return sorted(volume_words(source) for name, source in volumes if name not in used and not _is_by_server(name))
 
 
@@ -145,7 +145,7 @@ def _field_of_pod(item: Mapping[str, Any]) -> str:
 
 def _renamed(source: Mapping[str, Any]) -> str:
     """The keys that get another name as files."""
-    named = [(str(one.get("key")), str(one.get("path"))) for one in maps(source.get("items"))]
+    named = [(str(item.get("key")), str(item.get("path"))) for item in maps(source.get("items"))]
     told = ", ".join(f"{key} as {path}" for key, path in named if key != path)
     return f" with {told}" if told else ""
 
@@ -195,12 +195,11 @@ class ClaimedVolume:
 def holdings(claims: Iterable[JsonObject], facts: Facts) -> list[ClaimedVolume]:
     """What claims hold, by name; policies where the volumes of the cluster could be listed."""
     listed = facts.around.lists.get(VOLUMES)
-    policies = {ObjectRef.of(one).name: _policy(one) for one in (listed.objects if listed else ())}
-    return sorted((_holding(one, policies) for one in claims), key=lambda it: it.name)
-
-
-def _policy(volume: JsonObject) -> str:
-    return str(mapping(volume.get("spec")).get("persistentVolumeReclaimPolicy") or _KEPT)
+    policies = {
+        ObjectRef.of(obj).name: str(mapping(obj.get("spec")).get("persistentVolumeReclaimPolicy") or _KEPT)
+        for obj in (listed.objects if listed else ())
+    }
+    return sorted((_holding(claim, policies) for claim in claims), key=lambda it: it.name)
 
 
 def _holding(claim: JsonObject, policies: Mapping[str, str]) -> ClaimedVolume:

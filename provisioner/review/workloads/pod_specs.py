@@ -85,7 +85,7 @@ def pods_of_service(service: JsonObject, pods: Iterable[PodSpec]) -> list[PodSpe
     """The pods that a Service leads to; without a selector it leads to none."""
     selector, namespace = selector_of(service), ObjectRef.of(service).namespace
     return [
-        one for one in pods if selector and one.ref.namespace == namespace and selector.items() <= one.labels.items()
+        pod for pod in pods if selector and pod.ref.namespace == namespace and selector.items() <= pod.labels.items()
     ]
 
 
@@ -96,7 +96,7 @@ def selector_of(service: JsonObject) -> Mapping[str, Any]:
 def pods_of_policy(policy: JsonObject, pods: Iterable[PodSpec]) -> list[PodSpec]:
     """The pods that a network policy is about: by an empty selector, or without one, all of its namespace."""
     selector, namespace = mapping(policy.get("spec")).get("podSelector"), ObjectRef.of(policy).namespace
-    return [one for one in pods if one.ref.namespace == namespace and selects(selector, one.labels)]
+    return [pod for pod in pods if pod.ref.namespace == namespace and selects(selector, pod.labels)]
 
 
 _CONFIG = {"configMapRef": "ConfigMap", "secretRef": "Secret"}
@@ -127,20 +127,16 @@ def mentions(pod: PodSpec) -> Iterator[Mention]:
             yield from _of(pod, entry, _CONFIG)
         for entry in maps(container.body.get("env")):
             yield from _of(pod, mapping(entry.get("valueFrom")), _KEYS)
-    yield from _of_volumes(pod)
-    for one in maps(pod.body.get("imagePullSecrets")):
-        if one.get("name"):
-            yield Mention(pod, _ref(pod, "Secret", str(one["name"])), is_pull_secret=True)
-    if account := pod.body.get("serviceAccountName") or pod.body.get("serviceAccount"):
-        yield Mention(pod, _ref(pod, "ServiceAccount", str(account)))
-
-
-def _of_volumes(pod: PodSpec) -> Iterator[Mention]:
     for volume in maps(pod.body.get("volumes")):
         for part in (volume, *maps(mapping(volume.get("projected")).get("sources"))):
             yield from _of(pod, part, _FILES)
         if claim := mapping(volume.get("persistentVolumeClaim")).get("claimName"):
             yield Mention(pod, _ref(pod, "PersistentVolumeClaim", str(claim)))
+    for secret in maps(pod.body.get("imagePullSecrets")):
+        if secret.get("name"):
+            yield Mention(pod, _ref(pod, "Secret", str(secret["name"])), is_pull_secret=True)
+    if account := pod.body.get("serviceAccountName") or pod.body.get("serviceAccount"):
+        yield Mention(pod, _ref(pod, "ServiceAccount", str(account)))
 
 
 def _of(pod: PodSpec, holder: Mapping[str, Any], kinds: Mapping[str, str]) -> Iterator[Mention]:

@@ -60,7 +60,7 @@ def pod_changes(plan: Plan) -> Iterator[PodChange]:
 
 def containers_by_name(pod: PodSpec) -> dict[tuple[str, str], Container]:
     """By the list in which each stands and its name."""
-    return {(one.list_name, one.name): one for one in pod.containers()}
+    return {(container.list_name, container.name): container for container in pod.containers()}
 
 
 def field_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldChange]:
@@ -106,7 +106,7 @@ _TARGETS = {
     GroupKind("keda.sh", "ScaledObject"): "scaleTargetRef",
     SIZER: "targetRef",
 }
-_SCALER_KINDS = frozenset(one.kind for one in _TARGETS)
+_SCALER_KINDS = frozenset(target.kind for target in _TARGETS)
 
 QUARTER = "25%"
 
@@ -207,8 +207,8 @@ class WorkloadChange:
 def workload_changes(plan: Plan) -> list[WorkloadChange]:
     """What of the plan runs pods and comes, goes, runs anew or changes how, in the order of the plan."""
     scalers = [one for one in plan.actions if is_autoscaler(one.ref.group_kind)]
-    old_scalers = [one.before for one in scalers if one.before]
-    new_scalers = [one.after for one in scalers if one.after]
+    old_scalers = [scaler.before for scaler in scalers if scaler.before]
+    new_scalers = [scaler.after for scaler in scalers if scaler.after]
     found = []
     for planned in plan.actions:
         if planned.action not in RUNNING:
@@ -234,16 +234,16 @@ def running_record(changes: Sequence[WorkloadChange]) -> dict[str, Any]:
     """The JSON of the changes and of their containers, as report.schema.json describes it."""
     workloads = [
         {
-            "object": str(one.ref),
-            "change": one.mark.name.lower(),
-            "runsAgain": one.runs_again,
-            "scale": {"before": one.before.scale, "after": one.after.scale},
-            "hostAccess": {"before": list(one.before.host), "after": list(one.after.host)},
-            "serviceAccount": {"before": one.before.account, "after": one.after.account},
+            "object": str(change.ref),
+            "change": change.mark.name.lower(),
+            "runsAgain": change.runs_again,
+            "scale": {"before": change.before.scale, "after": change.after.scale},
+            "hostAccess": {"before": list(change.before.host), "after": list(change.after.host)},
+            "serviceAccount": {"before": change.before.account, "after": change.after.account},
         }
-        for one in changes
+        for change in changes
     ]
-    return {"workloads": workloads, "containers": to_record(found for one in changes for found in one.containers)}
+    return {"workloads": workloads, "containers": to_record(found for change in changes for found in change.containers)}
 
 
 def _pod_run(obj: JsonObject | None, pod: PodSpec | None, scalers: Iterable[JsonObject]) -> PodRun:
@@ -323,14 +323,16 @@ def to_record(changes: Iterable[ContainerChange]) -> list[dict[str, Any]]:
     """The JSON of the changes, as report.schema.json describes it."""
     return [
         {
-            "object": str(one.ref),
-            "container": one.name,
-            "role": one.role or "container",
-            "change": one.mark.name.lower(),
-            "image": {"before": one.before, "after": one.after},
-            "settings": [{"change": it.mark.name.lower(), "in": it.what, "value": it.text} for it in one.lines],
+            "object": str(change.ref),
+            "container": change.name,
+            "role": change.role or "container",
+            "change": change.mark.name.lower(),
+            "image": {"before": change.before, "after": change.after},
+            "settings": [
+                {"change": line.mark.name.lower(), "in": line.what, "value": line.text} for line in change.lines
+            ],
         }
-        for one in changes
+        for change in changes
     ]
 
 
