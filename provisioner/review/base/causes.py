@@ -53,7 +53,15 @@ def said_by_cause(findings: Iterable[Finding]) -> list[Finding]:
     groups: dict[_Key, list[Finding]] = {}
     for position, one in enumerate(_told_elsewhere(list(findings))):
         groups.setdefault(_cause(one) or (position,), []).append(one)
-    return [one for group in groups.values() for one in _together(group)]
+    told = []
+    for group in groups.values():
+        leading = next((finding for finding in group if finding.rule in (_DELETED_CRD[0], _EVERYTHING[0])), None)
+        # Where two rules say the same it is one finding; two of one rule are two causes.
+        if leading is None or len(group) == 1 or len({finding.rule for finding in group}) < len(group):
+            told += group
+        else:
+            told.append(_with_others(leading, [finding for finding in group if finding is not leading]))
+    return told
 
 
 def _told_elsewhere(findings: Sequence[Finding]) -> list[Finding]:
@@ -103,13 +111,10 @@ def _is_implied(finding: Finding, leading: Finding) -> bool:
         return finding.evidence.get("lacks") == "tls" and isinstance(hosts, list) and host in hosts
     if leading.rule == _ONE_NODE:
         return finding.variant == _TOGETHER
-    return leading.rule != _OF_NODE or _is_of_folders(finding, leading)
-
-
-def _is_of_folders(finding: Finding, leading: Finding) -> bool:
-    """Whether nothing differs but mounts of folders of the node, each of which `leading` names."""
+    # Nothing differs but mounts of folders of the node, each of which `leading` names.
     folders, named = finding.evidence.get("folders"), leading.evidence.get("items")
-    return bool(folders) and isinstance(folders, list) and isinstance(named, list) and set(folders) <= set(named)
+    are_named = bool(folders) and isinstance(folders, list) and isinstance(named, list) and set(folders) <= set(named)
+    return leading.rule != _OF_NODE or are_named
 
 
 def _changed_paths(finding: Finding) -> list[_Path]:
@@ -126,22 +131,11 @@ def _cause(finding: Finding) -> _Key | None:
         return None
     if finding.rule in _DELETED_CRD and ref.kind == "CustomResourceDefinition":
         return (_DELETED_CRD, ref.identity)
-    is_everything = not finding.server_words and (finding.rule == _EVERYTHING[0] or _is_cluster_admin(finding))
-    return (_EVERYTHING, ref.identity, finding.is_new, finding.severity) if is_everything else None
-
-
-def _is_cluster_admin(finding: Finding) -> bool:
     held = finding.evidence.get("held")
-    return finding.rule == _EVERYTHING[1] and isinstance(held, Phrase) and held.params.get("role") == _CLUSTER_ADMIN
-
-
-def _together(group: Sequence[Finding]) -> list[Finding]:
-    """One finding where two rules say the same; two of one rule are two causes."""
-    by_rule = {one.rule: one for one in group}
-    leading = next((one for one in group if one.rule in (_DELETED_CRD[0], _EVERYTHING[0])), None)
-    if leading is None or len(group) == 1 or len(by_rule) < len(group):
-        return list(group)
-    return [_with_others(leading, [one for one in group if one is not leading])]
+    is_admin = isinstance(held, Phrase) and held.params.get("role") == _CLUSTER_ADMIN
+    is_everything = finding.rule == _EVERYTHING[0] or (finding.rule == _EVERYTHING[1] and is_admin)
+    is_own = is_everything and not finding.server_words
+    return (_EVERYTHING, ref.identity, finding.is_new, finding.severity) if is_own else None
 
 
 def _with_others(leading: Finding, others: Sequence[Finding]) -> Finding:
@@ -188,19 +182,16 @@ def _added(leading: Finding, others: Sequence[Finding]) -> tuple[Note, ...]:
 def _said_with(others: Sequence[Finding]) -> dict[str, object]:
     """What each rule says; a list where one says several things."""
     found: dict[str, list[object]] = {}
-    for other in others:
-        found.setdefault(other.rule, []).append(_kept(other))
-    return {rule: kept[0] if len(kept) == 1 else kept for rule, kept in found.items()}
-
-
-def _kept(finding: Finding) -> dict[str, object]:
-    return {
-        "severity": str(finding.severity),
-        "message": finding.message,
-        "path": list(finding.path),
-        "evidence": finding.evidence,
-        "fingerprint": finding.fingerprint,
-    }
+    for finding in others:
+        kept = {
+            "severity": str(finding.severity),
+            "message": finding.message,
+            "path": list(finding.path),
+            "evidence": finding.evidence,
+            "fingerprint": finding.fingerprint,
+        }
+        found.setdefault(finding.rule, []).append(kept)
+    return {rule: several[0] if len(several) == 1 else several for rule, several in found.items()}
 
 
 # Power over Pratique is compared with what people approved, never with what a policy did (S22).

@@ -66,7 +66,11 @@ def _pods_by_account(facts: Facts) -> Mapping[RbacSubject, list[PodSpec]]:
 def lost_though_used(facts: Facts, subject: RbacSubject, old: EffectiveRules, new: EffectiveRules) -> list[str]:
     """What an account can no longer do, although its pods have to: read or write kinds that the bundle defines, and
     Leases where a container elects a leader. Only what a rule named: of `*` nobody knows what was used."""
-    used = list(_defined(facts))
+    used = []
+    for manifest in facts.content.manifests:
+        if manifest.ref.group_kind == _CRD:
+            spec = mapping(manifest.body.get("spec"))
+            used.append((str(spec.get("group")), str(mapping(spec.get("names")).get("plural"))))
     if any(_elects(pod) for pod in pods_of(facts, subject)):
         used.append(_LEASES)
     found = []
@@ -79,13 +83,6 @@ def lost_though_used(facts: Facts, subject: RbacSubject, old: EffectiveRules, ne
         if how:
             found.append(f"{' and '.join(how)} {resource}.{group}")
     return found
-
-
-def _defined(facts: Facts) -> Iterator[tuple[str, str]]:
-    for manifest in facts.content.manifests:
-        if manifest.ref.group_kind == _CRD:
-            spec = mapping(manifest.body.get("spec"))
-            yield str(spec.get("group")), str(mapping(spec.get("names")).get("plural"))
 
 
 def _elects(pod: PodSpec) -> bool:
@@ -164,7 +161,14 @@ def _altered(states: RbacBeforeAfter) -> AlteredRights:
     rest = {key: bindings for key, bindings in others.items() if key not in known}
     few = (_holders(states.after, bindings, accounts) for bindings in rest.values())
     accounts = accounts.union(*(holders for holders in few if len(holders) <= FEW))
-    roles = [*built_in, *_of_others(states, rest, accounts)]
+    roles = built_in
+    for key, bindings in rest.items():
+        holders = _holders(states.after, bindings, accounts)
+        role = states.after.roles.get(key) or states.before.roles.get(key)
+        if holders and role is not None:
+            old, new = (_told(side, key) for side in (states.before, states.after))
+            scopes = tuple(sorted({binding[1] for binding in bindings}))
+            roles.append(RoleChange(ObjectRef.of(role), old, new, scopes, holders))
     return AlteredRights(tuple(sorted(accounts, key=_by_name)), tuple(roles))
 
 
@@ -207,27 +211,29 @@ def _candidates(states: RbacBeforeAfter) -> _Roles:
         for key in states.touched_roles
         if _rights(states.before.roles.get(key)) != _rights(states.after.roles.get(key))
     }
-    collecting = {key for side in (states.before, states.after) for key in _aggregated(side)} if found else set()
-    while more := {key for key in collecting - found if _is_altered(states, key, found)}:
+    if not found:
+        return found
+    collecting = {
+        key
+        for side in (states.before, states.after)
+        for key, role in side.roles.items()
+        if role.get("aggregationRule") is not None
+    }
+    more = found
+    while more:
+        changed = list(_versions(states, (key for key in found if key[0] == CLUSTER)))
+        more = {
+            key
+            for key in collecting - found
+            if any(rbac.collects(collector, role) for collector in _versions(states, [key]) for role in changed)
+        }
         found |= more
     return found
-
-
-def _is_altered(states: RbacBeforeAfter, key: RoleKey, changed: _Roles) -> bool:
-    return any(
-        rbac.collects(collector, role)
-        for collector in _versions(states, [key])
-        for role in _versions(states, (one for one in changed if one[0] == CLUSTER))
-    )
 
 
 def _versions(states: RbacBeforeAfter, keys: Iterable[RoleKey]) -> Iterator[JsonObject]:
     found = (side.roles.get(key) for key in keys for side in (states.before, states.after))
     return (role for role in found if role is not None)
-
-
-def _aggregated(side: RbacObjects) -> Iterator[RoleKey]:
-    return (key for key, role in side.roles.items() if role.get("aggregationRule") is not None)
 
 
 def _rights(role: JsonObject | None) -> tuple[object, ...]:
@@ -289,18 +295,6 @@ def _collected(side: RbacObjects, key: RoleKey, targets: tuple[str, ...]) -> tup
     return tuple(dict.fromkeys(found))
 
 
-def _of_others(
-    states: RbacBeforeAfter, others: dict[RoleKey, list[BindingKey]], told: Collection[RbacSubject]
-) -> Iterator[RoleChange]:
-    for key, bindings in others.items():
-        holders = _holders(states.after, bindings, told)
-        role = states.after.roles.get(key) or states.before.roles.get(key)
-        if not holders or role is None:
-            continue
-        old, new = (_told(side, key) for side in (states.before, states.after))
-        yield RoleChange(ObjectRef.of(role), old, new, tuple(sorted({binding[1] for binding in bindings})), holders)
-
-
 def _told(side: RbacObjects, key: RoleKey) -> tuple[RoleRule, ...]:
     role = side.roles.get(key)
     return tuple(side.rules_of(role)[0]) if role is not None else ()
@@ -342,20 +336,16 @@ def effects(changes: Iterable[RoleChange], sensitive: Iterable[str]) -> list[Rol
     comparisons, places = Comparisons(), tuple(sensitive)
     found: dict[object, RoleEffect] = {}
     for change in changes:
-        one = _effect(change, comparisons, places)
-        alike = (one.delta, [(risk.id, risk.severity, risk.sense) for risk in one.risks], one.problem)
+        risks = tuple(_new_risks(change, places))
+        try:
+            effect = RoleEffect((change,), comparisons.diff(*change.held(change.home)), risks)
+        except TooManyRights as exc:
+            effect = RoleEffect((change,), None, risks, str(exc))
+        alike = (effect.delta, [(risk.id, risk.severity, risk.sense) for risk in risks], effect.problem)
         key = str(alike) if change.is_built_in else change.ref.identity
         known = found.get(key)
-        found[key] = replace(known, roles=(*known.roles, change)) if known else one
-    return [one for one in found.values() if not one.is_empty]
-
-
-def _effect(change: RoleChange, comparisons: Comparisons, sensitive: tuple[str, ...]) -> RoleEffect:
-    risks = tuple(_new_risks(change, sensitive))
-    try:
-        return RoleEffect((change,), comparisons.diff(*change.held(change.home)), risks)
-    except TooManyRights as exc:
-        return RoleEffect((change,), None, risks, str(exc))
+        found[key] = replace(known, roles=(*known.roles, change)) if known else effect
+    return [effect for effect in found.values() if not effect.is_empty]
 
 
 def _new_risks(change: RoleChange, sensitive: tuple[str, ...]) -> Iterator[Risk]:
@@ -380,7 +370,16 @@ def _new_risks(change: RoleChange, sensitive: tuple[str, ...]) -> Iterator[Risk]
 def of_everybody(found: Iterable[RoleEffect], files: Mapping[ObjectIdentity, str]) -> Iterator[Finding]:
     """The findings on roles: what all who have one gain, lose and newly risk."""
     for effect in found:
-        yield from _of_risks(effect, files)
+        for risk in effect.risks:
+            finding = ReviewRule(risk.id, Section.PERMISSIONS, risk.severity).finding(
+                "everybody-can",
+                effect.roles[-1].ref,
+                key=[*risk.sense, *(str(role.ref) for role in effect.roles)],
+                power=power_of(risk, "wherever"),
+                by=_rules_behind(risk, files),
+                **effect.holders,
+            )
+            yield about(finding, effect.who)
         yield from _of_difference(effect)
 
 
@@ -400,19 +399,6 @@ def _of_difference(effect: RoleEffect) -> Iterator[Finding]:
             rule = _WIDENS
             shown = {name: record, "power": Phrase.of(rule.id, "power.every-namespace", rules=words)}
         found = rule.finding("everybody", change.ref, key=record, **shown, **effect.holders)
-        yield about(found, effect.who)
-
-
-def _of_risks(effect: RoleEffect, files: Mapping[ObjectIdentity, str]) -> Iterator[Finding]:
-    for risk in effect.risks:
-        found = ReviewRule(risk.id, Section.PERMISSIONS, risk.severity).finding(
-            "everybody-can",
-            effect.roles[-1].ref,
-            key=[*risk.sense, *(str(role.ref) for role in effect.roles)],
-            power=power_of(risk, "wherever"),
-            by=_rules_behind(risk, files),
-            **effect.holders,
-        )
         yield about(found, effect.who)
 
 
@@ -448,7 +434,18 @@ def of_combinations(
                     common = alone if risk.scope in special else replace(alone, place=None)
                     groups.setdefault((common, ref), {})[subject] = alone
     for (common, ref), those in groups.items():
-        yield _of_combination(common if len(those) > 1 else next(iter(those.values())), ref, [*those])
+        subjects = [*those]
+        only = subjects[0] if len(subjects) == 1 else None
+        risk = those[only] if only else common
+        finding = ReviewRule(risk.id, Section.PERMISSIONS, risk.severity).finding(
+            "together-hold" if risk.what == HELD else "together-can",
+            ref_of(only) if only else ref,
+            key=[*risk.sense, *map(str, subjects)],
+            accounts=subjects,
+            gained=power_of(risk),
+            role=ref,
+        )
+        yield about(finding, only) if only else finding
 
 
 def _untold(
@@ -469,16 +466,3 @@ def _untold(
         and one.severity is not Severity.SAFE
         and not any(rule == one.id and severity.rank <= one.severity.rank for rule, severity in said)
     ]
-
-
-def _of_combination(risk: Risk, ref: ObjectRef, subjects: list[RbacSubject]) -> Finding:
-    only = subjects[0] if len(subjects) == 1 else None
-    found = ReviewRule(risk.id, Section.PERMISSIONS, risk.severity).finding(
-        "together-hold" if risk.what == HELD else "together-can",
-        ref_of(only) if only else ref,
-        key=[*risk.sense, *map(str, subjects)],
-        accounts=subjects,
-        gained=power_of(risk),
-        role=ref,
-    )
-    return about(found, only) if only else found
