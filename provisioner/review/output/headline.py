@@ -56,25 +56,27 @@ def headline(
     """
     counted = count_objects(plan.actions, hides_secrets=hides_secrets)
     running = sum(planned.action is Action.CREATE and planned.ref.identity in hooks for planned in plan.actions)
-    objects = _objects(counted, running) + _untold(counted[UNTOLD]) + _let_go(let_go)
+    changes = objects_in_words(counted, running)
+    objects = f"{changes}." if changes else f"No {'other ' if counted[UNTOLD] else ''}object changes."
+    objects += _untold(counted[UNTOLD])
+    if let_go:
+        stay, them = ("stay", "them") if let_go > 1 else ("stays", "it")
+        objects += f" {_number(let_go, 'object')} {stay} in the cluster and Pratique no longer manages {them}."
     totals = [about or objects, _severities(findings)]
     new = [finding for finding in findings if finding.is_new and finding.severity.is_at_least(_WORTH_A_SENTENCE)]
     outages = [one for one in new if one.section is Section.AVAILABILITY and one.severity not in _NEVER_CUT]
     worst = _sentences(one for one in new if one not in outages)
     if outages:
-        is_worst = all(one in outages for one in new[:1])
-        worst.insert(0 if is_worst else min(len(worst), MAX_SENTENCES - TOTALS - 1), _of_outages(outages))
+        # One sentence for all that stops, does not start or is no longer reached: it is always among the first.
+        first, *others = _sentences(outages)
+        more = f", {and_more(len(others))}" if others else ""
+        place = 0 if new[0] in outages else min(len(worst), MAX_SENTENCES - TOTALS - 1)
+        worst.insert(place, f"Availability: {first.removesuffix('.')}{more}.")
     if not worst:
         still = (finding for finding in findings if finding.severity.is_at_least(_WORTH_A_SENTENCE))
         known = _sentences(one for one in still if one.rule != _OF_OTHERS)
         worst = [f"Nothing dangerous is new. Still: {known[0]}"] if known else []
     return (*worst[: MAX_SENTENCES - TOTALS], *totals)
-
-
-def _of_outages(findings: Sequence[Finding]) -> str:
-    """One sentence for all that stops, does not start or is no longer reached: it is always among the first."""
-    first, *others = _sentences(findings)
-    return f"Availability: {first.removesuffix('.')}{f', {and_more(len(others))}' if others else ''}."
 
 
 def _sentences(findings: Iterable[Finding]) -> list[str]:
@@ -142,11 +144,6 @@ def _severities(findings: Iterable[Finding]) -> str:
     return f"Findings: {', '.join(words)}." if words else "Findings: none."
 
 
-def _objects(counted: Mapping[str, int], running: int) -> str:
-    words = objects_in_words(counted, running)
-    return f"{words}." if words else f"No {'other ' if counted[UNTOLD] else ''}object changes."
-
-
 def objects_in_words(counted: Mapping[str, int], running: int = 0) -> str:
     """`2 objects to change, 1 to create`, of which `running` as hooks, as count_objects has counted; "" for none."""
     told = [
@@ -170,11 +167,6 @@ def _untold(count: int) -> str:
 def _as_hooks(count: int, total: int) -> str:
     words = "as hooks" if count > 1 else "as a hook"
     return (f" {words}" if count == total else f" ({count} {words})") if count else ""
-
-
-def _let_go(count: int) -> str:
-    stay, them = ("stay", "them") if count > 1 else ("stays", "it")
-    return f" {_number(count, 'object')} {stay} in the cluster and Pratique no longer manages {them}." if count else ""
 
 
 def _number(count: int, noun: str) -> str:

@@ -119,7 +119,11 @@ def permission_report(facts: Facts, *, nowhere: frozenset[GroupResource] = froze
             delta = comparisons.diff(old, new)
             found.append(_account(facts, subject, (old, new), delta))
         except TooManyRights as exc:
-            found.append(_undecided(facts, subject, (old, new)))
+            # Its risks are told without a comparison.
+            account = _account(facts, subject, (old, new), PermissionDiff())
+            name = who(subject)
+            sentence = f"{account.sentence}; beyond that it {UNDECIDED}" if account.new else f"{name}: {UNDECIDED}"
+            found.append(replace(account, sentence=sentence, reach={}, is_undecided=True))
             problems.append(f"{who(subject)}: {UNDECIDED}: {exc}")
         problems += [
             f"{who(subject)}: {problem}" for problem in new.problems if not (states.is_whole and problem.is_missing)
@@ -148,13 +152,6 @@ def _without(rule: PolicyRule, nowhere: frozenset[GroupResource]) -> PolicyRule:
     return replace(rule, resources=tuple(left))
 
 
-def _undecided(facts: Facts, subject: RbacSubject, states: tuple[EffectiveRules, EffectiveRules]) -> AccountReport:
-    """The account whose rights are too many to be compared: its risks, which are told without that."""
-    found = _account(facts, subject, states, PermissionDiff())
-    sentence = f"{found.sentence}; beyond that it {UNDECIDED}" if found.new else f"{who(subject)}: {UNDECIDED}"
-    return replace(found, sentence=sentence, reach={}, is_undecided=True)
-
-
 def _account(
     facts: Facts, subject: RbacSubject, states: tuple[EffectiveRules, EffectiveRules], delta: PermissionDiff
 ) -> AccountReport:
@@ -167,7 +164,10 @@ def _account(
     familiar = {(risk.id, risk.scope, risk.sense) for risk in known}
     fresh = tuple(risk for risk in risks if not risk.is_among(familiar))
     before, after = (_by_place(side) for side in states)
-    own = {ObjectRef.of(obj).identity for obj in facts.state().objects}
+    objects: tuple[JsonObject, ...] = facts.state().objects
+    own = {ObjectRef.of(obj).identity for obj in objects}
+    place = (subject.namespace, subject.name)
+    pods = pod_specs(objects) if subject.kind == "ServiceAccount" else ()
     return AccountReport(
         subject,
         _sentence(subject, delta, fresh, states),
@@ -177,7 +177,7 @@ def _account(
         tuple(_change(one, before_ways, after) for one in delta.removed),
         fresh,
         tuple(risk for risk in risks if risk not in fresh),
-        _used_by(facts, subject),
+        tuple(pod.ref for pod in pods if (pod.ref.namespace, pod.account) == place),
         ref_of(subject).identity in own,
     )
 
@@ -199,15 +199,11 @@ def _sentence(
         return f"{who(subject)} newly {power_of(fresh[0])}"
     parts = [f"gains {counted(delta.added)}: {words_of(delta.added)}"] if delta.added else []
     parts += [f"loses {counted(delta.removed)}: {words_of(delta.removed)}"] if delta.removed else []
-    return f"{who(subject)} {' and '.join(parts) or f'can do the same as before{_moved(*states)}'}"
-
-
-def _moved(old: EffectiveRules, new: EffectiveRules) -> str:
-    """By which other roles the same rights come now."""
-    was, now = (sorted({str(grant.origin) for grant in side.grants}) for side in (old, new))
-    if was == now:
-        return ": no effective change"
-    return f": no effective change (moved from {', '.join(was) or 'nothing'} to {', '.join(now) or 'nothing'})"
+    if parts:
+        return f"{who(subject)} {' and '.join(parts)}"
+    was, now = (sorted({str(grant.origin) for grant in side.grants}) for side in states)
+    moved = f" (moved from {', '.join(was) or 'nothing'} to {', '.join(now) or 'nothing'})" if was != now else ""
+    return f"{who(subject)} can do the same as before: no effective change{moved}"
 
 
 def _reach(delta: PermissionDiff, new: EffectiveRules) -> dict[str, dict[str, str]]:
@@ -257,12 +253,3 @@ def _change(right: ScopedRule, ways: Ways, other: dict[tuple[ObjectRef, int], li
     places = dict.fromkeys((grant.origin, grant.rule_index) for grant in grants)
     before = [rule for place in places for rule in other.get(place, ())]
     return RightChange(right, grants, tuple(dict.fromkeys(before)))
-
-
-def _used_by(facts: Facts, subject: RbacSubject) -> tuple[ObjectRef, ...]:
-    if subject.kind != "ServiceAccount":
-        return ()
-    objects: tuple[JsonObject, ...] = facts.state().objects
-    return tuple(
-        pod.ref for pod in pod_specs(objects) if (pod.ref.namespace, pod.account) == (subject.namespace, subject.name)
-    )
