@@ -11,7 +11,7 @@ import yaml
 from provisioner.rbac import PolicyRule, RbacSubject, covers
 from provisioner.rbac import held as rbac_held
 from provisioner.review.base.facts import Gap
-from provisioner.review.preflight import answer as grants_of
+from provisioner.review.preflight import account_rights as grants_of
 from provisioner.review.preflight.account_rights import PreflightFacts, ResourceWord
 from provisioner.review.preflight.answer import Preflight, preflight, questions
 from provisioner.review.preflight.findings import as_text, as_yaml
