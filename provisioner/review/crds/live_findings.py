@@ -1,4 +1,4 @@
-"""What is said of the objects of one changed CRD: LIV-01 to LIV-04, LIV-06 and LIV-07."""
+"""One changed CRD and its objects: what is said of those that exist (LIV-01 to LIV-07), and of schemas without any."""
 
 from __future__ import annotations
 

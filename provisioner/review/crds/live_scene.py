@@ -1,4 +1,4 @@
-"""One changed CRD with what is known of its objects: what the checks of live objects judge."""
+"""One changed CRD with what is known of its objects, who writes and owns them, and who else lays claim to the CRD."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of an object that a finding is about: the field that its path names, as it was and as it will be. Pure."""
+"""The lines of objects and roles that a finding is about, and how lines look in a terminal. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a preflight is decided from: the account, the objects in the order of apply, and what the cluster holds."""
+"""What a preflight is decided from, what the account holds at each object of the walk, and what it may grant."""
 
 from __future__ import annotations
 

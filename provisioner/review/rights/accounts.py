@@ -1,4 +1,5 @@
-"""What is to be said of the accounts and bindings themselves, beside what they may do (RB-44, 46, 48, 50, 51)."""
+"""Accounts and bindings themselves (RB-44, 46, 48, 50, 51), what one account may do that another may not, and who of a
+bundle makes what its pods need."""
 
 from __future__ import annotations
 

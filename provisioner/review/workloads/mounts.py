@@ -1,4 +1,4 @@
-"""What containers mount, and where: each volume in words."""
+"""What containers mount, and where, each volume in words; and what becomes of data when claims go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where pods and containers hide in objects."""
+"""Where pods and containers hide in objects, which of them a selector picks, and which objects they need by name."""
 
 from __future__ import annotations
 
