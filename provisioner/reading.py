@@ -19,10 +19,10 @@ from provisioner.errors import ClusterError, TryLater, UnknownKind
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Gap, Installer, Listed, Listing, ServedKind
 from provisioner.review.checks.objects.objects import find_untried_kinds
-from provisioner.review.foreign import without_foreign
 from provisioner.review.frame import listings, mentioned, questions
+from provisioner.review.preflight.account_rights import PreflightFacts
 from provisioner.review.preflight.answer import questions as questions_of
-from provisioner.review.preflight.facts import PreflightFacts
+from provisioner.review.visibility.fact_views import hide_foreign_objects
 from provisioner.values import AccessAnswer, AccessRequest, Identity, JsonObject, ObjectIdentity, ObjectRef, Section
 
 PARALLEL = 8
@@ -166,7 +166,7 @@ def with_rights(cluster: ClusterClient, facts: Facts) -> Facts:
 
     def wanted(answers: _Answers) -> list[AccessRequest]:
         known = replace(facts, installer=replace(found, answers=answers))
-        public = questions(without_foreign(known)) if known.bundle is not None else []
+        public = questions(hide_foreign_objects(known)) if known.bundle is not None else []
         return list(dict.fromkeys([*public, *questions(known)]))
 
     answers, gaps = _answered(cluster, found.account.identity, wanted, MAX_QUESTIONS)

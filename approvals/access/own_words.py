@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from approvals.access.sight import Record, ReportSight
 from provisioner.review.base.record import finding_from
-from provisioner.review.output.own_words import own_headline, with_own_words
+from provisioner.review.output.headline import own_headline, with_own_words
 from provisioner.values import Finding, ObjectRef, Plan, Severity
 
 # What a headline is made of: nothing below it is asked about.

@@ -17,11 +17,11 @@ from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.drift import public_place
 from provisioner.errors import AlreadyExists
 from provisioner.masking import masked_value
-from provisioner.review.base.places import PLACES
-from provisioner.review.beside import ROLES
+from provisioner.review.base.messages import PLACES
 from provisioner.review.checks.objects.objects import say_owner
-from provisioner.review.foreign import OWNERS
 from provisioner.review.secret_texts import without_texts
+from provisioner.review.visibility.fact_views import ROLES
+from provisioner.review.visibility.finding_views import OWNERS
 from provisioner.sentences import some
 from provisioner.values import Action, ObjectRef, display_name
 
@@ -205,7 +205,7 @@ def hidden_action(planned: Record) -> dict[str, Any]:
 
 
 def is_private(planned: Record) -> bool:
-    """As provisioner.review.withholding.is_private, of a record."""
+    """As provisioner.review.visibility.fact_views.is_private, of a record."""
     return bool(planned["action"] == Action.ADOPT and planned["problemCode"] != AlreadyExists.code)
 
 

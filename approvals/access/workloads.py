@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from approvals.access.sight import Record, ReportSight, exists, reference
 from provisioner.review.base.record import action_from
 from provisioner.review.workloads.pod_specs import runs_pods
-from provisioner.review.workloads.scale import is_autoscaler
-from provisioner.review.workloads.workload_changes import RUNNING, WorkloadChange, workload_changes
+from provisioner.review.workloads.workload_changes import RUNNING, WorkloadChange, is_autoscaler, workload_changes
 from provisioner.values import Plan
 
 

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from provisioner.review.base.difference import DiffLine, diff_lines
-from provisioner.review.base.long_lines import MAX_PIECES
+from provisioner.review.base.difference import MAX_PIECES, DiffLine, diff_lines
 
 # Bytes of JSON. A report that is smaller is given whole.
 MAX_BYTES = 300_000

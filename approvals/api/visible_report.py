@@ -9,7 +9,7 @@ from approvals.access.sight import Record, ReportSight, Sight
 from approvals.access.workloads import seen_workloads
 from approvals.models import Report, Request
 from provisioner.review.base.difference import mask_secret
-from provisioner.review.base.places import unjudged_fields
+from provisioner.review.base.messages import unjudged_fields
 from provisioner.review.base.record import finding_from
 from provisioner.review.output.entries import entries_record
 from provisioner.review.workloads.workload_changes import running_record

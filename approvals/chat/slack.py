@@ -17,7 +17,7 @@ from approvals import services
 from approvals.chat.tools import ChatDecision, Delivery, UnreadableCallback, Unverified, identifier, raw_body, storable
 from approvals.models import Report, Request
 from approvals.selectors.status import status
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 from provisioner.sentences import and_more, some
 from provisioner.values import Severity
 

@@ -37,7 +37,7 @@ from provisioner.errors import OutOfTime, UnknownKind
 from provisioner.retention import STATEFUL_SET, takes_claims_along
 from provisioner.review.base.record import from_record
 from provisioner.review.checks.objects.deletions import MEASURED, MISSED
-from provisioner.review.workloads.volumes import CLAIM
+from provisioner.review.workloads.mounts import CLAIM
 from provisioner.sentences import number, some, some_phrases
 from provisioner.values import Action, GroupKind, ObjectRef, Plan, Severity
 

@@ -27,8 +27,8 @@ from provisioner.cluster.plan.prune import in_served_version
 from provisioner.errors import AlreadyExists, Forbidden, UnknownKind
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.record import from_record
-from provisioner.review.foreign import is_private
-from provisioner.review.preflight.text import as_yaml
+from provisioner.review.preflight.findings import as_yaml
+from provisioner.review.visibility.fact_views import is_private
 from provisioner.unserved import Lack
 from provisioner.values import AccessRequest, Content, Plan, PlannedAction
 

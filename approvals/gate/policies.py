@@ -20,7 +20,7 @@ from approvals.models import Finding, Policy, PolicyEvaluation, Report, Request,
 from approvals.selectors.certainty import depending
 from provisioner.expressions.evaluator import ask
 from provisioner.review.base.claims import ANY
-from provisioner.review.base.places import unjudged_fields
+from provisioner.review.base.messages import unjudged_fields
 from provisioner.sentences import introduced, some
 from provisioner.values import Action, Severity
 

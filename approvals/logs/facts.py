@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from uuid import UUID
 
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 MAX_TEXT = 4_000
 MAX_SECRET = 4_000

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from approvals.audit import Actor
 from approvals.errors import Refused
 from approvals.models import Cluster
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 
 class OperatorCommand(BaseCommand):

@@ -83,7 +83,7 @@ def _rank(section: ReportSection) -> tuple[int, int]:
 
 
 def is_quiet(finding: Mapping[str, Any]) -> bool:
-    """As provisioner.review.base.statements.is_quiet, of a record."""
+    """As provisioner.review.base.grouping.is_quiet, of a record."""
     return finding["severity"] == Severity.SAFE or not finding["isNew"]
 
 

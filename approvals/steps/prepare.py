@@ -47,7 +47,7 @@ from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.health import observation
 from provisioner.errors import BadHealthCheck, BadRecord, InvalidManifest
-from provisioner.review.base.places import unjudged_fields
+from provisioner.review.base.messages import unjudged_fields
 from provisioner.review.base.record import from_record, ref_record, to_record
 from provisioner.review.secret_texts import SecretTexts, secret_texts
 from provisioner.values import (

@@ -27,7 +27,7 @@ from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.paging import page_of
 from approvals.web.rendering import page
 from approvals.web.workspace.sentences import sentence_of
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 ROWS = 50
 CHANNELS = (

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from approvals.access import Acting, Caller, acting_of
 from approvals.clock import database_now
 from approvals.models import Cluster
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 THEMES = ("light", "dark")
 THEME_COOKIE = "theme"

@@ -23,8 +23,8 @@ from approvals.web.requests.sources import ShownSource, asked_source, shown_sour
 from approvals.web.requests.waivers import AcceptedFinding, GroupWaiver, ShownWaiver, Waivers
 from approvals.web.workspace.sentences import fact_words, sentence_of
 from provisioner.api_groups import RBAC_GROUP
+from provisioner.escaping import visible, with_names
 from provisioner.render import write_quoted
-from provisioner.review.base.text import visible, with_names
 from provisioner.sentences import and_more
 from provisioner.values import SHAPES
 

@@ -17,7 +17,7 @@ from provisioner.cli.plugins import COMMANDS as PLUGINS
 from provisioner.cli.review import COMMANDS as REVIEWS
 from provisioner.cli.review import UNKNOWN, exit_status
 from provisioner.errors import PratiqueError
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 __all__ = [
     "Usage",

@@ -14,7 +14,7 @@ from provisioner.catalogs.file_based import CatalogFile, read_catalog
 from provisioner.catalogs.values import Catalog, CatalogBundle, Channel, Package
 from provisioner.cli.arguments import ReviewCommand, Usage
 from provisioner.cli.review import FINDINGS, OK, UNKNOWN
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 from provisioner.sentences import and_more, number, some
 from provisioner.versions import constraint_of
 

@@ -9,7 +9,7 @@ import sys
 from provisioner.cli.arguments import ReviewCommand, Usage
 from provisioner.cli.review import OK
 from provisioner.review.rules import rule_ids, rule_text
-from provisioner.review.rules.shown import as_text, to_record
+from provisioner.review.rules.explanations import as_text, to_record
 
 _EPILOG = """\
 exit status

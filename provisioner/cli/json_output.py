@@ -17,11 +17,11 @@ from provisioner.review.base.record import to_record
 from provisioner.review.crd_diff import CrdDifference
 from provisioner.review.crd_diff import to_record as crd_record
 from provisioner.review.output import permission_text
-from provisioner.review.preflight import text
+from provisioner.review.preflight import findings
 from provisioner.review.preflight.answer import Preflight
 from provisioner.review.rights.permission_report import PermissionReport
-from provisioner.review.rules.shown import rules_of
-from provisioner.review.rules.shown import to_record as explained_record
+from provisioner.review.rules.explanations import rules_of
+from provisioner.review.rules.explanations import to_record as explained_record
 from provisioner.schema.verdicts import NOTHING_KNOWN
 from provisioner.values import Plan, Report, Section, Severity
 
@@ -79,4 +79,4 @@ def unanswered_rbac(options: argparse.Namespace, words: str, code: str) -> dict[
 def unanswered_preflight(options: argparse.Namespace, words: str, code: str) -> dict[str, Any]:
     """No step, and the account as far as it was understood: preflight.schema.json."""
     found = _NOT_READ.finding("installation-not-read", None, key=words, why=words, code=code or None)
-    return text.to_record(Preflight(options.account, (found,), (), (), ()))
+    return findings.to_record(Preflight(options.account, (found,), (), (), ()))

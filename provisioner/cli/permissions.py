@@ -18,7 +18,7 @@ from provisioner.rbac import KINDS, RbacObjects, RbacSubject, subjects
 from provisioner.review.base.facts import Gap, Stored
 from provisioner.review.cluster_rights import ChosenAccounts, cluster_rights
 from provisioner.review.output import permission_text
-from provisioner.review.preflight import text
+from provisioner.review.preflight import findings
 from provisioner.review.rights.permission_words import files_of
 from provisioner.values import GroupKind, Report, Section, Severity
 
@@ -239,9 +239,9 @@ def _run_preflight(options: argparse.Namespace) -> int:
     inventory = owned(cluster, old) if cluster else {}
     found = pipeline.preflight(cluster, content, account=account, previous=old, inventory=inventory)
     if options.output == "json":
-        sys.stdout.write(json.dumps(text.to_record(found), indent=2, sort_keys=True) + "\n")
+        sys.stdout.write(json.dumps(findings.to_record(found), indent=2, sort_keys=True) + "\n")
     else:
-        shown = text.as_yaml if options.output == "yaml" else text.as_text
+        shown = findings.as_yaml if options.output == "yaml" else findings.as_text
         sys.stdout.write(shown(found))
     return {Severity.SAFE: OK, Severity.UNKNOWN: UNKNOWN}.get(found.verdict, FINDINGS)
 

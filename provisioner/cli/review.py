@@ -19,10 +19,10 @@ from provisioner.cli.json_output import as_json
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import uid_of
 from provisioner.errors import ClusterError
+from provisioner.escaping import visible
 from provisioner.render import load_all
 from provisioner.review.base.facts import Stored
 from provisioner.review.base.record import to_record
-from provisioner.review.base.text import visible
 from provisioner.review.crd_diff import (
     CrdDifference,
     crds_of,
@@ -34,9 +34,9 @@ from provisioner.review.crds.live_scene import CRD
 from provisioner.review.output.entries import entries_record
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text, crds_as_text
-from provisioner.review.rules.shown import as_text as explained
-from provisioner.review.rules.shown import rules_of
-from provisioner.review.rules.shown import to_record as explained_record
+from provisioner.review.rules.explanations import as_text as explained
+from provisioner.review.rules.explanations import rules_of
+from provisioner.review.rules.explanations import to_record as explained_record
 from provisioner.review.workloads.workload_changes import running_record, workload_changes
 from provisioner.values import Content, Identity, JsonObject, ObjectIdentity, Report, Severity
 

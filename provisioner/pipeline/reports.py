@@ -28,10 +28,10 @@ from provisioner.reading import (
 )
 from provisioner.review.base.facts import OWN_NAMESPACE, ClusterSurroundings, Facts, Gap, Stored, WayBack
 from provisioner.review.frame import report, wanted
-from provisioner.review.output.own_words import in_own_words
+from provisioner.review.output.headline import in_own_words
+from provisioner.review.preflight.account_rights import PreflightFacts, ResourceWord
 from provisioner.review.preflight.answer import Preflight
 from provisioner.review.preflight.answer import preflight as answer_preflight
-from provisioner.review.preflight.facts import PreflightFacts, ResourceWord
 from provisioner.review.rights.permission_report import GroupResource, PermissionReport, permission_report
 from provisioner.values import (
     APPLYING,

@@ -21,7 +21,7 @@ from provisioner.errors import PluginFailed
 from provisioner.plugins import Plugin
 from provisioner.review import checks as check_rooms
 from provisioner.review import plugged
-from provisioner.review.base.causes import said_by_cause
+from provisioner.review.base.causes import known_by, said_by_cause
 from provisioner.review.base.facts import (
     SECRET,
     Check,
@@ -34,20 +34,18 @@ from provisioner.review.base.facts import (
     fingerprint,
     nothing,
 )
-from provisioner.review.base.fold import folded
-from provisioner.review.base.known import known_by
+from provisioner.review.base.grouping import folded
 from provisioner.review.base.renames import renamed
 from provisioner.review.base.renames import renames as find_renames
-from provisioner.review.crds.unstored import told_by_crd
-from provisioner.review.foreign import is_told_apart
+from provisioner.review.crds.live_findings import told_by_crd
 from provisioner.review.judged.unjudged import unjudged
-from provisioner.review.looks import Looks
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
 from provisioner.review.preflight.findings import said_once
 from provisioner.review.rights.renamed_roles import under_new_names, with_renamed_roles
 from provisioner.review.secret_texts import kept_apart
-from provisioner.review.withholding import looked
+from provisioner.review.visibility.fact_views import Looks, is_foreign
+from provisioner.review.visibility.finding_views import mark_findings
 from provisioner.values import (
     AccessRequest,
     Action,
@@ -84,9 +82,9 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     """
     asked = installed_checks() if checks is None else checks
     # Whether one is renamed would tell what a role or binding of somebody else's gives (S09).
-    if not any(one.ref.group == RBAC_GROUP for one in facts.plan.actions if is_told_apart(one)):
+    if not any(one.ref.group == RBAC_GROUP for one in facts.plan.actions if is_foreign(one)):
         facts = with_renamed_roles(facts)
-    findings = looked(facts, partial(_found, asked, Looks()))
+    findings = mark_findings(facts, partial(_found, asked, Looks()))
     once = _once(findings)
     private = tuple(one for one in once if one.is_private)
     public = tuple(folded(said_by_cause(one for one in once if not one.is_private)))
@@ -95,11 +93,11 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     if running is not None:
         public, private = known_by(public, running.public), known_by(private, running.private)
     public = worst_first(public)
-    wished = {one.ref.identity for one in facts.content.manifests}
-    staying = (one for one in facts.plan.actions if one.action in (Action.NONE, Action.ORPHAN))
+    wished = {manifest.ref.identity for manifest in facts.content.manifests}
+    staying = (planned for planned in facts.plan.actions if planned.action in (Action.NONE, Action.ORPHAN))
     let_go = sum(one.ref.identity not in wished for one in staying)
     # What is private is not counted either: who may not get the object would see that it differs.
-    hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
+    hooks = {manifest.ref.identity for manifest in facts.content.manifests if manifest.hook}
     words = headline(public, facts.plan, let_go=let_go, hooks=hooks, hides_secrets=facts.bundle is not None)
     return Report(words, worst_first([*public, *private]), facts.plan)
 
@@ -143,8 +141,8 @@ def _found(checks: Sequence[Check], looks: Looks, facts: Facts) -> list[Finding]
         findings = _settled(check, given[check.given], findings)
     if facts.hides_old_names:
         # What a Secret was before is told to nobody, and so not that a finding of it is known already (S38).
-        of_secrets = {one.ref for one in findings if one.ref and one.ref.group_kind == SECRET}
-        findings = [replace(one, is_new=True) if one.ref in of_secrets else one for one in findings]
+        of_secrets = {finding.ref for finding in findings if finding.ref and finding.ref.group_kind == SECRET}
+        findings = [replace(finding, is_new=True) if finding.ref in of_secrets else finding for finding in findings]
     return told_by_crd(said_once(findings))
 
 
@@ -205,8 +203,8 @@ def _settled(check: Check, facts: Facts, findings: list[Finding]) -> list[Findin
     if check.settles is None:
         return findings
     try:
-        settled = [_named(one) for one in check.settles(facts, tuple(findings))]
-        lost = {one.fingerprint for one in findings} - {one.fingerprint for one in settled}
+        settled = [_named(finding) for finding in check.settles(facts, tuple(findings))]
+        lost = {finding.fingerprint for finding in findings} - {finding.fingerprint for finding in settled}
         if lost:
             raise LookupError("findings were dropped")
     except Exception as exc:  # noqa: BLE001 -- as in _run

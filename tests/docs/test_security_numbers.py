@@ -20,7 +20,7 @@ from provisioner.expressions import limits
 from provisioner.render import scalars
 from provisioner.render.helm import limits as helm
 from provisioner.render.limits import YamlLimits
-from provisioner.review.base import long_lines
+from provisioner.review.base import difference
 from tests.support.folders import ROOT
 
 MIB = 1024 * 1024
@@ -52,7 +52,7 @@ SENTENCES = {
     "bodies": f"| request bodies | {whole(settings.DATA_UPLOAD_MAX_MEMORY_SIZE / MIB)} MiB |",
     "lines": (
         f"{whole(folding.MAX_SHOWN)} at first and {whole(folding.CHUNK)} more at a time;"
-        f" {whole(long_lines.MAX_CHARACTERS)} characters of each, {whole(long_lines.MAX_FULL)} of one that is opened"
+        f" {whole(difference.MAX_CHARACTERS)} characters of each, {whole(difference.MAX_FULL)} of one that is opened"
     ),
     "objects of the command line": (
         f"`--objects` with {whole(inputs.MAX_FILES)} files, {whole(inputs.MAX_BYTES / MIB)} MiB"

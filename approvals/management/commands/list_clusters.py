@@ -8,7 +8,7 @@ from approvals import refusals
 from approvals.clock import database_now
 from approvals.management.operator_command import OperatorCommand
 from approvals.models import Cluster
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 
 class Command(OperatorCommand):

@@ -6,7 +6,7 @@ from typing import Any
 
 from approvals.management.operator_command import OperatorCommand
 from approvals.models import ApiToken, ChatAccount, KubernetesIdentity, SignIn
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 
 class Command(OperatorCommand):

@@ -31,8 +31,8 @@ from approvals.rights import (
 from approvals.rights.needs import Account
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import PratiqueError
+from provisioner.escaping import visible
 from provisioner.render import write_quoted
-from provisioner.review.base.text import visible
 from provisioner.values import AccessRequest
 
 NOTHING = "# No registered person or account needs to be impersonated.\n"

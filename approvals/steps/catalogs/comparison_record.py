@@ -10,17 +10,15 @@ from approvals.catalogs.comparisons import object_key
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import ScopedRule
 from provisioner.render import write_quoted
-from provisioner.review.base.difference import DiffLine, all_lines, near_changes
+from provisioner.review.base.difference import MAX_PIECES, DiffLine, all_lines, near_changes
 from provisioner.review.base.facts import SECRET
-from provisioner.review.base.long_lines import MAX_PIECES
 from provisioner.review.base.record import plain, ref_record, to_record
 from provisioner.review.output import permission_text
-from provisioner.review.preflight.answer import Preflight
-from provisioner.review.preflight.obstacles import obstacles
-from provisioner.review.preflight.text import as_yaml
+from provisioner.review.preflight.answer import Preflight, obstacles
+from provisioner.review.preflight.findings import as_yaml
 from provisioner.review.rights.permission_report import AccountReport, PermissionReport
 from provisioner.review.rights.permission_words import files_of, words_of
-from provisioner.review.rules.risk_words import sentence_of
+from provisioner.review.rules.files import sentence_of
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.sentences import number
 from provisioner.values import APPLYING, Action, Content, ObjectRef, PlannedAction, Report

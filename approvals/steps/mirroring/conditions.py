@@ -14,7 +14,7 @@ from approvals.selectors.drift import DriftSummary
 from approvals.selectors.floating import FollowedReference, OfferedUpgrade
 from approvals.steps.applied import OVERDUE
 from approvals.steps.mirroring.readiness import ConditionStatus, Readiness, ReadinessFacts, readiness_of
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 MAX_MESSAGE = 8000
 SOURCES = "SourcesAvailable"

@@ -29,7 +29,7 @@ from approvals.steps.running.observe import is_due, note_unknown, observe
 from provisioner.api_groups import FINALIZER, OWN_GROUP, PAGE_ANNOTATION
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import ClusterError, InvalidObject, PratiqueError, PreconditionFailed, TryLater
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 from provisioner.values import JsonObject, ObjectRef
 
 logger = logging.getLogger(__name__)

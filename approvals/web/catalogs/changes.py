@@ -29,7 +29,7 @@ from approvals.web.rendering import note_cluster, page, part_of
 from provisioner.catalogs.choice import Installed, list_deprecations, upgrade_step
 from provisioner.catalogs.values import CatalogBundle, Package
 from provisioner.review.rules import rule_text
-from provisioner.review.rules.shown import in_one_paragraph
+from provisioner.review.rules.explanations import in_one_paragraph
 from provisioner.values import Section, Severity, UpgradeStep
 
 MOST_FINDINGS = 100

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 # The parser takes the square of some lengths: what is beyond is shown as plain paragraphs.
 MOST_MARKDOWN = 16 * 1024

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from provisioner.review.rules import rows_of, rule_text
-from provisioner.review.rules.shown import in_one_paragraph
+from provisioner.review.rules.explanations import in_one_paragraph
 
 
 def explanation(rule: str, evidence: Mapping[str, Any]) -> str:

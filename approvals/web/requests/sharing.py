@@ -12,8 +12,8 @@ from approvals.models import Cluster, Report, Request
 from approvals.web.requests.sources import shown_sources
 from provisioner.review.base.difference import mask_secret
 from provisioner.review.base.record import from_record
+from provisioner.review.output.headline import without_withholding
 from provisioner.review.output.html import as_html
-from provisioner.review.output.own_words import without_withholding
 from provisioner.values import GroupKind, ObjectRef, PlannedAction
 from provisioner.values import Report as ReportValue
 

@@ -15,13 +15,12 @@ from approvals.web.requests.grid import Grid, grids
 from approvals.web.requests.rules import explanation
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.difference import DiffLine
+from provisioner.review.base.grouping import Statement, count, statements
 from provisioner.review.base.record import finding_from
-from provisioner.review.base.statements import Statement, count, statements
-from provisioner.review.foreign import OWNERS
 from provisioner.review.output.entries import Entry, entries
 from provisioner.review.output.evidence import EvidenceFact, facts_of, without_listed_places
-from provisioner.review.output.excerpts import names_in, rules_behind
-from provisioner.review.output.lines import concerned_place, lines_at, rule_lines, telling_lines
+from provisioner.review.output.lines import concerned_place, lines_at, names_in, rule_lines, rules_behind, telling_lines
+from provisioner.review.visibility.finding_views import OWNERS
 from provisioner.values import Section
 
 # Kubernetes is asked about this many objects for one page; the evidence about others is shown on the object's page.

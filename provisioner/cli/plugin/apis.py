@@ -30,6 +30,7 @@ from provisioner.cluster.annotations import OWNER_KIND, OWNER_NAME, label_value
 from provisioner.cluster.client.access import ask_self_many, own_rules
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden
+from provisioner.escaping import visible
 from provisioner.extensions import (
     ApiVersion,
     Extension,
@@ -44,7 +45,6 @@ from provisioner.extensions import (
 )
 from provisioner.pipeline import FIELD_MANAGER
 from provisioner.render import write as as_yaml
-from provisioner.review.base.text import visible
 from provisioner.sentences import number, some
 from provisioner.values import ObjectRef
 

@@ -26,12 +26,11 @@ from provisioner.cli.plugin.grants import comment_lines
 from provisioner.cli.plugin.terminal import is_coloured, page, write
 from provisioner.cli.review import review_against
 from provisioner.cluster.client.api import ClusterClient
+from provisioner.escaping import visible
 from provisioner.rbac import RbacSubject
 from provisioner.render import write_quoted
-from provisioner.review.base.text import visible
-from provisioner.review.preflight.answer import Preflight
-from provisioner.review.preflight.obstacles import obstacles
-from provisioner.review.preflight.text import as_yaml
+from provisioner.review.preflight.answer import Preflight, obstacles
+from provisioner.review.preflight.findings import as_yaml
 
 PREVIEW_HELP = "show what a bundle would do to your cluster, before you request it"
 PREVIEW_EPILOG = f"""\

@@ -11,9 +11,9 @@ from typing import Any
 
 from provisioner.cli.arguments import Usage
 from provisioner.cli.plugin.service import Service, told_by
-from provisioner.review.base.statements import NEVER_FOLDED
-from provisioner.review.base.text import visible
-from provisioner.review.workloads.container_changes import image_words
+from provisioner.escaping import visible
+from provisioner.review.base.grouping import NEVER_FOLDED
+from provisioner.review.workloads.workload_changes import image_words
 from provisioner.sentences import and_more, number, some
 from provisioner.values import SHAPES, ObjectRef, Severity
 from provisioner.versions import range_of, version_of

@@ -32,7 +32,7 @@ from provisioner.cli.plugin.service import ENVIRONMENT, Service, service_url, to
 from provisioner.cli.plugin.tables import age_of, table
 from provisioner.cli.plugin.terminal import page
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 from provisioner.sentences import and_more, number, some
 from provisioner.values import ObjectRef
 

@@ -22,7 +22,7 @@ from provisioner.cli.plugin.requests import diff, history, list_requests, show
 from provisioner.cli.plugin.service import ENVIRONMENT
 from provisioner.cli.plugin.terminal import page
 from provisioner.errors import PratiqueError
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 UNKNOWN = 2
 INTERRUPTED = 130

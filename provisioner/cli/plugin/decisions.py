@@ -31,7 +31,7 @@ from provisioner.cli.plugin.tables import applied_revisions, counted_of, request
 from provisioner.cli.plugin.terminal import is_coloured, is_conversation
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 OK, NOT_COUNTED, UNKNOWN = 0, 1, 2
 WORDS = {"Approve": "approve", "Deny": "deny", "RequestChanges": "request changes of"}

@@ -16,6 +16,7 @@ from provisioner.cli.plugin.cluster import Record, add_cluster, bare_name, clust
 from provisioner.cli.plugin.terminal import is_agreed, write
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import FieldConflict, Forbidden, PratiqueError, PreconditionFailed
+from provisioner.escaping import visible
 from provisioner.extensions import (
     MANAGER,
     AccessLevel,
@@ -31,7 +32,6 @@ from provisioner.extensions import (
 from provisioner.rbac import RbacSubject, binding_subjects
 from provisioner.reading import WITHOUT_ROLES
 from provisioner.render import write_quoted
-from provisioner.review.base.text import visible
 from provisioner.review.output import permission_text
 from provisioner.sentences import number, some, verb
 from provisioner.values import Content, JsonObject, Manifest, ObjectRef

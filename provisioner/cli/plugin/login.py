@@ -27,7 +27,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from provisioner.cli.arguments import Usage
 from provisioner.cli.plugin.service import ENVIRONMENT, LOOPBACK, Service, ServiceSilent, service_url, told_by
 from provisioner.cli.plugin.terminal import is_conversation
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 

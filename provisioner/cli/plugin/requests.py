@@ -37,9 +37,9 @@ from provisioner.cli.plugin.service import Service, ServiceSilent, service_url, 
 from provisioner.cli.plugin.tables import history_table, request_names, request_text, requests_table
 from provisioner.cli.plugin.terminal import CLEARED, is_coloured, page, write
 from provisioner.errors import TryLater
+from provisioner.escaping import visible
 from provisioner.review.base.record import action_from, from_record, plain
-from provisioner.review.base.text import visible
-from provisioner.review.output.own_words import in_own_words
+from provisioner.review.output.headline import in_own_words
 from provisioner.review.output.terminal import as_text, differences_as_text
 from provisioner.values import Action, PlannedAction, Report
 

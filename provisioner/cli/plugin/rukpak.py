@@ -20,8 +20,8 @@ import yaml
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cli.arguments import Usage
 from provisioner.errors import PratiqueError
+from provisioner.escaping import visible
 from provisioner.render import load_all
-from provisioner.review.base.text import visible
 
 OURS, THEIRS = f"{OWN_GROUP}/v1alpha2", f"{OWN_GROUP}/v1alpha1"
 MAX_NAME = 52

@@ -21,7 +21,7 @@ import urllib3
 
 from provisioner.api_groups import PAGE_ANNOTATION
 from provisioner.cli.arguments import Usage
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 ENVIRONMENT = "PRATIQUE_SERVICE"
 CA_ENVIRONMENT = "PRATIQUE_SERVICE_CA"

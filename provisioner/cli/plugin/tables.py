@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from provisioner.api_groups import OWN_GROUP, PAGE_ANNOTATION
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 Record = Mapping[str, Any]
 NONE = "-"

@@ -9,7 +9,7 @@ import shutil
 import sys
 
 from provisioner.cli.arguments import Usage
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 # To the first line and column, and nothing below (ECMA-48, 8.3.21 and 8.3.39).
 CLEARED = "\x1b[H\x1b[J"

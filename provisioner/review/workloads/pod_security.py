@@ -298,7 +298,10 @@ def level_needed(pod: PodSpec, minor: int | None = None) -> Level:
     """
     rows = [row for row in TABLE if _has_row(row, pod, minor)]
     failed = {_level(row, pod, minor) for row in rows if next(row.failures(pod), None)}
-    if minor is not None and any(_SYSCTLS_SINCE.get(name, 0) > minor for name in _sysctl_names(pod)):
+    if minor is not None and any(
+        _SYSCTLS_SINCE.get(name, 0) > minor
+        for name in {str(sysctl.get("name")) for sysctl in maps(pod.security.get("sysctls"))}
+    ):
         failed.add(Level.BASELINE)
     if Level.BASELINE in failed:
         return Level.PRIVILEGED
@@ -325,7 +328,3 @@ def _level(row: PodSecurityRow, pod: PodSpec, minor: int | None) -> Level | None
     """The highest level that forbids what the row finds."""
     has_own_users = pod.body.get("hostUsers") is False and (minor is None or minor >= _OWN_USERS_SINCE)
     return _OF_OWN_USERS.get(row.id, row.level) if has_own_users else row.level
-
-
-def _sysctl_names(pod: PodSpec) -> set[str]:
-    return {str(one.get("name")) for one in maps(pod.security.get("sysctls"))}

@@ -6,7 +6,7 @@ import pytest
 
 from provisioner.rbac import effective_rules, risks
 from provisioner.rbac.catalogue import PATTERNS
-from provisioner.review.rules.risk_words import sentence_of
+from provisioner.review.rules.files import sentence_of
 from provisioner.values import Identity, Severity
 from tests.support.provisioner.roles import API, account, bound, cluster_role, group, rule, user
 

@@ -13,9 +13,8 @@ from approvals.web.requests.changes.folding import FoldedLines, Span, anchor_of
 from approvals.web.requests.changes.highlighting import html_of
 from approvals.web.requests.changes.pairing import Pair, Words, side_by_side
 from approvals.web.requests.changes.wishes import Line
-from provisioner.review.base.difference import DiffLine
-from provisioner.review.base.long_lines import GAP, MAX_CHARACTERS, MAX_FULL, Piece, in_pieces, is_long
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
+from provisioner.review.base.difference import GAP, MAX_CHARACTERS, MAX_FULL, DiffLine, Piece, in_pieces, is_long
 
 _CSS = {"+": "plus", "-": "minus", " ": "same"}
 

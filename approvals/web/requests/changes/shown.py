@@ -29,7 +29,7 @@ from approvals.web.requests.changes.planned import Planned, object_name
 from approvals.web.requests.changes.wishes import Line, Wish
 from provisioner.review.base.difference import DiffLine, all_lines
 from provisioner.review.base.facts import said
-from provisioner.review.foreign import OWNERS
+from provisioner.review.visibility.finding_views import OWNERS
 from provisioner.values import Action, Severity
 
 # Kubernetes is asked at most this often for one page; what nobody was asked about is hidden.

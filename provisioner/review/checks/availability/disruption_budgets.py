@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, mapping
 from provisioner.review.workloads.pod_specs import pod_specs
-from provisioner.review.workloads.scale import DAEMON_SET, SCALED, most_of, part_of, replicas_of
+from provisioner.review.workloads.workload_changes import DAEMON_SET, SCALED, most_of, part_of, replicas_of
 from provisioner.selectors import selects
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 

@@ -20,11 +20,10 @@ from provisioner.review.base.facts import (
     mapping,
     maps,
 )
-from provisioner.review.rights.makers import Makers
-from provisioner.review.workloads.mentions import Mention, mentions
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.review.workloads.scale import DAEMON_SET, STATEFUL_SET
-from provisioner.review.workloads.volumes import CLAIM
+from provisioner.review.rights.accounts import Makers
+from provisioner.review.workloads.mounts import CLAIM
+from provisioner.review.workloads.pod_specs import Mention, PodSpec, mentions, pod_specs
+from provisioner.review.workloads.workload_changes import DAEMON_SET, STATEFUL_SET
 from provisioner.selectors import selects
 from provisioner.values import (
     Action,

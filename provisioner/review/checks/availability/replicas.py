@@ -7,8 +7,9 @@ from typing import Any
 
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.workloads.mounts import CLAIM
 from provisioner.review.workloads.pod_specs import pod_specs
-from provisioner.review.workloads.scale import (
+from provisioner.review.workloads.workload_changes import (
     DAEMON_SET,
     DEPLOYMENT,
     QUARTER,
@@ -21,7 +22,6 @@ from provisioner.review.workloads.scale import (
     rolling,
     target_of,
 )
-from provisioner.review.workloads.volumes import CLAIM
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _STOPS = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.BREAKING)

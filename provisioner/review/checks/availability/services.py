@@ -7,9 +7,8 @@ from typing import Any
 
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, StateFacts, items, mapping, maps
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.review.workloads.scale import target_of
-from provisioner.review.workloads.selection import pods_of_service
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, pods_of_service
+from provisioner.review.workloads.workload_changes import target_of
 from provisioner.selectors import selects
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.errors import InvalidRange
+from provisioner.escaping import visible
 from provisioner.review.base.facts import Check, Facts, ReviewRule
-from provisioner.review.base.text import visible
 from provisioner.review.checks.objects.kubernetes_apis import find_brought_kinds
 from provisioner.unserved import Lack, removal_of
 from provisioner.values import (

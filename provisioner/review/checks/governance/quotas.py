@@ -14,7 +14,7 @@ from provisioner.rbac import plural_of
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, mapping, maps, said
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.review.workloads.scale import DAEMON_SET, SCALED, most_of
+from provisioner.review.workloads.workload_changes import DAEMON_SET, SCALED, most_of
 from provisioner.values import Action, Content, Finding, GroupKind, JsonObject, ObjectRef, Plan, Section, Severity
 
 _QUOTA_REFUSES = ReviewRule("QUO-01", Section.AVAILABILITY, Severity.BREAKING)

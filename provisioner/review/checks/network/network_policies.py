@@ -9,8 +9,7 @@ from typing import Any
 
 from provisioner.review.base.causes import OTHER_PODS
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.review.workloads.selection import pods_of_policy, pods_of_service
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, pods_of_policy, pods_of_service
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _ALL_PODS = ReviewRule("NP-01", Section.OBJECTS, Severity.DANGEROUS)

@@ -21,8 +21,7 @@ from provisioner.review.base.facts import (
 )
 from provisioner.review.checks.network.webhooks import find_webhooks
 from provisioner.review.crds.live_scene import CRD
-from provisioner.review.workloads.pod_specs import pod_specs
-from provisioner.review.workloads.selection import pods_of_service
+from provisioner.review.workloads.pod_specs import pod_specs, pods_of_service
 from provisioner.schema.definition.crd import Crd
 from provisioner.values import (
     Action,

@@ -15,7 +15,7 @@ from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.rights.accounts import bound_accounts
-from provisioner.review.rights.rbac_before_after import EVERYWHERE
+from provisioner.review.rights.renamed_roles import EVERYWHERE
 from provisioner.selectors import selects
 from provisioner.values import (
     AccessRequest,

@@ -12,15 +12,29 @@ from dataclasses import replace
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, Listing, Reads, ReviewRule, items, mapping
 from provisioner.review.base.messages import with_message
-from provisioner.review.crds.comparison import compare_crds
-from provisioner.review.crds.conditions import with_condition
-from provisioner.review.crds.given import counted, kind_of, nothing_said
-from provisioner.review.crds.live_findings import live_findings
-from provisioner.review.crds.live_scene import CRD, CrdObjects, changed, listings_of, scenes
-from provisioner.review.crds.owners import owned_by_others, refused_names, taken_in_cluster, twice_taken
+from provisioner.review.crds.live_findings import (
+    compare_crds,
+    is_unstored,
+    live_findings,
+    marked,
+    settled,
+    with_condition,
+)
+from provisioner.review.crds.live_scene import (
+    CRD,
+    CrdObjects,
+    changed,
+    counted,
+    kind_of,
+    listings_of,
+    nothing_said,
+    owned_by_others,
+    refused_names,
+    scenes,
+    taken_in_cluster,
+    twice_taken,
+)
 from provisioner.review.crds.references import DEPENDENTS, deleted, goes, of_deleted, of_references, scaled
-from provisioner.review.crds.severity_from_objects import settled
-from provisioner.review.crds.unstored import is_unstored, marked
 from provisioner.schema import validate_crd
 from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import GONE_WITH_ALL, NOTHING_KNOWN, REJECTED

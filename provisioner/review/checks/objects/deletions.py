@@ -18,12 +18,10 @@ from provisioner.review.base.facts import SECRET, Check, Facts, Listed, Listing,
 from provisioner.review.base.messages import with_message
 from provisioner.review.base.renames import SERVICE, WEBHOOKS, Rename, renames
 from provisioner.review.base.sizes import in_words
-from provisioner.review.crds.given import GOING, unused
-from provisioner.review.crds.live_scene import CRD, objects_of
-from provisioner.review.workloads import volumes
-from provisioner.review.workloads.mounts import Mount, mounts_of
-from provisioner.review.workloads.pod_changes import pod_changes
-from provisioner.review.workloads.volumes import CLAIM, VOLUMES
+from provisioner.review.crds.live_scene import CRD, GOING, objects_of, unused
+from provisioner.review.workloads import mounts
+from provisioner.review.workloads.mounts import CLAIM, VOLUMES, Mount, mounts_of
+from provisioner.review.workloads.workload_changes import pod_changes
 from provisioner.schema.definition.crd import Crd
 from provisioner.values import (
     Action,
@@ -170,8 +168,8 @@ def _settle_claim(finding: Finding, facts: Facts, live: JsonObject | None) -> Fi
     """Return the finding with the size of the claim; where its volume is kept, its data can be brought back."""
     if live is None:
         return finding
-    (held,) = volumes.holdings([live], facts)
-    evidence = {**finding.evidence, "volumes": volumes.to_record([held])}
+    (held,) = mounts.holdings([live], facts)
+    evidence = {**finding.evidence, "volumes": mounts.to_record([held])}
     is_mild = held.is_kept or not held.volume
     severity = Severity.DANGEROUS if is_mild and finding.rule == "DEL-01" else finding.severity
     size = in_words(held.size) if held.size is not None else None
@@ -184,12 +182,12 @@ def _settle_stateful_set(finding: Finding, facts: Facts, live: JsonObject | None
     claims = claims_of(live, listed.objects if listed else ()) if live is not None else []
     if live is None or not claims:
         return finding
-    held = volumes.holdings(claims, facts)
+    held = mounts.holdings(claims, facts)
     if takes_claims_along(live):
-        note = Note(GOING, "claims-go", {"present": [volumes.in_sum(held)]})
+        note = Note(GOING, "claims-go", {"present": [mounts.in_sum(held)]})
     else:
         note = Note(GOING, "claims-stay", {"count": len(held)})
-    evidence = {**finding.evidence, "volumes": volumes.to_record(held)}
+    evidence = {**finding.evidence, "volumes": mounts.to_record(held)}
     return _add_notes(replace(finding, evidence=evidence), note)
 
 
@@ -215,14 +213,14 @@ def _settle_contents(finding: Finding, read: _Read, facts: Facts) -> Finding:
         by_namespace = Counter(ObjectRef.of(obj).namespace for _, obj in objects)
         evidence["namespaces"] = dict(sorted(by_namespace.items())[:MAX_NAMESPACES])
     claims = [obj for listing, obj in objects if listing.kind == CLAIM.kind and not listing.metadata_only]
-    held = volumes.holdings(claims, facts)
+    held = mounts.holdings(claims, facts)
     if held:
-        evidence["volumes"] = volumes.to_record(held)
+        evidence["volumes"] = mounts.to_record(held)
     # Of a custom kind nobody knows the plural, so its objects are counted.
     present: list[dict[str, Any]] = []
     for kind, count in sorted(counts.items()):
         if count and kind == CLAIM.kind and count == len(held):
-            present.append(volumes.in_sum(held))
+            present.append(mounts.in_sum(held))
         elif count and is_crd:
             present.append({"variant": "objects", "count": count, "kind": kind})
         elif count:

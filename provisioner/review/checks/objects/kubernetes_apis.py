@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.builtin import Judgement, WhyUnknown, judge, knows
-from provisioner.review.base.changes import changed_paths
+from provisioner.review.base.difference import changed_paths
 from provisioner.review.base.facts import (
     SECRET,
     Check,

@@ -24,13 +24,13 @@ from provisioner.errors import (
     PreconditionFailed,
     UnknownKind,
 )
+from provisioner.escaping import visible
 from provisioner.masking import masked_value
 from provisioner.retention import KINDS_WITH_CONSEQUENCE, is_remade, kept_keys, may_be_remade
-from provisioner.review.base.changes import ABSENT, FieldChange, changed_paths
+from provisioner.review.base.difference import ABSENT, FieldChange, changed_paths
 from provisioner.review.base.facts import SECRET, Check, Facts, FieldPath, Reads, ReviewRule, items, mapping, maps, said
 from provisioner.review.base.sizes import bytes_of
-from provisioner.review.base.text import visible
-from provisioner.review.preflight.places import evidence_of as evidence_of_absence
+from provisioner.review.preflight.needs import evidence_of as evidence_of_absence
 from provisioner.schema import admit
 from provisioner.sentences import unescaped
 from provisioner.values import (

@@ -21,9 +21,9 @@ from provisioner.rbac import (
     RoleProblem,
 )
 from provisioner.review.base.facts import Check, Facts, FieldPath, Reads, ReviewRule, mapping
-from provisioner.review.rights.altered import RoleChange, altered_by, holders_alike, is_given_by_bundle
 from provisioner.review.rights.permission_words import about, files_of, ref_of, ways_of
-from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
+from provisioner.review.rights.renamed_roles import RbacBeforeAfter, rbac_before_after_of
+from provisioner.review.rights.role_holders import RoleChange, altered_by, holders_alike, is_given_by_bundle
 from provisioner.review.rules import Phrase
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 

@@ -14,13 +14,21 @@ from typing import Any
 from provisioner.masking import masked
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
-from provisioner.review.base.marks import Mark
+from provisioner.review.base.record import Mark
 from provisioner.review.rules.messages import VARIANT
-from provisioner.review.workloads.container_changes import HOOKS, PROBES, ContainerChange, container_changes
 from provisioner.review.workloads.fetched_code import FetchedCode, fetched_code
 from provisioner.review.workloads.mounts import mounts_of, unmounted
-from provisioner.review.workloads.pod_changes import PodChange, containers_by_name, of_containers, pod_changes
 from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
+from provisioner.review.workloads.workload_changes import (
+    HOOKS,
+    PROBES,
+    ContainerChange,
+    PodChange,
+    container_changes,
+    containers_by_name,
+    of_containers,
+    pod_changes,
+)
 from provisioner.values import Content, Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
 _CHANGED = ReviewRule("POD-28", Section.PODS, Severity.NOTABLE)

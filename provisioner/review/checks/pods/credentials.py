@@ -23,14 +23,12 @@ from provisioner.review.base.facts import (
     mapping,
     maps,
 )
-from provisioner.review.rights.account_powers import AccountPowers, Gain, account_of
-from provisioner.review.rights.makers import Makers
+from provisioner.review.rights.accounts import AccountPowers, Gain, Makers, account_of
 from provisioner.review.rights.permission_words import rules_record, words_of
 from provisioner.review.rules import Phrase
-from provisioner.review.workloads.mentions import Mention, mentions
 from provisioner.review.workloads.mounts import MOUNTED_BY_SERVER
-from provisioner.review.workloads.pod_changes import STAYING, of_containers, pod_changes
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.review.workloads.pod_specs import Mention, PodSpec, mentions, pod_specs
+from provisioner.review.workloads.workload_changes import STAYING, of_containers, pod_changes
 from provisioner.values import Action, Finding, GroupKind, ObjectRef, Section, Severity
 
 _READS_FOREIGN = ReviewRule("POD-30", Section.PODS, Severity.DANGEROUS)

@@ -11,8 +11,9 @@ from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.base.sizes import amount_of
 from provisioner.review.rules.messages import VARIANT
-from provisioner.review.workloads.container_changes import PROBES
-from provisioner.review.workloads.pod_changes import (
+from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
+from provisioner.review.workloads.workload_changes import (
+    PROBES,
     PodChange,
     change_record,
     field_changes,
@@ -20,7 +21,6 @@ from provisioner.review.workloads.pod_changes import (
     pod_changes,
     sides,
 )
-from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
 from provisioner.values import Finding, ObjectRef, Section, Severity
 
 _HABITS = ReviewRule("POD-24", Section.PODS, Severity.SAFE)

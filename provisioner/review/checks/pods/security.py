@@ -12,7 +12,6 @@ from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.rules.messages import VARIANT
 from provisioner.review.workloads.mounts import mounts_of
-from provisioner.review.workloads.pod_changes import PodChange, of_containers, pod_changes, sides
 from provisioner.review.workloads.pod_security import (
     APPARMOR_ANNOTATION,
     TABLE,
@@ -23,6 +22,7 @@ from provisioner.review.workloads.pod_security import (
     selinux_words,
 )
 from provisioner.review.workloads.pod_specs import CONTAINER_LISTS, Container, PodSpec, pod_specs, runs_pods
+from provisioner.review.workloads.workload_changes import PodChange, of_containers, pod_changes, sides
 from provisioner.values import Content, Finding, GroupKind, JsonObject, ObjectRef, Plan, Section, Severity
 
 _ADDS = ReviewRule("POD-04", Section.PODS, Severity.NOTABLE)

@@ -29,8 +29,6 @@ from provisioner.review.rights.accounts import (
     moved_bindings,
     of_accounts,
 )
-from provisioner.review.rights.altered import altered_by, is_given_by_bundle
-from provisioner.review.rights.lost_rights import lost_though_used, pods_of
 from provisioner.review.rights.permission_words import (
     about,
     files_of,
@@ -42,10 +40,18 @@ from provisioner.review.rights.permission_words import (
     ways_of,
     words_of,
 )
-from provisioner.review.rights.rbac_before_after import RbacBeforeAfter, rbac_before_after_of
-from provisioner.review.rights.role_holders import effects, of_combinations, of_everybody
+from provisioner.review.rights.renamed_roles import RbacBeforeAfter, rbac_before_after_of
+from provisioner.review.rights.role_holders import (
+    altered_by,
+    effects,
+    is_given_by_bundle,
+    lost_though_used,
+    of_combinations,
+    of_everybody,
+    pods_of,
+)
 from provisioner.review.rules import Phrase
-from provisioner.review.rules.risk_words import power_of
+from provisioner.review.rules.files import power_of
 from provisioner.review.workloads.pod_specs import runs_pods
 from provisioner.values import (
     Action,

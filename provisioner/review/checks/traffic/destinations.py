@@ -12,8 +12,7 @@ from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, 
 from provisioner.review.base.renames import renamed, renames
 from provisioner.review.checks.network.network_policies import PEERS, restricts
 from provisioner.review.rules import Phrase
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.review.workloads.selection import pods_of_policy, pods_of_service, selector_of
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, pods_of_policy, pods_of_service, selector_of
 from provisioner.values import (
     Action,
     Content,

@@ -7,7 +7,7 @@ import pytest
 from approvals.web.requests import shown
 from approvals.web.requests.rules import explanation
 from provisioner.review.rules import rule_text
-from provisioner.review.rules.shown import in_one_paragraph
+from provisioner.review.rules.explanations import in_one_paragraph
 from tests.support.approvals import scene
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, text_of

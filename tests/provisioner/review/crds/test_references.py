@@ -9,7 +9,7 @@ import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing
 from provisioner.review.checks.objects import crds
-from provisioner.review.crds.belongings import BUDGETS, OWNED, PODS
+from provisioner.review.crds.live_scene import BUDGETS, OWNED, PODS
 from provisioner.review.crds.references import DEPENDENTS
 from provisioner.review.frame import listings
 from provisioner.values import Action, Finding, ObjectRef, Severity

@@ -16,7 +16,7 @@ import pytest
 
 from provisioner.review.base.claims import PODS, Claim, Claims
 from provisioner.review.base.facts import Check, Facts, ReviewRule
-from provisioner.review.base.places import UNCLAIMED, UNJUDGED
+from provisioner.review.base.messages import UNCLAIMED, UNJUDGED
 from provisioner.review.frame import CHECKS, report
 from provisioner.review.judged.harmless import RULE as HARMLESS
 from provisioner.review.judged.harmless import TABLE

@@ -38,7 +38,7 @@ CASES = (
     "review/checks/traffic",
     "review/preflight/test_answer.py",
     "review/test_cases.py",
-    "review/crds/test_owners.py",
+    "review/crds/test_live_scene.py",
     "review/crds/test_verdicts.py",
     "review/crds/test_stored.py",
     "review/base/test_long_lines.py",

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from approvals.web.requests.changes.folding import Wanted, fold
 from approvals.web.requests.changes.highlighting import html_of
 from approvals.web.requests.changes.pairing import MAX_WORDS, Pair, Words, common_start, side_by_side
+from provisioner.escaping import visible
 from provisioner.review.base.difference import DiffLine, Form
-from provisioner.review.base.text import visible
 
 
 def pairs(kinds: str) -> list[tuple[int | None, int | None]]:

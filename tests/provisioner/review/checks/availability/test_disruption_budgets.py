@@ -9,7 +9,7 @@ import pytest
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
 from provisioner.review.checks.availability import disruption_budgets
 from provisioner.review.frame import listings
-from provisioner.review.workloads.scale import part_of
+from provisioner.review.workloads.workload_changes import part_of
 from provisioner.values import Action, Finding
 from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 

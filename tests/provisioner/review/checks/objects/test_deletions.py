@@ -9,7 +9,7 @@ import pytest
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing
 from provisioner.review.checks.objects import deletions, objects
 from provisioner.review.frame import listings, wanted
-from provisioner.review.workloads.volumes import VOLUMES
+from provisioner.review.workloads.mounts import VOLUMES
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 
