@@ -12,7 +12,7 @@ from typing import Any
 
 from approvals import models
 from approvals.access.caller import Caller
-from approvals.access.questions import may_see_object
+from approvals.access.questions import Permission, may_see_object
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.drift.detection import public_place
 from provisioner.errors import AlreadyExists
@@ -35,37 +35,39 @@ Record = Mapping[str, Any]
 
 
 class Sight:
-    """One viewer's sight of one cluster. Kubernetes is asked at most `limit` times; what is left after that is hidden.
+    """One viewer's sight of one cluster. Kubernetes is asked at most `limit` times; what is left then is hidden."""
 
-    With `widest_first` it is asked about the kind, the namespace and the object, so that most people cost a few
-    questions for a whole report; without, about each object alone, which is cheaper for a few objects.
-    """
-
-    def __init__(self, caller: Caller, cluster: models.Cluster, *, limit: int, widest_first: bool = True) -> None:
-        self._caller, self._cluster = caller, cluster
-        self._limit, self._widest_first = limit, widest_first
+    def __init__(self, caller: Caller, cluster: models.Cluster, *, limit: int) -> None:
+        self._caller, self._cluster, self._limit = caller, cluster, limit
         self._answers: dict[ObjectRef, bool] = {}
 
-    def may_see(self, ref: ObjectRef) -> bool | None:
-        """None where nobody was asked any more, which counts as no."""
-        wider = (replace(ref, namespace="", name=""), replace(ref, name=""), ref) if self._widest_first else (ref,)
+    def may_see(self, ref: ObjectRef, *, widest_first: bool = True) -> bool | None:
+        """Return whether the viewer may get the object; None if nobody was asked any more, which counts as no.
+
+        With `widest_first` Kubernetes is asked about the kind, the namespace and the object, so that most people cost a
+        few questions for a whole report; without, about the object alone, which is cheaper for a few objects.
+        """
+        scopes = (replace(ref, namespace="", name=""), replace(ref, name=""), ref)
+        if any(self._answers.get(scope) for scope in scopes):
+            return True
         answers = []
-        for each in dict.fromkeys(wider):
-            answers.append(self._ask(each))
+        for scope in dict.fromkeys(scopes if widest_first else (ref,)):
+            if scope not in self._answers and len(self._answers) < self._limit:
+                self._answers[scope] = may_see_object(self._caller, self._cluster, scope).allowed
+            answers.append(self._answers.get(scope))
             if answers[-1]:
                 return True
         return None if None in answers else False
 
-    def _ask(self, ref: ObjectRef) -> bool | None:
-        if ref not in self._answers and len(self._answers) < self._limit:
-            self._answers[ref] = may_see_object(self._caller, self._cluster, ref).allowed
-        return self._answers.get(ref)
+    def permission(self, ref: ObjectRef) -> Permission:
+        """Return whether the viewer may get the object, with the reason and the RBAC rule that would allow it."""
+        return may_see_object(self._caller, self._cluster, ref)
 
 
 def may_see_roles(caller: Caller, cluster: models.Cluster) -> bool:
     """Whether the caller may get all roles and bindings: words of the authorizer name some of them."""
     sight = Sight(caller, cluster, limit=len(ROLES))
-    return all(sight.may_see(one) for one in ROLES)
+    return all(sight.may_see(role) for role in ROLES)
 
 
 def deployment_ref(name: str) -> ObjectRef:
@@ -90,15 +92,15 @@ def _names(config: Any) -> Any:
 
 
 class ReportSight:
-    """What one viewer may see of one report's record."""
+    """What one viewer may see of one report's record. `widest_first` is as for `Sight.may_see`."""
 
-    def __init__(self, sight: Sight, body: Record) -> None:
-        self._sight = sight
+    def __init__(self, sight: Sight, body: Record, *, widest_first: bool = True) -> None:
+        self._sight, self._widest_first = sight, widest_first
         self._there = {key_of(one["ref"]): one["ref"] for one in body["plan"]["actions"] if exists(one)}
         self._named = {display_name(reference(ref)) for ref in self._there.values()}
 
     def may_see(self, ref: Record) -> bool | None:
-        return self._sight.may_see(reference(ref))
+        return self._sight.may_see(reference(ref), widest_first=self._widest_first)
 
     def why_hidden(self, finding: Record) -> str:
         """Why no value of a finding is shown; "" where all are, or where there is none."""

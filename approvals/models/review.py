@@ -11,13 +11,18 @@ REQUEST_CHANGES = "RequestChanges"
 DECISIONS = [("Approve", "Approve"), (REQUEST_CHANGES, "Request changes"), ("Deny", "Deny")]
 VERDICTS = [("Approved", "Approved"), ("Denied", "Denied")]
 # A policy reads the report whole.
-_WORDS = {
+# Where somebody acted, as it follows what they did: the channels of reviews, and others that the audit has.
+VIA_WORDS = {
     "browser": "in the browser",
     "rest": "with the REST API",
     "chat": "in chat",
     "webhook": "with a webhook",
     "kubectl": "with kubectl",
     "policy": "by a policy",
+    "shell": "with pratique-manage",
+    "cluster": "with kubectl or another client of the cluster",
+    "oidc": "with single sign-on",
+    "machine": "",
 }
 _SHOWS_REPORT = {"browser": True, "rest": True, "chat": False, "webhook": False, "kubectl": False, "policy": True}
 
@@ -105,7 +110,7 @@ class Review(models.Model):
         @property
         def words(self) -> str:
             """Where the review was given, as it follows what the reviewer did: `in the browser`."""
-            return _WORDS[self.value]
+            return VIA_WORDS[self.value]
 
     request = models.ForeignKey(Request, on_delete=models.PROTECT, related_name="reviews")
     round = models.PositiveIntegerField()

@@ -3,14 +3,12 @@
 from django.urls import path
 
 from approvals.catalogs import addresses
-from approvals.web import audit, clusters, health_endpoints, inbox, me, policies
+from approvals.web import audit, bulk_decisions, clusters, health_endpoints, home, inbox, me, policies
 from approvals.web.catalogs import catalogs, packages, searching
 from approvals.web.catalogs import changes as catalog_changes
 from approvals.web.deployments import deployments, installing, offers
-from approvals.web.requests import activity, findings, pictures, requests
-from approvals.web.requests.changes import views as changes
+from approvals.web.requests import request_page, tabs
 from approvals.web.signing_in import accounts, oidc
-from approvals.web.workspace import bulk, news, saved
 
 CATALOG = "catalogs/<slug:cluster>/<str:name>"
 PACKAGE = f"{CATALOG}/packages/<{addresses.CONVERTER}:package>"
@@ -27,31 +25,31 @@ urlpatterns = [
     path("theme", accounts.choose_theme, name="theme"),
     path("", inbox.inbox, name="inbox"),
     path("list", inbox.again, name="inbox-list"),
-    path("home", news.show, name="news"),
-    path("home/list", news.again, name="news-list"),
-    path("home/count", news.count, name="news-count"),
-    path("home/read", news.mark_read, name="news-read"),
-    path("decide", bulk.decide, name="inbox-decide"),
-    path("views", saved.save, name="inbox-view-save"),
-    path("views/<int:view_id>/remove", saved.remove, name="inbox-view-remove"),
-    path("requests/<uuid:uid>", requests.show, name="request"),
-    path("requests/<uuid:uid>/progress", requests.progress, name="request-progress"),
-    path("requests/<uuid:uid>/review", requests.review, name="request-review"),
-    path("requests/<uuid:uid>/reviews/<int:review_id>/dismiss", requests.dismiss, name="request-review-dismiss"),
-    path("requests/<uuid:uid>/withdraw", requests.withdraw, name="request-withdraw"),
-    path("requests/<uuid:uid>/report.html", requests.report_file, name="request-report"),
-    path("requests/<uuid:uid>/changes", changes.index, name="request-changes"),
-    path("requests/<uuid:uid>/changes/<int:position>", changes.show, name="request-change"),
-    path("requests/<uuid:uid>/changes/<int:position>/lines", changes.lines, name="request-change-lines"),
-    path("requests/<uuid:uid>/changes/<int:position>/viewed", changes.viewed, name="request-change-viewed"),
-    path("requests/<uuid:uid>/objects", changes.moved, name="request-objects"),
-    path("requests/<uuid:uid>/objects/<int:position>", changes.moved, name="request-object"),
-    path("requests/<uuid:uid>/findings", findings.index, name="request-findings"),
-    path("requests/<uuid:uid>/findings/lines", findings.lines, name="request-finding-lines"),
-    path("requests/<uuid:uid>/activity", activity.index, name="request-activity"),
-    path("requests/<uuid:uid>/activity/list", activity.follow, name="request-activity-list"),
-    path("requests/<uuid:uid>/rights", pictures.rights, name="request-rights"),
-    path("requests/<uuid:uid>/schemas", pictures.schemas, name="request-schemas"),
+    path("home", home.show, name="news"),
+    path("home/list", home.again, name="news-list"),
+    path("home/count", home.count, name="news-count"),
+    path("home/read", home.mark_read, name="news-read"),
+    path("decide", bulk_decisions.decide, name="inbox-decide"),
+    path("views", inbox.save, name="inbox-view-save"),
+    path("views/<int:view_id>/remove", inbox.remove, name="inbox-view-remove"),
+    path("requests/<uuid:uid>", request_page.show, name="request"),
+    path("requests/<uuid:uid>/progress", request_page.progress, name="request-progress"),
+    path("requests/<uuid:uid>/review", request_page.review, name="request-review"),
+    path("requests/<uuid:uid>/reviews/<int:review_id>/dismiss", request_page.dismiss, name="request-review-dismiss"),
+    path("requests/<uuid:uid>/withdraw", request_page.withdraw, name="request-withdraw"),
+    path("requests/<uuid:uid>/report.html", request_page.report_file, name="request-report"),
+    path("requests/<uuid:uid>/changes", tabs.show_changes, name="request-changes"),
+    path("requests/<uuid:uid>/changes/<int:position>", tabs.show_changes, name="request-change"),
+    path("requests/<uuid:uid>/changes/<int:position>/lines", tabs.open_gap, name="request-change-lines"),
+    path("requests/<uuid:uid>/changes/<int:position>/viewed", tabs.mark_viewed, name="request-change-viewed"),
+    path("requests/<uuid:uid>/objects", tabs.redirect_old_address, name="request-objects"),
+    path("requests/<uuid:uid>/objects/<int:position>", tabs.redirect_old_address, name="request-object"),
+    path("requests/<uuid:uid>/findings", tabs.show_findings, name="request-findings"),
+    path("requests/<uuid:uid>/findings/lines", tabs.load_finding_lines, name="request-finding-lines"),
+    path("requests/<uuid:uid>/activity", tabs.show_activity, name="request-activity"),
+    path("requests/<uuid:uid>/activity/list", tabs.follow_activity, name="request-activity-list"),
+    path("requests/<uuid:uid>/rights", tabs.show_rights, name="request-rights"),
+    path("requests/<uuid:uid>/schemas", tabs.show_schemas, name="request-schemas"),
     path("deployments", deployments.index, name="deployments"),
     path("deployments/new", deployments.new, name="deployment-new"),
     path("deployments/new/proposal/again", installing.again, name="deployment-proposal-again"),

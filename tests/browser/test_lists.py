@@ -8,7 +8,6 @@ from pytest_django.live_server_helper import LiveServer
 
 from approvals.models import Request, Review
 from approvals.web import inbox
-from approvals.web.workspace import news
 from tests.browser.complaints import complaints, listen
 from tests.browser.conftest import SignIn
 from tests.support.approvals import scene, world

@@ -13,7 +13,7 @@ from approvals.health_endpoints import listener
 from approvals.ledger import labels, waiting
 from approvals.oidc import discovery
 from approvals.proxies import headers
-from approvals.web.requests.changes import folding
+from approvals.web.requests import diff_lines
 from approvals.working import shares, warden
 from provisioner.cli import objects
 from provisioner.expressions import limits
@@ -51,7 +51,7 @@ SENTENCES = {
     "priority": f"(nice 0 to {shares.LOWEST})",
     "bodies": f"| request bodies | {whole(settings.DATA_UPLOAD_MAX_MEMORY_SIZE / MIB)} MiB |",
     "lines": (
-        f"{whole(folding.MAX_SHOWN)} at first and {whole(folding.CHUNK)} more at a time;"
+        f"{whole(diff_lines.MAX_SHOWN)} at first and {whole(diff_lines.CHUNK)} more at a time;"
         f" {whole(long_lines.MAX_CHARACTERS)} characters of each, {whole(long_lines.MAX_FULL)} of one that is opened"
     ),
     "objects of the command line": (

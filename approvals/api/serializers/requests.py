@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.utils.functional import cached_property
+from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -17,6 +18,7 @@ from approvals.models import (
     Request,
     VoidedRound,
 )
+from approvals.selectors.inbox_columns import REST_COLUMNS, Column
 from approvals.services.acknowledging import acknowledgements
 from provisioner.masking import masked_value
 
@@ -65,6 +67,24 @@ class StatusSerializer(serializers.Serializer[Any]):
     steps = NextStepSerializer(many=True, help_text="what to do next, the best first")
 
 
+class ColumnField(serializers.Field[Any, Any, Any, Any]):
+    """What a column of the inbox says of a request, which its query has annotated."""
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        super().__init__(source="*", read_only=True)
+
+    def to_representation(self, value: Any) -> Any:
+        return self.column.rest_value(value)
+
+
+class ColumnFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = ColumnField
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        return dict(self.target.column.rest_schema)
+
+
 class RequestSerializer(serializers.ModelSerializer[Request]):
     cluster = serializers.CharField(source="deployment.cluster.name")
     deployment = serializers.CharField(source="deployment.name")
@@ -72,9 +92,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     subject_digest = serializers.CharField(source="public_subject_digest", help_text=DIGEST)
     verdict = serializers.SerializerMethodField()
     to_revision = serializers.IntegerField(source="to_revision.number", allow_null=True, default=None)
-    worst = serializers.SerializerMethodField()
     pins = serializers.SerializerMethodField()
-    headline = serializers.SerializerMethodField()
     status = serializers.SerializerMethodField(help_text="the cause, by whom, since when, and the next step")
     requesters = RequesterSerializer(
         many=True, help_text="everyone who changed the spec since the running revision, or requested the change"
@@ -102,8 +120,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "is_unattended",
             "is_for_people",
             "verdict",
-            "worst",
-            "headline",
+            *REST_COLUMNS,
             "problem_code",
             "problem",
             "remedy",
@@ -117,6 +134,12 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "cleared_at",
             "status",
         ]
+
+    def build_field(self, field_name: str, *args: Any) -> Any:
+        """Beside fields of the model those of columns of the inbox."""
+        if column := REST_COLUMNS.get(field_name):
+            return ColumnField, {"column": column}
+        return super().build_field(field_name, *args)
 
     @cached_property
     def _standing(self) -> StatusSerializer:
@@ -135,12 +158,6 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     def get_pins(self, request: Request) -> Any:
         """What looks like a key in the path of a URL is hidden."""
         return masked_value(request.pins)
-
-    def get_worst(self, request: Any) -> str:
-        return str(request.worst or "")
-
-    def get_headline(self, request: Any) -> list[str]:
-        return list(request.headline or ())
 
 
 class VoidedRoundSerializer(serializers.ModelSerializer[VoidedRound]):

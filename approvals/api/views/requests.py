@@ -25,6 +25,7 @@ from approvals.api.views.scoped import ClusterScoped
 from approvals.api.visible_report import MAX_ASKED, visible_report
 from approvals.models import Report, Request, Review
 from approvals.selectors import inbox
+from approvals.selectors.inbox_columns import REST_COLUMNS, with_columns
 from approvals.selectors.since_review import SinceReview, since_your_review
 from approvals.selectors.status import RequestStatus, statuses
 
@@ -70,7 +71,7 @@ class RequestViewSet(ClusterScoped):
         return said_of(Sight(caller_of(self.request), request.deployment.cluster, limit=MAX_ASKED), request)
 
     def get_queryset(self) -> QuerySet[Request]:
-        known = inbox.with_verdict(inbox.with_report(inbox.requests(clusters=self.clusters())))
+        known = inbox.with_verdict(with_columns(inbox.requests(clusters=self.clusters()), REST_COLUMNS.values()))
         known = known.select_related("deployment__cluster", "to_revision", "content").defer(*self._unread)
         if self.action != "list":
             reviews = Review.objects.select_related("replaced_by").prefetch_related("dismissals")

@@ -14,12 +14,10 @@ from approvals.models import Catalog
 from approvals.selectors import floating, keyset
 from approvals.selectors.keyset import ListOrder
 from approvals.source_refs import interval_seconds
-from approvals.web import following
+from approvals.web import rendering
 from approvals.web.access_decorators import of_catalog, person, signed_in
 from approvals.web.catalogs.condition import CatalogCondition, condition_of
-from approvals.web.following import Followed
-from approvals.web.paging import page_of
-from approvals.web.rendering import note_too_old, page, part_of
+from approvals.web.rendering import Followed, note_too_old, page, page_of, part_of
 
 ROWS = 50
 FOLLOWERS = 20
@@ -60,10 +58,10 @@ def show(http: HttpRequest, catalog: Catalog) -> HttpResponse:
 
 @require_safe
 @of_catalog
-@following.by_itself
+@rendering.by_itself
 def again(http: HttpRequest, catalog: Catalog) -> HttpResponse:
     """The same without its title, for a page that was opened while the catalog was read for the first time."""
-    return following.again(http, _part(http, catalog))
+    return rendering.again(http, _part(http, catalog))
 
 
 def _part(http: HttpRequest, catalog: Catalog) -> Followed:

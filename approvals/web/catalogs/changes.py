@@ -18,12 +18,11 @@ from approvals.ledger.packages import choosing
 from approvals.models import BundleComparison, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
 from approvals.source_refs import listed_sources
-from approvals.web import following
+from approvals.web import rendering
 from approvals.web.access_decorators import no_catalog, person, signed_in
 from approvals.web.catalogs.compared import shown_result, words_against
 from approvals.web.catalogs.lacking import lacking
-from approvals.web.following import Followed
-from approvals.web.rendering import note_cluster, page, part_of
+from approvals.web.rendering import Followed, note_cluster, page, part_of
 from provisioner.catalogs import CatalogBundle, Package
 
 # What the address says, by what it means.
@@ -87,7 +86,7 @@ def index(http: HttpRequest, *, cluster: str, name: str, package: str) -> HttpRe
 
 @require_safe
 @signed_in
-@following.by_itself
+@rendering.by_itself
 def again(http: HttpRequest, *, cluster: str, name: str, package: str) -> HttpResponse:
     """What is known now, alone."""
     place = _place(http, cluster, name, package)
@@ -95,7 +94,7 @@ def again(http: HttpRequest, *, cluster: str, name: str, package: str) -> HttpRe
     asked, _ = _asked(http, place, given)
     if asked is None:
         raise Http404
-    return following.again(http, _part(http, place, given, asked))
+    return rendering.again(http, _part(http, place, given, asked))
 
 
 @require_safe

@@ -14,8 +14,7 @@ from approvals.models import CatalogPackage
 from approvals.selectors import keyset
 from approvals.selectors.keyset import ListOrder
 from approvals.web.access_decorators import person, signed_in
-from approvals.web.paging import page_of
-from approvals.web.rendering import note_too_old, page
+from approvals.web.rendering import note_too_old, page, page_of
 
 ROWS = 50
 MAX_SEARCH = 100

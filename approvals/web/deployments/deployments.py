@@ -23,7 +23,7 @@ from approvals.selectors import floating, keyset, lists
 from approvals.selectors import revisions as known_revisions
 from approvals.selectors.keyset import ListOrder
 from approvals.selectors.status import statuses
-from approvals.web import following
+from approvals.web import rendering
 from approvals.web.access_decorators import (
     linked_catalogs,
     may_create,
@@ -39,8 +39,7 @@ from approvals.web.deployments.form import NewForm, SpecForm, initial_of
 from approvals.web.deployments.installing import Proposal, proposal, propose
 from approvals.web.deployments.progress import HISTORY, progress
 from approvals.web.deployments.spec import folded_yaml, format_of
-from approvals.web.paging import page_of
-from approvals.web.rendering import page
+from approvals.web.rendering import page, page_of
 
 ROWS = 50
 OBJECTS = 200
@@ -79,7 +78,7 @@ def show(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 
 @require_safe
 @of_deployment
-@following.by_itself
+@rendering.by_itself
 def live(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """What follows the deployment on its page, alone."""
     return page(http, "deployments/_live.html", progress(http, deployment))

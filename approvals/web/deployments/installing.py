@@ -21,10 +21,9 @@ from approvals.catalogs.comparisons import own_names
 from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed, NotFound
 from approvals.models import BundleComparison, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
-from approvals.web import following
+from approvals.web import rendering
 from approvals.web.access_decorators import person, signed_in
-from approvals.web.following import Followed
-from approvals.web.rendering import part_of
+from approvals.web.rendering import Followed, part_of
 from provisioner.catalogs import Package
 
 NAMED = ("cluster", "catalog", "package", "channel", "version", "name", "install_namespace", "service_account")
@@ -166,14 +165,14 @@ def propose(http: HttpRequest) -> Proposal:
 
 @require_safe
 @signed_in
-@following.by_itself
+@rendering.by_itself
 def again(http: HttpRequest) -> HttpResponse:
     """How far it is, alone."""
     wish = InstallWish.of(http.GET)
     found = _proposal(http, wish, is_with_form=False) if wish.is_of_catalog else None
     if found is None or found.part is None:
         raise Http404
-    return following.again(http, found.part)
+    return rendering.again(http, found.part)
 
 
 def _place(http: HttpRequest, wish: InstallWish) -> _Place:

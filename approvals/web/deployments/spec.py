@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.source_refs import UpgradePolicy
+from django import template
+
+from approvals.source_refs import UpgradePolicy, catalogs_named, upgrade_policy
 from provisioner.masking import masked_states
 from provisioner.render import write
+
+# Filters of the templates of these pages.
+register = template.Library()
 
 DEFAULT_FORMAT = "plain"
 SHORT_LINES = 12
@@ -65,3 +70,31 @@ def folded_yaml(spec: Mapping[str, Any]) -> list[FoldedYaml]:
 def _masked(part: Any) -> Any:
     shown, _ = masked_states(part, part)
     return shown
+
+
+DRIFT_WORDS = {"going": "is being deleted", "gone": "is gone", "remade": "was recreated by someone else"}
+ASKS = {"condition": "condition", "fieldValue": "field", "cel": "CEL"}
+
+
+@register.filter
+def upgrade_words(spec: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The `upgradePolicy` that counts and what it means; None for a spec that names no catalog."""
+    policy = upgrade_policy(spec)
+    return (policy, UPGRADE_WORDS[policy]) if catalogs_named(spec) else None
+
+
+@register.filter
+def drift_words(kind: str) -> str:
+    """What happened to an object, for people."""
+    return DRIFT_WORDS.get(kind, "was changed" if kind == "changed" else "got fields from other managers")
+
+
+@register.filter
+def check_words(entry: object) -> str:
+    """What one entry of `spec.healthChecks` asks, whatever its shape."""
+    if not isinstance(entry, Mapping):
+        return str(entry)
+    place = "/".join(str(entry[key]) for key in ("namespace", "name") if entry.get(key))
+    asked = next((name for name in ASKS if isinstance(entry.get(name), Mapping)), "")
+    what = ", ".join(f"{key}: {value}" for key, value in entry[asked].items()) if asked else "nothing"
+    return f"{entry.get('kind')} {place}".strip() + f": {ASKS.get(asked, 'asks for')} {what}"

@@ -16,7 +16,7 @@ from approvals.errors import MissingRight
 from approvals.health_endpoints import notes
 from approvals.models import AuthorAdmission, Request, ReviewAdmission
 from approvals.selectors import lists
-from approvals.web import times
+from approvals.web import tags
 from provisioner.cluster.client.exchanges import Exchange
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
@@ -112,7 +112,7 @@ def test_requests_that_wait_for_a_right_of_ours_are_counted(
 
 @pytest.mark.parametrize(("number", "expected"), [(0.42, "0.4 ms"), (12.4, "12 ms"), (999, "999 ms"), (3210, "3.2 s")])
 def test_milliseconds_are_written_for_people(number: float, expected: str) -> None:
-    assert times.milliseconds(number) == expected
+    assert tags.milliseconds(number) == expected
 
 
 def test_what_admission_policies_prove_is_told_with_what_to_apply(here: World, browse: Browse) -> None:

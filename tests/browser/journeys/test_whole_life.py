@@ -8,7 +8,6 @@ import playwright.sync_api as pw
 import pytest
 
 from approvals.models import Request, Review, Revision
-from approvals.web.workspace import news
 from tests.browser.complaints import listen
 from tests.browser.journeys.conftest import Offices
 from tests.browser.journeys.office import Office

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from approvals.api.report_parts import changes_of
-from approvals.web.requests.changes.drawing import Drawing, LineNotes
+from approvals.web.requests.diff_rows import Drawing, LineNotes
 from provisioner.pipeline import look_offline
 from provisioner.review.base.difference import all_lines
 from provisioner.review.base.long_lines import (

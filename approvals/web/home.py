@@ -16,15 +16,14 @@ from approvals.models import Cluster
 from approvals.selectors import inbox as lists
 from approvals.selectors import keyset
 from approvals.selectors import news as selector
-from approvals.selectors.askers import Askers
-from approvals.selectors.inbox import ORDER_OF_TAB, ORDERS
+from approvals.selectors.inbox import ORDER_OF_TAB
+from approvals.selectors.inbox_columns import SORTS
 from approvals.selectors.news import News
 from approvals.selectors.status import statuses
-from approvals.web import following
+from approvals.web import rendering
 from approvals.web.access_decorators import only_by_form, person, readable, signed_in
-from approvals.web.following import Followed
-from approvals.web.rendering import is_counted, note_told, page, part_of
-from approvals.web.workspace.may_decide import Everywhere, ListedRequest, Mine, rows_of
+from approvals.web.inbox import Everywhere, ListedRequest, Mine, askers_of, rows_of
+from approvals.web.rendering import Followed, is_counted, note_told, page, part_of
 
 MINE = 5
 # Kubernetes is asked by name about as many requests as the inbox has on a page.
@@ -42,16 +41,16 @@ def show(http: HttpRequest) -> HttpResponse:
 
 @require_safe
 @signed_in
-@following.by_itself
+@rendering.by_itself
 def again(http: HttpRequest) -> HttpResponse:
     """What a page that is open shows now."""
-    return following.again(http, _list(http))
+    return rendering.again(http, _list(http))
 
 
 def _list(http: HttpRequest) -> Followed:
     clusters, caller = readable(http), person(http)
     mine = lists.requests(clusters=clusters, tab="mine", askers=askers_of(caller))
-    newest = lists.shown(keyset.window(mine, ORDERS["newest"], size=MINE).keys, user=caller.user)
+    newest = lists.shown(keyset.window(mine, SORTS["newest"].order, size=MINE).keys, user=caller.user)
     how = statuses(newest)
     count, waiting = _waiting(caller, clusters)
     facts = {
@@ -68,7 +67,7 @@ def _list(http: HttpRequest) -> Followed:
 def _waiting(caller: Caller, clusters: Collection[Cluster]) -> tuple[str, list[ListedRequest]]:
     """How many requests need the viewer, as far as anybody was asked ("" for none), and these, the worst first."""
     rights = Everywhere(caller, clusters)
-    order = ORDERS[ORDER_OF_TAB["needs-me"]]
+    order = SORTS[ORDER_OF_TAB["needs-me"]].order
     mine = Mine(rights, lists.waiting(user=caller.user, clusters=clusters, order=order))
     window = keyset.window(
         lists.requests(clusters=clusters, tab="needs-me").filter(pk__in=mine.keys), order, size=ASKED
@@ -80,7 +79,7 @@ def _waiting(caller: Caller, clusters: Collection[Cluster]) -> tuple[str, list[L
 
 @require_safe
 @signed_in
-@following.by_itself
+@rendering.by_itself
 def count(http: HttpRequest) -> HttpResponse:
     """The fragment of the navigation, for pages that do not count themselves, so that no list becomes slower by it."""
     if not is_counted(http):
@@ -98,10 +97,6 @@ def mark_read(http: HttpRequest) -> HttpResponse:
     services.mark_news_read(by=person(http), number=min(int(text), selector.newest_number()))
     note_told(http, "")
     return redirect("news")
-
-
-def askers_of(caller: Caller) -> Askers:
-    return Askers(tuple((proof.cluster_id, proof.identity.username) for proof in caller.proofs))
 
 
 def news_of(http: HttpRequest, clusters: Collection[Cluster]) -> News:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import urlencode
 
-from approvals.access import Caller
+from django import template
+
 from approvals.access.own_words import HiddenWords, headline_for, own_words, unseen
 from approvals.access.sight import Record, ReportSight, Sight, exists, key_of, reference, withheld
-from approvals.models import Cluster, Report
+from approvals.models import Report
 from approvals.selectors.pages import NEVER_FOLDED, ReportSection, severity_counts
-from approvals.web.requests.grid import Grid, grids
-from approvals.web.requests.rules import explanation
+from approvals.web.requests.overview import Grid, grids
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.base.difference import DiffLine
 from provisioner.review.base.record import finding_from
@@ -22,10 +23,20 @@ from provisioner.review.output.entries import Entry, entries
 from provisioner.review.output.evidence import EvidenceFact, facts_of, without_listed_places
 from provisioner.review.output.excerpts import names_in, rules_behind
 from provisioner.review.output.lines import concerned_place, lines_at, rule_lines, telling_lines
+from provisioner.review.rules import rows_of, rule_text
+from provisioner.review.rules.shown import in_one_paragraph
 from provisioner.values import Section
 
-# Kubernetes is asked about this many objects for one page; the evidence about others is shown on the object's page.
-MAX_ASKED = 30
+# Filters of the templates of these pages.
+register = template.Library()
+
+
+def explanation(rule: str, evidence: Mapping[str, Any]) -> str:
+    """What is behind a finding of this rule and evidence, as sentences; "" for one of another package's check."""
+    words = rule_text(rows_of(rule, evidence)[0])
+    return in_one_paragraph(words) if words else ""
+
+
 # Findings about objects of others; the page of each object has all of its own.
 MAX_PRIVATE = 100
 # So many findings of a section open in place; of the others critical and unknown ones keep their sentence on the page.
@@ -211,15 +222,15 @@ class OfOthers:
     counts: list[tuple[str, int]]
 
 
-class ShownReport:
+class ReportView:
     """One report as one viewer sees it."""
 
-    def __init__(self, caller: Caller, cluster: Cluster, report: Report) -> None:
-        self._sight = ReportSight(Sight(caller, cluster, limit=MAX_ASKED, widest_first=False), report.body)
+    def __init__(self, sight: Sight, report: Report) -> None:
+        self._sight = ReportSight(sight, report.body, widest_first=False)
         self._actions = actions = report.body["plan"]["actions"]
         self._report = report
         # Of others' objects every one is asked about, so the kind comes first.
-        self._wide = ReportSight(Sight(caller, cluster, limit=MAX_ASKED), report.body)
+        self.wide_sight = ReportSight(sight, report.body)
         self._unseen: dict[int, Record] = {}
         self._drawn: dict[tuple[object, ...], list[DiffLine]] = {}
         self._roles = {str(reference(one["ref"])): at for at, one in enumerate(actions) if _is_role(one["ref"])}
@@ -262,7 +273,7 @@ class ShownReport:
     def of_others(self) -> OfOthers:
         """What is found about objects of others that the viewer may get."""
         body = self._report.body
-        seen = [own_words(one) for one in self._wide.private(body)]
+        seen = [own_words(one) for one in self.wide_sight.private(body)]
         owners = [str(one["message"]) for one in seen if one["rule"] == OWNERS]
         told = [one for one in seen if one["rule"] != OWNERS]
         shown = [(self._positions.get(key_of(one["ref"])), one) for one in told[:MAX_PRIVATE]]
@@ -364,3 +375,18 @@ def _picture(record: Record) -> Picture | None:
     if page == "request-rights" and subject and ref.get("kind") in ("ServiceAccount", "User", "Group"):
         return Picture(page, urlencode({"account": subject}), f"Show how {subject} comes by it")
     return None
+
+
+VERDICT_WORDS = {
+    "api": "API server",
+    "stored": "stored objects",
+    "writers": "writers",
+    "readers": "readers",
+    "rollback": "rollback",
+}
+
+
+@register.filter
+def verdict(question: str) -> str:
+    """Whom a verdict of a custom resource definition is about."""
+    return VERDICT_WORDS.get(question, question)

@@ -17,8 +17,8 @@ from approvals.access import Caller
 from approvals.errors import InvalidInput, Refused
 from approvals.models import Request, Review
 from approvals.web.access_decorators import only_by_form, person, signed_in
+from approvals.web.inbox import clean
 from approvals.web.rendering import page
-from approvals.web.workspace.saved import clean
 
 # As many as a page of the inbox holds.
 MAX_ROWS = 50

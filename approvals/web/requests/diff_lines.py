@@ -6,12 +6,17 @@ a gap. However large an object is, no more than MAX_SHOWN lines are shown at onc
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, zip_longest
+from typing import Any
 
+from provisioner.alignment import Aligner
 from provisioner.review.base.difference import CONTEXT, DiffLine, Form, Path
+from provisioner.review.output.lines import located
+from provisioner.values import JsonObject
 
 # A part that comes or goes as a whole and has more lines is folded to its first one.
 LARGE = 60
@@ -28,6 +33,8 @@ SMALL_GAP = 2
 WINDOW = 10
 
 Span = tuple[int, int]
+# An anchor of a line: the side it is on and its number there.
+Line = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,4 +250,156 @@ def changes(lines: Sequence[DiffLine], rows: Iterable[int | FoldedLines]) -> lis
         if is_changed and not was_changed:
             found.append(row)
         was_changed = is_changed
+    return found
+
+
+# Words of one pair of lines that are held against each other, and steps for all pairs of a page.
+MAX_WORDS = 400
+MAX_STEPS = 1_000_000
+# Lines of which less stays the same are other lines, and no word of them is marked.
+MIN_COMMON = 0.25
+_WORD = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two lines side by side, by their place; an unchanged one stands on both sides, None on a side without one."""
+
+    left: int | None
+    right: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The characters of both lines that are not in the other one."""
+
+    old: tuple[Span, ...] = field(default=())
+    new: tuple[Span, ...] = field(default=())
+
+
+def side_by_side(lines: Sequence[DiffLine], rows: Iterable[int | FoldedLines]) -> Iterator[Pair | FoldedLines]:
+    """What goes beside what comes for it; the n-th line of the one beside the n-th of the other."""
+    gone: list[int] = []
+    come: list[int] = []
+    for row in rows:
+        kind = lines[row].kind if isinstance(row, int) else "@"
+        if kind in " @" or (kind == "-" and come):
+            yield from _paired(gone, come)
+            gone, come = [], []
+        if isinstance(row, FoldedLines):
+            yield row
+        elif kind == " ":
+            yield Pair(row, row)
+        else:
+            (gone if kind == "-" else come).append(row)
+    yield from _paired(gone, come)
+
+
+def _paired(gone: list[int], come: list[int]) -> Iterator[Pair]:
+    return (Pair(left, right) for left, right in zip_longest(gone, come))
+
+
+class Words:
+    """The words that differ, for the pairs of one page."""
+
+    def __init__(self) -> None:
+        self._aligner = Aligner(MAX_STEPS)
+
+    def marks(self, old: str, new: str) -> Marks:
+        """What to mark in both lines; nothing where they have too little in common, or are too long to tell."""
+        one, other = _WORD.findall(old), _WORD.findall(new)
+        if len(one) > MAX_WORDS or len(other) > MAX_WORDS:
+            return _between_ends(old, new)
+        runs = list(self._aligner.runs(one, other))
+        same = sum(
+            len(word) for run in runs if run.is_equal for word in one[run.first : run.last] if not word.isspace()
+        )
+        longer = max(len("".join(old.split())), len("".join(new.split())), 1)
+        if same / longer < MIN_COMMON:
+            return Marks()
+        changed = [run for run in runs if not run.is_equal]
+        return Marks(
+            _spans(one, [(run.first, run.last) for run in changed]),
+            _spans(other, [(run.start, run.end) for run in changed]),
+        )
+
+
+def common_start(old: str, new: str) -> int:
+    """How many characters both begin with."""
+    low, high = 0, min(len(old), len(new))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if old[:middle] == new[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _between_ends(old: str, new: str) -> Marks:
+    head = common_start(old, new)
+    tail = common_start(old[head:][::-1], new[head:][::-1])
+    return Marks(_some(head, len(old) - tail), _some(head, len(new) - tail))
+
+
+def _some(first: int, last: int) -> tuple[Span, ...]:
+    return ((first, last),) if first < last else ()
+
+
+def _spans(words: list[str], runs: list[Span]) -> tuple[Span, ...]:
+    """Runs of words as runs of characters."""
+    starts = [0]
+    for word in words:
+        starts.append(starts[-1] + len(word))
+    return tuple((starts[first], starts[last]) for first, last in runs if first < last)
+
+
+# A finding that holds at more places of an object stands at the first ones.
+MAX_PLACES = 20
+Record = Mapping[str, Any]
+
+
+class LinePlaces:
+    """The lines of one object by their fields."""
+
+    def __init__(self, before: JsonObject | None, after: JsonObject | None, lines: Sequence[DiffLine]) -> None:
+        self._before, self._after = before, after
+        self._new = _first_lines(lines, "+ ")
+        # Only what is gone has the path of the state before.
+        self._old = _first_lines(lines, "-")
+
+    def lines_of(self, finding: Record, name: str) -> list[int]:
+        """Where a finding stands: for each of its fields the line in the state after, else in the one before.
+
+        `name` is what a finding calls the object when it lists the places where it holds.
+        """
+        found = [self._line(tuple(path), version) for path, version in _fields(finding, name)[:MAX_PLACES]]
+        return sorted({at for at in found if at is not None})
+
+    def _line(self, path: Path, version: str) -> int | None:
+        old, new = located(self._before, path, version), located(self._after, path, version)
+        if not old and not new:
+            return None
+        return self._new.get(new) if len(new) >= len(old) else self._old.get(old)
+
+
+def _fields(finding: Record, name: str) -> list[tuple[Iterable[str | int], str]]:
+    evidence = finding["evidence"]
+    listed = evidence.get("all_places")
+    if listed:
+        return [(one["path"], str(one["version"])) for one in listed if one["object"] == name and one["path"]]
+    version = evidence.get("version")
+    return [(finding["path"], version if isinstance(version, str) else "")] if finding["path"] else []
+
+
+def _first_lines(lines: Sequence[DiffLine], kinds: str) -> dict[Path, int]:
+    """The first line of each field: an item of a list begins at the line of its first field."""
+    found: dict[Path, int] = {}
+    for at, line in enumerate(lines):
+        if line.kind not in kinds:
+            continue
+        path = line.path
+        while path and path not in found:
+            found[path] = at
+            path = path[:-1]
     return found
