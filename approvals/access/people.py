@@ -17,10 +17,8 @@ from django.contrib.auth.models import User
 from django.utils.dateparse import parse_datetime
 
 from approvals import controllers, models
-from approvals.access.caller import Caller
+from approvals.access.caller import Caller, also_known_as, counts, may_vouch
 from approvals.access.identity import MAPPED, groups_limit
-from approvals.access.reserved import counts
-from approvals.access.vouching import also_known_as, may_vouch
 from approvals.clock import database_now
 from approvals.policy import Lapse, Lapsed
 from approvals.proxies import is_issuer, is_name

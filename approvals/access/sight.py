@@ -6,8 +6,8 @@ whether the object exists now or not: nobody can tell what a webhook quotes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from approvals import models
@@ -18,12 +18,17 @@ from provisioner.cluster.drift.detection import public_place
 from provisioner.errors import AlreadyExists
 from provisioner.masking import masked_value
 from provisioner.review.base.places import PLACES
+from provisioner.review.base.record import action_from, finding_from
 from provisioner.review.beside import ROLES
 from provisioner.review.checks.objects.owners import owned
 from provisioner.review.foreign import OWNERS
+from provisioner.review.output.own_words import own_headline, with_own_words
 from provisioner.review.secret_texts import without_texts
+from provisioner.review.workloads.pod_specs import runs_pods
+from provisioner.review.workloads.scale import is_autoscaler
+from provisioner.review.workloads.workload_changes import RUNNING, WorkloadChange, workload_changes
 from provisioner.sentences import some
-from provisioner.values import Action, ObjectRef, display_name
+from provisioner.values import Action, Finding, ObjectRef, Plan, Severity, display_name
 
 EXISTS = "exists, hidden from you"
 UNASKED = "see the object"
@@ -32,6 +37,10 @@ HIDDEN = "hidden"
 SECRET_TEXTS = "secretTexts"  # noqa: S105 - the name of a part, and no secret
 OWN_VERSION = "v1alpha2"
 Record = Mapping[str, Any]
+
+
+# What a headline is made of: nothing below it is asked about.
+_WORTH_A_SENTENCE = Severity.DANGEROUS
 
 
 class Sight:
@@ -281,3 +290,74 @@ def reference(record: Record) -> ObjectRef:
 def key_of(ref: Record) -> tuple[str, ...]:
     """What makes two references of a report's record the same object, whatever version they are written in."""
     return (ref["group"], ref["kind"], ref["namespace"], ref["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenWords:
+    """How many findings are shown without their details, and the objects that the viewer would have to `get`."""
+
+    count: int
+    objects: list[str]
+
+
+def own_words(finding: Record) -> Record:
+    """A finding's record that the viewer may see whole, with its own words as its message."""
+    if not finding["serverWords"]:
+        return finding
+    told = with_own_words(finding_from(finding))
+    kept = {name: value for name, value in finding.items() if told.variant or name not in ("variant", "notes")}
+    return {**kept, "message": told.message, "serverWords": "", "withheld": False}
+
+
+def headline_for(sight: ReportSight, findings: Iterable[Record], public: list[str]) -> list[str]:
+    """The `public` headline of a report in the words of its findings, as far as the viewer may see them."""
+    told = [_told(one, sight) for one in findings]
+    if not any(is_own for _, is_own in told):
+        return public
+    return list(own_headline([one for one, _ in told], public, Plan((), "")))
+
+
+def unseen(sight: ReportSight, findings: Iterable[Record]) -> HiddenWords:
+    """Of `findings` those that lack their details, with the rights that are missing."""
+    hidden = [(one, sight.missing(one)) for one in findings]
+    objects = sorted({_named(ref) for _, missing in hidden for ref in missing})
+    return HiddenWords(sum(bool(missing) for _, missing in hidden), objects)
+
+
+def _told(record: Record, sight: ReportSight) -> tuple[Finding, bool]:
+    finding = finding_from(record)
+    is_asked = bool(finding.server_words) and finding.severity.is_at_least(_WORTH_A_SENTENCE)
+    if not is_asked or sight.why_hidden(record):
+        return finding, False
+    return with_own_words(finding), True
+
+
+def _named(ref: ObjectRef) -> str:
+    if ref.name:
+        return str(ref)
+    return f"every {ref.group_kind} in {ref.namespace}" if ref.namespace else f"every {ref.group_kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenWorkloads:
+    """`hidden_count` is how many objects that run pods, and are to stay or go, the viewer may not get, changed or
+    not."""
+
+    changes: list[WorkloadChange]
+    hidden_count: int
+
+
+def seen_workloads(sight: ReportSight, body: Record) -> SeenWorkloads:
+    """What of a report's record runs, in the order of the plan, without hidden objects; an autoscaler that is hidden
+    says nothing of how many pods there will be."""
+    seen, hidden_count = [], 0
+    for one in body["plan"]["actions"]:
+        kind = reference(one["ref"]).group_kind
+        is_running = one["action"] in RUNNING and runs_pods(kind)
+        if not (is_running or is_autoscaler(kind)):
+            continue
+        if not exists(one) or sight.may_see(one["ref"]):
+            seen.append(action_from(one))
+        else:
+            hidden_count += is_running
+    return SeenWorkloads(workload_changes(Plan(tuple(seen), "")), hidden_count)

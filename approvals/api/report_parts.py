@@ -6,8 +6,15 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from provisioner.review.base.difference import DiffLine, diff_lines
+from approvals.access import Caller
+from approvals.access.sight import ReportSight, Sight, seen_workloads
+from approvals.models import Report, Request
+from provisioner.review.base.difference import DiffLine, diff_lines, mask_secret
 from provisioner.review.base.long_lines import MAX_PIECES
+from provisioner.review.base.places import unjudged_fields
+from provisioner.review.base.record import finding_from
+from provisioner.review.output.entries import entries_record
+from provisioner.review.workloads.workload_changes import running_record
 
 # Bytes of JSON. A report that is smaller is given whole.
 MAX_BYTES = 300_000
@@ -23,6 +30,10 @@ _MAX_SETTINGS = 20
 _MAX_NAMED = 100
 _MAX_SETTING = 500
 Record = Mapping[str, Any]
+
+
+# Kubernetes is asked at most this often for one report.
+MAX_ASKED = 300
 
 
 def part_of(report: Record, **starts: int) -> dict[str, Any]:
@@ -150,3 +161,34 @@ _PARTS: dict[str, tuple[Callable[[Record], dict[str, Any]], int]] = {
     "workloads": (_with_little_access, 10_000),
     "containers": (_with_few_settings, 20_000),
 }
+
+
+def visible_report(caller: Caller, request: Request, report: Report) -> dict[str, Any]:
+    """The report's record without the live values that this caller may not see, the words of the API server among them.
+
+    A hidden object keeps its name and what is planned. `workloads` and `containers` are those of new objects and of
+    those that the caller may get, as report.schema.json describes them; `containersHidden` counts the other objects
+    that run pods. `entries` tell the findings by cause, made of what this caller sees
+    of them.
+    """
+    body: dict[str, Any] = report.body
+    sight = ReportSight(Sight(caller, request.deployment.cluster, limit=MAX_ASKED), body)
+    actions = [_masked(sight.action(it)) for it in body["plan"]["actions"]]
+    findings = [sight.finding(it) for it in body["findings"]]
+    running = seen_workloads(sight, body)
+    return {
+        **body,
+        "findings": findings,
+        "entries": entries_record(map(finding_from, findings)),
+        "unjudged": sum(1 for one in findings for _ in unjudged_fields(one["rule"], one["evidence"])),
+        "private": sight.private(body),
+        **running_record(running.changes),
+        "containersHidden": running.hidden_count,
+        "plan": {**body["plan"], "actions": actions},
+    }
+
+
+def _masked(planned: Record) -> dict[str, Any]:
+    """Secrets are masked once more, whatever the writer of the report did."""
+    states = {name: planned.get(name) for name in ("before", "after")}
+    return {**planned, **{name: mask_secret(obj) if obj else obj for name, obj in states.items()}}

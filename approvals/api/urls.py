@@ -5,8 +5,8 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.routers import SimpleRouter
 
-from approvals.api import catalogs, sign_in, tokens, views
-from approvals.api.scopes import InScope
+from approvals.api import catalogs, sign_in, views
+from approvals.api.authentication import InScope
 from approvals.catalogs import addresses
 
 router = SimpleRouter(trailing_slash=False)
@@ -15,7 +15,7 @@ router.register("deployments", views.DeploymentViewSet, basename="api-deployment
 router.register("requests", views.RequestViewSet, basename="api-request")
 router.register("policies", views.PolicyViewSet, basename="api-policy")
 router.register("audit", views.AuditViewSet, basename="api-audit")
-router.register("tokens", tokens.TokenViewSet, basename="api-token")
+router.register("tokens", sign_in.TokenViewSet, basename="api-token")
 router.register("sign-in", sign_in.SignInViewSet, basename="api-sign-in")
 
 # These two are read; their renderers have no form for the answer to OPTIONS.

@@ -11,6 +11,9 @@ from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery, pref
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, Catalog, FollowedPackage, ReferenceFollower
 
+# Of a look that was not for this deployment, because who asks for it may not read the source.
+NOT_READABLE = "forbidden"
+
 
 @dataclass(frozen=True, slots=True)
 class FollowedReference:
@@ -207,7 +210,3 @@ def _one(row: ReferenceFollower, *, is_paused: bool) -> FollowedReference:
         moved_at=row.moved_at,
         rests_until=row.rests_until,
     )
-
-
-# Of a look that was not for this deployment, because who asks for it may not read the source.
-NOT_READABLE = "forbidden"

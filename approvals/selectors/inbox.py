@@ -10,21 +10,12 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.lookups import IsNull
 
 from approvals.lifecycle import OPEN, SETTLED, State
-from approvals.models import (
-    Cluster,
-    Request,
-    RequestAsker,
-    RequestRule,
-    RequestText,
-    Review,
-    Verdict,
-)
+from approvals.models import Cluster, Request, RequestAsker, RequestRule, RequestText, Review, Verdict
 from approvals.selectors import keyset
-from approvals.selectors.askers import Askers
 from approvals.selectors.inbox_columns import COLUMNS, with_columns
 from approvals.selectors.keyset import ListOrder
 from provisioner.values import Severity
@@ -42,6 +33,25 @@ MAX_WAITING = 1_000
 # What waits is read by how bad it is, what is over by when it was.
 ORDER_OF_TAB = {"needs-me": "worst", "open": "worst"}
 NEWEST = "newest"
+
+
+@dataclass(frozen=True, slots=True)
+class Askers:
+    """(key of a cluster, user name there) of one person: the same name on another cluster may be somebody else."""
+
+    names: tuple[tuple[int, str], ...] = ()
+
+    def narrow(self, rows: QuerySet[Request]) -> QuerySet[Request]:
+        """One subquery, so that the database begins with the few requests of a name and not with all there are."""
+        clusters: dict[str, list[int]] = {}
+        for cluster, username in self.names:
+            clusters.setdefault(username, []).append(cluster)
+        wanted = Q()
+        for username, keys in clusters.items():
+            wanted |= Q(username=username, request__cluster__in=keys)
+        return rows.filter(pk__in=RequestAsker.objects.filter(wanted).values("request")) if wanted else rows.none()
+
+
 NO_ASKERS = Askers()
 
 

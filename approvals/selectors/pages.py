@@ -7,9 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.auth.models import User
+
 from approvals.lifecycle import State
-from approvals.models import AuditEntry, PolicyEvaluation, Report, Request, Review, VoidedRound
-from provisioner.values import Section, Severity
+from approvals.models import AuditEntry, PolicyEvaluation, Report, Request, Review, ViewedObject, VoidedRound
+from provisioner.values import Certainty, Section, Severity, certainty_of
 
 NOT_CHOSEN = "no version chosen"
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
@@ -185,3 +187,23 @@ def _of_image(reference: str) -> str:
 def _of_archive(url: str) -> str:
     name = url.partition("?")[0].rstrip("/").rpartition("/")[2]
     return next((name.removesuffix(ending) for ending in ARCHIVES if name.endswith(ending)), name)
+
+
+def depending(report: Report) -> frozenset[str]:
+    """The fingerprints of the findings whose severity depends on objects that nobody looked at; reads the body."""
+    everything = [*report.body.get("findings", []), *report.body.get("private", [])]
+    found = (one for one in everything if certainty_of(one.get("evidence", {})) is Certainty.DEPENDS_ON_OBJECTS)
+    return frozenset(str(one["fingerprint"]) for one in found)
+
+
+def ticks_digest(request: Request, report: Report) -> str:
+    """What ticks on the objects of this report are kept under; "" while the report is not of the present round."""
+    return request.subject_digest if report.round == request.round else ""
+
+
+def viewed_by(*, user: User, request: Request, subject_digest: str) -> frozenset[str]:
+    """The names of the objects that this person has ticked as viewed in this round."""
+    if not subject_digest:
+        return frozenset()
+    ticked = ViewedObject.objects.filter(user=user, request=request, subject_digest=subject_digest)
+    return frozenset(ticked.values_list("object", flat=True))

@@ -15,6 +15,7 @@ from approvals import access, catalogs
 from approvals.access import Caller, Permission
 from approvals.errors import InvalidInput, NotFound, ProofTooOld, Refused
 from approvals.models import BundleDeployment, Cluster, Request
+from approvals.selectors.status import NextStep
 from approvals.source_refs import catalogs_named
 from approvals.web import errors
 from approvals.web.rendering import caller_of, note_cluster, note_silent, note_too_old, place_of
@@ -172,6 +173,18 @@ def may_create(http: HttpRequest, clusters: Iterable[Cluster]) -> Permission | N
     """Whether Kubernetes lets the viewer create a deployment on one of these clusters; the first no where none does."""
     answers = [access.may(person(http), cluster, "create", resource="bundledeployments") for cluster in clusters]
     return next((one for one in answers if one.allowed), answers[0] if answers else None)
+
+
+def allowed_steps(http: HttpRequest, deployment: BundleDeployment, steps: Iterable[NextStep]) -> list[NextStep]:
+    """Return those of the next steps that Kubernetes lets the viewer take; each verb is asked about once."""
+    listed = list(steps)
+    allowed = {""}
+    for verb in sorted({step.verb for step in listed if step.verb}):
+        if access.may(
+            person(http), deployment.cluster, verb, resource="bundledeployments", name=deployment.name
+        ).allowed:
+            allowed.add(verb)
+    return [step for step in listed if step.verb in allowed]
 
 
 def readable(http: HttpRequest) -> list[Cluster]:

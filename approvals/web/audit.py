@@ -93,6 +93,23 @@ SENTENCES = {
 DECIDED = {"Approve": "gave an approval", "Deny": "gave a denial", REQUEST_CHANGES: "requested changes"}
 
 
+ROWS = 50
+CHANNELS = (
+    *("browser", "rest", "chat", "webhook", "kubectl", "policy", "shell"),
+    *("password", "token", "oidc", "issuer", "proxy", "machine", "cluster"),
+)
+# The newest entries of the chain are walked at most this often.
+CHAIN_SECONDS = 60
+FILTERS = ("actor", "deployment", "via", "request", "since", "until")
+MAX_EXPORTED, CHUNK = 10_000, 500
+COLUMNS = (
+    *("number", "at", "actor", "action", "verb", "via", "cluster"),
+    *("deployment", "request", "facts", "hash"),
+)
+# As well in the full width of East Asian text, which spreadsheets of such a language take for the same.
+FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
 @register.filter("fact_name")
 def fact_words(name: str) -> str:
     """`content digest` of the fact `contentDigest`, `groups at` of `groups_at`."""
@@ -113,23 +130,6 @@ def sentence_of(entry: AuditEntry) -> str:
 def _review(facts: Mapping[str, Any]) -> str:
     said = DECIDED.get(str(facts.get("decision", "")), "gave a review")
     return f"{said} instead of an earlier decision" if facts.get("replaces") else said
-
-
-ROWS = 50
-CHANNELS = (
-    *("browser", "rest", "chat", "webhook", "kubectl", "policy", "shell"),
-    *("password", "token", "oidc", "issuer", "proxy", "machine", "cluster"),
-)
-# The newest entries of the chain are walked at most this often.
-CHAIN_SECONDS = 60
-FILTERS = ("actor", "deployment", "via", "request", "since", "until")
-MAX_EXPORTED, CHUNK = 10_000, 500
-COLUMNS = (
-    *("number", "at", "actor", "action", "verb", "via", "cluster"),
-    *("deployment", "request", "facts", "hash"),
-)
-# As well in the full width of East Asian text, which spreadsheets of such a language take for the same.
-FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 @require_safe

@@ -13,12 +13,12 @@ from approvals import services
 from approvals.access import Caller
 from approvals.errors import InvalidInput
 from approvals.models import Cluster
+from approvals.selectors import account as selector
 from approvals.selectors import inbox as lists
 from approvals.selectors import keyset
-from approvals.selectors import news as selector
+from approvals.selectors.account import News
 from approvals.selectors.inbox import ORDER_OF_TAB
 from approvals.selectors.inbox_columns import SORTS
-from approvals.selectors.news import News
 from approvals.selectors.status import statuses
 from approvals.web import rendering
 from approvals.web.access_decorators import only_by_form, person, readable, signed_in

@@ -21,11 +21,10 @@ from approvals.access import Caller, Person
 from approvals.ledger.pivots import AskedRequest
 from approvals.lifecycle import State
 from approvals.models import Cluster, Request
+from approvals.selectors import account as selector
 from approvals.selectors import inbox as lists
 from approvals.selectors import keyset
-from approvals.selectors import news as selector
-from approvals.selectors.askers import Askers
-from approvals.selectors.inbox import ORDER_OF_TAB, InboxFilter, WaitingRequest
+from approvals.selectors.inbox import ORDER_OF_TAB, Askers, InboxFilter, WaitingRequest
 from approvals.selectors.inbox_columns import COLUMNS, SORTS, Column
 from approvals.selectors.keyset import Window
 from approvals.selectors.status import RequestStatus, statuses
@@ -42,6 +41,44 @@ register = template.Library()
 
 # What a view keeps of an address: not the page of a list that moves.
 KEPT = (*("tab", "search", "cluster", "severity", "purpose", "format", "requester", "state", "rule", "sort"),)
+
+
+# What a request in this state waits for, in the words of its row.
+NEXT = {
+    State.PREPARING: "the report is being prepared",
+    State.STALE: "a new report is being prepared",
+    State.APPROVED: "waiting to be applied",
+    State.APPLYING: "being applied",
+    State.RESTORING: "the previous revision is being restored",
+}
+VOIDED = "your approval no longer counts: review it again"
+ALL = AccessRequest("approve", OWN_GROUP, "bundledeployments")
+ROWS = 50
+# Between two looks at a list that is open in a browser.
+SECONDS = 30
+# What a tab holds, and what an empty one says.
+TABS = {
+    "needs-me": (
+        "Requests in review that you are allowed to decide, did not request yourself and have not decided yet.",
+        "No request needs your decision.",
+    ),
+    "mine": (
+        "Requests that you made, with what came of them. The newest is first.",
+        "You have not made a request yet.",
+    ),
+    "open": ("Requests that are not settled yet, whoever has to act next.", "No open requests."),
+    "applying": (
+        "Approved requests that are waiting to be applied, being applied or rolled back.",
+        "No request is being applied.",
+    ),
+    "decided": ("Requests that were approved, denied, withdrawn or replaced, or that expired.", "No decided requests."),
+    "all": ("All requests on the clusters you can read.", "No requests."),
+}
+# What a filter's name in the address is called in the selector.
+FILTERS = {
+    "search": "text",
+    **{name: name for name in ("cluster", "severity", "purpose", "format", "requester", "state", "rule")},
+}
 
 
 @only_by_form
@@ -73,18 +110,6 @@ def chips(query: QueryDict) -> list[tuple[str, str, str]]:
         for name, value in kept.items()
         if name not in ("tab", "sort")
     ]
-
-
-# What a request in this state waits for, in the words of its row.
-NEXT = {
-    State.PREPARING: "the report is being prepared",
-    State.STALE: "a new report is being prepared",
-    State.APPROVED: "waiting to be applied",
-    State.APPLYING: "being applied",
-    State.RESTORING: "the previous revision is being restored",
-}
-VOIDED = "your approval no longer counts: review it again"
-ALL = AccessRequest("approve", OWN_GROUP, "bundledeployments")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,35 +252,6 @@ class Mine:
 def askers_of(caller: Caller) -> Askers:
     """Return the names by which the caller's own requests are found."""
     return Askers(tuple((proof.cluster_id, proof.identity.username) for proof in caller.proofs))
-
-
-ROWS = 50
-# Between two looks at a list that is open in a browser.
-SECONDS = 30
-# What a tab holds, and what an empty one says.
-TABS = {
-    "needs-me": (
-        "Requests in review that you are allowed to decide, did not request yourself and have not decided yet.",
-        "No request needs your decision.",
-    ),
-    "mine": (
-        "Requests that you made, with what came of them. The newest is first.",
-        "You have not made a request yet.",
-    ),
-    "open": ("Requests that are not settled yet, whoever has to act next.", "No open requests."),
-    "applying": (
-        "Approved requests that are waiting to be applied, being applied or rolled back.",
-        "No request is being applied.",
-    ),
-    "decided": ("Requests that were approved, denied, withdrawn or replaced, or that expired.", "No decided requests."),
-    "all": ("All requests on the clusters you can read.", "No requests."),
-}
-
-# What a filter's name in the address is called in the selector.
-FILTERS = {
-    "search": "text",
-    **{name: name for name in ("cluster", "severity", "purpose", "format", "requester", "state", "rule")},
-}
 
 
 @require_safe

@@ -60,11 +60,14 @@ BUILTINS = [
     "approvals.web.tags",
     "approvals.web.audit",
     "approvals.web.inbox",
-    "approvals.web.deployments.spec",
+    "approvals.web.deployments.spec_form",
     "approvals.web.requests.decision_form",
     "approvals.web.requests.report_view",
     "approvals.web.requests.sources",
 ]
+
+
+MAX_DIGITS = 6
 
 
 @cache
@@ -242,9 +245,6 @@ def again(http: HttpRequest, part: Followed) -> HttpResponse:
         answer = page(http, "frame/_followed.html", {"part": part, "is_again": True})
     answer["ETag"] = etag
     return answer
-
-
-MAX_DIGITS = 6
 
 
 def page_of(http: HttpRequest, rows: QuerySet[Any], order: ListOrder, *, size: int) -> Window:

@@ -84,6 +84,18 @@ TONES = {
 }
 
 
+UNITS = ((86400, "day"), (3600, "h"), (60, "min"))
+# What OpenShift's console colours alike: who may do what, what extends the API, what holds data.
+KIND_GROUPS = {
+    "rights": ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount"),
+    "extension": (
+        *("CustomResourceDefinition", "APIService", "MutatingWebhookConfiguration"),
+        *("ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+    ),
+    "data": ("Secret", "ConfigMap", "PersistentVolume", "PersistentVolumeClaim", "StatefulSet"),
+}
+
+
 @register.inclusion_tag("lists/_heads.html")
 def heads(about: str, *columns: str) -> dict[str, Any]:
     """What a table lists, for who hears it, and the heads of its columns: `Read:number` for one of numbers, "" for one
@@ -274,9 +286,6 @@ def action_words(action: str) -> str:
     return ACTION_WORDS.get(action, action)
 
 
-UNITS = ((86400, "day"), (3600, "h"), (60, "min"))
-
-
 @register.filter
 def ago(at: datetime | None) -> SafeString:
     """How long ago, or how far ahead, with the exact time on hover."""
@@ -344,16 +353,6 @@ try:
     _drawn: ModuleType | None = import_module("heroicons.templatetags.heroicons")
 except ImportError:  # pages are whole without pictures
     _drawn = None
-
-# What OpenShift's console colours alike: who may do what, what extends the API, what holds data.
-KIND_GROUPS = {
-    "rights": ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount"),
-    "extension": (
-        *("CustomResourceDefinition", "APIService", "MutatingWebhookConfiguration"),
-        *("ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
-    ),
-    "data": ("Secret", "ConfigMap", "PersistentVolume", "PersistentVolumeClaim", "StatefulSet"),
-}
 
 
 @register.simple_tag

@@ -6,7 +6,7 @@ from approvals.catalogs import addresses
 from approvals.web import audit, bulk_decisions, clusters, health_endpoints, home, inbox, me, policies
 from approvals.web.catalogs import catalogs, packages, searching
 from approvals.web.catalogs import changes as catalog_changes
-from approvals.web.deployments import deployments, installing, offers
+from approvals.web.deployments import install_proposal, views
 from approvals.web.requests import request_page, tabs
 from approvals.web.signing_in import accounts, oidc
 
@@ -50,19 +50,19 @@ urlpatterns = [
     path("requests/<uuid:uid>/activity/list", tabs.follow_activity, name="request-activity-list"),
     path("requests/<uuid:uid>/rights", tabs.show_rights, name="request-rights"),
     path("requests/<uuid:uid>/schemas", tabs.show_schemas, name="request-schemas"),
-    path("deployments", deployments.index, name="deployments"),
-    path("deployments/new", deployments.new, name="deployment-new"),
-    path("deployments/new/proposal/again", installing.again, name="deployment-proposal-again"),
-    path("deployments/offers", offers.show, name="deployment-offers"),
-    path("deployments/<slug:cluster>/<str:name>", deployments.show, name="deployment"),
-    path("deployments/<slug:cluster>/<str:name>/progress", deployments.live, name="deployment-progress"),
-    path("deployments/<slug:cluster>/<str:name>/edit", deployments.edit, name="deployment-edit"),
-    path("deployments/<slug:cluster>/<str:name>/pause", deployments.pause, name="deployment-pause"),
-    path("deployments/<slug:cluster>/<str:name>/ask-again", deployments.ask_again, name="deployment-ask-again"),
-    path("deployments/<slug:cluster>/<str:name>/rollback", deployments.rollback, name="deployment-rollback"),
-    path("deployments/<slug:cluster>/<str:name>/revoke", deployments.revoke, name="deployment-revoke"),
-    path("deployments/<slug:cluster>/<str:name>/reinstate", deployments.reinstate, name="deployment-reinstate"),
-    path("deployments/<slug:cluster>/<str:name>/delete", deployments.delete, name="deployment-delete"),
+    path("deployments", views.index, name="deployments"),
+    path("deployments/new", views.new, name="deployment-new"),
+    path("deployments/new/proposal/again", install_proposal.again, name="deployment-proposal-again"),
+    path("deployments/offers", views.show_offers, name="deployment-offers"),
+    path("deployments/<slug:cluster>/<str:name>", views.show, name="deployment"),
+    path("deployments/<slug:cluster>/<str:name>/progress", views.live, name="deployment-progress"),
+    path("deployments/<slug:cluster>/<str:name>/edit", views.edit, name="deployment-edit"),
+    path("deployments/<slug:cluster>/<str:name>/pause", views.pause, name="deployment-pause"),
+    path("deployments/<slug:cluster>/<str:name>/ask-again", views.ask_again, name="deployment-ask-again"),
+    path("deployments/<slug:cluster>/<str:name>/rollback", views.rollback, name="deployment-rollback"),
+    path("deployments/<slug:cluster>/<str:name>/revoke", views.revoke, name="deployment-revoke"),
+    path("deployments/<slug:cluster>/<str:name>/reinstate", views.reinstate, name="deployment-reinstate"),
+    path("deployments/<slug:cluster>/<str:name>/delete", views.delete, name="deployment-delete"),
     path("catalogs", catalogs.index, name="catalogs"),
     path("catalogs/packages", searching.index, name="catalog-search"),
     path(CATALOG, catalogs.show, name="catalog"),

@@ -25,7 +25,7 @@ TESTED_ELSEWHERE = {
     "approvals.ledger.drifts": "tests/journeys/applied/test_drift.py",
     "approvals.ledger.optionals": "tests/journeys/applying/test_optional.py",
     "approvals.ledger.strays": "tests/journeys/applied/test_strays.py",
-    "approvals.limits.crowding": "tests/approvals/security/limits",
+    "approvals.limits.clients": "tests/approvals/security/limits",
     "approvals.models": "tests/approvals",
     "approvals.networks": "tests/approvals/proxies",
     "approvals.operators_file": "tests/approvals/proxies/test_declared.py",

@@ -12,7 +12,7 @@ from approvals.gate import deletions
 from approvals.health_endpoints import listener
 from approvals.ledger import labels, waiting
 from approvals.oidc import discovery
-from approvals.proxies import headers
+from approvals.proxies import identity_proxies
 from approvals.web.requests import diff_lines
 from approvals.working import shares, warden
 from provisioner.cli import objects
@@ -77,7 +77,7 @@ SENTENCES = {
 # Of what was tried, the number that has to be past a bound of ours.
 TRIED = {
     "connections to the listener": (r"\| (\d+) silent or half connections to the listener", listener.MAX_OPEN),
-    "characters of a name": (r"no ASCII, (\d+) characters \|", headers.MAX_CHARACTERS),
+    "characters of a name": (r"no ASCII, (\d+) characters \|", identity_proxies.MAX_CHARACTERS),
     "days of a token": (r"\| an API token of (\d+) days", settings.PRATIQUE["TOKEN_DAYS"]),
 }
 

@@ -17,13 +17,13 @@ from approvals import access, services
 from approvals.access.sight import Sight
 from approvals.api import filters
 from approvals.api import serializers as shapes
-from approvals.api.scopes import caller_of
+from approvals.api.authentication import caller_of
+from approvals.api.report_parts import MAX_ASKED
 from approvals.api.views.changes import VIA, valid
 from approvals.api.views.scoped import ClusterScoped
-from approvals.api.visible_report import MAX_ASKED
 from approvals.clock import database_now
 from approvals.models import BundleDeployment, Drift, Revision
-from approvals.selectors import drift
+from approvals.selectors import lists
 from approvals.selectors.floating import offers
 
 
@@ -133,9 +133,9 @@ class DeploymentViewSet(ClusterScoped):
         listed only if the caller is allowed to get the Secret."""
         deployment = self.get_object()
         sight = Sight(caller_of(request), deployment.cluster, limit=MAX_ASKED)
-        found = drift.drifts(deployment=deployment, now=database_now(), may_see=sight.may_see)
+        found = lists.drifts(deployment=deployment, now=database_now(), may_see=sight.may_see)
         rows = self.paginate_queryset(found)
-        context = {"may_see": lambda row: _tells_nothing(row) or sight.may_see(drift.ref_of(row))}
+        context = {"may_see": lambda row: _tells_nothing(row) or sight.may_see(lists.ref_of(row))}
         return self.get_paginated_response(shapes.DriftSerializer(rows, many=True, context=context).data)
 
 

@@ -18,11 +18,10 @@ from approvals import services
 from approvals.access.sight import ReportSight, Sight, may_see_roles, said_of, show_words
 from approvals.api import filters
 from approvals.api import serializers as shapes
-from approvals.api.report_parts import changes_of, part_of
-from approvals.api.scopes import caller_of
+from approvals.api.authentication import caller_of
+from approvals.api.report_parts import MAX_ASKED, changes_of, part_of, visible_report
 from approvals.api.views.changes import VIA, valid
 from approvals.api.views.scoped import ClusterScoped
-from approvals.api.visible_report import MAX_ASKED, visible_report
 from approvals.models import Report, Request, Review
 from approvals.selectors import inbox
 from approvals.selectors.inbox_columns import REST_COLUMNS, with_columns

@@ -27,11 +27,11 @@ from approvals.access import Permission
 from approvals.access.sight import Sight, shown_spec
 from approvals.api import filters
 from approvals.api import serializers as shapes
+from approvals.api.authentication import caller_of
 from approvals.api.description import Named
-from approvals.api.pagination import Pages
-from approvals.api.parsing import BoundedJson
-from approvals.api.scopes import caller_of
-from approvals.api.visible_report import MAX_ASKED
+from approvals.api.filters import Pages
+from approvals.api.problems import BoundedJson
+from approvals.api.report_parts import MAX_ASKED
 from approvals.errors import Ambiguous, CouldNotAsk, NotAsExpected, OutOfScope
 from approvals.models import BundleDeployment, Cluster
 

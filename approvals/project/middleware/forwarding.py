@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
 from approvals import proxies
-from approvals.limits import addresses, crowding
+from approvals.limits import clients
 
 # Beside X-Forwarded-Proto, which Django reads (settings.SECURE_PROXY_SSL_HEADER): nothing of ours reads these.
 UNUSED = ("HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PORT", "HTTP_X_FORWARDED_SSL", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
@@ -23,22 +23,22 @@ class Forwarding:
         self._get_response = get_response
 
     def __call__(self, http: HttpRequest) -> HttpResponseBase:
-        is_secure = addresses.is_secure(http)
+        is_secure = clients.is_secure(http)
         _take_identity(http)
         # Probes and scrapes come from few addresses, as they should.
         if http.path_info not in MACHINES:
-            crowding.note(http)
-        for name in (addresses.PROTO, *UNUSED):
+            clients.note(http)
+        for name in (clients.PROTO, *UNUSED):
             http.META.pop(name, None)
         if is_secure:
-            http.META[addresses.PROTO] = "https"
-        if addresses.peer_of(http) not in addresses.trusted():
-            http.META.pop(addresses.FOR, None)
+            http.META[clients.PROTO] = "https"
+        if clients.peer_of(http) not in clients.trusted():
+            http.META.pop(clients.FOR, None)
         return self._get_response(http)
 
 
 def _take_identity(http: HttpRequest) -> None:
     """`http.proxied`: who a proxy says that this is (Said, Unusable or None). Nobody else reads it from the headers."""
     known: proxies.IdentityProxies = settings.PRATIQUE["IDENTITY_PROXIES_FILE"]
-    http.proxied = proxies.said_in(http.META, addresses.peer_of(http), known)  # type: ignore[attr-defined] # requests carry such facts
+    http.proxied = proxies.said_in(http.META, clients.peer_of(http), known)  # type: ignore[attr-defined] # requests carry such facts
     proxies.drop(http.META, known)

@@ -1,7 +1,7 @@
 """How often the pages and callbacks may be asked: strangers by address, people by who they are.
 
 docs/operating/limits.md has all limits in one table. Programs with a token, and sessions at the REST API, are counted
-there (approvals.api.throttling), credentials where they are tried (approvals.limits.credentials).
+there (approvals.api.authentication), credentials where they are tried (approvals.limits.clients).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from approvals.api.authentication import TOKEN_TRIED
 from approvals.api.problems import CONTENT_TYPE, body_of
 from approvals.errors import TooManyAttempts
 from approvals.limits import Limit, client_address, take
-from approvals.limits.addresses import counted_as
+from approvals.limits.clients import counted_as
 from approvals.web import errors
 
 API, CHAT = "/api/", "/chat/"

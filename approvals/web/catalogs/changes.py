@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals import access, catalogs, services
-from approvals.access.offers import has_namespace
+from approvals.access.questions import has_namespace
 from approvals.errors import InvalidInput, NotFound
 from approvals.ledger.packages import choosing
 from approvals.models import BundleComparison, Catalog

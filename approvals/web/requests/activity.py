@@ -17,6 +17,36 @@ WORDS_OF_STEP = {
 DONE = frozenset({"done", "unchanged"})
 
 
+# What an entry's verb says, after the name of who did it. A verb that is not here is told by its own words.
+SENTENCES = {
+    "request.made": "created this request",
+    "request.prepared": "finished the report, and the review began",
+    "request.could_not_prepare": "could not prepare the report",
+    "request.approve": "recorded the approval",
+    "request.deny": "recorded the denial",
+    "request.expire": "ended the request because nobody decided in time",
+    "request.withdraw": "withdrew the request",
+    "request.supersede": "ended the request because a newer one replaces it",
+    "request.start": "started to apply it",
+    "request.finish": "finished the apply",
+    "request.fail": "stopped: the request failed",
+    "request.restore": "started to restore the previous revision",
+    "request.find_stale": "found that the cluster no longer matches the report",
+    "request.report_again": "started a new round with a new report",
+    "request.give_up": "gave up: the report had to be made too often",
+    "request.labels": "took over changed labels of the deployment",
+    "request.requester-known": "learned who requested it",
+    "request.waits": "lets the request wait",
+    "review.not_counted": "made a review with kubectl, which does not count",
+    "revision.recorded": "recorded the revision",
+    "revision.restored": "restored the previous revision",
+    "revision.overdue": "found that the revision did not become healthy in time",
+    "optional.created": "created an optional object later",
+    "optional.asked": "asked again for an optional object",
+}
+DECISIONS = {"Approve": "approved it", "Deny": "denied it", "RequestChanges": "requested changes"}
+
+
 @dataclass(frozen=True, slots=True)
 class ActivityPhase:
     """One phase of an apply: how many of its objects are done, failed or were not tried, and how long it took."""
@@ -83,36 +113,6 @@ def words_of_span(span: timedelta) -> str:
     if days:
         return f"{days} d {hours} h" if hours else f"{days} d"
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-
-
-# What an entry's verb says, after the name of who did it. A verb that is not here is told by its own words.
-SENTENCES = {
-    "request.made": "created this request",
-    "request.prepared": "finished the report, and the review began",
-    "request.could_not_prepare": "could not prepare the report",
-    "request.approve": "recorded the approval",
-    "request.deny": "recorded the denial",
-    "request.expire": "ended the request because nobody decided in time",
-    "request.withdraw": "withdrew the request",
-    "request.supersede": "ended the request because a newer one replaces it",
-    "request.start": "started to apply it",
-    "request.finish": "finished the apply",
-    "request.fail": "stopped: the request failed",
-    "request.restore": "started to restore the previous revision",
-    "request.find_stale": "found that the cluster no longer matches the report",
-    "request.report_again": "started a new round with a new report",
-    "request.give_up": "gave up: the report had to be made too often",
-    "request.labels": "took over changed labels of the deployment",
-    "request.requester-known": "learned who requested it",
-    "request.waits": "lets the request wait",
-    "review.not_counted": "made a review with kubectl, which does not count",
-    "revision.recorded": "recorded the revision",
-    "revision.restored": "restored the previous revision",
-    "revision.overdue": "found that the revision did not become healthy in time",
-    "optional.created": "created an optional object later",
-    "optional.asked": "asked again for an optional object",
-}
-DECISIONS = {"Approve": "approved it", "Deny": "denied it", "RequestChanges": "requested changes"}
 
 
 @dataclass(frozen=True, slots=True)

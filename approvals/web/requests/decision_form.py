@@ -32,6 +32,15 @@ register = template.Library()
 SERIOUS = Severity.DANGEROUS
 
 
+# The field in which a finding is accepted is named after it; left empty, it is not. One for a group names each.
+FIELD = "waive:"
+AND = ","
+MAY = (
+    "You may accept a finding, so that guards ignore it: open the finding and write a reason. It counts with your"
+    " approval of this request."
+)
+
+
 class Loss(StrEnum):
     """What an approval gives up, the worst first; each is acknowledged by itself."""
 
@@ -148,15 +157,6 @@ def _loss_of(item: Acknowledgement) -> Loss:
     if kind in HOLDERS:
         return HOLDERS[kind]
     return Loss.TAKEN_OVER if action == Action.ADOPT else Loss.MADE_ANEW if action == Action.REPLACE else Loss.OBJECTS
-
-
-# The field in which a finding is accepted is named after it; left empty, it is not. One for a group names each.
-FIELD = "waive:"
-AND = ","
-MAY = (
-    "You may accept a finding, so that guards ignore it: open the finding and write a reason. It counts with your"
-    " approval of this request."
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,17 @@ Span = tuple[int, int]
 Line = tuple[str, int]
 
 
+# Words of one pair of lines that are held against each other, and steps for all pairs of a page.
+MAX_WORDS = 400
+MAX_STEPS = 1_000_000
+# Lines of which less stays the same are other lines, and no word of them is marked.
+MIN_COMMON = 0.25
+_WORD = re.compile(r"\w+|\s+|[^\w\s]")
+# A finding that holds at more places of an object stands at the first ones.
+MAX_PLACES = 20
+Record = Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What is shown in any case: all unchanged lines, these spans of lines, what is `around` these lines, and those
@@ -253,14 +264,6 @@ def changes(lines: Sequence[DiffLine], rows: Iterable[int | FoldedLines]) -> lis
     return found
 
 
-# Words of one pair of lines that are held against each other, and steps for all pairs of a page.
-MAX_WORDS = 400
-MAX_STEPS = 1_000_000
-# Lines of which less stays the same are other lines, and no word of them is marked.
-MIN_COMMON = 0.25
-_WORD = re.compile(r"\w+|\s+|[^\w\s]")
-
-
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two lines side by side, by their place; an unchanged one stands on both sides, None on a side without one."""
@@ -352,11 +355,6 @@ def _spans(words: list[str], runs: list[Span]) -> tuple[Span, ...]:
     for word in words:
         starts.append(starts[-1] + len(word))
     return tuple((starts[first], starts[last]) for first, last in runs if first < last)
-
-
-# A finding that holds at more places of an object stands at the first ones.
-MAX_PLACES = 20
-Record = Mapping[str, Any]
 
 
 class LinePlaces:

@@ -23,6 +23,9 @@ _LEXER = YamlLexer(stripnl=False, ensurenl=False)
 Token = tuple[str, str]
 
 
+_CSS = {"+": "plus", "-": "minus", " ": "same"}
+
+
 def html_of(text: str, form: Form, marked: Sequence[Span] = ()) -> SafeString:
     """`text`, which is `visible` already, as HTML. `marked` are spans of its characters, in order."""
     parts = (_written(css, part, is_marked) for css, part, is_marked in _cut(_tokens(text, form), marked))
@@ -64,9 +67,6 @@ def _cut(tokens: Iterable[Token], marked: Sequence[Span]) -> Iterator[tuple[str,
 def _written(css: str, text: str, is_marked: bool) -> str:
     inner = f'<span class="{css}">{escape(text)}</span>' if css else escape(text)
     return f"<mark>{inner}</mark>" if is_marked else inner
-
-
-_CSS = {"+": "plus", "-": "minus", " ": "same"}
 
 
 @dataclass(frozen=True, slots=True)

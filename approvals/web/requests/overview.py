@@ -36,6 +36,19 @@ FRIGHTENING = (
 ORDER = ("*", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 
 
+WHOLE_CLUSTER = "whole cluster"
+CAPABILITIES = ("Everything", "Read", "Write", "Delete", "Special")
+# More accounts than this are told by their findings alone.
+MAX_GRIDS = 20
+MEANINGS = {
+    "Everything": "every verb, including future ones",
+    "Read": "get, list, watch",
+    "Write": "create, update, patch",
+    "Delete": "delete, deletecollection",
+    "Special": "special verbs, such as bind, escalate or impersonate",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step of a remedy, and the command that does it, "" where it needs none."""
@@ -352,19 +365,6 @@ def _together(outcomes: Iterable[Outcome]) -> list[FailedTogether]:
 
 def _without_object(words: str, name: str) -> str:
     return words.removeprefix(f"{name}: ").replace(name, "it")
-
-
-WHOLE_CLUSTER = "whole cluster"
-CAPABILITIES = ("Everything", "Read", "Write", "Delete", "Special")
-# More accounts than this are told by their findings alone.
-MAX_GRIDS = 20
-MEANINGS = {
-    "Everything": "every verb, including future ones",
-    "Read": "get, list, watch",
-    "Write": "create, update, patch",
-    "Delete": "delete, deletecollection",
-    "Special": "special verbs, such as bind, escalate or impersonate",
-}
 
 
 @dataclass(frozen=True, slots=True)

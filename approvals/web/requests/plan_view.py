@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from approvals.access import Permission
-from approvals.access.own_words import own_words
 from approvals.access.sight import (
     ReportSight,
     Sight,
@@ -22,6 +21,7 @@ from approvals.access.sight import (
     is_in_the_way,
     is_private,
     is_secret,
+    own_words,
     reference,
     withheld,
 )
@@ -39,6 +39,30 @@ MAX_OPENED = 40
 VIEWS = ("unified", "split")
 _SPAN = re.compile(r"([0-9]{1,7})-([0-9]{1,7})")
 _LINE = re.compile(r"([LR])([1-9][0-9]{0,6})")
+
+
+SIGNS = {
+    "create": "+",
+    "delete": "-",
+    "update": "~",
+    "replace": "⇄",
+    "rerun": "↻",
+    "adopt": "⇥",
+    "orphan": "⇤",
+    "skip": "○",
+    "none": "=",
+    "hidden": "?",
+}
+# As long as Kubernetes lets a group, a kind, a namespace and a name be.
+MAX_NAME = 640
+# The rule that says of each hook when it runs.
+_HOOK = "HOOK-01"
+_WORST = {str(severity): place for place, severity in enumerate(Severity)}
+Record = Mapping[str, Any]
+# Of one object; the others are counted.
+MAX_FINDINGS = 100
+NEW = Permission(True, "the object is new")
+UNASKED = Permission(False, "Open this object alone to see it: the cluster is asked about a limited number of objects.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,26 +139,6 @@ def span_of(text: str) -> Span | None:
 def _line(text: str) -> Line | None:
     found = _LINE.fullmatch(text)
     return (found[1], int(found[2])) if found else None
-
-
-SIGNS = {
-    "create": "+",
-    "delete": "-",
-    "update": "~",
-    "replace": "⇄",
-    "rerun": "↻",
-    "adopt": "⇥",
-    "orphan": "⇤",
-    "skip": "○",
-    "none": "=",
-    "hidden": "?",
-}
-# As long as Kubernetes lets a group, a kind, a namespace and a name be.
-MAX_NAME = 640
-# The rule that says of each hook when it runs.
-_HOOK = "HOOK-01"
-_WORST = {str(severity): place for place, severity in enumerate(Severity)}
-Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,12 +259,6 @@ def counts(objects: Sequence[Planned]) -> Counts:
         [(name, sign, actions[name]) for name, sign in SIGNS.items() if actions[name]],
         sorted(kinds.items()),
     )
-
-
-# Of one object; the others are counted.
-MAX_FINDINGS = 100
-NEW = Permission(True, "the object is new")
-UNASKED = Permission(False, "Open this object alone to see it: the cluster is asked about a limited number of objects.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,19 @@ from urllib.parse import urlencode
 
 from django import template
 
-from approvals.access.own_words import HiddenWords, headline_for, own_words, unseen
-from approvals.access.sight import Record, ReportSight, Sight, exists, key_of, reference, withheld
+from approvals.access.sight import (
+    HiddenWords,
+    Record,
+    ReportSight,
+    Sight,
+    exists,
+    headline_for,
+    key_of,
+    own_words,
+    reference,
+    unseen,
+    withheld,
+)
 from approvals.models import Report
 from approvals.selectors.pages import NEVER_FOLDED, ReportSection, severity_counts
 from approvals.web.requests.overview import Grid, grids
@@ -31,12 +42,6 @@ from provisioner.values import Section
 register = template.Library()
 
 
-def explanation(rule: str, evidence: Mapping[str, Any]) -> str:
-    """What is behind a finding of this rule and evidence, as sentences; "" for one of another package's check."""
-    words = rule_text(rows_of(rule, evidence)[0])
-    return in_one_paragraph(words) if words else ""
-
-
 # Findings about objects of others; the page of each object has all of its own.
 MAX_PRIVATE = 100
 # So many findings of a section open in place; of the others critical and unknown ones keep their sentence on the page.
@@ -50,6 +55,19 @@ BASES = {
     "objects": "Severity based on the objects stored in the cluster, not on the schemas alone.",
     "schemas": "Severity based on the schemas alone: the stored objects did not decide it.",
 }
+VERDICT_WORDS = {
+    "api": "API server",
+    "stored": "stored objects",
+    "writers": "writers",
+    "readers": "readers",
+    "rollback": "rollback",
+}
+
+
+def explanation(rule: str, evidence: Mapping[str, Any]) -> str:
+    """What is behind a finding of this rule and evidence, as sentences; "" for one of another package's check."""
+    words = rule_text(rows_of(rule, evidence)[0])
+    return in_one_paragraph(words) if words else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,15 +393,6 @@ def _picture(record: Record) -> Picture | None:
     if page == "request-rights" and subject and ref.get("kind") in ("ServiceAccount", "User", "Group"):
         return Picture(page, urlencode({"account": subject}), f"Show how {subject} comes by it")
     return None
-
-
-VERDICT_WORDS = {
-    "api": "API server",
-    "stored": "stored objects",
-    "writers": "writers",
-    "readers": "readers",
-    "rollback": "rollback",
-}
 
 
 @register.filter

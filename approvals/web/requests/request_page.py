@@ -15,9 +15,8 @@ from django.shortcuts import redirect
 from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_safe
 
-from approvals import access, services
-from approvals.access.sight import ReportSight, Sight, said_of, show_words
-from approvals.access.workloads import SeenWorkloads, seen_workloads
+from approvals import services
+from approvals.access.sight import ReportSight, SeenWorkloads, Sight, said_of, seen_workloads, show_words
 from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotWaivable, Unacknowledged, UnknownFinding
 from approvals.gate.reviewer_checks import check_reviewer
@@ -29,7 +28,7 @@ from approvals.selectors.pages import report_of
 from approvals.selectors.since_review import SinceReview, since_your_review
 from approvals.selectors.status import NextStep, RequestStatus, status
 from approvals.web import rendering
-from approvals.web.access_decorators import linked_catalogs, of_request, only_by_form, person
+from approvals.web.access_decorators import allowed_steps, linked_catalogs, of_request, only_by_form, person
 from approvals.web.rendering import page
 from approvals.web.requests import activity, decision_form, overview
 from approvals.web.requests.activity import ActivityPhase
@@ -247,10 +246,6 @@ def show_page(
     form = form_of(tab, written, view)
     dismissal = dismissal_of(caller, request, tab.reviews)
     how = tab.bar.how or status(request)
-    may = {
-        verb: access.may(caller, deployment.cluster, verb, resource="bundledeployments", name=deployment.name).allowed
-        for verb in sorted({step.verb for step in how.steps if step.verb})
-    }
     found = RequestPage(
         progress=read_progress(tab.sight, request),
         overview=read_overview(tab, tab.report, view) if tab.report and view else None,
@@ -258,7 +253,7 @@ def show_page(
         history=replace(history_of(tab, form.waivers), dismissal=dismissal, wrong_dismissal=wrong_dismissal),
         since=since_your_review(request=request, user=caller.user, sight_of=partial(ReportSight, tab.sight)),
         how=how,
-        offered=[step for step in how.steps if not step.verb or may[step.verb]],
+        offered=allowed_steps(http, deployment, how.steps),
         linked_catalogs=linked_catalogs(http, deployment.cluster, request.spec),
         asks_again=asks_again,
     )

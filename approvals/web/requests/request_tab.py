@@ -14,9 +14,8 @@ from django.http import Http404
 
 from approvals import access, lifecycle, services
 from approvals.access import Caller
-from approvals.access.approvers import approvers_of
-from approvals.access.own_words import headline_for
-from approvals.access.sight import ReportSight, Sight, may_see_roles
+from approvals.access.authors import approvers_of
+from approvals.access.sight import ReportSight, Sight, headline_for, may_see_roles
 from approvals.errors import Refused
 from approvals.gate import rights
 from approvals.gate.reviewer_checks import check_dismisser, check_reviewer

@@ -15,13 +15,12 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals import access, services
 from approvals.access import Permission
-from approvals.access.own_words import HiddenWords
-from approvals.access.sight import Sight
+from approvals.access.sight import HiddenWords, Sight
 from approvals.errors import DigestMoved
 from approvals.lifecycle import AT_WORK, SETTLED
 from approvals.models import Report, Request
-from approvals.selectors import changes as selectors
 from approvals.selectors import pages
+from approvals.selectors import pages as selectors
 from approvals.selectors.pages import FindingFilter
 from approvals.web import rendering
 from approvals.web.access_decorators import of_request, only_by_form, person

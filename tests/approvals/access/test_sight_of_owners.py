@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from approvals.access.sight import ReportSight, Sight, hidden_action, private_to_judge, withheld
-from approvals.api import visible_report as rest
+from approvals.api import report_parts as rest
 from provisioner.errors import AlreadyExists
 from provisioner.values import ObjectRef
 

@@ -14,8 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from approvals.access.own_words import headline_for, unseen
-from approvals.access.sight import ReportSight, Sight, private_to_judge
+from approvals.access.sight import ReportSight, Sight, headline_for, private_to_judge, unseen
 from approvals.web.requests import overview, report_file
 from provisioner import pipeline
 from provisioner.cluster.client.api import ClusterClient

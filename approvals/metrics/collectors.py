@@ -2,26 +2,93 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
+from threading import Lock
+from typing import Protocol
 
+import redis
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection, transaction
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from approvals.clock import database_now
+from approvals.encryption.files import content_files
+from approvals.errors import StoreUnavailable
 from approvals.instruments import OTHER, code_label
 from approvals.lifecycle import OPEN, SETTLED, State
-from approvals.metrics.sources import SourceAway
 from approvals.selectors import figures
+from approvals.wake import AFTER_REQUESTS
 from provisioner.values import HealthState
+
+logger = logging.getLogger(__name__)
+KEPT_SECONDS = 5.0
+
 
 TIMEOUT_MILLISECONDS = 2_000
 # Of these there is a figure even where it is zero: an alert can tell "none" from "not asked".
 NOT_LOOKED_AT = "not_looked_at"
 HEALTH = frozenset(HealthState)
+PATIENCE_SECONDS = 2
+# The names that Celery and kombu give them in Redis.
+QUEUE, UNACKED, UNACKED_INDEX = "celery", "unacked", "unacked_index"
+QUEUE_AFTER = f"{QUEUE}\x06\x16{AFTER_REQUESTS}"
+
+
+class SourceAway(Exception):
+    """The source did not answer, or not in time."""
+
+
+class Source(Protocol):
+    def read(self) -> list[Metric]:
+        """All that the source says now; raises SourceAway."""
+        ...
+
+
+@dataclass(eq=False)
+class Kept:
+    """A source as Prometheus' client collects it: one reader at a time, at most one reading in KEPT_SECONDS."""
+
+    name: str
+    source: Source
+    _lock: Lock = field(default_factory=Lock)
+    _read_at: float = -KEPT_SECONDS
+    _found: list[Metric] = field(default_factory=list)
+    _is_up: bool = False
+
+    def describe(self) -> list[Metric]:
+        """Nothing: registering must not read."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        with self._lock:
+            if time.monotonic() - self._read_at >= KEPT_SECONDS:
+                self._read()
+            found, is_up = self._found, self._is_up
+        up = GaugeMetricFamily(
+            f"pratique_{self.name}_up", f"Whether the {self.name.replace('_', ' ')} answered the last scrape."
+        )
+        up.add_metric([], float(is_up))
+        yield up
+        yield from found
+
+    def forget(self) -> None:
+        """Have the next scrape read anew."""
+        with self._lock:
+            self._read_at = -KEPT_SECONDS
+
+    def _read(self) -> None:
+        try:
+            self._found, self._is_up = self.source.read(), True
+        except SourceAway as exc:
+            self._found, self._is_up = [], False
+            logger.warning("a source of metrics is away", extra={"source": self.name, "error": str(exc)})
+        self._read_at = time.monotonic()
 
 
 class RecordsCollector:
@@ -197,3 +264,45 @@ def _gauge(name: str, help_text: str, *labels: str) -> GaugeMetricFamily:
 
 def _age(since: datetime, now: datetime) -> float:
     return max(0.0, (now - since).total_seconds())
+
+
+class ContentStoreCollector:
+    def read(self) -> list[Metric]:
+        files = content_files()
+        try:
+            files.look()
+            room = files.room()
+        except (StoreUnavailable, OSError) as exc:
+            raise SourceAway(type(exc).__name__) from exc
+        if room is None:
+            return []
+        return [
+            GaugeMetricFamily(
+                "pratique_content_store_free_bytes", "Free space of the content store's folder.", room.free_bytes
+            ),
+            GaugeMetricFamily(
+                "pratique_content_store_size_bytes", "Size of the content store's volume.", room.size_bytes
+            ),
+        ]
+
+
+class QueueCollector:
+    def read(self) -> list[Metric]:
+        url = settings.PRATIQUE["REDIS_URL"]
+        try:
+            with redis.Redis.from_url(
+                url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS
+            ) as client:
+                asked = client.pipeline(transaction=False)
+                asked.llen(QUEUE).llen(QUEUE_AFTER).hlen(UNACKED).zrange(UNACKED_INDEX, 0, 0, withscores=True)
+                first, after, unacked, oldest = asked.execute()
+        except (redis.RedisError, OSError, ValueError) as exc:
+            raise SourceAway(type(exc).__name__) from exc
+        age = max(0.0, time.time() - oldest[0][1]) if oldest else 0.0
+        return [
+            GaugeMetricFamily("pratique_queue_messages", "Messages waiting in the queue.", first + after),
+            GaugeMetricFamily("pratique_queue_unacked_messages", "Messages being processed by workers.", unacked),
+            GaugeMetricFamily(
+                "pratique_queue_oldest_unacked_seconds", "Age of the oldest message being processed; 0 for none.", age
+            ),
+        ]

@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from approvals import catalogs, services
-from approvals.access.offers import has_namespace
+from approvals.access.questions import has_namespace
 from approvals.catalogs.comparisons import own_names
 from approvals.errors import CouldNotAsk, InvalidInput, NotAllowed, NotFound
 from approvals.models import BundleComparison, Catalog

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals import access, services
-from approvals.access import Permission
-from approvals.access.sight import Sight, shown_spec
+from approvals.access import Caller, Permission
+from approvals.access.questions import Kind, names
+from approvals.access.sight import Sight, shown_spec, without_values
+from approvals.clock import database_now
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, Refused
 from approvals.ledger.pivots import why_unreadable
-from approvals.lifecycle import AT_WORK
-from approvals.models import BundleDeployment
+from approvals.lifecycle import AT_WORK, OPEN, State
+from approvals.models import BundleDeployment, Drift, InventoryItem, Outcome, Report, Request
 from approvals.selectors import floating, keyset, lists
-from approvals.selectors import revisions as known_revisions
+from approvals.selectors import lists as drifts
+from approvals.selectors import lists as known_revisions
 from approvals.selectors.keyset import ListOrder
 from approvals.selectors.status import statuses
 from approvals.web import rendering
 from approvals.web.access_decorators import (
+    allowed_steps,
     linked_catalogs,
     may_create,
     of_deployment,
@@ -34,19 +42,128 @@ from approvals.web.access_decorators import (
     readable_or_silent,
     signed_in,
 )
-from approvals.web.deployments.drifts import shown_drifts, with_health_words
-from approvals.web.deployments.form import NewForm, SpecForm, initial_of
-from approvals.web.deployments.installing import Proposal, proposal, propose
-from approvals.web.deployments.progress import HISTORY, progress
-from approvals.web.deployments.spec import folded_yaml, format_of
+from approvals.web.deployments.install_proposal import Proposal, proposal, propose
+from approvals.web.deployments.spec_form import NewForm, SpecForm, folded_yaml, format_of, initial_of
 from approvals.web.rendering import page, page_of
+from provisioner.values import ObjectRef
 
+# Kubernetes is asked this often for one page; of what is left no values are shown.
+MAX_ASKED = 30
+MAX_DRIFTS = 50
+
+
+# As Kubernetes lets a namespace be named.
+NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+HISTORY = 30
+QUICK_SECONDS = 2
+SLOW_SECONDS = 10
+# What the machine is at: it moves by itself.
+QUICK = frozenset({State.PREPARING, State.APPROVED, State.APPLYING, State.RESTORING, State.STALE})
+WRITING = frozenset({State.APPLYING, State.RESTORING})
 ROWS = 50
 OBJECTS = 200
 VIA = "browser"
 MAX_DIGITS = 9
 # About all BundleDeployments, and about this one.
 ASKED_FOR_SPEC = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDrift:
+    """One row; `fields` without values where `is_hidden`."""
+
+    row: Drift
+    fields: list[Mapping[str, Any]]
+    is_hidden: bool
+
+
+def shown_drifts(caller: Caller, deployment: BundleDeployment) -> list[ShownDrift]:
+    sight = Sight(caller, deployment.cluster, limit=MAX_ASKED)
+    rows = drifts.drifts(deployment=deployment, now=database_now(), may_see=sight.may_see)[:MAX_DRIFTS]
+    shown = []
+    for row in rows:
+        tells_nothing = not row.fields and not row.server_words
+        may_see = tells_nothing or bool(sight.may_see(drifts.ref_of(row)))
+        fields = row.fields if may_see else [without_values(field) for field in row.fields]
+        shown.append(ShownDrift(row, fields, is_hidden=not may_see))
+    return shown
+
+
+def with_health_words(caller: Caller, deployment: BundleDeployment, rows: Page[InventoryItem]) -> Page[InventoryItem]:
+    """The rows, not saved, with what their objects say of themselves only where the viewer may get these."""
+    sight = Sight(caller, deployment.cluster, limit=MAX_ASKED)
+    for row in rows:
+        if row.health_words and not sight.may_see(ref_of(row)):
+            row.health_words = ""
+    return rows
+
+
+def ref_of(row: InventoryItem) -> ObjectRef:
+    return ObjectRef(row.group, row.version, row.kind, row.namespace, row.name)
+
+
+@require_safe
+@signed_in
+def show_offers(http: HttpRequest) -> HttpResponse:
+    """Namespaces of the cluster, and the ServiceAccounts of the namespace that is written there."""
+    named, namespace = http.GET.get("cluster", ""), http.GET.get("install_namespace", "").strip()
+    cluster = next((one for one in readable(http) if one.name == named), None)
+    facts: dict[str, object] = {"cluster": cluster, "namespace": namespace}
+    if cluster:
+        facts["namespaces"] = names(person(http), cluster, Kind.NAMESPACE)
+        is_name = NAMESPACE.fullmatch(namespace)
+        facts["accounts"] = names(person(http), cluster, Kind.ACCOUNT, namespace) if is_name else None
+    return page(http, "deployments/_offers.html", facts)
+
+
+def progress(http: HttpRequest, deployment: BundleDeployment) -> dict[str, Any]:
+    """The facts of `deployments/_progress.html` and `deployments/_history.html`."""
+    history = lists.requests_of(deployment=deployment, limit=HISTORY)
+    known = statuses(history)
+    latest = history[0] if history else None
+    how = known[latest.pk] if latest else None
+    mark = _mark(deployment, latest)
+    seen = http.GET.get("seen", "")[:100]
+    return {
+        "deployment": deployment,
+        "history": [(one, known[one.pk]) for one in history],
+        "open_request": latest if latest and latest.state in OPEN else None,
+        "latest": latest,
+        "how": how,
+        "offered": allowed_steps(http, deployment, how.steps) if how and how.is_told else [],
+        "written": _written(latest) if latest and latest.state in WRITING else None,
+        "health": lists.inventory_health(deployment=deployment),
+        "wait_seconds": _wait_seconds(deployment, latest),
+        "mark": seen or mark,
+        "has_moved": bool(seen) and seen != mark,
+    }
+
+
+def _written(request: Request) -> dict[str, int]:
+    """Objects done, failed and planned, of the step that runs."""
+    step = Outcome.Step.RESTORE if request.state == State.RESTORING else Outcome.Step.APPLY
+    counted = Counter(request.outcomes.filter(step=step).values_list("state", flat=True))
+    report = Report.objects.filter(request=request, round=request.round).defer("body").first()
+    done = sum(counted.values())
+    return {
+        "done": done,
+        "failed": counted["failed"],
+        "total": max(sum((report.actions if report else {}).values()), done),
+    }
+
+
+def _wait_seconds(deployment: BundleDeployment, latest: Request | None) -> int:
+    """Until the fragment asks again; 0 where nothing is under way. PURE"""
+    if latest and latest.state in OPEN:
+        return QUICK_SECONDS if latest.state in QUICK and not latest.problem else SLOW_SECONDS
+    is_settling = deployment.active_revision_id is not None and deployment.health in ("", "InProgress")
+    return SLOW_SECONDS if is_settling and not deployment.gone_at else 0
+
+
+def _mark(deployment: BundleDeployment, latest: Request | None) -> str:
+    """What the rest of the page was made from."""
+    revision = deployment.active_revision.number if deployment.active_revision else 0
+    return f"{latest.number}-{latest.state}-{revision}" if latest else f"0-none-{revision}"
 
 
 @require_safe
