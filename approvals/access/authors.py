@@ -76,7 +76,7 @@ def subjects_that_may_write(api: Api, request: models.Request) -> tuple[Subject,
     that it is. Asked where nobody knows who wrote it; where nobody can tell, it is every account."""
     resources = [api.resource_of(RBAC_GROUP, "v1", kind) for kind in ("ClusterRole", "ClusterRoleBinding")]
     try:
-        roles = [list(islice(api.list(one), MOST_ROLES)) for one in resources if one is not None]
+        roles = [list(islice(api.list(resource), MOST_ROLES)) for resource in resources if resource is not None]
     except Forbidden:
         return EVERYBODY
     if any(len(each) == MOST_ROLES for each in roles):
@@ -95,10 +95,12 @@ def why_author(identity: Identity, request: models.Request, unknown: Sequence[mo
     `unknown` are writes of its spec that nobody known has made. What Kubernetes does not answer holds.
     """
     here = {one["username"] for one in request.requesters if not _is_by_name(one)}
-    names = {("User", str(one["username"])) for one in request.requesters if one["username"] not in here}
+    names = {
+        ("User", str(requester["username"])) for requester in request.requesters if requester["username"] not in here
+    }
     questions: dict[AccessRequest, str] = {}
     if unknown or not request.is_requester_known:
-        names |= {("User", one.proved_as) for one in unknown if one.proved_as}
+        names |= {("User", write.proved_as) for write in unknown if write.proved_as}
         names |= {(kind, name) for kind, name in request.possible_authors}
         questions = dict.fromkeys((*_writing(request), *ANYBODY), "")
     for kind, name in sorted(names):
@@ -193,7 +195,7 @@ def approvers_of(caller: Caller, deployment: models.BundleDeployment) -> Approve
         return UNKNOWN
     users = tuple(one.name for one in found if one.kind == "User" and _may_be_human(one))
     groups = tuple(one.name for one in found if one.kind == "Group" and not one.name.startswith(GROUPS_OF_MACHINES))
-    counted = Counter(one["kind"] for one in roles)
+    counted = Counter(role["kind"] for role in roles)
     approvers = Approvers(users, groups, has_more=max(counted.values(), default=0) >= MOST)
     cache.set(key, approvers, KEPT_SECONDS)
     return approvers

@@ -153,11 +153,11 @@ class Acting:
 
     @property
     def current(self) -> tuple[ActingAs, ...]:
-        return tuple(one for one in self.identities if not one.is_expired)
+        return tuple(identity for identity in self.identities if not identity.is_expired)
 
     @property
     def expired(self) -> tuple[ActingAs, ...]:
-        return tuple(one for one in self.identities if one.is_expired)
+        return tuple(identity for identity in self.identities if identity.is_expired)
 
     @property
     def only(self) -> ActingAs | None:

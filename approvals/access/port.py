@@ -167,7 +167,7 @@ class RealKubernetes:
         """ClusterRoles and ClusterRoleBindings that the person may list, the first `most` of each."""
         api = _kept.api(cluster)
         resources = [api.resource_of(RBAC_GROUP, "v1", kind) for kind in ("ClusterRole", "ClusterRoleBinding")]
-        there = [one for one in resources if one is not None]
+        there = [resource for resource in resources if resource is not None]
         return [obj for one in there for obj in islice(api.acting_as(as_person).list(one), most)]
 
     def uid_behind(self, name: str, kubeconfig: str) -> str:

@@ -221,7 +221,7 @@ def ask_all(questions: Sequence[Question], *, fresh: bool = False) -> list[Permi
 
     Other threads do nothing but ask Kubernetes: none of them meets the database.
     """
-    keys = [one.key for one in questions]
+    keys = [question.key for question in questions]
     kept = {} if fresh else cache.get_many(keys)
     known = {key: kept[key] for key in keys if isinstance(kept.get(key), Permission)}
     unknown = {key: one for key, one in zip(keys, questions, strict=True) if key not in known}

@@ -105,7 +105,7 @@ class ReportSight:
 
     def __init__(self, sight: Sight, body: Record, *, widest_first: bool = True) -> None:
         self._sight, self._widest_first = sight, widest_first
-        self._there = {key_of(one["ref"]): one["ref"] for one in body["plan"]["actions"] if exists(one)}
+        self._there = {key_of(action["ref"]): action["ref"] for action in body["plan"]["actions"] if exists(action)}
         self._named = {display_name(reference(ref)) for ref in self._there.values()}
 
     def may_see(self, ref: Record) -> bool | None:
@@ -139,7 +139,7 @@ class ReportSight:
     def is_live(self, finding: Record) -> bool:
         """Whether the cluster holds the object of a finding, or one of those that it was found in as well."""
         ref, listed = finding["ref"], finding["evidence"].get(PLACES) or ()
-        return bool(ref) and (key_of(ref) in self._there or any(one["object"] in self._named for one in listed))
+        return bool(ref) and (key_of(ref) in self._there or any(place["object"] in self._named for place in listed))
 
     def finding(self, finding: Record) -> Record:
         words = self.why_hidden(finding)
@@ -164,7 +164,7 @@ class ReportSight:
 
     def private(self, body: Record) -> list[Record]:
         """The findings about someone else's objects that this viewer may get; of those alone is told who holds them."""
-        narrowed = (self._owned(one) if one["rule"] == OWNERS else one for one in body["private"])
+        narrowed = (self._owned(finding) if finding["rule"] == OWNERS else finding for finding in body["private"])
         return [one for one in narrowed if one and self._may_see_of(one) and not self.why_hidden(one)]
 
     def _may_see_of(self, finding: Record) -> bool:
@@ -172,7 +172,7 @@ class ReportSight:
 
     def _owned(self, finding: Record) -> Record | None:
         """The finding about one owner's objects, of them those that this viewer may get; None where that is none."""
-        seen = [one for one in finding["sources"] if self.may_see(one)]
+        seen = [source for source in finding["sources"] if self.may_see(source)]
         owner, refs = str(finding["evidence"]["owner"]), [reference(one) for one in seen]
         if len(seen) == len(finding["sources"]):
             return finding
@@ -235,8 +235,8 @@ def private_to_judge(body: Record) -> list[dict[str, Any]]:
     actions = body["plan"]["actions"]
     if any(map(is_in_the_way, actions)):
         return []
-    adopted = {key_of(one["ref"]) for one in actions if one["action"] == Action.ADOPT}
-    return [one for one in body.get("private", []) if _is_about(one, adopted)]
+    adopted = {key_of(action["ref"]) for action in actions if action["action"] == Action.ADOPT}
+    return [finding for finding in body.get("private", []) if _is_about(finding, adopted)]
 
 
 def _is_about(finding: Record, objects: set[tuple[str, ...]]) -> bool:
@@ -311,7 +311,7 @@ def own_words(finding: Record) -> Record:
 
 def headline_for(sight: ReportSight, findings: Iterable[Record], public: list[str]) -> list[str]:
     """The `public` headline of a report in the words of its findings, as far as the viewer may see them."""
-    told = [_told(one, sight) for one in findings]
+    told = [_told(finding, sight) for finding in findings]
     if not any(is_own for _, is_own in told):
         return public
     return list(own_headline([one for one, _ in told], public, Plan((), "")))
@@ -319,7 +319,7 @@ def headline_for(sight: ReportSight, findings: Iterable[Record], public: list[st
 
 def unseen(sight: ReportSight, findings: Iterable[Record]) -> HiddenWords:
     """Of `findings` those that lack their details, with the rights that are missing."""
-    hidden = [(one, sight.missing(one)) for one in findings]
+    hidden = [(finding, sight.missing(finding)) for finding in findings]
     objects = sorted({_named(ref) for _, missing in hidden for ref in missing})
     return HiddenWords(sum(bool(missing) for _, missing in hidden), objects)
 
@@ -351,13 +351,13 @@ def seen_workloads(sight: ReportSight, body: Record) -> SeenWorkloads:
     """What of a report's record runs, in the order of the plan, without hidden objects; an autoscaler that is hidden
     says nothing of how many pods there will be."""
     seen, hidden_count = [], 0
-    for one in body["plan"]["actions"]:
-        kind = reference(one["ref"]).group_kind
-        is_running = one["action"] in RUNNING and runs_pods(kind)
+    for action in body["plan"]["actions"]:
+        kind = reference(action["ref"]).group_kind
+        is_running = action["action"] in RUNNING and runs_pods(kind)
         if not (is_running or is_autoscaler(kind)):
             continue
-        if not exists(one) or sight.may_see(one["ref"]):
-            seen.append(action_from(one))
+        if not exists(action) or sight.may_see(action["ref"]):
+            seen.append(action_from(action))
         else:
             hidden_count += is_running
     return SeenWorkloads(workload_changes(Plan(tuple(seen), "")), hidden_count)

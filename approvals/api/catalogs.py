@@ -18,7 +18,7 @@ from approvals.api import filters
 from approvals.api import serializers as shapes
 from approvals.api.authentication import caller_of
 from approvals.api.report_parts import hunks_of, part_of
-from approvals.api.views import ClusterScoped
+from approvals.api.resources import ClusterScoped
 from approvals.errors import NotFound
 from approvals.models import BundleComparison, Catalog, CatalogPackage, Cluster
 from approvals.services import AskedComparison

@@ -78,19 +78,15 @@ class Filters(DjangoFilterBackend):
             return queryset
         for name, wanted in filterset.filters.items():
             if name in filterset.form.errors or filterset.data.get(name) == "":
-                _refuse(name, filterset.data[name], wanted)
+                choices = [str(choice) for choice, _ in wanted.extra.get("choices", ())]
+                words = f"one of {', '.join(choices)}" if choices else SHAPES.get(type(wanted), A_TEXT)
+                raise InvalidQuery(
+                    f"{name} is {(filterset.data[name])[:MAX_LENGTH]!r}; expected {words}",
+                    parameter=name,
+                    **({"expected": choices} if choices else {}),
+                )
         narrowed: QuerySet[Any] = filterset.qs
         return narrowed
-
-
-def _refuse(name: str, value: str, wanted: django_filters.Filter) -> None:
-    choices = [str(choice) for choice, _ in wanted.extra.get("choices", ())]
-    words = f"one of {', '.join(choices)}" if choices else SHAPES.get(type(wanted), A_TEXT)
-    raise InvalidQuery(
-        f"{name} is {value[:MAX_LENGTH]!r}; expected {words}",
-        parameter=name,
-        **({"expected": choices} if choices else {}),
-    )
 
 
 def _text(field_name: str | None = None, **more: Any) -> django_filters.CharFilter:

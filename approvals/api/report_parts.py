@@ -103,11 +103,11 @@ def _words(everything: Sequence[Any], first: int, count: int) -> dict[str, int |
 def _that_fit(records: Iterable[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
     """One at least, so that the next part always starts further on."""
     fitting: list[dict[str, Any]] = []
-    for one in records:
-        budget -= _size(one) + 1
+    for record in records:
+        budget -= _size(record) + 1
         if budget < 0 and fitting:
             break
-        fitting.append(one)
+        fitting.append(record)
     return fitting
 
 
@@ -132,7 +132,7 @@ def _with_few_settings(container: Record) -> dict[str, Any]:
 
 def _with_little_access(workload: Record) -> dict[str, Any]:
     access = {
-        side: [_cut(one, _MAX_SETTING) for one in listed[:_MAX_SETTINGS]]
+        side: [_cut(setting, _MAX_SETTING) for setting in listed[:_MAX_SETTINGS]]
         for side, listed in workload["hostAccess"].items()
     }
     scale = {side: _cut(words, _MAX_SETTING) for side, words in workload["scale"].items()}
@@ -140,7 +140,7 @@ def _with_little_access(workload: Record) -> dict[str, Any]:
 
 
 def _without_states(action: Record) -> dict[str, Any]:
-    warnings = [_cut(one) for one in action.get("warnings", [])[:10]]
+    warnings = [_cut(warning) for warning in action.get("warnings", [])[:10]]
     short = {"warnings": warnings, "problem": _cut(action["problem"])} if "problem" in action else {}
     return {**action, "before": None, "after": None, "states_left_out": True, **short}
 
@@ -173,14 +173,14 @@ def visible_report(caller: Caller, request: Request, report: Report) -> dict[str
     """
     body: dict[str, Any] = report.body
     sight = ReportSight(Sight(caller, request.deployment.cluster, limit=MAX_ASKED), body)
-    actions = [_masked(sight.action(it)) for it in body["plan"]["actions"]]
+    actions = [_masked(sight.action(action)) for action in body["plan"]["actions"]]
     findings = [sight.finding(it) for it in body["findings"]]
     running = seen_workloads(sight, body)
     return {
         **body,
         "findings": findings,
         "entries": entries_record(map(finding_from, findings)),
-        "unjudged": sum(1 for one in findings for _ in unjudged_fields(one["rule"], one["evidence"])),
+        "unjudged": sum(1 for finding in findings for _ in unjudged_fields(finding["rule"], finding["evidence"])),
         "private": sight.private(body),
         **running_record(running.changes),
         "containersHidden": running.hidden_count,

@@ -86,15 +86,12 @@ class Lines(io.TextIOBase):
             lines, rest = [*lines, rest], ""
         self._kept.rest = rest
         for line in lines:
-            self._log(line)
+            if line.strip():
+                self._logger.log(self._level, line.rstrip())
         return len(text)
 
     def flush(self) -> None:
         """A half line waits for its end: who prints in parts flushes after each."""
-
-    def _log(self, line: str) -> None:
-        if line.strip():
-            self._logger.log(self._level, line.rstrip())
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -68,7 +68,12 @@ class Kept:
     def collect(self) -> Iterator[Metric]:
         with self._lock:
             if time.monotonic() - self._read_at >= KEPT_SECONDS:
-                self._read()
+                try:
+                    self._found, self._is_up = self.source.read(), True
+                except SourceAway as exc:
+                    self._found, self._is_up = [], False
+                    logger.warning("a source of metrics is away", extra={"source": self.name, "error": str(exc)})
+                self._read_at = time.monotonic()
             found, is_up = self._found, self._is_up
         up = GaugeMetricFamily(
             f"pratique_{self.name}_up", f"Whether the {self.name.replace('_', ' ')} answered the last scrape."
@@ -81,14 +86,6 @@ class Kept:
         """Have the next scrape read anew."""
         with self._lock:
             self._read_at = -KEPT_SECONDS
-
-    def _read(self) -> None:
-        try:
-            self._found, self._is_up = self.source.read(), True
-        except SourceAway as exc:
-            self._found, self._is_up = [], False
-            logger.warning("a source of metrics is away", extra={"source": self.name, "error": str(exc)})
-        self._read_at = time.monotonic()
 
 
 class RecordsCollector:
@@ -156,7 +153,7 @@ def _requests(now: datetime) -> Iterator[Metric]:
         "pratique_max_open_requests",
         "Open requests that one cluster may have: PRATIQUE_MAX_OPEN_REQUESTS, and those of listed GitOps accounts.",
         settings.PRATIQUE["MAX_OPEN_REQUESTS"]
-        + settings.PRATIQUE["MAX_OPEN_REQUESTS_OF_CONTROLLER"] * len({one.account for one in listed}),
+        + settings.PRATIQUE["MAX_OPEN_REQUESTS_OF_CONTROLLER"] * len({controller.account for controller in listed}),
     )
 
 

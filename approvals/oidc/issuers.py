@@ -96,9 +96,9 @@ class Issuers:
 
     def prefixes(self) -> list[NamePrefixes]:
         return [
-            (issuer.name, one.cluster, one.username.prefix, one.groups.prefix if one.groups else None)
+            (issuer.name, cluster.cluster, cluster.username.prefix, cluster.groups.prefix if cluster.groups else None)
             for issuer in self.every
-            for one in issuer.clusters
+            for cluster in issuer.clusters
         ]
 
     def of_cluster(self, cluster: str) -> tuple[Issuer, ...]:
@@ -118,7 +118,7 @@ def read_issuers(content: object, folder: Path) -> Issuers:
     top.allow("issuers")
     every = tuple(_issuer(one, folder) for one in top.items("issuers"))
     each_once("issuers: name", [one.name for one in every])
-    each_once("issuers: url", [one.url for one in every])
+    each_once("issuers: url", [proxy.url for proxy in every])
     issuers = Issuers(every)
     check_prefixes_apart(issuers.prefixes())
     return issuers

@@ -188,7 +188,7 @@ def read_identity_proxies(content: object) -> IdentityProxies:
     top = FileSection("file", content)
     top.allow("proxies")
     every = tuple(_proxy(one) for one in top.items("proxies"))
-    each_once("proxies: name", [one.name for one in every])
+    each_once("proxies: name", [proxy.name for proxy in every])
     for one, other in combinations(every, 2):
         _check_apart(one, other)
     return IdentityProxies(every)

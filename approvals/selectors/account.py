@@ -103,7 +103,7 @@ def _named(clusters: Collection[int], names: Mapping[int, str]) -> str:
 
 
 def _proofs_of(row: SignIn | ApiToken) -> list[tuple[str, str, datetime]]:
-    found = [(one.identity.cluster.name, one.identity.username, one.proved_at) for one in row.proofs.all()]
+    found = [(proof.identity.cluster.name, proof.identity.username, proof.proved_at) for proof in row.proofs.all()]
     return sorted(found)
 
 
@@ -138,10 +138,18 @@ class News:
 def news_of(*, user: User, clusters: Collection[Cluster], askers: Askers) -> News:
     """What others and the machine did; `askers` are the viewer's names, whose own acts are no news to them."""
     read = NewsRead.objects.filter(user=user).first()
-    found = AuditEntry.objects.filter(request_uid__in=_uids(user, clusters, askers), verb__in=TOLD)
+    here = Request.objects.filter(cluster__in=[one.pk for one in clusters])
+    asked = (
+        keyset.by_keys_if_few(askers.narrow(here))
+        .order_by("-created_at", "-pk")
+        .values_list("uid", flat=True)[:MAX_REQUESTS]
+    )
+    reviewed = Review.objects.filter(user=user, request__cluster__in=[cluster.pk for cluster in clusters])
+    decided = reviewed.order_by("-pk").values_list("request__uid", flat=True)[:MAX_REQUESTS]
+    found = AuditEntry.objects.filter(request_uid__in=sorted({str(uid) for uid in (*asked, *decided)}), verb__in=TOLD)
     entries = list(found.exclude(_by(user, askers, clusters)).order_by("-number")[:MAX_NEWS])
     up_to = read.number if read else 0
-    return News(entries, sum(one.number > up_to for one in entries), up_to, read.at if read else None)
+    return News(entries, sum(entry.number > up_to for entry in entries), up_to, read.at if read else None)
 
 
 def _by(user: User, askers: Askers, clusters: Collection[Cluster]) -> Q:
@@ -164,15 +172,3 @@ def newest_number() -> int:
 
 def saved_views(*, user: User) -> list[SavedView]:
     return list(SavedView.objects.filter(user=user).order_by("name"))
-
-
-def _uids(user: User, clusters: Collection[Cluster], askers: Askers) -> list[str]:
-    here = Request.objects.filter(cluster__in=[one.pk for one in clusters])
-    asked = (
-        keyset.by_keys_if_few(askers.narrow(here))
-        .order_by("-created_at", "-pk")
-        .values_list("uid", flat=True)[:MAX_REQUESTS]
-    )
-    reviewed = Review.objects.filter(user=user, request__cluster__in=[one.pk for one in clusters])
-    decided = reviewed.order_by("-pk").values_list("request__uid", flat=True)[:MAX_REQUESTS]
-    return sorted({str(uid) for uid in (*asked, *decided)})

@@ -167,7 +167,7 @@ def _follower(catalog: Catalog, row: FollowedPackage) -> PackageFollower:
     deployment.cluster = catalog.cluster
     listed = deployment.active_revision.request.bundles if deployment.active_revision else []
     names = (catalog.name, row.package)
-    runs = next((one for one in listed if (one["catalog"], one["package"]) == names), None)
+    runs = next((bundle for bundle in listed if (bundle["catalog"], bundle["package"]) == names), None)
     offer = _offer(row, is_paused=deployment.is_paused)
     return PackageFollower(deployment, offer, runs["bundle"] if runs else "", runs["version"] if runs else "")
 

@@ -107,7 +107,7 @@ def weight_of(severity: str) -> int:
 
 def requests(*, clusters: Collection[Cluster], tab: str = "all", askers: Askers = NO_ASKERS) -> QuerySet[Request]:
     """`askers` are the viewer's names, by which "mine" finds its requests."""
-    found = Request.objects.filter(cluster__in=[one.pk for one in clusters])
+    found = Request.objects.filter(cluster__in=[cluster.pk for cluster in clusters])
     found = keyset.by_keys_if_few(askers.narrow(found)) if tab == "mine" else found
     return found.filter(state__in=sorted(STATES[tab])) if tab in STATES else found
 

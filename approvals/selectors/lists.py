@@ -126,7 +126,7 @@ def policies(*, clusters: Collection[Cluster]) -> QuerySet[Policy]:
 
 def evaluations(*, policy: Policy, clusters: Collection[Cluster]) -> QuerySet[PolicyEvaluation]:
     """What a policy said about requests of these clusters, the latest first."""
-    found = PolicyEvaluation.objects.filter(policy=policy, request__cluster__in=[one.pk for one in clusters])
+    found = PolicyEvaluation.objects.filter(policy=policy, request__cluster__in=[cluster.pk for cluster in clusters])
     return found.order_by("-at", "-pk")
 
 

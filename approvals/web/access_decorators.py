@@ -154,7 +154,7 @@ def no_catalog(cluster: Cluster, name: str) -> str:
 def linked_catalogs(http: HttpRequest, cluster: Cluster, spec: Mapping[str, Any]) -> list[str]:
     """The catalogs that the sources of a spec name, that are there, and that the viewer may open."""
     names = [one.name for one in catalogs_named(spec) if catalogs.catalog(cluster, one.name)]
-    return [one for one in names if access.may_read_catalog(person(http), cluster, one).allowed]
+    return [name for name in names if access.may_read_catalog(person(http), cluster, name).allowed]
 
 
 def check_reader(http: HttpRequest, cluster: Cluster) -> None:
@@ -172,7 +172,7 @@ def _check(http: HttpRequest, cluster: Cluster, permission: Permission) -> None:
 def may_create(http: HttpRequest, clusters: Iterable[Cluster]) -> Permission | None:
     """Whether Kubernetes lets the viewer create a deployment on one of these clusters; the first no where none does."""
     answers = [access.may(person(http), cluster, "create", resource="bundledeployments") for cluster in clusters]
-    return next((one for one in answers if one.allowed), answers[0] if answers else None)
+    return next((answer for answer in answers if answer.allowed), answers[0] if answers else None)
 
 
 def allowed_steps(http: HttpRequest, deployment: BundleDeployment, steps: Iterable[NextStep]) -> list[NextStep]:

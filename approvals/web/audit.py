@@ -120,16 +120,12 @@ def fact_words(name: str) -> str:
 def sentence_of(entry: AuditEntry) -> str:
     """What the actor did, as it follows their name."""
     if entry.verb == "review.given":
-        return _review(entry.facts)
+        said = DECIDED.get(str(entry.facts.get("decision", "")), "gave a review")
+        return f"{said} instead of an earlier decision" if entry.facts.get("replaces") else said
     if entry.verb == "review.dismissed":
         reviewer = entry.facts.get("reviewer")
         return f"dismissed the changes that {reviewer} requested" if reviewer else "dismissed a review"
     return SENTENCES.get(entry.verb, entry.verb.replace(".", " ").replace("_", " "))
-
-
-def _review(facts: Mapping[str, Any]) -> str:
-    said = DECIDED.get(str(facts.get("decision", "")), "gave a review")
-    return f"{said} instead of an earlier decision" if facts.get("replaces") else said
 
 
 @require_safe

@@ -6,7 +6,6 @@ them (S22, S32), whatever was ticked. A denial needs a reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -44,7 +43,15 @@ def decide(http: HttpRequest) -> HttpResponse:
     decision, reason = http.POST.get("decision", ""), http.POST.get("reason", "").strip()
     if decision not in ("Approve", "Deny"):
         raise InvalidInput("the decision must be Approve or Deny", field="decision")
-    rows = _rows(person(http), http.POST.getlist("picked"))
+    # Requests that the viewer may not read are as if they did not exist (S02).
+    digests = dict(pair for text in http.POST.getlist("picked") if (pair := _pair(text)))
+    if len(digests) > MAX_ROWS:
+        raise InvalidInput(f"{len(digests)} requests are selected; at most {MAX_ROWS} can be decided at once")
+    found = Request.objects.filter(uid__in=digests).select_related("deployment__cluster")
+    clusters = {one.cluster_id: one.deployment.cluster for one in found}
+    may_read = {key for key, cluster in clusters.items() if access.may_read(person(http), cluster).allowed}
+    known = {one.uid: one for one in found if one.cluster_id in may_read}
+    rows = [Picked(known[uid], digest) for uid, digest in digests.items() if uid in known]
     wrong = _wrong(rows, decision, reason)
     is_confirmed = "confirmed" in http.POST and not wrong
     judged = [_decided(person(http), row, decision, reason) if is_confirmed else _judged(row, decision) for row in rows]
@@ -66,18 +73,6 @@ def _wrong(rows: list[Picked], decision: str, reason: str) -> str:
     if decision == "Deny" and not reason:
         return "Enter a reason for the denials, so that the requesters know what to change."
     return ""
-
-
-def _rows(caller: Caller, picked: Iterable[str]) -> list[Picked]:
-    """The ticked requests that the viewer may read, in their order; others are as if they did not exist (S02)."""
-    digests = dict(pair for text in picked if (pair := _pair(text)))
-    if len(digests) > MAX_ROWS:
-        raise InvalidInput(f"{len(digests)} requests are selected; at most {MAX_ROWS} can be decided at once")
-    found = Request.objects.filter(uid__in=digests).select_related("deployment__cluster")
-    clusters = {one.cluster_id: one.deployment.cluster for one in found}
-    may_read = {key for key, cluster in clusters.items() if access.may_read(caller, cluster).allowed}
-    known = {one.uid: one for one in found if one.cluster_id in may_read}
-    return [Picked(known[uid], digest) for uid, digest in digests.items() if uid in known]
 
 
 def _pair(text: str) -> tuple[UUID, str] | None:

@@ -269,7 +269,11 @@ def inbox(http: HttpRequest) -> HttpResponse:
         "chips": chips(http.GET),
         "query": clean(http.GET.urlencode()),
         "views": selector.saved_views(user=person(http).user),
-        **_choices(),
+        "severities": list(Severity),
+        "purposes": Request.Purpose.values,
+        "formats": _formats(),
+        "states": sorted(State),
+        "sorts": [(name, sort.words) for name, sort in SORTS.items()],
     }
     return page(http, "inbox.html", facts)
 
@@ -303,21 +307,17 @@ def _list(http: HttpRequest, clusters: Collection[Cluster]) -> Followed:
         "clusters": clusters,
         "needed": settings.PRATIQUE["APPROVALS_NEEDED"],
         "columns": COLUMNS,
-        "can_pick": any(one.can_decide for one in items),
+        "can_pick": any(item.can_decide for item in items),
     }
     return Followed(
         name="list",
         address=f"{reverse('inbox-list')}?{http.GET.urlencode()}",
-        seconds=_seconds(http),
+        # What comes, comes on the first page; what was decided long ago stays as it is.
+        seconds=0 if {"cursor", "page"} & {*http.GET} else SECONDS,
         body=part_of(http, "workspace/_list.html", facts),
         beside=part_of(http, "workspace/_tabs.html", facts),
         beside_id="tabs",
     )
-
-
-def _seconds(http: HttpRequest) -> int:
-    """What comes, comes on the first page; what was decided long ago stays as it is."""
-    return 0 if {"cursor", "page"} & {*http.GET} else SECONDS
 
 
 def _tab(http: HttpRequest) -> str:
@@ -332,17 +332,6 @@ def _wish(http: HttpRequest) -> InboxFilter:
 def _sort(http: HttpRequest) -> str:
     sort = http.GET.get("sort", "")
     return sort if sort in SORTS else ORDER_OF_TAB.get(_tab(http), lists.NEWEST)
-
-
-def _choices() -> dict[str, Any]:
-    """What the filters offer."""
-    return {
-        "severities": list(Severity),
-        "purposes": Request.Purpose.values,
-        "formats": _formats(),
-        "states": sorted(State),
-        "sorts": [(name, sort.words) for name, sort in SORTS.items()],
-    }
 
 
 @cache

@@ -92,13 +92,15 @@ def page(http: HttpRequest, template: str, *contexts: Context, status: int = 200
 
 def part_of(http: HttpRequest, template: str, *contexts: Context) -> SafeString:
     """Render the template, to stand in what leaves through `page`."""
+    here = _here(http)
+    mains = {name for name, *_ in NAVIGATION}
     names: dict[str, Any] = {
         "theme": _theme(http),
         "density": _chosen(http, "density", DENSITIES),
         "width": _chosen(http, "width", WIDTHS),
         "navigation": NAVIGATION,
-        "here": _here(http),
-        "area": _area(_here(http)),
+        "here": here,
+        "area": here if here in mains else next((area for start, area in AREAS if here.startswith(start)), ""),
         "told": SimpleLazyObject(partial(told_count, http)),
         "place": place_of(http),
         "silent": getattr(http, "silent_clusters", []),
@@ -193,11 +195,6 @@ def _theme(http: HttpRequest) -> str:
 def _chosen(http: HttpRequest, name: str, offered: tuple[str, ...]) -> str:
     chosen = http.COOKIES.get(name, "")
     return chosen if chosen in offered else offered[0]
-
-
-def _area(here: str) -> str:
-    mains = {name for name, *_ in NAVIGATION}
-    return here if here in mains else next((area for start, area in AREAS if here.startswith(start)), "")
 
 
 def _here(http: HttpRequest) -> str:

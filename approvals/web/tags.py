@@ -100,7 +100,7 @@ KIND_GROUPS = {
 def heads(about: str, *columns: str) -> dict[str, Any]:
     """What a table lists, for who hears it, and the heads of its columns: `Read:number` for one of numbers, "" for one
     that is not there."""
-    return {"about": about, "columns": [one.partition(":")[::2] for one in columns if one]}
+    return {"about": about, "columns": [column.partition(":")[::2] for column in columns if column]}
 
 
 @register.filter

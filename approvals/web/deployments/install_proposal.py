@@ -196,10 +196,6 @@ def _asked(http: HttpRequest, wish: InstallWish, place: _Place) -> AskedComparis
     return services.comparison_asked(by=person(http), cluster=cluster, catalog=catalog, question=question)
 
 
-def _has_namespace(http: HttpRequest, asked: AskedComparison, found: dict[str, Any]) -> bool | None:
-    return has_namespace(person(http), asked.catalog.cluster, str(found["install_namespace"]))
-
-
 def _initial(wish: InstallWish, offered: str, found: dict[str, Any] | None = None) -> dict[str, Any]:
     """What is known of the bundle counts before what only its name says; `offered` is the format of the catalog."""
     namespace, account = own_names(wish.package)
@@ -226,7 +222,9 @@ def _part(http: HttpRequest, wish: InstallWish, asked: AskedComparison, known: _
         "asked": asked,
         "row": row,
         "result": found,
-        "has_namespace": _has_namespace(http, asked, found) if found else None,
+        "has_namespace": has_namespace(person(http), asked.catalog.cluster, str(found["install_namespace"]))
+        if found
+        else None,
         "is_in_form": known.is_in_form,
         "suggested": suggested if is_elsewhere else "",
     }

@@ -122,7 +122,8 @@ def progress(http: HttpRequest, deployment: BundleDeployment) -> dict[str, Any]:
     known = statuses(history)
     latest = history[0] if history else None
     how = known[latest.pk] if latest else None
-    mark = _mark(deployment, latest)
+    revision = deployment.active_revision.number if deployment.active_revision else 0
+    mark = f"{latest.number}-{latest.state}-{revision}" if latest else f"0-none-{revision}"
     seen = http.GET.get("seen", "")[:100]
     return {
         "deployment": deployment,
@@ -158,12 +159,6 @@ def _wait_seconds(deployment: BundleDeployment, latest: Request | None) -> int:
         return QUICK_SECONDS if latest.state in QUICK and not latest.problem else SLOW_SECONDS
     is_settling = deployment.active_revision_id is not None and deployment.health in ("", "InProgress")
     return SLOW_SECONDS if is_settling and not deployment.gone_at else 0
-
-
-def _mark(deployment: BundleDeployment, latest: Request | None) -> str:
-    """What the rest of the page was made from."""
-    revision = deployment.active_revision.number if deployment.active_revision else 0
-    return f"{latest.number}-{latest.state}-{revision}" if latest else f"0-none-{revision}"
 
 
 @require_safe

@@ -77,15 +77,25 @@ def phases(outcomes: Iterable[Outcome]) -> list[ActivityPhase]:
     part of it. What was deleted is a phase of its own, and so is what was written before phases were kept.
     """
     found: dict[tuple[str, str, bool], list[Outcome]] = {}
-    for one in outcomes:
-        found.setdefault((one.step, one.phase, one.action == "delete"), []).append(one)
+    for outcome in outcomes:
+        found.setdefault((outcome.step, outcome.phase, outcome.action == "delete"), []).append(outcome)
     ended: dict[str, datetime] = {}
     made = []
     for (step, name, is_deleted), rows in sorted(found.items(), key=lambda one: min(row.at for row in one[1])):
         first, last = min(one.at for one in rows), max(one.at for one in rows)
         began = min(ended.get(step, first), first)
         ended[step] = max(ended.get(step, last), last)
-        made.append(_phase(_phase_words(step, name, is_deleted=is_deleted), rows, began, last))
+        done, failed = (sum(one.state in states for one in rows) for states in (DONE, {"failed"}))
+        made.append(
+            ActivityPhase(
+                _phase_words(step, name, is_deleted=is_deleted),
+                done,
+                failed,
+                len(rows) - done - failed,
+                began,
+                words_of_span(last - began),
+            )
+        )
     return made
 
 
@@ -93,11 +103,6 @@ def _phase_words(step: str, name: str, *, is_deleted: bool) -> str:
     if is_deleted and not name:
         return "Deleted"
     return f"{WORDS_OF_STEP[Outcome.Step(step)]}{f' phase {name}' if name else ''}"
-
-
-def _phase(words: str, rows: list[Outcome], began: datetime, ended: datetime) -> ActivityPhase:
-    done, failed = (sum(one.state in states for one in rows) for states in (DONE, {"failed"}))
-    return ActivityPhase(words, done, failed, len(rows) - done - failed, began, words_of_span(ended - began))
 
 
 def words_of_span(span: timedelta) -> str:

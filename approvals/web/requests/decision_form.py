@@ -93,7 +93,7 @@ class TickKind:
 
     @property
     def objects(self) -> list[tuple[str, str]]:
-        return [(one.name.split(" ", 2)[2], one.words) for one in self.items]
+        return [(item.name.split(" ", 2)[2], item.words) for item in self.items]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ class Tick:
     def kinds(self) -> list[TickKind]:
         """Its objects by action and kind, `delete ConfigMap`, what takes something along first."""
         found: dict[str, list[Acknowledgement]] = defaultdict(list)
-        for one in sorted(self.items, key=lambda it: (not it.words, it.name)):
-            found[" ".join(one.name.split(" ")[:2])].append(one)
+        for item in sorted(self.items, key=lambda it: (not it.words, it.name)):
+            found[" ".join(item.name.split(" ")[:2])].append(item)
         return [TickKind(kind, items) for kind, items in found.items()]
 
 
@@ -143,12 +143,12 @@ def ticks_of(request: Request, report: Report | None = None) -> list[Tick]:
 def ticked_by(review: Review, offered: Iterable[Tick]) -> list[str]:
     """The checkboxes that say what `review` acknowledges."""
     named = set(review.acknowledges)
-    return [tick.value for tick in offered if {it.name for it in tick.items} <= named]
+    return [tick.value for tick in offered if {item.name for item in tick.items} <= named]
 
 
 def ticked(request: Request, values: Sequence[str]) -> list[str]:
     """The acknowledged objects: a tick stands for all of its kind of loss, and an object may be named by itself."""
-    everything = [(tick.value, one.name) for tick in ticks_of(request) for one in tick.items]
+    everything = [(tick.value, item.name) for tick in ticks_of(request) for item in tick.items]
     return sorted(name for loss, name in everything if loss in values or name in values)
 
 
@@ -194,7 +194,7 @@ class Waivers:
     def __init__(self, report: Report, reviews: Iterable[Review], typed: Mapping[str, str]) -> None:
         self.words = self.rule = ""
         self._typed = typed
-        self._records = {one["fingerprint"]: one for one in report.body["findings"]}
+        self._records = {finding["fingerprint"]: finding for finding in report.body["findings"]}
         self._round = report.round
         counted = (review for review in reviews if review.round == report.round and not review.is_replaced)
         self._reviews = [review for review in counted if review.waives]
@@ -214,10 +214,10 @@ class Waivers:
     def of(self, finding: ShownFinding) -> ShownWaiver:
         fingerprint = finding.record["fingerprint"]
         accepted = [
-            AcceptedFinding(review.username, review.given_at, one["reason"])
+            AcceptedFinding(review.username, review.given_at, waiver["reason"])
             for review in self._reviews
-            for one in review.waives
-            if one["fingerprint"] == fingerprint
+            for waiver in review.waives
+            if waiver["fingerprint"] == fingerprint
         ]
         words = _why_not_offered(finding) if self.may else ""
         field = FIELD + fingerprint if self.may and not words else ""
@@ -234,9 +234,12 @@ class Waivers:
         known = self._records if review.round == self._round else {}
         return [
             AcceptedFinding(
-                review.username, review.given_at, one["reason"], _finding_name(known.get(one["fingerprint"]), one)
+                review.username,
+                review.given_at,
+                waiver["reason"],
+                _finding_name(known.get(waiver["fingerprint"]), waiver),
             )
-            for one in review.waives
+            for waiver in review.waives
         ]
 
     def written_at(self, *, beside: Collection[str]) -> list[Mapping[str, Any]]:

@@ -234,7 +234,7 @@ def _with_gaps(lines: Sequence[DiffLine], shown: bytearray, first: int, last: in
 
 
 def _gap(lines: Sequence[DiffLine], first: int, last: int) -> FoldedLines:
-    kinds = [one.kind for one in lines[first:last]]
+    kinds = [line.kind for line in lines[first:last]]
     place = lines[last].path[:-1] if last < len(lines) else ()
     spans = [("all" if last - first <= CHUNK else "many", first, min(last, first + CHUNK))]
     if last - first > STEP:
@@ -385,7 +385,7 @@ def _fields(finding: Record, name: str) -> list[tuple[Iterable[str | int], str]]
     evidence = finding["evidence"]
     listed = evidence.get("all_places")
     if listed:
-        return [(one["path"], str(one["version"])) for one in listed if one["object"] == name and one["path"]]
+        return [(place["path"], str(place["version"])) for place in listed if place["object"] == name and place["path"]]
     version = evidence.get("version")
     return [(finding["path"], version if isinstance(version, str) else "")] if finding["path"] else []
 

@@ -200,7 +200,7 @@ class Hooks:
     """When the objects run that do so as hooks, by what a report says of them."""
 
     def __init__(self, findings: Iterable[Record]) -> None:
-        told = [one for one in findings if one["rule"] == _HOOK and one["ref"]]
+        told = [finding for finding in findings if finding["rule"] == _HOOK and finding["ref"]]
         # Of many that are alike it is said once.
         self._moments = {
             name: one["evidence"].get("moments") or ()
@@ -221,10 +221,12 @@ def planned(
     """The objects that something happens to, phase by phase, in the order of the plan."""
     hooks = Hooks(findings)
     worst: dict[str, str] = {}
-    for one in findings:
-        if one["ref"]:
-            name = object_name(one["ref"])
-            worst[name] = min(worst.get(name, one["severity"]), one["severity"], key=lambda it: _WORST.get(it, 0))
+    for finding in findings:
+        if finding["ref"]:
+            name = object_name(finding["ref"])
+            worst[name] = min(
+                worst.get(name, finding["severity"]), finding["severity"], key=lambda it: _WORST.get(it, 0)
+            )
     found = []
     for position, record in records:
         name = object_name(record["ref"])
@@ -237,12 +239,12 @@ def taken(objects: Iterable[Planned], wish: Filter) -> list[Planned]:
     """The objects that a filter takes."""
     searched = wish.search.casefold()
     return [
-        one
-        for one in objects
-        if (not wish.kind or one.kind == wish.kind)
-        and (not wish.action or one.action == wish.action)
-        and not (wish.is_unviewed and one.is_viewed)
-        and searched in f"{one.kind} {one.record['ref']['namespace']}/{one.record['ref']['name']}".casefold()
+        obj
+        for obj in objects
+        if (not wish.kind or obj.kind == wish.kind)
+        and (not wish.action or obj.action == wish.action)
+        and not (wish.is_unviewed and obj.is_viewed)
+        and searched in f"{obj.kind} {obj.record['ref']['namespace']}/{obj.record['ref']['name']}".casefold()
     ]
 
 
@@ -255,7 +257,7 @@ def counts(objects: Sequence[Planned]) -> Counts:
     actions, kinds = Counter(one.action for one in objects), Counter(one.kind for one in objects)
     return Counts(
         len(objects),
-        sum(1 for one in objects if one.is_viewed),
+        sum(1 for obj in objects if obj.is_viewed),
         [(name, sign, actions[name]) for name, sign in SIGNS.items() if actions[name]],
         sorted(kinds.items()),
     )
@@ -294,7 +296,7 @@ class PlanView:
 
     def records(self) -> list[tuple[int, Record]]:
         """Every planned action with its position, as this viewer may know it without its object."""
-        return [(at, self._public(one)) for at, one in enumerate(self._body["plan"]["actions"])]
+        return [(at, self._public(action)) for at, action in enumerate(self._body["plan"]["actions"])]
 
     def _public(self, action: Record) -> Record:
         if is_private(action):
@@ -324,13 +326,18 @@ class PlanView:
             return ShownChange(planned, hidden_action(action), permission, rows=[])
         lines = all_lines(action["before"], action["after"])
         told, more = self._findings(action)
-        placed = self._placed(action, lines, told)
+        places = LinePlaces(action["before"], action["after"], lines)
+        name = said(reference(action["ref"]))
+        placed: dict[int, list[Record]] = {}
+        for finding in told:
+            for at in places.lines_of(finding, name):
+                placed.setdefault(at, []).append(finding)
         around = _at(lines, wish.around) | _at(lines, wish.full)
         rows = fold(lines, Wanted(wish.is_whole, wish.opened, around, frozenset(placed)))
         notes = LineNotes(changes(lines, rows), placed, wish.full)
         shown = {id(one) for found in placed.values() for one in found}
         beside = [one for one in told if id(one) not in shown]
-        kinds = [one.kind for one in lines]
+        kinds = [line.kind for line in lines]
         return ShownChange(
             planned,
             _without_what_is_told(self._sight.action(action), beside),
@@ -343,7 +350,7 @@ class PlanView:
             added=kinds.count("+"),
             removed=kinds.count("-"),
             change_count=len(notes.changes),
-            has_gaps=any(isinstance(one, FoldedLines) for one in rows),
+            has_gaps=any(isinstance(row, FoldedLines) for row in rows),
             line_count=len(lines),
         )
 
@@ -371,7 +378,9 @@ class PlanView:
     def _findings(self, action: Record) -> tuple[list[Record], int]:
         """What was found of this object, worst first, as far as it is shown here; and how many there are besides."""
         name = object_name(action["ref"])
-        found = [one for one in self._body["findings"] if one["ref"] and object_name(one["ref"]) == name]
+        found = [
+            finding for finding in self._body["findings"] if finding["ref"] and object_name(finding["ref"]) == name
+        ]
         return [self._told(one) for one in found[:MAX_FINDINGS]], max(len(found) - MAX_FINDINGS, 0)
 
     def _told(self, finding: Record) -> Record:
@@ -380,17 +389,8 @@ class PlanView:
 
     def _private(self, action: Record) -> list[Record]:
         name = object_name(action["ref"])
-        about = {**self._body, "private": [one for one in self._body["private"] if _is_about(one, name)]}
+        about = {**self._body, "private": [finding for finding in self._body["private"] if _is_about(finding, name)]}
         return self._sight.private(about)
-
-    def _placed(self, action: Record, lines: Sequence[DiffLine], told: Sequence[Record]) -> dict[int, list[Record]]:
-        places = LinePlaces(action["before"], action["after"], lines)
-        name = said(reference(action["ref"]))
-        placed: dict[int, list[Record]] = {}
-        for finding in told:
-            for at in places.lines_of(finding, name):
-                placed.setdefault(at, []).append(finding)
-        return placed
 
 
 def _is_loud(finding: Record) -> bool:
@@ -399,7 +399,7 @@ def _is_loud(finding: Record) -> bool:
 
 def _without_what_is_told(action: Record, findings: Sequence[Record]) -> Record:
     """The action without its problem where a finding beside it says the same."""
-    is_told = any(one["evidence"].get("code") == action["problemCode"] for one in findings)
+    is_told = any(finding["evidence"].get("code") == action["problemCode"] for finding in findings)
     return {**action, "problem": "", "serverWords": ""} if action["problem"] and is_told else action
 
 

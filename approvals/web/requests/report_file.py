@@ -38,9 +38,9 @@ def _accepted(request: Request, report: Report) -> dict[str, list[str]]:
     """Who accepted which finding of this report, when and why."""
     told: dict[str, list[str]] = {}
     for review in request.reviews.counted().filter(round=report.round).exclude(waives=[]):
-        for one in review.waives:
-            words = f"Accepted by {review.username} on {review.given_at:%Y-%m-%d %H:%M} UTC: {one['reason']}"
-            told.setdefault(one["fingerprint"], []).append(words)
+        for waiver in review.waives:
+            words = f"Accepted by {review.username} on {review.given_at:%Y-%m-%d %H:%M} UTC: {waiver['reason']}"
+            told.setdefault(waiver["fingerprint"], []).append(words)
     return told
 
 
@@ -77,7 +77,7 @@ def visible_report(
         "plan": {**body["plan"], "actions": [_action(sight, one, is_asked(one["ref"])) for one in actions]},
     }
     whole = from_record(seen)
-    planned = tuple(_masked(one) for one in whole.plan.actions)
+    planned = tuple(_masked(action) for action in whole.plan.actions)
     findings = tuple(map(without_withholding, whole.findings))
     return replace(whole, plan=replace(whole.plan, actions=planned), findings=findings), hidden
 

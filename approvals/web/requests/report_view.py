@@ -174,7 +174,7 @@ class ShownEntry:
 
     @property
     def findings(self) -> list[ShownFinding]:
-        return [one for said in self.statements for one in said.findings]
+        return [finding for said in self.statements for finding in said.findings]
 
     @property
     def is_alone(self) -> bool:
@@ -188,13 +188,13 @@ class ShownEntry:
     @property
     def rule(self) -> str:
         """The rule where one rule says all of it. Nobody may learn which of them speak of a Secret (S09)."""
-        rules = {one.rule for one in self.entry.findings}
+        rules = {finding.rule for finding in self.entry.findings}
         return rules.pop() if len(rules) == 1 else ""
 
     @property
     def objects(self) -> list[str]:
         """What the findings that open in place are about."""
-        named = [one.record["ref"] for one in self.findings if one.record["ref"]]
+        named = [finding.record["ref"] for finding in self.findings if finding.record["ref"]]
         return list(dict.fromkeys(f"{ref['kind']} {_place(ref)}" for ref in named))
 
 
@@ -226,7 +226,7 @@ class ShownSection:
     @property
     def in_place(self) -> list[ShownFinding]:
         """The findings that can be opened, and accepted, here."""
-        return [finding for one in self.entries for finding in one.findings]
+        return [finding for entry in self.entries for finding in entry.findings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ class ReportView:
     def steps_of(self, finding: Record) -> list[str]:
         """What a finding says to do, step by step, where the viewer may see its evidence."""
         steps = finding["evidence"].get("steps") or []
-        return [str(one) for one in steps] if steps and self.may_show(finding) else []
+        return [str(step) for step in steps] if steps and self.may_show(finding) else []
 
     @property
     def unseen(self) -> HiddenWords:

@@ -140,7 +140,7 @@ class DismissalOptions:
 
 def dismissal_of(caller: Caller, request: Request, reviews: Iterable[Review]) -> DismissalOptions:
     """Asks Kubernetes, by the very check that a dismissal goes through, where there is something to dismiss."""
-    if request.state != State.IN_REVIEW or not any(one.decision == REQUEST_CHANGES for one in reviews):
+    if request.state != State.IN_REVIEW or not any(review.decision == REQUEST_CHANGES for review in reviews):
         return DismissalOptions()
     asking = Review.objects.judged(request).filter(decision=REQUEST_CHANGES, dismissals=None)
     keys = frozenset(asking.values_list("pk", flat=True))
