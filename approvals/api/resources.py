@@ -41,7 +41,7 @@ from approvals.errors import Ambiguous, CouldNotAsk, NotAsExpected, OutOfScope
 from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Policy, Report, Request, Review, Revision
 from approvals.selectors import inbox, lists
 from approvals.selectors.audit import OF_SECRETS
-from approvals.selectors.floating import offers
+from approvals.selectors.followed_sources import offers
 from approvals.selectors.inbox_columns import REST_COLUMNS, with_columns
 from approvals.selectors.since_review import SinceReview, since_your_review
 from approvals.selectors.status import RequestStatus, statuses

@@ -4,11 +4,12 @@ Every room above may import the models by name from here; managers and querysets
 """
 
 from approvals.models.audit import AuditCheck, AuditEntry
+from approvals.models.bundle_objects import Drift, OptionalObject, Stray
 from approvals.models.catalog import Catalog, CatalogEdition, CatalogHistory, CatalogPackage, CatalogPresentation
-from approvals.models.claimed import TaskClaim
+from approvals.models.claims import TaskClaim
 from approvals.models.comparison import BundleComparison
 from approvals.models.deployment import BundleDeployment, Cluster, HookRun, InventoryItem, OwnWrite, Revision, SpecWrite
-from approvals.models.floating import FloatingReference, FollowedPackage, ReferenceFollower, SourceHost
+from approvals.models.followed_sources import FloatingReference, FollowedPackage, ReferenceFollower, SourceHost
 from approvals.models.identity import (
     ApiToken,
     ChatAccount,
@@ -20,7 +21,6 @@ from approvals.models.identity import (
     SignIn,
 )
 from approvals.models.listing import NewsRead, RequestAsker, RequestRule, RequestText, SavedView, ViewedObject
-from approvals.models.objects import Drift, OptionalObject, Stray
 from approvals.models.policy import Policy, PolicyEvaluation
 from approvals.models.request import Content, LookupAnswers, Outcome, Request
 from approvals.models.review import (

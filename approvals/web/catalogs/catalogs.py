@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from approvals import access, catalogs
 from approvals.models import Catalog
-from approvals.selectors import floating, keyset
+from approvals.selectors import followed_sources, keyset
 from approvals.selectors.keyset import ListOrder
 from approvals.source_refs import interval_seconds
 from approvals.web import rendering
@@ -79,9 +79,9 @@ def _facts(http: HttpRequest, catalog: Catalog, condition: CatalogCondition, sea
     found = catalogs.package_rows(catalog, search).order_by("name")
     window = page_of(http, found, ListOrder.of(found), size=ROWS)
     shown = keyset.in_order(catalogs.with_icons(found), window.keys)
-    counts = floating.follower_counts(catalog=catalog, packages=[one.name for one in shown])
+    counts = followed_sources.follower_counts(catalog=catalog, packages=[one.name for one in shown])
     reading = access.may_read(person(http), catalog.cluster)
-    followers = floating.package_followers(catalog=catalog, limit=FOLLOWERS + 1) if reading.allowed else []
+    followers = followed_sources.package_followers(catalog=catalog, limit=FOLLOWERS + 1) if reading.allowed else []
     problems = catalog.edition.problems if catalog.edition and catalog.edition.problem_count else []
     return {
         "catalog": catalog,
@@ -107,9 +107,9 @@ def _interval(catalog: Catalog) -> str:
     counts, asked = catalogs.interval(catalog), interval_seconds(catalog.spec)
     if not counts:
         return ""
-    words = f"every {floating.interval_words(counts)}"
+    words = f"every {followed_sources.interval_words(counts)}"
     if asked and asked < counts:
-        words += f" (its spec says {floating.interval_words(asked)}; the operator allows no shorter interval)"
+        words += f" (its spec says {followed_sources.interval_words(asked)}; the operator allows no shorter interval)"
     return f"{words}, less often after failures" if catalog.problem else words
 
 

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 
 from approvals import access, catalogs
 from approvals.models import Catalog
-from approvals.selectors import floating
+from approvals.selectors import followed_sources
 from approvals.web.access_decorators import person
 from approvals.web.catalogs.condition import condition_of
 from approvals.web.rendering import page
@@ -17,7 +17,11 @@ FOLLOWERS = 20
 def lacking(http: HttpRequest, catalog: Catalog, package: str) -> HttpResponse:
     """The page with the status 404, for who may get the catalog."""
     reading = access.may_read(person(http), catalog.cluster)
-    rows = floating.package_followers(catalog=catalog, package=package, limit=FOLLOWERS + 1) if reading.allowed else []
+    rows = (
+        followed_sources.package_followers(catalog=catalog, package=package, limit=FOLLOWERS + 1)
+        if reading.allowed
+        else []
+    )
     facts = {
         "catalog": catalog,
         "condition": condition_of(catalog),

@@ -10,8 +10,8 @@ from django.views.decorators.http import require_safe
 
 from approvals import access, catalogs
 from approvals.models import Catalog
-from approvals.selectors import floating
-from approvals.selectors.floating import PackageFollower
+from approvals.selectors import followed_sources
+from approvals.selectors.followed_sources import PackageFollower
 from approvals.web.access_decorators import of_catalog, person
 from approvals.web.catalogs.descriptions import shown_description
 from approvals.web.catalogs.drawing import head_among, listed, picture_of
@@ -114,7 +114,7 @@ def _also_in(http: HttpRequest, catalog: Catalog, package: str) -> list[Catalog]
 
 
 def _followers(catalog: Catalog, package: Package) -> list[PackageFollower]:
-    return floating.package_followers(catalog=catalog, package=package.name, limit=MOST_FOLLOWERS)
+    return followed_sources.package_followers(catalog=catalog, package=package.name, limit=MOST_FOLLOWERS)
 
 
 def _problems(catalog: Catalog, package: Package, changes: dict[str, catalogs.ContentChange]) -> list[str]:

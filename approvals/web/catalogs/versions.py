@@ -12,7 +12,7 @@ from django.urls import reverse
 from approvals import services
 from approvals.catalogs import ContentChange
 from approvals.models import Catalog
-from approvals.selectors.floating import PackageFollower
+from approvals.selectors.followed_sources import PackageFollower
 from approvals.web.catalogs.drawing import ListedEntry, lack_of
 from provisioner.catalogs import CatalogOffer, Channel, Choice, Package, PackageWish, choose
 from provisioner.sentences import some

@@ -25,7 +25,7 @@ from approvals.errors import Changed, CouldNotAsk, InvalidInput, Refused
 from approvals.ledger.pivots import why_unreadable
 from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import BundleDeployment, Drift, InventoryItem, Outcome, Report, Request
-from approvals.selectors import floating, keyset, lists
+from approvals.selectors import followed_sources, keyset, lists
 from approvals.selectors import lists as drifts
 from approvals.selectors import lists as known_revisions
 from approvals.selectors.keyset import ListOrder
@@ -348,7 +348,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
     }
     stands = progress(http, deployment)
     open_request = stands["open_request"]
-    offered = floating.offered(deployment=deployment)
+    offered = followed_sources.offered(deployment=deployment)
     facts = {
         **stands,
         "may_request_again": open_request is None or bool(why_unreadable(open_request)),
@@ -364,7 +364,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "format": format_of(deployment.spec),
         "linked_catalogs": linked_catalogs(http, deployment.cluster, deployment.spec),
         "folded_yaml": folded_yaml(_shown_spec(http, deployment)),
-        "followed": floating.followed(deployment=deployment),
+        "followed": followed_sources.followed(deployment=deployment),
         "offered_upgrades": offered,
         "may_compare": bool(offered) and _may_compare(http, deployment),
         "most_per_hour": settings.PRATIQUE["SOURCE_REQUESTS_PER_HOUR"],

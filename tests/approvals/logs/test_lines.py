@@ -18,7 +18,7 @@ from django.test import Client, RequestFactory
 
 from approvals import logs
 from approvals.encryption.keys import new_key
-from approvals.logs import shape, taking_over
+from approvals.logs import setup, shape
 from approvals.project import configuration
 from provisioner.errors import BadSource, ClusterError
 
@@ -248,7 +248,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[logging.LogRecord]]:
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     monkeypatch.setattr(logging.config, "dictConfig", lambda _: None)
     logging.root.addHandler(handler)
-    taking_over.take_over("test", logs.JSON)
+    setup.take_over("test", logs.JSON)
     yield found
     logging.root.removeHandler(handler)
     logging.captureWarnings(capture=False)
@@ -256,7 +256,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[logging.LogRecord]]:
 
 
 def test_what_is_printed_becomes_lines(taken: list[logging.LogRecord]) -> None:
-    taking_over.take_over("test", logs.JSON)  # pytest has put its own streams in place since
+    setup.take_over("test", logs.JSON)  # pytest has put its own streams in place since
     sys.stdout.write("half ")
     sys.stdout.write("a line\n\nand another\n")
     sys.stdout.flush()
