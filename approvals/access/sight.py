@@ -44,10 +44,13 @@ _WORTH_A_SENTENCE = Severity.DANGEROUS
 
 
 class Sight:
-    """One viewer's sight of one cluster. Kubernetes is asked at most `limit` times; what is left then is hidden."""
+    """One viewer's sight of one cluster. Kubernetes is asked at most `limit` times, of these at most `objects` times
+    about single objects; what is left then is hidden.
+    """
 
-    def __init__(self, caller: Caller, cluster: models.Cluster, *, limit: int) -> None:
+    def __init__(self, caller: Caller, cluster: models.Cluster, *, limit: int, objects: int | None = None) -> None:
         self._caller, self._cluster, self._limit = caller, cluster, limit
+        self._objects_left = limit if objects is None else objects
         self._answers: dict[ObjectRef, bool] = {}
 
     def may_see(self, ref: ObjectRef, *, widest_first: bool = True) -> bool | None:
@@ -61,7 +64,9 @@ class Sight:
             return True
         answers = []
         for scope in dict.fromkeys(scopes if widest_first else (ref,)):
-            if scope not in self._answers and len(self._answers) < self._limit:
+            has_room = len(self._answers) < self._limit and (self._objects_left > 0 or not scope.name)
+            if scope not in self._answers and has_room:
+                self._objects_left -= bool(scope.name)
                 self._answers[scope] = may_see_object(self._caller, self._cluster, scope).allowed
             answers.append(self._answers.get(scope))
             if answers[-1]:

@@ -28,8 +28,10 @@ from approvals.services.reviews import is_requester, is_self_approval
 from approvals.web.requests import overview
 from provisioner.values import Identity
 
-# So many objects Kubernetes is asked about for one page of a request; of what is left no values are shown.
-MAX_ASKED = 120
+# For one page of a request Kubernetes is asked about so many objects, and so often in all, with what it is asked about
+# kinds and namespaces. Of what is left no values are shown; the page of an object alone has them.
+MAX_OBJECTS = 30
+MAX_ASKED = 60
 # Kubernetes is asked about so many people; the bar says that there may be more.
 MAX_APPROVERS = 8
 MAX_NAMED = 6
@@ -199,7 +201,7 @@ def reported(request: Request) -> Report:
 
 def sight_of(caller: Caller, request: Request) -> Sight:
     """Return the one sight that all parts of a page of a request share."""
-    return Sight(caller, request.deployment.cluster, limit=MAX_ASKED)
+    return Sight(caller, request.deployment.cluster, limit=MAX_ASKED, objects=MAX_OBJECTS)
 
 
 def bar_of(sight: Sight, caller: Caller, request: Request, report: Report | None, reviews: Iterable[Review]) -> Bar:

@@ -60,13 +60,13 @@ def test_a_column_is_one_class(
     column = PurposeColumn()
     monkeypatch.setattr(inbox, "COLUMNS", (*inbox.COLUMNS, column))
     monkeypatch.setattr(inbox, "SORTS", {**inbox.SORTS, **column.sorts})
-    monkeypatch.setattr(serializers, "REST_COLUMNS", {column.rest_name: column})
+    monkeypatch.setattr(serializers, "REST_COLUMNS", {**serializers.REST_COLUMNS, column.rest_name: column})
     client = browse(here.ada)
     text = text_of(client.get("/?tab=open&sort=purpose"))
     assert '<th scope="col">Purpose</th>' in text
     assert "DEPLOY by 1" in text
     assert '<option value="purpose" selected>By purpose</option>' in text
-    assert {row["purpose"] for row in client.get("/api/v1/requests").json()["results"]} == {"deploy", "delete"}
+    assert {row["purpose"] for row in client.get("/api/v1/requests").json()["results"]} == {"deploy"}
 
 
 def test_a_row_says_why_it_is_there(here: World, afternoon: dict[str, Any], browse: Browse) -> None:

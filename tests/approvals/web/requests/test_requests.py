@@ -55,7 +55,7 @@ def test_all_parts_of_a_page_have_one_bound_of_questions(
     monkeypatch.setattr(here.kubernetes, "ask", narrow.ask)
     body = scene.report_of("image-same-tag-other-bytes")
     (action,), (finding, *_) = body["plan"]["actions"], body["findings"]
-    refs = [{**action["ref"], "name": f"barge-{number}"} for number in range(request_tab.MAX_ASKED + 50)]
+    refs = [{**action["ref"], "name": f"barge-{number}"} for number in range(request_tab.MAX_ASKED + 20)]
     body["plan"]["actions"] = [{**action, "ref": ref, "before": {"kind": "Deployment"}} for ref in refs]
     body["findings"] = [{**finding, "ref": ref, "fingerprint": f"{at:064}"} for at, ref in enumerate(refs)]
     request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
@@ -66,6 +66,7 @@ def test_all_parts_of_a_page_have_one_bound_of_questions(
         client.get(f"/requests/{request.uid}{rest}")
         about_objects = [asked for _, asked in narrow.asked if asked.group == "apps" and asked.verb == "get"]
         assert 0 < len(about_objects) <= request_tab.MAX_ASKED, rest
+        assert sum(bool(asked.name) for asked in about_objects) <= request_tab.MAX_OBJECTS, rest
         assert len(set(about_objects)) == len(about_objects)
 
 
