@@ -16,9 +16,9 @@ from approvals import access, services
 from approvals.access import Permission
 from approvals.api import filters
 from approvals.api import serializers as shapes
+from approvals.api.authentication import caller_of
 from approvals.api.report_parts import hunks_of, part_of
-from approvals.api.scopes import caller_of
-from approvals.api.views import ClusterScoped
+from approvals.api.resources import ClusterScoped
 from approvals.catalogs.editions import find_catalog, find_package, find_presentation, package_rows
 from approvals.errors import NotFound
 from approvals.models import BundleComparison, Catalog, CatalogPackage, Cluster

@@ -33,7 +33,7 @@ from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Report, Request, Revision
 from approvals.models.request import READ_EARLIER
 from approvals.policy import Lapsed
-from approvals.selectors import revisions
+from approvals.selectors import lists
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 
@@ -150,7 +150,7 @@ def restoring(request: Request, api: Api, back: Back) -> GateFacts:
         _facts(GateQuestion.RESTORE, request),
         **people,
         **last,
-        revoked=_record(lambda: revisions.revoked_words(back.revision)),
+        revoked=_record(lambda: lists.revoked_words(back.revision)),
         is_untouched=Revision.objects.filter(request=request, state=Revision.State.ACTIVE).exists(),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from approvals.encryption.fields import EncryptedTextField
-from approvals.models.claimed import Claimed
+from approvals.models.claims import Claimed
 from provisioner.values import DeletionPolicy
 
 

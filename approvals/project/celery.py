@@ -81,9 +81,9 @@ def serve_beat_metrics(**_: object) -> None:
 
 def note_turn(**_: object) -> None:
     """Beat publishes every two seconds, or tries to."""
-    from approvals.health_endpoints import pulse  # noqa: PLC0415 - needs the apps, which are loaded now
+    from approvals.health_endpoints import checks  # noqa: PLC0415 - needs the apps, which are loaded now
 
-    pulse.note_turn()
+    checks.note_turn()
 
 
 @task_prerun.connect

@@ -28,8 +28,8 @@ from approvals.access import Caller
 from approvals.api.authentication import TOKEN_TRIED
 from approvals.api.problems import CONTENT_TYPE, body_of
 from approvals.errors import TooManyAttempts
-from approvals.limits import Limit, addresses, client_address, crowding, take
-from approvals.limits.addresses import counted_as
+from approvals.limits import Limit, client_address, clients, take
+from approvals.limits.clients import counted_as
 from approvals.proxies import Said
 from approvals.services.sessions import SIGN_IN
 from approvals.web import errors
@@ -47,20 +47,20 @@ class Forwarding:
         self._get_response = get_response
 
     def __call__(self, http: HttpRequest) -> HttpResponseBase:
-        is_secure = addresses.is_secure(http)
+        is_secure = clients.is_secure(http)
         # `http.proxied`: who a proxy says that this is (Said, Unusable or None). Nobody else reads it from the headers.
         known: proxies.IdentityProxies = settings.PRATIQUE["IDENTITY_PROXIES_FILE"]
-        http.proxied = proxies.said_in(http.META, addresses.peer_of(http), known)  # type: ignore[attr-defined] # requests carry such facts
+        http.proxied = proxies.said_in(http.META, clients.peer_of(http), known)  # type: ignore[attr-defined] # requests carry such facts
         proxies.drop(http.META, known)
-        # Probes and scrapes come from few addresses, as they should.
+        # Probes and scrapes come from few clients, as they should.
         if http.path_info not in MACHINES:
-            crowding.note(http)
-        for name in (addresses.PROTO, *UNUSED):
+            clients.note(http)
+        for name in (clients.PROTO, *UNUSED):
             http.META.pop(name, None)
         if is_secure:
-            http.META[addresses.PROTO] = "https"
-        if addresses.peer_of(http) not in addresses.trusted():
-            http.META.pop(addresses.FOR, None)
+            http.META[clients.PROTO] = "https"
+        if clients.peer_of(http) not in clients.trusted():
+            http.META.pop(clients.FOR, None)
         return self._get_response(http)
 
 

@@ -201,13 +201,16 @@ REST_FRAMEWORK = {
         "approvals.api.authentication.BrowserAuthentication",
         "approvals.api.authentication.ProxyAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated", "approvals.api.scopes.InScope"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "rest_framework.permissions.IsAuthenticated",
+        "approvals.api.authentication.InScope",
+    ],
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
-    "DEFAULT_PAGINATION_CLASS": "approvals.api.pagination.Pages",
+    "DEFAULT_PAGINATION_CLASS": "approvals.api.filters.Pages",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "EXCEPTION_HANDLER": "approvals.api.problems.handle",
-    "DEFAULT_THROTTLE_CLASSES": ["approvals.api.throttling.ByPerson", "approvals.api.throttling.ByAction"],
+    "DEFAULT_THROTTLE_CLASSES": ["approvals.api.authentication.ByPerson", "approvals.api.authentication.ByAction"],
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Pratique",

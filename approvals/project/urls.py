@@ -2,7 +2,7 @@
 
 from django.urls import include, path, re_path
 
-from approvals.api.views import NoSuchAddress
+from approvals.api.resources import NoSuchAddress
 from approvals.metrics import metrics
 
 urlpatterns = [

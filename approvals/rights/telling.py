@@ -8,7 +8,7 @@ import threading
 from django.db import DatabaseError, close_old_connections
 
 from approvals.access.port import connect
-from approvals.health_endpoints import notes
+from approvals.health_endpoints import startup_checks
 from approvals.models import Cluster
 from approvals.rights.missing import missing_of_self, words_of
 from approvals.rights.needs import Process
@@ -60,5 +60,5 @@ def look(process: Process) -> dict[str, str]:
             continue
         if words:
             found[cluster.name] = words
-    notes.put("rights", found)
+    startup_checks.put_notes("rights", found)
     return found

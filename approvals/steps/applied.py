@@ -10,7 +10,7 @@ from approvals.audit import MACHINE
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import OPEN, Event, State
 from approvals.models import BundleDeployment, Revision
-from approvals.selectors import revisions
+from approvals.selectors import lists
 
 RESTORE_PREVIOUS = "RestorePrevious"
 CODE = "progress-deadline-exceeded"
@@ -50,7 +50,7 @@ def answer(revision: Revision, deployment: BundleDeployment, since: Since) -> Re
     if request.from_revision is None:
         return RestoreAnswer(False, "nothing is restored: there is no earlier revision")
     previous = f"revision {request.from_revision.number}"
-    revoked = revisions.revoked_words(request.from_revision)
+    revoked = lists.revoked_words(request.from_revision)
     if request.state == State.RESTORING:
         return RestoreAnswer(False, f"{previous} is being restored")
     if request.state == State.FAILED:

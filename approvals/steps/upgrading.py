@@ -14,8 +14,8 @@ from approvals.catalogs import followed_packages
 from approvals.gate import Refusal, reader
 from approvals.ledger import claims, pivots
 from approvals.models import BundleDeployment, Request
-from approvals.selectors import floating
-from approvals.selectors.floating import OfferedUpgrade
+from approvals.selectors import followed_sources
+from approvals.selectors.followed_sources import OfferedUpgrade
 from approvals.source_refs import catalogs_named
 from approvals.working import Recurring, WorkStep
 from provisioner.errors import PratiqueError, Unreachable, WorkerDied
@@ -77,7 +77,7 @@ def _with_remedy(exc: PratiqueError) -> str:
 def _shown(deployment_id: int) -> list[tuple[OfferedUpgrade, bool]]:
     """What people see of it, but not when it was looked at: only whether it ever was."""
     deployment = BundleDeployment.objects.get(pk=deployment_id)
-    found = floating.offered(deployment=deployment)
+    found = followed_sources.offered(deployment=deployment)
     return [(replace(one, looked_at=None), one.looked_at is None) for one in found]
 
 

@@ -28,7 +28,6 @@ TESTED_ELSEWHERE = {
     "approvals.ledger.drifts": "tests/journeys/applied/test_drift.py",
     "approvals.ledger.optionals": "tests/journeys/applying/test_optional.py",
     "approvals.ledger.strays": "tests/journeys/applied/test_strays.py",
-    "approvals.limits.crowding": "tests/approvals/security/limits",
     "approvals.models": "tests/approvals",
     "approvals.networks": "tests/approvals/proxies",
     "approvals.operators_file": "tests/approvals/proxies/test_declared.py",
@@ -42,7 +41,6 @@ TESTED_ELSEWHERE = {
 }
 # What is tried through URLs, commands and settings, or in a process of its own, and so without an import.
 TESTED_BY_ADDRESS = {
-    "approvals.api": "tests/approvals/api",
     "approvals.chat": "tests/approvals/chat",
     "approvals.management": "tests/approvals/management",
     "approvals.project": "tests/approvals/project",

@@ -12,8 +12,8 @@ from approvals.gate import deletions
 from approvals.health_endpoints import listener
 from approvals.ledger import labels, waiting
 from approvals.oidc import discovery
-from approvals.proxies import headers
-from approvals.web.requests.changes import folding
+from approvals.proxies import identity_proxies
+from approvals.web.requests import diff_lines
 from approvals.working import memory, subprocess_main
 from provisioner.cli import inputs
 from provisioner.expressions import limits
@@ -51,7 +51,7 @@ SENTENCES = {
     "priority": f"(nice 0 to {max(steps for _, steps in subprocess_main.NICENESS)})",
     "bodies": f"| request bodies | {whole(settings.DATA_UPLOAD_MAX_MEMORY_SIZE / MIB)} MiB |",
     "lines": (
-        f"{whole(folding.MAX_SHOWN)} at first and {whole(folding.CHUNK)} more at a time;"
+        f"{whole(diff_lines.MAX_SHOWN)} at first and {whole(diff_lines.CHUNK)} more at a time;"
         f" {whole(difference.MAX_CHARACTERS)} characters of each, {whole(difference.MAX_FULL)} of one that is opened"
     ),
     "objects of the command line": (
@@ -77,7 +77,7 @@ SENTENCES = {
 # Of what was tried, the number that has to be past a bound of ours.
 TRIED = {
     "connections to the listener": (r"\| (\d+) silent or half connections to the listener", listener.MAX_OPEN),
-    "characters of a name": (r"no ASCII, (\d+) characters \|", headers.MAX_CHARACTERS),
+    "characters of a name": (r"no ASCII, (\d+) characters \|", identity_proxies.MAX_CHARACTERS),
     "days of a token": (r"\| an API token of (\d+) days", settings.PRATIQUE["TOKEN_DAYS"]),
 }
 

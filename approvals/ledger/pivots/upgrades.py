@@ -128,7 +128,7 @@ def _note(row: FollowedPackage, look: _Look, now: datetime) -> None:
 
 def _why_not(wish: DeploymentWish, look: _Look, found: Answer) -> tuple[str, str]:
     """Why what is offered is not taken, as a word for programs and in words. How a request for it stands people read
-    when they look (selectors.floating)."""
+    when they look (selectors.followed_sources)."""
     if not look.is_offered:
         return "", ""
     if look.asked:

@@ -40,7 +40,7 @@ class Command(BaseCommand):
                     watches.look()
                 except OperationalError as exc:
                     logger.warning("the database is not responding", extra={"error": type(exc).__name__})
-                health_endpoints.pulse.note_turn()
+                health_endpoints.note_turn()
                 with suppress(Empty):
                     is_stopping = bool(stopping.get(timeout=LOOK_SECONDS))
         finally:

@@ -10,8 +10,8 @@ from typing import Any
 from approvals.errors import CHANGE_OR_ASK
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision, Verdict, VoidedRound
-from approvals.selectors.drift import DriftSummary
-from approvals.selectors.floating import FollowedReference, OfferedUpgrade
+from approvals.selectors.followed_sources import FollowedReference, OfferedUpgrade
+from approvals.selectors.lists import DriftSummary
 from approvals.steps.applied import OVERDUE
 from approvals.steps.mirroring.readiness import ConditionStatus, Readiness, ReadinessFacts, readiness_of
 from provisioner.escaping import visible

@@ -22,7 +22,7 @@ from approvals.gate.unseen_limits import why_not_unseen
 from approvals.ledger import pivots
 from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request, Revision
-from approvals.selectors import drift, floating, lists
+from approvals.selectors import followed_sources, lists
 from approvals.steps.mirroring import conditions, events
 from approvals.steps.mirroring.telling import mirror_name, why
 from approvals.steps.running.observe import is_due, note_unknown, observe
@@ -189,9 +189,9 @@ def _mirror_status(api: Api, deployment: BundleDeployment, live: JsonObject, kep
     active, paused = deployment.active_revision, lists.pause_words(deployment=deployment)
     shown = conditions.of_readiness(deployment, latest, why(deployment, latest, paused, kept_by))
     shown += conditions.of_deployment(deployment, latest, _stands(deployment, latest), paused)
-    shown.append(conditions.of_drift(deployment, latest, drift.summary(deployment=deployment)))
-    shown += conditions.of_sources(floating.followed(deployment=deployment))
-    shown += conditions.of_upgrades(floating.offered(deployment=deployment))
+    shown.append(conditions.of_drift(deployment, latest, lists.summary(deployment=deployment)))
+    shown += conditions.of_sources(followed_sources.followed(deployment=deployment))
+    shown += conditions.of_upgrades(followed_sources.offered(deployment=deployment))
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "conditions": [condition.record(generation=deployment.generation) for condition in shown],

@@ -17,14 +17,12 @@ from approvals.catalogs.history import package_last_seen
 from approvals.catalogs.schedule import authors_by_part, read_interval
 from approvals.catalogs.search import MOST_WORDS, best_matches, matching_keywords, search_excerpts, search_packages
 from approvals.models import Catalog, CatalogPackage
-from approvals.selectors import floating, keyset
+from approvals.selectors import followed_sources, keyset
 from approvals.selectors.keyset import ListOrder
 from approvals.source_refs import interval_seconds
-from approvals.web import following
+from approvals.web import rendering
 from approvals.web.access_decorators import of_catalog, person, signed_in
-from approvals.web.following import Followed
-from approvals.web.paging import page_of
-from approvals.web.rendering import note_too_old, page, part_of
+from approvals.web.rendering import Followed, note_too_old, page, page_of, part_of
 from provisioner.sentences import number
 
 # By the code of a problem, whose own words say what happened; codes that are not here say what to do themselves.
@@ -113,10 +111,10 @@ def show_catalog(http: HttpRequest, catalog: Catalog) -> HttpResponse:
 
 @require_safe
 @of_catalog
-@following.by_itself
+@rendering.by_itself
 def refresh_catalog(http: HttpRequest, catalog: Catalog) -> HttpResponse:
     """The same without its title, for a page that was opened while the catalog was read for the first time."""
-    return following.again(http, _catalog_part(http, catalog))
+    return rendering.again(http, _catalog_part(http, catalog))
 
 
 def _catalog_part(http: HttpRequest, catalog: Catalog) -> Followed:
@@ -125,9 +123,9 @@ def _catalog_part(http: HttpRequest, catalog: Catalog) -> Followed:
     found = package_rows(catalog, search).order_by("name")
     window = page_of(http, found, ListOrder.of(found), size=ROWS)
     shown = keyset.in_order(with_icon_types(found), window.keys)
-    counts = floating.follower_counts(catalog=catalog, packages=[one.name for one in shown])
+    counts = followed_sources.follower_counts(catalog=catalog, packages=[one.name for one in shown])
     reading = access.may_read(person(http), catalog.cluster)
-    followers = floating.package_followers(catalog=catalog, limit=FOLLOWERS + 1) if reading.allowed else []
+    followers = followed_sources.package_followers(catalog=catalog, limit=FOLLOWERS + 1) if reading.allowed else []
     problems = catalog.edition.problems if catalog.edition and catalog.edition.problem_count else []
     facts = {
         "catalog": catalog,
@@ -159,9 +157,9 @@ def _interval_words(catalog: Catalog) -> str:
     counts, asked = read_interval(catalog), interval_seconds(catalog.spec)
     if not counts:
         return ""
-    words = f"every {floating.interval_words(counts)}"
+    words = f"every {followed_sources.interval_words(counts)}"
     if asked and asked < counts:
-        words += f" (its spec says {floating.interval_words(asked)}; the operator allows no shorter interval)"
+        words += f" (its spec says {followed_sources.interval_words(asked)}; the operator allows no shorter interval)"
     return f"{words}, less often after failures" if catalog.problem else words
 
 
@@ -227,7 +225,11 @@ def _found_packages(http: HttpRequest, readable: ReadableCatalogs, search: str, 
 def show_missing_package(http: HttpRequest, catalog: Catalog, package: str) -> HttpResponse:
     """The page with the status 404, for who may get the catalog."""
     reading = access.may_read(person(http), catalog.cluster)
-    rows = floating.package_followers(catalog=catalog, package=package, limit=FOLLOWERS + 1) if reading.allowed else []
+    rows = (
+        followed_sources.package_followers(catalog=catalog, package=package, limit=FOLLOWERS + 1)
+        if reading.allowed
+        else []
+    )
     facts = {
         "catalog": catalog,
         "condition": catalog_condition(catalog),

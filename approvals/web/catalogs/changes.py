@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals import access, services
-from approvals.access.offers import has_namespace
+from approvals.access.questions import has_namespace
 from approvals.catalogs import bundle_choice
 from approvals.catalogs.comparisons import object_key
 from approvals.catalogs.editions import find_catalog, find_package
@@ -21,11 +21,10 @@ from approvals.errors import InvalidInput, NotFound
 from approvals.models import BundleComparison, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
 from approvals.source_refs import listed_sources
-from approvals.web import following
+from approvals.web import rendering
 from approvals.web.access_decorators import no_catalog, person, signed_in
 from approvals.web.catalogs.catalogs import show_missing_package
-from approvals.web.following import Followed
-from approvals.web.rendering import note_cluster, page, part_of
+from approvals.web.rendering import Followed, note_cluster, page, part_of
 from provisioner.catalogs.choice import Installed, list_deprecations, upgrade_step
 from provisioner.catalogs.values import CatalogBundle, Package
 from provisioner.review.rules import rule_text
@@ -261,7 +260,7 @@ def show_changes(http: HttpRequest, *, cluster: str, name: str, package: str) ->
 
 @require_safe
 @signed_in
-@following.by_itself
+@rendering.by_itself
 def refresh_changes(http: HttpRequest, *, cluster: str, name: str, package: str) -> HttpResponse:
     """What is known now, alone."""
     place = _find_place(http, cluster, name, package)
@@ -269,7 +268,7 @@ def refresh_changes(http: HttpRequest, *, cluster: str, name: str, package: str)
     asked, _ = _resolve_question(http, place, given)
     if asked is None:
         raise Http404
-    return following.again(http, _comparison_part(http, place, given, asked))
+    return rendering.again(http, _comparison_part(http, place, given, asked))
 
 
 @require_safe

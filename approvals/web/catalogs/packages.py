@@ -18,8 +18,8 @@ from approvals.catalogs.editions import find_icon, find_package, find_presentati
 from approvals.catalogs.history import ContentChange, list_content_changes
 from approvals.catalogs.search import catalogs_with_package
 from approvals.models import Catalog
-from approvals.selectors import floating
-from approvals.selectors.floating import PackageFollower
+from approvals.selectors import followed_sources
+from approvals.selectors.followed_sources import PackageFollower
 from approvals.web.access_decorators import of_catalog, person
 from approvals.web.catalogs.catalogs import show_missing_package
 from approvals.web.catalogs.descriptions import render_description
@@ -205,7 +205,9 @@ def show_package(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpRe
     also_in = _other_catalogs(http, catalog, found.name)
     creating = access.may(caller, catalog.cluster, "create", resource="bundledeployments")
     followers = (
-        floating.package_followers(catalog=catalog, package=found.name, limit=MOST_FOLLOWERS) if reading.allowed else []
+        followed_sources.package_followers(catalog=catalog, package=found.name, limit=MOST_FOLLOWERS)
+        if reading.allowed
+        else []
     )
     changes = {change.bundle: change for change in list_content_changes(catalog, found.name)}
     wanted = http.GET.get("channel", "")

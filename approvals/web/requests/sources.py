@@ -10,10 +10,15 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from django import template
+
 from approvals.models import Request
 from approvals.source_refs import CATALOG, body_of, listed_sources, remote_source
 from provisioner.errors import BadSource
 from provisioner.source import GitSource, HttpSource, shown_reference, shown_repository
+
+# Filters of the templates of these pages.
+register = template.Library()
 
 Record = Mapping[str, Any]
 
@@ -63,6 +68,7 @@ def asked_source(source: Record, install_namespace: str = "") -> ShownSource:
     )
 
 
+@register.filter("sources_of")
 def shown_sources(request: Request) -> list[ShownSource]:
     """The sources of a request in the order of its spec, with what they were resolved to; [] of a deletion, which
     takes nothing from them."""
@@ -133,3 +139,23 @@ def _pin(source: Record, bundle: Record | None, pin: Record) -> tuple[SourceFact
     if bundle and bundle["image"].endswith(f"@{digest}"):
         return ()
     return (SourceFact("commit" if source.get("kind") == "git" else "digest", digest),)
+
+
+@register.filter
+def source_words(source: Mapping[str, Any]) -> str:
+    """The source of a Catalog in one line."""
+    return asked_source(source).words
+
+
+@register.filter
+def without_place(words: str, source: Mapping[str, Any]) -> str:
+    """What is said of the source of a Catalog, without where it is, which stands beside it."""
+    place = asked_source(source).place
+    return words.removeprefix(f"{place}: ") if place else words
+
+
+@register.filter
+def sources_asked(spec: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], ShownSource]]:
+    """The sources of a spec, each as it is written and in words."""
+    namespace = str(spec.get("installNamespace") or "")
+    return [(one, asked_source(one, namespace)) for one in listed_sources(spec)]

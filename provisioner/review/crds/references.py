@@ -12,11 +12,20 @@ from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.base.facts import Facts, Listing, ReviewRule, items, mapping, maps, said
 from provisioner.review.base.messages import with_message
 from provisioner.review.crds.live_findings import OBJECTS
-from provisioner.review.crds.live_scene import CRD, OWNED, PODS, CrdObjects, OwnerKind, budgets, needs_scale, owned
+from provisioner.review.crds.live_scene import (
+    BUDGETS,
+    CRD,
+    OWNED,
+    PODS,
+    CrdObjects,
+    OwnerKind,
+    budgets,
+    needs_scale,
+    owned,
+)
 from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import D, SchemaVerdict, U
 from provisioner.values import Action, Finding, JsonObject, Note, ObjectRef, Section, Severity
-from tests.provisioner.review.checks.availability.test_disruption_budgets import BUDGETS
 
 AUTOSCALERS = (
     Listing("autoscaling", "", "HorizontalPodAutoscaler"),

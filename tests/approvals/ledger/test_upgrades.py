@@ -15,7 +15,7 @@ from approvals.gate.facts import Known
 from approvals.gate.rights import objection_to
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Catalog, FollowedPackage, Policy, Request, Revision
-from approvals.selectors import floating
+from approvals.selectors import followed_sources
 from approvals.steps import upgrading
 from approvals.steps.upgrading import LookForUpgrades
 from provisioner.errors import BundleNotOffered, Forbidden, SourceUnavailable
@@ -119,11 +119,11 @@ def test_S09_who_lost_the_right_to_the_catalog_is_shown_nothing_of_it_any_more(
     monkeypatch.setattr(upgrading, "_ask_reader", may_read)
     offer(port, *CHAIN)
     LookForUpgrades(running.pk).look("w")
-    (before,) = floating.offered(deployment=BundleDeployment.objects.get())
+    (before,) = followed_sources.offered(deployment=BundleDeployment.objects.get())
     assert (before.version, before.beyond != "") == ("1.1.0", True), before.problem
     monkeypatch.setattr(upgrading, "_ask_reader", may_not_read)
     LookForUpgrades(running.pk).look("w")
-    (after,) = floating.offered(deployment=BundleDeployment.objects.get())
+    (after,) = followed_sources.offered(deployment=BundleDeployment.objects.get())
     assert "does not let rita get" in after.words
     assert [after.version, after.bundle, after.since, after.reason, after.why_not, after.beyond] == [
         "",
@@ -140,11 +140,11 @@ def test_S09_who_lost_the_right_to_the_catalog_is_not_told_since_when_its_source
 ) -> None:
     since = timezone.now()
     Catalog.objects.filter(pk=port.pk).update(problem_code="source-unavailable", problem="down", problem_since=since)
-    (before,) = floating.offered(deployment=BundleDeployment.objects.get())
+    (before,) = followed_sources.offered(deployment=BundleDeployment.objects.get())
     assert before.source_problem_since == since
     monkeypatch.setattr(upgrading, "_ask_reader", may_not_read)
     LookForUpgrades(running.pk).look("w")
-    (after,) = floating.offered(deployment=BundleDeployment.objects.get())
+    (after,) = followed_sources.offered(deployment=BundleDeployment.objects.get())
     assert (after.source_problem_since, after.source_words) == (None, "")
 
 
@@ -186,7 +186,7 @@ def test_what_came_to_nothing_is_not_asked_for_again_until_something_else_is_off
     Request.objects.filter(pk=made.pk).update(state=state)
     offer(port, *CHAIN)
     assert pivots.answer_upgrades(running.pk) is None
-    (offered,) = floating.offered(deployment=BundleDeployment.objects.get())
+    (offered,) = followed_sources.offered(deployment=BundleDeployment.objects.get())
     assert offered.why_not == f"request 2 was for it ({state}). It is taken when somebody asks for a new request"
     offer(port, "1.0.0", "1.1.0", image="example.com/harbour:other")
     assert pivots.answer_upgrades(running.pk) is not None

@@ -11,8 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from approvals import instruments
-from approvals.access.measuring import observer_of, outcome_of
-from approvals.access.port import connect
+from approvals.access.port import connect, observer_of, outcome_of
 from approvals.errors import Refused
 from approvals.ledger import claims
 from approvals.models import Cluster

@@ -17,7 +17,7 @@ from pytest_django.live_server_helper import LiveServer
 from approvals.catalogs import bundle_choice, followed_packages
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment, Catalog, Request
-from approvals.selectors import floating
+from approvals.selectors import followed_sources
 from approvals.steps.mirroring.conditions import of_upgrades
 from tests.browser.complaints import complaints, listen
 from tests.support.approvals import world
@@ -134,7 +134,7 @@ def test_page_and_condition_say_why_what_a_catalog_offers_is_not_taken(
     world.enter(client, here.ada)
     page = client.get("/deployments/prod/harbour").content.decode()
     shown = " ".join(html.unescape(strip_tags(page)).split()).partition("package harbour of port")[2]
-    (condition,) = of_upgrades(floating.offered(deployment=BundleDeployment.objects.get()))
+    (condition,) = of_upgrades(followed_sources.offered(deployment=BundleDeployment.objects.get()))
     for text in words:
         assert text in shown
     for text in words[1:] if cause is forbidden else words:

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, resolve
 
 from approvals.api import authentication, sign_in
-from approvals.api import throttling as rest
+from approvals.api import authentication as rest
 from approvals.limits import Door
 from approvals.limits.counters import Limit
 from approvals.project import middleware

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.cache import cache
 
 from approvals.models import BundleDeployment
-from approvals.web.deployments.form import KINDS
+from approvals.web.deployments.spec_form import KINDS
 from provisioner.errors import Forbidden
 from provisioner.values import Identity
 from tests.support.approvals import world

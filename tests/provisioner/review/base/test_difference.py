@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from approvals.api.report_parts import changes_of
-from approvals.web.requests.changes.drawing import Drawing, LineNotes
+from approvals.web.requests.diff_rows import Drawing, LineNotes
 from provisioner.pipeline import look_offline
 from provisioner.review.base.difference import (
     ABSENT,
