@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from approvals.clock import database_now
 from approvals.models import AuditCheck, AuditEntry, BundleDeployment, Request
-from provisioner.cluster.drift.detection import public_place
+from provisioner.cluster.drift import public_place
 
 # Any fixed number: writers of the chain wait for each other on it (PostgreSQL only; SQLite has one writer anyway).
 CHAIN_LOCK = 7_264_118

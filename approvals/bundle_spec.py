@@ -15,7 +15,8 @@ from typing import Any
 
 from provisioner import health_checks
 from provisioner.api_groups import OWN_GROUP
-from provisioner.catalogs import CatalogSource, PackageWish
+from provisioner.catalogs.choice import PackageWish
+from provisioner.catalogs.spec_source import CatalogSource
 from provisioner.errors import BadConfig, BadSource
 from provisioner.health_checks import HealthCheck
 from provisioner.render import is_told_of_target, wanted_lookups

@@ -1,4 +1,4 @@
-"""Every kind of claimed work by its name, so that another process finds it again (working.child)."""
+"""Claimed work that no step does: looking after deployments, reviews made with kubectl, and chat tools."""
 
 from __future__ import annotations
 
@@ -9,13 +9,8 @@ from functools import partial
 from approvals import kubectl_reviews, wake
 from approvals.chat import deliveries, messages
 from approvals.ledger import claims
-from approvals.steps.advance import Advance
-from approvals.steps.cataloguing.comparing import CompareBundles
-from approvals.steps.cataloguing.refreshing import RefreshCatalog
 from approvals.steps.mirroring.mirror import look_after
-from approvals.steps.running.correct import Correct
 from approvals.steps.running.observe import note_unknown
-from approvals.steps.source_checks import LookForUpgrades, Poll
 from approvals.working import Recurring, Work, WorkStep, do
 from provisioner.errors import PratiqueError, WorkerDied
 
@@ -112,6 +107,10 @@ class Tell(Once):
         super().__init__(f"tell {occasion}", request_id)
         self._occasion = occasion
 
+    @property
+    def remake(self) -> Callable[[], Work]:
+        return partial(Tell, self.key, self._occasion)
+
     def look(self, worker: str) -> bool:
         messages.tell(self.key, self._occasion)
         return False
@@ -121,17 +120,3 @@ class Tell(Once):
 
     def give_up(self, error: WorkerDied) -> None:
         logger.error("not posted to the chat", extra={"request_id": self.key, "error": str(error)})
-
-
-JOBS: dict[str, Callable[[int], Work]] = {
-    Advance.task: Advance,
-    Correct.task: Correct,
-    Poll.task: Poll,
-    RefreshCatalog.task: RefreshCatalog,
-    CompareBundles.task: CompareBundles,
-    LookForUpgrades.task: LookForUpgrades,
-    claims.LOOK_AFTER: LookAfter,
-    CountReviews.task: CountReviews,
-    Act.task: Act,
-    **{f"tell {occasion}": partial(Tell, occasion=occasion) for occasion in messages.OCCASIONS},
-}

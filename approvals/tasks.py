@@ -9,19 +9,21 @@ from celery import shared_task
 from django.conf import settings
 from django.db.models import F, Q
 
-from approvals import audit, catalogs, jobs, kubectl_reviews, retention, services, wake
+from approvals import audit, jobs, kubectl_reviews, retention, services, wake
+from approvals.catalogs import comparisons, followed_packages
+from approvals.catalogs.history import forget_removed_history
+from approvals.catalogs.schedule import catalogs_to_show, schedule_rereads
 from approvals.chat import deliveries
 from approvals.clock import database_now
 from approvals.errors import StoreUnavailable
 from approvals.ledger import claims, drifts, optionals, pivots, references, strays
-from approvals.ledger.packages import following
 from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import BundleComparison, BundleDeployment, Catalog, FollowedPackage, Request
 from approvals.steps import source_checks
 from approvals.steps.advance import advance
-from approvals.steps.cataloguing import comparing, turns
-from approvals.steps.cataloguing.comparing import CompareBundles
-from approvals.steps.cataloguing.refreshing import RefreshCatalog
+from approvals.steps.catalogs import comparison, refresh
+from approvals.steps.catalogs.comparison import CompareBundles
+from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.steps.running.correct import correct
 from approvals.steps.source_checks import LookForUpgrades
 from approvals.working import do
@@ -102,8 +104,8 @@ def clear() -> None:
     references.clear_unused()
     claims.forget_tasks(LookForUpgrades.task, but=FollowedPackage.objects.values("deployment"))
     claims.forget_tasks(RefreshCatalog.task, but=Catalog.objects.values("pk"))
-    catalogs.comparisons.forget_expired(database_now())
-    catalogs.forget_gone(database_now())
+    comparisons.forget_expired_comparisons(database_now())
+    forget_removed_history(database_now())
     claims.forget_tasks(CompareBundles.task, but=BundleComparison.objects.values("pk"))
     try:
         retention.clear(database_now(), keep_days=settings.PRATIQUE["KEEP_DAYS"])
@@ -172,12 +174,12 @@ def _sweep_references(now: datetime) -> None:
     references.take_up()
     for pk in source_checks.in_line(now):
         wake.poll(pk)
-    for pk in following.due(now)[:POLLS_A_SWEEP]:
+    for pk in followed_packages.deployments_due(now)[:POLLS_A_SWEEP]:
         wake.upgrade(pk)
-    catalogs.read_anew(now)
-    for pk in {*turns.in_line(now), *catalogs.to_show(now)[:POLLS_A_SWEEP]}:
+    schedule_rereads(now)
+    for pk in {*refresh.in_line(now), *catalogs_to_show(now)[:POLLS_A_SWEEP]}:
         wake.catalog(pk)
-    for pk in comparing.in_line(now):
+    for pk in comparison.in_line(now):
         wake.comparison(pk)
     for pk in references.pending(now)[:POLLS_A_SWEEP]:
         try:

@@ -16,6 +16,8 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any, NamedTuple
 
+import orjson
+
 # Steps for one comparison of two objects: about a second. What would take more is shown as replaced.
 MAX_STEPS = 4_000_000
 # What names the items of a list: the keys by which the API server merges lists, and some that others use for that.
@@ -210,7 +212,7 @@ def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def order_of_kept(old: list[Any], new: list[Any], pairs: Sequence[ItemPair]) -> tuple[list[str], list[str]] | None:
     """The items that both lists hold, by name or else by their number in the old one, in the order of each; None where
     that is the same."""
-    kept = [one.old for one in pairs if one.old >= 0 and one.new >= 0]
+    kept = [pair.old for pair in pairs if pair.old >= 0 and pair.new >= 0]
     if all(one < other for one, other in zip(kept, islice(kept, 1, None), strict=False)):
         return None
     names = _names_of_both(old, new)
@@ -219,9 +221,16 @@ def order_of_kept(old: list[Any], new: list[Any], pairs: Sequence[ItemPair]) -> 
 
 
 def is_same(old: object, new: object) -> bool:
-    """Unequal ones, as most are that get here, are told apart without writing them; so deep that nobody can: not."""
+    """Whether both say the same as JSON. Those nested so deep that nobody can compare them are not the same.
+
+    Unequal ones, as most are that get here, are told apart without writing them.
+    """
     try:
-        return old is new or (old == new and canonical(old) == canonical(new))
+        if old is new or old != new or type(old) is type(new) is str:
+            return bool(old is new or old == new)
+        return orjson.dumps(old, option=orjson.OPT_SORT_KEYS) == orjson.dumps(new, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # numbers past 64 bits, what JSON has not, or nested too deep for orjson
+        return canonical(old) == canonical(new)
     except RecursionError:
         return False
 

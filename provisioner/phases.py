@@ -6,20 +6,9 @@ from provisioner.api_groups import ADMISSION_GROUP, RBAC_GROUP
 from provisioner.values import GroupKind, ObjectRef
 
 PHASES = (
-    "namespaces",
-    "policies",
-    "identity",
-    "configuration",
-    "storage",
-    "crds",
-    "roles",
-    "bindings",
-    "infrastructure",
-    "deploy",
-    "scaling",
-    "publish",
-    "admission",
-)
+    "namespaces", "policies", "identity", "configuration", "storage", "crds", "roles", "bindings", "infrastructure",
+    "deploy", "scaling", "publish", "admission",
+)  # fmt: skip
 PHASE_OF = {
     GroupKind("", "Namespace"): "namespaces",
     GroupKind("networking.k8s.io", "NetworkPolicy"): "policies",

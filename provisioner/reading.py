@@ -18,11 +18,11 @@ from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import ClusterError, TryLater, UnknownKind
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Gap, Installer, Listed, Listing, ServedKind
-from provisioner.review.checks.objects.offline import untried_kinds
-from provisioner.review.foreign import without_foreign
+from provisioner.review.checks.objects.objects import find_untried_kinds
 from provisioner.review.frame import listings, mentioned, questions
+from provisioner.review.preflight.account_rights import PreflightFacts
 from provisioner.review.preflight.answer import questions as questions_of
-from provisioner.review.preflight.facts import PreflightFacts
+from provisioner.review.visibility.fact_views import hide_foreign_objects
 from provisioner.values import AccessAnswer, AccessRequest, Identity, JsonObject, ObjectIdentity, ObjectRef, Section
 
 PARALLEL = 8
@@ -82,10 +82,10 @@ def surroundings(readers: tuple[ClusterClient, ...], facts: Facts) -> ClusterSur
     queries = {_query(listing): listing for listing in listings(facts)}
     lists = {
         queries[query]: Listed(sample.objects, sample.total, sample.resource_version, sample.problem, sample.last)
-        for query, sample in evidence.samples(readers, queries).items()
+        for query, sample in evidence.read_samples(readers, queries).items()
     }
-    exists = {ref.identity: answer for ref, answer in evidence.existing(readers, mentioned(facts)).items()}
-    schemas = evidence.published_schemas(readers, untried_kinds(facts))
+    exists = {ref.identity: answer for ref, answer in evidence.find_existing(readers, mentioned(facts)).items()}
+    schemas = evidence.published_schemas(readers, find_untried_kinds(facts))
     return replace(facts.around, lists=lists, exists=exists, schemas=schemas)
 
 
@@ -122,8 +122,8 @@ def ask_of_cluster(cluster: ClusterClient) -> None:
 
 def ask_of_namespace(cluster: ClusterClient, namespace: str) -> None:
     """The same of a namespace that objects go into."""
-    evidence.samples((cluster,), [evidence.Query("", "v1", kind, namespace) for kind in _LIMITS])
-    evidence.existing((cluster,), [ObjectRef("", "v1", "Namespace", "", namespace)])
+    evidence.read_samples((cluster,), [evidence.Query("", "v1", kind, namespace) for kind in _LIMITS])
+    evidence.find_existing((cluster,), [ObjectRef("", "v1", "Namespace", "", namespace)])
 
 
 def all_rbac(reader: ClusterClient) -> tuple[JsonObject, ...]:
@@ -166,7 +166,7 @@ def with_rights(cluster: ClusterClient, facts: Facts) -> Facts:
 
     def wanted(answers: _Answers) -> list[AccessRequest]:
         known = replace(facts, installer=replace(found, answers=answers))
-        public = questions(without_foreign(known)) if known.bundle is not None else []
+        public = questions(hide_foreign_objects(known)) if known.bundle is not None else []
         return list(dict.fromkeys([*public, *questions(known)]))
 
     answers, gaps = _answered(cluster, found.account.identity, wanted, MAX_QUESTIONS)

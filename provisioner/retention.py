@@ -12,6 +12,7 @@ from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.values import Action, GroupKind, JsonObject, ObjectRef, PlannedAction
+from provisioner.values.objects import mapping
 
 # What hooks make and run with. To delete one of these and make it anew loses nothing that was not in the content.
 LOSES_NOTHING = frozenset(
@@ -66,7 +67,7 @@ def left_out(before: JsonObject, after: JsonObject) -> tuple[range, ...]:
     A policy or a number of replicas that `after` does not state stays as it is in `before`.
     """
     when = _policy(after).get("whenScaled", _policy(before).get("whenScaled"))
-    if when != "Delete" or not _map(before.get("spec")).get("volumeClaimTemplates"):
+    if when != "Delete" or not mapping(before.get("spec")).get("volumeClaimTemplates"):
         return ()
     had = _pods(before, 1)
     has = _pods(after, len(had))
@@ -94,20 +95,24 @@ def may_be_remade(planned: PlannedAction) -> bool:
     The action is the same where they do not: else whoever reads the plan would learn that (S38).
     """
     is_secret = planned.action is Action.UPDATE and planned.ref.group_kind == SECRET
-    return is_secret and _map(planned.before).get("immutable") is True
+    return is_secret and mapping(planned.before).get("immutable") is True
 
 
 def is_remade(planned: PlannedAction) -> bool:
-    return may_be_remade(planned) and _map(planned.before).get("data") != _map(planned.after).get("data")
+    return may_be_remade(planned) and mapping(planned.before).get("data") != mapping(planned.after).get("data")
 
 
 def claims_of(stateful_set: JsonObject, claims: Iterable[JsonObject]) -> list[JsonObject]:
     """Those claims that its templates made."""
-    templates = _map(stateful_set.get("spec")).get("volumeClaimTemplates")
-    known = [_map(_map(one).get("metadata")) for one in templates] if isinstance(templates, list) else []
+    templates = mapping(stateful_set.get("spec")).get("volumeClaimTemplates")
+    known = (
+        [mapping(mapping(template).get("metadata")) for template in templates] if isinstance(templates, list) else []
+    )
     heads = [f"{one.get('name')}-{ObjectRef.of(stateful_set).name}-" for one in known]
-    named = ((one, str(_map(one.get("metadata")).get("name") or "")) for one in claims)
-    return [one for one, other in named if any(other.startswith(it) and other[len(it) :].isdigit() for it in heads)]
+    named = ((claim, str(mapping(claim.get("metadata")).get("name") or "")) for claim in claims)
+    return [
+        one for one, other in named if any(other.startswith(head) and other[len(head) :].isdigit() for head in heads)
+    ]
 
 
 def deletion_words(ref: ObjectRef) -> str:
@@ -116,15 +121,15 @@ def deletion_words(ref: ObjectRef) -> str:
 
 def scaling_words(ref: ObjectRef, pods: Iterable[range], known: Iterable[range] = ()) -> str:
     """That scaling down takes the claims of `pods`; "" where these are among the `known` ones."""
-    more = [one for one in pods if not any(one.start >= it.start and one.stop <= it.stop for it in known)]
+    more = [span for span in pods if not any(span.start >= old.start and span.stop <= old.stop for old in known)]
     named = " and ".join(f"{one.start} to {one.stop - 1}" if len(one) > 1 else str(one.start) for one in more)
     words = f"{ref} would be scaled down, and the PersistentVolumeClaims of pods {named} would be deleted"
     return f"{words}, by its own retention policy" if more else ""
 
 
 def _pods(stateful_set: JsonObject, count: int) -> range:
-    spec = _map(stateful_set.get("spec"))
-    start = _number(_map(spec.get("ordinals")).get("start"), 0)
+    spec = mapping(stateful_set.get("spec"))
+    start = _number(mapping(spec.get("ordinals")).get("start"), 0)
     return range(start, start + max(0, _number(spec.get("replicas"), count)))
 
 
@@ -133,8 +138,4 @@ def _number(value: object, otherwise: int) -> int:
 
 
 def _policy(stateful_set: JsonObject) -> Mapping[str, Any]:
-    return _map(_map(stateful_set.get("spec")).get("persistentVolumeClaimRetentionPolicy"))
-
-
-def _map(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return mapping(mapping(stateful_set.get("spec")).get("persistentVolumeClaimRetentionPolicy"))

@@ -3,10 +3,32 @@
 A name counts on the cluster where it was proved (security-rules.md S01). "Could not ask" is never yes (promise 4).
 """
 
-from approvals.access.acting import Acting, ActingAs, acting_of, has_proved_all, proved_by
 from approvals.access.authors import subjects_that_may_write, why_author
-from approvals.access.caller import Caller, Credential, Proof, Scope
-from approvals.access.callers import of_admission, of_chat, of_issuer, of_operator, of_proxy, of_sign_in, of_token
+from approvals.access.caller import (
+    Caller,
+    Credential,
+    Proof,
+    Scope,
+    also_known_as,
+    is_human,
+    is_machine,
+    is_reserved,
+    policy_identity,
+)
+from approvals.access.callers import (
+    Acting,
+    ActingAs,
+    acting_of,
+    has_proved_all,
+    of_admission,
+    of_chat,
+    of_issuer,
+    of_operator,
+    of_proxy,
+    of_sign_in,
+    of_token,
+    proved_by,
+)
 from approvals.access.catalogs import ReadableCatalogs, catalog_question, may_read_catalog, readable_catalogs
 from approvals.access.identity import (
     FoundIdentity,
@@ -19,7 +41,6 @@ from approvals.access.identity import (
     proved_on,
     still_known_of,
 )
-from approvals.access.measuring import Answers, answers_of
 from approvals.access.people import (
     Asker,
     Person,
@@ -35,7 +56,7 @@ from approvals.access.people import (
     requester_record,
     writers_of,
 )
-from approvals.access.port import Kubernetes, kubeconfig_to_keep, kubernetes, using
+from approvals.access.port import Answers, Kubernetes, answers_of, kubeconfig_to_keep, kubernetes, using
 from approvals.access.questions import (
     Permission,
     Question,
@@ -51,8 +72,6 @@ from approvals.access.questions import (
     may_use_account,
     read_answers,
 )
-from approvals.access.reserved import is_human, is_machine, is_reserved, policy_identity
-from approvals.access.vouching import also_known_as
 
 __all__ = [
     "Acting",

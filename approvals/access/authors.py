@@ -7,19 +7,25 @@ when they decide. They may have had another right before that, which nobody can 
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from django.core.cache import cache
+
 from approvals import models
-from approvals.access.caller import Credential
-from approvals.access.questions import AUTHENTICATION, Question, ask_all
-from approvals.access.reserved import MASTERS
+from approvals.access.caller import MASTERS, POLICY_PREFIX, Caller, Credential, is_machine
+from approvals.access.identity import find_identity
+from approvals.access.port import kubernetes
+from approvals.access.questions import AUTHENTICATION, READ_SECONDS, Question, approval_of, ask_all
 from approvals.controllers import PREFIX, VIA
 from provisioner.api_groups import OWN_GROUP, RBAC_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.errors import Forbidden
-from provisioner.rbac import holders
+from provisioner.errors import Forbidden, PratiqueError
+from provisioner.rbac import RbacSubject, holders
 from provisioner.values import AccessRequest, Identity
 
 CERTIFICATES = "certificates.k8s.io"
@@ -58,12 +64,19 @@ Subject = tuple[str, str]
 EVERYBODY: tuple[Subject, ...] = (("Group", EVERY_ACCOUNT[0]),)
 
 
+# Of each kind; a large cluster has some thousands.
+MOST = 5000
+# Roles change seldom, and to read all of them is the longest thing that the page of a request does.
+KEPT_SECONDS = 60
+GROUPS_OF_MACHINES = ("system:serviceaccounts", "system:nodes", MASTERS)
+
+
 def subjects_that_may_write(api: Api, request: models.Request) -> tuple[Subject, ...]:
     """All Users and Groups that a ClusterRoleBinding lets write the deployment, sorted; a ServiceAccount is the User
     that it is. Asked where nobody knows who wrote it; where nobody can tell, it is every account."""
     resources = [api.resource_of(RBAC_GROUP, "v1", kind) for kind in ("ClusterRole", "ClusterRoleBinding")]
     try:
-        roles = [list(islice(api.list(one), MOST_ROLES)) for one in resources if one is not None]
+        roles = [list(islice(api.list(resource), MOST_ROLES)) for resource in resources if resource is not None]
     except Forbidden:
         return EVERYBODY
     if any(len(each) == MOST_ROLES for each in roles):
@@ -82,10 +95,12 @@ def why_author(identity: Identity, request: models.Request, unknown: Sequence[mo
     `unknown` are writes of its spec that nobody known has made. What Kubernetes does not answer holds.
     """
     here = {one["username"] for one in request.requesters if not _is_by_name(one)}
-    names = {("User", str(one["username"])) for one in request.requesters if one["username"] not in here}
+    names = {
+        ("User", str(requester["username"])) for requester in request.requesters if requester["username"] not in here
+    }
     questions: dict[AccessRequest, str] = {}
     if unknown or not request.is_requester_known:
-        names |= {("User", one.proved_as) for one in unknown if one.proved_as}
+        names |= {("User", write.proved_as) for write in unknown if write.proved_as}
         names |= {(kind, name) for kind, name in request.possible_authors}
         questions = dict.fromkeys((*_writing(request), *ANYBODY), "")
     for kind, name in sorted(names):
@@ -143,3 +158,52 @@ def _borrowing(kind: str, name: str) -> Iterator[AccessRequest]:
         for resource, _, subresource in (one.partition("/") for one in resources):
             yield from (AccessRequest(verb, group, resource, subresource, namespace) for verb in verbs)
     yield from (AccessRequest("bind", RBAC_GROUP, "clusterroles", "", namespace, bound) for bound in BOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class Approvers:
+    """`users` and `groups` to whom a binding gives the right, sorted. Not `could_list`: the viewer may not know.
+
+    `has_more`: there are more roles or bindings than were read.
+    """
+
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    could_list: bool = True
+    has_more: bool = False
+
+
+UNKNOWN = Approvers(could_list=False)
+
+
+def approvers_of(caller: Caller, deployment: models.BundleDeployment) -> Approvers:
+    """Roles and bindings are listed as the caller, so that nobody learns more than Kubernetes shows them."""
+    cluster = deployment.cluster
+    identity = find_identity(caller, cluster).identity
+    if identity is None:
+        return UNKNOWN
+    key, refused = _key(cluster, identity, deployment.name), _key(cluster, identity)
+    kept = cache.get_many([key, refused])
+    if isinstance(known := kept.get(key, kept.get(refused)), Approvers):
+        return known
+    try:
+        roles = kubernetes().cluster_roles(cluster, most=MOST, as_person=identity)
+        found = holders(roles, approval_of(deployment))
+    except PratiqueError as exc:
+        # All deployments of a cluster need the same roles.
+        cache.set(refused, UNKNOWN, KEPT_SECONDS if isinstance(exc, Forbidden) else READ_SECONDS)
+        return UNKNOWN
+    users = tuple(one.name for one in found if one.kind == "User" and _may_be_human(one))
+    groups = tuple(one.name for one in found if one.kind == "Group" and not one.name.startswith(GROUPS_OF_MACHINES))
+    counted = Counter(role["kind"] for role in roles)
+    approvers = Approvers(users, groups, has_more=max(counted.values(), default=0) >= MOST)
+    cache.set(key, approvers, KEPT_SECONDS)
+    return approvers
+
+
+def _key(cluster: models.Cluster, identity: Identity, *names: str) -> str:
+    return "approvers:" + hashlib.sha256(repr((cluster.pk, cluster.uid, identity, names)).encode()).hexdigest()
+
+
+def _may_be_human(subject: RbacSubject) -> bool:
+    return not subject.name.startswith(POLICY_PREFIX) and not is_machine(Identity(subject.name))

@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from django.conf import settings
 from django.contrib.auth.models import User
 
+from approvals import models
 from approvals.models import ApiToken, KubernetesIdentity
+from approvals.oidc import Issuers
+from approvals.proxies import IdentityProxies
 from provisioner.values import Identity
 
 Scope = ApiToken.Scope
@@ -109,3 +113,65 @@ class Caller:
 
 def sorted_proofs(proofs: Iterable[Proof]) -> tuple[Proof, ...]:
     return tuple(sorted(proofs, key=lambda proof: proof.cluster))
+
+
+# Names that the cluster gives itself: accounts, nodes, components, and whoever did not say who they are.
+SYSTEM = "system:"
+MASTERS = "system:masters"
+# Of whom they are, no name says who it is.
+NOBODYS = frozenset({MASTERS, "system:unauthenticated"})
+# The names of policies are nobody else's, whoever vouches for them (S13).
+POLICY_PREFIX = "pratique:policy:"
+
+
+def policy_identity(policy: models.Policy) -> Identity:
+    return Identity(f"{POLICY_PREFIX}{policy.pk}")
+
+
+def counts(identity: Identity, authenticator: str) -> bool:
+    """Whether this authenticator may vouch for such a name and such groups at all."""
+    if identity.username.startswith(POLICY_PREFIX):
+        return False
+    is_of_cluster = authenticator == models.KubernetesIdentity.Authenticator.TOKEN_REVIEW
+    return is_of_cluster or not is_reserved(identity)
+
+
+def is_reserved(identity: Identity) -> bool:
+    """Whether a name or group starts with `system:`, which only the cluster itself may prove."""
+    return any(name.startswith(SYSTEM) for name in (identity.username, *identity.groups))
+
+
+def is_machine(identity: Identity) -> bool:
+    """Whether this is no human, or one whose answer from Kubernetes is always yes: it may not review."""
+    return identity.username not in settings.PRATIQUE["MACHINE_REVIEWERS"] and not is_human(identity)
+
+
+def is_human(identity: Identity) -> bool:
+    """Whether a name may be a person's at all, whatever the operator lets machines do."""
+    return not identity.username.startswith(SYSTEM) and not NOBODYS & {*identity.groups}
+
+
+OIDC, PROXY = KubernetesIdentity.Authenticator.OIDC, KubernetesIdentity.Authenticator.PROXY
+
+
+def may_vouch(authenticator: str, issuer: str, cluster: str) -> bool:
+    """Whether `issuer` still counts on the cluster of this name: an issuer's address, or what a proxy vouches as.
+
+    A worker has no files of issuers and proxies (S31): there, proofs count by their age alone (S25).
+    """
+    if settings.PRATIQUE["ISSUERS_ELSEWHERE"]:
+        return True
+    if authenticator == OIDC:
+        issuers: Issuers = settings.PRATIQUE["OIDC_FILE"]
+        known = issuers.with_url(issuer)
+        return known is not None and known.rules_on(cluster) is not None
+    if authenticator == PROXY:
+        proxies: IdentityProxies = settings.PRATIQUE["IDENTITY_PROXIES_FILE"]
+        return any(proxy.names_on(cluster) for proxy in proxies.vouching_as(issuer))
+    return True
+
+
+def also_known_as(issuer: str, subject: str) -> frozenset[tuple[str, str]]:
+    """What else the same person may be recorded as: from before a proxy was said to have an issuer's people."""
+    proxies: IdentityProxies = settings.PRATIQUE["IDENTITY_PROXIES_FILE"]
+    return proxies.also_known_as(issuer, subject)

@@ -67,7 +67,7 @@ def _by_name(
 ) -> list[tuple[models.Catalog, Permission]]:
     """The first catalogs of clusters on which not every one may be read, of each cluster as many."""
     rows = models.Catalog.objects.only("name", "cluster").order_by("name")
-    listed = [[(one, row) for row in rows.filter(cluster=one)[: MOST_ASKED + 1]] for one in clusters]
+    listed = [[(cluster, row) for row in rows.filter(cluster=cluster)[: MOST_ASKED + 1]] for cluster in clusters]
     turns = [each for turn in zip_longest(*listed) for each in turn if each]
     asked = [
         (row, Question(one, cluster, catalog_question(row.name)))

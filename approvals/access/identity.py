@@ -13,9 +13,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from approvals import models
-from approvals.access.caller import Caller, Credential, Proof
-from approvals.access.reserved import counts
-from approvals.access.vouching import may_vouch
+from approvals.access.caller import Caller, Credential, Proof, counts, may_vouch
 from approvals.clock import database_now
 from approvals.errors import NotAllowed, OutOfScope, ProofTooOld, Refused
 from provisioner.values import Identity

@@ -17,10 +17,8 @@ from django.contrib.auth.models import User
 from django.utils.dateparse import parse_datetime
 
 from approvals import controllers, models
-from approvals.access.caller import Caller
+from approvals.access.caller import Caller, also_known_as, counts, may_vouch
 from approvals.access.identity import MAPPED, groups_limit
-from approvals.access.reserved import counts
-from approvals.access.vouching import also_known_as, may_vouch
 from approvals.bundle_spec import parse_catalog_source
 from approvals.clock import database_now
 from approvals.policy import Lapse, Lapsed
@@ -66,7 +64,7 @@ class Person:
     @property
     def _identifiers(self) -> frozenset[Subject]:
         """What each issuer gives to this person alone; names are none."""
-        return frozenset(one for one in self.subjects if not is_name(*one))
+        return frozenset(subject for subject in self.subjects if not is_name(*subject))
 
     def _is_called_as(self, other: Person) -> bool:
         if self.username == other.username or not (self.username and other.username):
@@ -89,7 +87,7 @@ class Person:
         return any(self.uid == subject for _, subject in other._identifiers)
 
     def record(self) -> dict[str, Any]:
-        subjects = [list(one) for one in sorted(self.subjects)]
+        subjects = [list(subject) for subject in sorted(self.subjects)]
         return {"username": self.username, "uid": self.uid, "user_id": self.user_id, "subjects": subjects}
 
 
@@ -163,7 +161,9 @@ def last_writer_of(request: models.Request) -> Record:
     writes = models.SpecWrite.objects.filter(deployment=request.deployment_id, generation__lte=request.generation)
     write = writes.order_by("-generation").first()
     wrote = {key: getattr(write, key) or "" for key in _WRITER} if write else None
-    theirs = [one for one in request.requesters if {key: one.get(key) or "" for key in _WRITER} == wrote]
+    theirs = [
+        requester for requester in request.requesters if {key: requester.get(key) or "" for key in _WRITER} == wrote
+    ]
     found: Record = (theirs or request.requesters)[-1]
     return found
 
@@ -246,7 +246,7 @@ def no_longer_current(request: models.Request) -> list[Lapsed]:
     name, and by no other uid: RBAC asks for names, so that what may be said of one is so of both.
     """
     now = database_now()
-    askers = [asker_of(one, request, now=now) for one in request.requesters]
+    askers = [asker_of(requester, request, now=now) for requester in request.requesters]
     current = [one.identity for one in askers if one.is_current]
     lapsed = [(one.identity, one.lapse) for one in askers if one.lapse]
     return sorted(

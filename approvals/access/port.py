@@ -5,32 +5,96 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from typing import Any, Protocol
 
 from django.conf import settings
 
-from approvals import models
-from approvals.access.measuring import observer_of
+from approvals import instruments, models
+from approvals.clock import database_now
+from approvals.refusals import note_answer
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster.client.access import ask as ask_cluster
 from provisioner.cluster.client.access import review_token
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.client.discovery import Served
 from provisioner.cluster.client.kubeconfig import MAX_KUBECONFIG_BYTES, kept_kubeconfig
+from provisioner.cluster.client.transport import Exchange, Observer
 from provisioner.errors import BadSource, PreconditionFailed, UnknownKind
 from provisioner.values import AccessAnswer, AccessRequest, Identity, ObjectRef
 
+_OUTCOMES = {401: "refused", 403: "refused", 404: "not_found", 409: "conflict", 410: "gone", 429: "throttled"}
+# So many answers of a cluster make its latency.
+KEPT = 20
+
+
+_answers: defaultdict[str, deque[tuple[datetime, float]]] = defaultdict(lambda: deque(maxlen=KEPT))
+_silences: dict[str, datetime] = {}
 AUDIENCE = "pratique"
 KEPT_SECONDS = 600.0
 # What a cluster serves is read again after so long; a kind that is new, or not served any more, is noticed at once.
 DISCOVERED_SECONDS = 10.0
 # What a trusted kubeconfig names, files and commands, is asked again: they renew tokens and certificates.
 TRUSTED_KEPT_SECONDS = 30.0
+_through: ContextVar[tuple[int, Api | None]] = ContextVar("through", default=(0, None))
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What this process saw of a cluster's API server: its last answer, how long the last ones took, the last silence.
+
+    `median_ms` is that of `count` answers, at most KEPT; None before the first.
+    """
+
+    answered_at: datetime | None
+    median_ms: float | None
+    count: int
+    silent_at: datetime | None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the last call was not answered."""
+        return self.silent_at is not None and (self.answered_at is None or self.silent_at > self.answered_at)
+
+
+def observer_of(cluster: str) -> Observer:
+    """What counts and times the calls to the cluster of this name."""
+
+    def observe(exchange: Exchange) -> None:
+        instruments.api_seconds.labels(cluster, exchange.verb).observe(exchange.seconds)
+        instruments.api_calls.labels(cluster, exchange.verb, outcome_of(exchange.status)).inc()
+        if exchange.status:
+            _answers[cluster].append((database_now(), exchange.seconds))
+        else:
+            _silences[cluster] = database_now()
+        if exchange.verb != "watch":  # which breaks off without harm, and is answered once
+            note_answer(cluster, exchange.status)
+
+    return observe
+
+
+def answers_of(cluster: str) -> Answers:
+    """Read from memory: nothing is asked."""
+    kept = list(_answers[cluster]) if cluster in _answers else []
+    last = kept[-1][0] if kept else None
+    typical = median(seconds for _, seconds in kept) * 1000 if kept else None
+    return Answers(last, typical, len(kept), _silences.get(cluster))
+
+
+def outcome_of(status: int) -> str:
+    """An HTTP status as one of few words."""
+    if status == 0:
+        return "no_answer"
+    if status < 400:
+        return "ok"
+    return _OUTCOMES.get(status, "server_error" if status >= 500 else "invalid")
 
 
 class Kubernetes(Protocol):
@@ -103,7 +167,7 @@ class RealKubernetes:
         """ClusterRoles and ClusterRoleBindings that the person may list, the first `most` of each."""
         api = _kept.api(cluster)
         resources = [api.resource_of(RBAC_GROUP, "v1", kind) for kind in ("ClusterRole", "ClusterRoleBinding")]
-        there = [one for one in resources if one is not None]
+        there = [resource for resource in resources if resource is not None]
         return [obj for one in there for obj in islice(api.acting_as(as_person).list(one), most)]
 
     def uid_behind(self, name: str, kubeconfig: str) -> str:
@@ -218,7 +282,6 @@ class _Kept:
 
 
 _kept = _Kept()
-_through: ContextVar[tuple[int, Api | None]] = ContextVar("through", default=(0, None))
 
 
 def connect(cluster: models.Cluster) -> Api:

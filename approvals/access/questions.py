@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 
 from django.core.cache import cache
@@ -31,6 +32,10 @@ PARALLEL = 8
 # Whom a cluster kept waiting this long for nothing has waited for all readers of the next seconds.
 SLOW_SECONDS = 1.0
 SILENT_SECONDS = 10
+
+
+# A browser shows no more than that in a list to pick from.
+MOST = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +221,7 @@ def ask_all(questions: Sequence[Question], *, fresh: bool = False) -> list[Permi
 
     Other threads do nothing but ask Kubernetes: none of them meets the database.
     """
-    keys = [one.key for one in questions]
+    keys = [question.key for question in questions]
     kept = {} if fresh else cache.get_many(keys)
     known = {key: kept[key] for key in keys if isinstance(kept.get(key), Permission)}
     unknown = {key: one for key, one in zip(keys, questions, strict=True) if key not in known}
@@ -264,3 +269,42 @@ def _rule_for(identity: Identity, request: AccessRequest) -> str:
         f"roleRef: {{apiGroup: {RBAC_GROUP}, kind: {scope}, name: {title}}}\n"
         f"subjects: [{{apiGroup: {RBAC_GROUP}, kind: User, name: {json.dumps(identity.username)}}}]\n"
     )
+
+
+class Kind(StrEnum):
+    NAMESPACE = "Namespace"
+    ACCOUNT = "ServiceAccount"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """`names`, sorted; of more than MOST the first ones, and then `has_more`."""
+
+    names: tuple[str, ...] = ()
+    has_more: bool = False
+    could_list: bool = True
+
+
+def has_namespace(caller: Caller, cluster: models.Cluster, name: str) -> bool | None:
+    """Whether there is such a namespace, by those that the caller may list; None where that does not say it."""
+    found = names(caller, cluster, Kind.NAMESPACE)
+    if name in found.names:
+        return True
+    return None if found.has_more or not found.could_list else False
+
+
+def names(caller: Caller, cluster: models.Cluster, kind: Kind, namespace: str = "") -> Offer:
+    """What the caller may list of this kind there; kept as long as other answers about what they may read."""
+    identity = find_identity(caller, cluster).identity
+    if identity is None:
+        return Offer(could_list=False)
+    key = "offer:" + hashlib.sha256(repr((cluster.pk, cluster.uid, identity, kind, namespace)).encode()).hexdigest()
+    if isinstance(known := cache.get(key), Offer):
+        return known
+    try:
+        found = kubernetes().names_of(cluster, kind, namespace=namespace, most=MOST + 1, as_person=identity)
+    except PratiqueError:
+        return Offer(could_list=False)
+    offer = Offer(tuple(sorted(found[:MOST])), len(found) > MOST)
+    cache.set(key, offer, READ_SECONDS)
+    return offer

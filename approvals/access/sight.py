@@ -6,24 +6,28 @@ whether the object exists now or not: nobody can tell what a webhook quotes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from approvals import models
 from approvals.access.caller import Caller
-from approvals.access.questions import may_see_object
+from approvals.access.questions import Permission, may_see_object
 from provisioner.api_groups import OWN_GROUP
-from provisioner.cluster.drift.detection import public_place
+from provisioner.cluster.drift import public_place
 from provisioner.errors import AlreadyExists
 from provisioner.masking import masked_value
-from provisioner.review.base.places import PLACES
-from provisioner.review.beside import ROLES
-from provisioner.review.checks.objects.owners import owned
-from provisioner.review.foreign import OWNERS
+from provisioner.review.base.messages import PLACES
+from provisioner.review.base.record import action_from, finding_from
+from provisioner.review.checks.objects.objects import say_owner
+from provisioner.review.output.headline import own_headline, with_own_words
 from provisioner.review.secret_texts import without_texts
+from provisioner.review.visibility.fact_views import ROLES
+from provisioner.review.visibility.finding_views import OWNERS
+from provisioner.review.workloads.pod_specs import runs_pods
+from provisioner.review.workloads.workload_changes import RUNNING, WorkloadChange, is_autoscaler, workload_changes
 from provisioner.sentences import some
-from provisioner.values import Action, ObjectRef, display_name
+from provisioner.values import Action, Finding, ObjectRef, Plan, Severity, display_name
 
 EXISTS = "exists, hidden from you"
 UNASKED = "see the object"
@@ -34,38 +38,49 @@ OWN_VERSION = "v1alpha2"
 Record = Mapping[str, Any]
 
 
-class Sight:
-    """One viewer's sight of one cluster. Kubernetes is asked at most `limit` times; what is left after that is hidden.
+# What a headline is made of: nothing below it is asked about.
+_WORTH_A_SENTENCE = Severity.DANGEROUS
 
-    With `widest_first` it is asked about the kind, the namespace and the object, so that most people cost a few
-    questions for a whole report; without, about each object alone, which is cheaper for a few objects.
+
+class Sight:
+    """One viewer's sight of one cluster. Kubernetes is asked at most `limit` times, of these at most `objects` times
+    about single objects; what is left then is hidden.
     """
 
-    def __init__(self, caller: Caller, cluster: models.Cluster, *, limit: int, widest_first: bool = True) -> None:
-        self._caller, self._cluster = caller, cluster
-        self._limit, self._widest_first = limit, widest_first
+    def __init__(self, caller: Caller, cluster: models.Cluster, *, limit: int, objects: int | None = None) -> None:
+        self._caller, self._cluster, self._limit = caller, cluster, limit
+        self._objects_left = limit if objects is None else objects
         self._answers: dict[ObjectRef, bool] = {}
 
-    def may_see(self, ref: ObjectRef) -> bool | None:
-        """None where nobody was asked any more, which counts as no."""
-        wider = (replace(ref, namespace="", name=""), replace(ref, name=""), ref) if self._widest_first else (ref,)
+    def may_see(self, ref: ObjectRef, *, widest_first: bool = True) -> bool | None:
+        """Return whether the viewer may get the object; None if nobody was asked any more, which counts as no.
+
+        With `widest_first` Kubernetes is asked about the kind, the namespace and the object, so that most people cost a
+        few questions for a whole report; without, about the object alone, which is cheaper for a few objects.
+        """
+        scopes = (replace(ref, namespace="", name=""), replace(ref, name=""), ref)
+        if any(self._answers.get(scope) for scope in scopes):
+            return True
         answers = []
-        for each in dict.fromkeys(wider):
-            answers.append(self._ask(each))
+        for scope in dict.fromkeys(scopes if widest_first else (ref,)):
+            has_room = len(self._answers) < self._limit and (self._objects_left > 0 or not scope.name)
+            if scope not in self._answers and has_room:
+                self._objects_left -= bool(scope.name)
+                self._answers[scope] = may_see_object(self._caller, self._cluster, scope).allowed
+            answers.append(self._answers.get(scope))
             if answers[-1]:
                 return True
         return None if None in answers else False
 
-    def _ask(self, ref: ObjectRef) -> bool | None:
-        if ref not in self._answers and len(self._answers) < self._limit:
-            self._answers[ref] = may_see_object(self._caller, self._cluster, ref).allowed
-        return self._answers.get(ref)
+    def permission(self, ref: ObjectRef) -> Permission:
+        """Return whether the viewer may get the object, with the reason and the RBAC rule that would allow it."""
+        return may_see_object(self._caller, self._cluster, ref)
 
 
 def may_see_roles(caller: Caller, cluster: models.Cluster) -> bool:
     """Whether the caller may get all roles and bindings: words of the authorizer name some of them."""
     sight = Sight(caller, cluster, limit=len(ROLES))
-    return all(sight.may_see(one) for one in ROLES)
+    return all(sight.may_see(role) for role in ROLES)
 
 
 def deployment_ref(name: str) -> ObjectRef:
@@ -90,15 +105,15 @@ def _names(config: Any) -> Any:
 
 
 class ReportSight:
-    """What one viewer may see of one report's record."""
+    """What one viewer may see of one report's record. `widest_first` is as for `Sight.may_see`."""
 
-    def __init__(self, sight: Sight, body: Record) -> None:
-        self._sight = sight
-        self._there = {key_of(one["ref"]): one["ref"] for one in body["plan"]["actions"] if exists(one)}
+    def __init__(self, sight: Sight, body: Record, *, widest_first: bool = True) -> None:
+        self._sight, self._widest_first = sight, widest_first
+        self._there = {key_of(action["ref"]): action["ref"] for action in body["plan"]["actions"] if exists(action)}
         self._named = {display_name(reference(ref)) for ref in self._there.values()}
 
     def may_see(self, ref: Record) -> bool | None:
-        return self._sight.may_see(reference(ref))
+        return self._sight.may_see(reference(ref), widest_first=self._widest_first)
 
     def why_hidden(self, finding: Record) -> str:
         """Why no value of a finding is shown; "" where all are, or where there is none."""
@@ -128,7 +143,7 @@ class ReportSight:
     def is_live(self, finding: Record) -> bool:
         """Whether the cluster holds the object of a finding, or one of those that it was found in as well."""
         ref, listed = finding["ref"], finding["evidence"].get(PLACES) or ()
-        return bool(ref) and (key_of(ref) in self._there or any(one["object"] in self._named for one in listed))
+        return bool(ref) and (key_of(ref) in self._there or any(place["object"] in self._named for place in listed))
 
     def finding(self, finding: Record) -> Record:
         words = self.why_hidden(finding)
@@ -153,7 +168,7 @@ class ReportSight:
 
     def private(self, body: Record) -> list[Record]:
         """The findings about someone else's objects that this viewer may get; of those alone is told who holds them."""
-        narrowed = (self._owned(one) if one["rule"] == OWNERS else one for one in body["private"])
+        narrowed = (self._owned(finding) if finding["rule"] == OWNERS else finding for finding in body["private"])
         return [one for one in narrowed if one and self._may_see_of(one) and not self.why_hidden(one)]
 
     def _may_see_of(self, finding: Record) -> bool:
@@ -161,11 +176,11 @@ class ReportSight:
 
     def _owned(self, finding: Record) -> Record | None:
         """The finding about one owner's objects, of them those that this viewer may get; None where that is none."""
-        seen = [one for one in finding["sources"] if self.may_see(one)]
+        seen = [source for source in finding["sources"] if self.may_see(source)]
         owner, refs = str(finding["evidence"]["owner"]), [reference(one) for one in seen]
         if len(seen) == len(finding["sources"]):
             return finding
-        told = owned(owner, refs)
+        told = say_owner(owner, refs)
         shown = {"evidence": dict(told.evidence), "serverWords": told.message, "sources": seen}
         return {**finding, **shown} if seen else None
 
@@ -205,7 +220,7 @@ def hidden_action(planned: Record) -> dict[str, Any]:
 
 
 def is_private(planned: Record) -> bool:
-    """As provisioner.review.withholding.is_private, of a record."""
+    """As provisioner.review.visibility.fact_views.is_private, of a record."""
     return bool(planned["action"] == Action.ADOPT and planned["problemCode"] != AlreadyExists.code)
 
 
@@ -224,8 +239,8 @@ def private_to_judge(body: Record) -> list[dict[str, Any]]:
     actions = body["plan"]["actions"]
     if any(map(is_in_the_way, actions)):
         return []
-    adopted = {key_of(one["ref"]) for one in actions if one["action"] == Action.ADOPT}
-    return [one for one in body.get("private", []) if _is_about(one, adopted)]
+    adopted = {key_of(action["ref"]) for action in actions if action["action"] == Action.ADOPT}
+    return [finding for finding in body.get("private", []) if _is_about(finding, adopted)]
 
 
 def _is_about(finding: Record, objects: set[tuple[str, ...]]) -> bool:
@@ -279,3 +294,74 @@ def reference(record: Record) -> ObjectRef:
 def key_of(ref: Record) -> tuple[str, ...]:
     """What makes two references of a report's record the same object, whatever version they are written in."""
     return (ref["group"], ref["kind"], ref["namespace"], ref["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenWords:
+    """How many findings are shown without their details, and the objects that the viewer would have to `get`."""
+
+    count: int
+    objects: list[str]
+
+
+def own_words(finding: Record) -> Record:
+    """A finding's record that the viewer may see whole, with its own words as its message."""
+    if not finding["serverWords"]:
+        return finding
+    told = with_own_words(finding_from(finding))
+    kept = {name: value for name, value in finding.items() if told.variant or name not in ("variant", "notes")}
+    return {**kept, "message": told.message, "serverWords": "", "withheld": False}
+
+
+def headline_for(sight: ReportSight, findings: Iterable[Record], public: list[str]) -> list[str]:
+    """The `public` headline of a report in the words of its findings, as far as the viewer may see them."""
+    told = [_told(finding, sight) for finding in findings]
+    if not any(is_own for _, is_own in told):
+        return public
+    return list(own_headline([one for one, _ in told], public, Plan((), "")))
+
+
+def unseen(sight: ReportSight, findings: Iterable[Record]) -> HiddenWords:
+    """Of `findings` those that lack their details, with the rights that are missing."""
+    hidden = [(finding, sight.missing(finding)) for finding in findings]
+    objects = sorted({_named(ref) for _, missing in hidden for ref in missing})
+    return HiddenWords(sum(bool(missing) for _, missing in hidden), objects)
+
+
+def _told(record: Record, sight: ReportSight) -> tuple[Finding, bool]:
+    finding = finding_from(record)
+    is_asked = bool(finding.server_words) and finding.severity.is_at_least(_WORTH_A_SENTENCE)
+    if not is_asked or sight.why_hidden(record):
+        return finding, False
+    return with_own_words(finding), True
+
+
+def _named(ref: ObjectRef) -> str:
+    if ref.name:
+        return str(ref)
+    return f"every {ref.group_kind} in {ref.namespace}" if ref.namespace else f"every {ref.group_kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenWorkloads:
+    """`hidden_count` is how many objects that run pods, and are to stay or go, the viewer may not get, changed or
+    not."""
+
+    changes: list[WorkloadChange]
+    hidden_count: int
+
+
+def seen_workloads(sight: ReportSight, body: Record) -> SeenWorkloads:
+    """What of a report's record runs, in the order of the plan, without hidden objects; an autoscaler that is hidden
+    says nothing of how many pods there will be."""
+    seen, hidden_count = [], 0
+    for action in body["plan"]["actions"]:
+        kind = reference(action["ref"]).group_kind
+        is_running = action["action"] in RUNNING and runs_pods(kind)
+        if not (is_running or is_autoscaler(kind)):
+            continue
+        if not exists(action) or sight.may_see(action["ref"]):
+            seen.append(action_from(action))
+        else:
+            hidden_count += is_running
+    return SeenWorkloads(workload_changes(Plan(tuple(seen), "")), hidden_count)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -14,23 +15,50 @@ from drf_spectacular.authentication import SessionScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
-from rest_framework.permissions import SAFE_METHODS
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
+from rest_framework.request import Request as Http
+from rest_framework.throttling import BaseThrottle
 
 from approvals import access, instruments, services
-from approvals.access import Caller
+from approvals.access import Caller, Scope
 from approvals.clock import database_now
-from approvals.errors import CouldNotAsk, NotAllowed
-from approvals.limits import API_TOKEN, Attempt, client_address
+from approvals.errors import CouldNotAsk, NotAllowed, OutOfScope, TooManyAttempts
+from approvals.limits import API_TOKEN, Attempt, Limit, client_address, take
 from approvals.models import ApiToken
 from approvals.oidc import IssuerSilent, TokenRefused, issuer_of, verify_id_token
 from approvals.proxies import Said
-from approvals.proxies.declared import USER
+from approvals.proxies.identity_proxies import USER
 
 # What a request is marked with whose token was counted and looked at.
 TOKEN_TRIED = "is_token_tried"  # noqa: S105 - a word of ours
 # Reading writes a row at most this often.
 NOTED_EVERY = timedelta(minutes=1)
+
+
+PERSON = Limit("rest-person", 600, 60)
+ACTIONS = {
+    "report": Limit("rest-report", 120, 60),
+    "planned": Limit("rest-planned", 240, 60),
+    "drift": Limit("rest-drift", 120, 60),
+    "comparison": Limit("rest-comparison", 120, 60),
+    "compared_lines": Limit("rest-compared-lines", 240, 60),
+}
+WRITING = Limit("rest-writing", 120, 60)
+# By the name of the address: the description of the whole API is worked out anew each time.
+ADDRESSES = {"api-schema": Limit("rest-schema", 20, 60)}
+WORDS = "too many requests: try again in {time}"
+# What decides, by (basename, action); every other write asks for a change.
+DECIDING = {
+    ("api-request", "reviews"),
+    ("api-request", "dismiss"),
+    ("api-deployment", "revoke"),
+    ("api-deployment", "reinstate"),
+}
+# What writes nothing in a cluster and decides nothing: its result is read, and working it out has a quota.
+READING = {("api-catalog", "compare")}
+# About the token itself: open to every token, also to one whose proof is too old.
+OWN = "api-token"
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -93,7 +121,7 @@ class TokenAuthentication(BaseAuthentication):
 
 
 class BrowserAuthentication(SessionAuthentication):
-    """A browser's session, whose other proofs project.middleware.callers has looked at."""
+    """A browser's session, whose other proofs project.middleware has looked at."""
 
     def authenticate(self, request: Request) -> tuple[User, None] | None:
         found: tuple[User, None] | None = super().authenticate(request)
@@ -162,3 +190,74 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
     def get_security_definition(self, auto_schema: object) -> dict[str, str]:
         return {"type": "http", "scheme": "bearer"}
+
+
+class _Counted(BaseThrottle):
+    seconds: float | None = None
+
+    def limit(self, request: Request, view: Any) -> Limit | None:
+        raise NotImplementedError
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        limit = self.limit(request, view)
+        if limit is None:
+            return True
+        try:
+            take(limit, str(request.user.pk), words=WORDS)
+        except TooManyAttempts as refusal:
+            self.seconds = float(str(refusal.facts["retryAfter"]))
+            return False
+        return True
+
+    def wait(self) -> float | None:
+        return self.seconds
+
+
+class ByPerson(_Counted):
+    """All that one person asks for."""
+
+    def limit(self, request: Request, view: Any) -> Limit | None:
+        return PERSON
+
+
+class ByAction(_Counted):
+    """What costs more: reports, for which the cluster is asked about each object, and writes to the cluster."""
+
+    def limit(self, request: Request, view: Any) -> Limit | None:
+        if request.method not in SAFE_METHODS:
+            return WRITING
+        name = request.resolver_match.url_name if request.resolver_match else ""
+        return ACTIONS.get(getattr(view, "action", "")) or ADDRESSES.get(name or "")
+
+
+def caller_of(http: Http) -> Caller:
+    """Who is asking; the permission classes let nobody else in."""
+    if isinstance(http.auth, Caller):
+        return http.auth
+    caller = http._request.find_caller()  # type: ignore[attr-defined]  # set by project.middleware.callers
+    assert isinstance(caller, Caller)
+    return caller
+
+
+class InScope(BasePermission):
+    """Raises OutOfScope and ProofTooOld, which say more than a no."""
+
+    def has_permission(self, request: Http, view: Any) -> bool:
+        basename = getattr(view, "basename", "")
+        if basename == OWN:
+            return True
+        caller, needed = caller_of(request), scope_of(request, basename, getattr(view, "action", "") or "")
+        if not caller.has(needed):
+            given = ", ".join(sorted(caller.scopes or ()))
+            words = (
+                f"this token lacks the scope {needed}: it has {given}. Create one with that scope on the account page"
+            )
+            raise OutOfScope(words, scope=needed)
+        access.check_fresh(caller)
+        return True
+
+
+def scope_of(request: Http, basename: str, action: str) -> str:
+    if request.method in SAFE_METHODS or (basename, action) in READING:
+        return Scope.READ.value
+    return Scope.DECIDE.value if (basename, action) in DECIDING else Scope.REQUEST.value

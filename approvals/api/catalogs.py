@@ -12,13 +12,14 @@ from rest_framework import status
 from rest_framework.request import Request as Http
 from rest_framework.response import Response
 
-from approvals import access, catalogs, services
+from approvals import access, services
 from approvals.access import Permission
 from approvals.api import filters
 from approvals.api import serializers as shapes
+from approvals.api.authentication import caller_of
 from approvals.api.report_parts import hunks_of, part_of
-from approvals.api.scopes import caller_of
-from approvals.api.views import ClusterScoped
+from approvals.api.resources import ClusterScoped
+from approvals.catalogs.editions import find_catalog, find_package, find_presentation, package_rows
 from approvals.errors import NotFound
 from approvals.models import BundleComparison, Catalog, CatalogPackage, Cluster
 from approvals.services import AskedComparison
@@ -77,7 +78,7 @@ class CatalogViewSet(ClusterScoped):
         answer = access.may_read_catalog(caller_of(self.request), cluster, self.kwargs["name"])
         self.answers = [(cluster, answer)]
         self.check_all_answered()
-        found = catalogs.catalog(cluster, self.kwargs["name"])
+        found = find_catalog(cluster, self.kwargs["name"])
         if found is None or not answer.allowed:
             raise Http404
         return found
@@ -90,16 +91,14 @@ class CatalogViewSet(ClusterScoped):
     @extend_schema(parameters=[SEARCH], responses=shapes.PackageSummarySerializer(many=True), filters=False)
     def packages(self, request: Http, **_: Any) -> Response:
         """The packages of a catalog, by name."""
-        rows: QuerySet[CatalogPackage] = catalogs.package_rows(
-            self.get_object(), request.query_params.get("search", "")
-        )
+        rows: QuerySet[CatalogPackage] = package_rows(self.get_object(), request.query_params.get("search", ""))
         return self.paged(rows.order_by("name"), shapes.PackageSummarySerializer)
 
     @extend_schema(parameters=[PACKAGE], responses=shapes.PackageSerializer)
     def package(self, request: Http, **_: Any) -> Response:
         """One package, with its channels, versions, and which may follow which."""
         catalog, name = self.get_object(), self.kwargs["package"]
-        found, words = catalogs.package(catalog, name), catalogs.presentation(catalog, name)
+        found, words = find_package(catalog, name), find_presentation(catalog, name)
         if found is None or words is None:
             raise Http404
         return Response(shapes.PackageSerializer(shapes.package_record(catalog, found, words)).data)
@@ -135,7 +134,9 @@ class CatalogViewSet(ClusterScoped):
         """
         asked = self._asked(request.query_params)
         wish = filters.query_of(shapes.ChangesPart(data=request.query_params))
-        found = services.comparison_lines(by=caller_of(request), asked=asked, row=self._known(asked), position=position)
+        found = services.read_comparison_lines(
+            by=caller_of(request), asked=asked, row=self._known(asked), position=position
+        )
         told = hunks_of(found.lines, lines_from=wish["lines_from"])
         return Response({"ref": found.ref, "is_hidden": found.is_hidden, **told, "left_out": found.left})
 
@@ -163,18 +164,18 @@ class CatalogViewSet(ClusterScoped):
         form = shapes.ComparisonQuestionSerializer(data=given)
         form.is_valid(raise_exception=True)
         question = shapes.question_of(self.kwargs["package"], form.validated_data)
-        return services.comparison_asked(
+        return services.resolve_comparison(
             by=caller_of(self.request), cluster=row.cluster, catalog=row.name, question=question
         )
 
     def _known(self, asked: AskedComparison) -> BundleComparison:
-        row = services.known_comparison(asked)
+        row = services.find_known_comparison(asked)
         if row is None:
             raise NotFound("nobody has asked for this comparison lately: POST the same question to this address")
         return row
 
     def _shown(self, asked: AskedComparison, row: BundleComparison, part: Any) -> dict[str, Any]:
-        result = services.comparison_result(by=caller_of(self.request), asked=asked, row=row)
+        result = services.read_comparison_result(by=caller_of(self.request), asked=asked, row=row)
         if result is not None:
             report = result["report"]
             told = entries_record(map(finding_from, report["findings"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
@@ -124,7 +124,9 @@ class Described(AutoSchema):
         )
         self.registry.register_on_missing(problem)
         for status, codes in sorted(self._refusals("requestBody" in operation).items()):
-            operation["responses"][str(status)] = _response(problem.ref, WORDS[status], codes)
+            narrowed = {"type": "object", "properties": {"code": {"type": "string", "enum": sorted(codes)}}}
+            content = {"application/problem+json": {"schema": {"allOf": [problem.ref, narrowed]}}}
+            operation["responses"][str(status)] = {"description": (WORDS[status]), "content": content}
         return operation
 
     def _refusals(self, has_body: bool) -> dict[int, set[str]]:
@@ -139,9 +141,3 @@ class Described(AutoSchema):
         if view.basename == "api-deployment" and view.detail:
             found.setdefault(409, set()).add("ambiguous")
         return found
-
-
-def _response(ref: Mapping[str, Any], words: str, codes: Iterable[str]) -> dict[str, Any]:
-    narrowed = {"type": "object", "properties": {"code": {"type": "string", "enum": sorted(codes)}}}
-    content = {"application/problem+json": {"schema": {"allOf": [ref, narrowed]}}}
-    return {"description": words, "content": content}

@@ -6,8 +6,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from provisioner.review.base.difference import DiffLine, diff_lines
-from provisioner.review.base.long_lines import MAX_PIECES
+from approvals.access import Caller
+from approvals.access.sight import ReportSight, Sight, seen_workloads
+from approvals.models import Report, Request
+from provisioner.review.base.difference import MAX_PIECES, DiffLine, diff_lines, mask_secret
+from provisioner.review.base.messages import unjudged_fields
+from provisioner.review.base.record import finding_from
+from provisioner.review.output.entries import entries_record
+from provisioner.review.workloads.workload_changes import running_record
 
 # Bytes of JSON. A report that is smaller is given whole.
 MAX_BYTES = 300_000
@@ -23,6 +29,10 @@ _MAX_SETTINGS = 20
 _MAX_NAMED = 100
 _MAX_SETTING = 500
 Record = Mapping[str, Any]
+
+
+# Kubernetes is asked at most this often for one report.
+MAX_ASKED = 300
 
 
 def part_of(report: Record, **starts: int) -> dict[str, Any]:
@@ -92,11 +102,11 @@ def _words(everything: Sequence[Any], first: int, count: int) -> dict[str, int |
 def _that_fit(records: Iterable[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
     """One at least, so that the next part always starts further on."""
     fitting: list[dict[str, Any]] = []
-    for one in records:
-        budget -= _size(one) + 1
+    for record in records:
+        budget -= _size(record) + 1
         if budget < 0 and fitting:
             break
-        fitting.append(one)
+        fitting.append(record)
     return fitting
 
 
@@ -121,7 +131,7 @@ def _with_few_settings(container: Record) -> dict[str, Any]:
 
 def _with_little_access(workload: Record) -> dict[str, Any]:
     access = {
-        side: [_cut(one, _MAX_SETTING) for one in listed[:_MAX_SETTINGS]]
+        side: [_cut(setting, _MAX_SETTING) for setting in listed[:_MAX_SETTINGS]]
         for side, listed in workload["hostAccess"].items()
     }
     scale = {side: _cut(words, _MAX_SETTING) for side, words in workload["scale"].items()}
@@ -129,7 +139,7 @@ def _with_little_access(workload: Record) -> dict[str, Any]:
 
 
 def _without_states(action: Record) -> dict[str, Any]:
-    warnings = [_cut(one) for one in action.get("warnings", [])[:10]]
+    warnings = [_cut(warning) for warning in action.get("warnings", [])[:10]]
     short = {"warnings": warnings, "problem": _cut(action["problem"])} if "problem" in action else {}
     return {**action, "before": None, "after": None, "states_left_out": True, **short}
 
@@ -150,3 +160,34 @@ _PARTS: dict[str, tuple[Callable[[Record], dict[str, Any]], int]] = {
     "workloads": (_with_little_access, 10_000),
     "containers": (_with_few_settings, 20_000),
 }
+
+
+def visible_report(caller: Caller, request: Request, report: Report) -> dict[str, Any]:
+    """The report's record without the live values that this caller may not see, the words of the API server among them.
+
+    A hidden object keeps its name and what is planned. `workloads` and `containers` are those of new objects and of
+    those that the caller may get, as report.schema.json describes them; `containersHidden` counts the other objects
+    that run pods. `entries` tell the findings by cause, made of what this caller sees
+    of them.
+    """
+    body: dict[str, Any] = report.body
+    sight = ReportSight(Sight(caller, request.deployment.cluster, limit=MAX_ASKED), body)
+    actions = [_masked(sight.action(action)) for action in body["plan"]["actions"]]
+    findings = [sight.finding(it) for it in body["findings"]]
+    running = seen_workloads(sight, body)
+    return {
+        **body,
+        "findings": findings,
+        "entries": entries_record(map(finding_from, findings)),
+        "unjudged": sum(1 for finding in findings for _ in unjudged_fields(finding["rule"], finding["evidence"])),
+        "private": sight.private(body),
+        **running_record(running.changes),
+        "containersHidden": running.hidden_count,
+        "plan": {**body["plan"], "actions": actions},
+    }
+
+
+def _masked(planned: Record) -> dict[str, Any]:
+    """Secrets are masked once more, whatever the writer of the report did."""
+    states = {name: planned.get(name) for name in ("before", "after")}
+    return {**planned, **{name: mask_secret(obj) if obj else obj for name, obj in states.items()}}

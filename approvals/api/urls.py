@@ -5,17 +5,17 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.routers import SimpleRouter
 
-from approvals.api import catalogs, sign_in, tokens, views
-from approvals.api.scopes import InScope
+from approvals.api import catalogs, resources, sign_in
+from approvals.api.authentication import InScope
 from approvals.catalogs import addresses
 
 router = SimpleRouter(trailing_slash=False)
-router.register("clusters", views.ClusterViewSet, basename="api-cluster")
-router.register("deployments", views.DeploymentViewSet, basename="api-deployment")
-router.register("requests", views.RequestViewSet, basename="api-request")
-router.register("policies", views.PolicyViewSet, basename="api-policy")
-router.register("audit", views.AuditViewSet, basename="api-audit")
-router.register("tokens", tokens.TokenViewSet, basename="api-token")
+router.register("clusters", resources.ClusterViewSet, basename="api-cluster")
+router.register("deployments", resources.DeploymentViewSet, basename="api-deployment")
+router.register("requests", resources.RequestViewSet, basename="api-request")
+router.register("policies", resources.PolicyViewSet, basename="api-policy")
+router.register("audit", resources.AuditViewSet, basename="api-audit")
+router.register("tokens", sign_in.TokenViewSet, basename="api-token")
 router.register("sign-in", sign_in.SignInViewSet, basename="api-sign-in")
 
 # These two are read; their renderers have no form for the answer to OPTIONS.
@@ -30,7 +30,7 @@ def _catalog(address: str, action: str, suffix: str, *, detail: bool = True, **w
     return path(address, view, name=f"api-catalog-{suffix}")
 
 
-resources = [
+patterns = [
     *router.urls,
     _catalog("catalogs", "list", "list", detail=False),
     _catalog(CATALOG, "retrieve", "detail"),
@@ -40,9 +40,9 @@ resources = [
     _catalog(f"{PACKAGE}/changes/objects/<int:position>", "compared_lines", "lines"),
 ]
 urlpatterns = [
-    path("", include(resources)),
+    path("", include(patterns)),
     path("schema", SpectacularAPIView.as_view(**SIGNED_IN), name="api-schema"),
     # Split: the page's script is a file of its own, as the Content-Security-Policy wants it.
     path("docs", SpectacularSwaggerSplitView.as_view(url_name="api-schema", **SIGNED_IN), name="api-docs"),
-    re_path(r"", views.NoSuchAddress.as_view(), name="api-nothing"),
+    re_path(r"", resources.NoSuchAddress.as_view(), name="api-nothing"),
 ]

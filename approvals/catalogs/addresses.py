@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import register_converter
 
-from provisioner.catalogs import package_of_address, package_to_address
+from provisioner.catalogs.values import package_of_address, package_to_address
 
 CONVERTER = "package"
 

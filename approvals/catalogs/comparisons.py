@@ -20,7 +20,7 @@ from django.db.models import Q, QuerySet
 from approvals.errors import TooMany
 from approvals.locks import for_change
 from approvals.models import BundleComparison, Cluster
-from provisioner.catalogs import CatalogBundle
+from provisioner.catalogs.values import CatalogBundle
 from provisioner.values import JsonObject
 
 # The cluster goes on meanwhile: it serves other kinds, and has other roles.
@@ -66,7 +66,7 @@ class ComparisonWish:
         return cls(**record)
 
 
-def content_of(bundle: CatalogBundle) -> str:
+def fetched_content(bundle: CatalogBundle) -> str:
     """What is fetched of a bundle: the reference of its image, or the URL of its chart with the checksum behind an @.
 
     "" where nothing can be pinned.
@@ -74,19 +74,19 @@ def content_of(bundle: CatalogBundle) -> str:
     return bundle.image or (f"{bundle.url}@{bundle.checksum}" if bundle.can_be_pinned else "")
 
 
-def chart_of(content: str) -> tuple[str, str] | None:
+def split_chart(content: str) -> tuple[str, str] | None:
     """The URL and the checksum of a chart; None where the content is an image."""
     url, _, checksum = content.rpartition("@")
     return (url, checksum) if url.startswith(("https://", "http://")) else None
 
 
-def own_names(package: str) -> tuple[str, str]:
+def suggested_names(package: str) -> tuple[str, str]:
     """The namespace and the account that a package gets where nobody names others."""
     label = NO_NAME.sub("-", package.lower()).strip("-")[:MOST_LABEL].strip("-") or "package"
     return label, f"{label}-installer"
 
 
-def known(cluster: Cluster, wish: ComparisonWish, now: datetime) -> BundleComparison | None:
+def find_comparison(cluster: Cluster, wish: ComparisonWish, now: datetime) -> BundleComparison | None:
     """The comparison that is under way or whose result still counts; None where somebody has to ask for it.
 
     Its lines are read where somebody looks at them.
@@ -95,12 +95,14 @@ def known(cluster: Cluster, wish: ComparisonWish, now: datetime) -> BundleCompar
     return rows.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now)).first()
 
 
-def under_way(user: User) -> int:
+def count_running(user: User) -> int:
     """How many this person has asked for that have not ended."""
     return BundleComparison.objects.filter(user=user, position__isnull=False).count()
 
 
-def begin(cluster: Cluster, wish: ComparisonWish, *, user: User, most: int, now: datetime) -> BundleComparison:
+def start_comparison(
+    cluster: Cluster, wish: ComparisonWish, *, user: User, most: int, now: datetime
+) -> BundleComparison:
     """Have it worked out; what somebody else asked for meanwhile is theirs.
 
     Raises TooMany where this person has `most` of them under way.
@@ -115,80 +117,82 @@ def begin(cluster: Cluster, wish: ComparisonWish, *, user: User, most: int, now:
                 made.save(force_insert=True)
             return made
         except IntegrityError:  # another one of theirs has taken it, or somebody has asked for the same
-            if (row := known(cluster, wish, now)) is not None:
-                return row
+            if (get_comparison := find_comparison(cluster, wish, now)) is not None:
+                return get_comparison
     raise TooMany(
         f"{most} comparisons that you asked for are being prepared, and the limit is {most} (PRATIQUE_COMPARISONS): "
         "wait until one of them has ended"
     )
 
 
-def forget(comparison: BundleComparison) -> None:
+def forget_failed(comparison: BundleComparison) -> None:
     """It failed, and is asked for anew."""
     BundleComparison.objects.filter(pk=comparison.pk, state=BundleComparison.State.FAILED).delete()
 
 
-def key_of(ref: Mapping[str, str]) -> str:
+def object_key(ref: Mapping[str, str]) -> str:
     """What names the same object in two lists of a result."""
     return "/".join(ref[part] for part in ("group", "kind", "namespace", "name"))
 
 
-def row(pk: int) -> BundleComparison | None:
+def get_comparison(pk: int) -> BundleComparison | None:
     return BundleComparison.objects.select_related("cluster").filter(pk=pk).first()
 
 
-def due(now: datetime) -> QuerySet[BundleComparison]:
+def due_comparisons(now: datetime) -> QuerySet[BundleComparison]:
     """Those to be worked on, who asked first before the others."""
     rows = BundleComparison.objects.filter(Q(look_again_at__isnull=True) | Q(look_again_at__lte=now), state="waiting")
     return rows.order_by("asked_at", "pk")
 
 
-def note_attempt(comparison: BundleComparison) -> int:
+def count_attempt(comparison: BundleComparison) -> int:
     """One more begins; how many that makes."""
     comparison.attempts += 1
-    _update(comparison, attempts=comparison.attempts)
+    _update_waiting(comparison, attempts=comparison.attempts)
     return comparison.attempts
 
 
-def note_progress(comparison: BundleComparison, words: str) -> None:
-    _update(comparison, progress=_storable(words)[:300])
+def record_progress(comparison: BundleComparison, words: str) -> None:
+    _update_waiting(comparison, progress=_storable(words)[:300])
 
 
-def put_off(comparison: BundleComparison, until: datetime, *, why: str = "") -> None:
+def retry_later(comparison: BundleComparison, until: datetime, *, why: str = "") -> None:
     """It is tried again then."""
-    _update(comparison, look_again_at=until, **({"progress": _storable(why)[:300]} if why else {}))
+    _update_waiting(comparison, look_again_at=until, **({"progress": _storable(why)[:300]} if why else {}))
 
 
-def finish(comparison: BundleComparison, result: Mapping[str, Any], lines: Mapping[str, Any], now: datetime) -> None:
+def finish_comparison(
+    comparison: BundleComparison, result: Mapping[str, Any], lines: Mapping[str, Any], now: datetime
+) -> None:
     """Keep the result, and beside it the lines that differ in each object, by its position in the plan.
 
     Call it in a transaction that has made sure of the claim.
     """
     kept = KEPT if ComparisonWish.of(comparison.wish).is_pinned else KEPT_BRIEFLY
-    _end(comparison, BundleComparison.State.DONE, now, now + kept, result=dict(result), lines=dict(lines))
+    _end_comparison(comparison, BundleComparison.State.DONE, now, now + kept, result=dict(result), lines=dict(lines))
 
 
-def fail(comparison: BundleComparison, *, code: str, words: str, now: datetime) -> None:
-    _end(
+def fail_comparison(comparison: BundleComparison, *, code: str, words: str, now: datetime) -> None:
+    _end_comparison(
         comparison, BundleComparison.State.FAILED, now, now + KEPT_BRIEFLY, problem_code=code, problem=_storable(words)
     )
 
 
-def give_up(pk: int, *, code: str, words: str, now: datetime) -> None:
+def give_up_comparison(pk: int, *, code: str, words: str, now: datetime) -> None:
     """As `fail`, whoever worked on it."""
-    found = row(pk)
+    found = get_comparison(pk)
     if found is not None:
         with transaction.atomic():
-            fail(found, code=code, words=words, now=now)
+            fail_comparison(found, code=code, words=words, now=now)
 
 
-def forget_expired(now: datetime) -> int:
+def forget_expired_comparisons(now: datetime) -> int:
     """How many went whose time is over."""
     gone, _ = BundleComparison.objects.filter(expires_at__lte=now).delete()
     return gone
 
 
-def _end(comparison: BundleComparison, state: str, now: datetime, until: datetime, **more: Any) -> None:
+def _end_comparison(comparison: BundleComparison, state: str, now: datetime, until: datetime, **more: Any) -> None:
     own = for_change(BundleComparison.objects.filter(pk=comparison.pk, state=BundleComparison.State.WAITING)).first()
     if own is None:
         return
@@ -198,7 +202,7 @@ def _end(comparison: BundleComparison, state: str, now: datetime, until: datetim
     own.save(update_fields=list(ended))
 
 
-def _update(comparison: BundleComparison, **fields: Any) -> None:
+def _update_waiting(comparison: BundleComparison, **fields: Any) -> None:
     BundleComparison.objects.filter(pk=comparison.pk, state=BundleComparison.State.WAITING).update(**fields)
 
 

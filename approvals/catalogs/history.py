@@ -17,7 +17,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from approvals.locks import hold
 from approvals.models import Catalog, CatalogHistory, Cluster, FollowedPackage
-from provisioner.catalogs import CatalogBundle, Package
+from provisioner.catalogs.values import CatalogBundle, Package
 
 # Of bundles that a package does not have any more; those that changed are forgotten last.
 MOST_GONE = 5_000
@@ -39,7 +39,7 @@ class ContentChange:
     seen_at: datetime
 
 
-class _Known(NamedTuple):
+class _KnownBundle(NamedTuple):
     """What is known of one bundle; times as ISO text, `before` and `changed_at` are "" where it never changed."""
 
     name: str
@@ -50,94 +50,88 @@ class _Known(NamedTuple):
     changed_at: str = ""
 
 
-def changed_content(catalog: Catalog, package: str, bundle: str) -> ContentChange | None:
+def find_content_change(catalog: Catalog, package: str, bundle: str) -> ContentChange | None:
     """How the content of this bundle changed under the same version; None where it never did."""
-    rows = _of(catalog).filter(package=package, change_count__gt=0)
-    return next((one for one in _changes(rows) if one.bundle == bundle), None)
+    rows = _history_of(catalog).filter(package=package, change_count__gt=0)
+    return next((change for change in _list_changes(rows) if change.bundle == bundle), None)
 
 
-def changes_of(catalog: Catalog, package: str = "") -> list[ContentChange]:
+def list_content_changes(catalog: Catalog, package: str = "") -> list[ContentChange]:
     """Every version of a catalog, or of one package, that came to mean something else, by package and bundle."""
-    rows = _of(catalog).filter(change_count__gt=0)
+    rows = _history_of(catalog).filter(change_count__gt=0)
     rows = rows.filter(package=package) if package else rows
-    return sorted(_changes(rows), key=lambda one: (one.package, one.bundle))
+    return sorted(_list_changes(rows), key=lambda one: (one.package, one.bundle))
 
 
-def last_seen(catalog: Catalog, package: str) -> datetime | None:
+def package_last_seen(catalog: Catalog, package: str) -> datetime | None:
     """When an edition was read last that had a bundle of this package; None where none is known."""
-    row = _of(catalog).filter(package=package).first()
-    return max((datetime.fromisoformat(one.seen_at) for one in _known(row)), default=None) if row else None
+    row = _history_of(catalog).filter(package=package).first()
+    return (
+        max((datetime.fromisoformat(bundle.seen_at) for bundle in _known_bundles(row)), default=None) if row else None
+    )
 
 
-def _of(catalog: Catalog) -> QuerySet[CatalogHistory]:
-    return _of_name(catalog.cluster_id, catalog.name)
+def _history_of(catalog: Catalog) -> QuerySet[CatalogHistory]:
+    return _history_of_name(catalog.cluster_id, catalog.name)
 
 
-def _of_name(cluster_id: int, name: str) -> QuerySet[CatalogHistory]:
+def _history_of_name(cluster_id: int, name: str) -> QuerySet[CatalogHistory]:
     return CatalogHistory.objects.filter(cluster=cluster_id, catalog_name=name)
 
 
-def keep(catalog: Catalog, now: datetime) -> None:
+def keep_history(catalog: Catalog, now: datetime) -> None:
     """A locked Catalog goes: what is known of its versions stays for the next one of its name (forget_gone)."""
-    rows = _of(catalog)
+    rows = _history_of(catalog)
     hold(rows)
     rows.update(gone_at=now)
 
 
-def take_up(cluster: Cluster, name: str) -> None:
+def resume_history(cluster: Cluster, name: str) -> None:
     """There is a Catalog of this name, perhaps again."""
-    rows = _of_name(cluster.pk, name).filter(gone_at__isnull=False)
+    rows = _history_of_name(cluster.pk, name).filter(gone_at__isnull=False)
     hold(rows)
     rows.update(gone_at=None)
 
 
 @transaction.atomic
-def forget_gone(now: datetime) -> int:
+def forget_removed_history(now: datetime) -> int:
     """How much went: of Catalogs that no deployment follows, and that are gone for long or before many others."""
-    rows = _unfollowed()
+    following = FollowedPackage.objects.filter(
+        deployment__cluster=OuterRef("cluster"), catalog=OuterRef("catalog_name")
+    )
+    rows = CatalogHistory.objects.filter(~Exists(following), gone_at__isnull=False)
     is_over = Q(gone_at__lte=now - KEPT_GONE)
     for cluster in rows.order_by("cluster").values_list("cluster", flat=True).distinct():
-        is_over |= Q(cluster=cluster, catalog_name__in=_beyond_the_last(rows.filter(cluster=cluster)))
+        by_name = rows.filter(cluster=cluster).values("catalog_name").annotate(at=Max("gone_at"))
+        names = by_name.order_by("-at", "catalog_name").values_list("catalog_name", flat=True)
+        is_over |= Q(cluster=cluster, catalog_name__in=list(names[MOST_GONE_CATALOGS:]))
     count, _ = CatalogHistory.objects.filter(pk__in=hold(rows.filter(is_over))).delete()
     return count
 
 
-def _beyond_the_last(rows: QuerySet[CatalogHistory]) -> list[str]:
-    """The names of the Catalogs of one cluster that went before the last ones."""
-    names = rows.values("catalog_name").annotate(at=Max("gone_at")).order_by("-at", "catalog_name")
-    return list(names.values_list("catalog_name", flat=True)[MOST_GONE_CATALOGS:])
-
-
-def _unfollowed() -> QuerySet[CatalogHistory]:
-    following = FollowedPackage.objects.filter(
-        deployment__cluster=OuterRef("cluster"), catalog=OuterRef("catalog_name")
-    )
-    return CatalogHistory.objects.filter(~Exists(following), gone_at__isnull=False)
-
-
-def _changes(rows: Iterable[CatalogHistory]) -> Iterator[ContentChange]:
+def _list_changes(rows: Iterable[CatalogHistory]) -> Iterator[ContentChange]:
     for row in rows:
-        for one in _known(row):
-            if one.before:
-                at = datetime.fromisoformat(one.changed_at)
-                yield ContentChange(row.package, one.name, one.version, one.before, one.content, at)
+        for bundle in _known_bundles(row):
+            if bundle.before:
+                at = datetime.fromisoformat(bundle.changed_at)
+                yield ContentChange(row.package, bundle.name, bundle.version, bundle.before, bundle.content, at)
 
 
-def remember(catalog: Catalog, packages: Mapping[str, Package], now: datetime) -> list[ContentChange]:
+def remember_contents(catalog: Catalog, packages: Mapping[str, Package], now: datetime) -> list[ContentChange]:
     """Keep the contents of an edition; what changed against all that was seen before. In a transaction."""
     found: list[ContentChange] = []
     for names in _batches(packages):
-        rows = _of(catalog).filter(package__in=names)
-        known = {row.package: _known(row) for row in rows}
-        joined = {name: _joined(known.get(name, []), packages[name], now.isoformat()) for name in names}
+        rows = _history_of(catalog).filter(package__in=names)
+        known = {row.package: _known_bundles(row) for row in rows}
+        joined = {name: _join_bundles(known.get(name, []), packages[name], now.isoformat()) for name in names}
         CatalogHistory.objects.bulk_create(
-            [_row(catalog, name, bundles) for name, bundles in joined.items()],
+            [_history_row(catalog, name, bundles) for name, bundles in joined.items()],
             update_conflicts=True,
             unique_fields=["cluster", "catalog_name", "package"],
             update_fields=["bundles", "change_count"],
         )
         for name, bundles in joined.items():
-            new = [one for one in bundles if one.changed_at == now.isoformat()]
+            new = [bundle for bundle in bundles if bundle.changed_at == now.isoformat()]
             found += [ContentChange(name, one.name, one.version, one.before, one.content, now) for one in new]
     return found
 
@@ -148,11 +142,11 @@ def _batches(names: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _known(row: CatalogHistory) -> list[_Known]:
-    return [_Known._make(one) for one in row.bundles]
+def _known_bundles(row: CatalogHistory) -> list[_KnownBundle]:
+    return [_KnownBundle._make(bundle) for bundle in row.bundles]
 
 
-def _row(catalog: Catalog, name: str, bundles: Iterable[_Known]) -> CatalogHistory:
+def _history_row(catalog: Catalog, name: str, bundles: Iterable[_KnownBundle]) -> CatalogHistory:
     kept = list(bundles)
     return CatalogHistory(
         cluster_id=catalog.cluster_id,
@@ -163,18 +157,21 @@ def _row(catalog: Catalog, name: str, bundles: Iterable[_Known]) -> CatalogHisto
     )
 
 
-def _joined(before: Iterable[_Known], package: Package, now: str) -> list[_Known]:
+def _join_bundles(before: Iterable[_KnownBundle], package: Package, now: str) -> list[_KnownBundle]:
     """What is known of a package's bundles now, and of those that it had; `now` marks what changed just now."""
     by_name = {one.name: one for one in before}
     # A version that goes on under another name is the same version.
     gone = {one.version: one for one in by_name.values() if one.name not in package.bundles}
-    kept = [_one(by_name.get(one.name) or gone.get(_version(one)), one, now) for one in package.bundles.values()]
+    kept = [
+        _update_bundle(by_name.get(bundle.name) or gone.get(_version_words(bundle)), bundle, now)
+        for bundle in package.bundles.values()
+    ]
     rest = sorted(gone.values(), key=lambda one: (bool(one.before), one.seen_at, one.name), reverse=True)
     return [*kept, *rest[:MOST_GONE]]
 
 
-def _one(known: _Known | None, bundle: CatalogBundle, now: str) -> _Known:
-    new = _Known(bundle.name, _version(bundle), bundle.content, now)
+def _update_bundle(known: _KnownBundle | None, bundle: CatalogBundle, now: str) -> _KnownBundle:
+    new = _KnownBundle(bundle.name, _version_words(bundle), bundle.content, now)
     if known is None or not known.content:
         return new
     if not new.content or new.content == known.content:
@@ -182,5 +179,5 @@ def _one(known: _Known | None, bundle: CatalogBundle, now: str) -> _Known:
     return new._replace(before=known.content, changed_at=now)
 
 
-def _version(bundle: CatalogBundle) -> str:
+def _version_words(bundle: CatalogBundle) -> str:
     return f"{bundle.version} release {bundle.release}" if bundle.release else str(bundle.version)

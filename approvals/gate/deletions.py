@@ -23,15 +23,21 @@ from approvals.models import AuditEntry, Report, Request
 from approvals.policy import OWN_RULES_PREFIX, holdings
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.compare import uid_of
-from provisioner.cluster.dependents import dependents
-from provisioner.cluster.kept_data import VolumeClaim, claims_since, no_longer_kept
-from provisioner.cluster.latecomers import NAMESPACE as _NAMESPACE
-from provisioner.cluster.latecomers import Holder, Shown, latecomers
+from provisioner.cluster.deletion_losses import NAMESPACE as _NAMESPACE
+from provisioner.cluster.deletion_losses import (
+    Holder,
+    Shown,
+    VolumeClaim,
+    find_dependents,
+    find_latecomers,
+    find_lost_volumes,
+    find_new_claims,
+)
 from provisioner.errors import OutOfTime, UnknownKind
 from provisioner.retention import STATEFUL_SET, takes_claims_along
 from provisioner.review.base.record import from_record
 from provisioner.review.checks.objects.deletions import MEASURED, MISSED
-from provisioner.review.workloads.volumes import CLAIM
+from provisioner.review.workloads.mounts import CLAIM
 from provisioner.sentences import number, some, some_phrases
 from provisioner.values import Action, GroupKind, ObjectRef, Plan, Severity
 
@@ -105,7 +111,7 @@ def _with_what_goes_along(request: Request, api: Api) -> Unreviewed:
 def _goes_along(request: Request, api: Api, planned: Plan) -> list[str]:
     """What else a deletion would take that somebody may have put there, and what nobody could look at, in words."""
     going = [(one.ref, one.uid) for one in planned.actions if one.action is Action.DELETE and one.before is not None]
-    return dependents(_readers(request, api), going)
+    return find_dependents(_readers(request, api), going)
 
 
 def unseen(request: Request, api: Api, report: Report, *, has_begun: bool = False) -> Unseen:
@@ -128,7 +134,7 @@ def unseen(request: Request, api: Api, report: Report, *, has_begun: bool = Fals
     words = [_new_objects(readers, one, held, has_begun=has_begun) for one in held]
     data = Unseen(
         words=tuple(each for ref in there for each in _new_claims(readers, ref, shown.get(ref, {}), taken[ref])),
-        lost=tuple(no_longer_kept(readers, [claim for ref in there for claim in claims[ref]])),
+        lost=tuple(find_lost_volumes(readers, [claim for ref in there for claim in claims[ref]])),
     )
     return _joined([*words, data])
 
@@ -144,7 +150,7 @@ def _new_objects(readers: Sequence[Api], holder: Holder, held: Sequence[Holder],
     ref, found = holder.ref, list[Unseen]()
     if has_begun and ref.group_kind == _NAMESPACE:
         holder = replace(holder, shown={kind: one for kind, one in holder.shown.items() if kind not in _TIDYING})
-    for kind, late in latecomers(readers, holder, [one for one in held if one is not holder]).items():
+    for kind, late in find_latecomers(readers, holder, [one for one in held if one is not holder]).items():
         objects, shown = f"{kind.kind} objects that would be deleted with {ref}", holder.shown[kind]
         if late.problem:
             words = f"{objects} cannot be listed: {late.problem}. {_without_conversion(ref)}"
@@ -188,7 +194,7 @@ def _new_claims(
 ) -> list[str]:
     if ref.group_kind != STATEFUL_SET or not planned["before"]:
         return []
-    late = claims_since(readers, planned["before"], ref, {one["claim"] for one in evidence.get("volumes", ())})
+    late = find_new_claims(readers, planned["before"], ref, {one["claim"] for one in evidence.get("volumes", ())})
     words = f"{number(len(late), 'PersistentVolumeClaim')} created since then would be deleted with {ref}"
     return [f"{words}: {some(late, MAX_NAMED)}"] if late else []
 

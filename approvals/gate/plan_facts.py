@@ -20,15 +20,15 @@ from approvals.models import Finding, Report, Request
 from provisioner import pipeline
 from provisioner.cluster.client.access import refused_writes
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.plan.comparing import data_lost, is_within
-from provisioner.cluster.plan.known import Options
-from provisioner.cluster.plan.ownership import objection_to_adoption
-from provisioner.cluster.plan.pruning import in_served_version
+from provisioner.cluster.plan.adoption import objection_to_adoption
+from provisioner.cluster.plan.content_plan import data_lost_since, is_within
+from provisioner.cluster.plan.inputs import Options
+from provisioner.cluster.plan.prune import in_served_version
 from provisioner.errors import AlreadyExists, Forbidden, UnknownKind
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.record import from_record
-from provisioner.review.foreign import is_private
-from provisioner.review.preflight.text import as_yaml
+from provisioner.review.preflight.findings import as_yaml
+from provisioner.review.visibility.fact_views import is_private
 from provisioner.unserved import Lack
 from provisioner.values import AccessRequest, Content, Plan, PlannedAction
 
@@ -68,7 +68,7 @@ def plan_facts(request: Request, api: Api, approved: Approved, slowly: deletions
             options=plan_options(request),
             reviewed=reviewed,
         )
-    if lost := data_lost(planned.actions, reviewed.actions):
+    if lost := data_lost_since(planned.actions, reviewed.actions):
         return PlanFacts(planned.actions, False, False, unseen=Unseen(lost=tuple(lost)))
     if not is_within(planned.actions, reviewed.actions):
         return PlanFacts(planned.actions, False, False)

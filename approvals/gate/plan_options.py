@@ -8,7 +8,7 @@ from django.conf import settings
 
 from approvals import access, store
 from approvals.models import BundleDeployment, Cluster, InventoryItem, Outcome, Request, Revision
-from provisioner.cluster.plan.known import Options
+from provisioner.cluster.plan.inputs import Options
 from provisioner.rbac import CONTROL_PLANE
 from provisioner.values import (
     APPLYING,

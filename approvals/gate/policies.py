@@ -17,10 +17,10 @@ from approvals.gate.rights import objection_to, uses_account
 from approvals.ledger import labels
 from approvals.ledger.pivots import unknown_writes
 from approvals.models import Finding, Policy, PolicyEvaluation, Report, Request, Review, Revision
-from approvals.selectors.certainty import depending
+from approvals.selectors.pages import depending
 from provisioner.expressions.evaluator import ask
 from provisioner.review.base.claims import ANY
-from provisioner.review.base.places import unjudged_fields
+from provisioner.review.base.messages import unjudged_fields
 from provisioner.sentences import introduced, some
 from provisioner.values import Action, Severity
 

@@ -17,6 +17,7 @@ from django.conf import settings
 
 from approvals import access
 from approvals.access.port import connect
+from approvals.catalogs import bundle_choice
 from approvals.clock import database_now
 from approvals.gate import deletions, live_spec, policies, rights
 from approvals.gate.answers import GateQuestion
@@ -27,13 +28,12 @@ from approvals.gate.people import accepted
 from approvals.gate.plan_facts import Approved, came_of, collisions_of, plan_facts
 from approvals.ledger import rounds
 from approvals.ledger.digests import ReviewSubject
-from approvals.ledger.packages import choosing
 from approvals.ledger.pivots import why_unknown
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Report, Request, Revision
 from approvals.models.request import READ_EARLIER
 from approvals.policy import Lapsed
-from approvals.selectors import revisions
+from approvals.selectors import lists
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 
@@ -76,7 +76,7 @@ def deciding(request: Request) -> GateFacts:
         read_unattended=_read_unattended(request),
         unreviewed=deletions.by_report(request, reach),
         collisions=collisions_of(request, report, reach),
-        offers=_record(lambda: choosing.worse_now(request)),
+        offers=_record(lambda: bundle_choice.list_new_problems(request)),
         came=came_of(request, report, reach),
     )
 
@@ -101,7 +101,7 @@ def approved(
         **_reviewed(request, policies.reviewed_report(request), is_vouching=rights.needs_vouching(request)),
         unreviewed=deletions.by_records(request),
         unmet=learn(partial(unmet_words, request, api), may_be_final=True),
-        offers=_record(lambda: choosing.worse_now(request)),
+        offers=_record(lambda: bundle_choice.list_new_problems(request)),
     )
     return facts, loaded
 
@@ -150,7 +150,7 @@ def restoring(request: Request, api: Api, back: Back) -> GateFacts:
         _facts(GateQuestion.RESTORE, request),
         **people,
         **last,
-        revoked=_record(lambda: revisions.revoked_words(back.revision)),
+        revoked=_record(lambda: lists.revoked_words(back.revision)),
         is_untouched=Revision.objects.filter(request=request, state=Revision.State.ACTIVE).exists(),
     )
 

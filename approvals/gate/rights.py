@@ -11,9 +11,9 @@ from django.contrib.auth.models import User
 from approvals import access
 from approvals.access import Asker, Permission
 from approvals.bundle_spec import UpgradePolicy
+from approvals.catalogs import bundle_choice
 from approvals.clock import database_now
 from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
-from approvals.ledger.packages import choosing
 from approvals.ledger.pivots import has_asked, why_unknown
 from approvals.models import REQUEST_CHANGES, BundleDeployment, Dismissal, Policy, Request, Review
 from approvals.policy import why_vouched_for
@@ -98,7 +98,7 @@ def _tightened_policy(request: Request) -> str:
         return ""
     deployment = BundleDeployment.objects.only("spec").get(pk=request.deployment_id)
     today = deployment.bundle_spec.upgrade_policy
-    if today is UpgradePolicy.AUTOMATIC or not choosing.is_unasked(request):
+    if today is UpgradePolicy.AUTOMATIC or not bundle_choice.is_unasked_upgrade(request):
         return ""
     return f"upgradePolicy is {today} now, so only people can approve what follows a catalog"
 

@@ -9,7 +9,7 @@ from django.conf import settings
 from approvals.access.sight import is_in_the_way, is_private, private_to_judge
 from approvals.models import Report, Request
 from approvals.policy import OWN_RULES_PREFIX, says_what_shall_be
-from approvals.selectors.certainty import depending
+from approvals.selectors.pages import depending
 from provisioner.values import Action, GroupKind, Severity
 
 # A deletion without data, which the review names, is as good as seen.

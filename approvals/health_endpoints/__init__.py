@@ -1,9 +1,8 @@
 """What machines ask of a process, answered apart from the pages: on an address of its own, by a thread of its own."""
 
-from approvals.health_endpoints.checks import PROBES, healthz, is_ready
-from approvals.health_endpoints.content import tell_content_store
+from approvals.health_endpoints.checks import PROBES, healthz, is_ready, note_turn
 from approvals.health_endpoints.listener import NOTHING, Listener, PlainResponse, Responder, open_socket
-from approvals.health_endpoints.plugins import tell_broken_plugins
+from approvals.health_endpoints.startup_checks import put_notes, tell_broken_plugins, tell_content_store
 
 __all__ = [
     "NOTHING",
@@ -13,7 +12,9 @@ __all__ = [
     "Responder",
     "healthz",
     "is_ready",
+    "note_turn",
     "open_socket",
+    "put_notes",
     "tell_broken_plugins",
     "tell_content_store",
 ]

@@ -15,12 +15,26 @@ from django.db.migrations.executor import MigrationExecutor
 
 from approvals.encryption.files import content_files
 from approvals.errors import KeyMissing, StoreUnavailable, Undecipherable
-from approvals.health_endpoints import notes, pulse
+from approvals.health_endpoints import startup_checks
 from approvals.health_endpoints.listener import PlainResponse, Responder
-from approvals.limits import crowding
+from approvals.limits import clients
+
+# A turn takes seconds at most, also where database or queue are away: a restart would not bring them back.
+STILL_SECONDS = 60.0
+_turned_at: list[float] = []
+
 
 PATIENCE_SECONDS = 2
 KEPT_SECONDS = 1.0
+
+
+def note_turn() -> None:
+    _turned_at[:] = [time.monotonic()]
+
+
+def still_seconds() -> float:
+    """For how long it has not turned, 0.0 for a process without such a loop or before its first turn."""
+    return time.monotonic() - _turned_at[0] if _turned_at else 0.0
 
 
 class NotReady(Exception):
@@ -28,7 +42,7 @@ class NotReady(Exception):
 
 
 def healthz(headers: Mapping[str, str]) -> PlainResponse:
-    if (seconds := pulse.still_seconds()) > pulse.STILL_SECONDS:
+    if (seconds := still_seconds()) > STILL_SECONDS:
         return PlainResponse.of({"status": f"the main loop has stood still for {seconds:.0f} s"}, 503)
     return PlainResponse.of({"status": "ok"})
 
@@ -41,7 +55,7 @@ def readyz(headers: Mapping[str, str]) -> PlainResponse:
     """
     answers = _kept.answers()
     status = "ok" if _are_well(answers) else "not ready"
-    told = {**notes.told(), **({"addresses": crowding.found()} if crowding.found() else {})}
+    told = {**startup_checks.all_notes(), **({"addresses": clients.found()} if clients.found() else {})}
     facts = {"status": status, "checks": answers, **({"notes": told} if told else {})}
     return PlainResponse.of(facts, 200 if status == "ok" else 503)
 

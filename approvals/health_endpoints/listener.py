@@ -22,7 +22,7 @@ from typing import Any
 
 from django.db import close_old_connections
 
-from approvals.limits.addresses import counted_as
+from approvals.limits.clients import counted_as
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +97,8 @@ class Listener:
         await asyncio.gather(*unfinished, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open[writer] = _client_of(writer)
+        peer = writer.get_extra_info("peername")
+        self._open[writer] = counted_as(peer[0] if isinstance(peer, tuple) else "")
         if len(self._open) > MAX_OPEN:
             self._make_room()
         try:
@@ -130,11 +131,6 @@ class Listener:
                 return await self._loop.run_in_executor(self._pools[path], _worked_out, answerer, headers)
         except TimeoutError:
             return PlainResponse.of({"status": "took too long"}, 503)
-
-
-def _client_of(writer: asyncio.StreamWriter) -> str:
-    peer = writer.get_extra_info("peername")
-    return counted_as(peer[0] if isinstance(peer, tuple) else "")
 
 
 def _worked_out(answerer: Responder, headers: Mapping[str, str]) -> PlainResponse:

@@ -42,7 +42,7 @@ from approvals.models import AuthorAdmission, Cluster, KubectlReview, Request, R
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import ClusterError, InvalidObject, PratiqueError, PreconditionFailed, TryLater
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 from provisioner.values import Identity, ObjectRef
 
 logger = logging.getLogger(__name__)

@@ -17,9 +17,9 @@ from approvals import audit, wake
 from approvals.audit import MACHINE
 from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, Drift, InventoryItem, Revision
+from provisioner.cluster import drift as found
 from provisioner.cluster.compare import ALTERED, Altered, altered_words
-from provisioner.cluster.drift import detection as found
-from provisioner.cluster.drift.backoff import Strikes
+from provisioner.cluster.drift import Strikes
 
 FIELDS_IN_AUDIT = 20
 FIELDS_KEPT = 200

@@ -1,6 +1,6 @@
 """Which references that may move a deployment follows, and when each is looked at next.
 
-One row for a reference, however many deployments name it (models.floating).
+One row for a reference, however many deployments name it (models.followed_sources).
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Rate limits: credentials are counted by address and name, requests by address or person (security-rules.md S29)."""
 
-from approvals.limits.addresses import client_address
-from approvals.limits.counters import Limit, take
-from approvals.limits.credentials import (
+from approvals.limits.clients import (
     API_TOKEN,
     CHAT_SIGNATURE,
     CLUSTER_TOKEN,
@@ -11,7 +9,9 @@ from approvals.limits.credentials import (
     PASSWORD,
     Attempt,
     Door,
+    client_address,
 )
+from approvals.limits.counters import Limit, take
 
 __all__ = [
     "API_TOKEN",

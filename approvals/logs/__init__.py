@@ -4,8 +4,8 @@
 anything else: from then on warnings, uncaught exceptions and whatever is printed are log lines too.
 """
 
+from approvals.logs.setup import say, service_of, take_over
 from approvals.logs.shape import CONSOLE, JSON, configuration, hide, process_name
-from approvals.logs.taking_over import say, service_of, take_over
 
 __all__ = [
     "CONSOLE",

@@ -4,8 +4,6 @@
 the token. The web process and beat also tell of records and queue; a worker and the watch only of themselves.
 """
 
-from approvals.metrics.exposition import exposition
-from approvals.metrics.listener import answer_on, serve
-from approvals.metrics.views import metrics
+from approvals.metrics.exposition import answer_on, exposition, metrics, serve
 
 __all__ = ["answer_on", "exposition", "metrics", "serve"]

@@ -4,30 +4,37 @@ Every room above may import the models by name from here; managers and querysets
 """
 
 from approvals.models.audit import AuditCheck, AuditEntry
+from approvals.models.bundle_objects import Drift, OptionalObject, Stray
 from approvals.models.catalog import Catalog, CatalogEdition, CatalogHistory, CatalogPackage, CatalogPresentation
-from approvals.models.chat import ChatAccount, ChatDelivery, LinkCode
-from approvals.models.claimed import TaskClaim
+from approvals.models.claims import TaskClaim
 from approvals.models.comparison import BundleComparison
 from approvals.models.deployment import BundleDeployment, Cluster, HookRun, InventoryItem, OwnWrite, Revision, SpecWrite
-from approvals.models.floating import FloatingReference, FollowedPackage, ReferenceFollower, SourceHost
-from approvals.models.identity import ApiToken, KubernetesIdentity, Proof, SignIn
-from approvals.models.issuer import IssuerGrant
-from approvals.models.kubectl_review import AuthorAdmission, KubectlReview, ReviewAdmission
-from approvals.models.listing import RequestAsker, RequestRule, RequestText
-from approvals.models.objects import Drift, OptionalObject, Stray
+from approvals.models.followed_sources import FloatingReference, FollowedPackage, ReferenceFollower, SourceHost
+from approvals.models.identity import (
+    ApiToken,
+    ChatAccount,
+    ChatDelivery,
+    IssuerGrant,
+    KubernetesIdentity,
+    LinkCode,
+    Proof,
+    SignIn,
+)
+from approvals.models.listing import NewsRead, RequestAsker, RequestRule, RequestText, SavedView, ViewedObject
 from approvals.models.policy import Policy, PolicyEvaluation
 from approvals.models.request import Content, LookupAnswers, Outcome, Request
 from approvals.models.review import (
     REQUEST_CHANGES,
+    AuthorAdmission,
     Dismissal,
     Finding,
+    KubectlReview,
     Report,
     Review,
+    ReviewAdmission,
     Verdict,
     VoidedRound,
 )
-from approvals.models.viewed import ViewedObject
-from approvals.models.workspace import NewsRead, SavedView
 
 __all__ = [
     "REQUEST_CHANGES",

@@ -6,7 +6,7 @@ from django.db import models
 
 from approvals.bundle_spec import BundleSpec, parse_spec
 from approvals.encryption.fields import EncryptedTextField
-from approvals.models.claimed import Claimed
+from approvals.models.claims import Claimed
 
 
 class RegisteredClusters(models.Manager["Cluster"]):

@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from django.db import models
 
+from approvals.models.request import OBJECT_LENGTH
+
+QUERY_LENGTH = 1_000
+VIEW_NAME_LENGTH = 60
+
 
 class RequestText(models.Model):
     """What a search looks through: the deployment's name and the headline of the present report, casefolded."""
@@ -48,3 +53,52 @@ class RequestAsker(models.Model):
 
     def __str__(self) -> str:
         return self.username
+
+
+class ViewedObject(models.Model):
+    """One object of a request that a person has ticked as viewed, in the round that `subject_digest` stands for.
+
+    It is a person's own note: nobody else is shown it, and nothing is decided by it, so the audit does not have it.
+    """
+
+    user = models.ForeignKey("auth.User", on_delete=models.CASCADE, related_name="+")
+    request = models.ForeignKey("approvals.Request", on_delete=models.CASCADE, related_name="+")
+    subject_digest = models.CharField(max_length=80)
+    object = models.CharField(max_length=OBJECT_LENGTH)
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "request", "subject_digest", "object"], name="object_viewed_once_a_round"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.object
+
+
+class SavedView(models.Model):
+    """A filtered inbox under a name; `query` is what follows the `?` of its address. Nobody else is shown it."""
+
+    user = models.ForeignKey("auth.User", on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=VIEW_NAME_LENGTH)
+    query = models.CharField(max_length=QUERY_LENGTH, blank=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "name"], name="one_saved_view_of_a_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class NewsRead(models.Model):
+    """Up to which entry of the audit a person has read what happened to their requests and reviews."""
+
+    user = models.OneToOneField("auth.User", on_delete=models.CASCADE, related_name="+")
+    number = models.PositiveBigIntegerField(default=0)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.user_id} up to {self.number}"

@@ -12,7 +12,7 @@ from approvals.bundle_spec import BundleSpec, parse_spec
 from approvals.encryption.fields import EncryptedJSONField
 from approvals.errors import Awaits
 from approvals.lifecycle import OPEN, State
-from approvals.models.claimed import Claimed
+from approvals.models.claims import Claimed
 
 # An object in words: its kind and group, its namespace and its name, each as long as Kubernetes lets it be.
 OBJECT_LENGTH = 640

@@ -6,10 +6,30 @@ same five.
 """
 
 from approvals.oidc.discovery import IssuerDiscovery, IssuerSilent
-from approvals.oidc.grants import Code, GrantRefused, Tokens, exchange, renew, revoke, sign_out_address
-from approvals.oidc.issuers import ClusterRules, Issuer, Issuers, OidcClient, parse_issuers
-from approvals.oidc.names import ClaimsRefused, NamedIdentity, names_on
-from approvals.oidc.tokens import TokenRefused, Verified, issuer_of, verify_id_token, verify_logout_token
+from approvals.oidc.issuers import (
+    ClaimsRefused,
+    ClusterRules,
+    Issuer,
+    Issuers,
+    NamedIdentity,
+    OidcClient,
+    names_on,
+    parse_issuers,
+)
+from approvals.oidc.tokens import (
+    Code,
+    GrantRefused,
+    TokenRefused,
+    Tokens,
+    Verified,
+    exchange,
+    issuer_of,
+    renew,
+    revoke,
+    sign_out_address,
+    verify_id_token,
+    verify_logout_token,
+)
 
 __all__ = [
     "ClaimsRefused",

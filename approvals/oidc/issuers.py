@@ -6,17 +6,29 @@ operator copies what the cluster's API server is started with. Expressions of CE
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from approvals.operators_file import FileSection, NamePrefixes, check_prefixes_apart, each_once, yaml_of
+from provisioner.values import Identity
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 DEFAULT_SCOPES = ("openid", "profile", "groups", "offline_access")
 # The tokens of a command line are not renewed, so that it asks for none to do so with.
 COMMAND_LINE_SCOPES = ("openid", "profile", "groups")
+
+
+RESERVED = "system:"
+MAX_GROUPS = 1000
+MAX_CHARACTERS = 253
+OVERAGE = (
+    "the issuer sent no groups because they do not fit in a token; configure it to send only the groups that count"
+    " on this cluster"
+)
+NO_GROUPS_CLAIM = "the issuer sent no claim {claim}, so the groups are unknown; request the scope that provides it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +96,9 @@ class Issuers:
 
     def prefixes(self) -> list[NamePrefixes]:
         return [
-            (issuer.name, one.cluster, one.username.prefix, one.groups.prefix if one.groups else None)
+            (issuer.name, cluster.cluster, cluster.username.prefix, cluster.groups.prefix if cluster.groups else None)
             for issuer in self.every
-            for one in issuer.clusters
+            for cluster in issuer.clusters
         ]
 
     def of_cluster(self, cluster: str) -> tuple[Issuer, ...]:
@@ -106,7 +118,7 @@ def read_issuers(content: object, folder: Path) -> Issuers:
     top.allow("issuers")
     every = tuple(_issuer(one, folder) for one in top.items("issuers"))
     each_once("issuers: name", [one.name for one in every])
-    each_once("issuers: url", [one.url for one in every])
+    each_once("issuers: url", [proxy.url for proxy in every])
     issuers = Issuers(every)
     check_prefixes_apart(issuers.prefixes())
     return issuers
@@ -191,3 +203,62 @@ def _without_expressions(place: FileSection, *keys: str) -> None:
     if "expression" in place.mapping():
         raise ValueError(f"{place.where}.expression: expressions are not supported; expected {' and '.join(keys)}")
     place.allow(*keys)
+
+
+class ClaimsRefused(Exception):
+    """These claims make nobody on this cluster; the message says which claim and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedIdentity:
+    """`groups_unknown` says why nobody knows the groups; such a name may neither read reports nor decide."""
+
+    identity: Identity
+    groups_unknown: str = ""
+
+
+def names_on(rules: ClusterRules, claims: Mapping[str, Any]) -> NamedIdentity:
+    """Whom verified `claims` mean by a cluster's rules. Raises ClaimsRefused."""
+    for claim, value in rules.required:
+        if claims.get(claim) != value:
+            raise ClaimsRefused(f"the claim {claim} does not match what cluster {rules.cluster} requires")
+    username = rules.username.prefix + _username(rules, claims)
+    groups, unknown = _groups(rules, claims)
+    for name in (username, *groups):
+        if name.startswith(RESERVED):
+            raise ClaimsRefused(f"{name} starts with {RESERVED}, which only the cluster itself can assert")
+    return NamedIdentity(Identity(username, groups), unknown)
+
+
+def _username(rules: ClusterRules, claims: Mapping[str, Any]) -> str:
+    claim = rules.username.claim
+    value = claims.get(claim)
+    room = MAX_CHARACTERS - len(rules.username.prefix)
+    if not isinstance(value, str) or not 1 <= len(value) <= room or not value.isprintable():
+        raise ClaimsRefused(f"the claim {claim}, which names people on cluster {rules.cluster}, is not a usable string")
+    if claim == "email" and claims.get("email_verified", True) is not True:
+        raise ClaimsRefused("the issuer has not verified the email address")
+    return value
+
+
+def _groups(rules: ClusterRules, claims: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
+    if rules.groups is None:
+        return (), ""
+    claim = rules.groups.claim
+    if _is_left_out(claim, claims):
+        return (), OVERAGE
+    if claim not in claims:
+        return (), NO_GROUPS_CLAIM.format(claim=claim)
+    value = claims[claim]
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, list) or not all(isinstance(one, str) and one.isprintable() for one in found):
+        raise ClaimsRefused(f"the claim {claim} is neither a string nor a list of printable strings")
+    if len(found) > MAX_GROUPS or any(len(one) > MAX_CHARACTERS for one in found):
+        return (), OVERAGE
+    return tuple(sorted({rules.groups.prefix + one for one in found if one})), ""
+
+
+def _is_left_out(claim: str, claims: Mapping[str, Any]) -> bool:
+    """Whether the issuer names another place for the groups, as Microsoft Entra does where there are over 200."""
+    elsewhere = claims.get("_claim_names")
+    return (isinstance(elsewhere, dict) and claim in elsewhere) or claims.get("hasgroups") in (True, "true")

@@ -18,13 +18,13 @@ from celery.signals import (
     worker_ready,
 )
 from django.conf import settings
-from kombu.transport import TRANSPORT_ALIASES
+from kombu.transport import TRANSPORT_ALIASES, redis
 
 from approvals import instruments, logs
 from approvals.project import privacy
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
-TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "approvals.project.redis_transport:RedisTransport"))
+TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "approvals.project.celery:RedisTransport"))
 app = Celery("pratique")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.set_default()
@@ -81,9 +81,9 @@ def serve_beat_metrics(**_: object) -> None:
 
 def note_turn(**_: object) -> None:
     """Beat publishes every two seconds, or tries to."""
-    from approvals.health_endpoints import pulse  # noqa: PLC0415 - needs the apps, which are loaded now
+    from approvals.health_endpoints import checks  # noqa: PLC0415 - needs the apps, which are loaded now
 
-    pulse.note_turn()
+    checks.note_turn()
 
 
 @task_prerun.connect
@@ -100,3 +100,22 @@ def count_task(task: Any, state: str | None = None, **_: object) -> None:
         instruments.task_seconds.labels(task.name).observe(time.perf_counter() - began)
     instruments.tasks.labels(task.name, "done" if state == "SUCCESS" else "crashed").inc()
     structlog.contextvars.clear_contextvars()
+
+
+class RedisTransport(redis.Transport):
+    """Keeps what its connection knows (host, password, options) beyond that connection's end.
+
+    When a worker loses Redis during a task, Celery closes the connection, and kombu sets the transport's `client` to
+    None. The channel that holds the task's message then connects anew, to put the message back or to acknowledge it.
+    That fails with an AttributeError, which ends the worker (kombu 5.7.0;
+    https://github.com/celery/kombu/issues/582).
+    """
+
+    @property
+    def client(self) -> Any:
+        return self._client
+
+    @client.setter
+    def client(self, client: Any) -> None:
+        if client is not None:
+            self._client = client

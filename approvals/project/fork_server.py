@@ -21,10 +21,10 @@ os.setsid()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
 django.setup()
 
-from approvals import jobs, logs  # noqa: E402, F401 - the apps have to be loaded first
+from approvals import logs, tasks  # noqa: E402, F401 - the apps have to be loaded first
 from approvals.buckets.connection import load as load_buckets  # noqa: E402 - the apps have to be loaded first
 from approvals.project.celery import app  # noqa: E402 - the apps have to be loaded first
-from approvals.working import child, linux  # noqa: E402, F401 - after the apps; loaded for those that are forked
+from approvals.working import linux, subprocess_main  # noqa: E402, F401 - after the apps; loaded for the forked
 from provisioner import plugins  # noqa: E402 - after the apps
 from provisioner.schema.cel import type_check  # noqa: E402, F401 - after the apps; else the first rule loads it
 

@@ -59,7 +59,7 @@ limit_request_fields = 60
 limit_request_field_size = 8190
 # Where no proxy stands before it, a thread waits so long for a client's next bytes, or until the client takes ours.
 CLIENT_SECONDS = 10
-# Whom to believe about others is asked in one place, approvals.limits.addresses: gunicorn believes nobody.
+# Whom to believe about others is asked in one place, approvals.limits.clients: gunicorn believes nobody.
 forwarded_allow_ips = ""
 secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""
@@ -98,8 +98,34 @@ def pre_request(worker: Any, req: Any) -> None:
 
 def on_starting(server: Any) -> None:
     """Open the sockets of probes and metrics before there are workers: each of them answers on both."""
-    _check_binds(server)
-    _check_fixed(server)
+    # Clients on a Unix socket have no address: without a header of the proxy, limits would count them all as one.
+    sockets = [where for where in server.address if isinstance(where, str)]
+    if sockets and not _settings["TRUSTED_PROXIES"].is_unix:
+        _refuse(
+            server,
+            f"listening on the Unix socket {sockets[0]}, whose clients have no address: rate limits would count "
+            "everyone as one client. Configure the proxy to send X-Forwarded-For, and add unix to "
+            "PRATIQUE_TRUSTED_PROXIES",
+        )
+    near = [str(network) for network in _settings["TRUSTED_PROXIES"].networks if holds_loopback(network)]
+    if near and len(sockets) < len(server.address):
+        server.log.warning(
+            "PRATIQUE_TRUSTED_PROXIES contains the loopback address (%s): every program on this host or in "
+            "this pod, and everyone who can run kubectl port-forward, can forge client addresses and claim "
+            "TLS. Listen on a Unix socket, and add unix instead (docs/operating/limits.md)",
+            ", ".join(near),
+        )
+    # With other values, clients could send the headers that only proxies may send.
+    found = {name: getattr(server.cfg, name) for name in FIXED}
+    allowed = {name: (value, STRICTER.get(name, value)) for name, value in FIXED.items()}
+    changed = [name.removesuffix("_str") for name, value in found.items() if value not in allowed[name]]
+    if changed:
+        _refuse(
+            server,
+            f"{', '.join(changed)}: with another value than the shipped one, clients could forge the headers or "
+            "addresses of proxies. Remove it from GUNICORN_CMD_ARGS and the command line; set "
+            "PRATIQUE_TRUSTED_PROXIES and PRATIQUE_IDENTITY_PROXIES_FILE to trust proxies",
+        )
     if (address := _settings["PROBE_ADDRESS"]) is not None:
         try:
             _probes.append(open_socket(*address))
@@ -136,9 +162,15 @@ def post_worker_init(worker: Any) -> None:
 
     It is ready once it has loaded every page: what answers probes starts after that.
     """
+    # Load every page now, and freeze loaded modules so that the garbage collector skips them: looking through all of it
+    # takes a seventh of a second, of whichever request runs into it.
+    from django.urls import get_resolver  # noqa: PLC0415 - needs Django, which only the worker has loaded
+
     from approvals import metrics, rights  # noqa: PLC0415 - needs Django, which only the worker has loaded
 
-    _keep_what_is_loaded()
+    _ = get_resolver().url_patterns
+    gc.collect()
+    gc.freeze()
     for sock in _probes:
         Listener("probes", PROBES, sock).start()
     for sock in _metrics:
@@ -146,52 +178,6 @@ def post_worker_init(worker: Any) -> None:
     rights.tell_what_is_missing(rights.Process.WEB)
     tell_broken_plugins()
     tell_content_store()
-
-
-def _keep_what_is_loaded() -> None:
-    """Load every page now, and have the collector of garbage pass over the code ever after.
-
-    Looking through all of it takes a seventh of a second, of whichever request runs into it.
-    """
-    from django.urls import get_resolver  # noqa: PLC0415 - needs Django, which only the worker has loaded
-
-    _ = get_resolver().url_patterns
-    gc.collect()
-    gc.freeze()
-
-
-def _check_binds(server: Any) -> None:
-    """Who comes over a Unix socket has no address: without a proxy's word for it everybody would be counted as one."""
-    sockets = [where for where in server.address if isinstance(where, str)]
-    if sockets and not _settings["TRUSTED_PROXIES"].is_unix:
-        _refuse(
-            server,
-            f"listening on the Unix socket {sockets[0]}, whose clients have no address: rate limits would count "
-            "everyone as one client. Configure the proxy to send X-Forwarded-For, and add unix to "
-            "PRATIQUE_TRUSTED_PROXIES",
-        )
-    near = [str(network) for network in _settings["TRUSTED_PROXIES"].networks if holds_loopback(network)]
-    if near and len(sockets) < len(server.address):
-        server.log.warning(
-            "PRATIQUE_TRUSTED_PROXIES contains the loopback address (%s): every program on this host or in "
-            "this pod, and everyone who can run kubectl port-forward, can forge client addresses and claim "
-            "TLS. Listen on a Unix socket, and add unix instead (docs/operating/limits.md)",
-            ", ".join(near),
-        )
-
-
-def _check_fixed(server: Any) -> None:
-    """Else anybody could write what only proxies should: who a client is, where it comes from, whether it spoke TLS."""
-    found = {name: getattr(server.cfg, name) for name in FIXED}
-    allowed = {name: (value, STRICTER.get(name, value)) for name, value in FIXED.items()}
-    changed = [name.removesuffix("_str") for name, value in found.items() if value not in allowed[name]]
-    if changed:
-        _refuse(
-            server,
-            f"{', '.join(changed)}: with another value than the shipped one, clients could forge the headers or "
-            "addresses of proxies. Remove it from GUNICORN_CMD_ARGS and the command line; set "
-            "PRATIQUE_TRUSTED_PROXIES and PRATIQUE_IDENTITY_PROXIES_FILE to trust proxies",
-        )
 
 
 def _refuse(server: Any, words: str) -> None:

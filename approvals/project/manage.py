@@ -3,11 +3,43 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from importlib import metadata
 
 import django
 from django.core.exceptions import ImproperlyConfigured
+from django.core.management import ManagementUtility, get_commands, load_command_class
+
+OURS = "approvals"
+# Commands of Django that the manual tells operators to use.
+USED = ("changepassword", "check", "migrate")
+USAGE = """pratique-manage: run and operate Pratique
+
+Usage: pratique-manage COMMAND [OPTIONS]
+       pratique-manage help COMMAND      show the options of a command
+       pratique-manage help --commands   list all commands, including those of Django and other apps
+
+Commands of Pratique:
+"""
+
+
+class Utility(ManagementUtility):
+    """Django's own, with our help."""
+
+    def main_help_text(self, commands_only: bool = False) -> str:
+        if commands_only:
+            return super().main_help_text(commands_only)
+        apps = get_commands()
+        ours = sorted(name for name, app in apps.items() if app == OURS)
+        width = max(map(len, (*ours, *USED)))
+        lines = [f"  {name:{width}}  {_first_sentence(name, apps[name])}" for name in (*ours, *USED) if name in apps]
+        return USAGE + "\n".join(lines[: len(ours)]) + "\n\nFrom Django:\n" + "\n".join(lines[len(ours) :])
+
+
+def _first_sentence(name: str, app: str) -> str:
+    words = " ".join(str(load_command_class(app, name).help).split())
+    return re.split(r"(?<=[\w)])\.(?:\s|$)|: pratique-manage ", words, maxsplit=1)[0].rstrip(".") + "."
 
 
 def main() -> None:
@@ -22,8 +54,6 @@ def main() -> None:
     except (ImproperlyConfigured, ValueError) as exc:
         sys.exit(f"pratique-manage: {exc}")
     privacy.keep_files_private()
-    from approvals.project.command_help import Utility  # noqa: PLC0415 - after the settings are named
-
     Utility(sys.argv).execute()
 
 

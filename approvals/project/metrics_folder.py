@@ -22,16 +22,12 @@ def provide() -> None:
     """Name a folder of our own in the environment, unless the operator has named one."""
     if VARIABLE not in os.environ:
         _remove_unused()
-        os.environ[VARIABLE] = _make()
-
-
-def _make() -> str:
-    unnamed = Path(tempfile.mkdtemp(prefix=f"new-{PREFIX}"))
-    fcntl.flock(os.open(unnamed / LOCK, os.O_CREAT | os.O_RDWR), fcntl.LOCK_EX)
-    # Locked before another start could see it.
-    folder = unnamed.rename(unnamed.with_name(unnamed.name.removeprefix("new-")))
-    atexit.register(_remove, folder, os.getpid())
-    return str(folder)
+        unnamed = Path(tempfile.mkdtemp(prefix=f"new-{PREFIX}"))
+        fcntl.flock(os.open(unnamed / LOCK, os.O_CREAT | os.O_RDWR), fcntl.LOCK_EX)
+        # Locked before another start could see it.
+        folder = unnamed.rename(unnamed.with_name(unnamed.name.removeprefix("new-")))
+        atexit.register(_remove, folder, os.getpid())
+        os.environ[VARIABLE] = str(folder)
 
 
 def _remove(folder: Path, owner: int) -> None:

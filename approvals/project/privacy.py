@@ -28,13 +28,12 @@ def keep_files_private() -> None:
     database = settings.DATABASES["default"]
     if database["ENGINE"].endswith("sqlite3"):
         for suffix in BESIDE:
-            _make_private(Path(f"{database['NAME']}{suffix}"))
-
-
-def _make_private(path: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        try:
-            if path.stat().st_mode & UMASK:
-                path.chmod(FILE_MODE)
-        except PermissionError:
-            logger.warning("a file that belongs to another account is readable by others", extra={"path": str(path)})
+            path = Path(f"{database['NAME']}{suffix}")
+            with contextlib.suppress(FileNotFoundError):
+                try:
+                    if path.stat().st_mode & UMASK:
+                        path.chmod(FILE_MODE)
+                except PermissionError:
+                    logger.warning(
+                        "a file that belongs to another account is readable by others", extra={"path": str(path)}
+                    )

@@ -63,7 +63,7 @@ if not PRATIQUE["ENCRYPTION_KEYS"]:
     if not IS_TOOL:
         PRATIQUE["ENCRYPTION_KEYS"] = (key_of(hashlib.sha256(b"not a key: for development and tests only").digest()),)
 ALLOWED_HOSTS = PRATIQUE["ALLOWED_HOSTS"]
-CSRF_FAILURE_VIEW = "approvals.project.failing.foreign"
+CSRF_FAILURE_VIEW = "approvals.project.crash_pages.foreign"
 CSRF_TRUSTED_ORIGINS = PRATIQUE["TRUSTED_ORIGINS"]
 
 INSTALLED_APPS = [
@@ -86,8 +86,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "approvals.project.middleware.forwarding.Forwarding",
-    "approvals.project.middleware.request_log.RequestLog",
+    "approvals.project.middleware.Forwarding",
+    "approvals.project.middleware.RequestLog",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -95,12 +95,12 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "approvals.project.middleware.callers.Callers",
+    "approvals.project.middleware.Callers",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "approvals.project.middleware.throttling.Throttle",
+    "approvals.project.middleware.Throttle",
 ]
 
 ROOT_URLCONF = "approvals.project.urls"
@@ -170,7 +170,7 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRATIQUE["HTTPS"]
 SESSION_COOKIE_AGE = PRATIQUE["SESSION_HOURS"] * 3600
 SECURE_HSTS_SECONDS = 31_536_000 if PRATIQUE["HTTPS"] else 0
-# Left by approvals.project.middleware.forwarding, where a trusted proxy says so.
+# Left by approvals.project.middleware, where a trusted proxy says so.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -201,13 +201,16 @@ REST_FRAMEWORK = {
         "approvals.api.authentication.BrowserAuthentication",
         "approvals.api.authentication.ProxyAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated", "approvals.api.scopes.InScope"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "rest_framework.permissions.IsAuthenticated",
+        "approvals.api.authentication.InScope",
+    ],
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
-    "DEFAULT_PAGINATION_CLASS": "approvals.api.pagination.Pages",
+    "DEFAULT_PAGINATION_CLASS": "approvals.api.filters.Pages",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "EXCEPTION_HANDLER": "approvals.api.problems.handle",
-    "DEFAULT_THROTTLE_CLASSES": ["approvals.api.throttling.ByPerson", "approvals.api.throttling.ByAction"],
+    "DEFAULT_THROTTLE_CLASSES": ["approvals.api.authentication.ByPerson", "approvals.api.authentication.ByAction"],
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Pratique",

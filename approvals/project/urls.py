@@ -2,7 +2,7 @@
 
 from django.urls import include, path, re_path
 
-from approvals.api.views import NoSuchAddress
+from approvals.api.resources import NoSuchAddress
 from approvals.metrics import metrics
 
 urlpatterns = [
@@ -12,7 +12,7 @@ urlpatterns = [
     path("chat/", include("approvals.chat.urls")),
     path("metrics", metrics, name="metrics"),
 ]
-handler400 = "approvals.project.failing.not_read"
+handler400 = "approvals.project.crash_pages.not_read"
 handler403 = "approvals.web.errors.forbidden"
 handler404 = "approvals.web.errors.not_found"
-handler500 = "approvals.project.failing.failed"
+handler500 = "approvals.project.crash_pages.failed"

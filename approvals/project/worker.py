@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 @worker_ready.connect
 def hold_on_to_claims(**_: object) -> None:
-    Heartbeat(on_still=end_at_once, on_turn=health_endpoints.pulse.note_turn).start()
+    Heartbeat(on_still=end_at_once, on_turn=health_endpoints.note_turn).start()
 
 
 @worker_ready.connect
@@ -41,7 +41,7 @@ def tell_content_store(**_: object) -> None:
 def tell_weak_confinement(**_: object) -> None:
     if words := confinement.weakness():
         logger.warning("the kernel confines no charts", extra={"problem": words})
-        health_endpoints.notes.put("charts", {"kernel": words})
+        health_endpoints.put_notes("charts", {"kernel": words})
 
 
 @worker_ready.connect

@@ -4,18 +4,23 @@
 cluster. All of it is pure but for the file.
 """
 
-from approvals.proxies.declared import (
+from approvals.proxies.identity_proxies import (
     BY_UID,
     ClusterNames,
     Headers,
     IdentityProxies,
     IdentityProxy,
+    NameRefused,
+    Said,
+    Unusable,
+    drop,
+    identity_on,
     is_issuer,
     is_name,
+    joined,
     parse_identity_proxies,
+    said_in,
 )
-from approvals.proxies.headers import Said, Unusable, drop, joined, said_in
-from approvals.proxies.names import NameRefused, identity_on
 
 __all__ = [
     "BY_UID",

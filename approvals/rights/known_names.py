@@ -7,8 +7,9 @@ from typing import Any
 
 from django.db.models import Q
 
-from approvals import access, catalogs
+from approvals import access
 from approvals.bundle_spec import parse_catalog_source, parse_spec
+from approvals.catalogs.schedule import authors_by_part
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, Catalog, Cluster, InventoryItem, KubernetesIdentity, Request
 from approvals.rights.needs import Account, Registered, account_of
@@ -66,7 +67,7 @@ def registered(cluster: Cluster, api: Api) -> Registered:
 def _of_catalog(catalog: Catalog) -> tuple[list[ObjectRef], list[dict[str, Any]]]:
     """What a Catalog names, and those who wrote its source where they passed the check; else nobody."""
     read = parse_catalog_source(catalog.spec).reads()
-    known = catalogs.authors_by_part(catalog.authors, catalog.spec) if read and catalog.is_writer_proved else None
+    known = authors_by_part(catalog.authors, catalog.spec) if read and catalog.is_writer_proved else None
     return read, list((known or {}).values())
 
 

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
 from approvals.access.port import connect
-from approvals.health_endpoints import notes
+from approvals.health_endpoints import startup_checks
 from approvals.models import Cluster
 from approvals.rights.form import choose_form
 from approvals.rights.known_names import registered
@@ -155,5 +155,5 @@ def look(process: Process) -> dict[str, str]:
             continue
         if words:
             found[cluster.name] = words
-    notes.put("rights", found)
+    startup_checks.put_notes("rights", found)
     return found

@@ -8,10 +8,51 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from approvals.clock import database_now
-from approvals.models import ApiToken, ChatAccount, Cluster, KubernetesIdentity, SignIn
+from approvals.lifecycle import Event
+from approvals.models import (
+    ApiToken,
+    AuditEntry,
+    ChatAccount,
+    Cluster,
+    KubernetesIdentity,
+    NewsRead,
+    Request,
+    Review,
+    SavedView,
+    SignIn,
+)
+from approvals.selectors import keyset
+from approvals.selectors.inbox import Askers
+
+# The first that fits; Chromium's relatives say that they are Chrome and Safari, too.
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+    ("curl/", "curl"),
+)
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "an iPhone"),
+    ("iPad", "an iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+# So many of the latest requests that somebody asked for, and that they decided on, are looked at.
+MAX_REQUESTS = 200
+MAX_NEWS = 50
+# What a requester or a reviewer wants to be told; the rest stands in the audit.
+TOLD = (
+    *(f"request.{event}" for event in Event if event not in (Event.START, Event.REPORT_AGAIN)),
+    *("review.given", "review.dismissed", "request.waits"),
+)
 
 
 def other_identities(*, user: User, but: Collection[int]) -> list[KubernetesIdentity]:
@@ -62,28 +103,8 @@ def _named(clusters: Collection[int], names: Mapping[int, str]) -> str:
 
 
 def _proofs_of(row: SignIn | ApiToken) -> list[tuple[str, str, datetime]]:
-    found = [(one.identity.cluster.name, one.identity.username, one.proved_at) for one in row.proofs.all()]
+    found = [(proof.identity.cluster.name, proof.identity.username, proof.proved_at) for proof in row.proofs.all()]
     return sorted(found)
-
-
-# The first that fits; Chromium's relatives say that they are Chrome and Safari, too.
-_BROWSERS = (
-    ("Edg", "Edge"),
-    ("OPR/", "Opera"),
-    ("Firefox/", "Firefox"),
-    ("Chrome/", "Chrome"),
-    ("Safari/", "Safari"),
-    ("curl/", "curl"),
-)
-_SYSTEMS = (
-    ("Android", "Android"),
-    ("iPhone", "an iPhone"),
-    ("iPad", "an iPad"),
-    ("Windows", "Windows"),
-    ("Mac OS X", "macOS"),
-    ("CrOS", "ChromeOS"),
-    ("Linux", "Linux"),
-)
 
 
 def device_of(agent: str) -> str:
@@ -97,3 +118,57 @@ def device_of(agent: str) -> str:
 
 def chat_accounts(*, user: User) -> list[ChatAccount]:
     return list(ChatAccount.objects.filter(user=user).order_by("tool", "name"))
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """`entries` are the latest, the newest first; `new` how many of them are unread, MAX_NEWS for as many or more."""
+
+    entries: list[AuditEntry]
+    new: int
+    read_up_to: int
+    read_at: datetime | None
+
+    @property
+    def count(self) -> str:
+        """How many are new, for people; "" for none."""
+        return f"{self.new}+" if self.new >= MAX_NEWS else str(self.new or "")
+
+
+def news_of(*, user: User, clusters: Collection[Cluster], askers: Askers) -> News:
+    """What others and the machine did; `askers` are the viewer's names, whose own acts are no news to them."""
+    read = NewsRead.objects.filter(user=user).first()
+    here = Request.objects.filter(cluster__in=[one.pk for one in clusters])
+    asked = (
+        keyset.by_keys_if_few(askers.narrow(here))
+        .order_by("-created_at", "-pk")
+        .values_list("uid", flat=True)[:MAX_REQUESTS]
+    )
+    reviewed = Review.objects.filter(user=user, request__cluster__in=[cluster.pk for cluster in clusters])
+    decided = reviewed.order_by("-pk").values_list("request__uid", flat=True)[:MAX_REQUESTS]
+    found = AuditEntry.objects.filter(request_uid__in=sorted({str(uid) for uid in (*asked, *decided)}), verb__in=TOLD)
+    entries = list(found.exclude(_by(user, askers, clusters)).order_by("-number")[:MAX_NEWS])
+    up_to = read.number if read else 0
+    return News(entries, sum(entry.number > up_to for entry in entries), up_to, read.at if read else None)
+
+
+def _by(user: User, askers: Askers, clusters: Collection[Cluster]) -> Q:
+    """What somebody did under one of their names; the same name on another cluster is somebody else.
+
+    The audit has a withdrawal under the name of the account.
+    """
+    places = {one.pk: one.name for one in clusters}
+    found = Q(verb=f"request.{Event.WITHDRAW}", actor=user.get_username())
+    for cluster, username in askers.names:
+        if cluster in places:
+            found |= Q(cluster=places[cluster], actor=username)
+    return found
+
+
+def newest_number() -> int:
+    """The number of the newest entry of the audit; 0 where there is none."""
+    return AuditEntry.objects.order_by("-number").values_list("number", flat=True).first() or 0
+
+
+def saved_views(*, user: User) -> list[SavedView]:
+    return list(SavedView.objects.filter(user=user).order_by("name"))

@@ -125,14 +125,10 @@ def _visible_to(reader: AuditReader) -> Q:
     about_clusters &= ~OF_SECRETS
     if reader.account is None:
         return about_clusters
-    return about_clusters | _about(reader.account.get_username(), reader.account.date_joined)
-
-
-def _about(account: str, since: datetime) -> Q:
-    """Entries about the account, from its making on: its name may have been another one's before."""
+    account = reader.account.get_username()
     acted = Q()
     for prefix in _OF_ACCOUNTS:
         acted |= Q(verb__startswith=prefix, actor=account, via__in=_ACCOUNT_VIAS)
     proved = Q(verb="identity.proved", actor=account, via__in=_PROVING_VIAS)
     named = Q(verb__startswith="identity.") & (Q(facts__account=account) | Q(facts__user=account))
-    return Q(cluster="", at__gte=since) & (acted | proved | named)
+    return about_clusters | (Q(cluster="", at__gte=reader.account.date_joined) & (acted | proved | named))

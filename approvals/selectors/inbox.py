@@ -10,23 +10,13 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.lookups import IsNull
 
 from approvals.lifecycle import OPEN, SETTLED, State
-from approvals.models import (
-    Cluster,
-    Report,
-    Request,
-    RequestAsker,
-    RequestRule,
-    RequestText,
-    Review,
-    Verdict,
-)
+from approvals.models import Cluster, Request, RequestAsker, RequestRule, RequestText, Review, Verdict
 from approvals.selectors import keyset
-from approvals.selectors.askers import Askers
+from approvals.selectors.inbox_columns import COLUMNS, with_columns
 from approvals.selectors.keyset import ListOrder
 from provisioner.values import Severity
 
@@ -40,16 +30,28 @@ STATES: dict[str, Collection[str]] = {
 }
 # Past this many requests in review nobody looks for those that need the viewer.
 MAX_WAITING = 1_000
-# What one may be found by alone; a list is never sorted by what could tell it from others.
-ORDERS = {
-    "worst": ListOrder(("weight", "created_at", "pk"), is_descending=True),
-    "newest": ListOrder(("created_at", "pk"), is_descending=True),
-    "oldest": ListOrder(("created_at", "pk")),
-    "deployment": ListOrder(("deployment__name", "pk")),
-}
 # What waits is read by how bad it is, what is over by when it was.
 ORDER_OF_TAB = {"needs-me": "worst", "open": "worst"}
 NEWEST = "newest"
+
+
+@dataclass(frozen=True, slots=True)
+class Askers:
+    """(key of a cluster, user name there) of one person: the same name on another cluster may be somebody else."""
+
+    names: tuple[tuple[int, str], ...] = ()
+
+    def narrow(self, rows: QuerySet[Request]) -> QuerySet[Request]:
+        """One subquery, so that the database begins with the few requests of a name and not with all there are."""
+        clusters: dict[str, list[int]] = {}
+        for cluster, username in self.names:
+            clusters.setdefault(username, []).append(cluster)
+        wanted = Q()
+        for username, keys in clusters.items():
+            wanted |= Q(username=username, request__cluster__in=keys)
+        return rows.filter(pk__in=RequestAsker.objects.filter(wanted).values("request")) if wanted else rows.none()
+
+
 NO_ASKERS = Askers()
 
 
@@ -105,7 +107,7 @@ def weight_of(severity: str) -> int:
 
 def requests(*, clusters: Collection[Cluster], tab: str = "all", askers: Askers = NO_ASKERS) -> QuerySet[Request]:
     """`askers` are the viewer's names, by which "mine" finds its requests."""
-    found = Request.objects.filter(cluster__in=[one.pk for one in clusters])
+    found = Request.objects.filter(cluster__in=[cluster.pk for cluster in clusters])
     found = keyset.by_keys_if_few(askers.narrow(found)) if tab == "mine" else found
     return found.filter(state__in=sorted(STATES[tab])) if tab in STATES else found
 
@@ -142,29 +144,18 @@ def waiting(*, user: User, clusters: Collection[Cluster], order: ListOrder) -> l
 def shown(keys: Sequence[int], *, user: User) -> list[Request]:
     """The requests of a page, each with `has_decided`: whether this user did in the present round, and `had_approved`:
     whether they approved an earlier one."""
-    found = Request.objects.annotate(has_decided=_decided_by(user), had_approved=_approved_before_by(user))
+    own = Review.objects.filter(request=OuterRef("pk"), round=OuterRef("round"), user=user)
+    earlier = Review.objects.counted().filter(user=user, request=OuterRef("pk"), round__lt=OuterRef("round"))
+    found = Request.objects.annotate(has_decided=Exists(own), had_approved=Exists(earlier.filter(decision="Approve")))
     return keyset.in_order(with_summary(found), keys)
 
 
 def with_summary(found: QuerySet[Request]) -> QuerySet[Request]:
-    """With what a row of a list says of each: `worst`, `headline` and `approvals` of the present round."""
-    given = Review.objects.filter(
-        request=OuterRef("pk"), round=OuterRef("round"), decision="Approve", policy=None, replaced_by=None
-    )
-    counted_reviews = given.order_by().values("request").annotate(count=Count("pk")).values("count")
+    """With what the columns of the inbox say of each."""
     return (
-        with_report(found.select_related("deployment__cluster", "from_revision__request", "to_revision"))
+        with_columns(found.select_related("deployment__cluster", "from_revision__request", "to_revision"), COLUMNS)
         .defer("deployment__cluster__kubeconfig", "deployment__spec")
-        .annotate(approvals=Coalesce(Subquery(counted_reviews), 0))
         .order_by("-created_at", "-pk")
-    )
-
-
-def with_report(found: QuerySet[Request]) -> QuerySet[Request]:
-    """With `worst` and `headline` of the present round's report, None where there is none yet."""
-    reports = Report.objects.filter(request=OuterRef("pk"), round=OuterRef("round"))
-    return found.annotate(
-        worst=Subquery(reports.values("worst")[:1]), headline=Subquery(reports.values("headline")[:1])
     )
 
 
@@ -172,12 +163,3 @@ def with_verdict(found: QuerySet[Request]) -> QuerySet[Request]:
     """With `verdict` of the present round, None where there is none."""
     given = Verdict.objects.filter(request=OuterRef("pk"), round=OuterRef("round"))
     return found.annotate(verdict=Subquery(given.values("verdict")[:1]))
-
-
-def _approved_before_by(user: User) -> Exists:
-    earlier = Review.objects.counted().filter(user=user, request=OuterRef("pk"), round__lt=OuterRef("round"))
-    return Exists(earlier.filter(decision="Approve"))
-
-
-def _decided_by(user: User) -> Exists:
-    return Exists(Review.objects.filter(request=OuterRef("pk"), round=OuterRef("round"), user=user))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, Value, When
 
@@ -11,6 +13,7 @@ from approvals.lifecycle import OPEN
 from approvals.models import (
     BundleDeployment,
     Cluster,
+    Drift,
     InventoryItem,
     OptionalObject,
     Policy,
@@ -18,10 +21,20 @@ from approvals.models import (
     Request,
     Revision,
 )
-from provisioner.values import WORST_FIRST
+from provisioner.sentences import some
+from provisioner.values import WORST_FIRST, ObjectRef
 
 # The code of errors.MissingRight.
 MISSING_RIGHT = "missing-right"
+
+
+MAX_DIGITS = 9
+# What was restored, or went by itself, is shown for this long.
+RECENT = timedelta(hours=24)
+NAMED = 3
+# Only who may get a Secret is told of its drift: that there is any says that a value changed (S38).
+IS_SECRET = Q(item__group="", item__kind="Secret")
+SECRETS = "Secrets are left out: people who can get them see on the deployment's page whether they differ"
 
 
 def deployments(*, clusters: Collection[Cluster], search: str = "", cluster: str = "") -> QuerySet[BundleDeployment]:
@@ -113,7 +126,7 @@ def policies(*, clusters: Collection[Cluster]) -> QuerySet[Policy]:
 
 def evaluations(*, policy: Policy, clusters: Collection[Cluster]) -> QuerySet[PolicyEvaluation]:
     """What a policy said about requests of these clusters, the latest first."""
-    found = PolicyEvaluation.objects.filter(policy=policy, request__cluster__in=[one.pk for one in clusters])
+    found = PolicyEvaluation.objects.filter(policy=policy, request__cluster__in=[cluster.pk for cluster in clusters])
     return found.order_by("-at", "-pk")
 
 
@@ -121,3 +134,87 @@ def with_their_requests(found: QuerySet[PolicyEvaluation]) -> QuerySet[PolicyEva
     return found.select_related("request__deployment__cluster").defer(
         "request__spec", "request__deployment__spec", "request__deployment__cluster__kubeconfig"
     )
+
+
+def once_in_force(*, deployment: BundleDeployment) -> QuerySet[Revision]:
+    """What was once applied whole and not given up, by number."""
+    states = (Revision.State.ACTIVE, Revision.State.REPLACED)
+    found = Revision.objects.filter(deployment=deployment, state__in=states)
+    return found.select_related("deployment__cluster", "request").order_by("number")
+
+
+def restorable(*, deployment: BundleDeployment) -> QuerySet[Revision]:
+    """The revisions that can be gone back to: what was once in force, is not revoked and whose content is kept."""
+    return once_in_force(deployment=deployment).filter(revoked_at=None, request__cleared_at=None)
+
+
+def numbered(*, deployment: BundleDeployment, number: str) -> Revision | None:
+    """The revision that was once in force and has this number, as somebody wrote it."""
+    is_number = number.isdecimal() and len(number) <= MAX_DIGITS
+    return once_in_force(deployment=deployment).filter(number=int(number)).first() if is_number else None
+
+
+def why_not_restorable(*, deployment: BundleDeployment, number: str) -> str:
+    """Why nobody can go back to that revision; "" where somebody can."""
+    revision = numbered(deployment=deployment, number=number)
+    if revision and revision.request.cleared_at is None:
+        return revoked_words(revision)
+    if revision:
+        number = f"{number} (its content was removed on {revision.request.cleared_at:%Y-%m-%d})"
+    there = ", ".join(str(each) for each in restorable(deployment=deployment).values_list("number", flat=True))
+    return f"revision {number} cannot be rolled back to; available: {there or 'none'}"
+
+
+def revoked_words(revision: Revision) -> str:
+    """Who revoked it and why; "" where nobody did."""
+    if revision.revoked_at is None:
+        return ""
+    return f"revision {revision.number} was revoked by {revision.revoked_by}: {revision.revoked_reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class DriftSummary:
+    """How many objects differ now, how many are fought over, and both in words; `since` is the last change of it."""
+
+    open: int
+    fights: int
+    words: str
+    since: datetime | None
+
+
+def drifts(
+    *, deployment: BundleDeployment, now: datetime, may_see: Callable[[ObjectRef], bool | None]
+) -> QuerySet[Drift]:
+    """What differs now and what did lately, fights first, then the open ones; Secrets only if `may_see` allows it."""
+    is_recent = Q(changed_at__gte=now - RECENT)
+    found = Drift.objects.filter(item__deployment=deployment).filter(is_recent | Q(state=Drift.State.OPEN))
+    parts = [f"item__{name}" for name in ("group", "version", "kind", "namespace", "name")]
+    secrets = found.filter(IS_SECRET).values_list("pk", *parts)
+    found = found.exclude(pk__in=[pk for pk, *ref in secrets if not may_see(ObjectRef(*ref))])
+    return found.select_related("item", "revision").order_by("-is_fight", "-state", "-changed_at", "-pk")
+
+
+def ref_of(row: Drift) -> ObjectRef:
+    return ObjectRef.from_parts(row.item)
+
+
+def summary(*, deployment: BundleDeployment) -> DriftSummary:
+    """For everybody who may get the deployment, so of Secrets it says only that they are left out."""
+    known = Drift.objects.filter(~IS_SECRET, item__deployment=deployment)
+    rows = known.filter(state=Drift.State.OPEN).select_related("item")
+    left_out = SECRETS if deployment.inventory.filter(group="", kind="Secret").exists() else ""
+    found = list(rows.order_by("-is_fight", "item__kind", "item__name", "pk")[: NAMED + 1])
+    if not found:
+        last = known.order_by("-changed_at").first()
+        return DriftSummary(0, 0, left_out, last.changed_at if last else None)
+    count = rows.count()
+    fights = rows.filter(is_fight=True).count()
+    named = some([_words(row) for row in found[:NAMED]], NAMED, total=count)
+    words = "; ".join(filter(None, [named, left_out]))
+    return DriftSummary(count, fights, words, max(row.changed_at for row in found))
+
+
+def _words(row: Drift) -> str:
+    managers = sorted({str(field["manager"]) for field in row.fields if field["manager"]})
+    by = f" by {', '.join(managers[:NAMED])}" if managers else ""
+    return f"{row.item} is {row.kind}{by}"

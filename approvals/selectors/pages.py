@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.auth.models import User
+
 from approvals.bundle_spec import BundleSpec
 from approvals.lifecycle import State
-from approvals.models import AuditEntry, PolicyEvaluation, Report, Request, Review, VoidedRound
-from provisioner.values import Section, Severity
+from approvals.models import AuditEntry, PolicyEvaluation, Report, Request, Review, ViewedObject, VoidedRound
+from provisioner.values import Certainty, Section, Severity, certainty_of
 
 NOT_CHOSEN = "no version chosen"
 # These stand open when the page opens.
@@ -50,12 +52,12 @@ class ReportSection:
     @property
     def to_look_at(self) -> list[Mapping[str, Any]]:
         """What is new and not safe."""
-        return [one for one in self.findings if not is_quiet(one)]
+        return [finding for finding in self.findings if not is_quiet(finding)]
 
     @property
     def known(self) -> list[Mapping[str, Any]]:
         """What is safe or was there before, and can stay folded."""
-        return [one for one in self.findings if is_quiet(one)]
+        return [finding for finding in self.findings if is_quiet(finding)]
 
     @property
     def is_loud(self) -> bool:
@@ -71,25 +73,25 @@ def sections_of(report: Report) -> list[ReportSection]:
     """The parts of a report that found something: the one with the worst new finding first."""
     made = []
     for section in Section:
-        findings = [one for one in report.body["findings"] if one["section"] == section]
+        findings = [finding for finding in report.body["findings"] if finding["section"] == section]
         if findings:
             made.append(ReportSection(section, findings))
     return sorted(made, key=_rank)
 
 
 def _rank(section: ReportSection) -> tuple[int, int]:
-    ranks = [(Severity(one["severity"]).rank, one["isNew"]) for one in section.findings]
+    ranks = [(Severity(finding["severity"]).rank, finding["isNew"]) for finding in section.findings]
     return min((rank for rank, is_new in ranks if is_new), default=len(Severity)), min(rank for rank, _ in ranks)
 
 
 def is_quiet(finding: Mapping[str, Any]) -> bool:
-    """As provisioner.review.base.statements.is_quiet, of a record."""
+    """As provisioner.review.base.grouping.is_quiet, of a record."""
     return finding["severity"] == Severity.SAFE or not finding["isNew"]
 
 
 def findings_of(report: Report, wish: FindingFilter) -> list[Mapping[str, Any]]:
     """The findings that a filter takes, in the report's order: worst first, new before known."""
-    return [one for one in report.body["findings"] if wish.takes(one)]
+    return [finding for finding in report.body["findings"] if wish.takes(finding)]
 
 
 def _searched(finding: Mapping[str, Any]) -> str:
@@ -103,13 +105,13 @@ def _searched(finding: Mapping[str, Any]) -> str:
 
 def severity_totals(report: Report) -> list[tuple[str, int, int]]:
     """Every severity that the report found, worst first: its word, how many, how many of them new."""
-    new = dict(severity_counts([one for one in report.body["findings"] if one["isNew"]]))
+    new = dict(severity_counts([finding for finding in report.body["findings"] if finding["isNew"]]))
     return [(severity, count, new.get(severity, 0)) for severity, count in severity_counts(report.body["findings"])]
 
 
 def severity_counts(findings: Collection[Mapping[str, Any]]) -> list[tuple[str, int]]:
     """How many findings there are of each severity that occurs, worst first."""
-    counted = Counter(one["severity"] for one in findings)
+    counted = Counter(finding["severity"] for finding in findings)
     return [(str(severity), counted[severity]) for severity in Severity if counted[severity]]
 
 
@@ -148,7 +150,7 @@ def version_words(spec: BundleSpec, bundles: Iterable[Mapping[str, Any]] = ()) -
         return ""
     source = spec.sources[0]
     if source.is_catalog:
-        chosen = next((str(one["version"]) for one in bundles if one["destination"] == source.destination), "")
+        chosen = next((str(bundle["version"]) for bundle in bundles if bundle["destination"] == source.destination), "")
         return (chosen or source.version_words or NOT_CHOSEN) + _more_sources(spec)
     return source.version_words + _more_sources(spec)
 
@@ -161,3 +163,23 @@ def bundle_words(request: Request) -> str:
 def _more_sources(spec: BundleSpec) -> str:
     count = len(spec.sources)
     return f" +{count - 1}" if count > 1 else ""
+
+
+def depending(report: Report) -> frozenset[str]:
+    """The fingerprints of the findings whose severity depends on objects that nobody looked at; reads the body."""
+    everything = [*report.body.get("findings", []), *report.body.get("private", [])]
+    found = (one for one in everything if certainty_of(one.get("evidence", {})) is Certainty.DEPENDS_ON_OBJECTS)
+    return frozenset(str(one["fingerprint"]) for one in found)
+
+
+def ticks_digest(request: Request, report: Report) -> str:
+    """What ticks on the objects of this report are kept under; "" while the report is not of the present round."""
+    return request.subject_digest if report.round == request.round else ""
+
+
+def viewed_by(*, user: User, request: Request, subject_digest: str) -> frozenset[str]:
+    """The names of the objects that this person has ticked as viewed in this round."""
+    if not subject_digest:
+        return frozenset()
+    ticked = ViewedObject.objects.filter(user=user, request=request, subject_digest=subject_digest)
+    return frozenset(ticked.values_list("object", flat=True))

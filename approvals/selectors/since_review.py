@@ -81,11 +81,11 @@ class Differences:
 
     @property
     def loud(self) -> list[FindingChange]:
-        return [one for one in self.findings if one.is_loud]
+        return [finding for finding in self.findings if finding.is_loud]
 
     @property
     def quiet(self) -> list[FindingChange]:
-        return [one for one in self.findings if not one.is_loud]
+        return [finding for finding in self.findings if not finding.is_loud]
 
     @property
     def quiet_count(self) -> int:
@@ -119,7 +119,7 @@ def since_your_review(*, request: Request, user: User, sight_of: Callable[[Recor
         return None
     own = Review.objects.counted().filter(user=user).select_related("request")
     last = own.filter(request=request).order_by("-round", "-pk").first() or _of_earlier(request, own)
-    if last is None or (last.request_id == request.pk and last.round == request.round and not _is_over(request)):
+    if last is None or (last.request_id == request.pk and last.round == request.round and request.state != State.STALE):
         return None
     before = Report.objects.filter(request=last.request_id, round=last.round).first()
     now = Report.objects.filter(request=request, round=request.round).first()
@@ -146,11 +146,6 @@ def differences(before: Record, now: Record, sight_of: Callable[[Record], BodySi
     return Differences(tuple(findings[:SHOWN]), tuple(objects[:SHOWN]), len(findings[SHOWN:]), len(objects[SHOWN:]))
 
 
-def _is_over(request: Request) -> bool:
-    """Whether the present round has ended, and its successor has no report yet."""
-    return request.state == State.STALE
-
-
 def _of_earlier(request: Request, own: Any) -> Review | None:
     """Their last review of the request that this one replaced, or of those that were replaced before; of none that was
     applied, for that is what runs."""
@@ -175,7 +170,7 @@ def _why(request: Request, last: Review) -> str:
 
 
 def _seen(body: Record, sight: BodySight) -> list[Record]:
-    return [one for one in body["findings"] if not sight.why_hidden(one)]
+    return [finding for finding in body["findings"] if not sight.why_hidden(finding)]
 
 
 def _findings(before: Sequence[Record], now: Sequence[Record]) -> list[FindingChange]:
@@ -205,7 +200,9 @@ def _place(finding: Record) -> tuple[object, ...]:
 
 def _actions(body: Record, sight: BodySight) -> dict[tuple[str, ...], tuple[int, Record]]:
     """What the viewer may know of the plan, by object."""
-    return {_key(one["ref"]): (position, sight.action(one)) for position, one in enumerate(body["plan"]["actions"])}
+    return {
+        _key(action["ref"]): (position, sight.action(action)) for position, action in enumerate(body["plan"]["actions"])
+    }
 
 
 def _objects(

@@ -109,12 +109,12 @@ class RequestStatus:
     @property
     def links(self) -> tuple[NextStep, ...]:
         """The steps of everybody who sees the request: rows of a list offer no others, about which nobody was asked."""
-        return tuple(one for one in self.steps if not one.verb)
+        return tuple(step for step in self.steps if not step.verb)
 
     @property
     def next_words(self) -> str:
         """What is left to those who may update the deployment, for a reader who is not asked whether they may."""
-        is_over = self.is_told and any(one.is_form for one in self.steps)
+        is_over = self.is_told and any(step.is_form for step in self.steps)
         return "can be changed or asked for again" if is_over and not self.remedy else ""
 
     @property
@@ -154,11 +154,14 @@ def status_of(request: Request, beside: Beside) -> RequestStatus:
         label, tone = CHANGES_REQUESTED, "warn"
     elif waits:
         label, tone = WAITING, "warn"
+    names = {reason.by for reason in said if reason.by}
+    if not said and beside.successor:
+        names = {str(requester.get("username", "")) for requester in beside.successor.requesters}
     return RequestStatus(
         label=label,
         tone=tone,
-        cause=_sentence(whole),
-        by=_by(beside, said),
+        cause=_with_end(shorten(first_line(whole), MAX_CAUSE - 1, placeholder="…")),
+        by=tuple(sorted(names - {""})),
         since=said[0].at if said else request.settled_at or request.changed_at,
         code=request.problem_code,
         remedy="" if beside.successor else request.remedy,
@@ -169,8 +172,21 @@ def status_of(request: Request, beside: Beside) -> RequestStatus:
 
 def statuses(requests: Collection[Request]) -> dict[int, RequestStatus]:
     """By key; for the rows of one page. Select `deployment__cluster` with the requests."""
-    known = _beside(requests)
-    return {one.pk: status_of(one, known.get(one.pk, Beside())) for one in requests}
+    asking = _change_requests([one for one in requests if one.state == State.IN_REVIEW])
+    denials = _denials([one for one in requests if one.state == State.DENIED])
+    withdrawals = _withdrawals([one for one in requests if one.state == State.WITHDRAWN])
+    over = [one for one in requests if one.state in SETTLED and one.state != State.APPLIED]
+    followed = _successors(over)
+    known = {
+        one.pk: Beside(
+            denials=tuple(denials.get(one.pk, ())),
+            withdrawal=withdrawals.get(str(one.uid)),
+            change_requests=tuple(asking.get(one.pk, ())),
+            successor=followed.get(one.pk),
+        )
+        for one in requests
+    }
+    return {request.pk: status_of(request, known.get(request.pk, Beside())) for request in requests}
 
 
 def status(request: Request) -> RequestStatus:
@@ -196,13 +212,6 @@ def _cause(request: Request, beside: Beside, said: Sequence[ReasonGiven]) -> str
     return request.problem or CAUSES.get(State(request.state), "")
 
 
-def _by(beside: Beside, said: Sequence[ReasonGiven]) -> tuple[str, ...]:
-    names = {one.by for one in said if one.by}
-    if not said and beside.successor:
-        names = {str(one.get("username", "")) for one in beside.successor.requesters}
-    return tuple(sorted(names - {""}))
-
-
 def _steps(request: Request, beside: Beside) -> tuple[NextStep, ...]:
     deployment = request.deployment
     place = (deployment.cluster.name, deployment.name)
@@ -223,31 +232,9 @@ def _steps(request: Request, beside: Beside) -> tuple[NextStep, ...]:
     return (change, again) if request.state in (State.DENIED, State.FAILED) else (again, change)
 
 
-def _sentence(text: str) -> str:
-    """The first line, at most MAX_CAUSE characters, with a capital and an end; not what introduces the next line."""
-    return _with_end(shorten(first_line(text), MAX_CAUSE - 1, placeholder="…"))
-
-
 def _with_end(line: str) -> str:
     """With a capital, and with a full stop where nothing else ends it or introduces what follows."""
     return line[:1].upper() + line[1:] + ("" if not line or line.endswith((".", "…", "?", "!", ":")) else ".")
-
-
-def _beside(requests: Collection[Request]) -> dict[int, Beside]:
-    asking = _change_requests([one for one in requests if one.state == State.IN_REVIEW])
-    denials = _denials([one for one in requests if one.state == State.DENIED])
-    withdrawals = _withdrawals([one for one in requests if one.state == State.WITHDRAWN])
-    over = [one for one in requests if one.state in SETTLED and one.state != State.APPLIED]
-    followed = _successors(over)
-    return {
-        one.pk: Beside(
-            denials=tuple(denials.get(one.pk, ())),
-            withdrawal=withdrawals.get(str(one.uid)),
-            change_requests=tuple(asking.get(one.pk, ())),
-            successor=followed.get(one.pk),
-        )
-        for one in requests
-    }
 
 
 def _denials(requests: Collection[Request]) -> dict[int, list[ReasonGiven]]:
@@ -255,7 +242,7 @@ def _denials(requests: Collection[Request]) -> dict[int, list[ReasonGiven]]:
     found: dict[int, list[ReasonGiven]] = {}
     if not requests:
         return found
-    rounds = {one.pk: one.round for one in requests}
+    rounds = {request.pk: request.round for request in requests}
     rows = Review.objects.counted().filter(request__in=list(rounds), decision="Deny").order_by("given_at", "pk")
     for row in rows:
         if row.round == rounds[row.request_id]:
@@ -279,10 +266,14 @@ def _withdrawals(requests: Collection[Request]) -> dict[str, ReasonGiven]:
     """By the request's uid."""
     if not requests:
         return {}
-    entries = AuditEntry.objects.filter(request_uid__in=[str(one.uid) for one in requests], verb="request.withdraw")
+    entries = AuditEntry.objects.filter(
+        request_uid__in=[str(request.uid) for request in requests], verb="request.withdraw"
+    )
     return {
-        one.request_uid: ReasonGiven(one.actor, str(one.facts.get("reason") or one.facts.get("why") or ""), one.at)
-        for one in entries
+        entry.request_uid: ReasonGiven(
+            entry.actor, str(entry.facts.get("reason") or entry.facts.get("why") or ""), entry.at
+        )
+        for entry in entries
     }
 
 
@@ -297,7 +288,7 @@ def _successors(requests: Collection[Request]) -> dict[int, Request]:
         one.deployment_id: one for one in newest.only("uid", "number", "deployment", "requesters", "state").order_by()
     }
     return {
-        one.pk: found
-        for one in requests
-        if (found := of_deployment.get(one.deployment_id)) and found.number > one.number
+        request.pk: found
+        for request in requests
+        if (found := of_deployment.get(request.deployment_id)) and found.number > request.number
     }

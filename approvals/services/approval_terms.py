@@ -85,8 +85,8 @@ def _key(ref: Record) -> tuple[str, ...]:
 
 def _consequence(finding: Record) -> str:
     """What goes with an object that is deleted or replaced; of another change all that is said of it."""
-    is_told_apart = str(finding.get("variant", "")).startswith(("delete", "replaced"))
-    return words_after_subject(finding_from(finding)) if is_told_apart else str(finding["message"])
+    is_foreign = str(finding.get("variant", "")).startswith(("delete", "replaced"))
+    return words_after_subject(finding_from(finding)) if is_foreign else str(finding["message"])
 
 
 def _consequences(findings: Iterable[Record]) -> dict[tuple[str, ...], str]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from approvals import access, audit, catalogs
+from approvals import access, audit
 from approvals.audit import Actor
+from approvals.catalogs.schedule import forget_catalog
 from approvals.clock import database_now
 from approvals.errors import CouldNotAsk, InvalidInput, KeyMissing, NotFound
 from approvals.ledger import pivots
@@ -152,7 +153,7 @@ def remove_cluster(*, cluster: Cluster, by: Actor) -> list[BundleDeployment]:
     """
     deployments = _remove(cluster, by)
     for uid in list(Catalog.objects.filter(cluster=cluster).values_list("uid", flat=True)):
-        catalogs.forget(cluster=cluster, uid=uid)
+        forget_catalog(cluster=cluster, uid=uid)
     BundleComparison.objects.filter(cluster=cluster).delete()
     return deployments
 

@@ -25,7 +25,7 @@ from approvals.ledger import authors, pivots, quotas
 from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, SpecWriter
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Cluster
-from approvals.selectors import revisions
+from approvals.selectors import lists
 from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import (
     AlreadyExists,
@@ -135,8 +135,8 @@ def rollback_deployment(*, by: Caller, deployment: BundleDeployment, revision: i
     An open request is superseded. Raises InvalidInput where that revision was never in force, Revoked where somebody
     has marked it so, and Changed while a request is being applied.
     """
-    why_not = revisions.why_not_restorable(deployment=deployment, number=str(revision))
-    there = revisions.numbered(deployment=deployment, number=str(revision))
+    why_not = lists.why_not_restorable(deployment=deployment, number=str(revision))
+    there = lists.numbered(deployment=deployment, number=str(revision))
     if why_not and there and there.revoked_at and there.request.cleared_at is None:
         raise Revoked(why_not, revision=revision)
     if why_not:

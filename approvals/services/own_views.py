@@ -10,7 +10,7 @@ from approvals.access import Caller
 from approvals.errors import DigestMoved, InvalidInput, NotFound
 from approvals.locks import for_change
 from approvals.models import NewsRead, Request, SavedView, ViewedObject
-from approvals.models.workspace import QUERY_LENGTH, VIEW_NAME_LENGTH
+from approvals.models.listing import QUERY_LENGTH, VIEW_NAME_LENGTH
 
 # Of one person for one round of a request: as many as a plan may hold objects, and more than anybody looks at.
 MAX_VIEWED = 20_000

@@ -14,7 +14,7 @@ from approvals.ledger.moves import locked, move
 from approvals.lifecycle import SUPERSEDABLE, Event
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Revision
-from approvals.selectors import revisions
+from approvals.selectors import lists
 
 MAX_REASON = 1000
 
@@ -47,12 +47,12 @@ def _words(reason: str) -> str:
 def _revoke(deployment_id: int, number: int, reason: str, decider: Decider, via: str) -> Revision:
     row = _locked(deployment_id, number)
     if row.revoked_at:
-        raise Changed(revisions.revoked_words(row))
+        raise Changed(lists.revoked_words(row))
     # Before the audit chain, as everybody (approvals.locks).
     there = [locked(one.pk) for one in row.deployment.requests.filter(to_revision=row, state__in=SUPERSEDABLE)]
     row.revoked_at, row.revoked_by, row.revoked_reason = timezone.now(), decider.identity.username, reason
     _keep(row, "revision.revoked", reason, decider, via)
-    actor, why = Actor(decider.identity.username, via), revisions.revoked_words(row)
+    actor, why = Actor(decider.identity.username, via), lists.revoked_words(row)
     for request in there:
         if request.state in SUPERSEDABLE:
             move(request, Event.WITHDRAW, actor=actor, facts={"why": why}, problem_code="revoked", problem=why)
@@ -72,7 +72,7 @@ def _reinstate(deployment_id: int, number: int, reason: str, decider: Decider, v
 def _locked(deployment_id: int, number: int) -> Revision:
     """The revision, under the lock of its deployment, by which requests to go back are made."""
     deployment = for_change(BundleDeployment.objects.filter(pk=deployment_id)).get()
-    row = revisions.once_in_force(deployment=deployment).filter(number=number).first()
+    row = lists.once_in_force(deployment=deployment).filter(number=number).first()
     if row is None:
         raise InvalidInput(f"revision {number} does not exist or was never running", field="revision")
     return row

@@ -19,6 +19,7 @@ from approvals import audit, gate, working
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.bundle_spec import BundleSpec
+from approvals.catalogs import followed_packages
 from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
@@ -27,7 +28,6 @@ from approvals.gate.judge import FRESH
 from approvals.gate.plan_options import moments_of
 from approvals.ledger import claims, moves, optionals, pivots, rounds, strays
 from approvals.ledger.moves import both_locked, locked, move
-from approvals.ledger.packages import following
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Report, Request, Revision
 from approvals.steps.records.approved_plan import approved_plan, load
@@ -37,7 +37,7 @@ from approvals.steps.sources import read_for
 from provisioner import pipeline
 from provisioner.cluster.apply.run import PhaseReached
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.plan.comparing import differences, plan_digest
+from provisioner.cluster.plan.content_plan import compare_plans, plan_digest
 from provisioner.errors import PratiqueError
 from provisioner.sentences import number, some
 from provisioner.values import Action, ObjectRef, OutcomeState, PlannedAction
@@ -155,7 +155,7 @@ def _finish(request: Request, failed: list[Done], left_out: Iterable[ObjectRef])
     if row.state != State.APPLYING:
         return
     claims.check_same_holder(row, request)
-    following.look_again(deployment)
+    followed_packages.ask_soon(deployment)
     if failed:
         _end_as_failed(row, deployment, words_of(failed), {"code": "apply-failed", "failed": len(failed)})
         return
@@ -179,7 +179,7 @@ def give_up(request: Request, error: PratiqueError) -> None:
     deployment, row = both_locked(request)
     if row.state == State.APPLYING:
         claims.check_same_holder(row, request)
-        following.look_again(deployment)
+        followed_packages.ask_soon(deployment)
         remedy = moves.remedy_of(error, deployment.name)
         is_put_back = _is_to_restore(row, deployment, error.code)
         words = str(error) if is_put_back else f"{error}; {_what_stands(row, deployment)}"
@@ -263,7 +263,7 @@ def _find_stale(request: Request, now: Sequence[PlannedAction], why: gate.Stale)
             code=why.code,
             words=str(why),
             facts={"reviewedPlan": row.plan_digest, "planNow": plan_digest(now)},
-            objects=differences(now, approved_plan(row).actions),
+            objects=compare_plans(now, approved_plan(row).actions),
             remedy=why.remedy,
         )
 

@@ -14,6 +14,7 @@ from approvals import access, gate, store, wake
 from approvals.access.port import asking_through
 from approvals.access.sight import SECRET_TEXTS
 from approvals.audit import MACHINE
+from approvals.catalogs import bundle_choice
 from approvals.clock import database_now
 from approvals.errors import KeyMissing
 from approvals.gate import Reason, plan_options, reader, unmet_words
@@ -22,7 +23,6 @@ from approvals.gate.remedies import RefusalKind, reason
 from approvals.gate.rights import last_writer_of
 from approvals.ledger import claims, pivots
 from approvals.ledger.moves import locked, move
-from approvals.ledger.packages import choosing
 from approvals.lifecycle import Event, State
 from approvals.models import Content as ContentRow
 from approvals.models import Finding as FindingRow
@@ -44,9 +44,9 @@ from approvals.steps.sources import (
 )
 from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.health import cel_checks
+from provisioner.cluster.health import observation
 from provisioner.errors import BadHealthCheck, BadRecord, InvalidManifest
-from provisioner.review.base.places import unjudged_fields
+from provisioner.review.base.messages import unjudged_fields
 from provisioner.review.base.record import from_record, ref_record, to_record
 from provisioner.review.secret_texts import SecretTexts, secret_texts
 from provisioner.values import (
@@ -90,7 +90,7 @@ def run(request: Request, worker: str) -> None:
     is_all_known = request.is_requester_known and not pivots.unknown_writes(request)
     authors = () if is_all_known else access.subjects_that_may_write(api, request)
     content, row, moves = _content_of(request, api)
-    request.bundles = [asdict(one) for one in choosing.offered_now(request)]
+    request.bundles = [asdict(one) for one in bundle_choice.bundles_as_offered_now(request)]
     with pipeline.resolving([pin.digest for pin in content.pins]):
         report = _report_of(request, api, content, moves)
         try:
@@ -139,7 +139,7 @@ def _note_proved(request: Request) -> None:
 def _check_health_part(request: Request) -> None:
     """Raise BadHealthCheck, and say so of the deployment as well: no request of this spec can be prepared."""
     try:
-        cel_checks.check_spec(request.bundle_spec.health)
+        observation.check_spec(request.bundle_spec.health)
     except BadHealthCheck as exc:
         pivots.note_problem(of=request, words=str(exc))
         raise
@@ -181,7 +181,7 @@ def _nothing(request: Request) -> Content:
 
 def _fetched(request: Request, api: Api) -> tuple[Content, tuple[SourceMove, ...]]:
     spec = request.bundle_spec
-    sources = sources_of(spec, reader_as_requester(request, api), choosing.bundles_for(request))
+    sources = sources_of(spec, reader_as_requester(request, api), bundle_choice.bundles_for(request))
     content = pipeline.prepare(
         sources,
         options=pipeline.PrepareOptions(

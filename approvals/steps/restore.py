@@ -18,13 +18,13 @@ from django.db import transaction
 from approvals import audit, gate, store
 from approvals.access.port import connect
 from approvals.audit import MACHINE
+from approvals.catalogs import followed_packages
 from approvals.errors import LostClaim
 from approvals.gate import Back, reader
 from approvals.gate.plan_facts import public_words
 from approvals.gate.plan_options import owned, plan_options
 from approvals.ledger import claims, moves, pivots, strays
 from approvals.ledger.moves import both_locked, move
-from approvals.ledger.packages import following
 from approvals.lifecycle import Event, State
 from approvals.models import AuditEntry, BundleDeployment, Outcome, Report, Request, Revision
 from approvals.steps.apply import apply_seconds, close
@@ -33,7 +33,7 @@ from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.records.notes import Notes, words_of
 from provisioner import pipeline
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.plan.comparing import plan_digest
+from provisioner.cluster.plan.content_plan import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
 from provisioner.retention import STATEFUL_SET, left_out, scaling_words, takes_claims_along
 from provisioner.values import Action, Content, GroupKind, HookMoment, ObjectIdentity, Plan, PlannedAction
@@ -78,7 +78,7 @@ def give_up(request: Request, error: PratiqueError) -> None:
     deployment, row = both_locked(request)
     if row.state == State.RESTORING:
         claims.check_same_holder(row, request)
-        following.look_again(deployment)
+        followed_packages.ask_soon(deployment)
         words = f"the previous revision could not be restored: {error}"
         _end(row, deployment, words, {"code": error.code}, moves.remedy_of(error, deployment.name))
 
@@ -197,7 +197,7 @@ def _begin(request: Request, target: RestoreTarget, worker: str) -> bool:
     if row.revision.state != Revision.State.ACTIVE:
         return True
     if row.revision.healthy_at:
-        following.look_again(deployment)
+        followed_packages.ask_soon(deployment)
         move(row, Event.FINISH, actor=MACHINE, facts={"healthy": True}, problem="", problem_code="")
         Revision.objects.filter(request=row).update(message="")
         pivots.follow_up(deployment)
@@ -216,7 +216,7 @@ def _finish(request: Request, target: RestoreTarget, failed: list[Done]) -> None
     if row.state != State.RESTORING:
         return
     claims.check_same_holder(row, request)
-    following.look_again(deployment)
+    followed_packages.ask_soon(deployment)
     number = target.revision.number
     if failed:
         words = f"revision {number} could not be fully restored: {words_of(failed)}"

@@ -8,7 +8,7 @@ from approvals.audit import MACHINE
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import OPEN, Event, State
 from approvals.models import BundleDeployment, Revision
-from approvals.selectors import revisions
+from approvals.selectors import lists
 
 CODE = "progress-deadline-exceeded"
 # The same as the reason of a condition.
@@ -43,7 +43,7 @@ def answer(revision: Revision, deployment: BundleDeployment, since: Since) -> Re
     if request.from_revision is None:
         return RestoreAnswer(False, "nothing is restored: there is no earlier revision")
     previous = f"revision {request.from_revision.number}"
-    revoked = revisions.revoked_words(request.from_revision)
+    revoked = lists.revoked_words(request.from_revision)
     if request.state == State.RESTORING:
         return RestoreAnswer(False, f"{previous} is being restored")
     if request.state == State.FAILED:

@@ -17,13 +17,13 @@ from django.db.models import OuterRef, Subquery
 
 from approvals import gate, instruments, wake
 from approvals.access.port import connect
+from approvals.catalogs import followed_packages
 from approvals.clock import database_now
 from approvals.gate import Refusal, reader
 from approvals.ledger import claims, pivots, references
-from approvals.ledger.packages import following
 from approvals.models import BundleDeployment, FloatingReference, ReferenceFollower, Request, SpecWrite, TaskClaim
-from approvals.selectors import floating
-from approvals.selectors.floating import OfferedUpgrade
+from approvals.selectors import followed_sources
+from approvals.selectors.followed_sources import OfferedUpgrade
 from approvals.steps.prepare import reader_as_requester
 from approvals.steps.sources import limits, polling_egress, read_for, source_of
 from approvals.working import Recurring, WorkStep, in_turn
@@ -242,14 +242,14 @@ class LookForUpgrades(Recurring):
 def _look(deployment: BundleDeployment) -> None:
     request = _wished(deployment)
     if request is None:
-        following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
+        followed_packages.put_off_answer(deployment.pk, followed_packages.ASK_AGAIN_SECONDS)
         return
     try:
         _ask_reader(request)
     except Unreachable:
-        following.put_off(deployment.pk, following.ASK_AGAIN_SECONDS)
+        followed_packages.put_off_answer(deployment.pk, followed_packages.ASK_AGAIN_SECONDS)
     except PratiqueError as exc:
-        following.put_off(deployment.pk, following.REFUSED_SECONDS, _with_remedy(exc))
+        followed_packages.put_off_answer(deployment.pk, followed_packages.REFUSED_SECONDS, _with_remedy(exc))
     else:
         pivots.answer_upgrades(deployment.pk)
 
@@ -265,7 +265,7 @@ def _with_remedy(exc: PratiqueError) -> str:
 def _shown(deployment_id: int) -> list[tuple[OfferedUpgrade, bool]]:
     """What people see of it, but not when it was looked at: only whether it ever was."""
     deployment = BundleDeployment.objects.get(pk=deployment_id)
-    found = floating.offered(deployment=deployment)
+    found = followed_sources.offered(deployment=deployment)
     return [(replace(one, looked_at=None), one.looked_at is None) for one in found]
 
 

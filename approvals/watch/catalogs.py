@@ -10,7 +10,8 @@ from typing import Any
 
 from django.db import DataError
 
-from approvals import catalogs, wake
+from approvals import wake
+from approvals.catalogs.schedule import forget_catalog, observe_catalog
 from approvals.ledger.pivots import person_record
 from approvals.models import Catalog
 from approvals.watch.authorship import Authorship
@@ -43,12 +44,12 @@ class SeenCatalogs(OwnKindLookout):
         there = {obj["metadata"]["uid"] for obj in snapshot.objects}
         known = Catalog.objects.filter(cluster=self.cluster).exclude(uid__in=there)
         for uid in known.values_list("uid", flat=True):
-            catalogs.forget(cluster=self.cluster, uid=uid)
+            forget_catalog(cluster=self.cluster, uid=uid)
         self.follow_all(api, resource, snapshot.resource_version, partial(self._heard, api), metadata_only=False)
 
     def _heard(self, api: Api, event: WatchEvent) -> None:
         if event.type is WatchType.DELETED:
-            catalogs.forget(cluster=self.cluster, uid=event.object["metadata"]["uid"])
+            forget_catalog(cluster=self.cluster, uid=event.object["metadata"]["uid"])
         else:
             self._see(api, event.object, is_event=True)
 
@@ -58,7 +59,7 @@ class SeenCatalogs(OwnKindLookout):
         try:
             writer = writer_of(obj)
             record = person_record(writer) if writer else None
-            row = catalogs.see(cluster=self.cluster, obj=obj, writer=record, is_listed=not is_event)
+            row = observe_catalog(cluster=self.cluster, obj=obj, writer=record, is_listed=not is_event)
         except (DataError, UnicodeError) as exc:
             about = {"cluster": self.cluster.name, "catalog": obj["metadata"]["name"], "error": type(exc).__name__}
             logger.warning("a catalog cannot be kept", extra=about)

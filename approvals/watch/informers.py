@@ -27,7 +27,7 @@ from approvals.watch.scopes import Scope, ScopeRow, managed, scopes_of, state_of
 from provisioner.cluster.client.answers import WatchType
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.client.discovery import ServedResource
-from provisioner.cluster.drift.detection import fingerprint
+from provisioner.cluster.drift import fingerprint
 
 logger = logging.getLogger(__name__)
 

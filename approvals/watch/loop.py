@@ -34,8 +34,8 @@ from approvals.watch.turns import EventsInTurn, Turns, writer_in
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.answers import WatchType
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.client.credentials import end_of_credentials
 from provisioner.cluster.client.discovery import ServedResource
+from provisioner.cluster.client.kubeconfig import end_of_credentials
 from provisioner.errors import Expired, PratiqueError, UnknownKind
 
 logger = logging.getLogger(__name__)

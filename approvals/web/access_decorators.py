@@ -11,11 +11,13 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
-from approvals import access, catalogs
+from approvals import access
 from approvals.access import Caller, Permission
 from approvals.bundle_spec import parse_spec
+from approvals.catalogs.editions import find_catalog
 from approvals.errors import InvalidInput, NotFound, ProofTooOld, Refused
 from approvals.models import BundleDeployment, Cluster, Request
+from approvals.selectors.status import NextStep
 from approvals.web import errors
 from approvals.web.rendering import caller_of, note_cluster, note_silent, note_too_old, place_of
 
@@ -134,7 +136,7 @@ def of_catalog(view: View) -> View:
         if where is None:
             raise Http404
         _check(http, where, access.may_read_catalog(person(http), where, name))
-        catalog = catalogs.catalog(where, name)
+        catalog = find_catalog(where, name)
         if catalog is None:
             raise NotFound(no_catalog(where, name))
         return view(http, catalog, **named)
@@ -152,8 +154,8 @@ def no_catalog(cluster: Cluster, name: str) -> str:
 
 def linked_catalogs(http: HttpRequest, cluster: Cluster, spec: Mapping[str, Any]) -> list[str]:
     """The catalogs that the sources of a spec name, that are there, and that the viewer may open."""
-    names = [one.name for one in parse_spec(spec).catalogs() if catalogs.catalog(cluster, one.name)]
-    return [one for one in names if access.may_read_catalog(person(http), cluster, one).allowed]
+    names = [catalog.name for catalog in parse_spec(spec).catalogs() if find_catalog(cluster, catalog.name)]
+    return [name for name in names if access.may_read_catalog(person(http), cluster, name).allowed]
 
 
 def check_reader(http: HttpRequest, cluster: Cluster) -> None:
@@ -171,7 +173,19 @@ def _check(http: HttpRequest, cluster: Cluster, permission: Permission) -> None:
 def may_create(http: HttpRequest, clusters: Iterable[Cluster]) -> Permission | None:
     """Whether Kubernetes lets the viewer create a deployment on one of these clusters; the first no where none does."""
     answers = [access.may(person(http), cluster, "create", resource="bundledeployments") for cluster in clusters]
-    return next((one for one in answers if one.allowed), answers[0] if answers else None)
+    return next((answer for answer in answers if answer.allowed), answers[0] if answers else None)
+
+
+def allowed_steps(http: HttpRequest, deployment: BundleDeployment, steps: Iterable[NextStep]) -> list[NextStep]:
+    """Return those of the next steps that Kubernetes lets the viewer take; each verb is asked about once."""
+    listed = list(steps)
+    allowed = {""}
+    for verb in sorted({step.verb for step in listed if step.verb}):
+        if access.may(
+            person(http), deployment.cluster, verb, resource="bundledeployments", name=deployment.name
+        ).allowed:
+            allowed.add(verb)
+    return [step for step in listed if step.verb in allowed]
 
 
 def readable(http: HttpRequest) -> list[Cluster]:

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from approvals import access, admission, refusals
 from approvals.access import Answers, Permission
 from approvals.clock import database_now
-from approvals.health_endpoints import notes
+from approvals.health_endpoints import startup_checks
 from approvals.models import Cluster
 from approvals.selectors import lists
 from approvals.web.access_decorators import person, signed_in
@@ -61,7 +61,7 @@ def _shown(
 ) -> ShownCluster:
     now = database_now()
     is_watched = cluster.watched_until is not None and cluster.watched_until >= now
-    told = notes.about("rights")
+    told = startup_checks.notes_about("rights")
     missing = None if told is None else told.get(cluster.name, "")
     answers = access.answers_of(cluster.name)
     problem, ending = refusals.problem_of(cluster, now), refusals.end_of_credentials(cluster, now)

@@ -20,8 +20,7 @@ from approvals.selectors import keyset, lists
 from approvals.selectors.keyset import ListOrder
 from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.fields import LabelsField, LinesField, mono
-from approvals.web.paging import page_of
-from approvals.web.rendering import note_cluster, page
+from approvals.web.rendering import note_cluster, page, page_of
 
 LATELY = 50
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from typing import Any
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.core.cache import cache
-from django.http import HttpRequest, HttpResponse
+from django.core.cache import cache as django_cache
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.template.backends.django import DjangoTemplates
 from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
@@ -18,8 +21,14 @@ from django.utils.safestring import SafeString
 from approvals.access import Acting, Caller, acting_of
 from approvals.clock import database_now
 from approvals.models import Cluster
-from provisioner.review.base.text import visible
+from approvals.selectors import keyset
+from approvals.selectors.keyset import BadCursor, Cursor, ListOrder, Window
+from provisioner.escaping import visible
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Context = Mapping[str, Any] | DataclassInstance
 THEMES = ("light", "dark")
 THEME_COOKIE = "theme"
 READS = ("GET", "HEAD", "OPTIONS")
@@ -46,50 +55,64 @@ AREAS = (
     ("polic", "policies"),
 )
 
-_configured: dict[str, Any] = settings.TEMPLATES[0]
-_engine = DjangoTemplates(
-    {
-        "NAME": "pages",
-        "DIRS": _configured["DIRS"],
-        "APP_DIRS": True,
-        "OPTIONS": {
-            **_configured["OPTIONS"],
-            "builtins": ["approvals.web.tags", "approvals.web.times", "approvals.web.icons"],
-        },
-    }
-)
+# Where filters and tags of templates stand: those of all pages, and beside what they show those of some.
+BUILTINS = [
+    "approvals.web.tags",
+    "approvals.web.audit",
+    "approvals.web.inbox",
+    "approvals.web.deployments.spec_form",
+    "approvals.web.requests.decision_form",
+    "approvals.web.requests.report_view",
+    "approvals.web.requests.sources",
+]
 
 
-def page(
-    http: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200
-) -> HttpResponse:
-    """The rendered template; control, bidi and look-alike characters in it are shown as escapes (S24).
+MAX_DIGITS = 6
 
-    No cache keeps it: rights end, and so does what they let a person see.
+
+@cache
+def engine() -> DjangoTemplates:
+    """Return the engine of the pages; made when it is first used, since the modules of filters import this one."""
+    configured: dict[str, Any] = settings.TEMPLATES[0]
+    options = {**configured["OPTIONS"], "builtins": BUILTINS}
+    return DjangoTemplates({"NAME": "pages", "DIRS": configured["DIRS"], "APP_DIRS": True, "OPTIONS": options})
+
+
+def page(http: HttpRequest, template: str, *contexts: Context, status: int = 200) -> HttpResponse:
+    """Render the template to a page; control, bidi and look-alike characters in it are shown as escapes (S24).
+
+    The keys of mappings and the fields of dataclasses are the names that the template knows. No cache keeps the page:
+    rights end, and so does what they let a person see.
     """
-    html = part_of(http, template, context)
+    html = part_of(http, template, *contexts)
     answer = HttpResponse(_safe(html), status=status)
     add_never_cache_headers(answer)
     return answer
 
 
-def part_of(http: HttpRequest, template: str, context: Mapping[str, Any] | None = None) -> SafeString:
-    """The rendered template, to stand in what leaves through `page`."""
-    facts = {
+def part_of(http: HttpRequest, template: str, *contexts: Context) -> SafeString:
+    """Render the template, to stand in what leaves through `page`."""
+    here = _here(http)
+    mains = {name for name, *_ in NAVIGATION}
+    names: dict[str, Any] = {
         "theme": _theme(http),
         "density": _chosen(http, "density", DENSITIES),
         "width": _chosen(http, "width", WIDTHS),
         "navigation": NAVIGATION,
-        "here": _here(http),
-        "area": _area(_here(http)),
+        "here": here,
+        "area": here if here in mains else next((area for start, area in AREAS if here.startswith(start)), ""),
         "told": SimpleLazyObject(partial(told_count, http)),
         "place": place_of(http),
         "silent": getattr(http, "silent_clusters", []),
         "stale_clusters": getattr(http, "stale_clusters", []),
         "acting": SimpleLazyObject(partial(_acting, http)),
-        **(context or {}),
     }
-    return SafeString(_engine.get_template(template).render(facts, http))
+    for context in contexts:
+        if isinstance(context, Mapping):
+            names.update(context)
+        else:
+            names.update((field.name, getattr(context, field.name)) for field in fields(context))
+    return SafeString(engine().get_template(template).render(names, http))
 
 
 def caller_of(http: HttpRequest) -> Caller | None:
@@ -110,7 +133,7 @@ def note_too_old(http: HttpRequest, clusters: list[str]) -> None:
 
 def bare(http: HttpRequest, template: str, context: Mapping[str, Any]) -> str:
     """The rendered template, for which nobody is asked who the viewer is."""
-    return _safe(_engine.get_template(template).render({"theme": _theme(http), **context}))
+    return _safe(engine().get_template(template).render({"theme": _theme(http), **context}))
 
 
 def note_cluster(http: HttpRequest, cluster: Cluster) -> None:
@@ -120,17 +143,17 @@ def note_cluster(http: HttpRequest, cluster: Cluster) -> None:
 
 def note_told(http: HttpRequest, count: str) -> None:
     """Keep how much is new to the viewer for the navigation of all pages; "" where that is nothing."""
-    cache.set(_told_key(http), count, TOLD_SECONDS)
+    django_cache.set(_told_key(http), count, TOLD_SECONDS)
 
 
 def is_counted(http: HttpRequest) -> bool:
-    return cache.get(_told_key(http)) is not None
+    return django_cache.get(_told_key(http)) is not None
 
 
 def told_count(http: HttpRequest) -> str:
     """As last counted by a page that counts; "" where none has lately."""
     user = getattr(http, "user", None)
-    return cache.get(_told_key(http), "") if user is not None and user.is_authenticated else ""
+    return django_cache.get(_told_key(http), "") if user is not None and user.is_authenticated else ""
 
 
 def _told_key(http: HttpRequest) -> str:
@@ -174,11 +197,6 @@ def _chosen(http: HttpRequest, name: str, offered: tuple[str, ...]) -> str:
     return chosen if chosen in offered else offered[0]
 
 
-def _area(here: str) -> str:
-    mains = {name for name, *_ in NAVIGATION}
-    return here if here in mains else next((area for start, area in AREAS if here.startswith(start)), "")
-
-
 def _here(http: HttpRequest) -> str:
     return http.resolver_match.url_name or "" if http.resolver_match else ""
 
@@ -186,3 +204,57 @@ def _here(http: HttpRequest) -> str:
 def _safe(html: str) -> str:
     """Line by line: almost every line is plain ASCII, which costs nothing."""
     return "\n".join(visible(line) for line in html.replace("\r\n", "\n").split("\n"))
+
+
+def by_itself(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """For what pages ask for without anybody's doing, as project.middleware.callers reads; the innermost decorator."""
+    view.is_by_itself = True  # type: ignore[attr-defined] # views are marked so, as by csrf_exempt
+    return view
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """One part: its id on the page, where it is asked for again, and after how many seconds; 0 for never again.
+
+    `body` is what stands in it; `beside` goes into the element of the page whose id is `beside_id`.
+    """
+
+    name: str
+    address: str
+    seconds: int
+    body: SafeString
+    beside: str = ""
+    beside_id: str = ""
+
+    @property
+    def mark(self) -> str:
+        told = f"{self.seconds}\n{self.beside}\n{self.body}"
+        return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+
+def again(http: HttpRequest, part: Followed) -> HttpResponse:
+    """The part as it is now; 304 where the browser has just that."""
+    etag = f'"{part.mark}"'
+    if http.headers.get("If-None-Match") == etag:
+        answer: HttpResponse = HttpResponseNotModified()
+        add_never_cache_headers(answer)
+    else:
+        answer = page(http, "frame/_followed.html", {"part": part, "is_again": True})
+    answer["ETag"] = etag
+    return answer
+
+
+def page_of(http: HttpRequest, rows: QuerySet[Any], order: ListOrder, *, size: int) -> Window:
+    """The page that the address asks for; the first where it asks for none, or for one that is not there."""
+    try:
+        cursor = Cursor.read(text, order, rows) if (text := http.GET.get("cursor", "")) else None
+    except BadCursor:
+        cursor = None
+    skip = 0 if cursor else (_number(http) - 1) * size
+    found = keyset.window(rows, order, size=size, cursor=cursor, skip=skip)
+    return found if found.keys or not (cursor or skip) else keyset.window(rows, order, size=size)
+
+
+def _number(http: HttpRequest) -> int:
+    text = http.GET.get("page", "")
+    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else 1

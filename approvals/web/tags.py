@@ -5,33 +5,32 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from django import template
 from django.forms import BaseForm, BoundField
+from django.utils.dateparse import parse_datetime
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from approvals import audit
-from approvals.bundle_spec import SpecSource, parse_catalog_source, parse_spec
-from approvals.models import AuditEntry, Request, Review
+from approvals.clock import database_now
+from approvals.models import Request
+from approvals.models.review import VIA_WORDS
 from approvals.selectors.pages import bundle_words, version_words
-from approvals.web.deployments.spec import UPGRADE_WORDS
-from approvals.web.requests.changes.planned import action_words
-from approvals.web.requests.shown import ShownEntry, ShownFinding
-from approvals.web.requests.sources import ShownSource, asked_source, shown_sources
-from approvals.web.requests.waivers import AcceptedFinding, GroupWaiver, ShownWaiver, Waivers
-from approvals.web.workspace.sentences import fact_words, sentence_of
 from provisioner.api_groups import RBAC_GROUP
+from provisioner.escaping import visible, with_names
 from provisioner.render import write_quoted
-from provisioner.review.base.text import visible, with_names
 from provisioner.sentences import and_more
 from provisioner.values import SHAPES
 
 register = template.Library()
 register.filter(and_more)
-register.filter(action_words)
 
+ACTION_WORDS = {"none": "unchanged", "orphan": "kept"}
 STATE_WORDS = {
     "in_review": "in review",
     "not-selected": "not selected",
@@ -39,7 +38,8 @@ STATE_WORDS = {
     "open": "differs",
     "corrected": "corrected",
 }
-DRIFT_WORDS = {"going": "is being deleted", "gone": "is gone", "remade": "was recreated by someone else"}
+
+
 HEALTH_WORDS = {
     "": "not checked yet",
     "Current": "healthy",
@@ -48,21 +48,6 @@ HEALTH_WORDS = {
     "Terminating": "being deleted",
     "NotFound": "not found",
     "Unknown": "unknown",
-}
-CHANNEL_WORDS = {
-    **{one.value: one.words for one in Review.Channel},
-    "shell": "with pratique-manage",
-    "cluster": "with kubectl or another client of the cluster",
-    "oidc": "with single sign-on",
-    "machine": "",
-}
-ASKS = {"condition": "condition", "fieldValue": "field", "cel": "CEL"}
-VERDICT_WORDS = {
-    "api": "API server",
-    "stored": "stored objects",
-    "writers": "writers",
-    "readers": "readers",
-    "rollback": "rollback",
 }
 DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,52}\b")
 TONES = {
@@ -99,11 +84,23 @@ TONES = {
 }
 
 
+UNITS = ((86400, "day"), (3600, "h"), (60, "min"))
+# What OpenShift's console colours alike: who may do what, what extends the API, what holds data.
+KIND_GROUPS = {
+    "rights": ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount"),
+    "extension": (
+        *("CustomResourceDefinition", "APIService", "MutatingWebhookConfiguration"),
+        *("ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+    ),
+    "data": ("Secret", "ConfigMap", "PersistentVolume", "PersistentVolumeClaim", "StatefulSet"),
+}
+
+
 @register.inclusion_tag("lists/_heads.html")
 def heads(about: str, *columns: str) -> dict[str, Any]:
     """What a table lists, for who hears it, and the heads of its columns: `Read:number` for one of numbers, "" for one
     that is not there."""
-    return {"about": about, "columns": [one.partition(":")[::2] for one in columns if one]}
+    return {"about": about, "columns": [column.partition(":")[::2] for column in columns if column]}
 
 
 @register.filter
@@ -121,7 +118,7 @@ def severity(word: str) -> SafeString:
 @register.filter
 def by_channel(word: str) -> str:
     """Where a person acted, as it follows what they did: `in the browser`; "" for the service itself."""
-    return CHANNEL_WORDS.get(word, f"through {word}" if word else "")
+    return VIA_WORDS.get(word, f"through {word}" if word else "")
 
 
 @register.filter
@@ -185,17 +182,6 @@ def facts(value: Any) -> str:
 
 
 @register.filter
-def public_facts(entry: AuditEntry) -> dict[str, Any]:
-    """The facts of an audit entry without what earlier versions wrote and not everybody may know."""
-    return audit.public_facts(entry)
-
-
-@register.filter
-def public_hash(entry: AuditEntry) -> str:
-    return audit.public_hash(entry)
-
-
-@register.filter
 def pairs(values: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
     """Sorted items that say something. Django's own `.items` would find a key of that name first."""
     return sorted((key, value) for key, value in (values or {}).items() if value not in ("", None, [], {}))
@@ -245,30 +231,6 @@ def _running_before(item: Request) -> Request | None:
 
 
 @register.filter
-def verdict(question: str) -> str:
-    """Whom a verdict of a custom resource definition is about."""
-    return VERDICT_WORDS.get(question, question)
-
-
-@register.filter
-def told(entry: AuditEntry) -> str:
-    """What the actor of an entry of the audit did, as it follows their name."""
-    return sentence_of(entry)
-
-
-@register.filter
-def fact_name(name: str) -> str:
-    """What a fact of an entry of the audit is called."""
-    return fact_words(name)
-
-
-@register.filter
-def fact_value(value: Any) -> str:
-    """What it is, a state as elsewhere on the pages."""
-    return STATE_WORDS.get(value, value) if isinstance(value, str) else facts(value)
-
-
-@register.filter
 def verb(name: str) -> str:
     """`review given` of the audit's `review.given`."""
     return name.replace(".", " ").replace("_", " ")
@@ -278,38 +240,6 @@ def verb(name: str) -> str:
 def line_class(kind: str) -> str:
     """The CSS class of a line of a diff."""
     return {"+": " line-plus", "-": " line-minus", "@": " line-left-out"}.get(kind, "")
-
-
-@register.filter
-def source_words(source: Mapping[str, Any]) -> str:
-    """The source of a Catalog in one line."""
-    return asked_source(parse_catalog_source({"source": source})).words
-
-
-@register.filter
-def without_place(words: str, source: Mapping[str, Any]) -> str:
-    """What is said of the source of a Catalog, without where it is, which stands beside it."""
-    place = asked_source(parse_catalog_source({"source": source})).place
-    return words.removeprefix(f"{place}: ") if place else words
-
-
-@register.filter
-def sources_asked(spec: Mapping[str, Any]) -> list[tuple[SpecSource, ShownSource]]:
-    """The sources of a spec, each as it is parsed and in words."""
-    return [(source, asked_source(source)) for source in parse_spec(spec).sources]
-
-
-@register.filter
-def sources_of(item: Request) -> list[ShownSource]:
-    """What a request asks for, and what that was resolved to."""
-    return shown_sources(item)
-
-
-@register.filter
-def upgrade_words(spec: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The `upgradePolicy` that counts and what it means; None for a spec that names no catalog."""
-    parsed = parse_spec(spec)
-    return (parsed.upgrade_policy, UPGRADE_WORDS[parsed.upgrade_policy]) if parsed.catalogs() else None
 
 
 @register.filter
@@ -326,44 +256,9 @@ def health_words(health: str) -> str:
 
 
 @register.filter
-def drift_words(kind: str) -> str:
-    """What happened to an object, for people."""
-    return DRIFT_WORDS.get(kind, "was changed" if kind == "changed" else "got fields from other managers")
-
-
-@register.filter
-def check_words(entry: object) -> str:
-    """What one entry of `spec.healthChecks` asks, whatever its shape."""
-    if not isinstance(entry, Mapping):
-        return str(entry)
-    place = "/".join(str(entry[key]) for key in ("namespace", "name") if entry.get(key))
-    asked = next((name for name in ASKS if isinstance(entry.get(name), Mapping)), "")
-    what = ", ".join(f"{key}: {value}" for key, value in entry[asked].items()) if asked else "nothing"
-    return f"{entry.get('kind')} {place}".strip() + f": {ASKS.get(asked, 'asks for')} {what}"
-
-
-@register.filter
 def sentence(text: object) -> SafeString:
     """A sentence of a report or a refusal; what it quotes in backticks is a name."""
     return mark_safe(with_names(escape(str(text))))  # noqa: S308 - escaped here, and what with_names adds is ours
-
-
-@register.filter
-def waiver_of(finding: ShownFinding, waivers: Waivers) -> ShownWaiver:
-    """Who accepted a finding, and whether the viewer may."""
-    return waivers.of(finding)
-
-
-@register.filter
-def waiver_of_entry(entry: ShownEntry, waivers: Waivers | None) -> GroupWaiver | None:
-    """The field that accepts all findings of an entry together."""
-    return waivers.of_group(entry.findings) if waivers and waivers.may else None
-
-
-@register.filter
-def waived_in(review: Review, waivers: Waivers | None) -> list[AcceptedFinding]:
-    """The findings that a review accepts."""
-    return waivers.given_in(review) if waivers else []
 
 
 @register.filter
@@ -383,3 +278,101 @@ def input_of(field: BoundField) -> SafeString:
     """The input. The first wrong one of its form takes the focus, so that nobody has to look for it."""
     is_first = bool(field.errors) and wrong_fields(field.form)[0].name == field.name
     return field.as_widget(attrs={"autofocus": True} if is_first else None)
+
+
+@register.filter
+def action_words(action: str) -> str:
+    """What people read for an action: its own name, where that says enough."""
+    return ACTION_WORDS.get(action, action)
+
+
+@register.filter
+def ago(at: datetime | None) -> SafeString:
+    """How long ago, or how far ahead, with the exact time on hover."""
+    if at is None:
+        return SafeString("never")
+    gap = database_now() - at
+    soon = "just now" if gap >= timedelta(0) else "within a minute"
+    words = soon if abs(gap) < timedelta(minutes=1) else _span(gap)
+    return format_html('<time datetime="{0}" title="{0}">{1}</time>', at.strftime("%Y-%m-%dT%H:%M:%SZ"), words)
+
+
+@register.filter
+def lasting(at: datetime) -> SafeString:
+    """How long something has lasted: `for 2 min`, with the exact time on hover."""
+    seconds = (database_now() - at).total_seconds()
+    words = f"for {_in_units(int(seconds), spare=0)}" if seconds >= 60 else "for less than a minute"
+    return format_html('<time datetime="{0}" title="since {0}">{1}</time>', at.strftime("%Y-%m-%dT%H:%M:%SZ"), words)
+
+
+@register.filter
+def moment(at: datetime) -> SafeString:
+    """The exact time in UTC, and how long ago that is."""
+    return format_html("{} UTC · {}", at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S"), ago(at))
+
+
+@register.filter
+def ago_of(text: str) -> SafeString:
+    """The same of a time as Kubernetes writes it; what is none stays as it is."""
+    try:
+        at = parse_datetime(text)
+    except ValueError:
+        at = None
+    return ago(at) if at and at.tzinfo else escape(text)
+
+
+def _span(gap: timedelta) -> str:
+    """Whole units, rounded down: what ends "in 3 h" lasts at least that long, but for a 24th of the unit.
+
+    Thirty days that began a moment ago are 30 days, not 29.
+    """
+    seconds = int(abs(gap).total_seconds())
+    if gap > timedelta(0):
+        return f"{_in_units(seconds, spare=0)} ago"
+    return f"in {_in_units(seconds, spare=24)}"
+
+
+def _in_units(seconds: int, *, spare: int) -> str:
+    """`seconds`, at least 60, in the largest unit of which it holds one; what lacks 1/`spare` of it counts, too."""
+    for size, unit in UNITS:
+        number = (seconds + (size // spare if spare else 0)) // size
+        if number:
+            return f"{number} {unit}{'s' if unit == 'day' and number > 1 else ''}"
+    return f"{seconds // 60} min"
+
+
+@register.filter
+def milliseconds(number: float) -> str:
+    """`0.4 ms`, `12 ms`, `3.2 s`."""
+    if number >= 1000:
+        return f"{number / 1000:.1f} s"
+    return f"{number:.0f} ms" if number >= 1 else f"{number:.1f} ms"
+
+
+try:
+    _drawn: ModuleType | None = import_module("heroicons.templatetags.heroicons")
+except ImportError:  # pages are whole without pictures
+    _drawn = None
+
+
+@register.simple_tag
+@cache
+def icon(name: str, css: str = "icon") -> SafeString:
+    """The outline icon of this name, hidden from screen readers: words stand beside it."""
+    if _drawn is None:
+        return SafeString("")
+    attributes: dict[str, Any] = {"class": css, "aria-hidden": "true"}
+    return SafeString(_drawn.heroicon_outline(name, **attributes))
+
+
+@register.filter
+def kind_letters(kind: str) -> str:
+    """`CM` of `ConfigMap`, `D` of `Deployment`: its capitals, at most three."""
+    return "".join(letter for letter in kind if letter.isupper())[:3] or kind[:1].upper()
+
+
+@register.filter
+def kind_class(kind: str) -> str:
+    """The CSS class of what kinds of its sort are coloured as."""
+    group = next((name for name, kinds in KIND_GROUPS.items() if kind in kinds), "")
+    return f" kind-{group}" if group else ""

@@ -6,7 +6,7 @@ import logging
 
 from approvals.errors import CouldNotStart
 from approvals.ledger import claims
-from approvals.working.apart import End, has_begun, run_apart
+from approvals.working.subprocesses import End, has_begun, run_apart
 from approvals.working.work import Work, WorkStep
 from provisioner.errors import WorkerDied
 

@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 MIB = 1024 * 1024
@@ -58,10 +58,11 @@ def memory_limit_mib() -> float:
     return min(found)
 
 
-def give_way(pid: int, niceness: int) -> None:
-    """Lower the priority of a process group that this process may signal, with all its threads."""
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PGRP, pid, niceness)
+def give_way(pids: Iterable[int], niceness: int) -> None:
+    """Lower the priority of processes that this process may signal; what they start later inherits it."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PGRP, pid, niceness)
 
 
 def end_with_parent() -> None:
@@ -83,7 +84,7 @@ def use_few_arenas() -> None:
 
 
 def be_killed_first() -> None:
-    """Where the memory is used up before the warden sees it."""
+    """Have the kernel end this process first where the memory is used up before anybody sees it."""
     with contextlib.suppress(OSError):
         (PROC / "self/oom_score_adj").write_text(KILL_ME_FIRST)
 

@@ -1,4 +1,7 @@
-"""Places in a worker: who has none waits outside, without a claim or a thread, and is called when it is their turn."""
+"""Fairness in a worker: who has no place waits outside, without a claim or a thread, and is called in turn.
+
+What each group used of the processor lately is known, so that a stream of new processes does not hold up an old one.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ Groups = Sequence[str]
 
 # Who was called and has not come by then has been looked at elsewhere. The sweep wakes whoever still waits every 5 s.
 FORGET_SECONDS = 15.0
+# Of the processor time that a group has used, half is forgotten after so many seconds.
+HALF_LIFE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,27 @@ class Places:
         numbers = {key: ((one.visitor.group,), one.number) for key, one in self._waiting.items()}
         taken = [(group,) for group in self._taken.values()]
         return in_turn(numbers, taken, (most_of_one(self._most()),))
+
+
+class RecentUse:
+    """The processor time (s) that each group has used lately."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._used: dict[str, tuple[float, float]] = {}
+
+    def add(self, group: str, seconds: float, now: float) -> None:
+        with self._lock:
+            self._used = {name: (left, now) for name in self._used if (left := self._left(name, now)) > 0.01}
+            self._used[group] = (self._left(group, now) + seconds, now)
+
+    def seconds(self, group: str, now: float) -> float:
+        with self._lock:
+            return self._left(group, now)
+
+    def _left(self, group: str, now: float) -> float:
+        used, at = self._used.get(group, (0.0, now))
+        return float(used * 0.5 ** ((now - at) / HALF_LIFE_SECONDS))
 
 
 def most_of_one(places: int) -> int:

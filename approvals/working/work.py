@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
@@ -38,12 +40,18 @@ class WorkStep:
 
 
 class Work(ABC):
-    """What is done for one row under its claim. `task` and `key` find it again in another process (approvals.jobs)."""
+    """What is done for one row under its claim."""
 
     remedy = REMEDY
 
     def __init__(self, task: str, key: int, rows: QuerySet[Any]):
         self.task, self.key, self.rows = task, key, rows
+
+    @property
+    def remake(self) -> Callable[[], Work]:
+        """What makes it anew in a subprocess; it is pickled."""
+        kind: Callable[[int], Work] = type(self)
+        return partial(kind, self.key)
 
     @abstractmethod
     def look(self, worker: str) -> bool:

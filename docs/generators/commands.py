@@ -18,7 +18,7 @@ from provisioner.cli.plugin.commands import COMMANDS as PLUGIN_COMMANDS
 from provisioner.cli.plugin.commands import EPILOG
 
 PLUGIN_EXIT = ["```text", *EPILOG.rstrip().splitlines(), "```", ""]
-# What `make demo` calls itself, with arguments that nobody else has.
+# Called by `make demo` only.
 INTERNAL = {"demo_seed"}
 # Commands of Django that operators need; the rest of them is not ours to explain.
 OF_DJANGO = (
@@ -36,9 +36,9 @@ def pratique() -> str:
     lines = markdown.heading_of_page(
         "pratique",
         "the parsers of provisioner/cli",
-        "`pratique` makes the same reports as the service, without a database and without the service. It changes "
-        "nothing on a cluster. Standard output holds the report, standard error what went wrong. With `-o json` the "
-        "output has one shape, also if something could not be found out.",
+        "`pratique` makes the same reports as the service, without a database and without the service. It does not "
+        "change a cluster. Reports go to standard output, errors to standard error. With `-o json` the output has the "
+        "same shape even if there is an error.",
     )
     lines += _index((it.name, _sentence(it.help)) for it in cli.COMMANDS)
     for command in cli.COMMANDS:
@@ -54,10 +54,10 @@ def kubectl_pratique() -> str:
     lines = markdown.heading_of_page(
         "kubectl pratique",
         "the parsers of provisioner/cli/plugin",
-        "`kubectl pratique` is a plug-in of kubectl. It looks at requests and decides on them with your kubeconfig, "
+        "`kubectl pratique` is a plug-in of kubectl. You review requests with it and your kubeconfig, "
         "see "
-        "[working with kubectl](../operating/kubectl.md). Standard output holds what was asked for, standard error "
-        "questions and what went wrong.",
+        "[working with kubectl](../operating/kubectl.md). Results go to standard output; questions "
+        "and errors go to standard error.",
     )
     lines += [*PLUGIN_EXIT, *_index((it.name, _sentence(it.help)) for it in PLUGIN_COMMANDS)]
     for command in PLUGIN_COMMANDS:

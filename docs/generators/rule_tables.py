@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from docs.generators.markdown import code, heading_of_page, page, table
-from provisioner.review.checks.governance.well_known_table import ANYWHERE, WELL_KNOWN
-from provisioner.review.checks.traffic.annotation_table import ANNOTATIONS, Annotation
+from provisioner.review.checks.governance.control_plane import ANYWHERE, WELL_KNOWN
+from provisioner.review.checks.traffic.controller_annotations import ANNOTATIONS, Annotation
 from provisioner.review.rules import messages_of
 
 _RULE = "[{0}](../../provisioner/review/rules/{0}.md)"
@@ -22,7 +22,7 @@ def known_annotations() -> str:
         f"{runs} judges annotations that controllers run as configuration, {guards} those that guard access,",
         f"and {leads} those that send traffic elsewhere. Others are judged by another rule, or by none (`UNJUDGED`).",
     )
-    source = "provisioner/review/checks/traffic/annotation_table.py"
+    source = "provisioner/review/checks/traffic/controller_annotations.py"
     words = ("\n".join(introduction), f"{_STARS} *Off* lists values that guard nothing.")
     lines = heading_of_page("Annotations that rules judge", source, *words)
     named: dict[tuple[str, str, str], list[str]] = {}
@@ -44,7 +44,7 @@ def control_plane() -> str:
     told = (
         f"{_RULE.format('SYS-01')} reports a bundle that creates, changes, takes over or deletes one of these objects."
     )
-    source = "provisioner/review/checks/governance/well_known_table.py"
+    source = "provisioner/review/checks/governance/control_plane.py"
     lines = heading_of_page(
         "Objects of the control plane", source, f"{told}\n{_STARS} The first row that holds counts."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from approvals.project import configuration
+from approvals.project import settings_table
 from docs.generators import markdown
 
 INTRODUCTION = (
@@ -19,9 +19,9 @@ INTRODUCTION = (
 
 
 def page() -> str:
-    lines = markdown.heading_of_page("Settings", "approvals/project/configuration/table.py", *INTRODUCTION)
+    lines = markdown.heading_of_page("Settings", "approvals/project/settings_table.py", *INTRODUCTION)
     rows = (
-        (markdown.code(f"{configuration.PREFIX}{it.name}"), markdown.code(it.default), it.meaning)
-        for it in configuration.SETTINGS
+        (markdown.code(f"{settings_table.PREFIX}{it.name}"), markdown.code(it.default), it.meaning)
+        for it in settings_table.SETTINGS
     )
     return markdown.page([*lines, *markdown.table(("variable", "default", "meaning"), rows)])

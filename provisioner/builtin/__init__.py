@@ -8,7 +8,7 @@ would hold (`merging`, `facts`), and asks the rules of the kind (`metadata`, `po
 from provisioner.builtin.changes import FieldRefusal, Judgement, WhyUnknown
 from provisioner.builtin.facts import POD_PATHS, defaulted, fixed_fields
 from provisioner.builtin.forms import quantity
-from provisioner.builtin.judging import judge, knows
+from provisioner.builtin.judgement import judge, knows
 from provisioner.builtin.schemas import MINORS, Schemas, schemas_of
 
 __all__ = [

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeGuard
 
 from provisioner.builtin.forms import alike
+from provisioner.json_values import as_mapping
 from provisioner.values import JsonObject
 
 Path = tuple[str | int, ...]
@@ -41,6 +42,7 @@ class WhyUnknown(StrEnum):
     ADDRESS = "address"  # of a Service that asks for one: which it has never changes
     FAMILIES = "ip-families"  # whether the cluster has addresses of IPv6
     GROWTH = "growth"  # of a claim, which its storage class may allow
+    RULES = "rules"  # of a kind that bundles hardly ever have: only the server checks its fields together
     NO_SCHEMAS = "no-schemas"  # those of Kubernetes are not installed
 
 
@@ -76,11 +78,11 @@ class Change:
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        return mapping(self.new.get("spec"))
+        return as_mapping(self.new.get("spec"))
 
     @property
     def old_spec(self) -> Mapping[str, Any]:
-        return mapping((self.old or {}).get("spec"))
+        return as_mapping((self.old or {}).get("spec"))
 
 
 def dotted(path: Iterable[str | int]) -> str:
@@ -96,23 +98,12 @@ def quoted(value: object) -> str:
     return f"`{text[:MAX_QUOTED]}…`" if len(text) > MAX_QUOTED else f"`{text}`"
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def numbered(value: object) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The mappings of a list with their places; what else stands in it is left out."""
     if isinstance(value, list):
         for place, one in enumerate(value):
             if isinstance(one, Mapping):
                 yield place, one
-
-
-def at(value: object, *steps: str) -> Any:
-    """What `steps` lead to, None where they lead nowhere."""
-    for step in steps:
-        value = mapping(value).get(step)
-    return value
 
 
 def is_number(value: object) -> TypeGuard[int]:

@@ -16,8 +16,9 @@ from typing import Any
 
 import orjson
 
-from provisioner.builtin.changes import NEVER, FieldRefusal, Path, first_difference, mapping, numbered, quoted, texts
+from provisioner.builtin.changes import NEVER, FieldRefusal, Path, first_difference, numbered, quoted, texts
 from provisioner.builtin.forms import FORMS, alike
+from provisioner.json_values import as_mapping
 from provisioner.values import GroupKind, JsonObject
 
 Row = Mapping[str, Any]
@@ -62,7 +63,7 @@ def facts_of(api_version: str, kind: str) -> tuple[Fact, ...]:
     rows = dict(_table().get(f"{api_version} {kind}", {}))
     where = pod_path(api_version, kind)
     if where:
-        for path, row in _of_pods().items():
+        for path, row in _pods_of_kind().items():
             place = f"{'.'.join(where)}.{path}"
             rows[place] = {**row, **rows.get(place, {})}
     found = [Fact(tuple(path.replace("[]", ".[]").split(".")), row) for path, row in rows.items()]
@@ -70,7 +71,7 @@ def facts_of(api_version: str, kind: str) -> tuple[Fact, ...]:
 
 
 @functools.cache
-def _of_pods() -> Mapping[str, Row]:
+def _pods_of_kind() -> Mapping[str, Row]:
     """The rows of pods: what was found of one probe, hook or container holds for its like."""
     rows = dict(_table()[_PODS])
     shared = _shared(rows, (*_PROBES, *_HOOKS))
@@ -86,9 +87,9 @@ def _shared(rows: Mapping[str, Row], beginnings: tuple[str, ...]) -> dict[str, R
     """What rows below any of these beginnings say, by the rest of their paths."""
     found: dict[str, Row] = {}
     for path, row in rows.items():
-        for one in beginnings:
-            if path.startswith(one):
-                rest = path.removeprefix(one)
+        for beginning in beginnings:
+            if path.startswith(beginning):
+                rest = path.removeprefix(beginning)
                 found[rest] = {**found.get(rest, {}), **row}
     return found
 
@@ -109,7 +110,7 @@ def defaulted(obj: JsonObject) -> dict[str, Any]:
     where = pod_path(api_version, kind)
     pod: Any = made
     for step in where:
-        pod = mapping(pod).get(step)
+        pod = as_mapping(pod).get(step)
     if where and isinstance(pod, dict):
         _fill_pod(pod)
         if kind == "Pod":
@@ -275,9 +276,23 @@ def _fill_by_kind(obj: dict[str, Any], kind: str) -> None:
     if not isinstance(spec, dict):
         return
     if kind in ("Deployment", "DaemonSet", "StatefulSet"):
-        _fill_strategy(spec, kind)
+        field = "strategy" if kind == "Deployment" else "updateStrategy"
+        strategy = spec.get(field)
+        if strategy is None:
+            strategy = spec[field] = {}
+        if isinstance(strategy, dict):
+            strategy["type"] = strategy.get("type") or "RollingUpdate"
+            if strategy["type"] == "RollingUpdate":
+                given = {key: one for key, one in as_mapping(strategy.get("rollingUpdate")).items() if one is not None}
+                strategy["rollingUpdate"] = {**_ROLLING[kind], **given}
     elif kind == "Service":
-        _fill_service(spec)
+        for _, port in numbered(spec.get("ports")):
+            if isinstance(port, dict) and port.get("targetPort") in (None, "", 0) and spec.get("clusterIP") != "None":
+                port["targetPort"] = port.get("port")
+        if spec.get("type") in ("LoadBalancer", "NodePort"):
+            spec["externalTrafficPolicy"] = spec.get("externalTrafficPolicy") or "Cluster"
+        if spec.get("type") != "ExternalName":
+            spec["internalTrafficPolicy"] = spec.get("internalTrafficPolicy") or "Cluster"
 
 
 _ROLLING: dict[str, dict[str, Any]] = {
@@ -285,28 +300,6 @@ _ROLLING: dict[str, dict[str, Any]] = {
     "DaemonSet": {"maxUnavailable": 1, "maxSurge": 0},
     "StatefulSet": {"partition": 0},
 }
-
-
-def _fill_strategy(spec: dict[str, Any], kind: str) -> None:
-    field = "strategy" if kind == "Deployment" else "updateStrategy"
-    strategy = spec.get(field)
-    if strategy is None:
-        strategy = spec[field] = {}
-    if isinstance(strategy, dict):
-        strategy["type"] = strategy.get("type") or "RollingUpdate"
-        if strategy["type"] == "RollingUpdate":
-            given = {key: one for key, one in mapping(strategy.get("rollingUpdate")).items() if one is not None}
-            strategy["rollingUpdate"] = {**_ROLLING[kind], **given}
-
-
-def _fill_service(spec: dict[str, Any]) -> None:
-    for _, port in numbered(spec.get("ports")):
-        if isinstance(port, dict) and port.get("targetPort") in (None, "", 0) and spec.get("clusterIP") != "None":
-            port["targetPort"] = port.get("port")
-    if spec.get("type") in ("LoadBalancer", "NodePort"):
-        spec["externalTrafficPolicy"] = spec.get("externalTrafficPolicy") or "Cluster"
-    if spec.get("type") != "ExternalName":
-        spec["internalTrafficPolicy"] = spec.get("internalTrafficPolicy") or "Cluster"
 
 
 def _fill_pod(pod: dict[str, Any]) -> None:
@@ -334,4 +327,4 @@ def _fill_requests(pod: dict[str, Any]) -> None:
         for _, container in numbered(pod.get(part)):
             resources = container.get("resources") if isinstance(container, dict) else None
             if isinstance(resources, dict) and isinstance(resources.get("limits"), Mapping):
-                resources["requests"] = {**resources["limits"], **mapping(resources.get("requests"))}
+                resources["requests"] = {**resources["limits"], **as_mapping(resources.get("requests"))}

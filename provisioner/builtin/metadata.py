@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from provisioner.builtin import forms
-from provisioner.builtin.changes import Change, FieldRefusal, Path, at, mapping, numbered, quoted, texts
+from provisioner.builtin.changes import Change, FieldRefusal, Path, numbered, quoted, texts
+from provisioner.json_values import as_mapping, value_at
 
 LARGEST_ANNOTATIONS_BYTES = 256 * 1024
 _SUBDOMAIN = (forms.is_subdomain, "lower case letters, digits, hyphens and dots, at most 253")
@@ -31,51 +32,50 @@ _RESERVED_PRIORITIES = "system-"
 
 
 def refusals(change: Change) -> Iterator[FieldRefusal]:
-    meta = mapping(change.new.get("metadata"))
+    meta = as_mapping(change.new.get("metadata"))
     if change.old is None:
-        yield from _of_name(str(change.new.get("kind") or ""), str(meta.get("name") or ""))
-    yield from of_labels(meta.get("labels"), ("metadata", "labels"))
-    yield from of_annotations(meta.get("annotations"), ("metadata", "annotations"))
+        yield from _check_name(str(change.new.get("kind") or ""), str(meta.get("name") or ""))
+    yield from check_labels(meta.get("labels"), ("metadata", "labels"))
+    yield from check_annotations(meta.get("annotations"), ("metadata", "annotations"))
     finalizers = meta.get("finalizers")
-    for place, one in enumerate(finalizers if isinstance(finalizers, list) else ()):
-        if not forms.is_qualified_name(str(one)):
-            yield FieldRefusal(("metadata", "finalizers", place), f"must be a qualified name, and is {quoted(one)}")
-        elif "/" not in str(one) and one not in ("kubernetes", "orphan", "foregroundDeletion"):
+    for place, finalizer in enumerate(finalizers if isinstance(finalizers, list) else ()):
+        if not forms.is_qualified_name(str(finalizer)):
             yield FieldRefusal(
-                ("metadata", "finalizers", place), f"must be a domain, a slash and a name, and is {quoted(one)}"
+                ("metadata", "finalizers", place), f"must be a qualified name, and is {quoted(finalizer)}"
+            )
+        elif "/" not in str(finalizer) and finalizer not in ("kubernetes", "orphan", "foregroundDeletion"):
+            yield FieldRefusal(
+                ("metadata", "finalizers", place), f"must be a domain, a slash and a name, and is {quoted(finalizer)}"
             )
     if {"orphan", "foregroundDeletion"} <= set(texts(finalizers)):
         yield FieldRefusal(("metadata", "finalizers"), "must not hold both orphan and foregroundDeletion")
-    yield from _of_owners(meta.get("ownerReferences"))
-    yield from _of_name_to_be_made(str(change.new.get("kind") or ""), str(meta.get("generateName") or ""))
+    yield from _check_owners(meta.get("ownerReferences"))
+    prefix = str(meta.get("generateName") or "")
+    is_name, words = _IS_NAME.get(str(change.new.get("kind") or ""), _SUBDOMAIN)
+    if prefix and not is_name(f"{prefix[:-1]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix):
+        yield FieldRefusal(("metadata", "generateName"), f"must be {words}, and is {quoted(prefix)}")
     if meta.get("managedFields") is not None:
         yield FieldRefusal(("metadata", "managedFields"), "must not be written by server-side apply")
 
 
-def _of_owners(owners: Any) -> Iterator[FieldRefusal]:
+def _check_owners(owners: Any) -> Iterator[FieldRefusal]:
     path: Path = ("metadata", "ownerReferences")
-    for place, one in numbered(owners):
-        group, _, version = str(one.get("apiVersion") or "").rpartition("/")
+    for place, owner in numbered(owners):
+        group, _, version = str(owner.get("apiVersion") or "").rpartition("/")
         for key in ("kind", "name", "uid"):
-            if not one.get(key):
+            if not owner.get(key):
                 yield FieldRefusal((*path, place, key), "must not be empty")
         if not version or "/" in group:
             yield FieldRefusal(
-                (*path, place, "apiVersion"), f"must be a version, and is {quoted(one.get('apiVersion'))}"
+                (*path, place, "apiVersion"), f"must be a version, and is {quoted(owner.get('apiVersion'))}"
             )
-        elif (one["apiVersion"], one.get("kind")) == ("v1", "Event"):
+        elif (owner["apiVersion"], owner.get("kind")) == ("v1", "Event"):
             yield FieldRefusal((*path, place), "must not be an Event")
     if sum(one.get("controller") is True for _, one in numbered(owners)) > 1:
         yield FieldRefusal(path, "must name at most one controller")
 
 
-def _of_name_to_be_made(kind: str, prefix: str) -> Iterator[FieldRefusal]:
-    is_name, words = _IS_NAME.get(kind, _SUBDOMAIN)
-    if prefix and not is_name(f"{prefix[:-1]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix):
-        yield FieldRefusal(("metadata", "generateName"), f"must be {words}, and is {quoted(prefix)}")
-
-
-def _of_name(kind: str, name: str) -> Iterator[FieldRefusal]:
+def _check_name(kind: str, name: str) -> Iterator[FieldRefusal]:
     path: Path = ("metadata", "name")
     if not name:
         yield FieldRefusal(path, "is missing")
@@ -91,16 +91,16 @@ def _of_name(kind: str, name: str) -> Iterator[FieldRefusal]:
         yield FieldRefusal(path, f"must not begin with {_RESERVED_PRIORITIES}, which Kubernetes keeps for itself")
 
 
-def of_labels(labels: Any, path: Path) -> Iterator[FieldRefusal]:
-    for key, value in mapping(labels).items():
+def check_labels(labels: Any, path: Path) -> Iterator[FieldRefusal]:
+    for key, value in as_mapping(labels).items():
         if not forms.is_qualified_name(str(key)):
             yield FieldRefusal((*path, str(key)), f"has {quoted(key)} as a key, which is no name of a label")
         if isinstance(value, str) and not forms.is_label_value(value):
             yield FieldRefusal((*path, str(key)), f"must be {forms.FORMS['label-value'][1]}, and is {quoted(value)}")
 
 
-def of_annotations(annotations: Any, path: Path) -> Iterator[FieldRefusal]:
-    known = mapping(annotations)
+def check_annotations(annotations: Any, path: Path) -> Iterator[FieldRefusal]:
+    known = as_mapping(annotations)
     for key in known:
         if not forms.is_qualified_name(str(key).lower()):
             yield FieldRefusal((*path, str(key)), f"has {quoted(key)} as a key, which is no name of an annotation")
@@ -112,14 +112,16 @@ def of_annotations(annotations: Any, path: Path) -> Iterator[FieldRefusal]:
         yield FieldRefusal(path, f"must not be larger than {LARGEST_ANNOTATIONS_BYTES} bytes together, and is {size}")
 
 
-def of_selector(selector: Any, path: Path) -> Iterator[FieldRefusal]:
+def check_selector(selector: Any, path: Path) -> Iterator[FieldRefusal]:
     """A label selector with matchLabels and matchExpressions."""
-    yield from of_labels(at(selector, "matchLabels"), (*path, "matchLabels"))
-    for place, one in numbered(at(selector, "matchExpressions")):
-        yield from of_requirement(one, (*path, "matchExpressions", place), ("In", "NotIn", "Exists", "DoesNotExist"))
+    yield from check_labels(value_at(selector, "matchLabels"), (*path, "matchLabels"))
+    for place, requirement in numbered(value_at(selector, "matchExpressions")):
+        yield from check_requirement(
+            requirement, (*path, "matchExpressions", place), ("In", "NotIn", "Exists", "DoesNotExist")
+        )
 
 
-def of_requirement(one: Any, path: Path, operators: tuple[str, ...]) -> Iterator[FieldRefusal]:
+def check_requirement(one: Any, path: Path, operators: tuple[str, ...]) -> Iterator[FieldRefusal]:
     key, operator, values = one.get("key"), one.get("operator"), one.get("values") or []
     if not forms.is_qualified_name(str(key or "")):
         yield FieldRefusal((*path, "key"), f"must be the name of a label, and is {quoted(key or '')}")
@@ -140,10 +142,10 @@ def of_requirement(one: Any, path: Path, operators: tuple[str, ...]) -> Iterator
 
 def is_selected(selector: Any, labels: Any) -> bool:
     """Whether a label selector of a sound form takes something with `labels`; an empty one takes everything."""
-    known = mapping(labels)
-    if any(known.get(key) != value for key, value in mapping(at(selector, "matchLabels")).items()):
+    known = as_mapping(labels)
+    if any(known.get(key) != value for key, value in as_mapping(value_at(selector, "matchLabels")).items()):
         return False
-    return all(_is_met(one, known) for _, one in numbered(at(selector, "matchExpressions")))
+    return all(_is_met(requirement, known) for _, requirement in numbered(value_at(selector, "matchExpressions")))
 
 
 def _is_met(one: Any, labels: Any) -> bool:

@@ -9,18 +9,8 @@ from urllib.parse import urlsplit
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.builtin import forms, metadata
-from provisioner.builtin.changes import (
-    NEVER,
-    Change,
-    FieldRefusal,
-    Path,
-    at,
-    is_number,
-    mapping,
-    numbered,
-    quoted,
-    texts,
-)
+from provisioner.builtin.changes import NEVER, Change, FieldRefusal, Path, is_number, numbered, quoted, texts
+from provisioner.json_values import as_mapping, value_at
 
 HIGHEST_PRIORITY = 1_000_000_000
 _TARGETS = {"Utilization": "averageUtilization", "AverageValue": "averageValue", "Value": "value"}
@@ -49,7 +39,7 @@ _AMOUNTS = frozenset({"cpu", "memory", "ephemeral-storage", "storage"})
 _LIMITED = frozenset({"Container", "PersistentVolumeClaim", "Pod"})
 
 
-def _of_autoscaler(change: Change) -> Iterator[FieldRefusal]:
+def _check_autoscaler(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     least, most = spec.get("minReplicas"), spec.get("maxReplicas")
     if is_number(most) and most < 1:
@@ -58,30 +48,25 @@ def _of_autoscaler(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal(("spec", "maxReplicas"), f"must not be below minReplicas, which is {least}; it is {most}")
     if least == 0 and not any(one.get("type") in ("External", "Object") for _, one in numbered(spec.get("metrics"))):
         yield FieldRefusal(("spec", "minReplicas"), "must be at least 1 where no metric is External or Object")
-    target = mapping(spec.get("scaleTargetRef"))
+    target = as_mapping(spec.get("scaleTargetRef"))
     if not target.get("apiVersion") and target.get("kind") != "ReplicationController":
         yield FieldRefusal(("spec", "scaleTargetRef", "apiVersion"), "must name the group of the target")
-    yield from _of_share(spec.get("targetCPUUtilizationPercentage"))
-    for place, one in numbered(spec.get("metrics")):
-        yield from _of_metric(one, ("spec", "metrics", place))
-    for direction in ("scaleUp", "scaleDown"):
-        yield from _of_steps(at(spec, "behavior", direction), ("spec", "behavior", direction))
-
-
-def _of_share(share: Any) -> Iterator[FieldRefusal]:
+    share = spec.get("targetCPUUtilizationPercentage")
     if is_number(share) and share < 1:
         yield FieldRefusal(("spec", "targetCPUUtilizationPercentage"), f"must be at least 1, and is {share}")
+    for place, metric in numbered(spec.get("metrics")):
+        yield from _check_metric(metric, ("spec", "metrics", place))
+    for direction in ("scaleUp", "scaleDown"):
+        rules = value_at(spec, "behavior", direction)
+        path = ("spec", "behavior", direction)
+        if value_at(rules, "policies") == []:
+            yield FieldRefusal((*path, "policies"), "must not be empty")
+        tolerance = forms.quantity(value_at(rules, "tolerance"))
+        if tolerance is not None and tolerance < 0:
+            yield FieldRefusal((*path, "tolerance"), "must not be below 0")
 
 
-def _of_steps(rules: Any, path: Path) -> Iterator[FieldRefusal]:
-    if at(rules, "policies") == []:
-        yield FieldRefusal((*path, "policies"), "must not be empty")
-    tolerance = forms.quantity(at(rules, "tolerance"))
-    if tolerance is not None and tolerance < 0:
-        yield FieldRefusal((*path, "tolerance"), "must not be below 0")
-
-
-def _of_metric(metric: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_metric(metric: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     kind = str(metric.get("type") or "")
     field = _METRICS.get(kind)
     if field is None:
@@ -92,23 +77,21 @@ def _of_metric(metric: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     for other in set(_METRICS.values()) - {field}:
         if metric.get(other) is not None:
             yield FieldRefusal((*path, other), f"must not be set where the type is {kind}")
-    yield from _of_target(kind, mapping(mapping(metric[field]).get("target")), (*path, field, "target"))
-
-
-def _of_target(kind: str, target: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+    target = as_mapping(as_mapping(metric[field]).get("target"))
+    where = (*path, field, "target")
     given = [key for key in _TARGETS.values() if target.get(key) is not None]
     allowed = [_TARGETS[one] for one in _BY_TARGET[kind]]
     if not set(given) & set(allowed):
-        yield FieldRefusal((*path, allowed[0]), f"is missing; a target of type {kind} needs {' or '.join(allowed)}")
+        yield FieldRefusal((*where, allowed[0]), f"is missing; a target of type {kind} needs {' or '.join(allowed)}")
     elif len(set(given) & set(allowed)) > 1:
-        yield FieldRefusal(path, f"must have one of {' and '.join(allowed)}")
+        yield FieldRefusal(where, f"must have one of {' and '.join(allowed)}")
     for key in given:
         amount = forms.quantity(target[key])
         if amount is not None and amount <= 0:
-            yield FieldRefusal((*path, key), "must be above 0")
+            yield FieldRefusal((*where, key), "must be above 0")
 
 
-def _of_budget(change: Change) -> Iterator[FieldRefusal]:
+def _check_budget(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         yield FieldRefusal(("spec",), "must not have both minAvailable and maxUnavailable")
@@ -118,17 +101,17 @@ def _of_budget(change: Change) -> Iterator[FieldRefusal]:
             yield FieldRefusal(("spec", key), f"must be a number or a percentage up to 100%, and is {quoted(value)}")
         elif is_number(value) and value < 0:
             yield FieldRefusal(("spec", key), f"must be at least 0, and is {value}")
-    yield from metadata.of_selector(spec.get("selector"), ("spec", "selector"))
+    yield from metadata.check_selector(spec.get("selector"), ("spec", "selector"))
 
 
-def _of_priority(change: Change) -> Iterator[FieldRefusal]:
+def _check_priority(change: Change) -> Iterator[FieldRefusal]:
     value = change.new.get("value")
     if is_number(value) and value > HIGHEST_PRIORITY:
         yield FieldRefusal(("value",), f"must be at most {HIGHEST_PRIORITY}, and is {value}")
 
 
-def _of_namespace(change: Change) -> Iterator[FieldRefusal]:
-    for key, value in mapping(at(change.new, "metadata", "labels")).items():
+def _check_namespace(change: Change) -> Iterator[FieldRefusal]:
+    for key, value in as_mapping(value_at(change.new, "metadata", "labels")).items():
         _, _, mode = str(key).partition(_POD_SECURITY)
         if mode in _MODES and value not in _LEVELS:
             yield FieldRefusal(
@@ -140,9 +123,24 @@ def _of_namespace(change: Change) -> Iterator[FieldRefusal]:
             )
 
 
-def _of_quota(change: Change) -> Iterator[FieldRefusal]:
-    yield from _of_scopes(change)
-    for name, amount in mapping(change.spec.get("hard")).items():
+def _check_quota(change: Change) -> Iterator[FieldRefusal]:
+    spec, path = change.spec, ("spec", "scopes")
+    scopes = set(texts(spec.get("scopes")))
+    if not scopes <= _SCOPES:
+        yield FieldRefusal(path, f"must be of {', '.join(sorted(_SCOPES))}")
+    if any(pair <= scopes for pair in _AGAINST):
+        yield FieldRefusal(path, "must not hold a scope and its opposite")
+    counted = set(as_mapping(spec.get("hard")))
+    is_of_pods = bool(scopes & _SCOPES - {"VolumeAttributesClass"})
+    if ("BestEffort" in scopes and counted - {"pods"}) or (is_of_pods and counted & _NOT_OF_PODS):
+        yield FieldRefusal(path, "do not fit to what is counted")
+    if change.old is not None and scopes != set(texts(change.old_spec.get("scopes"))):
+        yield FieldRefusal(path, NEVER, is_of_update=True)
+    for place, requirement in numbered(value_at(spec, "scopeSelector", "matchExpressions")):
+        if requirement.get("operator") in ("In", "NotIn") and not requirement.get("values"):
+            words = f"must not be empty where the operator is {requirement['operator']}"
+            yield FieldRefusal(("spec", "scopeSelector", "matchExpressions", place, "values"), words)
+    for name, amount in as_mapping(change.spec.get("hard")).items():
         found = forms.quantity(amount)
         if found is not None and found < 0:
             yield FieldRefusal(("spec", "hard", str(name)), f"must not be below 0, and is {quoted(amount)}")
@@ -162,25 +160,6 @@ _NOT_OF_PODS = (_WHOLE - {"pods"}) | {
 }
 
 
-def _of_scopes(change: Change) -> Iterator[FieldRefusal]:
-    spec, path = change.spec, ("spec", "scopes")
-    scopes = set(texts(spec.get("scopes")))
-    if not scopes <= _SCOPES:
-        yield FieldRefusal(path, f"must be of {', '.join(sorted(_SCOPES))}")
-    if any(pair <= scopes for pair in _AGAINST):
-        yield FieldRefusal(path, "must not hold a scope and its opposite")
-    counted = set(mapping(spec.get("hard")))
-    is_of_pods = bool(scopes & _SCOPES - {"VolumeAttributesClass"})
-    if ("BestEffort" in scopes and counted - {"pods"}) or (is_of_pods and counted & _NOT_OF_PODS):
-        yield FieldRefusal(path, "do not fit to what is counted")
-    if change.old is not None and scopes != set(texts(change.old_spec.get("scopes"))):
-        yield FieldRefusal(path, NEVER, is_of_update=True)
-    for place, one in numbered(at(spec, "scopeSelector", "matchExpressions")):
-        if one.get("operator") in ("In", "NotIn") and not one.get("values"):
-            words = f"must not be empty where the operator is {one['operator']}"
-            yield FieldRefusal(("spec", "scopeSelector", "matchExpressions", place, "values"), words)
-
-
 def _is_counted(name: str) -> bool:
     """Whether a quota may be about it."""
     if "/" in name:
@@ -189,10 +168,10 @@ def _is_counted(name: str) -> bool:
     return name in _WHOLE or plain in _AMOUNTS or plain.startswith("hugepages-")
 
 
-def _of_slice(change: Change) -> Iterator[FieldRefusal]:
+def _check_slice(change: Change) -> Iterator[FieldRefusal]:
     kind = change.new.get("addressType")
-    for place, one in numbered(change.new.get("endpoints")):
-        for number, address in enumerate(texts(one.get("addresses"))):
+    for place, endpoint in numbered(change.new.get("endpoints")):
+        for number, address in enumerate(texts(endpoint.get("addresses"))):
             is_sound = (
                 forms.is_subdomain(address)
                 if kind == "FQDN"
@@ -204,28 +183,28 @@ def _of_slice(change: Change) -> Iterator[FieldRefusal]:
             elif forms.is_special_ip(address):
                 words = f"must not be of the machine or its link: {quoted(address)}"
                 yield FieldRefusal(("endpoints", place, "addresses", number), words)
-        node = one.get("nodeName")
+        node = endpoint.get("nodeName")
         if isinstance(node, str) and not forms.is_subdomain(node):
             yield FieldRefusal(("endpoints", place, "nodeName"), f"must be the name of a node, and is {quoted(node)}")
     names: set[str] = set()
-    for place, one in numbered(change.new.get("ports")):
-        name = str(one.get("name") or "")
+    for place, port in numbered(change.new.get("ports")):
+        name = str(port.get("name") or "")
         if name in names:
             yield FieldRefusal(("ports", place, "name"), f"stands there twice: {quoted(name)}")
         names.add(name)
 
 
-def _of_endpoints(change: Change) -> Iterator[FieldRefusal]:
-    for place, one in numbered(change.new.get("subsets")):
+def _check_endpoints(change: Change) -> Iterator[FieldRefusal]:
+    for place, subset in numbered(change.new.get("subsets")):
         where: Path = ("subsets", place)
-        if not one.get("addresses") and not one.get("notReadyAddresses"):
+        if not subset.get("addresses") and not subset.get("notReadyAddresses"):
             yield FieldRefusal(where, "must have addresses or notReadyAddresses")
         for key in ("addresses", "notReadyAddresses"):
-            for number, address in numbered(one.get(key)):
+            for number, address in numbered(subset.get(key)):
                 if forms.is_special_ip(str(address.get("ip"))):
                     words = f"must not be of the machine or its link: {quoted(address['ip'])}"
                     yield FieldRefusal((*where, key, number, "ip"), words)
-        ports = list(numbered(one.get("ports")))
+        ports = list(numbered(subset.get("ports")))
         for number, port in ports if len(ports) > 1 else ():
             if not port.get("name"):
                 yield FieldRefusal((*where, "ports", number, "name"), "is missing, and there is more than one port")
@@ -241,24 +220,24 @@ _ORDERED = (
 )
 
 
-def _of_limits(change: Change) -> Iterator[FieldRefusal]:
+def _check_limits(change: Change) -> Iterator[FieldRefusal]:
     seen: set[str] = set()
-    for place, one in numbered(change.spec.get("limits")):
+    for place, limit in numbered(change.spec.get("limits")):
         where: Path = ("spec", "limits", place)
-        kind = str(one.get("type") or "")
+        kind = str(limit.get("type") or "")
         if kind in seen:
             yield FieldRefusal((*where, "type"), f"stands there twice: {quoted(kind)}")
         seen.add(kind)
         if kind not in _LIMITED and "/" not in kind:
             yield FieldRefusal((*where, "type"), f"must be one of {', '.join(sorted(_LIMITED))}, and is {quoted(kind)}")
         for key in ("default", "defaultRequest") if kind == "Pod" else ():
-            if one.get(key):
+            if limit.get(key):
                 yield FieldRefusal((*where, key), "must not be set where the type is Pod")
         for low, high in _ORDERED:
-            yield from _of_order(mapping(one.get(low)), (high, mapping(one.get(high))), (*where, low))
+            yield from _check_order(as_mapping(limit.get(low)), (high, as_mapping(limit.get(high))), (*where, low))
 
 
-def _of_order(low: Mapping[str, Any], upper: tuple[str, Mapping[str, Any]], path: Path) -> Iterator[FieldRefusal]:
+def _check_order(low: Mapping[str, Any], upper: tuple[str, Mapping[str, Any]], path: Path) -> Iterator[FieldRefusal]:
     word, high = upper
     for name, amount in low.items():
         first, second = forms.quantity(amount), forms.quantity(high.get(name))
@@ -266,35 +245,31 @@ def _of_order(low: Mapping[str, Any], upper: tuple[str, Mapping[str, Any]], path
             yield FieldRefusal((*path, str(name)), f"must not be above {word}, which is {quoted(high[name])}")
 
 
-def _of_role(change: Change) -> Iterator[FieldRefusal]:
+def _check_role(change: Change) -> Iterator[FieldRefusal]:
     is_namespaced = change.new.get("kind") == "Role"
     gathered = change.new.get("aggregationRule")
-    if gathered is not None and not at(gathered, "clusterRoleSelectors"):
+    if gathered is not None and not value_at(gathered, "clusterRoleSelectors"):
         yield FieldRefusal(("aggregationRule", "clusterRoleSelectors"), "must not be empty")
     for place, rule in numbered(change.new.get("rules")):
         where: Path = ("rules", place)
         if not rule.get("verbs"):
             yield FieldRefusal((*where, "verbs"), "must name at least one verb")
         if rule.get("nonResourceURLs"):
-            yield from _of_urls(rule, where, is_namespaced=is_namespaced)
+            if is_namespaced:
+                yield FieldRefusal((*where, "nonResourceURLs"), "must not be set in a role of a namespace")
+            elif any(rule.get(key) for key in ("apiGroups", "resources", "resourceNames")):
+                yield FieldRefusal((*where, "nonResourceURLs"), "must not stand beside resources")
             continue
         for key in ("apiGroups", "resources"):
             if not rule.get(key):
                 yield FieldRefusal((*where, key), "must not be empty")
-    for place, one in numbered(at(change.new, "aggregationRule", "clusterRoleSelectors")):
-        yield from metadata.of_selector(one, ("aggregationRule", "clusterRoleSelectors", place))
+    for place, selector in numbered(value_at(change.new, "aggregationRule", "clusterRoleSelectors")):
+        yield from metadata.check_selector(selector, ("aggregationRule", "clusterRoleSelectors", place))
 
 
-def _of_urls(rule: Mapping[str, Any], path: Path, *, is_namespaced: bool) -> Iterator[FieldRefusal]:
-    if is_namespaced:
-        yield FieldRefusal((*path, "nonResourceURLs"), "must not be set in a role of a namespace")
-    elif any(rule.get(key) for key in ("apiGroups", "resources", "resourceNames")):
-        yield FieldRefusal((*path, "nonResourceURLs"), "must not stand beside resources")
-
-
-def _of_binding(change: Change) -> Iterator[FieldRefusal]:
+def _check_binding(change: Change) -> Iterator[FieldRefusal]:
     is_cluster = change.new.get("kind") == "ClusterRoleBinding"
-    role = mapping(change.new.get("roleRef"))
+    role = as_mapping(change.new.get("roleRef"))
     if role.get("apiGroup") not in (None, "", RBAC_GROUP):
         yield FieldRefusal(("roleRef", "apiGroup"), f"must be {RBAC_GROUP}, and is {quoted(role.get('apiGroup'))}")
     allowed = ("ClusterRole",) if is_cluster else ("ClusterRole", "Role")
@@ -302,62 +277,58 @@ def _of_binding(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal(
             ("roleRef", "kind"), f"must be {' or '.join(allowed)}, and is {quoted(role.get('kind') or '')}"
         )
-    for place, one in numbered(change.new.get("subjects")):
-        yield from _of_subject(one, ("subjects", place), is_cluster=is_cluster)
+    for place, subject in numbered(change.new.get("subjects")):
+        path = ("subjects", place)
+        kind, group = subject.get("kind"), subject.get("apiGroup") or ""
+        name = str(subject.get("name") or "")
+        if kind in ("User", "Group") and group not in ("", RBAC_GROUP):
+            yield FieldRefusal((*path, "apiGroup"), f"must be {RBAC_GROUP}, and is {quoted(group)}")
+        if kind != "ServiceAccount":
+            continue
+        if name and not forms.is_subdomain(name):
+            yield FieldRefusal((*path, "name"), f"must be the name of an account, and is {quoted(name)}")
+        if group:
+            yield FieldRefusal((*path, "apiGroup"), f"must be empty for an account, and is {quoted(group)}")
+        if not subject.get("namespace") and is_cluster:
+            yield FieldRefusal((*path, "namespace"), "is missing")
 
 
-def _of_subject(one: Mapping[str, Any], path: Path, *, is_cluster: bool) -> Iterator[FieldRefusal]:
-    kind, group = one.get("kind"), one.get("apiGroup") or ""
-    name = str(one.get("name") or "")
-    if kind in ("User", "Group") and group not in ("", RBAC_GROUP):
-        yield FieldRefusal((*path, "apiGroup"), f"must be {RBAC_GROUP}, and is {quoted(group)}")
-    if kind != "ServiceAccount":
-        return
-    if name and not forms.is_subdomain(name):
-        yield FieldRefusal((*path, "name"), f"must be the name of an account, and is {quoted(name)}")
-    if group:
-        yield FieldRefusal((*path, "apiGroup"), f"must be empty for an account, and is {quoted(group)}")
-    if not one.get("namespace") and is_cluster:
-        yield FieldRefusal((*path, "namespace"), "is missing")
+def _check_webhooks(change: Change) -> Iterator[FieldRefusal]:
+    for place, webhook in numbered(change.new.get("webhooks")):
+        path = ("webhooks", place)
+        name, client = str(webhook.get("name") or ""), as_mapping(webhook.get("clientConfig"))
+        if name.count(".") < 2:
+            yield FieldRefusal(
+                (*path, "name"), f"must have at least three parts with dots between, and is {quoted(name)}"
+            )
+        if (client.get("url") is None) == (client.get("service") is None):
+            yield FieldRefusal((*path, "clientConfig"), "must have a url or a service")
+        if client.get("url") is not None and not str(client["url"]).startswith("https://"):
+            yield FieldRefusal((*path, "clientConfig", "url"), "must begin with https://")
+        yield from _check_service(client.get("service"), (*path, "clientConfig", "service"))
+        yield from _check_address(client, (*path, "clientConfig"))
+        for key in ("namespaceSelector", "objectSelector"):
+            yield from metadata.check_selector(webhook.get(key), (*path, key))
+        for number, rule in numbered(webhook.get("rules")):
+            yield from _check_rule(rule, (*path, "rules", number))
+        versions = texts(webhook.get("admissionReviewVersions"))
+        for number, version in enumerate(versions):
+            if version in versions[:number]:
+                yield FieldRefusal((*path, "admissionReviewVersions", number), f"stands there twice: {quoted(version)}")
 
 
-def _of_webhooks(change: Change) -> Iterator[FieldRefusal]:
-    for place, one in numbered(change.new.get("webhooks")):
-        yield from _of_webhook(one, ("webhooks", place))
-
-
-def _of_webhook(one: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    name, client = str(one.get("name") or ""), mapping(one.get("clientConfig"))
-    if name.count(".") < 2:
-        yield FieldRefusal((*path, "name"), f"must have at least three parts with dots between, and is {quoted(name)}")
-    if (client.get("url") is None) == (client.get("service") is None):
-        yield FieldRefusal((*path, "clientConfig"), "must have a url or a service")
-    if client.get("url") is not None and not str(client["url"]).startswith("https://"):
-        yield FieldRefusal((*path, "clientConfig", "url"), "must begin with https://")
-    yield from _of_service(client.get("service"), (*path, "clientConfig", "service"))
-    yield from _of_address(client, (*path, "clientConfig"))
-    for key in ("namespaceSelector", "objectSelector"):
-        yield from metadata.of_selector(one.get(key), (*path, key))
-    for number, rule in numbered(one.get("rules")):
-        yield from _of_rule(rule, (*path, "rules", number))
-    versions = texts(one.get("admissionReviewVersions"))
-    for number, version in enumerate(versions):
-        if version in versions[:number]:
-            yield FieldRefusal((*path, "admissionReviewVersions", number), f"stands there twice: {quoted(version)}")
-
-
-def _of_service(service: Any, path: Path) -> Iterator[FieldRefusal]:
+def _check_service(service: Any, path: Path) -> Iterator[FieldRefusal]:
     # Asked about one of them, the server names the other: the table has neither.
     for key in ("name", "namespace") if service is not None else ():
-        if not mapping(service).get(key):
+        if not as_mapping(service).get(key):
             yield FieldRefusal((*path, key), "must not be empty")
 
 
-def _of_address(client: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    inner = at(client, "service", "path")
+def _check_address(client: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+    inner = value_at(client, "service", "path")
     if isinstance(inner, str) and inner and inner != "/":
         parts = inner.removesuffix("/").split("/")[1:]
-        if not all(forms.is_subdomain(one) for one in parts):
+        if not all(forms.is_subdomain(part) for part in parts):
             words = f"must be names with single slashes between, and is {quoted(inner)}"
             yield FieldRefusal((*path, "service", "path"), words)
     try:
@@ -370,7 +341,7 @@ def _of_address(client: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]
         yield FieldRefusal((*path, "url"), words)
 
 
-def _of_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     for key in ("apiGroups", "apiVersions", "operations"):
         given = texts(rule.get(key))
         if "*" in given and len(given) > 1:
@@ -379,83 +350,35 @@ def _of_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     if "*/*" in resources and len(resources) > 1:
         yield FieldRefusal((*path, "resources"), "must name nothing else beside */*")
 
-    whole = {one for one in resources if "/" not in one}
+    whole = {resource for resource in resources if "/" not in resource}
     if "*" in whole and len(whole) > 1:
         yield FieldRefusal((*path, "resources"), "must name nothing else without a subresource beside *")
 
 
-def _of_admission_policy(change: Change) -> Iterator[FieldRefusal]:
+def _check_admission_policy(change: Change) -> Iterator[FieldRefusal]:
     if not change.spec.get("validations") and not change.spec.get("auditAnnotations"):
         yield FieldRefusal(("spec", "validations"), "must not be empty where auditAnnotations is")
-    for number, rule in numbered(at(change.spec, "matchConstraints", "resourceRules")):
-        yield from _of_rule(rule, ("spec", "matchConstraints", "resourceRules", number))
+    for number, rule in numbered(value_at(change.spec, "matchConstraints", "resourceRules")):
+        yield from _check_rule(rule, ("spec", "matchConstraints", "resourceRules", number))
 
 
-def _of_admission_binding(change: Change) -> Iterator[FieldRefusal]:
+def _check_admission_binding(change: Change) -> Iterator[FieldRefusal]:
     if {"Deny", "Warn"} <= set(texts(change.spec.get("validationActions"))):
         yield FieldRefusal(("spec", "validationActions"), "must not hold both Deny and Warn")
     parameters, where = change.spec.get("paramRef"), ("spec", "paramRef")
     if parameters is None:
         return
-    given = [bool(mapping(parameters).get("name")), mapping(parameters).get("selector") is not None]
+    given = [bool(as_mapping(parameters).get("name")), as_mapping(parameters).get("selector") is not None]
     if sum(given) != 1:
         yield FieldRefusal(where, "must have a name or a selector, and not both")
-    if not mapping(parameters).get("parameterNotFoundAction"):
+    if not as_mapping(parameters).get("parameterNotFoundAction"):
         yield FieldRefusal((*where, "parameterNotFoundAction"), "is missing")
 
 
-def _of_flow(change: Change) -> Iterator[FieldRefusal]:
-    if change.spec.get("matchingPrecedence") == 1 and at(change.new, "metadata", "name") != "exempt":
-        yield FieldRefusal(("spec", "matchingPrecedence"), "must be above 1, which is kept for exempt")
-    for place, rule in numbered(change.spec.get("rules")):
-        where: Path = ("spec", "rules", place)
-        if not rule.get("resourceRules") and not rule.get("nonResourceRules"):
-            yield FieldRefusal(where, "must have resourceRules or nonResourceRules")
-        for number, one in numbered(rule.get("resourceRules")):
-            yield from _of_flow_namespaces(one, (*where, "resourceRules", number))
-        for number, one in numbered(rule.get("nonResourceRules")):
-            for spot, url in enumerate(texts(one.get("nonResourceURLs"))):
-                if url != "*" and not url.startswith("/"):
-                    yield FieldRefusal(
-                        (*where, "nonResourceRules", number, "nonResourceURLs", spot), "must begin with /"
-                    )
-
-
-_VERBS = {"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch", "*"}
-
-
-def _of_flow_namespaces(one: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    if not set(texts(one.get("verbs"))) <= _VERBS:
-        yield FieldRefusal((*path, "verbs"), f"must be of {', '.join(sorted(_VERBS))}")
-    namespaces = texts(one.get("namespaces"))
-    if not namespaces and one.get("clusterScope") is not True:
-        yield FieldRefusal((*path, "namespaces"), "must not be empty unless clusterScope is true")
-    for place, name in enumerate(namespaces):
-        if name != "*" and not forms.is_label(name):
-            yield FieldRefusal((*path, "namespaces", place), f"must be the name of a namespace or *: {quoted(name)}")
-    if "*" in namespaces and len(namespaces) > 1:
-        yield FieldRefusal((*path, "namespaces"), "must name nothing else beside *")
-
-
-def _of_level(change: Change) -> Iterator[FieldRefusal]:
-    spec, is_exempt = change.spec, change.spec.get("type") == "Exempt"
-    if is_exempt is not (at(change.new, "metadata", "name") == "exempt"):
-        yield FieldRefusal(("spec", "type"), "must be Exempt for the level exempt, and for no other")
-    if is_exempt and spec.get("limited") is not None:
-        yield FieldRefusal(("spec", "limited"), "must not be set where the type is Exempt")
-    response, where = at(spec, "limited", "limitResponse"), ("spec", "limited", "limitResponse", "queuing")
-    queuing = mapping(response).get("queuing")
-    if (at(response, "type") == "Queue") is (queuing is None):
-        yield FieldRefusal(where, "must be set where the type is Queue, and nowhere else")
-    queues, hand = mapping(queuing).get("queues"), mapping(queuing).get("handSize")
-    if is_number(queues) and is_number(hand) and hand > queues:
-        yield FieldRefusal((*where, "handSize"), f"must not be above queues, which is {queues}, and is {hand}")
-
-
-def _of_api_service(change: Change) -> Iterator[FieldRefusal]:
+def _check_api_service(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     wanted = f"{spec.get('version')}.{spec.get('group')}"
-    name = str(at(change.new, "metadata", "name") or "")
+    name = str(value_at(change.new, "metadata", "name") or "")
     if name != wanted:
         yield FieldRefusal(("metadata", "name"), f"must be {quoted(wanted)}, and is {quoted(name)}")
     if spec.get("insecureSkipTLSVerify") is True and spec.get("caBundle"):
@@ -467,28 +390,26 @@ def has_expressions(change: Change) -> bool:
     kind = change.new.get("kind")
     if kind in ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"):
         return True
-    return any(one.get("matchConditions") for _, one in numbered(change.new.get("webhooks")))
+    return any(webhook.get("matchConditions") for _, webhook in numbered(change.new.get("webhooks")))
 
 
 RULES: dict[str, Callable[[Change], Iterator[FieldRefusal]]] = {
-    "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration": _of_webhooks,
-    "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration": _of_webhooks,
-    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy": _of_admission_policy,
-    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": _of_admission_binding,
-    "apiregistration.k8s.io/v1 APIService": _of_api_service,
-    "autoscaling/v1 HorizontalPodAutoscaler": _of_autoscaler,
-    "autoscaling/v2 HorizontalPodAutoscaler": _of_autoscaler,
-    "discovery.k8s.io/v1 EndpointSlice": _of_slice,
-    "flowcontrol.apiserver.k8s.io/v1 FlowSchema": _of_flow,
-    "flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration": _of_level,
-    "policy/v1 PodDisruptionBudget": _of_budget,
-    "rbac.authorization.k8s.io/v1 ClusterRole": _of_role,
-    "rbac.authorization.k8s.io/v1 ClusterRoleBinding": _of_binding,
-    "rbac.authorization.k8s.io/v1 Role": _of_role,
-    "rbac.authorization.k8s.io/v1 RoleBinding": _of_binding,
-    "scheduling.k8s.io/v1 PriorityClass": _of_priority,
-    "v1 Endpoints": _of_endpoints,
-    "v1 LimitRange": _of_limits,
-    "v1 Namespace": _of_namespace,
-    "v1 ResourceQuota": _of_quota,
+    "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration": _check_webhooks,
+    "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration": _check_webhooks,
+    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy": _check_admission_policy,
+    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": _check_admission_binding,
+    "apiregistration.k8s.io/v1 APIService": _check_api_service,
+    "autoscaling/v1 HorizontalPodAutoscaler": _check_autoscaler,
+    "autoscaling/v2 HorizontalPodAutoscaler": _check_autoscaler,
+    "discovery.k8s.io/v1 EndpointSlice": _check_slice,
+    "policy/v1 PodDisruptionBudget": _check_budget,
+    "rbac.authorization.k8s.io/v1 ClusterRole": _check_role,
+    "rbac.authorization.k8s.io/v1 ClusterRoleBinding": _check_binding,
+    "rbac.authorization.k8s.io/v1 Role": _check_role,
+    "rbac.authorization.k8s.io/v1 RoleBinding": _check_binding,
+    "scheduling.k8s.io/v1 PriorityClass": _check_priority,
+    "v1 Endpoints": _check_endpoints,
+    "v1 LimitRange": _check_limits,
+    "v1 Namespace": _check_namespace,
+    "v1 ResourceQuota": _check_quota,
 }

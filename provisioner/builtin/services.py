@@ -10,18 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from provisioner.builtin import forms, metadata
-from provisioner.builtin.changes import (
-    NEVER,
-    Change,
-    FieldRefusal,
-    Path,
-    at,
-    is_number,
-    mapping,
-    numbered,
-    quoted,
-    texts,
-)
+from provisioner.builtin.changes import NEVER, Change, FieldRefusal, Path, is_number, numbered, quoted, texts
+from provisioner.json_values import as_mapping, value_at
 
 _NO_ADDRESS = "None"
 _WITH_ADDRESS = frozenset({"ClusterIP", "NodePort", "LoadBalancer"})
@@ -46,25 +36,42 @@ _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 LEAST_NODE_PORT, MOST_NODE_PORT = 30000, 32767
 
 
-def _of_service(change: Change) -> Iterator[FieldRefusal]:
+def _check_service(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     kind = spec.get("type") or "ClusterIP"
     is_headless = spec.get("clusterIP") == _NO_ADDRESS
-    yield from metadata.of_labels(spec.get("selector"), ("spec", "selector"))
-    yield from _of_ports(spec, kind, is_headless=is_headless)
-    yield from _of_addresses(spec, kind)
-    yield from _of_traffic(spec, kind)
+    yield from metadata.check_labels(spec.get("selector"), ("spec", "selector"))
+    yield from _check_ports(spec, kind, is_headless=is_headless)
+    yield from _check_addresses(spec, kind)
+    yield from _check_traffic(spec, kind)
     for place, one in enumerate(texts(spec.get("loadBalancerSourceRanges"))):
         if _is_loose(one.strip(), change):
             yield FieldRefusal(("spec", "loadBalancerSourceRanges", place), f"{_LOOSE}, and is {quoted(one)}")
-    yield from _of_places(change, kind)
+    yield from _check_places(change, kind)
     if change.old is not None:
-        yield from _of_update(change)
+        # Addresses never change; what was given out once stays, and so what `sent` leaves out is no change.
+        sent, old, new = as_mapping(change.sent.get("spec")), change.old_spec, change.spec
+        kinds = [one.get("type") or "ClusterIP" for one in (old, new)]
+        if not set(kinds) <= _WITH_ADDRESS:
+            return
+        if kinds == ["LoadBalancer"] * 2 and old.get("loadBalancerClass") != new.get("loadBalancerClass"):
+            yield FieldRefusal(("spec", "loadBalancerClass"), NEVER, is_of_update=True)
+        before, after = old.get("clusterIP"), sent.get("clusterIP")
+        is_moved = after is not None and after != "" and (before != after if before else after == _NO_ADDRESS)
+        if is_moved:
+            yield FieldRefusal(("spec", "clusterIP"), NEVER, is_of_update=True)
+        if before == _NO_ADDRESS and after in (None, "") and kinds[1] in _WITH_NODE_PORTS:
+            yield FieldRefusal(
+                ("spec", "type"), f"must not become {kinds[1]} where clusterIP is None", is_of_update=True
+            )
+        families = [texts(one.get("ipFamilies")) for one in (old, sent)]
+        if families[0] and families[1] and families[0][0] != families[1][0]:
+            yield FieldRefusal(("spec", "ipFamilies", 0), NEVER, is_of_update=True)
 
 
 def without_stale(old: Mapping[str, Any], new: dict[str, Any]) -> None:
     """Take out of a Service what its former type needed and the new one does not, where it has not changed."""
-    before, after = mapping(old.get("spec")), new.get("spec")
+    before, after = as_mapping(old.get("spec")), new.get("spec")
     if not isinstance(after, dict):
         return
     kind = after.get("type") or "ClusterIP"
@@ -72,13 +79,13 @@ def without_stale(old: Mapping[str, Any], new: dict[str, Any]) -> None:
     for key in stale:
         if key in after and after[key] == before.get(key):
             del after[key]
-    known = {repr((one.get("port"), one.get("nodePort"))) for _, one in numbered(before.get("ports"))}
+    known = {repr((port.get("port"), port.get("nodePort"))) for _, port in numbered(before.get("ports"))}
     for _, one in numbered(after.get("ports")) if kind not in _WITH_NODE_PORTS else ():
         if isinstance(one, dict) and repr((one.get("port"), one.get("nodePort"))) in known:
             one.pop("nodePort", None)
 
 
-def _of_ports(spec: Mapping[str, Any], kind: str, *, is_headless: bool) -> Iterator[FieldRefusal]:
+def _check_ports(spec: Mapping[str, Any], kind: str, *, is_headless: bool) -> Iterator[FieldRefusal]:
     ports = list(numbered(spec.get("ports")))
     if not ports and kind != "ExternalName" and not is_headless:
         yield FieldRefusal(("spec", "ports"), "must hold at least one port")
@@ -92,14 +99,14 @@ def _of_ports(spec: Mapping[str, Any], kind: str, *, is_headless: bool) -> Itera
         elif name and name in names:
             yield FieldRefusal((*where, "name"), f"stands there twice: {quoted(name)}")
         names.add(name)
-        yield from _of_port(one, where, kind)
+        yield from _check_port(one, where, kind)
         node = one.get("nodePort")
         if node and (one.get("protocol"), node) in taken:
             yield FieldRefusal((*where, "nodePort"), f"stands there twice: {node}")
         taken.add((one.get("protocol"), node))
 
 
-def _of_port(one: Mapping[str, Any], where: Path, kind: str) -> Iterator[FieldRefusal]:
+def _check_port(one: Mapping[str, Any], where: Path, kind: str) -> Iterator[FieldRefusal]:
     target, node = one.get("targetPort"), one.get("nodePort")
     if isinstance(target, str) and target and not forms.is_port_name(target):
         yield FieldRefusal(
@@ -116,9 +123,16 @@ def _of_port(one: Mapping[str, Any], where: Path, kind: str) -> Iterator[FieldRe
         )
 
 
-def _of_addresses(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
+def _check_addresses(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
     if kind == "ExternalName":
-        yield from _of_outside(spec)
+        for key in ("clusterIP", "internalTrafficPolicy"):
+            if spec.get(key):
+                yield FieldRefusal(("spec", key), "must not be set where the type is ExternalName")
+        name = str(spec.get("externalName") or "").removesuffix(".")
+        if not forms.is_subdomain(name):
+            yield FieldRefusal(
+                ("spec", "externalName"), f"must be {forms.FORMS['subdomain'][1]}, and is {quoted(name)}"
+            )
         return
     address, all_of_them = spec.get("clusterIP"), texts(spec.get("clusterIPs"))
     if address == _NO_ADDRESS and kind in _WITH_NODE_PORTS:
@@ -137,16 +151,7 @@ def _of_addresses(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
         yield FieldRefusal(("spec", "ipFamilyPolicy"), "must not be SingleStack where there are two families")
 
 
-def _of_outside(spec: Mapping[str, Any]) -> Iterator[FieldRefusal]:
-    for key in ("clusterIP", "internalTrafficPolicy"):
-        if spec.get(key):
-            yield FieldRefusal(("spec", key), "must not be set where the type is ExternalName")
-    name = str(spec.get("externalName") or "").removesuffix(".")
-    if not forms.is_subdomain(name):
-        yield FieldRefusal(("spec", "externalName"), f"must be {forms.FORMS['subdomain'][1]}, and is {quoted(name)}")
-
-
-def _of_traffic(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
+def _check_traffic(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
     is_outside = kind in _WITH_NODE_PORTS or bool(spec.get("externalIPs"))
     is_local = kind == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
     if spec.get("externalTrafficPolicy") and not is_outside:
@@ -161,16 +166,18 @@ def _of_traffic(spec: Mapping[str, Any], kind: str) -> Iterator[FieldRefusal]:
             yield FieldRefusal(("spec", "loadBalancerSourceRanges", place), "must be a range such as 10.0.0.0/8")
 
 
-def _of_places(change: Change, kind: str) -> Iterator[FieldRefusal]:
+def _check_places(change: Change, kind: str) -> Iterator[FieldRefusal]:
     """From where, and to which endpoints first."""
-    for place, one in enumerate(texts(change.spec.get("externalIPs"))):
-        if forms.is_special_ip(one):
-            yield FieldRefusal(("spec", "externalIPs", place), f"must not be of the machine or its link: {quoted(one)}")
+    for place, address in enumerate(texts(change.spec.get("externalIPs"))):
+        if forms.is_special_ip(address):
+            yield FieldRefusal(
+                ("spec", "externalIPs", place), f"must not be of the machine or its link: {quoted(address)}"
+            )
     chosen = change.spec.get("trafficDistribution")
     if isinstance(chosen, str) and chosen not in _DISTRIBUTIONS:
         words = f"must be one of {', '.join(_DISTRIBUTIONS)}, and is {quoted(chosen)}"
         yield FieldRefusal(("spec", "trafficDistribution"), words)
-    ranges = at(change.new, "metadata", "annotations", _SOURCE_RANGES)
+    ranges = value_at(change.new, "metadata", "annotations", _SOURCE_RANGES)
     if not isinstance(ranges, str) or change.spec.get("loadBalancerSourceRanges"):
         return
     where: Path = ("metadata", "annotations", _SOURCE_RANGES)
@@ -188,69 +195,50 @@ def needs_both_families(change: Change) -> bool:
     return is_new and ("IPv6" in texts(spec.get("ipFamilies")) or spec.get("ipFamilyPolicy") == "RequireDualStack")
 
 
-def _of_update(change: Change) -> Iterator[FieldRefusal]:
-    """Addresses never change; what was given out once stays, and so what `sent` leaves out is no change."""
-    sent, old, new = mapping(change.sent.get("spec")), change.old_spec, change.spec
-    kinds = [one.get("type") or "ClusterIP" for one in (old, new)]
-    if not set(kinds) <= _WITH_ADDRESS:
-        return
-    if kinds == ["LoadBalancer"] * 2 and old.get("loadBalancerClass") != new.get("loadBalancerClass"):
-        yield FieldRefusal(("spec", "loadBalancerClass"), NEVER, is_of_update=True)
-    before, after = old.get("clusterIP"), sent.get("clusterIP")
-    is_moved = after is not None and after != "" and (before != after if before else after == _NO_ADDRESS)
-    if is_moved:
-        yield FieldRefusal(("spec", "clusterIP"), NEVER, is_of_update=True)
-    if before == _NO_ADDRESS and after in (None, "") and kinds[1] in _WITH_NODE_PORTS:
-        yield FieldRefusal(("spec", "type"), f"must not become {kinds[1]} where clusterIP is None", is_of_update=True)
-    families = [texts(one.get("ipFamilies")) for one in (old, sent)]
-    if families[0] and families[1] and families[0][0] != families[1][0]:
-        yield FieldRefusal(("spec", "ipFamilies", 0), NEVER, is_of_update=True)
-
-
 def is_address_unknown(change: Change) -> bool:
     """Whether an update names the address of a Service that got one by the server: it may be the same."""
-    sent = mapping(change.sent.get("spec")).get("clusterIP")
+    sent = as_mapping(change.sent.get("spec")).get("clusterIP")
     return bool(change.old is not None and sent and sent != _NO_ADDRESS and not change.old_spec.get("clusterIP"))
 
 
-def _of_ingress(change: Change) -> Iterator[FieldRefusal]:
+def _check_ingress(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
     if not spec.get("rules") and not spec.get("defaultBackend"):
         yield FieldRefusal(("spec",), "must have rules or a default backend")
     if spec.get("defaultBackend") is not None:
-        yield from _of_backend(mapping(spec["defaultBackend"]), ("spec", "defaultBackend"))
+        yield from _check_backend(as_mapping(spec["defaultBackend"]), ("spec", "defaultBackend"))
     for place, rule in numbered(spec.get("rules")):
-        yield from _of_ingress_rule(rule, ("spec", "rules", place))
+        yield from _check_ingress_rule(rule, ("spec", "rules", place))
     for place, one in numbered(spec.get("tls")):
         for number, host in enumerate(texts(one.get("hosts"))):
             if not _is_host(host):
                 words = f"must be the name of a host, and is {quoted(host)}"
                 yield FieldRefusal(("spec", "tls", place, "hosts", number), words)
-    annotated = at(change.new, "metadata", "annotations", "kubernetes.io/ingress.class")
+    annotated = value_at(change.new, "metadata", "annotations", "kubernetes.io/ingress.class")
     if spec.get("ingressClassName") and annotated and annotated != spec["ingressClassName"] and change.old is None:
         words = "must be the same as ingressClassName"
         yield FieldRefusal(("metadata", "annotations", "kubernetes.io/ingress.class"), words)
 
 
-def _of_ingress_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def _check_ingress_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     host = str(rule.get("host") or "")
     if host and (not _is_host(host) or forms.is_ip(host)):
         yield FieldRefusal(
             (*path, "host"), f"must be a name such as example.com or *.example.com, and is {quoted(host)}"
         )
-    for number, one in numbered(at(rule, "http", "paths")):
+    for number, one in numbered(value_at(rule, "http", "paths")):
         inner: Path = (*path, "http", "paths", number)
-        yield from _of_ingress_path(one, inner)
-        yield from _of_backend(mapping(one.get("backend")), (*inner, "backend"))
+        yield from _check_ingress_path(one, inner)
+        yield from _check_backend(as_mapping(one.get("backend")), (*inner, "backend"))
 
 
-def _of_ingress_class(change: Change) -> Iterator[FieldRefusal]:
+def _check_ingress_class(change: Change) -> Iterator[FieldRefusal]:
     name = str(change.spec.get("controller") or "")
     domain, slash, rest = name.partition("/")
     if not (slash and rest and forms.is_subdomain(domain) and len(name) <= MOST_CONTROLLER):
         words = f"must be a domain, a slash and a path, at most {MOST_CONTROLLER} characters, and is {quoted(name)}"
         yield FieldRefusal(("spec", "controller"), words)
-    parameters = mapping(change.spec.get("parameters"))
+    parameters = as_mapping(change.spec.get("parameters"))
     if parameters and (parameters.get("scope") == "Namespace") != bool(parameters.get("namespace")):
         yield FieldRefusal(
             ("spec", "parameters", "namespace"), "must be set where the scope is Namespace, and nowhere else"
@@ -261,7 +249,7 @@ def _is_host(text: str) -> bool:
     return forms.is_wildcard_subdomain(text) if "*" in text else forms.is_subdomain(text)
 
 
-def _of_ingress_path(one: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
+def _check_ingress_path(one: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
     path, kind = str(one.get("path") or ""), one.get("pathType")
     if kind in ("Exact", "Prefix"):
         if not path.startswith("/"):
@@ -276,14 +264,14 @@ def _of_ingress_path(one: Mapping[str, Any], where: Path) -> Iterator[FieldRefus
         yield FieldRefusal((*where, "path"), f"must begin with /, and is {quoted(path)}")
 
 
-def _of_backend(backend: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
+def _check_backend(backend: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
     service, resource = backend.get("service"), backend.get("resource")
     if (service is None) == (resource is None):
         yield FieldRefusal(where, "must name a service or a resource")
     elif resource is not None:
-        yield from _of_resource(mapping(resource), (*where, "resource"))
+        yield from _check_resource(as_mapping(resource), (*where, "resource"))
     else:
-        port = mapping(mapping(service).get("port"))
+        port = as_mapping(as_mapping(service).get("port"))
         if bool(port.get("name")) == bool(port.get("number")):
             yield FieldRefusal((*where, "service", "port"), "must have a name or a number")
         named = port.get("name")
@@ -291,12 +279,12 @@ def _of_backend(backend: Mapping[str, Any], where: Path) -> Iterator[FieldRefusa
             yield FieldRefusal(
                 (*where, "service", "port", "name"), f"must be {forms.FORMS['port-name'][1]}, and is {quoted(named)}"
             )
-        name = str(mapping(service).get("name") or "")
+        name = str(as_mapping(service).get("name") or "")
         if not forms.is_label_1035(name) and not forms.is_label(name):
             yield FieldRefusal((*where, "service", "name"), f"must be the name of a Service, and is {quoted(name)}")
 
 
-def _of_resource(resource: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
+def _check_resource(resource: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
     for key in ("kind", "name"):
         if not resource.get(key):
             yield FieldRefusal((*where, key), "is missing")
@@ -305,20 +293,20 @@ def _of_resource(resource: Mapping[str, Any], where: Path) -> Iterator[FieldRefu
         yield FieldRefusal((*where, "apiGroup"), f"must be {forms.FORMS['subdomain'][1]}, and is {quoted(group)}")
 
 
-def _of_network_policy(change: Change) -> Iterator[FieldRefusal]:
+def _check_network_policy(change: Change) -> Iterator[FieldRefusal]:
     spec = change.spec
-    yield from metadata.of_selector(spec.get("podSelector"), ("spec", "podSelector"))
+    yield from metadata.check_selector(spec.get("podSelector"), ("spec", "podSelector"))
     if len(texts(spec.get("policyTypes"))) > 2:
         yield FieldRefusal(("spec", "policyTypes"), "must be at most two")
     for direction, peers in (("ingress", "from"), ("egress", "to")):
         for place, rule in numbered(spec.get(direction)):
             for number, port in numbered(rule.get("ports")):
-                yield from _of_policy_port(port, ("spec", direction, place, "ports", number))
+                yield from _check_policy_port(port, ("spec", direction, place, "ports", number))
             for number, peer in numbered(rule.get(peers)):
-                yield from _of_peer(peer, ("spec", direction, place, peers, number), change)
+                yield from _check_peer(peer, ("spec", direction, place, peers, number), change)
 
 
-def _of_policy_port(one: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
+def _check_policy_port(one: Mapping[str, Any], where: Path) -> Iterator[FieldRefusal]:
     port, end = one.get("port"), one.get("endPort")
     if isinstance(port, str) and not forms.is_port_name(port):
         yield FieldRefusal(
@@ -332,32 +320,29 @@ def _of_policy_port(one: Mapping[str, Any], where: Path) -> Iterator[FieldRefusa
         yield FieldRefusal((*where, "endPort"), f"must not be below the port, which is {port}")
 
 
-def _of_peer(peer: Mapping[str, Any], where: Path, change: Change) -> Iterator[FieldRefusal]:
+def _check_peer(peer: Mapping[str, Any], where: Path, change: Change) -> Iterator[FieldRefusal]:
     block = peer.get("ipBlock")
     if block is None and peer.get("podSelector") is None and peer.get("namespaceSelector") is None:
         yield FieldRefusal(where, "must name pods, namespaces or a range of addresses")
     for key in ("podSelector", "namespaceSelector"):
-        yield from metadata.of_selector(peer.get(key), (*where, key))
+        yield from metadata.check_selector(peer.get(key), (*where, key))
     if block is None:
         return
     if peer.get("podSelector") is not None or peer.get("namespaceSelector") is not None:
         yield FieldRefusal((*where, "ipBlock"), "must not stand beside selectors")
-    yield from _of_block(block, (*where, "ipBlock"), change)
-
-
-def _of_block(block: Any, where: Path, change: Change) -> Iterator[FieldRefusal]:
-    cidr = str(at(block, "cidr") or "")
+    inner = (*where, "ipBlock")
+    cidr = str(value_at(block, "cidr") or "")
     if not forms.is_cidr(cidr):
-        yield FieldRefusal((*where, "cidr"), f"must be {forms.FORMS['cidr'][1]}, and is {quoted(cidr)}")
+        yield FieldRefusal((*inner, "cidr"), f"must be {forms.FORMS['cidr'][1]}, and is {quoted(cidr)}")
         return
     if _is_loose(cidr, change):
-        yield FieldRefusal((*where, "cidr"), f"{_LOOSE}, and is {quoted(cidr)}")
-    for place, one in enumerate(texts(at(block, "except"))):
+        yield FieldRefusal((*inner, "cidr"), f"{_LOOSE}, and is {quoted(cidr)}")
+    for place, one in enumerate(texts(value_at(block, "except"))):
         if _is_loose(one, change):
-            yield FieldRefusal((*where, "except", place), f"{_LOOSE}, and is {quoted(one)}")
+            yield FieldRefusal((*inner, "except", place), f"{_LOOSE}, and is {quoted(one)}")
         elif not _is_within(one, cidr):
             words = f"must be a range inside {cidr}, and smaller; it is {quoted(one)}"
-            yield FieldRefusal((*where, "except", place), words)
+            yield FieldRefusal((*inner, "except", place), words)
 
 
 def _is_loose(cidr: str, change: Change) -> bool:
@@ -385,8 +370,8 @@ def _is_within(inner: str, outer: str) -> bool:
 
 
 RULES: dict[str, Callable[[Change], Iterator[FieldRefusal]]] = {
-    "networking.k8s.io/v1 Ingress": _of_ingress,
-    "networking.k8s.io/v1 IngressClass": _of_ingress_class,
-    "networking.k8s.io/v1 NetworkPolicy": _of_network_policy,
-    "v1 Service": _of_service,
+    "networking.k8s.io/v1 Ingress": _check_ingress,
+    "networking.k8s.io/v1 IngressClass": _check_ingress_class,
+    "networking.k8s.io/v1 NetworkPolicy": _check_network_policy,
+    "v1 Service": _check_service,
 }

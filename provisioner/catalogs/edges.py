@@ -19,32 +19,35 @@ from provisioner.versions import Comparison, precedence
 
 def successors(channel: Channel, name: str, version: Version) -> tuple[ChannelEntry, ...]:
     """The entries of a channel that may follow an installed bundle, without itself, in the channel's order."""
-    return tuple(one for one in channel.entries if one.name != name and _follows(one, name, version))
-
-
-def _follows(entry: ChannelEntry, name: str, version: Version) -> bool:
-    return (
-        entry.replaces == name or name in entry.skips or (entry.skip_range is not None and version in entry.skip_range)
+    return tuple(
+        entry
+        for entry in channel.entries
+        if entry.name != name
+        and (
+            entry.replaces == name
+            or name in entry.skips
+            or (entry.skip_range is not None and version in entry.skip_range)
+        )
     )
 
 
-def heads_of(channel: Channel) -> tuple[str, ...]:
+def list_heads(channel: Channel) -> tuple[str, ...]:
     """The entries that no other entry replaces or skips by name: where a channel ends."""
-    passed = {name for one in channel.entries for name in (one.replaces, *one.skips) if name != one.name}
-    return tuple(one.name for one in channel.entries if one.name not in passed)
+    passed = {name for entry in channel.entries for name in (entry.replaces, *entry.skips) if name != entry.name}
+    return tuple(entry.name for entry in channel.entries if entry.name not in passed)
 
 
-def head_of(package: Package) -> CatalogBundle | None:
+def find_head(package: Package) -> CatalogBundle | None:
     """Where the default channel ends: of several heads the highest, and the highest bundle of all without a channel."""
     channel = package.channels.get(package.default_channel)
-    names = heads_of(channel) if channel else tuple(package.bundles)
+    names = list_heads(channel) if channel else tuple(package.bundles)
     heads = [package.bundles[name] for name in names if name in package.bundles]
     return max(heads, key=lambda one: one.rank, default=None)
 
 
-def circle_of(channel: Channel) -> tuple[str, ...]:
+def find_circle(channel: Channel) -> tuple[str, ...]:
     """Entries of a channel that replace each other in a circle, beginning with the first name; () where none do."""
-    replaces = {one.name: one.replaces for one in channel.entries}
+    replaces = {entry.name: entry.replaces for entry in channel.entries}
     settled: set[str] = set()
     for start in sorted(replaces):
         path: dict[str, None] = {}
@@ -59,7 +62,7 @@ def circle_of(channel: Channel) -> tuple[str, ...]:
     return ()
 
 
-def route(package: Package, channel: Channel, installed: CatalogBundle, wanted: str) -> tuple[str, ...] | None:
+def find_route(package: Package, channel: Channel, installed: CatalogBundle, wanted: str) -> tuple[str, ...] | None:
     """The fewest upgrades that lead from an installed bundle to another one; None where no edges lead there."""
     entries: dict[str, list[ChannelEntry]] = {}
     for entry in channel.entries:
@@ -75,10 +78,10 @@ def route(package: Package, channel: Channel, installed: CatalogBundle, wanted: 
             before = list(waiting.take_before(entry))
             leads_to.update(dict.fromkeys(before, here))
             pending.extend(before)
-    return tuple(_way(leads_to, installed.name)) if installed.name in waiting.taken else None
+    return tuple(_follow_route(leads_to, installed.name)) if installed.name in waiting.taken else None
 
 
-def _way(leads_to: Mapping[str, str], name: str) -> Iterator[str]:
+def _follow_route(leads_to: Mapping[str, str], name: str) -> Iterator[str]:
     while name in leads_to:
         name = leads_to[name]
         yield name
@@ -88,7 +91,7 @@ class _Waiting:
     """Bundles in the order of their versions, each of which is taken once: a package may have many thousands."""
 
     def __init__(self, bundles: Iterable[CatalogBundle]):
-        found = sorted((precedence(one.version), one.name) for one in bundles)
+        found = sorted((precedence(bundle.version), bundle.name) for bundle in bundles)
         self._versions = [version for version, _ in found]
         self._names = [name for _, name in found]
         self._places = {name: at for at, name in enumerate(self._names)}
@@ -127,45 +130,40 @@ class _Waiting:
     def _pieces(self, comparisons: Iterable[Comparison]) -> Iterator[tuple[int, int]]:
         """The first place and the end of each piece for which all of these hold."""
         start, stop, gaps = 0, len(self._names), []
-        for one in comparisons:
-            version = precedence(one.version)
+        for comparison in comparisons:
+            version = precedence(comparison.version)
             low, high = bisect_left(self._versions, version), bisect_right(self._versions, version)
-            if one.operator == "!=":
+            if comparison.operator == "!=":
                 gaps.append((low, high))
-            if one.operator in ("=", ">=", ">"):
-                start = max(start, high if one.operator == ">" else low)
-            if one.operator in ("=", "<=", "<"):
-                stop = min(stop, low if one.operator == "<" else high)
+            if comparison.operator in ("=", ">=", ">"):
+                start = max(start, high if comparison.operator == ">" else low)
+            if comparison.operator in ("=", "<=", "<"):
+                stop = min(stop, low if comparison.operator == "<" else high)
         for low, high in sorted(gaps):
             yield start, min(low, stop)
             start = max(start, high)
         yield start, stop
 
 
-def problems_of(package: Package) -> Iterator[str]:
+def list_contradictions(package: Package) -> Iterator[str]:
     """What contradicts itself in a package, in words, without what follows from what of it cannot be used."""
     there = package.bundles.keys() | package.unusable_bundles.keys()
     known = package.channels.keys() | package.unusable_channels.keys()
     if package.default_channel and package.default_channel not in known:
         yield f"its default channel {package.default_channel} does not exist"
     for channel in package.channels.values():
-        missing = [one.name for one in channel.entries if one.name not in there]
+        missing = [entry.name for entry in channel.entries if entry.name not in there]
         if missing:
             yield f"channel {channel.name} names bundles that do not exist: {some(missing)}"
-        if circle := circle_of(channel):
+        if circle := find_circle(channel):
             yield f"entries of channel {channel.name} replace each other in a circle: {some(circle, 5)}"
-        elif len(heads := heads_of(channel)) > 1:
+        elif len(heads := list_heads(channel)) > 1:
             yield f"channel {channel.name} has several heads: {some(heads)}"
-    if twins := _twins(package.bundles.values()):
+    by_version = defaultdict[tuple[str, str], list[str]](list)
+    for bundle in package.bundles.values():
+        by_version[str(bundle.version), bundle.release].append(bundle.name)
+    if twins := sorted(name for names in by_version.values() if len(names) > 1 for name in names):
         yield f"several bundles have the same version: {some(twins)}"
-    nowhere = sorted(package.bundles.keys() - {one.name for it in package.channels.values() for one in it.entries})
+    nowhere = sorted(package.bundles.keys() - {entry.name for it in package.channels.values() for entry in it.entries})
     if nowhere and not package.unusable_channels:
         yield f"no channel has these bundles: {some(nowhere)}"
-
-
-def _twins(bundles: Iterable[CatalogBundle]) -> list[str]:
-    """Bundles of a version that others have, too."""
-    by_version = defaultdict[tuple[str, str], list[str]](list)
-    for one in bundles:
-        by_version[str(one.version), one.release].append(one.name)
-    return sorted(name for names in by_version.values() if len(names) > 1 for name in names)

@@ -12,9 +12,8 @@ from itertools import groupby
 from typing import Any
 from urllib.parse import urljoin
 
-from provisioner.catalogs.facts import kubernetes_of_chart
-from provisioner.catalogs.presentation import PresentationShelf
-from provisioner.catalogs.reading import MAX_NAME, CatalogFile, CatalogLimits
+from provisioner.catalogs.file_based import MAX_NAME, CatalogFile, CatalogLimits
+from provisioner.catalogs.presentation import PresentationShelf, chart_kubernetes
 from provisioner.catalogs.values import (
     Catalog,
     CatalogBundle,
@@ -63,7 +62,7 @@ class _Index:
     def read(self, files: Iterable[CatalogFile]) -> Catalog:
         packages: dict[str, Package] = {}
         for file in files:
-            for name, listed in _entries(file):
+            for name, listed in _index_entries(file):
                 if not CHART.fullmatch(name) or not isinstance(listed, list):
                     self._complain(name, "is no chart with a list of versions")
                     continue
@@ -96,7 +95,7 @@ class _Index:
         if len(newest) > most:
             self._complain(name, f"has {len(newest)} versions; the newest {most} count")
             newest = newest[:most]
-        return _package_of(name, newest, deprecated) if newest else None
+        return _chart_package(name, newest, deprecated) if newest else None
 
     def _bundle(self, chart: str, entry: Any) -> CatalogBundle | None:
         """One version with where it is fetched; None, and a problem, where that cannot be said."""
@@ -121,7 +120,7 @@ class _Index:
             self._complain(chart, f"version {version} has a name of more than {MAX_NAME} characters with it")
             return None
         digest = DIGEST.fullmatch(str(entry.get("digest") or ""))
-        bundle = CatalogBundle(name, "", version, is_chart=True, kubernetes=kubernetes_of_chart(entry))
+        bundle = CatalogBundle(name, "", version, is_chart=True, kubernetes=chart_kubernetes(entry))
         if url.startswith("oci://"):
             return replace(bundle, image=url.removeprefix("oci://"))
         return replace(bundle, url=url, checksum=f"sha256:{digest[1]}" if digest else "")
@@ -132,13 +131,13 @@ class _Index:
             self._problems.append(CatalogProblem(f"chart {name!a}", words))
 
 
-def _entries(file: CatalogFile) -> Iterator[tuple[str, Any]]:
+def _index_entries(file: CatalogFile) -> Iterator[tuple[str, Any]]:
     with file.open() as stream:
         text = stream.read(MAX_INDEX_BYTES + 1)
     if len(text) > MAX_INDEX_BYTES:
         raise BundleTooLarge(f"{file.name}: an index of more than {MAX_INDEX_BYTES} bytes")
     bounds = YamlLimits(max_file_bytes=MAX_INDEX_BYTES, max_characters=2 * MAX_INDEX_BYTES, max_nodes=MAX_NODES)
-    documents = [one.value for one in load_documents(text, name=file.name, meter=YamlMeter(bounds))]
+    documents = [document.value for document in load_documents(text, name=file.name, meter=YamlMeter(bounds))]
     index = documents[0] if len(documents) == 1 else None
     entries = index.get("entries") if isinstance(index, dict) else None
     if not isinstance(entries, dict):
@@ -146,9 +145,9 @@ def _entries(file: CatalogFile) -> Iterator[tuple[str, Any]]:
     yield from entries.items()
 
 
-def _package_of(name: str, newest: list[CatalogBundle], deprecated: list[str]) -> Package:
+def _chart_package(name: str, newest: list[CatalogBundle], deprecated: list[str]) -> Package:
     stable = [one for one in newest if not one.version.prerelease]
-    channels = {EVERY: _channel(EVERY, newest)} | ({STABLE: _channel(STABLE, stable)} if stable else {})
+    channels = {EVERY: _chart_channel(EVERY, newest)} | ({STABLE: _chart_channel(STABLE, stable)} if stable else {})
     # Helm takes a chart for deprecated where its latest version is.
     latest = (stable or newest)[0].name
     whole = [Deprecation("olm.package", "", "its latest version is deprecated")] if latest in deprecated else []
@@ -157,7 +156,7 @@ def _package_of(name: str, newest: list[CatalogBundle], deprecated: list[str]) -
     return Package(name, STABLE if stable else EVERY, "", dict(sorted(channels.items())), bundles, (*whole, *each))
 
 
-def _channel(name: str, newest: list[CatalogBundle]) -> Channel:
+def _chart_channel(name: str, newest: list[CatalogBundle]) -> Channel:
     """Each follows all that are lower; those that differ in build metadata alone do not follow each other.
 
     The first of them alone names the others that are next lower: a thousand builds of each of two versions would have a

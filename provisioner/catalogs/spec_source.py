@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from provisioner.catalogs.choosing import PackageWish, UpgradeEdges
+from provisioner.catalogs.choice import PackageWish, UpgradeEdges
 from provisioner.errors import BadSource, InvalidRange
 from provisioner.source import SourceField, SourceType, needed
 from provisioner.values import JsonObject

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from semver import Version
 
-from provisioner.versions import VersionRange, is_release, release_order
+from provisioner.versions import VersionRange, is_release, range_of, release_order
 
 # The number of the rules by which catalogs and indexes are read into these values and into what packages say of
 # themselves. Raise it with every change of those rules: what was read by a lower number is read again.
@@ -106,14 +108,14 @@ class Package:
     @property
     def is_chart(self) -> bool:
         """Whether its versions are those of a chart, which follow each other by their order and not by edges."""
-        return any(one.is_chart for one in self.bundles.values())
+        return any(bundle.is_chart for bundle in self.bundles.values())
 
     def deprecation_of(self, bundle: str) -> str | None:
         """Why a bundle is deprecated; None where it is not. A package may have thousands of both."""
         if not self._deprecated:
-            for one in self.deprecations:
-                if one.schema == "olm.bundle":
-                    self._deprecated.setdefault(one.name, one.message)
+            for deprecation in self.deprecations:
+                if deprecation.schema == "olm.bundle":
+                    self._deprecated.setdefault(deprecation.name, deprecation.message)
         return self._deprecated.get(bundle)
 
 
@@ -139,3 +141,91 @@ class Catalog:
 
     packages: Mapping[str, Package]
     problems: tuple[CatalogProblem, ...] = ()
+
+
+def pack_package(package: Package) -> dict[str, Any]:
+    """The document of `unpacked_package`. Lists, not mappings, as a package has thousands of entries."""
+    return {
+        "name": package.name,
+        "defaultChannel": package.default_channel,
+        "description": package.description,
+        "channels": [
+            [
+                channel.name,
+                [
+                    [entry.name, entry.replaces, entry.skips, entry.skip_range.text if entry.skip_range else ""]
+                    for entry in channel.entries
+                ],
+            ]
+            for channel in package.channels.values()
+        ],
+        "bundles": [_pack_bundle(bundle) for bundle in package.bundles.values()],
+        "deprecations": [
+            [deprecation.schema, deprecation.name, deprecation.message] for deprecation in package.deprecations
+        ],
+        "unusableChannels": dict(package.unusable_channels),
+        "unusableBundles": dict(package.unusable_bundles),
+    }
+
+
+def _pack_bundle(one: CatalogBundle) -> list[Any]:
+    named = [one.name, one.image, str(one.version), one.release, one.apis, one.needs]
+    return [*named, one.url, one.checksum, one.is_chart, one.needed, one.kubernetes]
+
+
+def unpack_package(document: Mapping[str, Any]) -> Package:
+    return Package(
+        document["name"],
+        document["defaultChannel"],
+        document["description"],
+        {name: Channel(name, tuple(map(_unpack_entry, entries))) for name, entries in document["channels"]},
+        {bundle[0]: _unpack_bundle(bundle) for bundle in document["bundles"]},
+        tuple(Deprecation(*deprecation) for deprecation in document["deprecations"]),
+        document.get("unusableChannels", {}),
+        document.get("unusableBundles", {}),
+    )
+
+
+def _unpack_entry(parts: list[Any]) -> ChannelEntry:
+    name, replaces, skips, skip_range = parts
+    return ChannelEntry(name, replaces, tuple(skips), range_of(skip_range) if skip_range else None)
+
+
+def _unpack_bundle(parts: list[Any]) -> CatalogBundle:
+    # An edition that was stored before there was more ends earlier.
+    name, image, version, release, apis, needs, url, checksum, *rest = parts
+    since: list[Any] = [False, needs, ""]
+    is_chart, needed, kubernetes = [*rest, *since[len(rest) :]]
+    return CatalogBundle(
+        name,
+        image,
+        Version.parse(version),
+        release,
+        tuple(apis),
+        tuple(needs),
+        url,
+        checksum,
+        is_chart=is_chart,
+        needed=tuple(needed),
+        kubernetes=kubernetes,
+    )
+
+
+_WRITTEN = {"~": "~0", "/": "~1"}
+_MEANT = {"~0": "~", "~1": "/", "~2": "."}
+# As in a JSON Pointer (RFC 6901): OLM refuses only an empty name, so a name can hold slashes, which servers take for
+# the end of the part even where they are percent-encoded, or be one or two dots, which browsers resolve (~2).
+_ESCAPE = re.compile("~[012]")
+_FOLDERS = (".", "..")
+
+
+def package_to_address(name: str) -> str:
+    """What stands for the package in an address, before it is percent-encoded."""
+    if name in _FOLDERS:
+        return "~2" * len(name)
+    return "".join(_WRITTEN.get(one, one) for one in name)
+
+
+def package_of_address(part: str) -> str:
+    """The name of the package that such a part stands for; a tilde that begins no escape is itself."""
+    return _ESCAPE.sub(lambda found: _MEANT[found[0]], part)

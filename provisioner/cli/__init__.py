@@ -8,17 +8,16 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
-from provisioner.cli.arguments import ReviewCommand
-from provisioner.cli.bundles import source_of
+from provisioner.cli.arguments import ReviewCommand, Usage
 from provisioner.cli.catalog import COMMANDS as CATALOGS
 from provisioner.cli.explain import COMMANDS as EXPLANATIONS
+from provisioner.cli.inputs import source_of
 from provisioner.cli.permissions import COMMANDS as PERMISSIONS
 from provisioner.cli.plugins import COMMANDS as PLUGINS
 from provisioner.cli.review import COMMANDS as REVIEWS
 from provisioner.cli.review import UNKNOWN, exit_status
-from provisioner.cli.usage import Usage
 from provisioner.errors import PratiqueError
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 __all__ = [
     "Usage",
@@ -35,33 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     With `-o json` what could not be found out is said on stdout too, in the shape that the command always has.
     """
-    options = _parser().parse_args(argv)
-    try:
-        return int(options.run(options))
-    except PratiqueError as exc:
-        _complain(options, exc.in_full, exc.code)
-    except Usage as exc:
-        _complain(options, str(exc), "")
-    except BrokenPipeError:  # whoever read stdout is gone
-        print(f"pratique {options.command}: nobody reads the answer", file=sys.stderr)
-    except OSError as exc:
-        _complain(options, f"{exc.strerror or 'failed'}: {exc.filename or ''}", "")
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-    return UNKNOWN
-
-
-def _complain(options: argparse.Namespace, words: str, code: str) -> None:
-    shown = visible(words, keep_newlines=True)
-    print(f"pratique {options.command}: {shown}{f' [{code}]' if code else ''}", file=sys.stderr)
-    if options.output == "json" and options.unanswered is not None:
-        sys.stdout.write(json.dumps(options.unanswered(options, shown, code), indent=2, sort_keys=True) + "\n")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="pratique", description="See what a bundle would do to a cluster, before it does."
-    )
+    parser = argparse.ArgumentParser(prog="pratique", description="Show what a bundle would change in a cluster.")
     parser.add_argument("--version", action="version", version=f"pratique {metadata.version('pratique')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
@@ -74,4 +47,24 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add(sub)
         sub.set_defaults(run=command.run, unanswered=command.unanswered)
-    return parser
+    options = parser.parse_args(argv)
+    try:
+        return int(options.run(options))
+    except PratiqueError as exc:
+        _complain(options, exc.in_full, exc.code)
+    except Usage as exc:
+        _complain(options, str(exc), "")
+    except BrokenPipeError:  # whoever read stdout is gone
+        print(f"pratique {options.command}: the reader of standard output is gone", file=sys.stderr)
+    except OSError as exc:
+        _complain(options, f"{exc.strerror or 'failed'}: {exc.filename or ''}", "")
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+    return UNKNOWN
+
+
+def _complain(options: argparse.Namespace, words: str, code: str) -> None:
+    shown = visible(words, keep_newlines=True)
+    print(f"pratique {options.command}: {shown}{f' [{code}]' if code else ''}", file=sys.stderr)
+    if options.output == "json" and options.unanswered is not None:
+        sys.stdout.write(json.dumps(options.unanswered(options, shown, code), indent=2, sort_keys=True) + "\n")

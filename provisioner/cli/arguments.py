@@ -34,71 +34,69 @@ BUNDLE is one of
   a folder, or an archive file (.tar, .tar.gz, .tar.zst, .zip)
   an image: oci://HOST/REPOSITORY@sha256:..., or HOST/REPOSITORY:TAG
   a git repository: git+https://HOST/PATH@REF#FOLDER, where REF is a branch,
-    a version tag (v1.2.3), refs/tags/TAG or a commit; #FOLDER may be left out
+    a version tag (v1.2.3), refs/tags/TAG or a commit; #FOLDER is optional
   an archive by http: https://HOST/PATH.tar.gz#sha256:...
 
 private registries
-  are asked without credentials, unless --docker-config or --docker-login says
-  where to take them from. Each entry of `auths` goes to the registry that it
-  is written for. Programs that keep passwords (credsStore, credHelpers) are
-  not run.
+  Registries are read without credentials, unless --docker-config or
+  --docker-login is given. Each entry of `auths` is used only for its registry.
+  Credential helpers (credsStore, credHelpers) are not run.
 """
 REVIEW_EPILOG = f"""\
 {BUNDLE_EPILOG}
-what runs already
-  With --kubeconfig, objects that Helm, kubectl, Argo CD or somebody else runs
-  are planned as if they were to be adopted. One line names each present owner,
-  and what a request needs for it. With --old they are taken for ours.
+existing objects
+  With --kubeconfig, objects that belong to Helm, kubectl, Argo CD or others
+  are planned as adopted. One line names each current owner and what a request
+  needs to adopt the object. With --old, they count as owned by this bundle.
 
 stored objects
-  Two schemas prove that values are refused or pruned, not that anybody has such
-  a value. A finding that depends on it says "breaks only if" (and in JSON
-  certainty: depends-on-objects). --kubeconfig reads the objects of the CRDs
-  that change from a cluster. Without one, --objects names a file or a folder
-  with all that is stored, as `kubectl get KIND -A -o yaml` prints it; an empty
-  list says that none is. A finding then names the objects, or is lowered; where
-  none is stored, one line says what changes for clients of the CRD. Of a kind
-  that is not in it nothing is settled.
+  Comparing two schemas shows which values would be refused or pruned, not
+  whether such values are stored. A finding that depends on stored values says
+  "breaks only if" (in JSON, certainty: depends-on-objects). --kubeconfig reads
+  the objects of the CRDs that change. Without a cluster, --objects names a file
+  or folder with all stored objects, as `kubectl get KIND -A -o yaml` prints
+  them; an empty list means that there are none. The finding then names the
+  objects or gets a lower severity. If no objects are stored, one line says what
+  changes for clients of the CRD. Kinds that are missing stay undecided.
 
 exit status
-  0  nothing at or above --fail-on
-  1  there is
-  2  could not find out: an error, or an unknown finding and nothing worse;
-     with -o json an error is a report, too, with one unknown finding
+  0  no finding at or above --fail-on
+  1  at least one finding at or above --fail-on
+  2  an error, or an unknown finding and nothing worse; with -o json an error is
+     also printed as a report with one unknown finding
 """
 CRD_EPILOG = """\
 stored objects
-  --objects FILE holds all that is stored, as `kubectl get KIND -A -o yaml`
-  prints it: lists or single objects, of several kinds too; of a folder every
-  .yaml, .yml and .json file is read. They settle what two schemas leave open. A
-  change that refuses or prunes one of them is breaking. Where all of them pass,
-  what is stored is safe, and the change is dangerous still: those who write may
-  be refused. It is the same where none is stored. Of a kind that is not in FILE
-  nothing is settled, unless it holds an empty list, of that kind or as kubectl
-  prints it for none found.
+  --objects names a file with all stored objects, as `kubectl get KIND -A -o
+  yaml` prints them: lists or single objects, of one or more kinds. In a folder,
+  every .yaml, .yml and .json file is read. They decide what two schemas leave
+  open. A change that refuses or prunes a stored object is breaking. If all
+  objects pass, or none is stored, the change is still dangerous, because writes
+  by clients may be refused. Kinds that are missing stay undecided, unless the
+  file has an empty list of that kind, or the empty list that kubectl prints.
 
 exit status
   0  every CRD is safe
-  1  one is dangerous or breaking
-  2  could not find out: an error, or one is unknown and none is breaking;
-     with -o json an error is an element, too: an unknown one without a name
+  1  a CRD is dangerous or breaking
+  2  an error, or a CRD is unknown and none is breaking; with -o json an error
+     is also printed as an element: an unknown CRD without a name
 """
 
 
 def add_review(parser: argparse.ArgumentParser) -> None:
     add_review_bundles(parser)
-    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="ask this cluster; nothing is changed in it")
+    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="compare with this cluster; it is not changed")
     parser.add_argument(
-        "--objects", metavar="FILE|DIR", type=Path, help="all objects stored of CRDs that change; see below"
+        "--objects", metavar="FILE|DIR", type=Path, help="all stored objects of the CRDs that change; see below"
     )
-    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
+    parser.add_argument("--context", default="", help="context of the kubeconfig")
     add_review_options(parser)
 
 
 def add_review_bundles(parser: argparse.ArgumentParser) -> None:
     """What is reviewed."""
-    parser.add_argument("bundle", metavar="BUNDLE", help="what shall run")
-    add_old(parser, "what runs now: only what is new beside it counts")
+    parser.add_argument("bundle", metavar="BUNDLE", help="the new bundle; see below")
+    add_old(parser, "the current bundle; only findings that are new compared with it count")
 
 
 def add_old(parser: argparse.ArgumentParser, words: str) -> None:
@@ -108,7 +106,7 @@ def add_old(parser: argparse.ArgumentParser, words: str) -> None:
         "--old-config",
         metavar="FILE",
         type=Path,
-        help="options of the format for --old; default: those of --config, where both have one format",
+        help="format options for --old; default: those of --config, if both bundles have the same format",
     )
 
 
@@ -116,31 +114,37 @@ def add_review_options(parser: argparse.ArgumentParser) -> None:
     """How it is reviewed and told, whichever cluster is asked."""
     parser.add_argument("--install-namespace", metavar="NS", default=DEFAULT_NAMESPACE, help="default: %(default)s")
     parser.add_argument(
-        "--service-account", metavar="NAME", default="", help="plan as this account of the install namespace"
+        "--service-account", metavar="NAME", default="", help="plan as this ServiceAccount in the install namespace"
     )
     parser.add_argument(
         "--allow-images",
         metavar="PLACE",
         action="append",
         default=[],
-        help="where images may come from: a registry, or the beginning of a repository; may be given several times",
+        help="allowed registry or repository prefix for images; can be repeated",
     )
     add_bundle_options(parser)
     parser.add_argument("-o", "--output", choices=("text", "json", "html"), default="text", help="default: %(default)s")
-    parser.add_argument("--all", action="store_true", help="text: what is safe or as before, and every place, too")
     parser.add_argument(
-        "--diff", action="store_true", help="text: the lines that change, too; values like credentials are hidden"
+        "--all", action="store_true", help="text output: also show safe and unchanged findings, with every location"
     )
     parser.add_argument(
-        "--show-credentials", action="store_true", help="with --diff: show them, but never values of Secrets"
+        "--diff",
+        action="store_true",
+        help="text output: also show changed lines; values that look like credentials are hidden",
     )
-    parser.add_argument("--explain", action="store_true", help="text: what each rule that was met means, too")
+    parser.add_argument(
+        "--show-credentials",
+        action="store_true",
+        help="with --diff: show values that look like credentials; values of Secrets stay hidden",
+    )
+    parser.add_argument("--explain", action="store_true", help="text output: also explain each rule that applies")
     parser.add_argument(
         "--fail-on",
         choices=[NEVER, *map(str, Severity)],
         default=str(Severity.DANGEROUS),
         metavar="SEVERITY",
-        help=f"the least severity that gives exit status 1: {', '.join(Severity)} or {NEVER}; default: %(default)s",
+        help=f"lowest severity that gives exit status 1: {', '.join(Severity)} or {NEVER}; default: %(default)s",
     )
 
 
@@ -149,23 +153,27 @@ def add_bundle_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=format_names(),
-        help="default: helm or registry-v1 for a folder that holds a chart or an operator bundle, else plain",
+        help="default: helm for a folder with a chart, registry-v1 for one with an operator bundle, else plain",
     )
-    parser.add_argument("--recursive", action="store_true", help="plain: read manifests in subfolders, too")
-    parser.add_argument("--config", metavar="FILE", type=Path, help="options of the format, as JSON")
+    parser.add_argument("--recursive", action="store_true", help="format plain: also read manifests in subfolders")
+    parser.add_argument("--config", metavar="FILE", type=Path, help="JSON file with format options")
     login = parser.add_mutually_exclusive_group()
     login.add_argument(
-        "--docker-config", metavar="FILE", type=Path, help="open registries with the auths of this config.json"
+        "--docker-config", metavar="FILE", type=Path, help="use the registry credentials in `auths` of this config.json"
     )
     login.add_argument(
         "--docker-login",
         action="store_true",
-        help="the same with the config.json of `docker login`: in the folder DOCKER_CONFIG, or else in ~/.docker",
+        help="use the registry credentials of `docker login`: $DOCKER_CONFIG/config.json or ~/.docker/config.json",
     )
 
 
 def add_crd_diff(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("old", metavar="OLD", type=Path, help="a file with one or more CRDs: what runs now")
-    parser.add_argument("new", metavar="NEW", type=Path, help="a file with one or more CRDs: what shall run")
+    parser.add_argument("old", metavar="OLD", type=Path, help="file with the current CRDs, one or more")
+    parser.add_argument("new", metavar="NEW", type=Path, help="file with the new CRDs, one or more")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
-    parser.add_argument("--objects", metavar="FILE|DIR", type=Path, help="all objects stored of them; see below")
+    parser.add_argument("--objects", metavar="FILE|DIR", type=Path, help="all stored objects of these CRDs; see below")
+
+
+class Usage(Exception):
+    """What was typed cannot be meant; the message says what was expected."""

@@ -8,27 +8,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from provisioner.catalogs import (
-    Catalog,
-    CatalogBundle,
-    CatalogFile,
-    CatalogOffer,
-    Channel,
-    Choice,
-    Installed,
-    NoChoice,
-    Package,
-    PackageWish,
-    UpgradeEdges,
-    choose,
-    heads_of,
-    read_catalog,
-    route,
-)
-from provisioner.cli.arguments import ReviewCommand
+from provisioner.catalogs.choice import CatalogOffer, Choice, Installed, NoChoice, PackageWish, UpgradeEdges, choose
+from provisioner.catalogs.edges import find_route, list_heads
+from provisioner.catalogs.file_based import CatalogFile, read_catalog
+from provisioner.catalogs.values import Catalog, CatalogBundle, Channel, Package
+from provisioner.cli.arguments import ReviewCommand, Usage
 from provisioner.cli.review import FINDINGS, OK, UNKNOWN
-from provisioner.cli.usage import Usage
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 from provisioner.sentences import and_more, number, some
 from provisioner.versions import constraint_of
 
@@ -36,28 +22,32 @@ SUFFIXES = (".yaml", ".yml", ".json")
 MAX_FILES = 100_000
 SHOWN_PROBLEMS = 20
 _EPILOG = """\
-CATALOG is a file-based catalog: a file, or a folder with its files, as OLM's
-catalog images hold below /configs.
+CATALOG is a file-based catalog: a file, or a folder of files, such as /configs
+in OLM's catalog images.
 
-what may follow
-  --from names the bundle that is installed, or its version. Then only bundles
-  may be taken that replace it, skip it, or whose skipRange holds its version.
-  --any-edge allows every version instead.
+upgrades
+  --from names the installed bundle or its version. Only bundles that replace
+  it, skip it, or have it in their skipRange may follow. --any-edge allows every
+  version.
 
 exit status
-  0  read; with --from, --version or --channel: a bundle may be taken
-  1  no bundle may be taken
-  2  could not find out, or a problem in the catalog
+  0  the catalog was read; with --from, --version or --channel: a bundle fits
+  1  no bundle fits
+  2  an error, or a problem in the catalog
 """
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("catalog", metavar="CATALOG", type=Path, help="a file or folder")
-    parser.add_argument("package", metavar="PACKAGE", nargs="?", help="show this package; without it, list all")
-    parser.add_argument("--channel", action="append", default=[], help="only of this channel; may be repeated")
-    parser.add_argument("--version", metavar="RANGE", default="", help="only in this range, such as '>=1.2.0 <2.0.0'")
-    parser.add_argument("--from", dest="installed", metavar="BUNDLE|VERSION", default="", help="what is installed")
-    parser.add_argument("--any-edge", action="store_true", help="any version may follow what is installed")
+    parser.add_argument("catalog", metavar="CATALOG", type=Path, help="file or folder of the catalog")
+    parser.add_argument("package", metavar="PACKAGE", nargs="?", help="show this package; default: list all packages")
+    parser.add_argument("--channel", action="append", default=[], help="only this channel; can be repeated")
+    parser.add_argument(
+        "--version", metavar="RANGE", default="", help="only versions in this range, such as '>=1.2.0 <2.0.0'"
+    )
+    parser.add_argument(
+        "--from", dest="installed", metavar="BUNDLE|VERSION", default="", help="the installed bundle or version"
+    )
+    parser.add_argument("--any-edge", action="store_true", help="allow any version after the installed one")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
 
 
@@ -101,7 +91,9 @@ def _as_installed(bundle: CatalogBundle | None) -> Installed | None:
 
 def _installed(package: Package, words: str) -> CatalogBundle:
     found = [
-        one for one in package.bundles.values() if words == one.name or words.removeprefix("v") == str(one.version)
+        bundle
+        for bundle in package.bundles.values()
+        if words == bundle.name or words.removeprefix("v") == str(bundle.version)
     ]
     if len(found) != 1:
         has = some([one.name for one in _newest_first(package)], 10)
@@ -128,7 +120,7 @@ def _file(path: Path, name: str) -> CatalogFile:
 
 def _print(options: argparse.Namespace, catalog: Catalog, lines: Iterator[str], record: dict[str, object]) -> None:
     if options.output == "json":
-        problems = [{"where": one.where, "message": one.words} for one in catalog.problems]
+        problems = [{"where": problem.where, "message": problem.words} for problem in catalog.problems]
         sys.stdout.write(json.dumps({**record, "problems": problems}, indent=2, sort_keys=True) + "\n")
     else:
         sys.stdout.writelines(f"{visible(line)}\n" for line in (*lines, *_problem_lines(catalog)))
@@ -138,7 +130,7 @@ def _problem_lines(catalog: Catalog) -> Iterator[str]:
     if catalog.problems:
         yield ""
         yield f"{number(len(catalog.problems), 'problem')} in the catalog:"
-        yield from (f"  {one}" for one in catalog.problems[:SHOWN_PROBLEMS])
+        yield from (f"  {problem}" for problem in catalog.problems[:SHOWN_PROBLEMS])
         left = len(catalog.problems) - SHOWN_PROBLEMS
         if left > 0:
             yield f"  {and_more(left)}; `-o json` lists all"
@@ -153,7 +145,9 @@ def _listed(catalog: Catalog) -> Iterator[str]:
     for package in catalog.packages.values():
         newest = next((str(one.version) for one in _newest_first(package)), "none")
         counts = f"{number(len(package.channels), 'channel')}, {number(len(package.bundles), 'bundle')}"
-        deprecated = ", deprecated" if any(one.schema == "olm.package" for one in package.deprecations) else ""
+        deprecated = (
+            ", deprecated" if any(deprecation.schema == "olm.package" for deprecation in package.deprecations) else ""
+        )
         yield f"{package.name:{width}}  newest {newest}, {counts}{deprecated}"
     if not catalog.packages:
         yield "The catalog has no packages."
@@ -163,29 +157,25 @@ def _shown(package: Package, installed: CatalogBundle | None, chosen: Choice | N
     yield package.name
     if package.description:
         yield from (f"  {line}" for line in package.description.strip().splitlines()[:10])
-    for one in package.deprecations:
-        yield f"  deprecated: {one.name or 'the package'}: {one.message}"
+    for deprecation in package.deprecations:
+        yield f"  deprecated: {deprecation.name or 'the package'}: {deprecation.message}"
     for channel in package.channels.values():
         yield ""
-        yield from _channel_lines(package, channel)
+        is_default = " (default)" if channel.name == package.default_channel else ""
+        yield f"channel {channel.name}{is_default}, head {some(list_heads(channel)) or 'none'}"
+        ranks = {one.name: position for position, one in enumerate(_newest_first(package))}
+        for entry in sorted(channel.entries, key=lambda it: ranks.get(it.name, len(ranks))):
+            edges = [
+                f"replaces {entry.replaces}" if entry.replaces else "",
+                f"skips {some(entry.skips)}" if entry.skips else "",
+                f"follows every version in {entry.skip_range}" if entry.skip_range else "",
+                "deprecated" if package.deprecation_of(entry.name) is not None else "",
+                "" if entry.name in package.bundles else "missing in the catalog",
+            ]
+            yield f"  {entry.name}" + "".join(f"; {words}" for words in edges if words)
     if chosen is not None:
         yield ""
         yield from _choice_lines(package, installed, chosen)
-
-
-def _channel_lines(package: Package, channel: Channel) -> Iterator[str]:
-    is_default = " (default)" if channel.name == package.default_channel else ""
-    yield f"channel {channel.name}{is_default}, head {some(heads_of(channel)) or 'none'}"
-    ranks = {one.name: position for position, one in enumerate(_newest_first(package))}
-    for one in sorted(channel.entries, key=lambda it: ranks.get(it.name, len(ranks))):
-        edges = [
-            f"replaces {one.replaces}" if one.replaces else "",
-            f"skips {some(one.skips)}" if one.skips else "",
-            f"follows every version in {one.skip_range}" if one.skip_range else "",
-            "deprecated" if package.deprecation_of(one.name) is not None else "",
-            "" if one.name in package.bundles else "missing in the catalog",
-        ]
-        yield f"  {one.name}" + "".join(f"; {words}" for words in edges if words)
 
 
 def _choice_lines(package: Package, installed: CatalogBundle | None, chosen: Choice | NoChoice) -> Iterator[str]:
@@ -207,9 +197,9 @@ def _routes(package: Package, installed: CatalogBundle | None) -> dict[str, tupl
     """The way to the head of each channel that has one, from what is installed; None where no edges lead there."""
     if installed is None:
         return {}
-    heads = {channel: heads_of(channel) for channel in package.channels.values()}
+    heads = {channel: list_heads(channel) for channel in package.channels.values()}
     return {
-        channel.name: route(package, channel, installed, ends[0])
+        channel.name: find_route(package, channel, installed, ends[0])
         for channel, ends in heads.items()
         if len(ends) == 1 and ends[0] != installed.name
     }
@@ -219,12 +209,12 @@ def _list_record(catalog: Catalog) -> dict[str, object]:
     return {
         "packages": [
             {
-                "name": one.name,
-                "defaultChannel": one.default_channel,
-                "channels": sorted(one.channels),
-                "bundles": len(one.bundles),
+                "name": package.name,
+                "defaultChannel": package.default_channel,
+                "channels": sorted(package.channels),
+                "bundles": len(package.bundles),
             }
-            for one in catalog.packages.values()
+            for package in catalog.packages.values()
         ]
     }
 
@@ -234,13 +224,14 @@ def _record(package: Package, installed: CatalogBundle | None, chosen: Choice | 
         "name": package.name,
         "description": package.description,
         "defaultChannel": package.default_channel,
-        "channels": [_channel_record(one) for one in package.channels.values()],
+        "channels": [_channel_record(channel) for channel in package.channels.values()],
         "bundles": [
             {"name": one.name, "version": str(one.version), "image": one.image, "apis": one.apis, "needs": one.needs}
             for one in _newest_first(package)
         ],
         "deprecations": [
-            {"schema": one.schema, "name": one.name, "message": one.message} for one in package.deprecations
+            {"schema": deprecation.schema, "name": deprecation.name, "message": deprecation.message}
+            for deprecation in package.deprecations
         ],
         "installed": installed.name if installed else None,
         "choice": _choice_record(chosen),
@@ -251,15 +242,15 @@ def _record(package: Package, installed: CatalogBundle | None, chosen: Choice | 
 def _channel_record(channel: Channel) -> object:
     return {
         "name": channel.name,
-        "heads": heads_of(channel),
+        "heads": list_heads(channel),
         "entries": [
             {
-                "name": one.name,
-                "replaces": one.replaces,
-                "skips": one.skips,
-                "skipRange": str(one.skip_range) if one.skip_range else "",
+                "name": entry.name,
+                "replaces": entry.replaces,
+                "skips": entry.skips,
+                "skipRange": str(entry.skip_range) if entry.skip_range else "",
             }
-            for one in channel.entries
+            for entry in channel.entries
         ],
     }
 
@@ -273,5 +264,7 @@ def _choice_record(chosen: Choice | NoChoice | None) -> object:
 
 
 COMMANDS: tuple[ReviewCommand, ...] = (
-    ReviewCommand("catalog", "what a catalog offers, and what may follow what is installed", _add, _run, _EPILOG),
+    ReviewCommand(
+        "catalog", "show what a catalog offers, and which versions may follow the installed one", _add, _run, _EPILOG
+    ),
 )

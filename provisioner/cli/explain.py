@@ -6,21 +6,22 @@ import argparse
 import json
 import sys
 
-from provisioner.cli.arguments import ReviewCommand
+from provisioner.cli.arguments import ReviewCommand, Usage
 from provisioner.cli.review import OK
-from provisioner.cli.usage import Usage
 from provisioner.review.rules import rule_ids, rule_text
-from provisioner.review.rules.shown import as_text, to_record
+from provisioner.review.rules.explanations import as_text, to_record
 
 _EPILOG = """\
 exit status
-  0  every rule that was named is known
-  2  one is not
+  0  every rule is known
+  2  a rule is unknown
 """
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("rules", metavar="RULE", nargs="*", help="an id such as RB-11, or the letters of a family: RB")
+    parser.add_argument(
+        "rules", metavar="RULE", nargs="*", help="a rule id such as RB-11, or a family such as RB; default: all rules"
+    )
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
 
 
@@ -51,6 +52,6 @@ def _meant(word: str) -> list[str]:
 
 COMMANDS: tuple[ReviewCommand, ...] = (
     ReviewCommand(
-        "explain", "what a rule means, why it matters, what to do, and where it is written", _add, _run, _EPILOG
+        "explain", "explain rules: what each means, why it matters, what to do, and its sources", _add, _run, _EPILOG
     ),
 )

@@ -8,17 +8,16 @@ import sys
 
 from provisioner.cli.arguments import ReviewCommand
 from provisioner.cli.review import FINDINGS, OK
-from provisioner.plugins import Plugin
 from provisioner.render import format_plugins
 from provisioner.review.frame import check_plugins
 from provisioner.source import source_plugins
 
 _EPILOG = """\
-Each is loaded, as the service would load it, and none is used.
+Plug-ins are loaded as the service loads them. None is run.
 
 exit status
-  0  all of them can be used, or there is none
-  1  one is disabled
+  0  no plug-in is disabled
+  1  a plug-in is disabled
 """
 
 
@@ -29,23 +28,31 @@ def _add(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     found = [*format_plugins(), *source_plugins(), *check_plugins()]
     if options.output == "json":
-        sys.stdout.write(json.dumps([_record(one) for one in found], indent=2, sort_keys=True) + "\n")
+        sys.stdout.write(
+            json.dumps(
+                [
+                    (
+                        {
+                            "group": str(one.group),
+                            "name": one.name,
+                            "package": one.package,
+                            "target": one.target,
+                            "problem": one.problem,
+                        }
+                    )
+                    for one in found
+                ],
+                indent=2,
+                sort_keys=True,
+            )
+            + "\n"
+        )
     else:
         lines = [f"{one}{f' is disabled: {one.problem}' if one.problem else ''}" for one in found]
         sys.stdout.write("\n".join(lines or ["no plug-in is installed"]) + "\n")
     return FINDINGS if any(one.problem for one in found) else OK
 
 
-def _record(plugin: Plugin) -> dict[str, str]:
-    return {
-        "group": str(plugin.group),
-        "name": plugin.name,
-        "package": plugin.package,
-        "target": plugin.target,
-        "problem": plugin.problem,
-    }
-
-
 COMMANDS: tuple[ReviewCommand, ...] = (
-    ReviewCommand("plugins", "which plug-ins are installed, and why one is disabled", _add, _run, _EPILOG),
+    ReviewCommand("plugins", "list installed plug-ins, and why one is disabled", _add, _run, _EPILOG),
 )

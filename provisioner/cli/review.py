@@ -12,19 +12,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from provisioner import pipeline
-from provisioner.cli import unanswered
-from provisioner.cli.arguments import CRD_EPILOG, NEVER, REVIEW_EPILOG, ReviewCommand, add_crd_diff, add_review
-from provisioner.cli.bundles import contents_of, text_of
-from provisioner.cli.objects import stored_in
-from provisioner.cli.usage import Usage
-from provisioner.cli.written import as_json
+from provisioner.cli import json_output
+from provisioner.cli.arguments import CRD_EPILOG, NEVER, REVIEW_EPILOG, ReviewCommand, Usage, add_crd_diff, add_review
+from provisioner.cli.inputs import read_contents, read_stored_objects, read_text
+from provisioner.cli.json_output import as_json
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import uid_of
 from provisioner.errors import ClusterError
+from provisioner.escaping import visible
 from provisioner.render import load_all
 from provisioner.review.base.facts import Stored
 from provisioner.review.base.record import to_record
-from provisioner.review.base.text import visible
 from provisioner.review.crd_diff import (
     CrdDifference,
     crds_of,
@@ -36,9 +34,9 @@ from provisioner.review.crds.live_scene import CRD
 from provisioner.review.output.entries import entries_record
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text, crds_as_text
-from provisioner.review.rules.shown import as_text as explained
-from provisioner.review.rules.shown import rules_of
-from provisioner.review.rules.shown import to_record as explained_record
+from provisioner.review.rules.explanations import as_text as explained
+from provisioner.review.rules.explanations import rules_of
+from provisioner.review.rules.explanations import to_record as explained_record
 from provisioner.review.workloads.workload_changes import running_record, workload_changes
 from provisioner.values import Content, Identity, JsonObject, ObjectIdentity, Report, Severity
 
@@ -53,10 +51,10 @@ def _run_review(options: argparse.Namespace) -> int:
     if cluster is not None:
         return review_against(cluster, options, colours=sys.stdout.isatty())
     _check_words(options)
-    content, old = contents_of(options, cluster)
+    content, old = read_contents(options, cluster)
     found = pipeline.look_offline(content, old, allowed_images=tuple(options.allow_images), stored=stored)
     if stored is not None and old is not None:
-        changed = [one.body for one in old.manifests if one.ref.group_kind == CRD]
+        changed = [manifest.body for manifest in old.manifests if manifest.ref.group_kind == CRD]
         _say_strangers(changed, stored, options.objects)
     print_report(found, options, colours=sys.stdout.isatty())
     return exit_status(found, options.fail_on)
@@ -74,7 +72,7 @@ def review_against(
     `tell` is where the report goes, such as through a pager.
     """
     _check_words(options)
-    content, old = contents_of(options, cluster)
+    content, old = read_contents(options, cluster)
     found = pipeline.look(
         cluster,
         content,
@@ -100,12 +98,12 @@ def _stored(options: argparse.Namespace) -> Stored | None:
         raise Usage("--objects goes without --kubeconfig, which reads the objects from the cluster")
     if not options.old:
         raise Usage("--objects goes with --old: the objects are tried on CRDs that change")
-    return stored_in(options.objects)
+    return read_stored_objects(options.objects)
 
 
 def exit_status(report: Report, fail_on: str) -> int:
     """What a report means to a script. Findings that the old bundle has as well do not count."""
-    new = [one for one in report.findings if one.is_new]
+    new = [finding for finding in report.findings if finding.is_new]
     failing = [one for one in new if fail_on != NEVER and one.severity.is_at_least(Severity(fail_on))]
     worse = [one for one in failing if one.severity.rank < Severity.UNKNOWN.rank]
     if worse:
@@ -118,7 +116,7 @@ def exit_status(report: Report, fail_on: str) -> int:
 def cluster_of(options: argparse.Namespace) -> ClusterClient | None:
     if options.kubeconfig is None:
         return None
-    text = text_of(options.kubeconfig)
+    text = read_text(options.kubeconfig)
     return ClusterClient.connect(text, context=options.context, trusted=True)
 
 
@@ -182,10 +180,13 @@ def _run_crd_diff(options: argparse.Namespace) -> int:
 
 
 def _crd_differences(options: argparse.Namespace) -> list[CrdDifference]:
-    old, new = (crds_of(_documents(file), name=str(file)) for file in (options.old, options.new))
+    old, new = (
+        crds_of(list(load_all(file.read_bytes(), name=str(file))), name=str(file))
+        for file in (options.old, options.new)
+    )
     if options.objects is None:
         return differences(old, new)
-    stored = stored_in(options.objects)
+    stored = read_stored_objects(options.objects)
     _say_strangers(old.values(), stored, options.objects)
     return differences(old, new, stored.objects, stored.kinds)
 
@@ -195,25 +196,21 @@ def _say_strangers(crds: Iterable[JsonObject], stored: Stored, place: Path) -> N
         sys.stderr.write(f"pratique: {place}: {count:,} {visible(kind)} passed over: no CRD here is theirs\n")
 
 
-def _documents(file: Path) -> list[object]:
-    return list(load_all(file.read_bytes(), name=str(file)))
-
-
 COMMANDS: tuple[ReviewCommand, ...] = (
     ReviewCommand(
         "review",
-        "what a bundle would do: objects, permissions, CRDs, pods, webhooks, images",
+        "show what a bundle would change: objects, permissions, CRDs, pods, webhooks, images",
         add_review,
         _run_review,
         REVIEW_EPILOG,
-        unanswered.review,
+        json_output.unanswered_review,
     ),
     ReviewCommand(
         "crd-diff",
-        "whether CRDs still accept what is stored and written: what their schemas accept is compared",
+        "check whether new CRDs still accept stored objects and what clients write",
         add_crd_diff,
         _run_crd_diff,
         CRD_EPILOG,
-        unanswered.crd_diff,
+        json_output.unanswered_crd_diff,
     ),
 )

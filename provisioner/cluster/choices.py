@@ -84,7 +84,8 @@ def remove_choices(shown: dict[str, Any], wished: JsonObject) -> None:
         _remove(shown, wished, path)
     for path in _TOKEN_PLACES if ObjectRef.of(wished).group_kind == _POD else ():
         for item in _items(shown, path):
-            _forget_letters(item)
+            if _TOKEN_VOLUME.fullmatch(str(item.get("name"))):
+                item["name"] = "kube-api-access"
 
 
 @functools.cache
@@ -139,11 +140,6 @@ def _items(value: object, path: _Path) -> Iterator[dict[str, Any]]:
             yield from _items(item, path[1:])
     elif isinstance(value, dict):
         yield from _items(value.get(path[0]), path[1:])
-
-
-def _forget_letters(volume: dict[str, Any]) -> None:
-    if _TOKEN_VOLUME.fullmatch(str(volume.get("name"))):
-        volume["name"] = "kube-api-access"
 
 
 def _counterpart(item: object, wished: object) -> object:

@@ -15,24 +15,18 @@ from decimal import Decimal
 from typing import Any
 
 from provisioner.alignment import Aligner, order_of_kept
+from provisioner.cluster.annotations import without_tracking
 from provisioner.cluster.choices import as_sent, remove_choices
-from provisioner.cluster.tracking import without_tracking
+from provisioner.retention import SECRET
 from provisioner.schema.fields import is_same
 from provisioner.sentences import and_more
-from provisioner.values import GroupKind, JsonObject, ObjectRef
+from provisioner.values import JsonObject, ObjectRef
 
 _SERVER_METADATA = (
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-)
+    "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
+    "resourceVersion", "selfLink", "uid",
+)  # fmt: skip
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_SECRET = GroupKind("", "Secret")
 _QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(|n|u|m|k|[MGTPE]|[KMGTPE]i)")
 _SUFFIXES = {"": Decimal(1), "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "k": Decimal(1000)}
 _SUFFIXES |= {letter: Decimal(1000) ** power for power, letter in enumerate("MGTPE", 2)}
@@ -71,18 +65,16 @@ def altered_words(found: Iterable[Altered]) -> str:
 
 def cleaned(obj: JsonObject) -> dict[str, Any]:
     """A copy without status, server-kept metadata and our tracking. Holds a Secret's values still: see `masked`."""
-    copied = {
-        key: _cleaned_metadata(value or {}) if key == "metadata" else _copied(value)
-        for key, value in obj.items()
-        if key != "status"
-    }
+    copied: dict[str, Any] = {}
+    for key, value in obj.items():
+        if key == "metadata":
+            # Left out before it is copied: the managed fields alone are often more than the rest of an object.
+            kept = {name: inner for name, inner in (value or {}).items() if name not in _SERVER_METADATA}
+            copied[key] = without_tracking(_copied(kept))
+        elif key != "status":
+            copied[key] = _copied(value)
     copied.setdefault("metadata", {})
     return copied
-
-
-def _cleaned_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Left out before it is copied: the managed fields alone are often more than the rest of an object."""
-    return without_tracking({key: _copied(value) for key, value in metadata.items() if key not in _SERVER_METADATA})
 
 
 def _copied(value: Any) -> Any:
@@ -195,7 +187,7 @@ def owner_words(obj: JsonObject) -> str:
 
 
 def _is_secret(obj: JsonObject) -> bool:
-    return ObjectRef.of(obj).group_kind == _SECRET
+    return ObjectRef.of(obj).group_kind == SECRET
 
 
 def _values(secret: JsonObject) -> dict[str, str]:
@@ -255,9 +247,10 @@ def _lost(wished: object, found: object, path: str) -> list[Altered]:
     if wished is None or wished in ({}, [], ""):
         return []
     if isinstance(wished, Mapping) and isinstance(found, Mapping):
-        return [
-            lost for key, value in wished.items() for lost in _lost(value, found.get(key), f"{path}.{key}".lstrip("."))
-        ]
+        missing: list[Altered] = []
+        for key, value in wished.items():
+            missing += _lost(value, found.get(key), f"{path}.{key}".lstrip("."))
+        return missing
     if isinstance(wished, list) and isinstance(found, list):
         return _lost_items(wished, found, path)
     is_met = not isinstance(wished, Mapping | list) and _is_same(wished, found)

@@ -1,4 +1,8 @@
-"""What a report needs to know of live objects beyond those that it changes: read in bounds, or said why not."""
+"""Live objects read for planning and for reports: in bounds, by few calls, or said why not.
+
+Lists are a shortcut for planning (`read_many`): what is not found out by one, because it is too long or not allowed, is
+left out of the answer, and whoever needs it asks for the one object.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,10 @@ import orjson
 from provisioner.cluster.client.answers import Excerpt
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.client.discovery import ServedResource
-from provisioner.cluster.client.failures import is_of_conversion
+from provisioner.cluster.client.failures import is_of_conversion, is_of_webhook
 from provisioner.cluster.client.openapi import schema_of_kind
 from provisioner.errors import AnswerTooLarge, ClusterError, UnknownKind, Unreachable
-from provisioner.values import ObjectRef, created_at
+from provisioner.values import ObjectIdentity, ObjectRef, created_at
 
 PARALLEL = 4
 _T = TypeVar("_T")
@@ -86,7 +90,7 @@ class Sample:
     server_words: str = ""
 
 
-def samples(
+def read_samples(
     readers: Sequence[ClusterClient], queries: Iterable[Query], *, bounds: Bounds = BOUNDS
 ) -> dict[Query, Sample]:
     """Each list as the first of `readers` who may read it; a kind that is not served is an empty list."""
@@ -95,15 +99,20 @@ def samples(
         return dict(zip(wished, pool.map(lambda one: _sample(readers, one, bounds), wished), strict=True))
 
 
-def existing(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) -> dict[ObjectRef, bool]:
+def find_existing(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) -> dict[ObjectRef, bool]:
     """Whether objects exist, by their metadata alone; what nobody may ask has no entry."""
+
+    def exists(ref: ObjectRef) -> bool | ClusterError:
+        answer = _first(readers, lambda reader: reader.get(ref, metadata_only=True) is not None)
+        return False if isinstance(answer, UnknownKind) else answer
+
     wished = list(dict.fromkeys(refs))
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
-        found = pool.map(lambda ref: _exists(readers, ref), wished)
-        return {ref: answer for ref, answer in zip(wished, found, strict=True) if answer is not None}
+        found = pool.map(exists, wished)
+        return {ref: answer for ref, answer in zip(wished, found, strict=True) if isinstance(answer, bool)}
 
 
-def as_they_are(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) -> dict[ObjectRef, dict[str, Any] | None]:
+def read_objects(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) -> dict[ObjectRef, dict[str, Any] | None]:
     """Each object as the first of `readers` who may read it, None where there is none. Raises what nobody may."""
     wished = list(dict.fromkeys(refs))
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
@@ -121,7 +130,7 @@ def published_schemas(
     out."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for (group, version), members in groupby(sorted(set(kinds)), key=lambda one: one[:2]):
-        document = _first(readers, partial(_document, group, version))
+        document = _first(readers, partial(_read_openapi, group, version))
         for member in members:
             schema = schema_of_kind(document, *member) if isinstance(document, dict) else None
             if schema is not None:
@@ -129,13 +138,19 @@ def published_schemas(
     return found
 
 
-def _document(group: str, version: str, reader: ClusterClient) -> dict[str, Any]:
+def _read_openapi(group: str, version: str, reader: ClusterClient) -> dict[str, Any]:
     return reader.openapi(group, version)
 
 
 def _sample(readers: Sequence[ClusterClient], query: Query, bounds: Bounds) -> Sample:
+    def read(reader: ClusterClient) -> Sample:
+        try:
+            return _list(reader, query, bounds)
+        except UnknownKind:  # it was served when discovery was read, which is read again now
+            return _list(reader, query, bounds)
+
     try:
-        answer = _first(readers, lambda reader: _read(reader, query, bounds))
+        answer = _first(readers, read)
     except Unreachable as exc:
         if not is_of_conversion(exc):
             raise
@@ -150,14 +165,6 @@ def _sample(readers: Sequence[ClusterClient], query: Query, bounds: Bounds) -> S
 
 def _unread(problem: str, why: Unread | None = None, server_words: str = "") -> Sample:
     return Sample(total=None, problem=problem, last=None, why=why, server_words=server_words)
-
-
-def _read(reader: ClusterClient, query: Query, bounds: Bounds) -> Sample:
-    try:
-        return _list(reader, query, bounds)
-    except UnknownKind:
-        # It was served when discovery was read, which is read again now.
-        return _list(reader, query, bounds)
 
 
 def _list(reader: ClusterClient, query: Query, bounds: Bounds) -> Sample:
@@ -209,7 +216,7 @@ class _Read:
         read, until = cls(), time.monotonic() + bounds.seconds
         for obj in objects:
             is_over = read.count >= bounds.counted or time.monotonic() > until
-            if is_over or not (read._keeps(obj, query, bounds) or query.is_counted):
+            if is_over or not (read.keep(obj, query, bounds) or query.is_counted):
                 read.is_whole = False
                 break
             read.count += 1
@@ -217,7 +224,7 @@ class _Read:
             read.last = max(read.last, created_at(obj))
         return read
 
-    def _keeps(self, obj: dict[str, Any], query: Query, bounds: Bounds) -> bool:
+    def keep(self, obj: dict[str, Any], query: Query, bounds: Bounds) -> bool:
         """Keep it, if it is wanted and within the bounds; whether it was kept."""
         if len(self.objects) >= bounds.objects or (query.after and created_at(obj) <= query.after):
             return False
@@ -226,13 +233,6 @@ class _Read:
             return False
         self.objects.append(obj)
         return True
-
-
-def _exists(readers: Sequence[ClusterClient], ref: ObjectRef) -> bool | None:
-    answer = _first(readers, lambda reader: reader.get(ref, metadata_only=True) is not None)
-    if isinstance(answer, UnknownKind):
-        return False
-    return None if isinstance(answer, ClusterError) else answer
 
 
 def _first(readers: Sequence[ClusterClient], ask: Callable[[ClusterClient], _T]) -> _T | ClusterError:
@@ -248,3 +248,53 @@ def _first(readers: Sequence[ClusterClient], ask: Callable[[ClusterClient], _T])
             refusal = refusal or exc
     assert refusal is not None
     return refusal
+
+
+PARALLEL_READS = 8
+# Fewer objects than this are asked for one by one.
+WORTH_A_LIST = 4
+# How much of other people's objects a list may hold before asking one by one is cheaper.
+MAX_STRANGERS = 500
+
+Live = dict[ObjectIdentity, dict[str, Any] | None]
+
+
+def read_many(cluster: ClusterClient, refs: Iterable[ObjectRef]) -> Live:
+    """The live objects by identity, None for one that does not exist; see above for what is missing.
+
+    Raises TryLater where the API server does not answer.
+    """
+    groups: dict[tuple[ServedResource, str], list[ObjectRef]] = {}
+    for ref in refs:
+        try:
+            resource = cluster.resource_of(ref.group, ref.version, ref.kind) if ref.version else None
+        except Unreachable:  # perhaps only the server behind this API
+            continue
+        if resource is not None and resource.is_namespaced == bool(ref.namespace):
+            groups.setdefault((resource, ref.namespace), []).append(ref)
+    wanted = [(resource, place, group) for (resource, place), group in groups.items() if len(group) >= WORTH_A_LIST]
+    found: Live = {}
+    with ThreadPoolExecutor(max_workers=PARALLEL_READS) as pool:
+        for part in pool.map(lambda group: _list_known(cluster, *group), wanted):
+            found |= part
+    return found
+
+
+def _list_known(cluster: ClusterClient, resource: ServedResource, namespace: str, refs: list[ObjectRef]) -> Live:
+    """Nothing but what was asked for is kept, so that a long list costs time and no memory."""
+    found: Live = {ref.identity: None for ref in refs}
+    seen: Live = {}
+    try:
+        for number, obj in enumerate(cluster.list(resource, namespace)):
+            if number > len(refs) + MAX_STRANGERS:
+                return seen
+            identity = ObjectRef.of(obj).identity
+            if identity in found:
+                seen[identity] = obj
+    except ClusterError:
+        return {}
+    except Unreachable as exc:
+        if is_of_webhook(exc):
+            return {}
+        raise
+    return found | seen

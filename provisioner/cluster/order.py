@@ -1,21 +1,215 @@
-"""In which order the objects of a bundle enter a cluster, and leave it. Pure.
+"""In which order the objects of a bundle enter a cluster, and leave it, and which needs which others of it. Pure.
 
-The phases are those of OLM v1: what others stand on comes first, what can refuse comes last.
+The phases are those of OLM v1: what others stand on comes first, what can refuse comes last. Phases say what generally
+comes first; the needs say what this very object cannot do without, also within one phase or against their order.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
+from provisioner import api_groups
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.cluster.graph import DEFINITION, NAMESPACE, Need, in_steps, needs_of, stated
-from provisioner.errors import DependencyCycle
+from provisioner.errors import DependencyCycle, InvalidManifest
 from provisioner.phases import PHASE_OF, PHASES, phase_name, phase_of
 from provisioner.values import GroupKind, HookMoment, JsonObject, Manifest, ObjectIdentity, ObjectRef
+from provisioner.values.objects import items, mapping
+
+# An order that the content states itself, in the words of kpt and cli-utils.
+DEPENDS_ON = "config.kubernetes.io/depends-on"
+NAMESPACE = GroupKind("", "Namespace")
+DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+
+_STORAGE_CLASS = ("storage.k8s.io", "StorageClass")
+_STATED = re.compile(r"([^/]*)/(?:namespaces/([^/]+)/)?([^/]+)/([^/]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something that has to be there first; `is_ready`: it also has to work."""
+
+    identity: ObjectIdentity
+    is_ready: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Bundle:
+    """A bundle's manifests by what others ask for."""
+
+    by_identity: dict[ObjectIdentity, Manifest] = field(default_factory=dict)
+    definitions: dict[GroupKind, Manifest] = field(default_factory=dict)
+    served: dict[tuple[str, str], Manifest] = field(default_factory=dict)
+    workloads: list[Manifest] = field(default_factory=list)
+
+
+def needs_of(manifests: Iterable[Manifest]) -> dict[ObjectIdentity, frozenset[Need]]:
+    """For each manifest what it needs of the others. What is no part of the bundle is nobody's need.
+
+    Raises InvalidManifest where an object states an order that nobody can read.
+    """
+    bundle = _bundle(manifests)
+    needs = {}
+    for identity, manifest in bundle.by_identity.items():
+        found = (*_needs_of_place(bundle, manifest), *_needs_of_kind(bundle, manifest), *_stated(manifest))
+        needs[identity] = frozenset(need for need in found if need.identity in bundle.by_identity)
+    return needs
+
+
+def place_in_steps(
+    needs: Mapping[ObjectIdentity, frozenset[Need]], place: Callable[[ObjectIdentity], tuple[int, int]]
+) -> dict[ObjectIdentity, tuple[int, int]]:
+    """(phase, step) for each object: its own `place`, or later, so that it comes after everything that it needs.
+
+    Raises DependencyCycle, showing it.
+    """
+    placed: dict[ObjectIdentity, tuple[int, int]] = {}
+    for identity in _needed_first(needs):
+        own = place(identity)
+        for need in needs[identity]:
+            phase, step = placed[need.identity]
+            own = max(own, (phase, step + 1))
+        placed[identity] = own
+    return placed
+
+
+def stated_dependencies(manifest: Manifest) -> list[ObjectIdentity]:
+    """What an object itself says that it depends on; nothing where that cannot be read."""
+    try:
+        return [need.identity for need in _stated(manifest)]
+    except InvalidManifest:
+        return []
+
+
+def _needed_first(needs: Mapping[ObjectIdentity, frozenset[Need]]) -> Iterator[ObjectIdentity]:
+    """Every object after what it needs. A stack of our own: a bundle may be deeper than Python's."""
+    done: set[ObjectIdentity] = set()
+    for start in sorted(needs):
+        path = {start: _sorted_needs(needs, start)} if start not in done else {}
+        while path:
+            current = next(reversed(path))
+            needed = next((one for one in path[current] if one not in done), None)
+            if needed is None:
+                done.add(current)
+                path.popitem()
+                yield current
+            elif needed in path:
+                above = [*path]
+                cycle = [*above[above.index(needed) :], needed]
+                shown = (str(ObjectRef(group, "", kind, namespace, name)) for group, kind, namespace, name in cycle)
+                words = f"no order of apply is possible, each needs the next: {' → '.join(shown)}"
+                raise DependencyCycle(words)
+            else:
+                path[needed] = _sorted_needs(needs, needed)
+
+
+def _sorted_needs(
+    needs: Mapping[ObjectIdentity, frozenset[Need]], identity: ObjectIdentity
+) -> Iterator[ObjectIdentity]:
+    return iter(sorted({need.identity for need in needs[identity]}))
+
+
+def _bundle(manifests: Iterable[Manifest]) -> _Bundle:
+    found = _Bundle()
+    for manifest in manifests:
+        ref, spec = manifest.ref, mapping(manifest.body.get("spec"))
+        found.by_identity[ref.identity] = manifest
+        if ref.group_kind == DEFINITION:
+            names = mapping(spec.get("names"))
+            found.definitions[GroupKind(_text(spec.get("group")), _text(names.get("kind")))] = manifest
+        elif ref.group_kind == GroupKind("apiregistration.k8s.io", "APIService") and spec.get("service"):
+            found.served[_text(spec.get("group")), _text(spec.get("version"))] = manifest
+        elif _pod_labels(manifest.body):
+            found.workloads.append(manifest)
+    return found
+
+
+def _needs_of_place(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
+    """The namespace that an object lives in, and what serves its kind."""
+    ref = manifest.ref
+    if ref.namespace:
+        yield Need(("", "Namespace", "", ref.namespace), is_ready=True)
+    definition = bundle.definitions.get(ref.group_kind)
+    if definition is not None:
+        yield Need(definition.ref.identity, is_ready=True)
+        spec = mapping(definition.body.get("spec"))
+        stored = {
+            _text(mapping(version).get("name"))
+            for version in items(spec.get("versions"))
+            if mapping(version).get("storage") is True
+        }
+        webhook = mapping(mapping(spec.get("conversion")).get("webhook"))
+        if ref.version not in stored:
+            yield from _backend(bundle, mapping(mapping(webhook.get("clientConfig")).get("service")))
+    elif ref.api_version and (service := bundle.served.get((ref.group, ref.version))):
+        yield Need(service.ref.identity, is_ready=True)
+
+
+def _needs_of_kind(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
+    ref, spec = manifest.ref, mapping(manifest.body.get("spec"))
+    # The services that the API server will call because of an object.
+    if ref.group == "apiregistration.k8s.io":
+        yield from _backend(bundle, mapping(spec.get("service")))
+    for hook in items(manifest.body.get("webhooks")) if ref.group == ADMISSION_GROUP else []:
+        yield from _backend(bundle, mapping(mapping(mapping(hook).get("clientConfig")).get("service")))
+    match (ref.group, ref.kind):
+        case (api_groups.RBAC_GROUP, "RoleBinding" | "ClusterRoleBinding"):
+            role = mapping(manifest.body.get("roleRef"))
+            kind = _text(role.get("kind"))
+            yield Need((api_groups.RBAC_GROUP, kind, ref.namespace if kind == "Role" else "", _text(role.get("name"))))
+        case (api_groups.ADMISSION_GROUP, "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding"):
+            yield Need(
+                (api_groups.ADMISSION_GROUP, ref.kind.removesuffix("Binding"), "", _text(spec.get("policyName")))
+            )
+        case ("", "PersistentVolumeClaim" | "PersistentVolume"):
+            yield Need((*_STORAGE_CLASS, "", _text(spec.get("storageClassName"))))
+        case ("networking.k8s.io", "Ingress"):
+            yield Need(("networking.k8s.io", "IngressClass", "", _text(spec.get("ingressClassName"))))
+        case ("cert-manager.io", "Certificate"):
+            issuer = mapping(spec.get("issuerRef"))
+            kind = _text(issuer.get("kind")) or "Issuer"
+            namespace = ref.namespace if kind == "Issuer" else ""
+            yield Need((_text(issuer.get("group")) or ref.group, kind, namespace, _text(issuer.get("name"))))
+
+
+def _backend(bundle: _Bundle, service: Mapping[str, Any]) -> Iterator[Need]:
+    """A Service that the API server calls, and the workloads behind it, which have to answer."""
+    namespace = _text(service.get("namespace"))
+    identity = ("", "Service", namespace, _text(service.get("name")))
+    found = bundle.by_identity.get(identity)
+    if found is None:
+        return
+    yield Need(identity)
+    selector = mapping(mapping(found.body.get("spec")).get("selector"))
+    for workload in bundle.workloads:
+        is_behind = bool(selector) and selector.items() <= _pod_labels(workload.body).items()
+        if workload.ref.namespace == namespace and is_behind:
+            yield Need(workload.ref.identity, is_ready=True)
+
+
+def _stated(manifest: Manifest) -> Iterator[Need]:
+    annotations = mapping(mapping(manifest.body.get("metadata")).get("annotations"))
+    for word in filter(None, (part.strip() for part in _text(annotations.get(DEPENDS_ON)).split(","))):
+        match = _STATED.fullmatch(word)
+        if match is None:
+            wanted = "group/kind/name or group/namespaces/namespace/kind/name"
+            raise InvalidManifest(f"{manifest.ref}: {DEPENDS_ON} says {word!r}; expected {wanted}")
+        group, namespace, kind, name = match.groups()
+        yield Need((group, kind, namespace or "", name), is_ready=True)
+
+
+def _pod_labels(body: JsonObject) -> Mapping[str, Any]:
+    template = mapping(mapping(body.get("spec")).get("template"))
+    return mapping(mapping(template.get("metadata")).get("labels"))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
 
 # Custom resources go before the workloads that clean up after them.
 CUSTOM = "custom"
@@ -69,13 +263,13 @@ def phases(manifests: Iterable[Manifest]) -> list[Phase]:
     """The phases that have something in them, in order, and in each the steps that follow one upon the other. Without
     hooks, which stand before and after all phases (`hooks_at`).
 
-    A step is over when the next begins. What an object needs (graph.py) is in a step before its own, if need be by
+    A step is over when the next begins. What an object needs is in a step before its own, if need be by
     moving the object into a later phase; within that, numbers in front of file names order (01_a, 02-b).
     Raises DependencyCycle and InvalidManifest where no order can be found.
     """
     bundle = [one for one in manifests if one.hook is None]
     needs = needs_of(bundle)
-    places = in_steps(needs, lambda identity: (_phase_number(*identity[:2]), 0))
+    places = place_in_steps(needs, lambda identity: (_phase_number(*identity[:2]), 0))
     found: dict[int, dict[_Turn, list[Manifest]]] = {}
     for manifest in bundle:
         phase, step = places[manifest.ref.identity]
@@ -89,17 +283,18 @@ def phases(manifests: Iterable[Manifest]) -> list[Phase]:
 def hooks_at(moment: HookMoment, manifests: Iterable[Manifest]) -> list[Manifest]:
     """The hooks that run at a moment, in the order in which they do: one after the other, as Helm has it."""
     running = [one for one in manifests if one.hook and moment in one.hook.moments]
-    return sorted(running, key=lambda one: (_weight(one), one.ref.name, _phase_number(*one.ref.identity[:2]), one.ref))
 
+    def turn(manifest: Manifest) -> tuple[int, str, int, ObjectRef]:
+        ref, weight = manifest.ref, manifest.hook.weight if manifest.hook else 0
+        return weight, ref.name, _phase_number(ref.group, ref.kind), ref
 
-def _weight(manifest: Manifest) -> int:
-    return manifest.hook.weight if manifest.hook else 0
+    return sorted(running, key=turn)
 
 
 def _step(manifests: list[Manifest], needs: Mapping[ObjectIdentity, frozenset[Need]]) -> ApplyStep:
-    ready = {need.identity for one in manifests for need in needs[one.ref.identity] if need.is_ready}
+    ready = {need.identity for manifest in manifests for need in needs[manifest.ref.identity] if need.is_ready}
     # Custom resources last: a webhook that refuses them as yet must not keep the workload behind it from coming.
-    ordered = sorted(manifests, key=lambda one: (not is_built_in(one.ref.group), *_place(one)))
+    ordered = sorted(manifests, key=lambda one: (not is_built_in(one.ref.group), _as_numbered(one.file), one.ref))
     return ApplyStep(tuple(ordered), frozenset(ready))
 
 
@@ -128,22 +323,19 @@ def _places_of_leaving(
     """(phase, step) of what goes. An order that nobody can keep is no reason to keep the objects: then phases count."""
 
     def place(identity: ObjectIdentity) -> tuple[int, int]:
-        return _LEAVING.index(_leaving_phase(known[identity])), 0
+        ref = known[identity]
+        name = phase_of(ref)
+        return _LEAVING.index(CUSTOM if name == "deploy" and not is_built_in(ref.group) else name), 0
 
     waits: dict[ObjectIdentity, set[Need]] = {identity: set() for identity in known}
     for identity in known.keys() & bodies.keys():
-        for needed in stated(Manifest(bodies[identity])):
+        for needed in stated_dependencies(Manifest(bodies[identity])):
             if needed in known and phase_of(known[needed]) != "admission":
                 waits[needed].add(Need(identity))
     try:
-        return in_steps({identity: frozenset(needs) for identity, needs in waits.items()}, place)
+        return place_in_steps({identity: frozenset(needs) for identity, needs in waits.items()}, place)
     except DependencyCycle:
         return {identity: place(identity) for identity in known}
-
-
-def _leaving_phase(ref: ObjectRef) -> str:
-    name = phase_of(ref)
-    return CUSTOM if name == "deploy" and not is_built_in(ref.group) else name
 
 
 def is_built_in(group: str) -> bool:
@@ -168,14 +360,9 @@ def defined_kinds(manifests: Iterable[Manifest]) -> frozenset[GroupKind]:
     found = set()
     for manifest in manifests:
         if manifest.ref.group_kind == DEFINITION:
-            spec = _map(manifest.body.get("spec"))
-            found.add(GroupKind(str(spec.get("group") or ""), str(_map(spec.get("names")).get("kind") or "")))
+            spec = mapping(manifest.body.get("spec"))
+            found.add(GroupKind(str(spec.get("group") or ""), str(mapping(spec.get("names")).get("kind") or "")))
     return frozenset(found)
-
-
-def _map(value: object) -> Mapping[str, object]:
-    """A part of an object, as empty where it is none that Kubernetes would take."""
-    return value if isinstance(value, Mapping) else {}
 
 
 def served_versions(manifests: Iterable[Manifest]) -> dict[GroupKind, frozenset[str]]:
@@ -183,8 +370,7 @@ def served_versions(manifests: Iterable[Manifest]) -> dict[GroupKind, frozenset[
     found = {}
     for manifest in manifests:
         for kind in defined_kinds([manifest]):
-            versions = _map(manifest.body.get("spec")).get("versions")
-            known = [_map(one) for one in versions] if isinstance(versions, list) else []
+            known = [mapping(version) for version in items(mapping(manifest.body.get("spec")).get("versions"))]
             found[kind] = frozenset(str(one.get("name")) for one in known if one.get("served"))
     return found
 
@@ -201,17 +387,12 @@ def _numbers(file: str) -> tuple[float, ...]:
     return tuple(float(one.group(1)) if one else math.inf for one in found)
 
 
-def _place(manifest: Manifest) -> tuple[tuple[tuple[int, int, str], ...], ObjectRef]:
-    """File names as people number them: 2_a before 10_b. Numbers by their length: one may have any number of digits."""
-    return _as_numbered(manifest.file), manifest.ref
-
-
 @lru_cache(maxsize=1024)
 def _as_numbered(file: str) -> tuple[tuple[int, int, str], ...]:
-    parts = enumerate(_DIGITS.split(file))
-    return tuple(_part(part, is_number=bool(index % 2)) for index, part in parts if part)
-
-
-def _part(text: str, *, is_number: bool) -> tuple[int, int, str]:
-    digits = text.lstrip("0")
-    return (0, len(digits), digits) if is_number else (1, 0, text)
+    """A file name as people number it: 2_a before 10_b. Numbers by their length: one may have any number of digits."""
+    found = []
+    for index, part in enumerate(_DIGITS.split(file)):
+        digits = part.lstrip("0")
+        if part:
+            found.append((0, len(digits), digits) if index % 2 else (1, 0, part))
+    return tuple(found)

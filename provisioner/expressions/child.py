@@ -11,7 +11,7 @@ import time
 
 from provisioner.child_process import started
 from provisioner.expressions.limits import CPU_SECONDS, MAX_ANSWER_BYTES, MEMORY_BYTES, START_SECONDS, WALL_SECONDS
-from provisioner.expressions.messages import HEAD
+from provisioner.expressions.questions import HEAD
 
 MODULE = "provisioner.expressions.process"
 TOO_SLOW = f"it took longer than {WALL_SECONDS:g} s"

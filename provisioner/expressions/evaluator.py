@@ -36,9 +36,15 @@ from provisioner.expressions.limits import (
     UNCHARGED_SECONDS,
     WALL_SECONDS,
 )
-from provisioner.expressions.messages import NO_DATA, Message
 from provisioner.expressions.problems import is_over_budget
-from provisioner.expressions.questions import ExpressionAnswer, ExpressionOutcome, ExpressionQuestion, Language
+from provisioner.expressions.questions import (
+    NO_DATA,
+    ExpressionAnswer,
+    ExpressionOutcome,
+    ExpressionQuestion,
+    Language,
+    Message,
+)
 
 TOO_DEEP = NO_DATA - 1
 TOO_LONG = f"the values that it reads have more than {MAX_QUESTION_BYTES} bytes"
@@ -128,7 +134,17 @@ class _Batch:
         self._deadline = time.monotonic() + min(seconds, allowance.seconds)
         self._languages: dict[Language, int] = {}
         self._data: dict[bytes, int] = {}
-        self._keys = self._keys_of(questions)
+        languages: dict[int, int] = {}  # by id, which is quicker than by what is in them
+        data: dict[int, int] = {}
+        keys: list[_Key] = []
+        for question in questions:
+            language, about = id(question.language), id(question.data)
+            if language not in languages:
+                languages[language] = self._languages.setdefault(question.language, len(self._languages))
+            if about not in data:
+                data[about] = self._place_of(question.data)
+            keys.append((languages[language], question.text, data[about]))
+        self._keys = keys
         self._language_at, self._data_at = list(self._languages), list(self._data)
         self._found: dict[_Key, ExpressionAnswer] = {}
         self._lost: Counter[int] = Counter()  # children, by the data that their questions were about
@@ -141,19 +157,6 @@ class _Batch:
                 count = self._ask(asked)
                 waiting.extendleft(reversed(asked[count:]))
         return [self._found[key] for key in self._keys]
-
-    def _keys_of(self, questions: Sequence[ExpressionQuestion]) -> list[_Key]:
-        languages: dict[int, int] = {}  # by id, which is quicker than by what is in them
-        data: dict[int, int] = {}
-        keys: list[_Key] = []
-        for question in questions:
-            language, about = id(question.language), id(question.data)
-            if language not in languages:
-                languages[language] = self._languages.setdefault(question.language, len(self._languages))
-            if about not in data:
-                data[about] = self._place_of(question.data)
-            keys.append((languages[language], question.text, data[about]))
-        return keys
 
     def _place_of(self, data: Mapping[str, Any] | None) -> int:
         if data is None:
@@ -203,7 +206,8 @@ class _Batch:
 
     def _ask(self, asked: Sequence[_Key]) -> int:
         """How many of them have their answers now: at least one."""
-        message = self._message(asked)
+        data = {about: self._data_at[about] for _, _, about in asked if about != NO_DATA}
+        message = pickle.dumps(Message(tuple(self._language_at), data, tuple(asked), self._wants_program))
         if len(message) > MAX_QUESTION_BYTES:
             self._found |= dict.fromkeys(asked, _ended(TOO_LONG))
             return len(asked)
@@ -217,10 +221,6 @@ class _Batch:
             return 1
         finally:
             _POOL.give_back(child)
-
-    def _message(self, asked: Sequence[_Key]) -> bytes:
-        data = {about: self._data_at[about] for _, _, about in asked if about != NO_DATA}
-        return pickle.dumps(Message(tuple(self._language_at), data, tuple(asked), self._wants_program))
 
     def _asked(self, child: Child, message: bytes, asked: Sequence[_Key]) -> int:
         began, count = time.monotonic(), 0
@@ -237,22 +237,16 @@ class _Batch:
         except Lost as exc:
             child.is_leaving = True
             count += 1
-            self._found[asked[count - 1]] = self._lost_answer(exc)
+            # Where the time for all is over, it is no fault of this one.
+            stopped = self._why_stopped()
+            self._found[asked[count - 1]] = _ended(stopped) if stopped else _ended(str(exc), exceeds=exc.exceeds)
         self._allowance.charge(time.monotonic() - began if taken is None else taken, answers=count)
         last = asked[count - 1]
         if child.is_leaving and self._found[last].outcome is ExpressionOutcome.ENDED and not self._why_stopped():
-            self._remember(last)
+            self._lost[last[2]] += 1
+            self._allowance.lost[self._own(last)] += 1
+            _POOL.remember(self._identity(last), last[1], self._found[last])
         return count
-
-    def _lost_answer(self, lost: Lost) -> ExpressionAnswer:
-        """Where the time for all is over, it is no fault of this one."""
-        stopped = self._why_stopped()
-        return _ended(stopped) if stopped else _ended(str(lost), exceeds=lost.exceeds)
-
-    def _remember(self, key: _Key) -> None:
-        self._lost[key[2]] += 1
-        self._allowance.lost[self._own(key)] += 1
-        _POOL.remember(self._identity(key), key[1], self._found[key])
 
     def _own(self, key: _Key) -> tuple[Language, str]:
         return self._language_at[key[0]], key[1]
@@ -288,19 +282,16 @@ class _Pool:
                 self._busy.add(child)
                 return child
             self._starting += 1
-        return self._started()
-
-    def _started(self) -> Child:
-        child = None
+        started: Child | None = None
         try:
-            child = Child()
+            started = Child()
         finally:
             with self._condition:
                 self._starting -= 1
-                if child is not None:
-                    self._busy.add(child)
+                if started is not None:
+                    self._busy.add(started)
                 self._condition.notify()
-        return child
+        return started
 
     def give_back(self, child: Child | None) -> None:
         if child is None:

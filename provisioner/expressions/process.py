@@ -18,8 +18,7 @@ from typing import Any
 
 from provisioner.expressions import runtime
 from provisioner.expressions.limits import CPU_SECONDS, MAX_KEPT_BYTES, MAX_WORDS, MEMORY_BYTES, WALL_SECONDS
-from provisioner.expressions.messages import HEAD, NO_DATA, Message
-from provisioner.expressions.questions import ExpressionAnswer, ExpressionOutcome, Language
+from provisioner.expressions.questions import HEAD, NO_DATA, ExpressionAnswer, ExpressionOutcome, Language, Message
 
 PLATFORM = sys.platform
 STATM = "/proc/self/statm"
@@ -29,7 +28,18 @@ LOOK_SECONDS = 0.001  # a process looks at its own size when so much time has pa
 
 
 def main() -> None:
-    _bounded()
+    for number, most in (
+        (resource.RLIMIT_AS, MEMORY_BYTES),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        try:
+            resource.setrlimit(number, (most, most))
+        except (OSError, ValueError):  # macOS knows no limit on address space
+            if PLATFORM == "linux":
+                raise
+    for number in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
     _write(_framed([]))  # ready
     while (head := _read(HEAD.size)) is not None:
         message = _read(*HEAD.unpack(head))
@@ -78,21 +88,6 @@ def _evaluated(
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _bounded() -> None:
-    for number, most in (
-        (resource.RLIMIT_AS, MEMORY_BYTES),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        try:
-            resource.setrlimit(number, (most, most))
-        except (OSError, ValueError):  # macOS knows no limit on address space
-            if PLATFORM == "linux":
-                raise
-    for number in (signal.SIGPROF, signal.SIGALRM):
-        signal.signal(number, signal.SIG_DFL)
 
 
 def _listed(found: ExpressionAnswer) -> list[Any]:

@@ -87,7 +87,11 @@ def _compiled(language: Language, text: str) -> Any:
 @lru_cache(maxsize=64)
 def _environment(language: Language) -> Any:
     variables = {name: _type(written) for name, written in language.variables}
-    config, orders = cel.NewEnvConfigFromYaml(WITHOUT_ORDERS), _orders()
+    pairs = [*itertools.product(NUMBERS, NUMBERS), *zip(OTHERS_ORDERED, OTHERS_ORDERED, strict=True)]
+    config, orders = cel.NewEnvConfigFromYaml(WITHOUT_ORDERS), []
+    for name, word in ORDERS.items():
+        overloads = [cel.Overload(f"{word}_{a.name()}_{b.name()}".lower(), cel.Type.BOOL, [a, b]) for a, b in pairs]
+        orders.append(cel.FunctionDecl(name, overloads))
     if language.library is Library.NONE:
         return cel.NewEnv(config=config, variables=variables, functions=orders)
     functions = [*orders, *declarations()]
@@ -105,17 +109,6 @@ def _environment(language: Language) -> Any:
         ext_encoders.ExtEncoders(),
     ]
     return cel.NewEnv(config=config, variables=variables, extensions=extensions, functions=functions)
-
-
-def _orders() -> list[Any]:
-    pairs = [*itertools.product(NUMBERS, NUMBERS), *zip(OTHERS_ORDERED, OTHERS_ORDERED, strict=True)]
-    return [
-        cel.FunctionDecl(
-            name,
-            [cel.Overload(f"{word}_{a.name()}_{b.name()}".lower(), cel.Type.BOOL, [a, b]) for a, b in pairs],
-        )
-        for name, word in ORDERS.items()
-    ]
 
 
 def _type(written: str) -> Any:

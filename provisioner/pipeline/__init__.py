@@ -7,14 +7,13 @@
     preflight Content + cluster → may the installing account   reads, and asks for its rights
     remove    everything of an inventory → Outcomes, in reverse order
 
-Each stage is a function of values; keeping them, and asking people in between, is the caller's. One file a stage:
-`preparing`, `planning` and `reports` and `rights` over a plan, `deploying`.
+Each stage is a function of values; keeping them, and asking people in between, is the caller's. `preparation`
+makes the content, `plans` the plans and what comes of them, `reports` what people read.
 """
 
-from provisioner.cluster.tracking import FIELD_MANAGER
-from provisioner.pipeline.deploying import DEADLINE_SECONDS, deploy, observe, remove
-from provisioner.pipeline.planning import part_of, plan_again
-from provisioner.pipeline.preparing import (
+from provisioner.cluster.annotations import FIELD_MANAGER
+from provisioner.pipeline.plans import DEADLINE_SECONDS, deploy, observe, part_of, plan_again, remove
+from provisioner.pipeline.preparation import (
     FetchedSources,
     PrepareOptions,
     fetch_sources,
@@ -25,32 +24,20 @@ from provisioner.pipeline.preparing import (
     resolving,
     target_of,
 )
-from provisioner.pipeline.reports import PATTERN_SECONDS, REVIEW_SECONDS, look, look_offline
-from provisioner.pipeline.rights import least_rights, permissions, preflight, roles_and_bindings
+from provisioner.pipeline.reports import (
+    PATTERN_SECONDS,
+    REVIEW_SECONDS,
+    least_rights,
+    look,
+    look_offline,
+    permissions,
+    preflight,
+    roles_and_bindings,
+)
 
 __all__ = [
-    "DEADLINE_SECONDS",
-    "FIELD_MANAGER",
-    "PATTERN_SECONDS",
-    "REVIEW_SECONDS",
-    "FetchedSources",
-    "PrepareOptions",
-    "deploy",
-    "fetch_sources",
-    "join",
-    "least_rights",
-    "look",
-    "look_offline",
-    "moves",
-    "observe",
-    "part_of",
-    "permissions",
-    "plan_again",
-    "preflight",
-    "prepare",
-    "remove",
-    "render_sources",
-    "resolving",
-    "roles_and_bindings",
+    "DEADLINE_SECONDS", "FIELD_MANAGER", "PATTERN_SECONDS", "REVIEW_SECONDS", "FetchedSources", "PrepareOptions",
+    "deploy", "fetch_sources", "join", "least_rights", "look", "look_offline", "moves", "observe", "part_of",
+    "permissions", "plan_again", "preflight", "prepare", "remove", "render_sources", "resolving", "roles_and_bindings",
     "target_of",
-]
+]  # fmt: skip

@@ -5,8 +5,8 @@ it from what this process may do. But whatever it raises or returns, and if it n
 names it: no crash, and no silence.
 """
 
-from provisioner.plugins.installed import MAX_NAME, Plugin, PluginGroup, installed
-from provisioner.plugins.running import LOAD_SECONDS, call, load, tried
+from provisioner.plugins.entry_points import MAX_NAME, Plugin, PluginGroup, installed
+from provisioner.plugins.plugin_calls import LOAD_SECONDS, call, load, tried
 
 __all__ = [
     "LOAD_SECONDS",

@@ -7,16 +7,20 @@ from provisioner.rbac.catalogue import (
     WIDE_SUBJECTS,
 )
 from provisioner.rbac.compare import Comparisons, PermissionDiff, ScopedRule, diff
-from provisioner.rbac.effective import EffectiveRules, Grant, allows_in, effective_rules, grants, holders
-from provisioner.rbac.escalation import (
+from provisioner.rbac.effective import (
+    EffectiveRules,
     EscalationCheck,
+    Grant,
+    allows_in,
+    effective_rules,
     escalating_rule,
+    grants,
+    holders,
     is_escalation,
     may_write_binding,
     may_write_role,
 )
-from provisioner.rbac.guarded import CONTROL_PLANE, OTHER_DEPLOYERS, OWN_RESOURCES, Means
-from provisioner.rbac.held import HeldRules, bits_of, remainder, size
+from provisioner.rbac.guarded_rights import CONTROL_PLANE, OTHER_DEPLOYERS, OWN_RESOURCES, Means
 from provisioner.rbac.objects import (
     CLUSTER,
     KINDS,
@@ -35,11 +39,28 @@ from provisioner.rbac.objects import (
     subjects,
     written_rules,
 )
-from provisioner.rbac.policy import FULL_AUTHORITY, OwnRules, PolicyRule
 from provisioner.rbac.power import BypassPower, Ours, PowerJudge, is_strong_name
-from provisioner.rbac.resources import BUILT_IN_RESOURCES, CLUSTER_SCOPED, plural_of
 from provisioner.rbac.risks import HELD, SENSITIVE_NAMESPACES, Risk, names_of_risk, risks
-from provisioner.rbac.rules import MAX_ATOMS, Coverage, allows, breakdown, compact, covers, holds, minimal
+from provisioner.rbac.rules import (
+    BUILT_IN_RESOURCES,
+    CLUSTER_SCOPED,
+    FULL_AUTHORITY,
+    MAX_ATOMS,
+    Coverage,
+    HeldRules,
+    OwnRules,
+    PolicyRule,
+    allows,
+    bits_of,
+    breakdown,
+    compact,
+    covers,
+    holds,
+    minimal,
+    plural_of,
+    remainder,
+    size,
+)
 from provisioner.values import AccessRequest
 
 __all__ = [

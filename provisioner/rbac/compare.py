@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from provisioner.errors import TooManyRights
 from provisioner.rbac.effective import EffectiveRules
-from provisioner.rbac.held import size
 from provisioner.rbac.objects import CLUSTER
-from provisioner.rbac.policy import PolicyRule
-from provisioner.rbac.rules import MAX_ATOMS, compact, covers
+from provisioner.rbac.rules import MAX_ATOMS, PolicyRule, compact, covers, size
 from provisioner.values import ObjectRef
 
 # Three comparisons as large as one may be: some seconds in all, however many accounts a bundle binds.
@@ -80,7 +78,9 @@ def _beyond(known: EffectiveRules, other: EffectiveRules) -> tuple[list[ScopedRu
     left: dict[str, list[PolicyRule]] = {}
     for scope in other.scopes:
         held = known.rules_in(scope) if scope == CLUSTER else [*known.rules_in(scope), *other.at(CLUSTER)]
-        granted = other.at(scope) if scope == CLUSTER else _resource_rules(other.at(scope))
+        granted = other.at(scope)
+        if scope != CLUSTER:  # URLs are no part of any namespace and grant nothing there
+            granted = [PolicyRule(rule.verbs, rule.api_groups, rule.resources, rule.resource_names) for rule in granted]
         if set(granted) <= set(held):
             continue
         try:
@@ -111,8 +111,3 @@ def _largest(sides: Iterable[EffectiveRules]) -> str:
         return "no role grants 0 single rights"
     largest = max(sorted(total), key=lambda it: total[it])
     return f"{largest} grants {total[largest]} single rights"
-
-
-def _resource_rules(rules: list[PolicyRule]) -> list[PolicyRule]:
-    """Rules as a namespace sees them: URLs are no part of any namespace and grant nothing there."""
-    return [PolicyRule(rule.verbs, rule.api_groups, rule.resources, rule.resource_names) for rule in rules]

@@ -8,7 +8,8 @@ from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
-from provisioner.rbac.policy import PolicyRule
+from provisioner.json_values import as_mapping
+from provisioner.rbac.rules import PolicyRule
 from provisioner.selectors import selects
 from provisioner.values import Identity, JsonObject, ObjectIdentity, ObjectRef, object_in
 
@@ -214,7 +215,7 @@ class RbacObjects:
 
     def role_of(self, binding: JsonObject) -> JsonObject | None:
         """The role that `binding` names, or None where there is none."""
-        wanted = _mapping(binding.get("roleRef"))
+        wanted = as_mapping(binding.get("roleRef"))
         name = str(wanted.get("name", ""))
         if wanted.get("kind") == "ClusterRole":
             return self.roles.get((CLUSTER, name))
@@ -229,7 +230,7 @@ class RbacObjects:
     def _forget(self, roles: Collection[RoleKey]) -> None:
         """The rules of these roles may be others from now on, and so may those of each role that collects others."""
         is_collected = any(namespace == CLUSTER for namespace, _ in roles)
-        for key in [*roles, *(one for one in self._rules if is_collected and is_aggregated(self.roles[one]))]:
+        for key in [*roles, *(role for role in self._rules if is_collected and is_aggregated(self.roles[role]))]:
             self._rules.pop(key, None)
 
     def _drop_binding(self, key: BindingKey) -> None:
@@ -261,7 +262,7 @@ def binding_key_of(ref: ObjectRef) -> BindingKey:
 
 def _role_key(key: BindingKey, binding: JsonObject) -> RoleKey:
     """The key of the role that a binding names, whether it is there or not."""
-    wanted = _mapping(binding.get("roleRef"))
+    wanted = as_mapping(binding.get("roleRef"))
     return (CLUSTER if wanted.get("kind") == "ClusterRole" else key[1], str(wanted.get("name", "")))
 
 
@@ -331,7 +332,7 @@ def written_rules(role: JsonObject) -> list[PolicyRule]:
 
 def role_ref(binding: JsonObject) -> tuple[str, str]:
     """The kind and the name of the role that `binding` names, "" where it names none."""
-    wanted = _mapping(object_in(binding, "the binding").get("roleRef"))
+    wanted = as_mapping(object_in(binding, "the binding").get("roleRef"))
     return str(wanted.get("kind", "")), str(wanted.get("name", ""))
 
 
@@ -356,7 +357,12 @@ def _rules_of(known: RbacObjects, role: JsonObject, problems: list[RoleProblem])
     waiting, seen = [role], {ObjectRef.of(role).name}
     while waiting:
         current = waiting.pop()
-        selected = _selected_by(known, current)
+        selectors = _selectors(current)
+        selected = [
+            (name, candidate)
+            for (namespace, name), candidate in sorted(known.roles.items())
+            if namespace == CLUSTER and any(selects(selector, _labels(candidate)) for selector in selectors)
+        ]
         if not any(is_aggregated(it) or it.get("rules") for _, it in selected):
             found += _own_rules(current, problems)
         for name, one in selected:
@@ -386,23 +392,10 @@ def _own_rules(role: JsonObject, problems: list[RoleProblem]) -> list[RoleRule]:
     return found
 
 
-def _selected_by(known: RbacObjects, role: JsonObject) -> list[tuple[str, JsonObject]]:
-    selectors = _selectors(role)
-    return [
-        (name, candidate)
-        for (namespace, name), candidate in sorted(known.roles.items())
-        if namespace == CLUSTER and any(selects(selector, _labels(candidate)) for selector in selectors)
-    ]
-
-
 def _selectors(role: JsonObject) -> list[Mapping[str, Any]]:
-    listed = _mapping(role.get("aggregationRule")).get("clusterRoleSelectors")
-    return [_mapping(entry) for entry in listed] if isinstance(listed, list | tuple) else []
+    listed = as_mapping(role.get("aggregationRule")).get("clusterRoleSelectors")
+    return [as_mapping(entry) for entry in listed] if isinstance(listed, list | tuple) else []
 
 
 def _labels(role: JsonObject) -> Mapping[str, Any]:
-    return _mapping(_mapping(role.get("metadata")).get("labels"))
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if type(value) is dict or isinstance(value, Mapping) else {}
+    return as_mapping(as_mapping(role.get("metadata")).get("labels"))

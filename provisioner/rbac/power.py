@@ -9,7 +9,7 @@ from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.rbac.catalogue import CORE, IMPERSONATE_ON
 from provisioner.rbac.effective import Grant
-from provisioner.rbac.guarded import (
+from provisioner.rbac.guarded_rights import (
     CONTROL_PLANE,
     GUARDED,
     IN_NAMESPACE,
@@ -22,10 +22,8 @@ from provisioner.rbac.guarded import (
     NameLimit,
     Reach,
 )
-from provisioner.rbac.held import HeldRules
 from provisioner.rbac.objects import CLUSTER, RbacObjects, role_rules
-from provisioner.rbac.policy import ANY, PolicyRule
-from provisioner.rbac.resources import BUILT_IN_RESOURCES
+from provisioner.rbac.rules import ANY, BUILT_IN_RESOURCES, HeldRules, PolicyRule
 
 OWN_NAME = "pratique"
 _ORDER = tuple(Means)
@@ -106,7 +104,7 @@ class PowerJudge:
     def powers(self, held: Iterable[tuple[PolicyRule, str]]) -> list[BypassPower]:
         """The powers over Pratique in rules, each with its scope ("" is the whole cluster); the worst means first."""
         everything = list(dict.fromkeys(held))
-        found = {power for rule, scope in everything for power in self._of_rule(rule, scope)}
+        found = {power for rule, scope in everything for power in self._find_powers(rule, scope)}
         found |= set(_by_filled_secrets(everything, self.ours))
         return sorted(found, key=lambda it: (_ORDER.index(it.means), it.key))
 
@@ -114,10 +112,10 @@ class PowerJudge:
         """`powers` of grants."""
         return self.powers((grant.rule, grant.scope) for grant in grants)
 
-    def _of_rule(self, rule: PolicyRule, scope: str) -> tuple[BypassPower, ...]:
+    def _find_powers(self, rule: PolicyRule, scope: str) -> tuple[BypassPower, ...]:
         key = (rule, scope)
         if key not in self._judged:
-            self._judged[key] = tuple(_of_rule(rule, _At(scope, self.ours, self.known)))
+            self._judged[key] = tuple(_powers_of_rule(rule, _At(scope, self.ours, self.known)))
         return self._judged[key]
 
 
@@ -140,7 +138,7 @@ def _installers(home: str, ours: Ours) -> tuple[str, ...]:
     return tuple(sorted(name for namespace, name in ours.strong if namespace == home))
 
 
-def _of_rule(rule: PolicyRule, at: _At) -> Iterator[BypassPower]:
+def _powers_of_rule(rule: PolicyRule, at: _At) -> Iterator[BypassPower]:
     if not rule.verbs or not rule.api_groups or not rule.resources:
         return
     if _is_everything(rule, at.scope):
@@ -150,7 +148,11 @@ def _of_rule(rule: PolicyRule, at: _At) -> Iterator[BypassPower]:
         yield BypassPower(Means.BE_ANOTHER, "do-as-others")
     for row in GUARDED:
         if _matches(rule, row, at):
-            yield _power(row, rule, at)
+            is_home = at.scope != CLUSTER and at.scope not in at.ours.places
+            place = (at.scope or at.ours.namespace) if row.what in IN_NAMESPACE else ""
+            scope = at.scope if is_home and not place else ""
+            installers = _installers(at.scope, at.ours) if is_home and row.reach is not Reach.ANYWHERE else None
+            yield BypassPower(row.means, row.what, place, scope, installers, tuple(sorted(rule.resource_names)))
 
 
 def _is_everything(rule: PolicyRule, scope: str) -> bool:
@@ -161,20 +163,16 @@ def _is_everything(rule: PolicyRule, scope: str) -> bool:
     )
 
 
-def _power(row: Guarded, rule: PolicyRule, at: _At) -> BypassPower:
-    is_home = at.scope != CLUSTER and at.scope not in at.ours.places
-    place = (at.scope or at.ours.namespace) if row.what in IN_NAMESPACE else ""
-    scope = at.scope if is_home and not place else ""
-    installers = _installers(at.scope, at.ours) if is_home and row.reach is not Reach.ANYWHERE else None
-    return BypassPower(row.means, row.what, place, scope, installers, tuple(sorted(rule.resource_names)))
-
-
 def _over_own_objects(rule: PolicyRule, scope: str) -> Iterator[BypassPower]:
     """Any verb but reading, on our API group: whatever our objects' verbs are called later, they count."""
     verbs = set(rule.verbs) - READING
     if scope != CLUSTER or not verbs or not _is_of_own_group(rule):
         return
-    if ANY in verbs or verbs & _DECISIONS or ("create" in verbs and _has_reviews(rule)):
+    if (
+        ANY in verbs
+        or verbs & _DECISIONS
+        or ("create" in verbs and bool({ANY, "bundledeploymentreviews"} & set(rule.resources)))
+    ):
         yield BypassPower(Means.DECIDE, "approve")
     if ANY in verbs or verbs - _DECISIONS:
         yield BypassPower(Means.FORGE, "write-objects")
@@ -183,7 +181,7 @@ def _over_own_objects(rule: PolicyRule, scope: str) -> Iterator[BypassPower]:
 def _is_of_own_group(rule: PolicyRule) -> bool:
     if OWN_GROUP in rule.api_groups:
         return True
-    return ANY in rule.api_groups and any(_is_own_resource(one) for one in rule.resources)
+    return ANY in rule.api_groups and any(_is_own_resource(resource) for resource in rule.resources)
 
 
 def _is_own_resource(resource: str) -> bool:
@@ -191,16 +189,12 @@ def _is_own_resource(resource: str) -> bool:
     return name in OWN_RESOURCES or resource == ANY or (name == ANY and subresource in OWN_SUBRESOURCES)
 
 
-def _has_reviews(rule: PolicyRule) -> bool:
-    return bool({ANY, "bundledeploymentreviews"} & set(rule.resources))
-
-
 def _matches(rule: PolicyRule, row: Guarded, at: _At) -> bool:
     # `*` in a namespace says nothing of deployers: nobody knows whether there are any.
     is_named = bool(set(row.groups) & set(rule.api_groups))
     if not is_named and (ANY not in rule.api_groups or (row.reach is Reach.ANYWHERE and at.scope != CLUSTER)):
         return False
-    resources = [one for one in row.resources if _has_resource(rule, one)]
+    resources = [resource for resource in row.resources if _has_resource(rule, resource)]
     verbs = _verbs(rule, row)
     if not resources or not verbs or not _reaches(row.reach, at):
         return False
@@ -217,7 +211,9 @@ def _has_resource(rule: PolicyRule, wanted: str) -> bool:
     if slash:
         return f"{ANY}/{subresource}" in rule.resources
     # The key of an extra is its subresource: userextras/scopes, or any key by userextras/* or */scopes.
-    return wanted == "userextras" and any(one.startswith(("userextras/", f"{ANY}/")) for one in rule.resources)
+    return wanted == "userextras" and any(
+        resource.startswith(("userextras/", f"{ANY}/")) for resource in rule.resources
+    )
 
 
 def _verbs(rule: PolicyRule, row: Guarded) -> set[str]:
@@ -243,24 +239,20 @@ def _counts(name: str, row: Guarded, at: _At) -> bool:
     if row.reach is Reach.ACCOUNTS and at.scope not in (CLUSTER, *at.ours.places):
         return (at.scope, name) in at.ours.installers
     if row.named is NameLimit.ROLE:
-        return _is_strong_role(name, at)
+        # A role gives power over Pratique where it is bound; one that nobody knows is judged by its name.
+        roles = [(key, role) for key, role in at.known.roles.items() if key[1] == name and key not in at.seen]
+        if not roles:
+            return _is_own_name(name, at.ours)
+        for key, role in roles:
+            inside = _At(at.scope, at.ours, at.known, at.seen | {key})
+            try:
+                rules = role_rules(at.known, role)
+            except InvalidManifest:
+                return True
+            if any(True for rule in rules for _ in _powers_of_rule(rule, inside)):
+                return True
+        return False
     return _NAMES[row.named](name, at.ours)
-
-
-def _is_strong_role(name: str, at: _At) -> bool:
-    """Whether a role of this name gives power over Pratique where it is bound; one that nobody knows by its name."""
-    roles = [(key, role) for key, role in at.known.roles.items() if key[1] == name and key not in at.seen]
-    if not roles:
-        return _is_own_name(name, at.ours)
-    for key, role in roles:
-        inside = _At(at.scope, at.ours, at.known, at.seen | {key})
-        try:
-            rules = role_rules(at.known, role)
-        except InvalidManifest:
-            return True
-        if any(True for rule in rules for _ in _of_rule(rule, inside)):
-            return True
-    return False
 
 
 def is_strong_name(name: str) -> bool:

@@ -21,8 +21,7 @@ from provisioner.rbac.catalogue import (
 )
 from provisioner.rbac.effective import EffectiveRules, Grant
 from provisioner.rbac.objects import CLUSTER
-from provisioner.rbac.policy import ANY, PolicyRule
-from provisioner.rbac.resources import BUILT_IN_RESOURCES, CLUSTER_SCOPED, nowhere
+from provisioner.rbac.rules import ANY, BUILT_IN_RESOURCES, CLUSTER_SCOPED, PolicyRule, nowhere
 from provisioner.values import Severity, display_name
 
 SENSITIVE_NAMESPACES = frozenset({"kube-system"})
@@ -80,7 +79,14 @@ def risks(effective: EffectiveRules, *, sensitive: Iterable[str] = ()) -> list[R
     for kube-system and the namespaces named in `sensitive`; so does one that is limited to named objects.
     """
     matcher = _Matcher(effective, SENSITIVE_NAMESPACES | set(sensitive), effective.scopes)
-    found = matcher.patterns() + _impersonated_requests(effective) + _strong_roles(effective) + _urls(effective)
+    by_role: dict[str, list[Grant]] = {}
+    for grant in effective.grants:
+        if grant.scope == CLUSTER and grant.role.kind == "ClusterRole" and grant.role.name in STRONG_ROLES:
+            by_role.setdefault(grant.role.name, []).append(grant)
+    found = matcher.patterns() + _impersonated_requests(effective)
+    for name, grants in by_role.items():
+        found.append(Risk("RB-03", STRONG_ROLES[name], HELD, CLUSTER, tuple(grants), (("role", name),)))
+    found += _urls(effective)
     found += _wide_subjects(effective) + _dead_rules(effective)
     held = _merged(found)
     everything = [risk for risk in held if risk.id in _EVERYTHING]
@@ -98,23 +104,21 @@ class _Matcher:
     def patterns(self) -> list[Risk]:
         found: list[Risk] = []
         for pattern in PATTERNS:
-            matched = self._everywhere(pattern)
+            cluster_wide = self._match(pattern, CLUSTER)
+            matched = [cluster_wide] if cluster_wide is not None else []
+            for scope in self.scopes:
+                # A cluster-wide hold of named objects only is weaker, and a namespace's may be worse.
+                if scope == CLUSTER or (cluster_wide is not None and cluster_wide.severity is pattern.severity):
+                    continue
+                if pattern.namespaces and scope not in pattern.namespaces:
+                    continue
+                is_matched = not pattern.is_cluster_only or pattern.id == "RB-01"
+                inside = self._match(_namespaced(pattern), scope) if is_matched else None
+                if inside is not None and any(grant.scope == scope for grant in inside.evidence):
+                    matched.append(inside)
             if pattern.is_part:
                 matched = [risk for risk in matched if not any(_contains(wider, risk) for wider in found)]
             found += matched
-        return found
-
-    def _everywhere(self, pattern: RiskPattern) -> list[Risk]:
-        cluster_wide = self._match(pattern, CLUSTER)
-        found = [cluster_wide] if cluster_wide is not None else []
-        for scope in self.scopes:
-            if scope == CLUSTER or (cluster_wide is not None and not _is_lower(cluster_wide, pattern)):
-                continue
-            if pattern.namespaces and scope not in pattern.namespaces:
-                continue
-            inside = self._match(_namespaced(pattern), scope) if _counts_inside(pattern) else None
-            if inside is not None and any(grant.scope == scope for grant in inside.evidence):
-                found.append(inside)
         return found
 
     def _match(self, pattern: RiskPattern, scope: str) -> Risk | None:
@@ -152,15 +156,6 @@ def _contains(wider: Risk, risk: Risk) -> bool:
     """Whether `wider`, found by the pattern that `risk` is part of, says all that `risk` says."""
     same = {wider.id, risk.id} <= _EVERYTHING or wider.id == risk.id
     return same and wider.scope in (CLUSTER, risk.scope) and wider.severity.is_at_least(risk.severity)
-
-
-def _is_lower(risk: Risk, pattern: RiskPattern) -> bool:
-    """Whether the cluster-wide hold is a weaker one, of named objects only, so that a namespace's may be worse."""
-    return risk.severity is not pattern.severity
-
-
-def _counts_inside(pattern: RiskPattern) -> bool:
-    return not pattern.is_cluster_only or pattern.id == "RB-01"
 
 
 def _namespaced(pattern: RiskPattern) -> RiskPattern:
@@ -225,17 +220,6 @@ def _impersonated_requests(effective: EffectiveRules) -> list[Risk]:
             scope = grant.scope
             found.append(Risk("RB-10", Severity.DANGEROUS, "request-as-others", scope, (grant,), details, scope))
     return found
-
-
-def _strong_roles(effective: EffectiveRules) -> list[Risk]:
-    by_role: dict[str, list[Grant]] = {}
-    for grant in effective.grants:
-        if grant.scope == CLUSTER and grant.role.kind == "ClusterRole" and grant.role.name in STRONG_ROLES:
-            by_role.setdefault(grant.role.name, []).append(grant)
-    return [
-        Risk("RB-03", STRONG_ROLES[name], HELD, CLUSTER, tuple(grants), (("role", name),))
-        for name, grants in by_role.items()
-    ]
 
 
 def _urls(effective: EffectiveRules) -> list[Risk]:

@@ -15,10 +15,9 @@ from provisioner.render.formats import (
 from provisioner.render.helm import looked_up, wanted_lookups
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found, IsNamespaced, admit
-from provisioner.render.scopes import BUILT_IN, defined_scopes
-from provisioner.render.targets import LookedUp, Target
-from provisioner.render.writing import write, write_quoted
+from provisioner.render.targets import BUILT_IN, LookedUp, Target, defined_scopes
 from provisioner.render.yaml import load_all, load_documents
+from provisioner.render.yaml_output import write, write_quoted
 
 __all__ = [
     "BUILT_IN",

@@ -107,11 +107,11 @@ def _line(manifest: Manifest) -> bytes:
 
 
 def _hook_record(hook: Hook) -> dict[str, Any]:
-    return {"cleared": hook.is_cleared, "moments": [str(one) for one in hook.moments], "weight": hook.weight}
+    return {"cleared": hook.is_cleared, "moments": [str(moment) for moment in hook.moments], "weight": hook.weight}
 
 
 def _hook(record: Any) -> Hook:
-    moments = [HookMoment(one) for one in record["moments"]]
+    moments = [HookMoment(moment) for moment in record["moments"]]
     return Hook.at(moments, weight=record["weight"], is_cleared=record["cleared"])
 
 

@@ -162,7 +162,10 @@ def render_content(tree: Tree, rendering: Rendering, *, pins: Iterable[Pin]) -> 
     digest = content_digest(
         (*manifests, *hooks), install_namespace=rendering.install_namespace, service_account=rendering.service_account
     )
-    unused = _unused(set(tree.files).difference(rendered.used))
+    # What is left of a tree when its format has taken what it uses.
+    paths = set(tree.files).difference(rendered.used)
+    ordered = sorted(paths, key=lambda path: (not plain.is_readable(path), path))
+    unused = UnusedFiles(len(ordered), sum(map(plain.is_readable, ordered)), tuple(ordered[:MAX_UNUSED_PATHS]))
     return Content(
         manifests,
         rendering.install_namespace,
@@ -193,7 +196,17 @@ def _rendered(tree: Tree, rendering: Rendering) -> tuple[Rendered, tuple[Manifes
     given = replace(rendering, config=deepcopy(dict(rendering.config)))
 
     def run() -> tuple[Rendered, tuple[Manifest, ...]]:
-        found = _sound(render(Tree(dict(tree.files)), given), tree)
+        # What a plug-in returned, if it is what a format returns; its objects are looked at as they come.
+        rendered = render(Tree(dict(tree.files)), given)
+        if not isinstance(rendered, Rendered):
+            raise PluginFailed(f"it returned a {type(rendered).__name__}; expected Rendered")
+        used = frozenset(rendered.used)
+        if not used <= set(tree.files):
+            raise PluginFailed("it says that it used a file that is not in the tree")
+        requirements = tuple(rendered.requirements)
+        if not all(map(_is_requirement, requirements)):
+            raise PluginFailed("its requirements are not sound; expected Requirement, of a RequirementKind and short")
+        found = Rendered(_sound_objects(rendered.objects), used, requirements)
         return found, _admitted(found, rendering)
 
     return call(plugin, run, seconds=RENDER_SECONDS, may_raise=(BadBundle,))
@@ -212,21 +225,8 @@ def _plugins() -> list[Plugin]:
     return installed(PluginGroup.FORMATS, {*FORMATS, *SPELLINGS})
 
 
-def _sound(rendered: Any, tree: Tree) -> Rendered:
-    """What a plug-in returned, if it is what a format returns; its objects are looked at as they come."""
-    if not isinstance(rendered, Rendered):
-        raise PluginFailed(f"it returned a {type(rendered).__name__}; expected Rendered")
-    used = frozenset(rendered.used)
-    if not used <= set(tree.files):
-        raise PluginFailed("it says that it used a file that is not in the tree")
-    requirements = tuple(rendered.requirements)
-    if not all(map(_is_requirement, requirements)):
-        raise PluginFailed("its requirements are not sound; expected Requirement, of a RequirementKind and short")
-    return Rendered(_sound_objects(rendered.objects), used, requirements)
-
-
 def _is_sound(hook: Hook) -> bool:
-    is_moment = all(isinstance(one, HookMoment) for one in hook.moments)
+    is_moment = all(isinstance(moment, HookMoment) for moment in hook.moments)
     return bool(hook.moments) and is_moment and isinstance(hook.weight, int) and isinstance(hook.is_cleared, bool)
 
 
@@ -249,9 +249,3 @@ def _sound_objects(objects: Iterable[Any]) -> Iterator[Found]:
             yield Found(canonical(each.body), each.file, each.line)
         except InvalidManifest as exc:
             raise each.refuse(str(exc)) from exc
-
-
-def _unused(paths: Iterable[str]) -> UnusedFiles:
-    """What is left of a tree when its format has taken what it uses."""
-    ordered = sorted(paths, key=lambda path: (not plain.is_readable(path), path))
-    return UnusedFiles(len(ordered), sum(map(plain.is_readable, ordered)), tuple(ordered[:MAX_UNUSED_PATHS]))

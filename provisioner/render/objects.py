@@ -17,7 +17,7 @@ from provisioner.api_groups import DELETION_POLICY, OWN_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.render.canonical import canonical
 from provisioner.render.limits import YamlLimits, YamlMeter
-from provisioner.render.scopes import BUILT_IN, defined_scopes
+from provisioner.render.targets import BUILT_IN, defined_scopes
 from provisioner.values import DeletionPolicy, GroupKind, Hook, JsonObject, Manifest, ObjectIdentity, ObjectRef
 
 OUR_ANNOTATIONS = frozenset({DELETION_POLICY, f"{OWN_GROUP}/prune", f"{OWN_GROUP}/optional"})
@@ -141,7 +141,20 @@ def _cleaned(each: Found) -> dict[str, Any]:
         raise each.refuse(str(exc)) from exc
     _check_type(each, body)
     _check_name(each, body.get("metadata"))
-    body["metadata"] = _cleaned_metadata(each, body["metadata"])
+    metadata = body["metadata"]
+    for field in SERVER_FIELDS:
+        if metadata.pop(field, None):
+            raise each.refuse(f"metadata.{field}: only the API server sets it, content must not carry it")
+    metadata.pop("generateName", None)
+    for field in ("labels", "annotations"):
+        _check_words(each, field, metadata.get(field))
+    annotations = metadata.get("annotations")
+    if annotations and annotations.pop(LAST_APPLIED, None) is not None and not annotations:
+        del metadata["annotations"]
+    if each.is_kept:
+        kept = {**(metadata.get("annotations") or {}), DELETION_POLICY: str(DeletionPolicy.ORPHAN)}
+        metadata = canonical({**metadata, "annotations": kept})
+    body["metadata"] = metadata
     ref = ObjectRef.of(body)
     if ref.group == OWN_GROUP and ref.kind != "BundleDeployment":
         raise each.refuse(f"content must not carry records of {OWN_GROUP}, only BundleDeployments")
@@ -170,22 +183,6 @@ def _check_name(each: Found, metadata: Any) -> None:
         raise each.refuse("needs metadata.name, a text (quote it)")
     if name in {".", ".."} or "/" in name or "%" in name:
         raise each.refuse("metadata.name: Kubernetes takes no `/`, `%`, `.` or `..` as a name")
-
-
-def _cleaned_metadata(each: Found, metadata: dict[str, Any]) -> dict[str, Any]:
-    for field in SERVER_FIELDS:
-        if metadata.pop(field, None):
-            raise each.refuse(f"metadata.{field}: only the API server sets it, content must not carry it")
-    metadata.pop("generateName", None)
-    for field in ("labels", "annotations"):
-        _check_words(each, field, metadata.get(field))
-    annotations = metadata.get("annotations")
-    if annotations and annotations.pop(LAST_APPLIED, None) is not None and not annotations:
-        del metadata["annotations"]
-    if each.is_kept:
-        kept = {**(metadata.get("annotations") or {}), DELETION_POLICY: str(DeletionPolicy.ORPHAN)}
-        metadata = canonical({**metadata, "annotations": kept})
-    return metadata
 
 
 def _check_words(each: Found, field: str, words: Any) -> None:

@@ -36,7 +36,12 @@ def select(tree: Tree, *, destinations: Iterable[str] = ("",), config: Mapping[s
     for subfolders where they are not read and for what no file of `manifests/` may be.
     """
     folders = sorted(set(destinations), key=len, reverse=True)
-    is_recursive = _is_recursive(config, is_default=len(folders) > 1)
+    unknown = sorted(set(map(str, config)) - {RECURSIVE})
+    if unknown:
+        raise BadConfig(f"config has {some(unknown, 3)}, but the format plain takes {RECURSIVE} only")
+    is_recursive = config.get(RECURSIVE, (len(folders) > 1))
+    if not isinstance(is_recursive, bool):
+        raise BadConfig(f"config.{RECURSIVE} is {type(is_recursive).__name__}; expected true or false")
     owned: dict[str, list[str]] = {folder: [] for folder in folders}
     for path in sorted(tree.files):
         owner = next((folder for folder in folders if not folder or path.startswith(f"{folder}/")), None)
@@ -55,7 +60,8 @@ def find(tree: Tree, sources: Iterable[list[str]], *, limits: YamlLimits) -> Ite
     for file in sorted(beside):
         for document in load_documents(tree.files[file], name=file, meter=meter):
             found = Found(document.value, file, document.line)
-            if not _is_kustomization(found.body):
+            version = found.body.get("apiVersion") if isinstance(found.body, dict) else None
+            if not (isinstance(version, str) and version.startswith(_KUSTOMIZE_GROUP)):
                 yield found
             elif not _adds_nothing(found, beside[file]):
                 raise found.refuse("kustomize is not run here: build the bundle with it, and ship what it printed")
@@ -64,16 +70,6 @@ def find(tree: Tree, sources: Iterable[list[str]], *, limits: YamlLimits) -> Ite
 def is_readable(path: str) -> bool:
     """Whether a file of this name could hold objects: it is YAML or JSON, and nothing above it begins with a dot."""
     return _is_read(PurePosixPath(path)) and not _is_hidden(PurePosixPath(path))
-
-
-def _is_recursive(config: Mapping[str, Any], *, is_default: bool) -> bool:
-    unknown = sorted(set(map(str, config)) - {RECURSIVE})
-    if unknown:
-        raise BadConfig(f"config has {some(unknown, 3)}, but the format plain takes {RECURSIVE} only")
-    wanted = config.get(RECURSIVE, is_default)
-    if not isinstance(wanted, bool):
-        raise BadConfig(f"config.{RECURSIVE} is {type(wanted).__name__}; expected true or false")
-    return wanted
 
 
 def _files(destination: str, paths: list[str], is_recursive: bool) -> list[str]:
@@ -87,7 +83,11 @@ def _files(destination: str, paths: list[str], is_recursive: bool) -> list[str]:
         if inner.is_relative_to(folder) and not _is_hidden(inner)
     }
     strangers = [
-        path for path, inner in candidates.items() if has_folder and not _is_read(inner) and not _is_for_people(inner)
+        path
+        for path, inner in candidates.items()
+        if has_folder
+        and not _is_read(inner)
+        and not (inner.suffix.lower() in _FOR_PEOPLE or inner.name.partition(".")[0].upper() in _FOR_PEOPLE_STEMS)
     ]
     if strangers:
         raise InvalidManifest(f"{_listed(strangers)}: not a manifest; {FOLDER}/ takes .yaml, .yml and .json files")
@@ -115,17 +115,8 @@ def _is_read(path: PurePosixPath) -> bool:
     return path.suffix.lower() in READ
 
 
-def _is_for_people(path: PurePosixPath) -> bool:
-    return path.suffix.lower() in _FOR_PEOPLE or path.name.partition(".")[0].upper() in _FOR_PEOPLE_STEMS
-
-
 def _listed(paths: list[str]) -> str:
     return some([repr(path)[1:-1] for path in paths[:5]], 5, total=len(paths))
-
-
-def _is_kustomization(body: Any) -> bool:
-    version = body.get("apiVersion") if isinstance(body, dict) else None
-    return isinstance(version, str) and version.startswith(_KUSTOMIZE_GROUP)
 
 
 def _adds_nothing(found: Found, files: Iterable[str]) -> bool:

@@ -55,7 +55,10 @@ def resolve(tag: str, text: str, *, is_plain: bool) -> Scalar:
     Raises InvalidManifest, without the text, where the tag promises what the text is not.
     """
     if tag == BINARY:
-        return _decode(text)
+        try:
+            return base64.b64decode("".join(text.split("\n")), validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError) as exc:
+            raise InvalidManifest("a value tagged !!binary is not base64 of UTF-8 text") from exc
     if tag not in RESOLVABLE or tag == STR or (not tag and not is_plain):
         return text
     found, value = _guess(text)
@@ -68,33 +71,23 @@ def resolve(tag: str, text: str, *, is_plain: bool) -> Scalar:
     raise InvalidManifest(f"a value tagged !!{tag.removeprefix(PREFIX)} is none")
 
 
-def _decode(text: str) -> str:
-    try:
-        return base64.b64decode("".join(text.split("\n")), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError) as exc:
-        raise InvalidManifest("a value tagged !!binary is not base64 of UTF-8 text") from exc
-
-
 def _guess(text: str) -> tuple[str, Scalar]:
     word = _WORDS.get(text)
     if word:
         return word
     if text[0] in "+-0123456789":
-        return _guess_number(text.replace("_", ""), text)
+        digits = text.replace("_", "")
+        for pattern, base in _INTEGERS:
+            match = pattern.fullmatch(digits)
+            if match:
+                integer = _integer(match[1], match[2], base)
+                if integer is not None:
+                    return INT, integer
+        if _FLOAT.fullmatch(digits):
+            return _finite(digits, text)
+        return STR, text
     if text[0] == "." and _FLOAT_FROM_POINT.fullmatch(text):
         return _finite(text, text)
-    return STR, text
-
-
-def _guess_number(digits: str, text: str) -> tuple[str, Scalar]:
-    for pattern, base in _INTEGERS:
-        match = pattern.fullmatch(digits)
-        if match:
-            integer = _integer(match[1], match[2], base)
-            if integer is not None:
-                return INT, integer
-    if _FLOAT.fullmatch(digits):
-        return _finite(digits, text)
     return STR, text
 
 
@@ -151,11 +144,7 @@ def key(value: Scalar) -> str:
         if value not in INT64:
             raise InvalidManifest("an integer past 64 bits as a key")
         return str(value)
-    return _float_key(value)
-
-
-def _float_key(value: float) -> str:
-    """Go's shortest digits in 32 bits: kubectl's reader rounds float keys so."""
+    # Go's shortest digits in 32 bits: kubectl's reader rounds float keys so.
     if math.isnan(value):
         return ".nan"
     try:

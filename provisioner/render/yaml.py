@@ -327,7 +327,12 @@ class _Reader:
         frame = self._frames[-1]
         frame.height = max(frame.height, height)
         if frame.is_merge:
-            self._merge(frame.value, value, is_alias=is_alias)
+            # Take over what `<<` names. The first of several wins among them, all win over keys written before.
+            members = [value] if is_alias or isinstance(value, dict) else value
+            if not isinstance(members, list) or not all(isinstance(member, dict) for member in members):
+                raise self._refuse("`<<` takes a mapping or a list of mappings")
+            for member in reversed(members):
+                frame.value.update(member)
             frame.is_merge = False
         elif frame.key is not None:
             frame.value[frame.key] = self._settled(value)
@@ -355,11 +360,3 @@ class _Reader:
             return number(value)
         except InvalidManifest as exc:
             raise self._refuse(str(exc)) from exc
-
-    def _merge(self, into: dict[str, Any], value: Any, *, is_alias: bool) -> None:
-        """Take over what `<<` names. The first of several wins among them, all win over keys written before."""
-        members = [value] if is_alias or isinstance(value, dict) else value
-        if not isinstance(members, list) or not all(isinstance(member, dict) for member in members):
-            raise self._refuse("`<<` takes a mapping or a list of mappings")
-        for member in reversed(members):
-            into.update(member)

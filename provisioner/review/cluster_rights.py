@@ -10,11 +10,11 @@ from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.rbac import CONTROL_PLANE, RbacObjects, RbacSubject
 from provisioner.review.base.facts import OWN_NAMESPACE, Check, ClusterSurroundings, Facts, Gap
-from provisioner.review.checks.own.power import of_power
-from provisioner.review.checks.rights.permissions import CHECK
+from provisioner.review.checks.own.power import judge_powers
+from provisioner.review.checks.rights.permissions import PERMISSIONS_CHECK
 from provisioner.review.frame import report
 from provisioner.review.output.headline import headline
-from provisioner.review.preflight.users import EVERYBODY
+from provisioner.review.preflight.needs import EVERYBODY
 from provisioner.review.rights.accounts import of_wildcards
 from provisioner.sentences import number
 from provisioner.values import Action, Content, Finding, JsonObject, Manifest, ObjectRef, Plan, PlannedAction, Report
@@ -64,21 +64,23 @@ def cluster_rights(
     told = _Told.of(known, chosen)
     rights = Check(
         "rights",
-        changes=lambda facts: (one for one in chain(CHECK.changes(facts), of_power(facts)) if told.has(one)),
-        standing=lambda state: (one for one in of_wildcards(state) if told.has(one)),
-        claims=CHECK.claims,
+        changes=lambda facts: (
+            one for one in chain(PERMISSIONS_CHECK.changes(facts), judge_powers(facts)) if told.has(one)
+        ),
+        standing=lambda state: (wildcard for wildcard in of_wildcards(state) if told.has(wildcard)),
+        claims=PERMISSIONS_CHECK.claims,
     )
     found = report(_facts(known, tuple(gaps), own_namespace), [rights])
     # Nothing is compared with anything: what stands in the cluster is what was asked for.
-    findings = tuple(replace(one, is_new=True) for one in found.findings)
+    findings = tuple(replace(finding, is_new=True) for finding in found.findings)
     return Report(headline(findings, Plan((), ""), about=told.words), findings, Plan((), ""))
 
 
 def _facts(known: RbacObjects, gaps: tuple[Gap, ...], own_namespace: str) -> Facts:
     """A bundle that holds all of it and changes nothing."""
     bodies = (*known.roles.values(), *known.bindings.values())
-    content = Content(tuple(Manifest(one) for one in bodies), CONTROL_PLANE, "", (), "")
-    actions = tuple(PlannedAction(ObjectRef.of(one), Action.NONE, before=one, after=one) for one in bodies)
+    content = Content(tuple(Manifest(body) for body in bodies), CONTROL_PLANE, "", (), "")
+    actions = tuple(PlannedAction(ObjectRef.of(body), Action.NONE, before=body, after=body) for body in bodies)
     around = ClusterSurroundings(own_namespace=own_namespace)
     return Facts(content, Plan(actions, ""), content, live_rbac=bodies, gaps=gaps, around=around)
 

@@ -11,14 +11,17 @@ from provisioner.errors import InvalidManifest
 from provisioner.review.base.facts import Stored, mapping, maps
 from provisioner.review.base.messages import without_place
 from provisioner.review.base.record import plain
-from provisioner.review.checks.objects.crds import CRD, created, deleted
-from provisioner.review.crds.comparison import compare_crds
-from provisioner.review.crds.conditions import with_condition
-from provisioner.review.crds.given import counted, kind_of, nothing_said
-from provisioner.review.crds.live_findings import live_findings
-from provisioner.review.crds.live_scene import scene_of
-from provisioner.review.crds.owners import owned_by_others, twice_taken
-from provisioner.review.crds.severity_from_objects import settled
+from provisioner.review.checks.objects.crds import judge_creation, say_deletion
+from provisioner.review.crds.live_findings import compare_crds, live_findings, settled, with_condition
+from provisioner.review.crds.live_scene import (
+    CRD,
+    counted,
+    kind_of,
+    nothing_said,
+    owned_by_others,
+    scene_of,
+    twice_taken,
+)
 from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Severity, worst_first
 
 Objects = Iterable[JsonObject]
@@ -40,7 +43,7 @@ class CrdDifference:
     @property
     def verdict(self) -> Severity:
         """safe, dangerous, breaking or unknown: that of the worst finding."""
-        worst = min((one.severity for one in self.findings), key=lambda it: it.rank, default=Severity.SAFE)
+        worst = min((finding.severity for finding in self.findings), key=lambda it: it.rank, default=Severity.SAFE)
         return _VERDICTS.get(worst, worst)
 
 
@@ -85,7 +88,7 @@ def to_record(difference: CrdDifference) -> dict[str, Any]:
     return {
         "crd": difference.name,
         "verdict": str(difference.verdict),
-        "findings": [_finding_record(one) for one in difference.findings],
+        "findings": [_finding_record(finding) for finding in difference.findings],
     }
 
 
@@ -94,12 +97,12 @@ def _findings(old: JsonObject | None, new: JsonObject | None, stored: Stored | N
         found = [*compare_crds(old, new), *owned_by_others(old, new)]
         return found if stored is None else _by_objects(old, new, found, stored)
     if new is not None:
-        return list(created(ObjectRef.of(new), new))
+        return list(judge_creation(ObjectRef.of(new), new))
     return [_deleted(old or {}, stored)]
 
 
 def _deleted(old: JsonObject, stored: Stored | None) -> Finding:
-    found, kind = deleted(ObjectRef.of(old), old), kind_of(old)
+    found, kind = say_deletion(ObjectRef.of(old), old), kind_of(old)
     return found if stored is None or not stored.tells_of(kind) else counted(found, kind, stored)
 
 
@@ -133,7 +136,7 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
 def strangers(crds: Iterable[JsonObject], objects: Objects) -> dict[str, int]:
     """How many of `objects` are of none of the CRDs, by kind and group: they are passed over."""
     known = set(map(kind_of, crds))
-    kinds = Counter(ObjectRef.of(one).group_kind for one in objects)
+    kinds = Counter(ObjectRef.of(obj).group_kind for obj in objects)
     return {str(kind): count for kind, count in sorted(kinds.items(), key=str) if kind not in known}
 
 

@@ -1,4 +1,4 @@
-"""Facts in, report out. The table of checks stands here; each check is one file under checks/ and one line.
+"""Facts in, report out. The checks are the values of `Check` in the modules below checks/.
 
 Nothing that a check does can make a report say less: a check that crashes, a fact that is missing and a change that no
 check looks at are findings themselves (promise 4).
@@ -7,16 +7,21 @@ check looks at are findings themselves (promise 4).
 from __future__ import annotations
 
 import traceback
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import PurePath
+from pkgutil import walk_packages
 from typing import Any, TypeVar
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import PluginFailed
 from provisioner.plugins import Plugin
+from provisioner.review import checks as check_rooms
 from provisioner.review import plugged
-from provisioner.review.base.causes import said_by_cause
+from provisioner.review.base.causes import known_by, said_by_cause
 from provisioner.review.base.facts import (
     SECRET,
     Check,
@@ -29,93 +34,18 @@ from provisioner.review.base.facts import (
     fingerprint,
     nothing,
 )
-from provisioner.review.base.fold import folded
-from provisioner.review.base.known import known_by
+from provisioner.review.base.grouping import folded
 from provisioner.review.base.renames import renamed
 from provisioner.review.base.renames import renames as find_renames
-from provisioner.review.checks.availability import (
-    budgets,
-    needs,
-    nodes,
-    replicas,
-    services,
-    single_node,
-    storage,
-    targets,
-)
-from provisioner.review.checks.bundle import (
-    catalogs,
-    chart_values,
-    content,
-    hooks,
-    lookups,
-    requirements,
-    source_moves,
-    unused_files,
-)
-from provisioner.review.checks.governance import (
-    cluster_defaults,
-    full_quotas,
-    limit_ranges,
-    quotas,
-    weaker_policies,
-    weaker_webhooks,
-    well_known,
-)
-from provisioner.review.checks.network import (
-    allocations,
-    api_services,
-    callers,
-    fail_closed,
-    network,
-    network_policies,
-    policies,
-    webhook_effects,
-    webhooks,
-)
-from provisioner.review.checks.objects import (
-    apis,
-    builtin,
-    crds,
-    data_policies,
-    deletions,
-    live,
-    objects,
-    owners,
-    renames,
-    unseen,
-    way_back,
-)
-from provisioner.review.checks.own import own
-from provisioner.review.checks.pods import (
-    accounts,
-    bounds,
-    commands,
-    fetched,
-    hardening,
-    hidden,
-    images,
-    isolation,
-    names,
-    placement,
-    pod_habits,
-    pods,
-    reading,
-    scripts,
-    settings,
-    tokens,
-)
-from provisioner.review.checks.rights import everybody, permissions, preflight
-from provisioner.review.checks.traffic import controllers, elsewhere, plain_text, selectors
-from provisioner.review.crds.unstored import told_by_crd
+from provisioner.review.crds.live_findings import told_by_crd
 from provisioner.review.judged.unjudged import unjudged
-from provisioner.review.looks import Looks
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
 from provisioner.review.preflight.findings import said_once
 from provisioner.review.rights.renamed_roles import under_new_names, with_renamed_roles
 from provisioner.review.secret_texts import kept_apart
-from provisioner.review.withholding import looked
+from provisioner.review.visibility.fact_views import Looks, is_foreign
+from provisioner.review.visibility.finding_views import mark_findings
 from provisioner.values import (
     AccessRequest,
     Action,
@@ -131,77 +61,16 @@ from provisioner.values import (
 
 _T = TypeVar("_T")
 
-CHECKS: tuple[Check, ...] = (
-    own.CHECK,
-    objects.CHECK,
-    owners.CHECK,
-    builtin.CHECK,
-    permissions.CHECK,
-    everybody.CHECK,
-    crds.CHECK,
-    live.CHECK,
-    pods.CHECK,
-    pod_habits.CHECK,
-    commands.CHECK,
-    scripts.CHECK,
-    fetched.CHECK,
-    reading.CHECK,
-    accounts.CHECK,
-    tokens.CHECK,
-    bounds.CHECK,
-    placement.CHECK,
-    names.CHECK,
-    isolation.CHECK,
-    hardening.CHECK,
-    hidden.CHECK,
-    webhooks.CHECK,
-    webhook_effects.CHECK,
-    fail_closed.CHECK,
-    policies.CHECK,
-    weaker_webhooks.CHECK,
-    weaker_policies.CHECK,
-    network.CHECK,
-    network_policies.CHECK,
-    allocations.CHECK,
-    api_services.CHECK,
-    callers.CHECK,
-    selectors.CHECK,
-    elsewhere.CHECK,
-    plain_text.CHECK,
-    controllers.CHECK,
-    well_known.CHECK,
-    cluster_defaults.CHECK,
-    images.CHECK,
-    apis.CHECK,
-    settings.CHECK,
-    needs.CHECK,
-    replicas.CHECK,
-    budgets.CHECK,
-    services.CHECK,
-    storage.CHECK,
-    single_node.CHECK,
-    targets.CHECK,
-    quotas.CHECK,
-    full_quotas.CHECK,
-    limit_ranges.CHECK,
-    nodes.CHECK,
-    content.CHECK,
-    unused_files.CHECK,
-    source_moves.CHECK,
-    catalogs.CHECK,
-    requirements.CHECK,
-    deletions.CHECK,
-    data_policies.CHECK,
-    hooks.CHECK,
-    chart_values.CHECK,
-    lookups.CHECK,
-    unseen.CHECK,
-    renames.CHECK,
-    way_back.CHECK,
-    preflight.CHECK,
-)
+
+def find_checks() -> tuple[Check, ...]:
+    """Return every Check that a module below `checks` defines, sorted by module; in a module, in their order there."""
+    modules = walk_packages(check_rooms.__path__, f"{check_rooms.__name__}.")
+    paths = sorted(module.name for module in modules if not module.ispkg)
+    values = (value for path in paths for value in vars(import_module(path)).values() if isinstance(value, Check))
+    return tuple({id(check): check for check in values}.values())
 
 
+CHECKS = find_checks()
 # What decides whether a field is judged: what pods read, and what the server chose.
 JUDGED_BY = frozenset({Reads.LIVE, Reads.CHOICES})
 
@@ -212,9 +81,11 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     What `running`, the report of what runs, has as well is not new.
     """
     asked = installed_checks() if checks is None else checks
-    facts = with_renamed_roles(facts)
-    findings = looked(facts, partial(_found, asked, Looks()))
-    once = {one.fingerprint: one for one in findings}.values()
+    # Whether one is renamed would tell what a role or binding of somebody else's gives (S09).
+    if not any(one.ref.group == RBAC_GROUP for one in facts.plan.actions if is_foreign(one)):
+        facts = with_renamed_roles(facts)
+    findings = mark_findings(facts, partial(_found, asked, Looks()))
+    once = _once(findings)
     private = tuple(one for one in once if one.is_private)
     public = tuple(folded(said_by_cause(one for one in once if not one.is_private)))
     if facts.bundle is not None:
@@ -222,13 +93,30 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     if running is not None:
         public, private = known_by(public, running.public), known_by(private, running.private)
     public = worst_first(public)
-    wished = {one.ref.identity for one in facts.content.manifests}
-    staying = (one for one in facts.plan.actions if one.action in (Action.NONE, Action.ORPHAN))
+    wished = {manifest.ref.identity for manifest in facts.content.manifests}
+    staying = (planned for planned in facts.plan.actions if planned.action in (Action.NONE, Action.ORPHAN))
     let_go = sum(one.ref.identity not in wished for one in staying)
     # What is private is not counted either: who may not get the object would see that it differs.
-    hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
+    hooks = {manifest.ref.identity for manifest in facts.content.manifests if manifest.hook}
     words = headline(public, facts.plan, let_go=let_go, hooks=hooks, hides_secrets=facts.bundle is not None)
     return Report(words, worst_first([*public, *private]), facts.plan)
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """Of findings with one fingerprint the worst and newest.
+
+    What is private takes the place of none that all readers see, and who accepts the one has not accepted the other.
+    """
+    everything = list(findings)
+    public = {one.fingerprint for one in everything if not one.is_private}
+    found: dict[str, Finding] = {}
+    for one in everything:
+        name = one.fingerprint
+        if one.is_private and name in public:
+            name = fingerprint(one.rule, one.ref, one.path, ["private", name])
+        named = one if name == one.fingerprint else replace(one, fingerprint=name)
+        found[name] = min(found.get(name, named), named, key=lambda it: (it.severity.rank, not it.is_new))
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +141,8 @@ def _found(checks: Sequence[Check], looks: Looks, facts: Facts) -> list[Finding]
         findings = _settled(check, given[check.given], findings)
     if facts.hides_old_names:
         # What a Secret was before is told to nobody, and so not that a finding of it is known already (S38).
-        of_secrets = {one.ref for one in findings if one.ref and one.ref.group_kind == SECRET}
-        findings = [replace(one, is_new=True) if one.ref in of_secrets else one for one in findings]
+        of_secrets = {finding.ref for finding in findings if finding.ref and finding.ref.group_kind == SECRET}
+        findings = [replace(finding, is_new=True) if finding.ref in of_secrets else finding for finding in findings]
     return told_by_crd(said_once(findings))
 
 
@@ -315,8 +203,8 @@ def _settled(check: Check, facts: Facts, findings: list[Finding]) -> list[Findin
     if check.settles is None:
         return findings
     try:
-        settled = [_named(one) for one in check.settles(facts, tuple(findings))]
-        lost = {one.fingerprint for one in findings} - {one.fingerprint for one in settled}
+        settled = [_named(finding) for finding in check.settles(facts, tuple(findings))]
+        lost = {finding.fingerprint for finding in findings} - {finding.fingerprint for finding in settled}
         if lost:
             raise LookupError("findings were dropped")
     except Exception as exc:  # noqa: BLE001 -- as in _run
@@ -363,12 +251,16 @@ def _look(check: Check, facts: Facts, found: list[Finding]) -> None:
         plugged.ask_again(check, facts)
     for one in check.changes(facts):
         found.append(_taken(check, one, found))
-    known = {_taken(check, one).fingerprint for one in check.standing(facts.previous_state())}
-    if (former := facts.once("state under the names of now", _former)) is not None:
-        known |= {_taken(check, one).fingerprint for one in check.standing(former)}
+    known: dict[str, list[Severity]] = defaultdict(list)
+    for state in (facts.previous_state(), facts.once("state under the names of now", _former)):
+        for one in check.standing(state) if state is not None else ():
+            named = _taken(check, one)
+            known[named.fingerprint].append(named.severity)
     for one in check.standing(facts.state()):
         named = _taken(check, one, found)
-        found.append(replace(named, is_new=named.fingerprint not in known))
+        # What became worse is new (as in `known_by`).
+        is_known = any(severity.is_at_least(named.severity) for severity in known[named.fingerprint])
+        found.append(replace(named, is_new=not is_known))
 
 
 def _taken(check: Check, finding: Finding, before: Sequence[Finding] = ()) -> Finding:

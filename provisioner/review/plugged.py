@@ -48,14 +48,14 @@ def _is_fit(loaded: Any) -> bool:
 
 def _are_claims(claims: Any) -> bool:
     """Whether they can be asked of every field."""
-    return isinstance(claims, tuple) and all(isinstance(one, Claim) and _is_claim(one) for one in claims)
+    return isinstance(claims, tuple) and all(isinstance(claim, Claim) and _is_claim(claim) for claim in claims)
 
 
 def _is_claim(claim: Claim) -> bool:
     if not (isinstance(claim.kinds, frozenset) and isinstance(claim.paths, tuple) and _FIELDS["rule"](claim.rule)):
         return False
     try:
-        return all(isinstance(one, GroupKind) for one in claim.kinds) and all(map(parts_of, claim.paths))
+        return all(isinstance(kind, GroupKind) for kind in claim.kinds) and all(map(parts_of, claim.paths))
     except (TypeError, ValueError):
         return False
 

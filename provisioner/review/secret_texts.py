@@ -18,7 +18,7 @@ from typing import Any
 
 from provisioner.review.base.facts import SECRET, FieldPath, items, mapping
 from provisioner.review.base.record import plain
-from provisioner.review.beside import words_without_details
+from provisioner.review.visibility.finding_views import describe_without_values
 from provisioner.review.workloads.pod_specs import Container, pod_specs
 from provisioner.values import Content, Finding, JsonObject, ObjectIdentity, ObjectRef, Plan
 
@@ -68,7 +68,7 @@ def kept_apart(findings: Iterable[Finding], content: Content, plan: Plan) -> lis
     known = _values_of(content, plan)
     told = {value for _, _, text in _texts(plan) for value in _held(text, known)} if known else set()
     quotable = {value: known[value] for value in told}
-    return [_with_sources(one, quotable) if told else one for one in findings]
+    return [_with_sources(finding, quotable) if told else finding for finding in findings]
 
 
 def _with_sources(finding: Finding, known: _Values) -> Finding:
@@ -81,7 +81,7 @@ def _with_sources(finding: Finding, known: _Values) -> Finding:
     if not any(_held(text, known) for text in (finding.message, *_strings(finding.path))):
         return replace(finding, sources=sources)
     words = "; ".join(filter(None, said))
-    message = words_without_details(finding)
+    message = describe_without_values(finding)
     return replace(finding, message=message, server_words=words, is_withheld=True, sources=sources)
 
 
@@ -114,7 +114,7 @@ def _decoded(value: Any) -> str:
 
 
 def _texts(plan: Plan) -> Iterator[tuple[ObjectRef, FieldPath, str]]:
-    for pod in pod_specs(tuple(one.after for one in plan.actions if one.after is not None)):
+    for pod in pod_specs(tuple(planned.after for planned in plan.actions if planned.after is not None)):
         for key, value in pod.annotations.items():
             if isinstance(value, str):
                 yield pod.ref, (*pod.path[:-1], "metadata", "annotations", key), value

@@ -8,15 +8,23 @@ from typing import Any
 from urllib.parse import unquote
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.sandbox import options, reading
+from provisioner.sandbox import bodies, custom, discovery, reads
 from provisioner.sandbox.access import Access
-from provisioner.sandbox.calls import PathTarget, SandboxAnswer, SandboxCall, Writing
-from provisioner.sandbox.status import StatusRefusal, bad_request, lost, not_allowed, not_found
+from provisioner.sandbox.calls import (
+    PathTarget,
+    SandboxAnswer,
+    SandboxCall,
+    StatusRefusal,
+    Writing,
+    bad_request,
+    check_write_options,
+    lost,
+    not_allowed,
+    not_found,
+)
+from provisioner.sandbox.kinds import BUILT_IN, REVIEWS, SandboxKind
 from provisioner.sandbox.store import ObjectStore
-from provisioner.sandbox.types import custom, discovery, openapi, tables
-from provisioner.sandbox.types.kinds import BUILT_IN, REVIEWS, SandboxKind
-from provisioner.sandbox.writing import bodies
-from provisioner.sandbox.writing.writing import Writes
+from provisioner.sandbox.writes import Writes
 from provisioner.values import AccessRequest, Identity
 
 logger = logging.getLogger(__name__)
@@ -64,7 +72,28 @@ class Api:
         target = self._target(group, version, rest)
         if target is None:
             return self._stranger(call, identity, PathTarget(_stranger(group, version, rest), *_placed(rest)))
-        return self._resource(call, identity, target)
+        verb = self._verb(call, target)
+        request = _asked_of(call, target, verb)
+        self._access.check(identity, request)
+        if verb in ("get", "list", "watch"):
+            return self._read(call, target, verb)
+        if verb == "patch" and self._is_apply(call) and not target.subresource and self._store.get(target.key) is None:
+            self._access.check(identity, dataclasses.replace(request, verb="create"))
+        if target.kind.is_namespaced and not target.namespace:
+            raise not_allowed()
+        check_write_options(call, is_apply=call.method == "PATCH" and self._is_apply(call))
+        validation = call.query.get("fieldValidation") or "Warn"
+        manager = call.query.get("fieldManager") or call.header("user-agent").partition("/")[0] or "unknown"
+        writing = Writing(identity, manager, call.is_dry_run, validation)
+        code, obj = self._written(call, target, verb, writing)
+        if target.kind.group == RBAC_GROUP:
+            self._access.forget()
+        body = (
+            obj
+            if verb == "deletecollection" or obj.get("kind") in ("Status", "Scale", "TokenRequest")
+            else self._one(call, target.kind, self._shown(target.kind, obj))
+        )
+        return SandboxAnswer(code, body, (*writing.warnings, *self._warnings(target.kind)))
 
     def _about(self, call: SandboxCall) -> AccessRequest:
         """What a request does, as the API server asks its authorizers before it looks at the object."""
@@ -95,18 +124,6 @@ class Api:
         if any((it.group, it.version) == (kind.group, kind.version) for it in self.kinds()):
             raise lost()
         return SandboxAnswer(404, "404 page not found\n", content_type="text/plain; charset=utf-8")
-
-    def _resource(self, call: SandboxCall, identity: Identity, target: PathTarget) -> SandboxAnswer:
-        verb = self._verb(call, target)
-        request = _asked_of(call, target, verb)
-        self._access.check(identity, request)
-        if verb in ("get", "list", "watch"):
-            return self._read(call, target, verb)
-        if verb == "patch" and self._is_apply(call) and not target.subresource and self._store.get(target.key) is None:
-            self._access.check(identity, dataclasses.replace(request, verb="create"))
-        if target.kind.is_namespaced and not target.namespace:
-            raise not_allowed()
-        return self._write(call, identity, target, verb)
 
     def _verb(self, call: SandboxCall, target: PathTarget) -> str:
         if call.method == "GET":
@@ -142,9 +159,22 @@ class Api:
             return self._shown(target.kind, obj)
 
         if verb == "watch":
-            return self._watched(call, target)
+            if target.name:
+                query = {**call.query, "fieldSelector": f"metadata.name={target.name}"}
+                call = SandboxCall(call.method, call.path, query, call.headers)
+            events = reads.watch(self._store, target, call, lambda obj: self._shown(target.kind, obj))
+            if "as=Table" in call.header("accept"):
+                events = (
+                    {**event, "object": self._table(target.kind, [event["object"]], {})}
+                    if event["type"] != "BOOKMARK"
+                    else event
+                    for event in events
+                )
+            elif "as=PartialObjectMetadata;" in call.header("accept"):
+                events = ({**event, "object": self._one(call, target.kind, event["object"])} for event in events)
+            return SandboxAnswer(200, stream=events)
         if verb == "list":
-            objects, meta = reading.page(self._store, target, call, shown)
+            objects, meta = reads.page(self._store, target, call, shown)
             return SandboxAnswer(200, self._listed(call, target.kind, objects, meta))
         obj = self._store.get(target.key)
         if obj is None:
@@ -152,22 +182,6 @@ class Api:
         if target.subresource == "scale":
             return SandboxAnswer(200, _scale(target, obj))
         return SandboxAnswer(200, self._one(call, target.kind, shown(obj)), self._warnings(target.kind))
-
-    def _watched(self, call: SandboxCall, target: PathTarget) -> SandboxAnswer:
-        if target.name:
-            query = {**call.query, "fieldSelector": f"metadata.name={target.name}"}
-            call = SandboxCall(call.method, call.path, query, call.headers)
-        events = reading.watch(self._store, target, call, lambda obj: self._shown(target.kind, obj))
-        if "as=Table" in call.header("accept"):
-            events = (
-                {**event, "object": self._table(target.kind, [event["object"]], {})}
-                if event["type"] != "BOOKMARK"
-                else event
-                for event in events
-            )
-        elif "as=PartialObjectMetadata;" in call.header("accept"):
-            events = ({**event, "object": self._one(call, target.kind, event["object"])} for event in events)
-        return SandboxAnswer(200, stream=events)
 
     def _shown(self, kind: SandboxKind, obj: dict[str, Any]) -> dict[str, Any]:
         shown = {
@@ -215,7 +229,7 @@ class Api:
         columns = (
             custom.definition(self._store, kind)[1].get("additionalPrinterColumns") or [] if kind.is_custom else []
         )
-        return tables.table(kind, objects, meta, columns)
+        return reads.table(kind, objects, meta, columns)
 
     def _warnings(self, kind: SandboxKind) -> tuple[str, ...]:
         if not kind.is_custom:
@@ -232,32 +246,32 @@ class Api:
 
     # Writing
 
-    def _write(self, call: SandboxCall, identity: Identity, target: PathTarget, verb: str) -> SandboxAnswer:
-        options.check_writing(call, is_apply=call.method == "PATCH" and self._is_apply(call))
-        validation = call.query.get("fieldValidation") or "Warn"
-        manager = call.query.get("fieldManager") or call.header("user-agent").partition("/")[0] or "unknown"
-        writing = Writing(identity, manager, call.is_dry_run, validation)
-        code, obj = self._written(call, target, verb, writing)
-        if target.kind.group == RBAC_GROUP:
-            self._access.forget()
-        body = (
-            obj
-            if verb == "deletecollection" or obj.get("kind") in ("Status", "Scale", "TokenRequest")
-            else self._one(call, target.kind, self._shown(target.kind, obj))
-        )
-        return SandboxAnswer(code, body, (*writing.warnings, *self._warnings(target.kind)))
-
     def _written(
         self, call: SandboxCall, target: PathTarget, verb: str, writing: Writing
     ) -> tuple[int, dict[str, Any]]:
         if target.subresource == "token" and target.kind.resource == "serviceaccounts":
-            return 201, self._token(call, target)
+            account = self._store.get(target.key)
+            if account is None:
+                raise not_found("serviceaccounts", target.name)
+            return 201, self._access.token_for(account, call.object())
         if target.subresource and not self._has_subresource(target):
             raise lost()
         if target.subresource == "scale":
-            return 200, self._scaled(call, target, writing)
+            if not target.kind.has_scale:
+                raise lost()
+            wish = call.json()
+            replicas = (wish.get("spec") or {}).get("replicas") if isinstance(wish, dict) else None
+            if not isinstance(replicas, int):
+                raise bad_request("expected a Scale with spec.replicas")
+            whole = PathTarget(target.kind, target.namespace, target.name)
+            changed = self._writes.patch(
+                whole, "application/merge-patch+json", {"spec": {"replicas": replicas}}, writing
+            )
+            return 200, _scale(target, changed)
         if call.method == "PATCH" and self._is_apply(call):
-            return self._applied(call, target, writing)
+            force = call.query.get("force") in ("true", "1")
+            obj, is_new = self._writes.apply(target, call.object(), writing, force=force)
+            return (201 if is_new else 200), obj
         if verb in ("create", "update"):
             sent = call.object()
             bodies.note_repeated(target.kind, call.body, writing)
@@ -268,17 +282,6 @@ class Api:
             return 200, self._writes.patch(target, call.header("content-type").partition(";")[0], call.json(), writing)
         return 200, self._deleted(call, target, verb, writing)
 
-    def _token(self, call: SandboxCall, target: PathTarget) -> dict[str, Any]:
-        account = self._store.get(target.key)
-        if account is None:
-            raise not_found("serviceaccounts", target.name)
-        return self._access.token_for(account, call.object())
-
-    def _applied(self, call: SandboxCall, target: PathTarget, writing: Writing) -> tuple[int, dict[str, Any]]:
-        force = call.query.get("force") in ("true", "1")
-        obj, is_new = self._writes.apply(target, call.object(), writing, force=force)
-        return (201 if is_new else 200), obj
-
     def _deleted(self, call: SandboxCall, target: PathTarget, verb: str, writing: Writing) -> dict[str, Any]:
         options = call.object() if call.body.strip() else {}
         if options.get("dryRun"):
@@ -287,7 +290,7 @@ class Api:
             # As the real one: a body's options replace those of the query.
             writing = Writing(writing.identity, writing.manager, False, writing.validation)
         if verb == "deletecollection":
-            fits = reading.wants(call, target.kind, reading.selectable(self._store, target.kind))
+            fits = reads.wants(call, target.kind, reads.selectable(self._store, target.kind))
             gone = []
             for obj in self._store.all(target.kind.group, target.kind.plural, target.namespace):
                 if fits(obj):
@@ -302,24 +305,13 @@ class Api:
             details["group"] = target.kind.group
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
-    def _scaled(self, call: SandboxCall, target: PathTarget, writing: Writing) -> dict[str, Any]:
-        if not target.kind.has_scale:
-            raise lost()
-        wish = call.json()
-        replicas = (wish.get("spec") or {}).get("replicas") if isinstance(wish, dict) else None
-        if not isinstance(replicas, int):
-            raise bad_request("expected a Scale with spec.replicas")
-        whole = PathTarget(target.kind, target.namespace, target.name)
-        changed = self._writes.patch(whole, "application/merge-patch+json", {"spec": {"replicas": replicas}}, writing)
-        return _scale(target, changed)
-
     # Documents
 
     def _documents(self, parts: list[str], call: SandboxCall) -> SandboxAnswer:
         if parts == ["openapi", "v2"]:
-            return SandboxAnswer(200, openapi.NOTHING, content_type=openapi.NOTHING_TYPE)
+            return SandboxAnswer(200, discovery.NOTHING, content_type=discovery.NOTHING_TYPE)
         if parts[0] == "openapi":
-            text = openapi.document(self.kinds(), parts[1:], lambda kind: custom.schema(self._store, kind))
+            text = discovery.document(self.kinds(), parts[1:], lambda kind: custom.schema(self._store, kind))
             return _LOST_PAGE if text is None else SandboxAnswer(200, text)
         is_aggregated = "as=APIGroupDiscoveryList" in call.header("accept") and "v=v2;" in call.header("accept")
         found = self._document(parts, is_aggregated=is_aggregated)

@@ -11,19 +11,9 @@ _ISSUER = "system:service-account-issuer-discovery"
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 _CORE = [
-    "configmaps",
-    "endpoints",
-    "persistentvolumeclaims",
-    "pods",
-    "services",
-    "serviceaccounts",
-    "events",
-    "resourcequotas",
-    "limitranges",
-    "pods/log",
-    "pods/status",
-    "replicationcontrollers",
-]
+    "configmaps", "endpoints", "persistentvolumeclaims", "pods", "services", "serviceaccounts", "events",
+    "resourcequotas", "limitranges", "pods/log", "pods/status", "replicationcontrollers",
+]  # fmt: skip
 _GROUPS = {
     "apps": ["*"],
     "batch": ["*"],

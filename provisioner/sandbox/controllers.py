@@ -10,7 +10,7 @@ from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.sandbox.store import Key, ObjectStore
-from provisioner.sandbox.writing.writing import now
+from provisioner.sandbox.writes import now
 
 logger = logging.getLogger(__name__)
 
@@ -193,8 +193,8 @@ class Controllers(threading.Thread):
         at = now()
         statuses = [
             {
-                "name": it["name"],
-                "image": it.get("image", ""),
+                "name": container["name"],
+                "image": container.get("image", ""),
                 "imageID": "",
                 "ready": True,
                 "started": True,
@@ -202,10 +202,12 @@ class Controllers(threading.Thread):
                 "state": {"running": {"startedAt": at}},
                 "lastState": {},
             }
-            for it in template["spec"].get("containers") or []
+            for container in template["spec"].get("containers") or []
         ]
         kinds = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-        conditions = [{"type": it, "status": "True", "lastTransitionTime": at, "lastProbeTime": None} for it in kinds]
+        conditions = [
+            {"type": kind, "status": "True", "lastTransitionTime": at, "lastProbeTime": None} for kind in kinds
+        ]
         body = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -228,15 +230,16 @@ class Controllers(threading.Thread):
         return [
             obj
             for obj in self._store.all(group, plural, owner["metadata"]["namespace"])
-            if any(it["uid"] == uid for it in obj["metadata"].get("ownerReferences") or [])
+            if any(owner["uid"] == uid for owner in obj["metadata"].get("ownerReferences") or [])
         ]
 
     def _make(self, key: Key, body: dict[str, Any], owner: dict[str, Any] | None) -> None:
+        digest = hashlib.sha256(f"{key}{self._store.version}".encode()).hexdigest()
         meta = {
             **(body.get("metadata") or {}),
             "name": key[3],
             "namespace": key[2],
-            "uid": _uid(key, self._store.version),
+            "uid": f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}",
             "creationTimestamp": now(),
         }
         if key[0] == "apps" or key[1] == "pods":
@@ -256,9 +259,15 @@ class Controllers(threading.Thread):
         meta = obj["metadata"]
         if not meta.get("deletionTimestamp"):
             self._set_status(("", "persistentvolumeclaims"), obj, {"phase": "Bound"})
-        elif not any(_uses(pod, meta) for pod in self._store.all("", "pods")):
+            return
+        volumes: list[Any] = []  # of the pods that still run
+        for pod in self._store.all("", "pods", meta["namespace"]):
+            if (pod.get("status") or {}).get("phase") not in DONE:
+                volumes += (pod.get("spec") or {}).get("volumes") or []
+        names = {(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes}
+        if meta["name"] not in names:
             key = ("", "persistentvolumeclaims", meta["namespace"], meta["name"])
-            if left := [one for one in meta.get("finalizers") or [] if one != PROTECTED_CLAIM]:
+            if left := [finalizer for finalizer in meta.get("finalizers") or [] if finalizer != PROTECTED_CLAIM]:
                 self._store.put(key, {**obj, "metadata": {**meta, "finalizers": left}})
             else:
                 self._store.remove(key)
@@ -278,7 +287,7 @@ class Controllers(threading.Thread):
             if obj is None:
                 continue
             owners = obj["metadata"].get("ownerReferences") or []
-            if (owners and not any(it["uid"] in uids for it in owners)) or (
+            if (owners and not any(owner["uid"] in uids for owner in owners)) or (
                 obj["metadata"].get("deletionTimestamp") and obj["metadata"].get("finalizers") == ["foregroundDeletion"]
             ):
                 self._store.remove(key)
@@ -301,7 +310,8 @@ class Controllers(threading.Thread):
             for other in roles:
                 labels = other["metadata"].get("labels") or {}
                 if other is not role and any(
-                    all(labels.get(k) == v for k, v in (it.get("matchLabels") or {}).items()) for it in selectors
+                    all(labels.get(k) == v for k, v in (selector.get("matchLabels") or {}).items())
+                    for selector in selectors
                 ):
                     rules += [rule for rule in other.get("rules") or [] if rule not in rules]
             if rules != (role.get("rules") or []):
@@ -338,7 +348,7 @@ def _with_revision(obj: dict[str, Any], number: int) -> dict[str, Any]:
 def _deployment_status(obj: dict[str, Any], ready: int) -> dict[str, Any]:
     wanted = int(obj["spec"].get("replicas", 1))
     is_done = ready >= wanted
-    known = {it["type"]: it for it in (obj.get("status") or {}).get("conditions") or []}
+    known = {condition["type"]: condition for condition in (obj.get("status") or {}).get("conditions") or []}
     conditions = []
     for kind, is_true, reason, message in (
         (
@@ -372,15 +382,3 @@ def _deployment_status(obj: dict[str, Any], ready: int) -> dict[str, Any]:
             )
     counts = {"replicas": wanted, "updatedReplicas": wanted, "readyReplicas": ready, "availableReplicas": ready}
     return {"conditions": conditions, **counts, "unavailableReplicas": max(0, wanted - ready)}
-
-
-def _uid(key: Key, version: int) -> str:
-    digest = hashlib.sha256(f"{key}{version}".encode()).hexdigest()
-    return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
-
-
-def _uses(pod: dict[str, Any], claim: dict[str, Any]) -> bool:
-    if pod["metadata"]["namespace"] != claim["namespace"] or (pod.get("status") or {}).get("phase") in DONE:
-        return False
-    volumes = (pod.get("spec") or {}).get("volumes") or []
-    return any((one.get("persistentVolumeClaim") or {}).get("claimName") == claim["name"] for one in volumes)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provisioner.sandbox.status import StatusRefusal
+from provisioner.sandbox.calls import StatusRefusal
 
 HISTORY = 5000
 # (group, plural), then namespace and name: versions of one kind share their objects.
@@ -72,14 +72,20 @@ class ObjectStore:
             chosen = [shelves.get(namespace, {})] if namespace else shelves.values()
             found = {key: obj for shelf in chosen for key, obj in shelf.items()}
             if at is not None:
-                self._take_back(found, (group, plural), namespace, at)
+                for change in reversed(self.since(at)):
+                    if change.key[:2] != (group, plural) or (namespace and change.key[2] != namespace):
+                        continue
+                    if change.before is None:
+                        del found[change.key]
+                    else:
+                        found[change.key] = change.before
         return [obj for _, obj in sorted(found.items(), key=lambda it: it[0])]
 
     def put(self, key: Key, obj: dict[str, Any]) -> dict[str, Any]:
         """Store a new state; what did not change keeps its resourceVersion and wakes nobody."""
         with self.lock:
             before = self.get(key)
-            if before is not None and _same(before, obj):
+            if before is not None and (_without_times(before) == _without_times(obj)):
                 return before
             self.version += 1
             stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
@@ -115,16 +121,6 @@ class ObjectStore:
     def _shelf(self, key: Key) -> dict[Key, dict[str, Any]]:
         return self._kinds.setdefault(key[:2], {}).setdefault(key[2], {})
 
-    def _take_back(self, found: dict[Key, dict[str, Any]], kind: tuple[str, str], namespace: str, version: int) -> None:
-        """Undo in `found` what happened to objects of the kind after `version`."""
-        for change in reversed(self.since(version)):
-            if change.key[:2] != kind or (namespace and change.key[2] != namespace):
-                continue
-            if change.before is None:
-                del found[change.key]
-            else:
-                found[change.key] = change.before
-
     def _tell(self, change: StoreChange) -> None:
         if len(self._history) == HISTORY:
             self._oldest = self._history[0].version
@@ -145,10 +141,6 @@ class ObjectStore:
 def _key(text: str) -> Key:
     group, plural, namespace, name = json.loads(text)
     return (group, plural, namespace, name)
-
-
-def _same(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    return _without_times(before) == _without_times(after)
 
 
 def _without_times(obj: dict[str, Any]) -> dict[str, Any]:

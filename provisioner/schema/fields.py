@@ -1,4 +1,4 @@
-"""What a refusal is, in the words of the API server: a field path and a sentence, values printed as Go prints them."""
+"""How a schema is read, and how the API server refuses a field: a path and a sentence with values as Go prints them."""
 
 from __future__ import annotations
 
@@ -158,7 +158,12 @@ def go_json(value: object) -> str:
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(go_json, value)) + "]"
     if isinstance(value, float) and math.isfinite(value):
-        return _json_number(value)
+        # Go's JSON has exponents for what is very small or large, and writes them without leading zeros.
+        if value == 0 or SMALLEST_PLAIN <= abs(value) < LARGEST_PLAIN:
+            return format(Decimal(repr(value)), "f").removesuffix(".0")
+        mantissa, _, power = repr(value).partition("e")
+        sign = "-" if power.startswith("-") else "+"
+        return f"{mantissa.removesuffix('.0')}e{sign}{power.lstrip('+-').lstrip('0')}"
     return _escaped_json(value)
 
 
@@ -239,15 +244,6 @@ def same_go(left: Any, right: Any) -> bool:
     return type(left) is type(right) and bool(left == right)
 
 
-def _json_number(value: float) -> str:
-    """Go's JSON has exponents for what is very small or large, and writes them without leading zeros."""
-    if value == 0 or SMALLEST_PLAIN <= abs(value) < LARGEST_PLAIN:
-        return format(Decimal(repr(value)), "f").removesuffix(".0")
-    mantissa, _, power = repr(value).partition("e")
-    sign = "-" if power.startswith("-") else "+"
-    return f"{mantissa.removesuffix('.0')}e{sign}{power.lstrip('+-').lstrip('0')}"
-
-
 def _body(kind: ErrorKind, value: object, detail: str) -> str:
     text = kind.value if value is OMITTED else f"{kind.value}: {go_value(value)}"
     return f"{text}: {detail}" if detail else text
@@ -258,3 +254,45 @@ def _escaped(char: str) -> str:
     if code < 0x80:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+Schema = Mapping[str, Any]
+NO_SCHEMA: Schema = {}
+
+
+def copied(value: Any) -> Any:
+    """A deep copy of a JSON value: mappings become dicts, sequences lists, integers past 64 bits floating numbers."""
+    if isinstance(value, Mapping):
+        return {name: copied(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [copied(entry) for entry in value]
+    return as_held(value) if type(value) is int else value
+
+
+def properties_of(schema: Schema) -> Mapping[str, Schema]:
+    return schema_of(schema.get("properties")) or {}
+
+
+def schema_of(value: object) -> Schema | None:
+    """A subschema, or None where there is none or where it is a boolean."""
+    if type(value) is dict:  # the fast way to say so, and the next one to say no
+        return value
+    return value if value is not None and isinstance(value, Mapping) else None
+
+
+def branches_of(schema: Schema, junctor: str) -> list[Schema]:
+    """What stands in allOf, anyOf or oneOf; null is a branch that says nothing."""
+    return [schema_of(branch) or NO_SCHEMA for branch in schema.get(junctor) or ()]
+
+
+def has_additional(schema: Schema) -> bool:
+    """Whether `additionalProperties` speaks of unlisted fields at all; even `false` keeps them from being pruned."""
+    return schema.get("additionalProperties") is not None
+
+
+def child_schema(schema: Schema | None, name: str) -> Schema | None:
+    """The schema that applies to the field `name`, None where its value is not described."""
+    if schema is None:
+        return None
+    found = properties_of(schema).get(name)
+    return schema_of(found) if found is not None else schema_of(schema.get("additionalProperties"))

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from provisioner.errors import InvalidManifest
-from provisioner.schema.fields import DEEPEST, INT64_MAX, FieldError, child, index, invalid, is_too_deep, key
-from provisioner.schema.subschemas import Schema
+from provisioner.schema.fields import DEEPEST, INT64_MAX, FieldError, Schema, child, index, invalid, is_too_deep, key
 from provisioner.values import JsonObject, object_in
 
 FLAT = 20  # how deep the parts of a CRD are that are not schemas
@@ -50,12 +49,12 @@ def is_plain(crd: JsonObject) -> bool:
     versions = spec.get("versions")
     if not isinstance(versions, list) or not all(isinstance(it, dict) for it in versions):
         return False
-    holders = [it["schema"] for it in versions if it.get("schema") is not None]
+    holders = [version["schema"] for version in versions if version.get("schema") is not None]
     if not all(isinstance(it, dict) and it.keys() == {"openAPIV3Schema"} for it in holders):
         return False
     rest = {**crd, "spec": {**spec, "versions": [{**it, "schema": None} for it in versions]}}
-    schemas = [it["openAPIV3Schema"] for it in holders]
-    return _is_flat(_CRD, rest) and all(type(it) is dict and _is_plain_schema(it, FLAT) for it in schemas)
+    schemas = [holder["openAPIV3Schema"] for holder in holders]
+    return _is_flat(_CRD, rest) and all(type(schema) is dict and _is_plain_schema(schema, FLAT) for schema in schemas)
 
 
 def _is_plain_schema(schema: dict[str, Any], depth: int) -> bool:

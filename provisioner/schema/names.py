@@ -1,4 +1,4 @@
-"""Names as DNS has them, and what the API server says of those that are none."""
+"""Names as DNS has them, with the API server's words for others, and Kubernetes' order of version names."""
 
 from __future__ import annotations
 
@@ -30,3 +30,15 @@ def subdomain_problems(name: str) -> str:
     """What is wrong with `name` as a DNS name, in the API server's words; "" if nothing."""
     found = [f"must be no more than {MAX_SUBDOMAIN} bytes"] if len(name) > MAX_SUBDOMAIN else []
     return ",".join([*found, *([] if SUBDOMAIN.fullmatch(name) else [SUBDOMAIN_WORDS])])
+
+
+NAME = re.compile(r"v([1-9][0-9]{0,62})(?:(alpha|beta)([1-9][0-9]{0,62}))?")
+STAGES = {"alpha": 0, "beta": 1, "": 2}
+
+
+def kube_order(name: str) -> tuple[int, ...]:
+    """A sort key, the most preferred last: v1alpha1, v1beta1, v1, v2; names of another form first, from z to a."""
+    found = NAME.fullmatch(name)
+    if found is None:
+        return (0, *(-ord(char) for char in name), 1)
+    return (1, STAGES[found[2] or ""], int(found[1]), int(found[3] or 0))

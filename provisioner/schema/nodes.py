@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provisioner.schema.subschemas import Schema, properties_of, schema_of
+from provisioner.schema.fields import Schema, properties_of, schema_of
 from provisioner.schema.verdicts import Path
 
 JUNCTORS = frozenset({"allOf", "anyOf", "oneOf"})

@@ -10,18 +10,16 @@ from contextlib import contextmanager
 
 from provisioner.errors import DigestMismatch
 from provisioner.masking import masked
-from provisioner.source import plugged
+from provisioner.source import plugin
 from provisioner.source.client import SourceClient, SourceReply
-from provisioner.source.config_map import ConfigMapSource
 from provisioner.source.egress import EgressPolicy
-from provisioner.source.git import GitSource
-from provisioner.source.history import course
+from provisioner.source.files import ConfigMapSource, LocalSource
+from provisioner.source.git import GitSource, course
 from provisioner.source.http import HttpSource
 from provisioner.source.image import ImageSource
 from provisioner.source.kinds import SOURCE_TYPES
-from provisioner.source.local import LocalSource
-from provisioner.source.plugged import kinds as plugin_kinds
-from provisioner.source.plugged import source_plugins
+from provisioner.source.plugin import kinds as plugin_kinds
+from provisioner.source.plugin import source_plugins
 from provisioner.source.remote import shown_repository
 from provisioner.source.secrets import with_secret, with_secret_for
 from provisioner.source.specs import (
@@ -57,7 +55,7 @@ def fetch(
     """
     exact = source.pinned(pin) if pin else source
     if isinstance(exact, PluginSource):
-        fetched = plugged.fetch(exact, egress=egress, max_bytes=max_bytes)
+        fetched = plugin.fetch(exact, egress=egress, max_bytes=max_bytes)
     else:
         own = exact.credentials if isinstance(exact, RemoteSource) else None
         fetched = exact.fetch(egress=egress, credentials=own or credentials, max_bytes=max_bytes)

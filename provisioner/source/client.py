@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from types import TracebackType
 from typing import Any
 from urllib.parse import urljoin
@@ -207,7 +208,10 @@ class SourceClient:
         try:
             if response.status != 200 or is_known(found):
                 return SourceReply(response.status, found, b"", "")
-            return SourceReply(response.status, found, b"", self._digest(response, final, max_bytes))
+            digest = hashlib.sha256()
+            for chunk in self._chunks(response, final, max_bytes):
+                digest.update(chunk)
+            return SourceReply(response.status, found, b"", f"sha256:{digest.hexdigest()}")
         except HTTPError as exc:
             raise self.problem(exc, final) from exc
         finally:
@@ -228,10 +232,19 @@ class SourceClient:
         """
         for _ in range(self.policy.max_redirects + 1):
             place = check_place(url, own, self.policy)
-            sent = {name: value for name, value in (headers or {}).items() if place == own or _is_harmless(name)}
+            sent = {
+                name: value
+                for name, value in (headers or {}).items()
+                if place == own or (name.lower() not in SECRET_HEADERS)
+            }
             response = self._send(method, url, place, sent, body)
             if response.status not in REDIRECTS or method not in READING:
-                self._check_status(response, url)
+                if response.status in TRY_LATER or response.status >= 500:
+                    response.close()
+                    raise Unreachable(
+                        f"{shown(url)}: the server answered {response.status}",
+                        retry_after_seconds=_seconds_of(response.headers.get("retry-after", "")),
+                    )
                 return response, url
             response.close()
             url = _next_of(url, response.headers.get("location", ""))
@@ -263,15 +276,12 @@ class SourceClient:
                 last = exc
                 continue
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._end_in_time(made)
+            # TLS takes the socket over, so its end is kept by a second handle of the same connection.
+            handle = made.dup()
+            self._kept.append(handle)
+            self.deadline.at_end(partial(handle.shutdown, socket.SHUT_RDWR))
             return made
         raise NewConnectionError(connection, "cannot connect") from last
-
-    def _end_in_time(self, made: socket.socket) -> None:
-        # TLS takes the socket over, so its end is kept by a second handle of the same connection.
-        handle = made.dup()
-        self._kept.append(handle)
-        self.deadline.at_end(lambda: handle.shutdown(socket.SHUT_RDWR))
 
     def _certificates_for(self, place: Origin) -> SourceCertificates | None:
         return self._certificates if place == self._own else None
@@ -302,26 +312,12 @@ class SourceClient:
         except ValueError as exc:
             raise BadSource(f"{shown(url)}: cannot be asked for ({type(exc).__name__})") from exc
 
-    def _check_status(self, response: urllib3.BaseHTTPResponse, url: str) -> None:
-        if response.status in TRY_LATER or response.status >= 500:
-            response.close()
-            raise Unreachable(
-                f"{shown(url)}: the server answered {response.status}",
-                retry_after_seconds=_seconds_of(response.headers.get("retry-after", "")),
-            )
-
     def _read(self, response: urllib3.BaseHTTPResponse, url: str, max_bytes: int) -> tuple[bytes, str]:
         whole, digest = io.BytesIO(), hashlib.sha256()
         for chunk in self._chunks(response, url, max_bytes):
             whole.write(chunk)
             digest.update(chunk)
         return whole.getvalue(), f"sha256:{digest.hexdigest()}"
-
-    def _digest(self, response: urllib3.BaseHTTPResponse, url: str, max_bytes: int) -> str:
-        digest = hashlib.sha256()
-        for chunk in self._chunks(response, url, max_bytes):
-            digest.update(chunk)
-        return f"sha256:{digest.hexdigest()}"
 
     def _chunks(self, response: urllib3.BaseHTTPResponse, url: str, max_bytes: int) -> Iterator[bytes]:
         told = response.headers.get("content-length", "")
@@ -375,10 +371,6 @@ def _next_of(url: str, location: str) -> str:
         return urljoin(url, location)
     except ValueError:
         raise BadSource(f"{shown(url)}: redirects to what is no URL") from None
-
-
-def _is_harmless(header: str) -> bool:
-    return header.lower() not in SECRET_HEADERS
 
 
 def _lowered(headers: Mapping[str, Any]) -> dict[str, str]:

@@ -1,11 +1,12 @@
-"""Git at one commit, by dulwich into memory: no files, hooks, filters or submodules on this machine."""
+"""Git at one commit, by dulwich into memory: no files, hooks, filters or submodules on this machine.
+
+And which way a branch or tag moved: forward along its history, back, or off it. Only commits are read for that.
+"""
 
 from __future__ import annotations
 
-import io
 import re
 import stat
-import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,10 +27,11 @@ from provisioner.errors import (
 )
 from provisioner.source.client import SourceClient
 from provisioner.source.egress import EgressPolicy, Origin
+from provisioner.source.files import tar_of
 from provisioner.source.pack import GitObject, objects_of
 from provisioner.source.remote import Remote, connected, pinned_repository, place_of_repository, shown_repository
 from provisioner.source.specs import Credentials, Fetched, Polled, RemoteSource, SourceField, needed
-from provisioner.values import Archive, JsonObject, Pin
+from provisioner.values import Archive, Course, JsonObject, Pin
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 REF_NAME = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\]{1,255}")
@@ -291,19 +293,17 @@ class _Snapshot:
     def packed(self, commit: str, folder: list[bytes]) -> bytes:
         """The folder as a tar, which is unpacked under the same bounds as every archive."""
         tree = self._tree_of(_line(self._objects[commit], b"tree ", self._where), folder, commit)
-        packed, total = io.BytesIO(), 0
-        with tarfile.open(fileobj=packed, mode="w") as archive:
-            for path, data in self._files(tree):
-                total += len(data)
-                if total > self._max_bytes:
-                    raise BundleTooLarge(
-                        f"{self._where}: more than {self._max_bytes} bytes of files "
-                        "(max_bytes, PRATIQUE_MAX_BUNDLE_MIB)"
-                    )
-                member = tarfile.TarInfo(path)
-                member.size = len(data)
-                archive.addfile(member, io.BytesIO(data))
-        return packed.getvalue()
+        return tar_of(self._bounded(self._files(tree)))
+
+    def _bounded(self, files: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+        total = 0
+        for path, data in files:
+            total += len(data)
+            if total > self._max_bytes:
+                raise BundleTooLarge(
+                    f"{self._where}: more than {self._max_bytes} bytes of files (max_bytes, PRATIQUE_MAX_BUNDLE_MIB)"
+                )
+            yield path, data
 
     def _tree_of(self, tree: str, folder: list[bytes], commit: str) -> str:
         for depth, part in enumerate(folder, start=1):
@@ -328,7 +328,13 @@ class _Snapshot:
                     todo.append((path + b"/", sha))
                     continue
                 found = True
-                yield path.decode("utf-8", "surrogateescape"), self._file(path, mode, sha)
+                shown = path.decode("utf-8", "backslashreplace")
+                if not stat.S_ISREG(mode):
+                    raise UnsafePath(f"{self._where}: {shown} is {_kind(mode)}; expected regular files only")
+                data = self._object(sha, b"blob")
+                if len(data) < LONGEST_LFS_POINTER_BYTES and data.startswith(LFS):
+                    raise BadSource(f"{self._where}: {shown} is a Git LFS pointer, and the file itself is not fetched")
+                yield path.decode("utf-8", "surrogateescape"), data
         if not found:
             raise BadSource(f"{self._where}: there are no files in that folder")
 
@@ -341,15 +347,6 @@ class _Snapshot:
                 raise UnsafePath(f"{self._where}: {name[:80]!r} is no name of a file")
             yield name, mode, sha.decode()
 
-    def _file(self, path: bytes, mode: int, sha: str) -> bytes:
-        shown = path.decode("utf-8", "backslashreplace")
-        if not stat.S_ISREG(mode):
-            raise UnsafePath(f"{self._where}: {shown} is {_kind(mode)}; expected regular files only")
-        data = self._object(sha, b"blob")
-        if len(data) < LONGEST_LFS_POINTER_BYTES and data.startswith(LFS):
-            raise BadSource(f"{self._where}: {shown} is a Git LFS pointer, and the file itself is not fetched")
-        return data
-
     def _object(self, sha: str, kind: bytes) -> bytes:
         found = self._objects.get(sha)
         if found is None or found.type != kind:
@@ -360,3 +357,48 @@ class _Snapshot:
 def _kind(mode: int) -> str:
     kinds = {GITLINK: "a submodule", stat.S_IFLNK: "a symbolic link", stat.S_IFREG: "a file"}
     return kinds.get(stat.S_IFMT(mode), "a special file")
+
+
+# Some 30,000 commits, or fewer with their files where the server cannot leave these out.
+MAX_HISTORY_BYTES = 16 * 1024 * 1024
+PARENT = re.compile(rb"parent ([0-9a-f]{40})")
+
+
+def course(
+    source: GitSource, *, before: str, after: str, egress: EgressPolicy, credentials: Credentials | None = None
+) -> tuple[Course, str]:
+    """How the commit `after` stands to `before`, and why nobody could tell where it is Course.UNKNOWN.
+
+    Forward is proved by the hashes themselves. Back is what the server gives as already held with `before`.
+    """
+    if before == after:
+        return Course.FORWARD, ""
+    try:
+        with talking(source, egress, source.credentials or credentials, MAX_HISTORY_BYTES, thin_packs=False) as remote:
+            pack = remote.fetch(lambda *_, **__: [after.encode()], depth=None, prefixes=["HEAD"], known=before)
+            commits = objects_of(pack, 4 * MAX_HISTORY_BYTES)
+    except PratiqueError as exc:
+        return Course.UNKNOWN, str(exc)
+    return course_in(commits, before=before, after=after), ""
+
+
+def course_in(commits: Mapping[str, GitObject], *, before: str, after: str) -> Course:
+    """By the commits that a server sends to somebody who has `before` and asks for `after`. PURE."""
+    if after not in commits:
+        return Course.BACKWARD
+    todo, seen = [after], {after}
+    while todo:
+        found = commits.get(todo.pop())
+        for parent in _parents(found) if found else ():
+            if parent == before:
+                return Course.FORWARD
+            if parent not in seen:
+                seen.add(parent)
+                todo.append(parent)
+    return Course.ASIDE
+
+
+def _parents(commit: GitObject) -> list[str]:
+    """Those of its header, which ends with the first empty line."""
+    header = commit.data.partition(b"\n\n")[0].split(b"\n")
+    return [found[1].decode() for line in header if (found := PARENT.fullmatch(line))]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from provisioner.source.config_map import ConfigMapSource
+from provisioner.source.files import ConfigMapSource, LocalSource
 from provisioner.source.git import GitSource
 from provisioner.source.http import HttpSource
 from provisioner.source.image import ImageSource
-from provisioner.source.local import LocalSource
 from provisioner.source.specs import SourceType
 
 # Those that a spec may name, in the order in which people are offered them.

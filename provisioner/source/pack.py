@@ -98,7 +98,12 @@ def _read(unpacker: _Unpacker, at: int) -> int:
     if base is None:
         _add(unpacker, place, GitObject(NAMES[kind], data))
     else:
-        _add_delta(unpacker, base, _Delta(place, data))
+        delta = _Delta(place, data)
+        known = unpacker.by_place.get(base) if isinstance(base, int) else unpacker.objects.get(base)
+        if known is None:
+            unpacker.waiting[base].append(delta)
+        else:
+            _add(unpacker, delta.place, _applied(unpacker, known, delta.data))
     return at
 
 
@@ -139,14 +144,6 @@ def _add(unpacker: _Unpacker, place: int, added: GitObject) -> None:
         unpacker.objects[name] = unpacker.by_place[place] = found
         waiting = (*unpacker.waiting.pop(place, ()), *unpacker.waiting.pop(name, ()))
         ready.extend((delta.place, _applied(unpacker, found, delta.data)) for delta in waiting)
-
-
-def _add_delta(unpacker: _Unpacker, base: int | str, delta: _Delta) -> None:
-    known = unpacker.by_place.get(base) if isinstance(base, int) else unpacker.objects.get(base)
-    if known is None:
-        unpacker.waiting[base].append(delta)
-    else:
-        _add(unpacker, delta.place, _applied(unpacker, known, delta.data))
 
 
 def _applied(unpacker: _Unpacker, base: GitObject, delta: bytes) -> GitObject:

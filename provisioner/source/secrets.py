@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from provisioner.errors import BadSource
-from provisioner.source.certificates import CERTIFICATE_KEYS, certificates_of
 from provisioner.source.egress import Origin
-from provisioner.source.registry import is_named, names_host
+from provisioner.source.image import is_named, names_host
 from provisioner.source.specs import Credentials, RemoteSource, SourceProtocol
-from provisioner.source.tls import SourceCertificates
+from provisioner.source.tls import CERTIFICATE_KEYS, SourceCertificates, certificates_of
 from provisioner.values import JsonObject, ObjectRef
 
 OPAQUE = "Opaque"

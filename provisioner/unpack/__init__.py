@@ -17,9 +17,18 @@ from typing import Generic, TypeVar
 from backports.zstd import ZstdError
 
 from provisioner.errors import BadBundle, InvalidArchive, UnsafePath
-from provisioner.unpack.compression import GZIP_MAGIC, ZSTD_MAGIC, GzipStream, zstd_stream
-from provisioner.unpack.keeping import InMemory, Keeper, OnDisk
-from provisioner.unpack.meter import Metered, UnpackLimits, UnpackMeter
+from provisioner.unpack.meter import (
+    GZIP_MAGIC,
+    ZSTD_MAGIC,
+    GzipStream,
+    InMemory,
+    Keeper,
+    Metered,
+    OnDisk,
+    UnpackLimits,
+    UnpackMeter,
+    zstd_stream,
+)
 from provisioner.unpack.tar import BLOCK, is_tar, tar_entries
 from provisioner.unpack.zip import MAGICS, zip_entries
 from provisioner.values import Archive, Tree
@@ -102,20 +111,16 @@ def _layer(archive: Archive, meter: UnpackMeter, keeper: Keeper[T]) -> _Layer[T]
         elif name == OPAQUE:
             layer.emptied.add(folder)
         elif name.startswith(WHITEOUT):
-            layer.gone.add(_whited_out(path, folder, name))
+            target = name.removeprefix(WHITEOUT)
+            if target in ("", ".", ".."):
+                raise UnsafePath(f"{path}: a whiteout of no file")
+            layer.gone.add(f"{folder}/{target}" if folder else target)
         elif path in layer.files:
             raise InvalidArchive(f"{path} is in the archive twice")
         else:
             layer.files[path] = data
             layer.folders.update(_folders(path))
     return layer
-
-
-def _whited_out(path: str, folder: str, name: str) -> str:
-    target = name.removeprefix(WHITEOUT)
-    if target in ("", ".", ".."):
-        raise UnsafePath(f"{path}: a whiteout of no file")
-    return f"{folder}/{target}" if folder else target
 
 
 def _folders(path: str) -> list[str]:
@@ -148,7 +153,15 @@ def _entries(archive: Archive, meter: UnpackMeter, keeper: Keeper[T]) -> Iterato
         return tar_entries(Metered(zstd_stream(data), meter, len(data)), meter, keeper)
     if is_tar(data[:BLOCK]):
         return tar_entries(Metered(_Slices(data), meter, len(data)), meter, keeper)
-    return iter([_single(archive, meter, keeper)])
+    path = meter.path_of(archive.name)
+    if not path.lower().endswith(TEXT_SUFFIXES):
+        known = next((name for magic, name in UNREAD.items() if archive.data.startswith(magic)), "")
+        found = f"it is {known}" if known else "it is no archive that is read, and has no suffix of a text"
+        raise InvalidArchive(f"{found}; expected tar, tar.gz, tar.zst, zip, YAML or JSON")
+    meter.count(path)
+    meter.check_file(len(archive.data), path)
+    meter.take(len(archive.data), path)
+    return iter([(path, keeper.keep(path, [archive.data]))])
 
 
 class _Slices:
@@ -162,19 +175,6 @@ class _Slices:
         piece = self._data[self._at : self._at + size]
         self._at += len(piece)
         return piece
-
-
-def _single(archive: Archive, meter: UnpackMeter, keeper: Keeper[T]) -> tuple[str, T]:
-    """A file that is no archive: YAML or JSON, under its own name."""
-    path = meter.path_of(archive.name)
-    if not path.lower().endswith(TEXT_SUFFIXES):
-        known = next((name for magic, name in UNREAD.items() if archive.data.startswith(magic)), "")
-        found = f"it is {known}" if known else "it is no archive that is read, and has no suffix of a text"
-        raise InvalidArchive(f"{found}; expected tar, tar.gz, tar.zst, zip, YAML or JSON")
-    meter.count(path)
-    meter.check_file(len(archive.data), path)
-    meter.take(len(archive.data), path)
-    return path, keeper.keep(path, [archive.data])
 
 
 def _check_collisions(files: Iterable[str], folders: Iterable[str]) -> None:

@@ -7,13 +7,12 @@ size into memory; both are the wrong answer for content that somebody is about t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 from provisioner.errors import InvalidArchive, UnsafePath
-from provisioner.unpack.keeping import Keeper
-from provisioner.unpack.meter import CHUNK_BYTES, Metered, UnpackMeter
+from provisioner.unpack.meter import CHUNK_BYTES, Keeper, Metered, UnpackMeter
 
 T = TypeVar("T")
 BLOCK = 512
@@ -61,13 +60,21 @@ def tar_entries(stream: Metered, meter: UnpackMeter, keeper: Keeper[T]) -> Itera
         if header.type in PAX or header.type in (PAX_GLOBAL, LONG_NAME, LONG_LINK):
             extended |= _extension(header, stream)
             continue
-        header = _extend(header, extended)
+        name = extended.get("path") or header.name
+        size = header.size
+        if words := extended.get("size"):
+            if not words.isdigit() or len(words) > 20:
+                raise InvalidArchive(f"{_shown(name)}: its size is no number")
+            size = int(words)
+        header = _Header(name, size, header.type)
         extended = {}
-        if keeper.wants(_plain_name(header)):
+        if keeper.wants(header.name.decode("utf-8", "backslashreplace").removeprefix("./").strip("/")):
             yield _entry(header, stream, meter, keeper)
         else:
             meter.count(_shown(header.name))
-            _pass_over(header, stream)
+            if header.type in REGULAR or header.type == b"S":
+                for _ in _pieces(header, stream):
+                    pass
 
 
 def _next_header(stream: Metered) -> _Header | None:
@@ -76,20 +83,16 @@ def _next_header(stream: Metered) -> _Header | None:
     if len(block) < BLOCK:
         raise InvalidArchive("it is cut off: it ends without tar's end mark")
     if any(block):
-        return _parsed(block)
+        if not _has_checksum(block):
+            raise InvalidArchive("it is damaged: a tar header has the wrong checksum")
+        name = _text(block[:100])
+        if block[257:263] == b"ustar\0" and (prefix := _text(block[345:500])):
+            name = prefix + b"/" + name
+        return _Header(name, _number(block[124:136], name), block[156:157])
     while rest := stream.read(CHUNK_BYTES):
         if any(rest):
             raise InvalidArchive("something follows the end of the tar archive")
     return None
-
-
-def _parsed(block: bytes) -> _Header:
-    if not _has_checksum(block):
-        raise InvalidArchive("it is damaged: a tar header has the wrong checksum")
-    name = _text(block[:100])
-    if block[257:263] == b"ustar\0" and (prefix := _text(block[345:500])):
-        name = prefix + b"/" + name
-    return _Header(name, _number(block[124:136], name), block[156:157])
 
 
 def _has_checksum(block: bytes) -> bool:
@@ -119,7 +122,7 @@ def _extension(header: _Header, stream: Metered) -> dict[str, bytes]:
         raise InvalidArchive(
             f"{_shown(header.name)}: an extended header has {header.size} bytes; the most is {LARGEST_HEADER_BYTES}"
         )
-    data = _contents(header, stream)
+    data = b"".join(_pieces(header, stream))
     if header.type == LONG_NAME:
         return {"path": _text(data)}
     if header.type == LONG_LINK:
@@ -149,28 +152,6 @@ def _records(data: bytes, name: bytes) -> dict[str, bytes]:
     return records
 
 
-def _extend(header: _Header, extended: Mapping[str, bytes]) -> _Header:
-    name = extended.get("path") or header.name
-    size = header.size
-    if words := extended.get("size"):
-        if not words.isdigit() or len(words) > 20:
-            raise InvalidArchive(f"{_shown(name)}: its size is no number")
-        size = int(words)
-    return _Header(name, size, header.type)
-
-
-def _plain_name(header: _Header) -> str:
-    """The name as most archives would write it; it is judged where it is wanted."""
-    return header.name.decode("utf-8", "backslashreplace").removeprefix("./").strip("/")
-
-
-def _pass_over(header: _Header, stream: Metered) -> None:
-    """Links and folders have no contents, whatever size some of their headers tell."""
-    if header.type in REGULAR or header.type == b"S":
-        for _ in _pieces(header, stream):
-            pass
-
-
 def _entry(header: _Header, stream: Metered, meter: UnpackMeter, keeper: Keeper[T]) -> tuple[str, T | None]:
     try:
         name = header.name.decode("utf-8")
@@ -189,10 +170,6 @@ def _entry(header: _Header, stream: Metered, meter: UnpackMeter, keeper: Keeper[
     meter.check_file(header.size, path)
     meter.take(header.size, path)
     return path, keeper.keep(path, _pieces(header, stream))
-
-
-def _contents(header: _Header, stream: Metered) -> bytes:
-    return b"".join(_pieces(header, stream))
 
 
 def _pieces(header: _Header, stream: Metered) -> Iterator[bytes]:

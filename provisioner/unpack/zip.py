@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from provisioner.errors import BundleTooLarge, InvalidArchive, UnsafePath
-from provisioner.unpack.keeping import Keeper
-from provisioner.unpack.meter import CHUNK_BYTES, FREE_BYTES, ReadableLayer, UnpackMeter
+from provisioner.unpack.meter import CHUNK_BYTES, FREE_BYTES, Keeper, ReadableLayer, UnpackMeter
 
 T = TypeVar("T")
 MAGICS = (b"PK\x03\x04", b"PK\x05\x06")

@@ -1,6 +1,5 @@
 """The frozen values that travel between the rooms. No behaviour beyond naming, ordering and hashing."""
 
-from provisioner.values.access import AccessAnswer, AccessRequest, Identity
 from provisioner.values.content import (
     Archive,
     ChosenBundle,
@@ -19,11 +18,22 @@ from provisioner.values.content import (
     UnusedFiles,
     UpgradeStep,
 )
-from provisioner.values.findings import SHAPES, Certainty, Finding, Note, Section, Severity, certainty_of, worst_first
-from provisioner.values.health import WORST_FIRST, Health, HealthState
-from provisioner.values.hooks import APPLYING, DELETING, Hook, HookMoment, HookRun
+from provisioner.values.findings import (
+    SHAPES,
+    Certainty,
+    Finding,
+    Note,
+    Report,
+    Section,
+    Severity,
+    certainty_of,
+    worst_first,
+)
 from provisioner.values.objects import (
+    AccessAnswer,
+    AccessRequest,
     GroupKind,
+    Identity,
     JsonObject,
     ObjectIdentity,
     ObjectRef,
@@ -31,20 +41,30 @@ from provisioner.values.objects import (
     display_name,
     object_in,
 )
-from provisioner.values.outcomes import InventoryItem, ObjectOutcome, OutcomeState, Why
 from provisioner.values.plans import (
+    APPLYING,
+    DELETING,
     RENAME,
     UNTOLD,
+    WORST_FIRST,
     Action,
     CollisionProtection,
     DeletionPolicy,
+    Health,
+    HealthState,
     HelmRelease,
+    Hook,
+    HookMoment,
+    HookRun,
+    InventoryItem,
+    ObjectOutcome,
+    OutcomeState,
     Plan,
     PlanDifference,
     PlannedAction,
+    Why,
     count_objects,
 )
-from provisioner.values.reports import Report
 
 __all__ = [
     "APPLYING",

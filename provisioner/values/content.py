@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from provisioner.values.hooks import Hook, HookMoment
 from provisioner.values.objects import JsonObject, ObjectRef
+from provisioner.values.plans import Hook, HookMoment
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,11 +261,11 @@ class Content:
 
     def hooks_at(self, moments: Collection[HookMoment]) -> tuple[Manifest, ...]:
         """The hooks that run at one of these moments, each with no other moment than these."""
-        known = [replace(one, hook=one.hook.only(moments)) for one in self.hooks if one.hook]
+        known = [replace(hook, hook=hook.hook.only(moments)) for hook in self.hooks if hook.hook]
         return tuple(one for one in known if one.hook and one.hook.moments)
 
     def with_hooks(self, moments: Collection[HookMoment]) -> Content:
         """With those hooks among the manifests, and beside them only those that run at none of the moments."""
         running = self.hooks_at(moments)
-        others = tuple(one for one in self.hooks if one.ref.identity not in {it.ref.identity for it in running})
+        others = tuple(hook for hook in self.hooks if hook.ref.identity not in {it.ref.identity for it in running})
         return replace(self, manifests=(*self.manifests, *running), hooks=others)

@@ -1,4 +1,4 @@
-"""What a reviewer should know, and how much it should worry them."""
+"""What a reviewer should know, how much it should worry them, and the report that holds it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from provisioner.values.objects import ObjectRef
+from provisioner.values.plans import Plan
 
 
 class Severity(StrEnum):
@@ -147,3 +148,28 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
             ),
         )
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All findings about one content on one cluster, worst first, with the plan they belong to."""
+
+    headline: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    plan: Plan
+
+    @property
+    def public(self) -> tuple[Finding, ...]:
+        """The findings that everybody may know of who may read the request."""
+        return tuple(finding for finding in self.findings if not finding.is_private)
+
+    @property
+    def private(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.is_private)
+
+    @property
+    def worst(self) -> Severity:
+        return min((finding.severity for finding in self.public), key=lambda it: it.rank, default=Severity.SAFE)
+
+    def in_section(self, section: Section) -> list[Finding]:
+        return [finding for finding in self.findings if finding.section is section]

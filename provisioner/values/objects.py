@@ -1,4 +1,4 @@
-"""Kubernetes objects as JSON has them, and their names."""
+"""Kubernetes objects as JSON has them, their names, and who asks for access to them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,16 @@ def object_in(value: object, name: str) -> JsonObject:
         return value
     found = "nothing" if value is None else _WORDS.get(type(value), type(value).__name__)
     raise InvalidManifest(f"{name}: expected an object, found {found}")
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """`value` if it is a mapping, else an empty one: content and live objects may hold anything anywhere."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def items(value: object) -> list[Any]:
+    """`value` if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
 
 
 def created_at(obj: JsonObject) -> str:
@@ -116,3 +126,49 @@ def display_name(ref: ObjectRef) -> str:
     is_own = ref.group in _GROUPS_WITHOUT_DOMAIN or ref.group.endswith(".k8s.io")
     kind = ref.kind if is_own else str(ref.group_kind)
     return f"{kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{kind} {ref.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who Kubernetes takes somebody for."""
+
+    username: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+
+    @classmethod
+    def of_service_account(cls, namespace: str, name: str) -> Identity:
+        """The identity and the groups that the API server gives a ServiceAccount."""
+        return cls(
+            f"system:serviceaccount:{namespace}:{name}",
+            ("system:authenticated", "system:serviceaccounts", f"system:serviceaccounts:{namespace}"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRequest:
+    """One question to Kubernetes' authorizers. `path` makes it a non-resource question; then the rest stays ""."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+    def __str__(self) -> str:
+        if self.path:
+            return f"{self.verb} {self.path}"
+        resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        resource = f"{resource}.{self.group}" if self.group else resource
+        place = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {resource}{f' {self.name}' if self.name else ''}{place}"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessAnswer:
+    """What the API server said; `reason` is its own words, for people."""
+
+    allowed: bool
+    reason: str = ""

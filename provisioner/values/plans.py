@@ -1,4 +1,4 @@
-"""What apply would do to each object."""
+"""What apply would do to each object, the hooks around it, what became of each, and its health."""
 
 from __future__ import annotations
 
@@ -122,3 +122,131 @@ def count_objects(actions: Iterable[PlannedAction], *, hides_secrets: bool = Tru
         elif one.action is not Action.CREATE or (one.ref.group_kind, one.ref.namespace, one.ref.name) not in come:
             counted[one.action] += 1
     return counted
+
+
+class HookMoment(StrEnum):
+    """When a hook runs: before or after all other objects are written, or before or after they are deleted."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    BEFORE_DELETION = "before-deletion"
+    AFTER_DELETION = "after-deletion"
+
+
+APPLYING = frozenset({HookMoment.BEFORE, HookMoment.AFTER})
+DELETING = frozenset({HookMoment.BEFORE_DELETION, HookMoment.AFTER_DELETION})
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """When an object runs as a hook, in the order of the moments, and as which of them: lower `weight` first.
+
+    `is_cleared`: its object is deleted once all hooks of the moment have succeeded.
+    """
+
+    moments: tuple[HookMoment, ...]
+    weight: int = 0
+    is_cleared: bool = False
+
+    @classmethod
+    def at(cls, moments: Iterable[HookMoment], *, weight: int = 0, is_cleared: bool = False) -> Hook:
+        """With the moments in their order."""
+        wanted = frozenset(moments)
+        return cls(tuple(one for one in HookMoment if one in wanted), weight, is_cleared)
+
+    def only(self, moments: Iterable[HookMoment]) -> Hook:
+        """At those of its moments that are among these."""
+        return Hook.at(set(self.moments) & set(moments), weight=self.weight, is_cleared=self.is_cleared)
+
+
+@dataclass(frozen=True, slots=True)
+class HookRun:
+    """The last run of a hook: written with `nonce` before its object is, with `uid` after.
+
+    `is_current`: it is of the request that is being applied, and began at `moment`; `has_succeeded` of that moment.
+    """
+
+    ref: ObjectRef
+    moment: HookMoment
+    nonce: str
+    uid: str = ""
+    has_succeeded: bool = False
+    is_current: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why something was not done, in our words, "" for nothing; what a server says of it, a value of `ref` (S27)."""
+
+    words: str = ""
+    server_words: str = ""
+    ref: ObjectRef | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.words)
+
+
+class OutcomeState(StrEnum):
+    DONE = "done"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectOutcome:
+    """What happened to one object in an apply.
+
+    `message` is ours. `warnings` are values of the object, `server_words` too, or of the object `about` where one that
+    it waited for is why it was not tried (S27).
+    """
+
+    ref: ObjectRef
+    action: Action
+    state: OutcomeState
+    message: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    warnings: tuple[str, ...] = ()
+    server_words: str = ""
+    about: ObjectRef | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryItem:
+    """One object of a revision. Written with `nonce` before the object is touched, with `uid` after."""
+
+    ref: ObjectRef
+    nonce: str
+    uid: str = ""
+
+
+class HealthState(StrEnum):
+    """The answers of kstatus."""
+
+    CURRENT = "Current"
+    IN_PROGRESS = "InProgress"
+    FAILED = "Failed"
+    TERMINATING = "Terminating"
+    NOT_FOUND = "NotFound"
+    UNKNOWN = "Unknown"
+
+
+# The worst first: what makes a whole deployment unhealthy.
+WORST_FIRST = (
+    HealthState.FAILED,
+    HealthState.NOT_FOUND,
+    HealthState.UNKNOWN,
+    HealthState.TERMINATING,
+    HealthState.IN_PROGRESS,
+    HealthState.CURRENT,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`message` is ours: states and counts. `server_words` are what the object, its pods and its events say (S27)."""
+
+    state: HealthState
+    message: str = ""
+    server_words: str = ""

@@ -71,11 +71,16 @@ class VersionRange:
     without_prereleases: frozenset[int] = frozenset()
 
     def __contains__(self, version: Version) -> bool:
-        return any(all(one.holds(version) for one in comparisons) for comparisons in self._open_to(version))
+        return any(
+            all(comparison.holds(version) for comparison in comparisons) for comparisons in self._open_to(version)
+        )
 
     def takes(self, version: Version, release: str = "") -> bool:
         """Whether somebody who names this range means the version: `=1.2.3+4` is that build, or release 4, alone."""
-        return any(all(one.takes(version, release) for one in comparisons) for comparisons in self._open_to(version))
+        return any(
+            all(comparison.takes(version, release) for comparison in comparisons)
+            for comparisons in self._open_to(version)
+        )
 
     def _open_to(self, version: Version) -> Iterator[tuple[Comparison, ...]]:
         for at, comparisons in enumerate(self.alternatives):
@@ -95,7 +100,7 @@ def version_of(text: str) -> Version:
     if found is None:
         raise InvalidRange(f"{text[:80]!r} is no version; expected one such as 1.2.3")
     *numbers, rest = found.groups()
-    major, minor, patch = (_number(one or "0") for one in numbers)
+    major, minor, patch = (_number(number or "0") for number in numbers)
     try:
         return Version.parse(f"{major}.{minor}.{patch}{rest}")
     except ValueError as exc:
@@ -126,7 +131,7 @@ def release_order(release: str) -> tuple[tuple[int, int, str], ...]:
     What is no release has no order: it is taken for none.
     """
     parts = release.split(".") if is_release(release) else []
-    return tuple((0, int(one), "") if one.isdigit() else (1, 0, one) for one in parts)
+    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
 
 
 def release_of(version: Version) -> Version:

@@ -13,10 +13,10 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from approvals import refusals
-from approvals.access import measuring
+from approvals.access import port
 from approvals.models import Cluster
 from approvals.selectors import figures
-from provisioner.cluster.client.exchanges import Exchange
+from provisioner.cluster.client.transport import Exchange
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
 
@@ -33,7 +33,7 @@ def words(here: World, browse: Browse) -> str:
 
 
 def called(*exchanges: tuple[int, float]) -> None:
-    observe = measuring.observer_of("prod")
+    observe = port.observer_of("prod")
     for status, seconds in exchanges:
         observe(Exchange("ask", status, seconds))
 
@@ -75,7 +75,7 @@ def test_one_slow_call_and_a_watch_that_breaks_off_are_no_problem_nor_is_a_mark_
 ) -> None:
     called((200, 0.1), (0, 9.0), (200, 0.1), (0, 9.0), (403, 0.1))
     for _ in range(3):
-        measuring.observer_of("prod")(Exchange("watch", 0, 9.0))
+        port.observer_of("prod")(Exchange("watch", 0, 9.0))
     assert told_everywhere(here, browse) == (False, False, False)
     called((401, 0.1))
     Cluster.objects.update(refused_at=timezone.now() - refusals.COUNTS_FOR)

@@ -17,7 +17,7 @@ from approvals import audit, services, store, tasks
 from approvals.encryption.files import content_files
 from approvals.errors import InvalidInput
 from approvals.models import AuditEntry, BundleDeployment, Content, Report, Request, Review, Revision
-from approvals.selectors import revisions as selected
+from approvals.selectors import lists as selected
 from provisioner.errors import DigestMismatch
 from tests.support.approvals import world
 from tests.support.approvals.databases import manage

@@ -17,6 +17,9 @@ SMALL = 40
 SUPPORT = "tests.support"
 # What the tests in its room's folder do not import, and which tests try it.
 TESTED_ELSEWHERE = {
+    "approvals.catalogs.bundle_choice": "tests/approvals/ledger/test_upgrades.py",
+    "approvals.catalogs.comparisons": "tests/approvals/services/test_comparisons.py",
+    "approvals.catalogs.followed_packages": "tests/approvals/ledger/test_upgrades.py",
     "approvals.errors": "tests/approvals/api",
     "approvals.gate.reviewer_checks": "tests/approvals/services",
     "approvals.gate.unseen_limits": "tests/approvals/security/test_unseen.py",
@@ -25,7 +28,6 @@ TESTED_ELSEWHERE = {
     "approvals.ledger.drifts": "tests/journeys/applied/test_drift.py",
     "approvals.ledger.optionals": "tests/journeys/applying/test_optional.py",
     "approvals.ledger.strays": "tests/journeys/applied/test_strays.py",
-    "approvals.limits.crowding": "tests/approvals/security/limits",
     "approvals.models": "tests/approvals",
     "approvals.networks": "tests/approvals/proxies",
     "approvals.operators_file": "tests/approvals/proxies/test_declared.py",
@@ -34,13 +36,11 @@ TESTED_ELSEWHERE = {
     "approvals.steps": "tests/journeys",
     "approvals.tasks": "tests/approvals/ledger",
     "approvals.wake": "tests/approvals/ledger",
-    "provisioner.cluster.kept_data": "tests/journeys/deciding/test_data_stays.py",
     "provisioner.reading": "tests/provisioner/pipeline",
     "provisioner.regexes": "tests/provisioner/schema",
 }
 # What is tried through URLs, commands and settings, or in a process of its own, and so without an import.
 TESTED_BY_ADDRESS = {
-    "approvals.api": "tests/approvals/api",
     "approvals.chat": "tests/approvals/chat",
     "approvals.management": "tests/approvals/management",
     "approvals.project": "tests/approvals/project",

@@ -7,8 +7,7 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from approvals.models import Request, Review
-from approvals.web import inbox
-from approvals.web.workspace import news
+from approvals.web import home, inbox
 from tests.browser.complaints import complaints, listen
 from tests.browser.conftest import SignIn
 from tests.support.approvals import scene, world
@@ -19,7 +18,7 @@ from tests.support.patience import wait_for
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbox, "SECONDS", 1)
-    monkeypatch.setattr(news, "SECONDS", 1)
+    monkeypatch.setattr(home, "SECONDS", 1)
 
 
 def asked(here: World, name: str) -> Request:

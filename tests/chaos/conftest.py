@@ -10,7 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import yaml
 
-from approvals.management.demo.bundles import pack
+from approvals.management.demo.seeds import pack_bundles
 from tests.chaos.scenarios import VERSIONS, boat
 
 
@@ -26,7 +26,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         folder = tmp_path / "source" / "boat" / version / "manifests"
         folder.mkdir(parents=True)
         (folder / "all.yaml").write_text(yaml.safe_dump_all(boat(version)))
-    pack(tmp_path / "source", tmp_path / "bundles")
+    pack_bundles(tmp_path / "source", tmp_path / "bundles")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "bundles")))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from provisioner.cluster.health.cel_checks import check_spec
+from provisioner.cluster.health.observation import check_spec
 from provisioner.errors import BadHealthCheck
 from tests.contract.conftest import Server, asked
 

@@ -1,4 +1,4 @@
-"""What provisioner.cluster.plan.replacing counts on: a creation is tried beside what is there, without a trace."""
+"""What provisioner.cluster.plan.trials counts on: a creation is tried beside what is there, without a trace."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from approvals.project import configuration
+from approvals.project import settings_table
 from docs.generators import __main__ as generators
 from docs.generators import errors, rest
 from tests.support.folders import ROOT
@@ -43,7 +43,7 @@ def test_what_is_not_current_is_named_and_written_only_on_demand(
 def test_the_page_of_settings_lists_exactly_the_settings() -> None:
     page = (ROOT / "docs/reference/settings.md").read_text("utf-8")
     rows = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| `PRATIQUE_")]
-    assert rows == [f"| `PRATIQUE_{it.name}`" for it in configuration.SETTINGS]
+    assert rows == [f"| `PRATIQUE_{it.name}`" for it in settings_table.SETTINGS]
 
 
 def test_the_page_of_the_rest_api_has_every_call() -> None:

@@ -12,15 +12,15 @@ from approvals.gate import deletions
 from approvals.health_endpoints import listener
 from approvals.ledger import labels, waits
 from approvals.oidc import discovery
-from approvals.proxies import headers
-from approvals.web.requests.changes import folding
-from approvals.working import shares, warden
-from provisioner.cli import objects
+from approvals.proxies import identity_proxies
+from approvals.web.requests import diff_lines
+from approvals.working import memory, subprocess_main
+from provisioner.cli import inputs
 from provisioner.expressions import limits
 from provisioner.render import scalars
 from provisioner.render.helm import limits as helm
 from provisioner.render.limits import YamlLimits
-from provisioner.review.base import long_lines
+from provisioner.review.base import difference
 from tests.support.folders import ROOT
 
 MIB = 1024 * 1024
@@ -48,14 +48,14 @@ SENTENCES = {
         f" {whole(limits.WALL_SECONDS)} s in all for an expression,"
         f" {whole(limits.BATCH_SECONDS)} s for those that are asked together"
     ),
-    "priority": f"(nice 0 to {shares.LOWEST})",
+    "priority": f"(nice 0 to {max(steps for _, steps in subprocess_main.NICENESS)})",
     "bodies": f"| request bodies | {whole(settings.DATA_UPLOAD_MAX_MEMORY_SIZE / MIB)} MiB |",
     "lines": (
-        f"{whole(folding.MAX_SHOWN)} at first and {whole(folding.CHUNK)} more at a time;"
-        f" {whole(long_lines.MAX_CHARACTERS)} characters of each, {whole(long_lines.MAX_FULL)} of one that is opened"
+        f"{whole(diff_lines.MAX_SHOWN)} at first and {whole(diff_lines.CHUNK)} more at a time;"
+        f" {whole(difference.MAX_CHARACTERS)} characters of each, {whole(difference.MAX_FULL)} of one that is opened"
     ),
     "objects of the command line": (
-        f"`--objects` with {whole(objects.MAX_FILES)} files, {whole(objects.MAX_BYTES / MIB)} MiB"
+        f"`--objects` with {whole(inputs.MAX_FILES)} files, {whole(inputs.MAX_BYTES / MIB)} MiB"
     ),
     "objects of a CRD": (
         f"{whole(deletions.LOOK_SECONDS)} s for all kinds, {WORDS[deletions.LOOKS_AT_ONCE]} requests of a cluster at once"
@@ -72,12 +72,12 @@ SENTENCES = {
     "an issuer that is away": f"one thread waits, every {whole(discovery.ASK_AGAIN_SECONDS)} s",
     "a slow issuer": f"an issuer whose answer drips | cut off after {whole(discovery.ANSWER_SECONDS)} s",
     "a slow probe": f"each scrape is answered; cut off after {whole(listener.HEAD_SECONDS)} s",
-    "the warden": f"The warden looks {whole(1 / warden.TICK_SECONDS)} times a second: what takes the last tenth",
+    "the memory": f"The memory is looked at {whole(1 / memory.TICK_SECONDS)} times a second: what takes the last tenth",
 }
 # Of what was tried, the number that has to be past a bound of ours.
 TRIED = {
     "connections to the listener": (r"\| (\d+) silent or half connections to the listener", listener.MAX_OPEN),
-    "characters of a name": (r"no ASCII, (\d+) characters \|", headers.MAX_CHARACTERS),
+    "characters of a name": (r"no ASCII, (\d+) characters \|", identity_proxies.MAX_CHARACTERS),
     "days of a token": (r"\| an API token of (\d+) days", settings.PRATIQUE["TOKEN_DAYS"]),
 }
 
@@ -94,8 +94,8 @@ def test_what_was_tried_is_past_the_bound(what: str) -> None:
     assert found and int(found[1]) > bound
 
 
-def test_the_last_tenth_of_the_memory_is_what_the_warden_leaves() -> None:
-    assert shares.NEAR == 0.9
+def test_the_last_tenth_of_the_memory_is_what_is_left() -> None:
+    assert memory.NEAR == 0.9
 
 
 def test_every_duration_in_the_table_of_limits_is_checked() -> None:

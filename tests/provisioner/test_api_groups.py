@@ -11,10 +11,10 @@ from provisioner import api_groups
 
 # Tables of many groups, which are read, and compared with the API server, as they stand.
 TABLES = {
-    "provisioner/rbac/resources.py",
-    "provisioner/render/scopes.py",
+    "provisioner/rbac/rules.py",
+    "provisioner/render/targets.py",
     "provisioner/review/judged/unjudged.py",
-    "provisioner/sandbox/types/kinds.py",
+    "provisioner/sandbox/kinds.py",
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.health import cel_checks
+from provisioner.cluster.health import observation
 from provisioner.errors import BadHealthCheck
 from provisioner.health_checks import (
     MAX_CHECKS,
@@ -86,7 +86,7 @@ ANSWERS = {
 @pytest.mark.parametrize(("assertion", "status", "state"), ANSWERS.values(), ids=ANSWERS)
 def test_a_check_says(assertion: Any, status: Any, state: HealthState) -> None:
     one = check(**assertion)
-    (health,) = cel_checks.evaluated([(one, widget(status))]) if one.expressions else [one.judge(widget(status))]
+    (health,) = observation.cel_answers([(one, widget(status))]) if one.expressions else [one.judge(widget(status))]
     assert health.state is state
     assert health.message or state is CURRENT
 
@@ -115,7 +115,7 @@ BROKEN = {
 @pytest.mark.parametrize(("entry", "words"), BROKEN.values(), ids=BROKEN)
 def test_a_check_that_cannot_be_read_says_what_is_wrong(entry: Any, words: str) -> None:
     with pytest.raises(BadHealthCheck, match=r"^spec\.healthChecks\[1\]: ") as caught:
-        cel_checks.check_spec({"healthChecks": [{**SELECTED, **condition()}, entry]})
+        observation.check_spec({"healthChecks": [{**SELECTED, **condition()}, entry]})
     assert words in str(caught.value)
 
 
@@ -178,45 +178,47 @@ def test_a_check_keeps_all_that_its_entry_says(assertion: Any) -> None:
 
 def test_checks_that_are_asked_together_have_the_answers_that_each_has_alone() -> None:
     rows = [(check(**assertion), widget(status)) for assertion, status, _ in ANSWERS.values() if "cel" in assertion]
-    assert cel_checks.evaluated(rows) == [cel_checks.evaluated([row])[0] for row in rows]
+    assert observation.cel_answers(rows) == [observation.cel_answers([row])[0] for row in rows]
 
 
 def test_a_check_that_takes_forever_is_ended_and_never_healthy() -> None:
     clause = "!a.matches('(x*)*(y|x)*z')"
     slow = check(**cel(f"status.texts.all(a, status.texts.all(b, {' && '.join([clause] * 40)}))"))
-    (found,) = cel_checks.evaluated([(slow, widget({"texts": ["x" * 9000] * 99}))])
+    (found,) = observation.cel_answers([(slow, widget({"texts": ["x" * 9000] * 99}))])
     assert found.state is UNKNOWN
     assert found.message.startswith("its CEL check current could not be evaluated: it took longer than ")
 
 
 def test_checks_that_take_long_together_are_ended_and_never_healthy() -> None:
-    (found,) = cel_checks.evaluated([(check(**cel()), widget(UP))], timeout_seconds=0.0)
+    (found,) = observation.cel_answers([(check(**cel()), widget(UP))], timeout_seconds=0.0)
     assert (found.state, found.message) == (UNKNOWN, "not evaluated: the CEL checks took longer than 0 s")
 
 
 def test_a_check_that_loops_too_often_is_ended_by_the_library() -> None:
     numbers = list(range(300))
-    (found,) = cel_checks.evaluated([(check(**cel("status.n.all(a, status.n.all(b, true))")), widget({"n": numbers}))])
+    (found,) = observation.cel_answers(
+        [(check(**cel("status.n.all(a, status.n.all(b, true))")), widget({"n": numbers}))]
+    )
     assert found.state is UNKNOWN
     assert "budget" in found.message
 
 
 def test_a_check_that_eats_memory_is_never_healthy() -> None:
     greedy = check(**cel(f"status.t.map(a, status.t.map(b, {' + '.join(['b'] * 24)})).size() > 0"))
-    (found,) = cel_checks.evaluated([(greedy, widget({"t": ["x" * 9000] * 99}))])
+    (found,) = observation.cel_answers([(greedy, widget({"t": ["x" * 9000] * 99}))])
     assert found.state is UNKNOWN
 
 
 def test_an_object_that_is_too_big_is_not_evaluated_and_does_not_stop_the_others() -> None:
     one = check(**cel())
-    found = cel_checks.evaluated([(one, widget({"phase": "Up" * 1024 * 1024})), (one, widget(UP))])
+    found = observation.cel_answers([(one, widget({"phase": "Up" * 1024 * 1024})), (one, widget(UP))])
     assert [it.state for it in found] == [UNKNOWN, CURRENT]
 
 
 def test_who_wrote_a_field_is_not_part_of_the_object() -> None:
     obj = widget(UP)
     obj["metadata"]["managedFields"] = [{"manager": "x" * 2_000_000}]
-    assert cel_checks.evaluated([(check(**cel()), obj)])[0].state is CURRENT
+    assert observation.cel_answers([(check(**cel()), obj)])[0].state is CURRENT
 
 
 QUOTING = {
@@ -235,7 +237,7 @@ QUOTING = {
 
 @pytest.mark.parametrize("text", QUOTING.values(), ids=QUOTING)
 def test_S27_a_check_that_cannot_be_evaluated_quotes_no_value_of_the_object(text: str) -> None:
-    (found,) = cel_checks.evaluated([(check(**cel(text)), widget({"phase": "Up", "password": "(hunter2"}))])
+    (found,) = observation.cel_answers([(check(**cel(text)), widget({"phase": "Up", "password": "(hunter2"}))])
     assert found.state in (UNKNOWN, PROGRESS)
     assert "hunter2" not in found.message
     assert len(found.message) < 500
@@ -250,8 +252,8 @@ BOMBS = {
 @pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS)
 def test_S26_a_hostile_check_is_unknown_and_costs_us_no_memory(text: str) -> None:
     before = resident_bytes()
-    cel_checks.check_spec({"healthChecks": [{**SELECTED, **cel(text)}]})
-    found = cel_checks.evaluated([(check(**cel(text)), widget(UP)), (check(**cel()), widget(UP))])
+    observation.check_spec({"healthChecks": [{**SELECTED, **cel(text)}]})
+    found = observation.cel_answers([(check(**cel(text)), widget(UP)), (check(**cel()), widget(UP))])
     assert [it.state for it in found] == [UNKNOWN, CURRENT]
     assert found[0].message.startswith("its CEL check current could not be evaluated: it ")
     assert resident_bytes() - before < 32 * 2**20
@@ -261,7 +263,7 @@ def test_S26_a_spec_whose_expressions_are_hostile_to_the_compiler_is_refused() -
     before = resident_bytes()
     texts = ["(" * 1990 + "1" + ")" * 1990, "[" * 4000, "{1:" * 900]
     with pytest.raises(BadHealthCheck) as caught:
-        cel_checks.check_spec({"healthChecks": [{**SELECTED, **cel(text)} for text in texts]})
+        observation.check_spec({"healthChecks": [{**SELECTED, **cel(text)} for text in texts]})
     assert str(caught.value).count("cel.current: ") == 3
     assert len(str(caught.value)) < 1500
     assert resident_bytes() - before < 32 * 2**20

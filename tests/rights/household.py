@@ -15,7 +15,7 @@ from typing import Any
 import requests
 import yaml
 
-from approvals.management.demo.bundles import checksums, pack
+from approvals.management.demo.seeds import bundle_checksums, pack_bundles
 from approvals.rights import Process
 from provisioner.cluster.client.api import ClusterClient as Api
 from tests.support.folders import ROOT
@@ -164,7 +164,7 @@ class Household:
         shutil.copytree(self.sources / "lighthouse/1.0.0", later)
         settings = later / "manifests/02_settings.yaml"
         settings.write_text(settings.read_text().replace("3 s on, 7 s off", "1 s on, 1 s off"))
-        pack(self.sources, self.folder / "bundles")
+        pack_bundles(self.sources, self.folder / "bundles")
         served = ("--bind", "127.0.0.1", "--directory", self.folder / "bundles")
         self.machine.start("-m", "http.server", self.bundles_port, *served)
         self.machine.make_database()
@@ -249,7 +249,7 @@ class Household:
         file = f"{name}-{version}.tar.gz"
         return {
             "url": f"http://127.0.0.1:{self.bundles_port}/{file}",
-            "checksum": checksums(self.sources)[file],
+            "checksum": bundle_checksums(self.sources)[file],
         }
 
     def person(self, name: str) -> Person:

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from approvals.access.port import connect
-from approvals.catalogs.authors import written
+from approvals.catalogs.schedule import assign_authors
 from approvals.models import BundleDeployment, Catalog, Cluster, KubernetesIdentity, Request, Revision
 from approvals.rights import ImpersonationForm, choose_form, registered
 from approvals.rights.form import _known
@@ -171,7 +171,7 @@ def test_S31_what_a_catalog_names_is_read_as_who_wrote_it_once_they_passed_the_c
         generation=1,
         resource_version="1",
         spec=spec,
-        authors=written([], spec, {"username": "kim", "groups": ["night"]}),
+        authors=assign_authors([], spec, {"username": "kim", "groups": ["night"]}),
         is_writer_proved=is_proved,
         seen_at=timezone.now(),
     )

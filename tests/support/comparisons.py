@@ -12,8 +12,7 @@ from approvals.catalogs import comparisons
 from approvals.limits import counters
 from approvals.models import BundleComparison
 from approvals.services import AskedComparison, ComparisonQuestion
-from approvals.steps.cataloguing.changed_lines import changed_lines
-from approvals.steps.cataloguing.compared import ComparedBundles, record_of
+from approvals.steps.catalogs.comparison_record import ComparedBundles, changed_lines, comparison_record
 from provisioner import pipeline
 from provisioner.rbac import RbacSubject
 from provisioner.review.preflight.answer import preflight
@@ -46,7 +45,7 @@ def pinned(version: str) -> dict[str, Any]:
 
 def asked(here: World, after: str = "1.1.0", before: str = "1.0.0", **more: str) -> AskedComparison:
     question = ComparisonQuestion("harbour", after, before=before, **more)
-    return services.comparison_asked(by=acting(here.ada), cluster=here.cluster, catalog="port", question=question)
+    return services.resolve_comparison(by=acting(here.ada), cluster=here.cluster, catalog="port", question=question)
 
 
 def begun(here: World, after: str = "1.1.0", before: str = "1.0.0", **more: str) -> BundleComparison:
@@ -56,16 +55,16 @@ def begun(here: World, after: str = "1.1.0", before: str = "1.0.0", **more: str)
 def finish(row: BundleComparison, *, is_first: bool = False) -> None:
     found = compared(is_first=is_first)
     with transaction.atomic():
-        comparisons.finish(row, record_of(found), found.changed.lines, timezone.now())
+        comparisons.finish_comparison(row, comparison_record(found), found.changed.lines, timezone.now())
 
 
 def fail(row: BundleComparison, words: str = f"manifests/a.yaml: no YAML {HARM}") -> None:
     with transaction.atomic():
-        comparisons.fail(row, code="invalid-manifest", words=words, now=timezone.now())
+        comparisons.fail_comparison(row, code="invalid-manifest", words=words, now=timezone.now())
 
 
 def result(*, is_first: bool = False) -> dict[str, Any]:
-    return record_of(compared(is_first=is_first))
+    return comparison_record(compared(is_first=is_first))
 
 
 def compared(*, is_first: bool = False) -> ComparedBundles:

@@ -12,7 +12,7 @@ from textwrap import dedent
 
 import pytest
 
-from provisioner.plugins import PluginGroup, running
+from provisioner.plugins import PluginGroup, plugin_calls
 from tests.support.folders import ROOT
 
 SECONDS = 120
@@ -78,5 +78,5 @@ def forget(packages: set[str]) -> None:
     """As if this process had not loaded any plug-in yet."""
     for name in [known for known in sys.modules if known.partition(".")[0] in packages]:
         del sys.modules[name]
-    running._loaded.clear()
-    running._disabled.clear()
+    plugin_calls._loaded.clear()
+    plugin_calls._disabled.clear()

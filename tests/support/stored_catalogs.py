@@ -11,9 +11,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from approvals import catalogs
+from approvals.catalogs.editions import store_edition
 from approvals.models import Catalog, CatalogEdition, Cluster
-from provisioner.catalogs import CatalogFile, read_helm_index
+from provisioner.catalogs.file_based import CatalogFile
+from provisioner.catalogs.helm_index import read_helm_index
 from tests.support.approvals.world import cluster
 from tests.support.pictures import png
 from tests.support.provisioner.catalogs import bundle, channel, deprecated, package
@@ -62,7 +63,7 @@ def files(*documents: Any) -> Iterator[CatalogFile]:
 
 
 def stored(row: Catalog, *documents: Any, digest: str = "sha256:one") -> CatalogEdition:
-    return catalogs.store(row, digest, files(*documents))
+    return store_edition(row, digest, files(*documents))
 
 
 def stored_charts(row: Catalog, *versions: str, is_digested: bool = True) -> CatalogEdition:
@@ -74,7 +75,7 @@ def stored_charts(row: Catalog, *versions: str, is_digested: bool = True) -> Cat
     text = json.dumps({"apiVersion": "v1", "entries": {"harbour": entries}}).encode()
     file = CatalogFile("index.yaml", lambda: io.BytesIO(text))
     read = partial(read_helm_index, address="https://charts.example.com/index.yaml")
-    return catalogs.store(row, f"sha256:{'-'.join(versions)}", [file], read=read)
+    return store_edition(row, f"sha256:{'-'.join(versions)}", [file], read=read)
 
 
 def offer(row: Catalog, *versions: str, image: str = "", deprecates: str = "") -> None:

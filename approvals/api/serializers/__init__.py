@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from approvals.api.serializers.accounts import (
+    AuditSerializer,
     CommandLineIssuerSerializer,
     ExchangeInput,
     NewTokenSerializer,
+    PolicySerializer,
     ProveInput,
     TokenSerializer,
 )
@@ -37,16 +39,18 @@ from approvals.api.serializers.deployments import (
     RollbackInput,
     SpecInput,
 )
-from approvals.api.serializers.records import AuditSerializer, PolicySerializer
 from approvals.api.serializers.requests import (
     ChangesPart,
+    DismissalSerializer,
+    DismissInput,
     OutcomeSerializer,
     ReportPart,
     RequestDetailSerializer,
     RequestSerializer,
+    ReviewInput,
+    ReviewSerializer,
     WithdrawInput,
 )
-from approvals.api.serializers.reviews import DismissalSerializer, DismissInput, ReviewInput, ReviewSerializer
 
 __all__ = [
     "AskAgainInput",

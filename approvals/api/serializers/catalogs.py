@@ -8,9 +8,12 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from approvals import catalogs
+from approvals.catalogs.history import list_content_changes
+from approvals.catalogs.schedule import read_interval
 from approvals.models import Catalog, CatalogPackage
-from provisioner.catalogs import Channel, Package, PackagePresentation, heads_of
+from provisioner.catalogs.edges import list_heads
+from provisioner.catalogs.presentation import PackagePresentation
+from provisioner.catalogs.values import Channel, Package
 
 MOST_PROBLEMS = 1_000
 
@@ -58,7 +61,7 @@ class CatalogSerializer(serializers.ModelSerializer[Catalog]):
         ]
 
     def get_interval_seconds(self, row: Catalog) -> int:
-        return catalogs.interval(row)
+        return read_interval(row)
 
 
 class CatalogDetailSerializer(CatalogSerializer):
@@ -184,7 +187,7 @@ class PackageSerializer(serializers.Serializer[Any]):
 
 def package_record(catalog: Catalog, package: Package, words: PackagePresentation) -> dict[str, Any]:
     """What PackageSerializer shows."""
-    changes = {one.bundle: one for one in catalogs.changes_of(catalog, package.name)}
+    changes = {change.bundle: change for change in list_content_changes(catalog, package.name)}
     icon = words.icon
     return {
         "name": package.name,
@@ -197,22 +200,22 @@ def package_record(catalog: Catalog, package: Package, words: PackagePresentatio
         "icon": {"media_type": icon.media_type, "base64": base64.b64encode(icon.data).decode()} if icon else None,
         "no_icon": words.no_icon,
         "facts": words.facts,
-        "channels": [_channel(package, one) for one in package.channels.values()],
+        "channels": [_channel(package, channel) for channel in package.channels.values()],
         "bundles": [
             {
-                "name": one.name,
-                "version": str(one.version),
-                "release": one.release,
-                "image": one.image,
-                "url": one.url,
-                "checksum": one.checksum,
-                "kubernetes": one.kubernetes,
-                "apis": one.apis,
-                "needs": one.needs,
-                "deprecation": package.deprecation_of(one.name),
-                "changed_content": changes.get(one.name),
+                "name": bundle.name,
+                "version": str(bundle.version),
+                "release": bundle.release,
+                "image": bundle.image,
+                "url": bundle.url,
+                "checksum": bundle.checksum,
+                "kubernetes": bundle.kubernetes,
+                "apis": bundle.apis,
+                "needs": bundle.needs,
+                "deprecation": package.deprecation_of(bundle.name),
+                "changed_content": changes.get(bundle.name),
             }
-            for one in sorted(package.bundles.values(), key=lambda it: it.rank, reverse=True)
+            for bundle in sorted(package.bundles.values(), key=lambda it: it.rank, reverse=True)
         ],
     }
 
@@ -220,14 +223,26 @@ def package_record(catalog: Catalog, package: Package, words: PackagePresentatio
 def _channel(package: Package, channel: Channel) -> dict[str, Any]:
     return {
         "name": channel.name,
-        "heads": heads_of(channel),
+        "heads": list_heads(channel),
         "deprecation": _deprecation(package, "olm.channel", channel.name),
         "entries": [
-            {"name": one.name, "replaces": one.replaces, "skips": one.skips, "skip_range": str(one.skip_range or "")}
-            for one in channel.entries
+            {
+                "name": entry.name,
+                "replaces": entry.replaces,
+                "skips": entry.skips,
+                "skip_range": str(entry.skip_range or ""),
+            }
+            for entry in channel.entries
         ],
     }
 
 
 def _deprecation(package: Package, schema: str, name: str) -> str | None:
-    return next((one.message for one in package.deprecations if (one.schema, one.name) == (schema, name)), None)
+    return next(
+        (
+            deprecation.message
+            for deprecation in package.deprecations
+            if (deprecation.schema, deprecation.name) == (schema, name)
+        ),
+        None,
+    )

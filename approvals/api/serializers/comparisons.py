@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from approvals.models import BundleComparison
 from approvals.services import AskedComparison, ComparisonQuestion
-from provisioner.catalogs import CatalogBundle
+from provisioner.catalogs.values import CatalogBundle
 
 MAX_NAME = 500
 

@@ -17,7 +17,7 @@ from approvals.models import (
     Drift,
     Revision,
 )
-from approvals.selectors.floating import followed, offered
+from approvals.selectors.followed_sources import followed, offered
 from approvals.services.revisions import MAX_REASON
 
 SPEC = (

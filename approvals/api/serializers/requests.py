@@ -5,20 +5,137 @@ from __future__ import annotations
 from typing import Any
 
 from django.utils.functional import cached_property
+from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from approvals import services
 from approvals.api.serializers.deployments import DIGEST, SPEC
-from approvals.api.serializers.reviews import AcknowledgementSerializer, ReviewSerializer
-from approvals.api.serializers.since_review import SinceReviewSerializer
 from approvals.lifecycle import State
-from approvals.models import (
-    Outcome,
-    Request,
-    VoidedRound,
-)
+from approvals.models import Dismissal, Outcome, Request, Review, VoidedRound
+from approvals.selectors.inbox_columns import REST_COLUMNS, Column
 from approvals.services.approval_terms import acknowledgements
+from approvals.services.waivers import MAX_WAIVER_REASON, MAX_WAIVERS
 from provisioner.masking import masked_value
+
+ALLOWED = "Kubernetes allowed this reviewer to decide; the role is shown only to people who can get roles and bindings"
+
+
+class DismissalSerializer(serializers.ModelSerializer[Dismissal]):
+    class Meta:
+        model = Dismissal
+        fields = ["username", "reason", "channel", "given_at"]
+
+
+class DismissInput(serializers.Serializer[Any]):
+    reason = serializers.CharField(max_length=4000, help_text="why the request may go on without the changes")
+
+
+class ReviewSerializer(serializers.ModelSerializer[Review]):
+    access_reason = serializers.SerializerMethodField(
+        help_text="why Kubernetes allowed it, with the roles if you can get roles and bindings"
+    )
+
+    is_replaced = serializers.BooleanField(
+        read_only=True, help_text="whether a later review by the same reviewer replaces it"
+    )
+
+    subject_digest = serializers.SerializerMethodField(help_text="empty for what earlier versions settled")
+    dismissals = DismissalSerializer(many=True, help_text="who dismissed the changes that it requests, and why")
+
+    class Meta:
+        model = Review
+        fields = [
+            "id",
+            "round",
+            "is_replaced",
+            "decision",
+            "subject_digest",
+            "reason",
+            "channel",
+            "username",
+            "groups",
+            "acknowledges",
+            "waives",
+            "access_reason",
+            "dismissals",
+            "given_at",
+        ]
+
+    def get_subject_digest(self, review: Review) -> str:
+        return review.subject_digest if review.request.public_subject_digest else ""
+
+    def get_access_reason(self, review: Review) -> str:
+        """The words of the authorizer name roles and bindings: values of those (S27)."""
+        may_see = self.context.get("may_see_roles")
+        return review.access_reason if may_see and may_see(review.request) else ALLOWED
+
+
+class AcknowledgementSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="as `acknowledges` of an approval names it")
+    words = serializers.CharField(help_text="what is deleted along with it; empty if nothing else is")
+
+
+class WaiverInput(serializers.Serializer[Any]):
+    fingerprint = serializers.CharField(max_length=80, help_text="of a finding of the current round's report")
+    reason = serializers.CharField(max_length=MAX_WAIVER_REASON, help_text="why the finding is accepted")
+
+
+class ReviewInput(serializers.Serializer[Any]):
+    decision = serializers.ChoiceField(
+        choices=services.reviews.DECISIONS,
+        help_text="RequestChanges needs a reason; it holds back every approval, in later rounds too, until its author "
+        "reviews again or it is dismissed",
+    )
+    subject_digest = serializers.CharField(max_length=80, help_text="the digest of what you reviewed")
+    reason = serializers.CharField(max_length=4000, allow_blank=True, default="")
+    acknowledges = serializers.ListField(
+        child=serializers.CharField(max_length=700),
+        max_length=5000,
+        default=list,
+        help_text="for an approval: every `name` of the request's `to_acknowledge`; its `words` say what goes with it",
+    )
+    waives = serializers.ListField(
+        child=WaiverInput(),
+        max_length=MAX_WAIVERS,
+        default=list,
+        help_text="findings that are accepted with the approval; needs `override` on the BundleDeployment",
+    )
+
+
+class FindingChangeSerializer(serializers.Serializer[Any]):
+    change = serializers.CharField(help_text="new, worse or gone")
+    severity = serializers.CharField()
+    was = serializers.CharField(help_text="the severity before; empty if there was none")
+    rule = serializers.CharField()
+    message = serializers.CharField()
+    fingerprint = serializers.CharField()
+
+
+class ObjectChangeSerializer(serializers.Serializer[Any]):
+    object = serializers.CharField()
+    was = serializers.CharField(help_text="the planned action when you reviewed; empty if it was not in the plan")
+    now = serializers.CharField(help_text="the planned action now; the same one where the content differs")
+    position = serializers.IntegerField(allow_null=True, help_text="in the current plan")
+
+
+class DifferencesSerializer(serializers.Serializer[Any]):
+    findings = FindingChangeSerializer(many=True)
+    objects = ObjectChangeSerializer(many=True)
+    more_findings = serializers.IntegerField()
+    more_objects = serializers.IntegerField()
+
+
+class SinceReviewSerializer(serializers.Serializer[Any]):
+    """Your last review, if it is of an earlier round or request, and what differs since; only what you can get."""
+
+    decision = serializers.CharField()
+    given_at = serializers.DateTimeField()
+    request = serializers.UUIDField(source="request.uid")
+    round = serializers.IntegerField()
+    why = serializers.CharField(help_text="why it is not about the current round")
+    is_blocking = serializers.BooleanField(help_text="whether it requests changes and holds the request back")
+    differences = DifferencesSerializer()
 
 
 class ReportPart(serializers.Serializer[Any]):
@@ -65,6 +182,24 @@ class StatusSerializer(serializers.Serializer[Any]):
     steps = NextStepSerializer(many=True, help_text="what to do next, the best first")
 
 
+class ColumnField(serializers.Field[Any, Any, Any, Any]):
+    """What a column of the inbox says of a request, which its query has annotated."""
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        super().__init__(source="*", read_only=True)
+
+    def to_representation(self, value: Any) -> Any:
+        return self.column.rest_value(value)
+
+
+class ColumnFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = ColumnField
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        return dict(self.target.column.rest_schema)
+
+
 class RequestSerializer(serializers.ModelSerializer[Request]):
     cluster = serializers.CharField(source="deployment.cluster.name")
     deployment = serializers.CharField(source="deployment.name")
@@ -72,9 +207,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     subject_digest = serializers.CharField(source="public_subject_digest", help_text=DIGEST)
     verdict = serializers.SerializerMethodField()
     to_revision = serializers.IntegerField(source="to_revision.number", allow_null=True, default=None)
-    worst = serializers.SerializerMethodField()
     pins = serializers.SerializerMethodField()
-    headline = serializers.SerializerMethodField()
     status = serializers.SerializerMethodField(help_text="the cause, by whom, since when, and the next step")
     requesters = RequesterSerializer(
         many=True, help_text="everyone who changed the spec since the running revision, or requested the change"
@@ -102,8 +235,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "is_unattended",
             "is_for_people",
             "verdict",
-            "worst",
-            "headline",
+            *REST_COLUMNS,
             "problem_code",
             "problem",
             "remedy",
@@ -117,6 +249,12 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "cleared_at",
             "status",
         ]
+
+    def build_field(self, field_name: str, *args: Any) -> Any:
+        """Beside fields of the model those of columns of the inbox."""
+        if column := REST_COLUMNS.get(field_name):
+            return ColumnField, {"column": column}
+        return super().build_field(field_name, *args)
 
     @cached_property
     def _standing(self) -> StatusSerializer:
@@ -135,12 +273,6 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     def get_pins(self, request: Request) -> Any:
         """What looks like a key in the path of a URL is hidden."""
         return masked_value(request.pins)
-
-    def get_worst(self, request: Any) -> str:
-        return str(request.worst or "")
-
-    def get_headline(self, request: Any) -> list[str]:
-        return list(request.headline or ())
 
 
 class VoidedRoundSerializer(serializers.ModelSerializer[VoidedRound]):

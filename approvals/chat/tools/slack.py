@@ -27,7 +27,7 @@ from approvals.chat.tool import (
 )
 from approvals.models import Report, Request
 from approvals.selectors.status import status
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 from provisioner.sentences import and_more, some
 from provisioner.values import Severity
 

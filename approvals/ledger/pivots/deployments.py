@@ -11,12 +11,12 @@ from django.db import transaction
 from approvals import audit, wake
 from approvals.access.port import check_registered
 from approvals.audit import MACHINE, Actor
+from approvals.catalogs import followed_packages
 from approvals.clock import database_now
 from approvals.errors import Busy
 from approvals.ledger import claims, labels, quotas, references
 from approvals.ledger.digests import options_digest
 from approvals.ledger.moves import move
-from approvals.ledger.packages import following
 from approvals.ledger.pivots.requests import (
     ask_as_before,
     correct_requesters,
@@ -176,7 +176,7 @@ def _mark_gone(deployment: BundleDeployment, why: str = "the BundleDeployment is
     deployment.save(update_fields=["gone_at"])
     quotas.stop_waiting(deployment)
     references.let_go(deployment)
-    following.let_go(deployment)
+    followed_packages.unfollow_packages(deployment)
     audit.record(verb="deployment.gone", actor=MACHINE, deployment=deployment)
     for request in open_requests:
         if request.state in SUPERSEDABLE:
@@ -230,10 +230,10 @@ def _follow_references(deployment: BundleDeployment, *, was_paused: bool, is_wri
     if is_written or not deployment.followed_references.exists():
         references.follow(deployment)
     if is_written:
-        following.follow(deployment)
+        followed_packages.follow_packages(deployment)
     if was_paused != deployment.is_paused or deployment.deletion_requested_at:
         references.resume(deployment)
-        following.look_again(deployment)
+        followed_packages.ask_soon(deployment)
 
 
 def _note_pause(deployment: BundleDeployment, meta: Mapping[str, Any]) -> None:

@@ -30,7 +30,7 @@ from approvals.ledger.pivots.writers import (
 from approvals.lifecycle import AT_WORK, OPEN, SETTLED, SUPERSEDABLE, Event, State
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Report, Request, RequestAsker, RequestRule, RequestText, Revision
-from approvals.selectors import revisions
+from approvals.selectors import lists
 from provisioner import health_checks
 from provisioner.errors import BadHealthCheck
 from provisioner.values import Finding, Severity
@@ -253,8 +253,8 @@ def ensure_deletion_request(deployment: BundleDeployment, asker: SpecWriter | No
 
 def ensure_rollback_request(deployment: BundleDeployment, number: str, asker: SpecWriter | None) -> None:
     """Ask for the content of an earlier revision; why that cannot be is kept as the deployment's problem."""
-    why_not = revisions.why_not_restorable(deployment=deployment, number=number)
-    revision = revisions.numbered(deployment=deployment, number=number)
+    why_not = lists.why_not_restorable(deployment=deployment, number=number)
+    revision = lists.numbered(deployment=deployment, number=number)
     if why_not:
         keep_problem(deployment, why_not)
     elif not _make_room(deployment):

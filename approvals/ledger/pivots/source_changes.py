@@ -16,8 +16,8 @@ from django.db import transaction
 from approvals import audit
 from approvals.audit import MACHINE
 from approvals.bundle_spec import UpgradePolicy
+from approvals.catalogs import bundle_choice, followed_packages
 from approvals.clock import database_now
-from approvals.ledger.packages import choosing, following
 from approvals.ledger.pivots.requests import ask_for_moved, hold_open
 from approvals.lifecycle import State
 from approvals.locks import for_change, hold
@@ -214,21 +214,23 @@ def answer_upgrades(deployment_id: int) -> Request | None:
 
 
 def _look(deployment: BundleDeployment, row: FollowedPackage, latest: Request | None) -> _Look:
-    digest = following.shown_digest(row)
+    digest = followed_packages.shown_digest(row)
     try:
-        bundle, beyond = choosing.offered_to(deployment, deployment.bundle_spec.sources[row.position])
+        bundle, beyond = bundle_choice.bundle_with_newer(deployment, deployment.bundle_spec.sources[row.position])
     except (BadSource, TryLater) as exc:
         return _Look(problem=str(exc), digest=digest)
     asked = _asked(deployment, bundle) or (None if row.digest != bundle.digest else _failed(latest))
-    return _Look(bundle, beyond, digest=digest, is_offered=not choosing.is_running(deployment, bundle), asked=asked)
+    return _Look(
+        bundle, beyond, digest=digest, is_offered=not bundle_choice.is_bundle_running(deployment, bundle), asked=asked
+    )
 
 
 def _asked(deployment: BundleDeployment, bundle: ChosenBundle) -> Request | None:
     """The last request for the same wish that was for it. One that something else took the place of asks no more."""
     rows = deployment.requests.filter(purpose=Request.Purpose.DEPLOY, options_digest=deployment.options_digest)
-    key = choosing.offer_key(bundle)
+    key = bundle_choice.offer_key(bundle)
     for request in rows.exclude(bundles=[]).exclude(state=State.SUPERSEDED).only("bundles").order_by("-number"):
-        if any(choosing.offer_key(one) == key for one in choosing.recorded(request)):
+        if any(bundle_choice.offer_key(one) == key for one in bundle_choice.recorded_bundles(request)):
             return request
     return None
 
@@ -246,7 +248,7 @@ def _upgrade_facts(deployment: BundleDeployment, look: _Look) -> UpgradeFacts:
 
 def _asked_again_at(wish: DeploymentWish, now: datetime) -> datetime:
     """When what waits is asked about again. A request that is made is about all sources as they are then."""
-    soon = now + timedelta(seconds=following.ASK_AGAIN_SECONDS)
+    soon = now + timedelta(seconds=followed_packages.ASK_AGAIN_SECONDS)
     return soon if wish.is_pinning or wish.is_held else wish.rests_until or soon
 
 
@@ -266,7 +268,7 @@ def _note_offer(row: FollowedPackage, look: _Look, now: datetime) -> None:
 
 def _why_not(wish: DeploymentWish, look: _Look, found: Answer) -> tuple[str, str]:
     """Why what is offered is not taken, as a word for programs and in words. How a request for it stands people read
-    when they look (selectors.floating)."""
+    when they look (selectors.followed_sources)."""
     if not look.is_offered:
         return "", ""
     if look.asked:

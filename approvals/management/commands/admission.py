@@ -1,4 +1,4 @@
-"""`pratique-manage admission`: the webhook that stamps who wrote a BundleDeployment, where no policy can do it."""
+"""`pratique-manage admission`: the webhook that records the author of a BundleDeployment."""
 
 from __future__ import annotations
 
@@ -7,28 +7,31 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from gunicorn.app.base import BaseApplication
 
 from approvals.admission.webhook import application
+from approvals.management.operator_command import OperatorCommand
 
 # The API server waits for so long. Whoever sends nothing meanwhile frees the thread that reads.
 READ_SECONDS = 5
 IDLE_SECONDS = 30
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = (
-        "Serve the admission webhook that writes down who wrote a BundleDeployment, for Kubernetes 1.30 to 1.35"
+        "Serve the admission webhook that records who wrote a BundleDeployment, for Kubernetes 1.30 to 1.35"
         " (deploy/admission/author-webhook.yaml). It needs no database, and no rights in a cluster."
     )
-    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--bind", default="0.0.0.0:9443", help="where it listens; default: %(default)s")
+        parser.add_argument("--bind", default="0.0.0.0:9443", help="address to listen on; default: %(default)s")
         parser.add_argument("--cert", required=True, type=Path, help="file with the TLS certificate and its chain")
         parser.add_argument(
-            "--key", required=True, type=Path, help="file with its private key; both are read again when renewed"
+            "--key",
+            required=True,
+            type=Path,
+            help="file with its private key; both files are reloaded when they change",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

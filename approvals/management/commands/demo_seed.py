@@ -1,4 +1,4 @@
-"""What the demo's cluster and database hold when the first page opens. Running it again changes nothing."""
+"""`pratique-manage demo_seed`: fill the demo's cluster and database. Running it again changes nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from approvals.access import Caller, Credential
 from approvals.audit import Actor
 from approvals.errors import Refused
 from approvals.lifecycle import SETTLED, State
-from approvals.management.demo.kubeconfig import with_token
 from approvals.management.demo.seeds import (
     BERTHS,
     CHANGES,
@@ -29,8 +28,9 @@ from approvals.management.demo.seeds import (
     POLICY,
     SERVICE,
     SERVICE_NAMESPACE,
+    bundle_spec,
     cluster_objects,
-    spec,
+    with_token,
 )
 from approvals.models import BundleDeployment, Cluster, Policy, Request
 from provisioner.api_groups import ADMISSION_GROUP, OWN_GROUP
@@ -56,19 +56,19 @@ class Command(BaseCommand):
         api = Api.connect(kubeconfig, timeout_seconds=20, trusted=True)
         prepare_cluster(api)
         own = kubeconfig_of_service(api, kubeconfig)
-        cluster = _registered(own)
-        people = {name: person(name, cluster) for name in PEOPLE}
+        cluster = _register_cluster(own)
+        people = {name: create_person(name, cluster) for name in PEOPLE}
         for name, version in DEPLOYMENTS.items():
             if not BundleDeployment.objects.filter(cluster=cluster, name=name, gone_at__isnull=True).exists():
-                self._first(people, cluster, name, spec(options["bundles"], name, version))
+                self._install_first(people, cluster, name, bundle_spec(options["bundles"], name, version))
         for obj in BERTHS:
             if api.get(ObjectRef.of(obj)) is None:
                 api.create(obj)
-        self._second(people, cluster, options["bundles"])
+        self._request_changes(people, cluster, options["bundles"])
         if not Policy.objects.filter(name=POLICY["name"]).exists():
             services.save_policy(by=acting(people["ada"]), cluster=cluster, via="shell", **POLICY)
 
-    def _first(self, people: dict[str, User], cluster: Cluster, name: str, wish: dict[str, Any]) -> None:
+    def _install_first(self, people: dict[str, User], cluster: Cluster, name: str, wish: dict[str, Any]) -> None:
         """A deployment that runs already: asked for by rita, approved by ada."""
         made = services.create_deployment(
             by=acting(people["rita"]), cluster=cluster, name=name, spec=wish, labels={"team": "harbour"}, via="shell"
@@ -84,11 +84,11 @@ class Command(BaseCommand):
         )
         wait_for(made, State.APPLIED)
 
-    def _second(self, people: dict[str, User], cluster: Cluster, bundles: str) -> None:
+    def _request_changes(self, people: dict[str, User], cluster: Cluster, bundles: str) -> None:
         """The three requests that wait."""
         for name, version in CHANGES.items():
             known = BundleDeployment.objects.filter(cluster=cluster, name=name, gone_at__isnull=True).first()
-            wish = spec(bundles, name, version)
+            wish = bundle_spec(bundles, name, version)
             if known is None:
                 services.create_deployment(
                     by=acting(people["rita"]),
@@ -109,7 +109,7 @@ class Command(BaseCommand):
                 wait_for(deployment, State.IN_REVIEW)
 
 
-def _registered(kubeconfig: str) -> Cluster:
+def _register_cluster(kubeconfig: str) -> Cluster:
     try:
         return services.register_cluster(
             name=CLUSTER, kubeconfig=kubeconfig, by=OPERATOR, replacing=services.Replacing()
@@ -151,7 +151,7 @@ def _is_served(api: Api) -> bool:
     return all(api.resource_of(OWN_GROUP, "v1alpha2", kind) for kind in kinds)
 
 
-def person(name: str, cluster: Cluster) -> User:
+def create_person(name: str, cluster: Cluster) -> User:
     user, is_new = User.objects.get_or_create(username=name)
     if is_new:
         user.set_password(os.environ["DEMO_PASSWORD"])

@@ -1,22 +1,20 @@
-"""`pratique-manage list_clusters`: every registered cluster, for operators who are nobody on some of them."""
+"""`pratique-manage list_clusters`: every registered cluster, with its problems."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from approvals import refusals
 from approvals.clock import database_now
+from approvals.management.operator_command import OperatorCommand
 from approvals.models import Cluster
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 
-class Command(BaseCommand):
-    requires_system_checks = []  # they load every page, which takes seconds
+class Command(OperatorCommand):
     help = (
         "List the clusters: name, uid, version, when each was last reached, its problem, and whether its credentials"
-        " end soon, or when it was removed. Credentials are not shown."
+        " expire soon, or when it was removed. Credentials are not shown."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,17 +1,15 @@
-"""`pratique-manage list_identities`: who people are on which cluster, and what else they can sign in with."""
+"""`pratique-manage list_identities`: the identities of accounts, and what else they sign in with."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
+from approvals.management.operator_command import OperatorCommand
 from approvals.models import ApiToken, ChatAccount, KubernetesIdentity, SignIn
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 
-class Command(BaseCommand):
-    requires_system_checks = []  # they load every page, which takes seconds
+class Command(OperatorCommand):
     help = (
         "List identities of accounts on each cluster, with sessions, API tokens and chat accounts. Secrets "
         "are not shown."

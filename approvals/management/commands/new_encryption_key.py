@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from approvals.encryption.keys import new_key
+from approvals.management.operator_command import OperatorCommand
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Print a new key for PRATIQUE_ENCRYPTION_KEYS: 32 random bytes in base64. It is not stored."
-    requires_system_checks = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.stdout.write(new_key())

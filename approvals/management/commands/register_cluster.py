@@ -1,17 +1,15 @@
-"""`pratique-manage register_cluster`: a cluster to look after."""
+"""`pratique-manage register_cluster`: register a cluster."""
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError, CommandParser
 
 from approvals import services
-from approvals.audit import Actor
 from approvals.errors import Refused
-from approvals.management.names import cluster_named
+from approvals.management.operator_command import OperatorCommand, find_cluster
 from approvals.models import Cluster
 from provisioner.cluster.client.kubeconfig import MAX_KUBECONFIG_BYTES
 
@@ -19,15 +17,13 @@ from provisioner.cluster.client.kubeconfig import MAX_KUBECONFIG_BYTES
 REMEDIES = {"may_replace": "; to replace it, add --replace", "could-not-ask": ", by --uid"}
 
 
-class Command(BaseCommand):
-    requires_system_checks = []  # they load every page, which takes seconds
+class Command(OperatorCommand):
     help = (
-        "Register a cluster, or with --replace change the kubeconfig of a registered one. One that was removed is"
-        " registered again under its name."
-        " `watch` sees to it within seconds."
+        "Register a cluster, or with --replace change the kubeconfig of a registered one. A cluster that was removed"
+        " can be registered again under its name. `watch` connects to it within seconds."
     )
 
-    def add_arguments(self, parser: Any) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="lowercase letters, digits and dashes")
         where = parser.add_mutually_exclusive_group(required=True)
         where.add_argument("--kubeconfig", type=Path, help="server, CA and inline credentials of the service's account")
@@ -36,22 +32,22 @@ class Command(BaseCommand):
         parser.add_argument(
             "--uid",
             default="",
-            help="with --replace: that of kube-system, where the kubeconfig may not read it",
+            help="with --replace: uid of the namespace kube-system, if the kubeconfig may not read it",
         )
-        parser.add_argument("--context", default="", help="which context of the kubeconfig, where it has several")
+        parser.add_argument("--context", default="", help="context of the kubeconfig, if it has several")
 
     def handle(self, *args: Any, **options: Any) -> None:
         name, path = options["name"], options["kubeconfig"]
-        by, is_replacing = Actor(getpass.getuser(), "shell"), options["replace"]
+        is_replacing = options["replace"]
         if is_replacing and not Cluster.every.filter(name=name, removed_at__isnull=False).exists():
-            cluster_named(name)
+            find_cluster(name)
         try:
             kubeconfig = "" if path is None else _text_of(path)
             services.register_cluster(
                 name=name,
                 kubeconfig=kubeconfig,
                 context=options["context"],
-                by=by,
+                by=self.actor,
                 replacing=services.Replacing(options["uid"]) if is_replacing else None,
             )
         except Refused as exc:

@@ -1,18 +1,15 @@
-"""`pratique-manage remove_cluster`: a cluster that Pratique looks after no longer."""
+"""`pratique-manage remove_cluster`: remove a cluster from Pratique."""
 
 from __future__ import annotations
 
-import getpass
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError, CommandParser
 
 from approvals import services
 from approvals.access.port import connect
-from approvals.audit import Actor
-from approvals.errors import Refused
 from approvals.lifecycle import OPEN
-from approvals.management.names import cluster_named
+from approvals.management.operator_command import OperatorCommand, find_cluster
 from approvals.models import BundleDeployment, KubernetesIdentity, Policy, Request
 from approvals.steps.mirroring import mirror
 from provisioner.api_groups import FINALIZER, OWN_GROUP
@@ -41,20 +38,19 @@ Each stays Terminating once it is deleted, until you run
 """
 
 
-class Command(BaseCommand):
-    requires_system_checks = []  # they load every page, which takes seconds
+class Command(OperatorCommand):
     help = (
-        "Remove a cluster, with its credentials, who people are on it and all that is open there. What was applied "
-        "stays in the cluster; requests, reviews and the audit stay here. Works for a cluster that does not respond, "
-        "too. The same cluster can be registered again under its name."
+        "Remove a cluster, with its credentials, identities and open requests. Applied objects stay in the cluster; "
+        "requests, reviews and the audit log stay in Pratique. It works for a cluster that does not respond. The same "
+        "cluster can be registered again under its name."
     )
 
-    def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("name")
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", help="name of a registered cluster")
         parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        cluster = cluster_named(options["name"])
+        cluster = find_cluster(options["name"])
         there = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
         self.stdout.write(
             WORDS.format(
@@ -73,10 +69,10 @@ class Command(BaseCommand):
         except PratiqueError as exc:
             api, problem = None, str(exc)
         try:
-            deployments = services.remove_cluster(cluster=cluster, by=Actor(getpass.getuser(), "shell"))
-        except (PratiqueError, Refused) as exc:
+            deployments = services.remove_cluster(cluster=cluster, by=self.actor)
+        except PratiqueError as exc:
             raise CommandError(str(exc)) from exc
-        kept = [one.name for one in deployments]
+        kept = [deployment.name for deployment in deployments]
         if api is not None:
             kept, problem = mirror.release_all(api, deployments)
         self.stdout.write(
@@ -91,4 +87,4 @@ def _typed(question: str) -> str:
     try:
         return input(question).strip()
     except EOFError:
-        raise CommandError("nobody can be asked: add --yes to remove the cluster without a question") from None
+        raise CommandError("no terminal to confirm on: pass --yes to remove the cluster") from None

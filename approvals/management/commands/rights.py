@@ -1,18 +1,17 @@
-"""`pratique-manage rights`: the roles by which our processes act as others in a cluster, and what is missing."""
+"""`pratique-manage rights`: the roles with which Pratique impersonates others in a cluster, and missing rights."""
 
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError, CommandParser
 
 from approvals.access.port import connect, connect_as_registered
 from approvals.gate.plan_options import reserved_namespaces
-from approvals.management.names import cluster_named
+from approvals.management.operator_command import OperatorCommand, add_cluster, find_cluster
 from approvals.models import Cluster
 from approvals.rights import (
     Chosen,
@@ -29,43 +28,41 @@ from approvals.rights import (
     shared_by_all,
     words_of,
 )
-from approvals.rights.holders import Holder
 from approvals.rights.needs import Account
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import PratiqueError
+from provisioner.escaping import visible
 from provisioner.render import write_quoted
-from provisioner.review.base.text import visible
 from provisioner.values import AccessRequest
 
 NOTHING = "# No registered person or account needs to be impersonated.\n"
 
 
-class Command(BaseCommand):
-    requires_system_checks = []  # they load every page, which takes seconds
+class Command(OperatorCommand):
     help = (
         "Print the roles and bindings that let web, worker and watch impersonate people and installing "
         "accounts, based on the registered ones: pratique-manage rights --cluster NAME | kubectl apply -f -"
     )
 
-    def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("--cluster", required=True, help="its name here")
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_cluster(parser)
         parser.add_argument("--form", choices=[*ImpersonationForm], help="default: the form that the cluster supports")
-        parser.add_argument("--process", action="append", choices=[*Process], help="only this process; may be repeated")
+        parser.add_argument("--process", action="append", choices=[*Process], help="only this process; can be repeated")
         parser.add_argument("--check", action="store_true", help="report what is missing instead of printing roles")
         parser.add_argument(
             "--named",
             action="store_true",
-            help="name the people even where web is allowed to impersonate anyone to write a BundleDeployment",
+            help="list people by name even if web may impersonate anyone to write a BundleDeployment",
         )
         for what, words in (("user", "a person"), ("group", "a group"), ("installer", "NAMESPACE/NAME of an account")):
-            text = f"{words} to include before it is registered; may be repeated"
+            text = f"{words} to include before it is registered; can be repeated"
             parser.add_argument(f"--{what}", action="append", default=[], help=text, type=_types.get(what, str))
         parser.add_argument(
-            "--account", type=_account, help="NAMESPACE/NAME of the single ServiceAccount that all processes use there"
+            "--account", type=_account, help="NAMESPACE/NAME of the ServiceAccount, if all processes use one"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        cluster = cluster_named(options["cluster"])
+        cluster = find_cluster(options["cluster"])
         try:
             api = connect(cluster)
             if options["check"]:
@@ -88,8 +85,10 @@ class Command(BaseCommand):
         kept = {namespace for namespace, _ in options["installer"]}
         known, planted = known.without(reserved_namespaces(), kept=kept)
         made = roles(known, chosen.form, _processes(options), is_named=options["named"])
-        shared = options["account"] or shared_by_all(cluster, api, settings.PRATIQUE["NAMESPACE"])
-        objects = manifests(made, _holders(shared))
+        namespace = settings.PRATIQUE["NAMESPACE"]
+        shared = options["account"] or shared_by_all(cluster, api, namespace)
+        holders = dict.fromkeys(Process, shared) if shared else accounts_of(namespace)
+        objects = manifests(made, holders)
         words = f"the {chosen.form} form, because {chosen.why}"
         left_out = visible(", ".join(known.left_out))
         self.stderr.write(f"{cluster.name}: {words}")
@@ -142,10 +141,6 @@ def _missing(cluster: Cluster, api: Api, process: Process, account: Account | No
 def _processes(options: dict[str, Any]) -> tuple[Process, ...]:
     chosen = options["process"]
     return tuple(process for process in Process if not chosen or process in chosen)
-
-
-def _holders(shared: Holder | None) -> Mapping[Process, Holder]:
-    return dict.fromkeys(Process, shared) if shared else accounts_of(settings.PRATIQUE["NAMESPACE"])
 
 
 def _account(text: str) -> Account:

@@ -17,7 +17,7 @@ from approvals.watch.loop import Watches
 
 logger = logging.getLogger(__name__)
 
-# New clusters are found, and those that are ours held on to, this often.
+# How often new clusters are looked for, and claims on clusters renewed.
 LOOK_SECONDS = 5.0
 
 
@@ -40,7 +40,7 @@ class Command(BaseCommand):
                     watches.look()
                 except OperationalError as exc:
                     logger.warning("the database is not responding", extra={"error": type(exc).__name__})
-                health_endpoints.pulse.note_turn()
+                health_endpoints.note_turn()
                 with suppress(Empty):
                     is_stopping = bool(stopping.get(timeout=LOOK_SECONDS))
         finally:

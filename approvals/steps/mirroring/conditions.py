@@ -11,10 +11,10 @@ from typing import Any
 from approvals.errors import CHANGE_OR_ASK
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision, Verdict, VoidedRound
-from approvals.selectors.drift import DriftSummary
-from approvals.selectors.floating import FollowedReference, OfferedUpgrade
+from approvals.selectors.followed_sources import FollowedReference, OfferedUpgrade
+from approvals.selectors.lists import DriftSummary
 from approvals.steps.restore_decision import OVERDUE
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 from provisioner.values import HealthState
 
 

@@ -15,21 +15,21 @@ from django.conf import settings
 from django.db.models import Case, DateTimeField, F, Q, Value, When
 
 from approvals.access.port import connect
+from approvals.catalogs import bundle_choice
 from approvals.clock import database_now
 from approvals.gate import live_deployment
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.ledger import pivots
-from approvals.ledger.packages import choosing
 from approvals.lifecycle import OPEN, State
 from approvals.models import BundleDeployment, Request, Revision
-from approvals.selectors import drift, floating, lists
+from approvals.selectors import followed_sources, lists
 from approvals.steps.mirroring import conditions, events
 from approvals.steps.mirroring.deployment_words import mirror_name, why
 from approvals.steps.running.observe import is_due, note_unknown, observe
 from provisioner.api_groups import FINALIZER, OWN_GROUP, PAGE_ANNOTATION
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import ClusterError, InvalidObject, PratiqueError, PreconditionFailed, TryLater
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 from provisioner.values import JsonObject, ObjectRef
 
 logger = logging.getLogger(__name__)
@@ -189,9 +189,9 @@ def _mirror_status(api: Api, deployment: BundleDeployment, live: JsonObject, kep
     active, paused = deployment.active_revision, lists.pause_words(deployment=deployment)
     shown = conditions.of_readiness(deployment, latest, why(deployment, latest, paused, kept_by))
     shown += conditions.of_deployment(deployment, latest, _stands(deployment, latest), paused)
-    shown.append(conditions.of_drift(deployment, latest, drift.summary(deployment=deployment)))
-    shown += conditions.of_sources(floating.followed(deployment=deployment))
-    shown += conditions.of_upgrades(floating.offered(deployment=deployment))
+    shown.append(conditions.of_drift(deployment, latest, lists.summary(deployment=deployment)))
+    shown += conditions.of_sources(followed_sources.followed(deployment=deployment))
+    shown += conditions.of_upgrades(followed_sources.offered(deployment=deployment))
     status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "conditions": [condition.record(generation=deployment.generation) for condition in shown],
@@ -324,7 +324,7 @@ def _bundles(request: Request) -> list[dict[str, str]]:
             "bundle": one.bundle,
             "version": one.version,
         }
-        for one in choosing.recorded(request)
+        for one in bundle_choice.recorded_bundles(request)
     ]
 
 

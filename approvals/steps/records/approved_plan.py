@@ -5,7 +5,7 @@ from __future__ import annotations
 from approvals import store
 from approvals.gate import Approved
 from approvals.models import Request
-from provisioner.cluster.plan.comparing import plan_digest
+from provisioner.cluster.plan.content_plan import plan_digest
 from provisioner.errors import DigestMismatch
 from provisioner.review.base.record import from_record
 from provisioner.values import Content, Plan

@@ -13,7 +13,7 @@ from approvals.gate.plan_options import hook_runs
 from approvals.ledger import strays
 from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, HookRun, InventoryItem, Request, Revision
-from provisioner.cluster.tracking import RevisionOwner
+from provisioner.cluster.annotations import RevisionOwner
 from provisioner.values import HookMoment, ObjectIdentity, ObjectRef
 from provisioner.values import HookRun as Run
 from provisioner.values import InventoryItem as Item

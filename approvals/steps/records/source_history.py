@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from approvals.bundle_spec import BundleSpec
-from approvals.ledger.packages import choosing
+from approvals.catalogs import bundle_choice
 from approvals.models import Outcome, Request, Revision
 from approvals.models.request import OBJECT_LENGTH
 from provisioner.render import has_releases
@@ -35,7 +35,7 @@ def of(request: Request, moves: tuple[SourceMove, ...]) -> SourceHistory | None:
         if version := one.bundle_version:
             are_both = all(has_releases(it.bundle_spec.format) for it in (one, request))
             earlier.setdefault(version, EarlierVersion(version, words, has_releases=are_both))
-    return SourceHistory(moves, tuple(earlier.values()), tuple(choosing.recorded(request)))
+    return SourceHistory(moves, tuple(earlier.values()), tuple(bundle_choice.recorded_bundles(request)))
 
 
 def recorded(request: Request) -> tuple[SourceMove, ...]:

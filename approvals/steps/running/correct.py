@@ -24,14 +24,20 @@ from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.running import optional, strays
 from approvals.steps.running.strays import leftovers_of
 from approvals.working import Recurring, WorkStep, do
+from provisioner.cluster.annotations import Tracking
 from provisioner.cluster.apply.correction import Look, look_at, put_back
 from provisioner.cluster.apply.run import recover
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.drift.backoff import PEACE
-from provisioner.cluster.drift.detection import CORRECTABLE, FieldChangeKind, OwnObject
-from provisioner.cluster.drift.left_out import IsScaled, has_replicas, scaled_by
+from provisioner.cluster.drift import (
+    CORRECTABLE,
+    PEACE,
+    FieldChangeKind,
+    IsScaled,
+    OwnObject,
+    has_replicas,
+    scaled_by,
+)
 from provisioner.cluster.order import phases
-from provisioner.cluster.tracking import Tracking
 from provisioner.errors import AlreadyExists, FieldConflict, PratiqueError, PreconditionFailed, WorkerDied
 from provisioner.pipeline import FIELD_MANAGER
 from provisioner.values import Manifest, ObjectIdentity, ObjectRef

@@ -20,12 +20,11 @@ from approvals.gate import reader
 from approvals.ledger import claims, strays
 from approvals.models import InventoryItem, Outcome, Report, Request, Revision, Stray
 from approvals.steps.restore import KEPT
+from provisioner.cluster.annotations import has_named_owner, keep_words, nonce_of
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.compare import uid_of, version_of
-from provisioner.cluster.keep_policies import keep_words
 from provisioner.cluster.order import is_built_in
-from provisioner.cluster.plan.pruning import in_served_version
-from provisioner.cluster.tracking import has_named_owner, nonce_of
+from provisioner.cluster.plan.prune import in_served_version
 from provisioner.errors import PratiqueError, PreconditionFailed, UnknownKind
 from provisioner.pipeline import FIELD_MANAGER
 from provisioner.retention import STATEFUL_SET, takes_claims_along

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 # The parser takes the square of some lengths: what is beyond is shown as plain paragraphs.
 MOST_MARKDOWN = 16 * 1024
@@ -38,13 +38,19 @@ class ShownDescription:
     rest: SafeString
 
 
-def shown_description(text: str) -> ShownDescription:
-    blocks = [*_blocks(_safe(_markdown.parse(text[:MOST_MARKDOWN]))), *_plain(text[MOST_MARKDOWN:])]
+def render_description(text: str) -> ShownDescription:
+    tokens = _markdown.parse(text[:MOST_MARKDOWN])
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = "h3" if token.tag == "h1" else "h4"
+        if token.children:
+            token.children = list(_add_addresses(token.children))
+    blocks = [*_list_blocks(tokens), *_plain_blocks(text[MOST_MARKDOWN:])]
     count, letters = 0, 0
     while count < len(blocks) and letters < FIRST_LETTERS and letters + blocks[count].letters <= MOST_FIRST_LETTERS:
         letters += blocks[count].letters
         count += 1
-    return ShownDescription(_joined(blocks[:count]), _joined(blocks[count:]))
+    return ShownDescription(_join_blocks(blocks[:count]), _join_blocks(blocks[count:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +59,11 @@ class _Block:
     letters: int
 
 
-def _joined(blocks: Sequence[_Block]) -> SafeString:
-    return SafeString("".join(one.html for one in blocks))
+def _join_blocks(blocks: Sequence[_Block]) -> SafeString:
+    return SafeString("".join(block.html for block in blocks))
 
 
-def _safe(tokens: list[Token]) -> list[Token]:
-    """The same with headings below those of the page, and links that say where they lead and tell nobody whence."""
-    for token in tokens:
-        if token.type in ("heading_open", "heading_close"):
-            token.tag = "h3" if token.tag == "h1" else "h4"
-        if token.children:
-            token.children = list(_with_addresses(token.children))
-    return tokens
-
-
-def _with_addresses(tokens: list[Token]) -> Iterator[Token]:
+def _add_addresses(tokens: list[Token]) -> Iterator[Token]:
     """The same, with the address of each link behind its words, which may look like another one."""
     address, words = "", ""
     for token in tokens:
@@ -76,18 +72,18 @@ def _with_addresses(tokens: list[Token]) -> Iterator[Token]:
             address, words = str(token.attrGet("href")), ""
             token.attrs = {"href": address, "rel": REL}
         elif token.type == "link_close" and words.strip() != address:
-            yield Token("text", "", 0, content=f" ({_place(words, address)})")
+            yield Token("text", "", 0, content=f" ({_link_words(words, address)})")
         words += token.content
 
 
-def _place(words: str, address: str) -> str:
+def _link_words(words: str, address: str) -> str:
     """Where a link leads: its host, and all of its address where its words look like one themselves."""
     looks_like_one = ADDRESS_LIKE.search(unicodedata.normalize("NFKC", words)) or not words.isprintable()
     shown = visible(address if looks_like_one else urlsplit(address).netloc)
     return shown if len(shown) <= MOST_ADDRESS else f"{shown[: MOST_ADDRESS - 1]}…"
 
 
-def _blocks(tokens: list[Token]) -> Iterator[_Block]:
+def _list_blocks(tokens: list[Token]) -> Iterator[_Block]:
     """Each paragraph, heading, list and so on that stands in no other."""
     start = 0
     for at, token in enumerate(tokens):
@@ -98,11 +94,11 @@ def _blocks(tokens: list[Token]) -> Iterator[_Block]:
             start = at + 1
 
 
-def _plain(text: str) -> list[_Block]:
+def _plain_blocks(text: str) -> list[_Block]:
     if not text.strip():
         return []
     paragraphs = [one.strip() for one in text.split("\n\n") if one.strip()]
-    html = format_html_join("", '<p class="preserve">{}</p>', ((one,) for one in paragraphs))
+    html = format_html_join("", '<p class="preserve">{}</p>', ((paragraph,) for paragraph in paragraphs))
     return [_Block(html, len(text))]
 
 
@@ -116,20 +112,20 @@ class _Parser(MarkdownIt):
             return False
 
 
-def _image(_renderer: Any, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
+def _render_image(_renderer: Any, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
     return escape(tokens[at].content)
 
 
-def _code(_renderer: Any, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
+def _render_code(_renderer: Any, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
     return format_html('<pre class="code" tabindex="0">{}</pre>', tokens[at].content)
 
 
-def _parser() -> MarkdownIt:
+def _make_parser() -> MarkdownIt:
     made = _Parser("commonmark", {"html": False, "maxNesting": 20})
-    made.add_render_rule("image", _image)
-    made.add_render_rule("fence", _code)
-    made.add_render_rule("code_block", _code)
+    made.add_render_rule("image", _render_image)
+    made.add_render_rule("fence", _render_code)
+    made.add_render_rule("code_block", _render_code)
     return made
 
 
-_markdown = _parser()
+_markdown = _make_parser()

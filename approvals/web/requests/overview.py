@@ -15,16 +15,7 @@ from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.errors import InvalidObject
 from provisioner.review.output.headline import objects_in_words
 from provisioner.review.rules import rows_of, rule_text
-from provisioner.values import (
-    RENAME,
-    UNTOLD,
-    Action,
-    OutcomeState,
-    PlannedAction,
-    Section,
-    Severity,
-    count_objects,
-)
+from provisioner.values import RENAME, UNTOLD, Action, OutcomeState, PlannedAction, Section, Severity, count_objects
 
 Record = Mapping[str, Any]
 THIS = "this object"
@@ -43,6 +34,19 @@ FRIGHTENING = (
     ("", "nodes", "Nodes"),
 )
 ORDER = ("*", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+
+
+WHOLE_CLUSTER = "whole cluster"
+CAPABILITIES = ("Everything", "Read", "Write", "Delete", "Special")
+# More accounts than this are told by their findings alone.
+MAX_GRIDS = 20
+MEANINGS = {
+    "Everything": "every verb, including future ones",
+    "Read": "get, list, watch",
+    "Write": "create, update, patch",
+    "Delete": "delete, deletecollection",
+    "Special": "special verbs, such as bind, escalate or impersonate",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +134,13 @@ def blockers(body: Record, sight: BlockerSight = NOTHING) -> list[Blocker]:
     Nor is anything said of a Secret in the cluster: that it is refused would tell how it differs (S09).
     """
     refused = [one for one in body["plan"]["actions"] if one["problem"] and not _is_hidden(one)]
-    told = {key_of(one["ref"]) for one in refused}
+    told = {key_of(action["ref"]) for action in refused}
     made = _refusals(body, refused, sight)
     stopping: dict[tuple[str, str], list[Record]] = {}
-    for one in body["findings"]:
-        is_told = bool(one["ref"]) and key_of(one["ref"]) in told
-        if one["rule"] in STOPPING and one["severity"] == Severity.BREAKING and not is_told:
-            stopping.setdefault((one["rule"], _explained_as(one)), []).append(one["ref"] or {})
+    for finding in body["findings"]:
+        is_told = bool(finding["ref"]) and key_of(finding["ref"]) in told
+        if finding["rule"] in STOPPING and finding["severity"] == Severity.BREAKING and not is_told:
+            stopping.setdefault((finding["rule"], _explained_as(finding)), []).append(finding["ref"] or {})
     made += [_blocker(_title(row), refs, {"search": rule}, row) for (rule, row), refs in stopping.items()]
     return sorted(made, key=lambda one: -(len(one.names) + one.more))
 
@@ -145,22 +149,24 @@ def _refusals(body: Record, refused: list[Record], sight: BlockerSight) -> list[
     """What is refused for the same reason: that of the rule that knows it, else of the problem."""
     about = [one for one in reversed(body["findings"]) if one["ref"]]
     general = {key_of(one["ref"]): one for one in about if _may_stop(one)}
-    exact = {key_of(one["ref"]): one for one in about if _is_why(one)}
+    exact = {key_of(finding["ref"]): finding for finding in about if _is_why(finding)}
     reasons: dict[tuple[str, str, str, str], list[Record]] = {}
-    for one in refused:
-        key = key_of(one["ref"])
+    for action in refused:
+        key = key_of(action["ref"])
         # A webhook or a quota may refuse it as well: only of what is invalid a rule about its fields knows why.
-        why = exact.get(key) if one["problemCode"] == InvalidObject.code else None
+        why = exact.get(key) if action["problemCode"] == InvalidObject.code else None
         told = why or general.get(key)
         rule, row = (told["rule"], _explained_as(told)) if told else ("", "")
-        words = _title(rule) if why else _without_name(one["problem"], one["ref"])
-        reasons.setdefault((words, _without_name(sight.said_of(one), one["ref"]), rule, row), []).append(one["ref"])
+        words = _title(rule) if why else _without_name(action["problem"], action["ref"])
+        reasons.setdefault((words, _without_name(sight.said_of(action), action["ref"]), rule, row), []).append(
+            action["ref"]
+        )
     made = []
     for (words, said, rule, row), refs in reasons.items():
         first = exact.get(key_of(refs[0]))
         steps = sight.steps_of(first) if first and first["rule"] == rule else []
         blocker = _blocker(words, refs, {"search": rule or _kind(refs)}, row)
-        made.append(replace(blocker, said=said, steps=[_step(one) for one in steps]))
+        made.append(replace(blocker, said=said, steps=[_step(step) for step in steps]))
     return made
 
 
@@ -190,7 +196,7 @@ def _is_why(finding: Record) -> bool:
 
 
 def _blocker(words: str, refs: list[Record], query: Mapping[str, str], rule: str) -> Blocker:
-    names = list(dict.fromkeys(_place(one) for one in refs if one))
+    names = list(dict.fromkeys(_place(ref) for ref in refs if ref))
     count = max(len(names), 1)
     kind = _kind(refs)
     noun = "CRD" if kind == CRD else kind or "object"
@@ -220,7 +226,7 @@ def _place(ref: Record) -> str:
 
 
 def _kind(refs: list[Record]) -> str:
-    kinds = {one["kind"] for one in refs if one}
+    kinds = {ref["kind"] for ref in refs if ref}
     return kinds.pop() if len(kinds) == 1 else ""
 
 
@@ -239,9 +245,12 @@ def objects_of(body: Record) -> Counter[str]:
     """How many objects a report does what to, the same for every viewer."""
     return count_objects(
         PlannedAction(
-            reference(one["ref"]), Action(one["action"]), before=one["before"], returns_as=one.get("returnsAs", "")
+            reference(action["ref"]),
+            Action(action["action"]),
+            before=action["before"],
+            returns_as=action.get("returnsAs", ""),
         )
-        for one in body["plan"]["actions"]
+        for action in body["plan"]["actions"]
     )
 
 
@@ -277,7 +286,7 @@ def tiles(body: Record) -> list[Tile]:
         Tile(counted["orphan"], "kept", "changes?action=orphan"),
     ]
     of_rights = sum(one["section"] == Section.PERMISSIONS and one["isNew"] for one in body["findings"])
-    of_crds = len({key_of(one["ref"]) for one in body["findings"] if one["ref"] and _breaks_crd(one)})
+    of_crds = len({key_of(finding["ref"]) for finding in body["findings"] if finding["ref"] and _breaks_crd(finding)})
     made += [
         Tile(
             of_rights,
@@ -342,22 +351,81 @@ def _sorted(verbs: Iterable[str]) -> list[str]:
 
 def failed_together(outcomes: Iterable[Outcome]) -> list[FailedTogether]:
     """What failed, by reason, that of most objects first. A reason that names its object is told without the name."""
-    return _together(one for one in outcomes if one.state == OutcomeState.FAILED)
+    return _together(outcome for outcome in outcomes if outcome.state == OutcomeState.FAILED)
 
 
 def left_together(outcomes: Iterable[Outcome]) -> list[FailedTogether]:
     """What was not tried, in the same way."""
-    return _together(one for one in outcomes if one.state == OutcomeState.SKIPPED)
+    return _together(outcome for outcome in outcomes if outcome.state == OutcomeState.SKIPPED)
 
 
 def _together(outcomes: Iterable[Outcome]) -> list[FailedTogether]:
     found: dict[tuple[str, str], list[str]] = {}
-    for one in outcomes:
-        words, said = (_without_object(text, one.object) for text in (one.message, one.server_words))
-        found.setdefault((words, said), []).append(one.object)
+    for outcome in outcomes:
+        words, said = (
+            text.removeprefix(f"{outcome.object}: ").replace(outcome.object, "it")
+            for text in (outcome.message, outcome.server_words)
+        )
+        found.setdefault((words, said), []).append(outcome.object)
     made = [FailedTogether(words, said, sorted(set(names))) for (words, said), names in found.items()]
     return sorted(made, key=lambda one: -len(one.objects))
 
 
-def _without_object(words: str, name: str) -> str:
-    return words.removeprefix(f"{name}: ").replace(name, "it")
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """How many rights come and go for one capability at one place."""
+
+    gained: int
+    lost: int
+
+    @property
+    def sign(self) -> str:
+        if self.gained and self.lost:
+            return "±"
+        return "+" if self.gained else "–" if self.lost else ""
+
+    @property
+    def words(self) -> str:
+        """For everybody: the sign is only a shape."""
+        parts = [f"gains {self.gained}"] if self.gained else []
+        parts += [f"loses {self.lost}"] if self.lost else []
+        return ", ".join(parts) or "no change"
+
+
+@dataclass(frozen=True, slots=True)
+class GridRow:
+    capability: str
+    meaning: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One account: `places` are the columns, the whole cluster first."""
+
+    account: str
+    places: tuple[str, ...]
+    rows: tuple[GridRow, ...]
+
+
+def grids(findings: Iterable[Mapping[str, Any]]) -> list[Grid]:
+    """A grid per account, in the order of `findings`, whose evidence the viewer has to be allowed to see."""
+    made: dict[str, Grid] = {}
+    for finding in findings:
+        evidence = finding["evidence"]
+        subject, table = evidence.get("subject"), evidence.get("table")
+        if subject and isinstance(table, Mapping) and table and subject not in made and len(made) < MAX_GRIDS:
+            places = sorted(
+                {place for row in table.values() for place in row}, key=lambda it: (it != WHOLE_CLUSTER, it)
+            )
+            rows = [
+                GridRow(name, MEANINGS[name], tuple(_cell(table[name].get(place, {})) for place in places))
+                for name in CAPABILITIES
+                if name in table
+            ]
+            made[subject] = Grid(str(subject), tuple(places), tuple(rows))
+    return list(made.values())
+
+
+def _cell(counts: Mapping[str, int]) -> Cell:
+    return Cell(counts.get("added", 0), counts.get("removed", 0))

@@ -10,9 +10,14 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from approvals.bundle_spec import SpecSource
+from django import template
+
+from approvals.bundle_spec import SpecSource, parse_catalog_source, parse_spec
 from approvals.models import Request
 from provisioner.source import HttpSource
+
+# Filters of the templates of these pages.
+register = template.Library()
 
 Record = Mapping[str, Any]
 
@@ -64,6 +69,7 @@ def asked_source(source: SpecSource) -> ShownSource:
     )
 
 
+@register.filter("sources_of")
 def shown_sources(request: Request) -> list[ShownSource]:
     """The sources of a request in the order of its spec, with what they were resolved to; [] of a deletion, which
     takes nothing from them."""
@@ -101,3 +107,22 @@ def _pin(source: SpecSource, bundle: Record | None, pin: Record) -> tuple[Source
     if bundle and bundle["image"].endswith(f"@{digest}"):
         return ()
     return (SourceFact(source.type.pin_name if source.type else "digest", digest),)
+
+
+@register.filter
+def source_words(source: Mapping[str, Any]) -> str:
+    """The source of a Catalog in one line."""
+    return asked_source(parse_catalog_source({"source": source})).words
+
+
+@register.filter
+def without_place(words: str, source: Mapping[str, Any]) -> str:
+    """What is said of the source of a Catalog, without where it is, which stands beside it."""
+    place = asked_source(parse_catalog_source({"source": source})).place
+    return words.removeprefix(f"{place}: ") if place else words
+
+
+@register.filter
+def sources_asked(spec: Mapping[str, Any]) -> list[tuple[SpecSource, ShownSource]]:
+    """The sources of a spec, each as it is parsed and in words."""
+    return [(source, asked_source(source)) for source in parse_spec(spec).sources]

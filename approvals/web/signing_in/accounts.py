@@ -162,7 +162,7 @@ def _with_proxy(http: HttpRequest) -> HttpResponse:
 
 
 def proxied(http: HttpRequest) -> Said | Unusable | None:
-    """Who a proxy says that this is, as project.middleware.forwarding has found it."""
+    """Who a proxy says that this is, as project.middleware has found it."""
     found: Said | Unusable | None = getattr(http, "proxied", None)
     return found
 

@@ -5,6 +5,6 @@ What it shows comes from the API objects; the whole report is in the browser.
 """
 
 from provisioner.cli.plugin.commands import main
-from provisioner.cli.plugin.completing import complete
+from provisioner.cli.plugin.completion import complete
 
 __all__ = ["complete", "main"]

@@ -1,4 +1,4 @@
-"""The parser of `kubectl pratique`, and its commands that change nothing."""
+"""The parser of `kubectl pratique` and the table of its commands."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import NoReturn
 
+from provisioner.cli.arguments import Usage
 from provisioner.cli.explain import COMMANDS as EXPLANATIONS
 from provisioner.cli.explain import explained
-from provisioner.cli.plugin import catalogs, converting, previewing
-from provisioner.cli.plugin.changing import pause, resume, rollback
-from provisioner.cli.plugin.deciding import decide
-from provisioner.cli.plugin.extensions import apis, granting, installing
-from provisioner.cli.plugin.looking import diff, history, list_requests, show
-from provisioner.cli.plugin.reading import add_cluster, advice_for, bare_name, with_options_behind
+from provisioner.cli.plugin import apis, bundles, catalogs, grants, rukpak
+from provisioner.cli.plugin.cluster import add_cluster, advice_for, bare_name, with_options_behind
+from provisioner.cli.plugin.decisions import decide, pause, resume, rollback
+from provisioner.cli.plugin.login import BACK_SECONDS, login, logout
+from provisioner.cli.plugin.requests import diff, history, list_requests, show
 from provisioner.cli.plugin.service import ENVIRONMENT
-from provisioner.cli.plugin.signing_in import BACK_SECONDS, login, logout
 from provisioner.cli.plugin.terminal import page
-from provisioner.cli.usage import Usage
 from provisioner.errors import PratiqueError
-from provisioner.review.base.text import visible
+from provisioner.escaping import visible
 
 UNKNOWN = 2
 INTERRUPTED = 130
@@ -33,61 +31,62 @@ EXPLAIN = EXPLANATIONS[0]
 # Forms of tables, beside text, json and yaml: why each request stands as it does, and names for other commands.
 LISTINGS = ("wide", "name")
 EPILOG = """\
-It uses the kubeconfig and the context of kubectl, and sends that credential
-to its API server only. What you may do is decided by Kubernetes. NAME is that
-of a request, or that of a BundleDeployment, which stands for its current
-request. Whole reports come from Pratique's own service: see `login --help`.
-Options about the cluster (--kubeconfig, --context, --as, --as-group, --color) may
-also stand before the command.
+Uses kubectl's kubeconfig and context, and sends its credentials only to the API
+server. Kubernetes decides what you may do. NAME is a request, or a
+BundleDeployment, which stands for its current request. Whole reports come from
+Pratique's service: see `login --help`. Cluster options (--kubeconfig, --context,
+--as, --as-group, --color) can also be given before the command.
 
 exit status
   0    done
-  1    of a decision: it did not count; of diff: there are differences;
-       of preview: there are findings; of convert: you have to complete it;
-       of apis: none fits; of rbac: something else than rights is in the way
-  2    it could not be done or found out, or was typed wrongly
+  1    decisions: the review did not count; diff: there are differences;
+       preview: there are findings; convert: you must complete the output;
+       apis: no API matches; rbac: something other than rights is in the way
+  2    an error, or wrong usage
   130  interrupted
 """
 _NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*?)' \(choose from", re.DOTALL)
 _DECIDE_EPILOG = """\
-What is decided is the digest that was shown. If the request changes while you
-read, nothing is created. What an approval has to accept (deletions, replacements,
-adoptions) is shown and asked about; without a terminal, it is said what to add.
+Your decision is bound to the digest that was shown. If the request changes while
+you read, no review is created. Deletions, replacements and adoptions that an
+approval must accept are shown, and you are asked to confirm them; without a
+terminal, the command says which options to add.
 
 exit status
   0  the review counted
-  1  it did not: the answer says why, and what to do
-  2  it was not created, or nobody has counted it in time
+  1  the review did not count: the answer says why and what to do
+  2  no review was created, or it was not counted in time
 """
 _SHOW_EPILOG = """\
-Without a login: summary, digest, conditions and reviews, from the cluster. With
-one: the whole report, too, from Pratique's service. -o prints the request as
-the cluster has it, with --report the report.
+Without a login, shows the summary, digest, conditions and reviews from the
+cluster. With a login, also shows the whole report from Pratique's service. -o
+prints the request as stored in the cluster, or with --report the report.
 
 the service
-  is named by --service or PRATIQUE_SERVICE; else it is the one that the request
-  names. A token goes only where you have logged in. PRATIQUE_SERVICE_CA names a
-  file with its certificate authority, where your system does not know that.
+  The address comes from --service or PRATIQUE_SERVICE, or from the request.
+  Your token is only sent to an address where you have logged in.
+  PRATIQUE_SERVICE_CA names a file with the certificate authority of the service,
+  if your system does not trust it.
 """
 _DIFF_EPILOG = """\
 OBJECT is KIND/NAME, KIND/NAMESPACE/NAME or a name. Needs a login. Values of
 Secrets are never shown; values that look like credentials are hidden unless
---show-credentials is given. You see what Kubernetes lets you get.
+--show-credentials is given. You see only objects that Kubernetes lets you get.
 
 exit status
-  0  nothing differs
-  1  something does
-  2  it could not be found out
+  0  no differences
+  1  there are differences
+  2  an error
 """
 _LOGIN_EPILOG = """\
-Your browser signs in at the issuer that the service names, and comes back to an
-address of this machine. Without one, or on a machine without a browser, create
-a token with the scope read on the account page and paste it: --token -
+Your browser signs in at the issuer of the service and returns to a local address
+on this machine. On a machine without a browser, create a token with the scope
+read on the account page and paste it: --token -
 
-The token reads reports and decides nothing; reviews go by way of Kubernetes. It
-is kept in a file that only you can read, one for each service, below
-$XDG_CONFIG_HOME/kubectl-pratique (~/.config/kubectl-pratique). The credential of
-your kubeconfig is never sent to the service.
+The token can read reports, not decide; reviews are created in the cluster. It is
+kept in a file that only you can read, one for each service, below
+$XDG_CONFIG_HOME/kubectl-pratique (default: ~/.config/kubectl-pratique). The
+credentials in your kubeconfig are never sent to the service.
 """
 
 
@@ -118,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Usage as exc:
         _complain(str(exc))
     except BrokenPipeError:
-        print("kubectl pratique: nobody reads the answer", file=sys.stderr)
+        print("kubectl pratique: the reader of standard output is gone", file=sys.stderr)
     except OSError as exc:
         _complain(f"{exc.strerror or 'failed'}: {exc.filename or ''}")
     except KeyboardInterrupt:
@@ -147,7 +146,7 @@ def parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
     made = _Parser(
         prog="kubectl pratique",
-        description="Look at requests of BundleDeployments and decide on them.",
+        description="Review requests of BundleDeployments.",
         epilog=EPILOG,
         formatter_class=form,
     )
@@ -172,20 +171,20 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
 
 def _add_name(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("name", metavar="NAME", type=bare_name, help="a request, or a BundleDeployment")
+    sub.add_argument("name", metavar="NAME", type=bare_name, help="a request or a BundleDeployment")
     add_cluster(sub)
 
 
 def _add_output(sub: argparse.ArgumentParser, *more: str) -> None:
     forms = ("text", *more, "json", "yaml")
     sub.add_argument("-o", "--output", choices=forms, default="text", help="default: %(default)s")
-    sub.add_argument("-w", "--watch", action="store_true", help="show it again whenever it changes, until interrupted")
+    sub.add_argument("-w", "--watch", action="store_true", help="print it again whenever it changes, until interrupted")
 
 
 def _add_list(sub: argparse.ArgumentParser) -> None:
     add_cluster(sub)
     _add_output(sub, *LISTINGS)
-    sub.add_argument("-a", "--all", action="store_true", help="also requests that have ended")
+    sub.add_argument("-a", "--all", action="store_true", help="also list requests that have ended")
 
 
 def _add_history(sub: argparse.ArgumentParser) -> None:
@@ -194,44 +193,48 @@ def _add_history(sub: argparse.ArgumentParser) -> None:
 
 
 def _add_service(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--service", metavar="URL", default="", help=f"Pratique's address; else that of {ENVIRONMENT}")
+    sub.add_argument("--service", metavar="URL", default="", help=f"address of Pratique; default: ${ENVIRONMENT}")
 
 
 def _add_show(sub: argparse.ArgumentParser) -> None:
     _add_name(sub)
     _add_output(sub)
     _add_service(sub)
-    sub.add_argument("--report", action="store_true", help="the report alone, which needs a login")
-    sub.add_argument("--all", action="store_true", help="what is safe or as before, and every place, too")
+    sub.add_argument("--report", action="store_true", help="only the report; needs a login")
+    sub.add_argument("--all", action="store_true", help="also show safe and unchanged findings, with every location")
 
 
 def _add_diff(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("name", metavar="NAME", type=bare_name, help="a request, or a BundleDeployment")
+    sub.add_argument("name", metavar="NAME", type=bare_name, help="a request or a BundleDeployment")
     sub.add_argument(
-        "object", metavar="OBJECT", nargs="?", default="", help="only this one; all that change by default"
+        "object", metavar="OBJECT", nargs="?", default="", help="only this object; default: all objects that change"
     )
     add_cluster(sub)
     _add_service(sub)
     sub.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: %(default)s")
-    sub.add_argument("--show-credentials", action="store_true", help="show them, but never values of Secrets")
+    sub.add_argument(
+        "--show-credentials",
+        action="store_true",
+        help="show values that look like credentials; values of Secrets stay hidden",
+    )
 
 
 def _add_login(sub: argparse.ArgumentParser) -> None:
     _add_service(sub)
-    sub.add_argument("--token", metavar="-", default="", help="paste a token: asked for, or read from standard input")
-    sub.add_argument("--issuer", metavar="NAME", default="", help="which one, where the service has several")
-    sub.add_argument("--no-browser", action="store_true", help="print the address instead of opening it")
+    sub.add_argument("--token", metavar="-", default="", help="read a token from the terminal or standard input")
+    sub.add_argument("--issuer", metavar="NAME", default="", help="which issuer, if there are several")
+    sub.add_argument("--no-browser", action="store_true", help="print the sign-in address instead of opening a browser")
     sub.add_argument("--timeout", type=float, default=BACK_SECONDS, help="seconds to wait; default: %(default)s")
 
 
 def _add_decision(decision: str) -> Callable[[argparse.ArgumentParser], None]:
     def add(sub: argparse.ArgumentParser) -> None:
         _add_name(sub)
-        sub.add_argument("--reason", default="", help="why, for the requester and the record")
-        sub.add_argument("-y", "--yes", action="store_true", help="do not ask")
+        sub.add_argument("--reason", default="", help="reason, shown to the requester and kept in the record")
+        sub.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
         sub.add_argument("--timeout", type=float, default=COUNT_SECONDS, help="seconds to wait; default: %(default)s")
         if decision == "Approve":
-            acknowledges = "a deletion, replacement or adoption of the plan that you accept; may be given several times"
+            acknowledges = "a deletion, replacement or adoption in the plan that you accept; can be repeated"
             sub.add_argument("--acknowledge", metavar="ACTION", action="append", help=acknowledges)
         sub.set_defaults(decision=decision, acknowledge=[])
 
@@ -240,12 +243,12 @@ def _add_decision(decision: str) -> Callable[[argparse.ArgumentParser], None]:
 
 def _add_pause(sub: argparse.ArgumentParser) -> None:
     _add_name(sub)
-    sub.add_argument("--reason", default="", help="why, for whoever waits")
+    sub.add_argument("--reason", default="", help="reason, shown to those who wait")
 
 
 def _add_rollback(sub: argparse.ArgumentParser) -> None:
     _add_name(sub)
-    sub.add_argument("revision", metavar="REVISION", type=int, help="its number, as `history` shows it")
+    sub.add_argument("revision", metavar="REVISION", type=int, help="revision number, as `history` shows it")
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -254,23 +257,31 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("list", "requests that are open, and what is worst in each", _add_list, list_requests),
-    Command("show", "a request: what would change, its digest, conditions and reviews", _add_show, show, _SHOW_EPILOG),
-    Command("diff", "the lines that a request changes in each object", _add_diff, diff, _DIFF_EPILOG),
+    Command("list", "list open requests with their worst finding", _add_list, list_requests),
+    Command(
+        "show", "show a request: what would change, its digest, conditions and reviews", _add_show, show, _SHOW_EPILOG
+    ),
+    Command("diff", "show the lines that a request changes in each object", _add_diff, diff, _DIFF_EPILOG),
     Command("approve", "approve a request", _add_decision("Approve"), decide, _DECIDE_EPILOG),
     Command("deny", "deny a request", _add_decision("Deny"), decide, _DECIDE_EPILOG),
-    Command("request-changes", "say what has to change first", _add_decision("RequestChanges"), decide, _DECIDE_EPILOG),
-    Command("history", "the requests of a BundleDeployment, the latest first", _add_history, history),
-    Command("rollback", "ask for the content of an earlier revision", _add_rollback, rollback),
-    Command("pause", "let approved requests of a BundleDeployment wait", _add_pause, pause),
-    Command("resume", "let them be applied again", _add_name, resume),
+    Command(
+        "request-changes",
+        "ask for changes before a request can be approved",
+        _add_decision("RequestChanges"),
+        decide,
+        _DECIDE_EPILOG,
+    ),
+    Command("history", "list the requests of a BundleDeployment, latest first", _add_history, history),
+    Command("rollback", "request the content of an earlier revision", _add_rollback, rollback),
+    Command("pause", "stop applying approved requests of a BundleDeployment", _add_pause, pause),
+    Command("resume", "apply approved requests of a BundleDeployment again", _add_name, resume),
     Command("apis", apis.HELP, apis.add, apis.apis, apis.EPILOG),
-    Command("grant", granting.HELP, granting.add, granting.grant, granting.EPILOG),
-    Command("rbac", installing.HELP, installing.add, installing.rbac, installing.EPILOG),
+    Command("grant", grants.HELP, grants.add, grants.grant, grants.EPILOG),
+    Command("rbac", bundles.RBAC_HELP, bundles.add_rbac, bundles.rbac, bundles.RBAC_EPILOG),
     Command("explain", EXPLAIN.help, EXPLAIN.add, _explain, EXPLAIN.epilog),
-    Command("preview", previewing.HELP, previewing.add, previewing.preview, previewing.EPILOG),
+    Command("preview", bundles.PREVIEW_HELP, bundles.add_preview, bundles.preview, bundles.PREVIEW_EPILOG),
     Command("catalog", catalogs.HELP, catalogs.add, catalogs.run, catalogs.EPILOG),
-    Command("convert", converting.HELP, converting.add, converting.convert, converting.EPILOG),
-    Command("login", "get a token that reads whole reports at Pratique's service", _add_login, login, _LOGIN_EPILOG),
-    Command("logout", "revoke that token and forget it", _add_service, logout),
+    Command("convert", rukpak.CONVERT_HELP, rukpak.add_convert, rukpak.convert, rukpak.CONVERT_EPILOG),
+    Command("login", "get a token to read whole reports from Pratique's service", _add_login, login, _LOGIN_EPILOG),
+    Command("logout", "revoke the token and delete it", _add_service, logout),
 )

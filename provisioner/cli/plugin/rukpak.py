@@ -6,15 +6,21 @@ carried over is said, and so is what a person has to complete: nothing is guesse
 
 from __future__ import annotations
 
+import argparse
+import json
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+import yaml
+
 from provisioner.api_groups import OWN_GROUP
-from provisioner.cli.usage import Usage
+from provisioner.cli.arguments import Usage
 from provisioner.errors import PratiqueError
+from provisioner.escaping import visible
 from provisioner.render import load_all
 
 OURS, THEIRS = f"{OWN_GROUP}/v1alpha2", f"{OWN_GROUP}/v1alpha1"
@@ -95,7 +101,18 @@ def converted(document: object, where: Where) -> Converted:
         raise Usage(f"kind {kind or '(none)'} of {api}: expected a BundleDeployment, or a Bundle of {THEIRS}")
     body = wanted(spec, made)
     _place(body, where)
-    made.body = {"apiVersion": OURS, "kind": "BundleDeployment", "metadata": _metadata(document, made), "spec": body}
+    meta = _mapping(document, "metadata", "")
+    name = _text(meta, "name", "metadata")
+    if len(name) > MAX_NAME:
+        raise Usage(f"metadata.name: {name} has {len(name)} characters; Pratique takes {MAX_NAME} at most")
+    kept: dict[str, Any] = {"name": name}
+    for part in ("labels", "annotations"):
+        found = {key: text for key, text in _texts(meta, part).items() if key not in _NOT_KEPT}
+        kept |= {part: found} if found else {}
+    for part in ("finalizers", "ownerReferences"):
+        if meta.get(part):
+            made.left_out.append(f"metadata.{part}: they belong to the object as it was")
+    made.body = {"apiVersion": OURS, "kind": "BundleDeployment", "metadata": kept, "spec": body}
     return made
 
 
@@ -300,25 +317,10 @@ def _config(config: object, chosen: str, made: Converted) -> dict[str, Any]:
         documents = load_all(values, name="spec.config.values")
     except PratiqueError as exc:
         raise Usage(str(exc)) from exc
-    if len(documents) > 1 or not all(isinstance(one, Mapping) for one in documents):
+    if len(documents) > 1 or not all(isinstance(document, Mapping) for document in documents):
         raise Usage("spec.config.values: expected one object in YAML")
     _say_rest(config, "spec.config", ("values",), made)
     return {"config": {"values": documents[0]}} if documents else {}
-
-
-def _metadata(document: Record, made: Converted) -> dict[str, Any]:
-    meta = _mapping(document, "metadata", "")
-    name = _text(meta, "name", "metadata")
-    if len(name) > MAX_NAME:
-        raise Usage(f"metadata.name: {name} has {len(name)} characters; Pratique takes {MAX_NAME} at most")
-    kept: dict[str, Any] = {"name": name}
-    for part in ("labels", "annotations"):
-        found = {key: text for key, text in _texts(meta, part).items() if key not in _NOT_KEPT}
-        kept |= {part: found} if found else {}
-    for part in ("finalizers", "ownerReferences"):
-        if meta.get(part):
-            made.left_out.append(f"metadata.{part}: they belong to the object as it was")
-    return kept
 
 
 def _place(body: dict[str, Any], where: Where) -> None:
@@ -407,3 +409,78 @@ def _say_rest(body: Record, at: str, known: Any, made: Converted) -> None:
         if name not in known:
             why = _WITHOUT.get(name, "Pratique has no such field")
             made.left_out.append(f"{at}.{name}: {why}")
+
+
+CONVERTED, TO_COMPLETE = 0, 1
+CONVERT_HELP = "rewrite RukPak's BundleDeployments and Bundles as BundleDeployments of Pratique"
+CONVERT_EPILOG = """\
+FILE has one or more objects, as YAML or JSON. These kinds are converted:
+  core.rukpak.io/v1alpha1 BundleDeployment and Bundle (RukPak up to 0.16)
+  core.rukpak.io/v1alpha2 BundleDeployment (RukPak 0.17 and later)
+  core.rukpak.io/v1alpha2 BundleDeployment, as proposed in RukPak issue 703
+BundleDeployments of Pratique are not changed. No cluster is contacted, and
+nothing is applied. Standard error lists what could not be converted.
+
+exit status
+  0  everything is converted
+  1  converted, but you must complete it: standard error says where
+  2  something in FILE is unknown, or an error; nothing is printed
+"""
+
+
+def add_convert(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="file to read; - for standard input")
+    parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml", help="default: %(default)s")
+    parser.add_argument(
+        "--install-namespace", metavar="NS", default="", help="install namespace, if the object names none"
+    )
+    parser.add_argument(
+        "--service-account",
+        metavar="NAME",
+        default="",
+        help="ServiceAccount in that namespace, if the object names none",
+    )
+
+
+def convert(options: argparse.Namespace) -> int:
+    """Prints all objects of the file, or nothing."""
+    name = "standard input" if options.file == "-" else options.file
+    made = []
+    for number, document in enumerate(_read_documents(options.file, name), start=1):
+        try:
+            made.append(converted(document, Where(options.install_namespace, options.service_account)))
+        except Usage as exc:
+            raise Usage(f"{name}, object {number}: {exc}") from exc
+    if not made:
+        raise Usage(f"{name}: no object in it")
+    for one in made:
+        about = one.body["metadata"]["name"]
+        for kind, notes in (("not carried over", one.left_out), ("to complete", one.to_complete)):
+            for note in notes:
+                print(visible(f"{about}: {kind}: {note}"), file=sys.stderr)
+    sys.stdout.write(_format_objects([one.body for one in made], options.output))
+    return TO_COMPLETE if any(one.to_complete for one in made) else CONVERTED
+
+
+def _read_documents(file: str, name: str) -> list[Any]:
+    """Lists, as kubectl prints them, are taken apart."""
+    text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    found: list[Any] = []
+    for document in load_all(text, name=name):
+        is_list = isinstance(document, dict) and str(document.get("kind") or "").endswith("List")
+        found += _list_items(document, name) if is_list else [document]
+    return found
+
+
+def _list_items(listed: dict[str, Any], name: str) -> list[Any]:
+    items = listed.get("items") or []
+    if not isinstance(items, list):
+        raise Usage(f"{name}: items of the {listed['kind']}: expected a list")
+    return items
+
+
+def _format_objects(bodies: list[dict[str, Any]], output: str) -> str:
+    if output == "yaml":
+        return yaml.safe_dump_all(bodies, sort_keys=False)
+    whole = bodies[0] if len(bodies) == 1 else {"apiVersion": "v1", "kind": "List", "items": bodies}
+    return json.dumps(whole, indent=2) + "\n"

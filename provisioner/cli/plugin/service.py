@@ -20,8 +20,8 @@ from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 import urllib3
 
 from provisioner.api_groups import PAGE_ANNOTATION
-from provisioner.cli.usage import Usage
-from provisioner.review.base.text import visible
+from provisioner.cli.arguments import Usage
+from provisioner.escaping import visible
 
 ENVIRONMENT = "PRATIQUE_SERVICE"
 CA_ENVIRONMENT = "PRATIQUE_SERVICE_CA"

@@ -8,8 +8,8 @@ import pydoc
 import shutil
 import sys
 
-from provisioner.cli.usage import Usage
-from provisioner.review.base.text import visible
+from provisioner.cli.arguments import Usage
+from provisioner.escaping import visible
 
 # To the first line and column, and nothing below (ECMA-48, 8.3.21 and 8.3.39).
 CLEARED = "\x1b[H\x1b[J"
@@ -34,7 +34,7 @@ def is_agreed(options: argparse.Namespace, what: str) -> bool:
     if options.yes:
         return True
     if not is_conversation():
-        raise Usage("nobody can be asked here: add --yes to do it without a question")
+        raise Usage("no terminal to confirm on: pass --yes")
     sys.stderr.write(f"\nDo you want to {visible(what)}? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -11,24 +11,25 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from provisioner.cluster import field_owners
+from provisioner.cluster.annotations import Tracking
 from provisioner.cluster.client.answers import Applied
 from provisioner.cluster.client.api import MUST_NOT_EXIST, ClusterClient
 from provisioner.cluster.client.failures import is_immutable_value, is_of_webhook
 from provisioner.cluster.compare import Altered, altered, uid_of, version_of
-from provisioner.cluster.drift import old_versions
-from provisioner.cluster.drift.detection import (
+from provisioner.cluster.drift import (
     CORRECTABLE,
     DriftKind,
+    IsScaled,
     ObjectDrift,
     OwnObject,
     compare,
     fingerprint,
+    has_replicas,
     left_to_others,
     to_apply,
 )
-from provisioner.cluster.drift.left_out import IsScaled, has_replicas
-from provisioner.cluster.plan.known import NO_DRY_RUN, body_of
-from provisioner.cluster.tracking import Tracking
+from provisioner.cluster.plan.inputs import NO_DRY_RUN, body_of
 from provisioner.errors import ClusterError, InvalidObject, LosesData, PreconditionFailed, UnknownKind, Unreachable
 from provisioner.retention import STATEFUL_SET, left_out, scaling_words
 from provisioner.values import JsonObject, Manifest, ObjectRef
@@ -93,9 +94,11 @@ def put_back(cluster: ClusterClient, look: Look, *, manager: str, is_scaled: IsS
     for attempt in range(ATTEMPTS):
         sent = look.to_send or look.held.manifest
         try:
-            return _corrected(_written(cluster, look, sent, manager), look, sent)
+            applied = _written(cluster, look, sent, manager)
+            wrong = altered(look.expected, applied.object, sent.body) if look.expected else []
+            return Corrected(uid_of(applied.object), fingerprint(applied.object), tuple(wrong))
         except PreconditionFailed:
-            _pause(attempt)
+            time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
             again = _look(cluster, look.held, manager, is_scaled)
             if look.live is None or again.drift != look.drift or again.problem:
                 raise
@@ -103,37 +106,22 @@ def put_back(cluster: ClusterClient, look: Look, *, manager: str, is_scaled: IsS
     raise PreconditionFailed(f"{look.ref} changes faster than it can be corrected", status=409)
 
 
-def _pause(attempt: int) -> None:
-    time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
-
-
 def _written(cluster: ClusterClient, look: Look, sent: Manifest, manager: str) -> Applied:
     if look.live is None:
         body = body_of(sent, tracking=look.held.tracking, resource_version=MUST_NOT_EXIST)
         return cluster.apply(body, field_manager=manager)
-    _check_keeps_claims(look, sent)
+    if look.ref.group_kind == STATEFUL_SET and (  # what takes claims along is scaled down by people only
+        words := scaling_words(look.ref, left_out(look.live, look.expected or sent.body))
+    ):
+        raise LosesData(f"{words}: it is not corrected. Scale it down yourself, or change the deployment", status=409)
     body = body_of(sent, tracking=look.held.tracking, uid=uid_of(look.live), resource_version=version_of(look.live))
     try:
         return cluster.apply(body, field_manager=manager, force=True)
     except InvalidObject as exc:
-        if not old_versions.is_of_old_version(exc):
+        if not field_owners.is_of_old_version(exc):
             raise
-    old_versions.rewrite(cluster, look.ref, uid=uid_of(look.live), field_manager=manager)
-    raise PreconditionFailed(f"{look.ref}: {old_versions.WORDS}", status=409)
-
-
-def _check_keeps_claims(look: Look, sent: Manifest) -> None:
-    """Raise LosesData where putting it back would scale down what takes claims along: that is for people."""
-    if look.ref.group_kind != STATEFUL_SET or look.live is None:
-        return
-    words = scaling_words(look.ref, left_out(look.live, look.expected or sent.body))
-    if words:
-        raise LosesData(f"{words}: it is not corrected. Scale it down yourself, or change the deployment", status=409)
-
-
-def _corrected(applied: Applied, look: Look, sent: Manifest) -> Corrected:
-    wrong = altered(look.expected, applied.object, sent.body) if look.expected else []
-    return Corrected(uid_of(applied.object), fingerprint(applied.object), tuple(wrong))
+    field_owners.rewrite(cluster, look.ref, uid=uid_of(look.live), field_manager=manager)
+    raise PreconditionFailed(f"{look.ref}: {field_owners.WORDS}", status=409)
 
 
 def _look(cluster: ClusterClient, held: OwnObject, manager: str, is_scaled: IsScaled) -> Look:
@@ -160,7 +148,7 @@ def _looked(cluster: ClusterClient, held: OwnObject, manager: str, is_scaled: Is
         try:
             expected = _asked(cluster, sent, live, held.tracking, manager)
         except PreconditionFailed:
-            _pause(attempt)
+            time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
             continue
         drift = compare(held, live, expected, manager=manager, left=left)
         return Look(held, drift, live, sent, expected)
@@ -179,7 +167,7 @@ def _asked(
     try:
         return cluster.apply(body, field_manager=manager, dry_run=True, force=True).object
     except InvalidObject as exc:
-        is_old = old_versions.is_of_old_version(exc)
+        is_old = field_owners.is_of_old_version(exc)
         if NO_DRY_RUN in exc.server_words or is_old or is_immutable_value(exc):
             return None
         raise

@@ -2,6 +2,11 @@
 
 A run is recorded before its object is written and after it has succeeded, and what it left stands until then. So a
 worker that takes up an apply knows which runs are over, waits for the one that has begun, and begins no other twice.
+
+A Job is written with the longest time to live, and gets its own once it is recorded that it has succeeded. Else the
+cluster could delete it before anybody has seen how it ended, and whoever carries on would run it again. A Job that
+failed never gets its own, so that people can read its logs. The field is there all the time, because clusters have
+admission policies that add it where it is missing, or refuse a Job without it.
 """
 
 from __future__ import annotations
@@ -10,22 +15,21 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from provisioner.cluster.apply.time_to_live import has_time_to_live, held_back
-from provisioner.cluster.apply.waiting import Patience
-from provisioner.cluster.apply.writing import Job, ObjectWriter
+from provisioner.cluster.annotations import is_left_by, keep_words
+from provisioner.cluster.apply.object_writer import Job, ObjectWriter
+from provisioner.cluster.apply.waits import Patience
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import uid_of
-from provisioner.cluster.health.completion import has_end, until_completed
-from provisioner.cluster.health.watch import until_gone
+from provisioner.cluster.health.watch import has_end, until_completed, until_gone
 from provisioner.cluster.inventory import HookRuns, Inventory
-from provisioner.cluster.keep_policies import keep_words
-from provisioner.cluster.plan.pruning import in_served_version
-from provisioner.cluster.tracking import is_left_by
+from provisioner.cluster.plan.prune import in_served_version
 from provisioner.errors import PratiqueError, PreconditionFailed, TryLater, UnknownKind, Withheld
 from provisioner.values import (
     Action,
+    GroupKind,
     HookMoment,
     HookRun,
+    JsonObject,
     Manifest,
     ObjectIdentity,
     ObjectOutcome,
@@ -34,6 +38,29 @@ from provisioner.values import (
     PlannedAction,
     Why,
 )
+from provisioner.values.objects import mapping
+
+# The largest int32, which the field is: 68 years.
+LONGEST_SECONDS = 2**31 - 1
+_JOB, _FIELD = GroupKind("batch", "Job"), "ttlSecondsAfterFinished"
+
+
+def has_time_to_live(manifest: Manifest) -> bool:
+    """Whether the cluster would delete it by itself, some time after it has ended."""
+    return manifest.ref.group_kind == _JOB and mapping(manifest.body.get("spec")).get(_FIELD) is not None
+
+
+def hold_back_time_to_live(manifest: Manifest, planned: PlannedAction) -> tuple[Manifest, PlannedAction]:
+    """The manifest and its plan as they are until it has succeeded."""
+    if not has_time_to_live(manifest):
+        return manifest, planned
+    after = _kept(planned.after) if planned.after is not None else None
+    return replace(manifest, body=_kept(manifest.body)), replace(planned, after=after)
+
+
+def _kept(body: JsonObject) -> JsonObject:
+    return {**body, "spec": {**mapping(body.get("spec")), _FIELD: LONGEST_SECONDS}}
+
 
 _ORDER = tuple(HookMoment)
 
@@ -94,7 +121,9 @@ class HookRunner:
         """Make room where something of ours, or what was planned to go, has the name, and record the run."""
         ref = manifest.ref
         if planned.action is Action.REPLACE and not (last and last.is_current):
-            self._delete_planned(planned)
+            self.writer.delete(planned.ref, planned)
+            self._wait_until_gone(planned.ref, planned.uid)
+            self.inventory.forget(planned.ref, planned.uid)  # where it was an object that stays
         if last is not None:
             self._delete_left(last)
         run = HookRun(ref, moment, secrets.token_hex(16))
@@ -107,12 +136,19 @@ class HookRunner:
         made = ObjectOutcome(ref, planned.action, OutcomeState.DONE, "", run.uid)
         if not run.uid:
             anew = replace(planned, action=Action.RERUN if planned.action is Action.RERUN else Action.CREATE, uid="")
-            made = replace(self.writer.write(Job(*held_back(manifest, anew), run.nonce)), action=planned.action)
+            made = replace(
+                self.writer.write(Job(*hold_back_time_to_live(manifest, anew), run.nonce)), action=planned.action
+            )
             if made.uid:
                 self.runs.confirm(ref, run.nonce, made.uid)
             if made.state is OutcomeState.FAILED:
                 return made
-        why = self._until_completed(ref, made.uid)
+        patience, why = self.patience, Why()
+        if has_end(ref):
+            self.before_wait([ref])
+            why = until_completed(
+                self.observer, ref, made.uid, timeout_seconds=patience.left, while_waiting=patience.pulse
+            )
         if why:
             return replace(made, state=OutcomeState.FAILED, message=why.words, server_words=why.server_words)
         self.runs.succeed(ref, run.nonce)
@@ -128,13 +164,6 @@ class HookRunner:
             return Why()
         words = f"it has run; its time to live could not be written: {made.message}"
         return Why(words, made.server_words, manifest.ref)
-
-    def _until_completed(self, ref: ObjectRef, uid: str) -> Why:
-        if not has_end(ref):
-            return Why()
-        self.before_wait([ref])
-        patience = self.patience
-        return until_completed(self.observer, ref, uid, timeout_seconds=patience.left, while_waiting=patience.pulse)
 
     def _delete_left(self, run: HookRun) -> None:
         """What a run left, where it is still there; of a write that nobody heard of by its nonce."""
@@ -153,11 +182,6 @@ class HookRunner:
         except PreconditionFailed:  # somebody has made another one of its name: the write will meet it
             return
         self._wait_until_gone(ref, uid)
-
-    def _delete_planned(self, planned: PlannedAction) -> None:
-        self.writer.delete(planned.ref, planned)
-        self._wait_until_gone(planned.ref, planned.uid)
-        self.inventory.forget(planned.ref, planned.uid)  # where it was an object that stays
 
     def _wait_until_gone(self, ref: ObjectRef, uid: str) -> None:
         patience = self.patience

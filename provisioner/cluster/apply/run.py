@@ -15,25 +15,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from provisioner.cluster.apply.deleting import Deleter, chunks
+from provisioner.cluster.annotations import RevisionOwner, nonce_of
+from provisioner.cluster.apply.deletion import Deleter, chunks
 from provisioner.cluster.apply.hooks import HookRunner
-from provisioner.cluster.apply.waiting import IDLE, Patience, WaitOptions, Waits, changes, in_phase
-from provisioner.cluster.apply.writing import Job, ObjectWriter
+from provisioner.cluster.apply.object_writer import Job, ObjectWriter
+from provisioner.cluster.apply.waits import IDLE, Patience, WaitOptions, Waits, changes, in_phase
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import uid_of
 from provisioner.cluster.health.watch import until_gone
 from provisioner.cluster.inventory import HookRuns, Inventory, MemoryHookRuns
 from provisioner.cluster.order import (
     ApplyStep,
-    DeletionPhase,
     Phase,
     deletion_phases,
     hooks_at,
     phases,
 )
-from provisioner.cluster.plan.comparing import plan_digest
-from provisioner.cluster.plan.pruning import bodies_of, in_served_version
-from provisioner.cluster.tracking import RevisionOwner, nonce_of
+from provisioner.cluster.plan.content_plan import plan_digest
+from provisioner.cluster.plan.prune import bodies_of, in_served_version
 from provisioner.errors import (
     PlanChanged,
     PratiqueError,
@@ -184,7 +183,7 @@ class _Apply:
         wished = phases(content.manifests)
         early = self._hooks(content, HookMoment.BEFORE, HookMoment.BEFORE_DELETION)
         late = self._hooks(content, HookMoment.AFTER, HookMoment.AFTER_DELETION)
-        known = {one.ref.identity for one in content.manifests}
+        known = {manifest.ref.identity for manifest in content.manifests}
         leaving = [one for identity, one in self._actions.items() if identity not in known]
         released = [one for one in leaving if one.action in (Action.NONE, Action.ORPHAN)]
         deleted = [one for one in leaving if one.action is Action.DELETE]
@@ -201,9 +200,15 @@ class _Apply:
                 self._stopped = self._waits.of_phase(phase, wished[index + 1 :], is_stood_on=phase in made)
         if len(made) == len(wished):
             yield from self._run_each(early)
-        yield from self._let_go(released)
+        # What was ours and stays: from now on it is nobody's, or it is whose who made it again.
+        if released and not self._stopped:
+            self._begin("release")
+        yield from self._until_one_fails(released, "release", self._deleter.release)
         for each in going:
-            yield from self._delete_phase(each)
+            planned = [self._actions[ref.identity] for ref in each.refs]
+            if not self._stopped:
+                self._begin(f"delete {each.name}")
+            yield from self._until_one_fails(planned, f"delete {each.name}", self._deleter.delete)
         yield from self._run_each(late)
         if not self._stopped:
             self._deleter.forget_vain(self._items, known)
@@ -227,32 +232,26 @@ class _Apply:
 
     def _run_each(self, hooks: Mapping[HookMoment, list[Manifest]]) -> Iterator[ObjectOutcome]:
         for moment, running in hooks.items():
-            yield from self._run_hooks(moment, running)
-
-    def _run_hooks(self, moment: HookMoment, hooks: list[Manifest]) -> Iterator[ObjectOutcome]:
-        name, done = f"hooks {moment}", 0
-        if not self._stopped:
-            self._begin(name)
-            for outcome in self._runner(name).run(moment, hooks):
-                done += 1
-                if outcome.state is OutcomeState.FAILED:
-                    self._stopped = Why(f"phase {name}: {outcome.ref} failed")
-                yield outcome
-        yield from (_skipped(self._actions[one.ref.identity], self._stopped) for one in hooks[done:])
-
-    def _runner(self, phase: str) -> HookRunner:
-        asked = self._terms
-        return HookRunner(
-            self._cluster,
-            asked.observer or self._cluster,
-            self._actions,
-            self._runs,
-            self._inventory,
-            self._writer,
-            self._patience,
-            partial(self._ask_before, phase),
-            asked.before_wait,
-        )
+            name, done = f"hooks {moment}", 0
+            if not self._stopped:
+                self._begin(name)
+                asked = self._terms
+                for outcome in HookRunner(
+                    self._cluster,
+                    asked.observer or self._cluster,
+                    self._actions,
+                    self._runs,
+                    self._inventory,
+                    self._writer,
+                    self._patience,
+                    partial(self._ask_before, name),
+                    asked.before_wait,
+                ).run(moment, running):
+                    done += 1
+                    if outcome.state is OutcomeState.FAILED:
+                        self._stopped = Why(f"phase {name}: {outcome.ref} failed")
+                    yield outcome
+            yield from (_skipped(self._actions[one.ref.identity], self._stopped) for one in running[done:])
 
     # Writing
 
@@ -269,11 +268,15 @@ class _Apply:
         self._patience.end += time.monotonic() - began
 
     def _phase(self, phase: Phase) -> Iterator[ObjectOutcome]:
-        planned = [self._actions[one.ref.identity] for one in phase.manifests]
+        planned = [self._actions[manifest.ref.identity] for manifest in phase.manifests]
         if self._stopped:
             yield from (_skipped(action, self._stopped) for action in planned)
             return
-        yield from (_untouched(action) for action in planned if action.action in IDLE)
+        for action in planned:
+            if action.action in IDLE:  # what the server warns of an object that stays as it is, it would warn of again
+                words = "; ".join(action.notes) if action.action is Action.SKIP else ""
+                known = (action.uid, action.resource_version)
+                yield ObjectOutcome(action.ref, action.action, OutcomeState.UNCHANGED, words, *known, action.warnings)
         if not changes(phase, self._actions):
             return
         self._begin(phase.name)
@@ -281,10 +284,16 @@ class _Apply:
             yield from self._step(phase.name, step)
 
     def _step(self, phase: str, step: ApplyStep) -> Iterator[ObjectOutcome]:
-        planned = [(one, self._actions[one.ref.identity]) for one in step.manifests]
+        planned = [(manifest, self._actions[manifest.ref.identity]) for manifest in step.manifests]
         todo = [one for one in planned if one[1].action not in IDLE]
         if todo and not self._stopped:
-            self._stopped = self._wait_for(phase, step)
+            # Wait for what the step needs, and ask once more then: the wait may have taken minutes.
+            needed = [self._actions[identity] for identity in sorted(step.needs)]
+            refs = [one.ref for one in needed if one.action not in IDLE]
+            why = in_phase(phase, self._waits.of(refs))
+            if refs and not why:
+                self._ask_before(phase)
+            self._stopped = why
         if self._stopped:
             yield from (_skipped(action, self._stopped) for _, action in todo)
             return
@@ -296,32 +305,23 @@ class _Apply:
         if failed:
             self._stopped = Why(f"phase {phase}: {failed[0].ref} failed")
 
-    def _wait_for(self, phase: str, step: ApplyStep) -> Why:
-        """Wait for what a step of this phase needs, and ask once more: the wait may have taken minutes."""
-        needed = [self._actions[identity] for identity in sorted(step.needs)]
-        refs = [one.ref for one in needed if one.action not in IDLE]
-        why = in_phase(phase, self._waits.of(refs))
-        if refs and not why:
-            self._ask_before(phase)
-        return why
-
     def _write(self, todo: list[tuple[Manifest, PlannedAction]]) -> Iterator[ObjectOutcome]:
         """Write ahead, write, write down; two chunks are on their way at any time."""
         under_way: deque[list[_UnderWay]] = deque()
         for chunk in chunks(todo):
-            under_way.append(self._begun(chunk))
+            # What cannot even be prepared is an outcome of its own.
+            jobs = [self._job(manifest, action) for manifest, action in chunk]
+            self._inventory.intend_many([(job.manifest.ref, job.nonce) for job in jobs if isinstance(job, Job)])
+            under_way.append(
+                [
+                    (job.nonce, self._pool.submit(self._writer.write, job)) if isinstance(job, Job) else job
+                    for job in jobs
+                ]
+            )
             if len(under_way) > 1:
                 yield from self._ended(under_way.popleft())
         for rest in under_way:
             yield from self._ended(rest)
-
-    def _begun(self, chunk: list[tuple[Manifest, PlannedAction]]) -> list[_UnderWay]:
-        """What cannot even be prepared is an outcome of its own."""
-        jobs = [self._job(manifest, action) for manifest, action in chunk]
-        self._inventory.intend_many([(job.manifest.ref, job.nonce) for job in jobs if isinstance(job, Job)])
-        return [
-            (job.nonce, self._pool.submit(self._writer.write, job)) if isinstance(job, Job) else job for job in jobs
-        ]
 
     def _ended(self, chunk: list[_UnderWay]) -> list[ObjectOutcome]:
         begun = [one for one in chunk if not isinstance(one, ObjectOutcome)]
@@ -334,36 +334,37 @@ class _Apply:
     def _job(self, manifest: Manifest, planned: PlannedAction) -> Job | ObjectOutcome:
         item = self._items.get(manifest.ref.identity)
         try:
-            return self._prepared(manifest, planned, item)
+            ours = item.uid if item else ""
+            if is_remade(planned):
+                planned = replace(planned, is_proved=False)  # what was proved is that the old one cannot become it
+            elif planned.action is Action.UPDATE:
+                if ours != planned.uid or item is None:
+                    raise PreconditionFailed(
+                        f"{manifest.ref} is not ours: the inventory does not hold its uid", status=409
+                    )
+                return Job(manifest, planned, item.nonce, ours)
+            if planned.action is Action.ADOPT:  # once the inventory holds the uid, it is an update of ours
+                if item and ours == planned.uid:
+                    return Job(manifest, planned, item.nonce, ours, is_resumed=True)
+                nonce = item.nonce if item and not ours else secrets.token_hex(16)
+                return Job(manifest, planned, nonce, planned.uid)
+            live = None
+            if item and ours:
+                reading = self._pool.submit(self._writer.patiently, partial(self._cluster.get, item.ref))
+                live = self._patience.result(reading)
+            if item and live is not None and uid_of(live) == ours:
+                if planned.action is Action.CREATE or ours != planned.uid:
+                    return Job(manifest, planned, item.nonce, ours, is_resumed=True)
+                self._patience.result(self._pool.submit(self._writer.check_creatable, manifest))
+                self._make_room(item, planned)
+            # A pending nonce is used again: a write of it may still be on its way from a worker that was thought dead.
+            nonce = item.nonce if item and not ours else secrets.token_hex(16)
+            return Job(manifest, planned, nonce)
         except PratiqueError as exc:
             if exc is self._patience.ended_by or isinstance(exc, Withheld):
                 raise
             uid, said = item.uid if item else "", exc.server_words
             return ObjectOutcome(manifest.ref, planned.action, OutcomeState.FAILED, str(exc), uid, server_words=said)
-
-    def _prepared(self, manifest: Manifest, planned: PlannedAction, item: InventoryItem | None) -> Job:
-        """What to write, from what is planned and what an earlier try has done of it already."""
-        ours = item.uid if item else ""
-        if is_remade(planned):
-            planned = replace(planned, is_proved=False)  # what was proved is that the old one cannot become it
-        elif planned.action is Action.UPDATE:
-            if ours != planned.uid or item is None:
-                raise PreconditionFailed(f"{manifest.ref} is not ours: the inventory does not hold its uid", status=409)
-            return Job(manifest, planned, item.nonce, ours)
-        if planned.action is Action.ADOPT:
-            return _adoption(manifest, planned, item)
-        if item and ours and self._is_there(item):
-            if planned.action is Action.CREATE or ours != planned.uid:
-                return Job(manifest, planned, item.nonce, ours, is_resumed=True)
-            self._patience.result(self._pool.submit(self._writer.check_creatable, manifest))
-            self._make_room(item, planned)
-        # A pending nonce is used again: a write of it may still be on its way from a worker that was thought dead.
-        nonce = item.nonce if item and not ours else secrets.token_hex(16)
-        return Job(manifest, planned, nonce)
-
-    def _is_there(self, item: InventoryItem) -> bool:
-        live = self._patiently(lambda: self._cluster.get(item.ref))
-        return live is not None and uid_of(live) == item.uid
 
     def _make_room(self, item: InventoryItem, planned: PlannedAction) -> None:
         """Delete what is to be replaced, while the inventory still holds it, and wait until it is gone.
@@ -376,32 +377,16 @@ class _Apply:
         self._has_waited = True
         deleting = self._pool.submit(self._writer.delete, item.ref, planned)
         self._patience.result(deleting)
-        left = self._until_gone({item.ref: item.uid})
+        patience = self._patience
+        left = until_gone(
+            self._cluster, {item.ref: item.uid}, timeout_seconds=patience.left, while_waiting=patience.pulse
+        )
         if left:
             why = left[item.ref]
             words = f"{item.ref} was deleted to be replaced: {why.words}"
             raise PreconditionFailed(words, status=409, server_words=why.server_words)
 
-    def _until_gone(self, uids: Mapping[ObjectRef, str]) -> dict[ObjectRef, Why]:
-        patience = self._patience
-        return until_gone(self._cluster, uids, timeout_seconds=patience.left, while_waiting=patience.pulse)
-
-    def _patiently(self, call: Callable[[], T]) -> T:
-        return self._patience.result(self._pool.submit(self._writer.patiently, call))
-
     # Deleting
-
-    def _delete_phase(self, going: DeletionPhase) -> Iterator[ObjectOutcome]:
-        planned = [self._actions[ref.identity] for ref in going.refs]
-        if not self._stopped:
-            self._begin(f"delete {going.name}")
-        yield from self._until_one_fails(planned, f"delete {going.name}", self._deleter.delete)
-
-    def _let_go(self, gone: list[PlannedAction]) -> Iterator[ObjectOutcome]:
-        """What was ours and stays: from now on it is nobody's, or it is whose who made it again."""
-        if gone and not self._stopped:
-            self._begin("release")
-        yield from self._until_one_fails(gone, "release", self._deleter.release)
 
     def _until_one_fails(
         self,
@@ -425,14 +410,14 @@ def _is_made_before_hooks(phase: Phase, actions: Mapping[ObjectIdentity, Planned
     Hooks may stand on these, as on the crds/ of a chart. What a hook is to run before is that something is changed.
     """
     made = (Action.CREATE, *IDLE)
-    is_made = all(actions[one.ref.identity].action in made for one in phase.manifests)
+    is_made = all(actions[manifest.ref.identity].action in made for manifest in phase.manifests)
     return phase.name in ("namespaces", "crds") and is_made
 
 
 def _checked(content: Content, plan: Plan) -> dict[ObjectIdentity, PlannedAction]:
     """The actions by object. Raises where they are not whole, not of this content, or not to be done as they are."""
-    actions = {one.ref.identity: one for one in plan.actions}
-    wished = {one.ref.identity for one in content.manifests}
+    actions = {action.ref.identity: action for action in plan.actions}
+    wished = {manifest.ref.identity for manifest in content.manifests}
     if plan_digest(plan.actions) != plan.digest or len(actions) != len(plan.actions):
         raise PlanChanged("the plan does not have the digest that it names")
     if wished - actions.keys():
@@ -447,22 +432,6 @@ def _checked(content: Content, plan: Plan) -> dict[ObjectIdentity, PlannedAction
             words = one.problem or "an adoption must name the object that it adopts"
             raise PreconditionFailed(f"the plan cannot be applied: {one.ref}: {words}", server_words=one.server_words)
     return actions
-
-
-def _adoption(manifest: Manifest, planned: PlannedAction, item: InventoryItem | None) -> Job:
-    """The job of a planned adoption; once the inventory holds the uid, it is an update of ours."""
-    if item and item.uid == planned.uid:
-        return Job(manifest, planned, item.nonce, item.uid, is_resumed=True)
-    nonce = item.nonce if item and not item.uid else secrets.token_hex(16)
-    return Job(manifest, planned, nonce, planned.uid)
-
-
-def _untouched(planned: PlannedAction) -> ObjectOutcome:
-    """What the server warns of an object that stays as it is, it would warn of again."""
-    is_left_out = planned.action is Action.SKIP
-    words = "; ".join(planned.notes) if is_left_out else ""
-    known = (planned.uid, planned.resource_version)
-    return ObjectOutcome(planned.ref, planned.action, OutcomeState.UNCHANGED, words, *known, planned.warnings)
 
 
 def _skipped(planned: PlannedAction, why: Why) -> ObjectOutcome:

@@ -73,13 +73,13 @@ class Watch(Iterator[WatchEvent]):
         if word not in set(WatchType) or not isinstance(obj, dict):
             self.close()
             raise ClusterError(f"{self._doing}: an event of the unknown type {word!r}")
-        return WatchEvent(WatchType(word), named(obj, self._resource))
+        return WatchEvent(WatchType(word), with_kind(obj, self._resource))
 
     def close(self) -> None:
         self._stream.close()
 
 
-def named(obj: dict[str, Any], resource: ServedResource) -> dict[str, Any]:
+def with_kind(obj: dict[str, Any], resource: ServedResource) -> dict[str, Any]:
     """`obj` with its apiVersion and kind, which lists leave out and metadata-only answers replace."""
     if obj.get("kind") == resource.kind and obj.get("apiVersion") == resource.api_version:
         return obj

@@ -10,12 +10,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from provisioner.cluster.client.answers import Applied, Excerpt, Snapshot, Watch, named
+from provisioner.cluster.client.answers import Applied, Excerpt, Snapshot, Watch, with_kind
 from provisioner.cluster.client.connection import TIMEOUT_SECONDS, as_pod, by_kubeconfig
 from provisioner.cluster.client.discovery import AGGREGATED, ResourceDiscovery, Served, ServedResource
-from provisioner.cluster.client.exchanges import Observer, unobserved
 from provisioner.cluster.client.failures import Doing
-from provisioner.cluster.client.transport import APPLY, JSON_PATCH, MERGE, Transport, TransportAnswer, TransportCall
+from provisioner.cluster.client.transport import (
+    APPLY,
+    JSON_PATCH,
+    MERGE,
+    Observer,
+    Transport,
+    TransportAnswer,
+    TransportCall,
+    unobserved,
+)
 from provisioner.errors import (
     AlreadyExists,
     AnswerTooLarge,
@@ -186,7 +194,7 @@ class ClusterClient:
             if exc.status == 404 and exc.reason == "NotFound":
                 return None
             raise
-        return named(body, resource)
+        return with_kind(body, resource)
 
     def list(
         self,
@@ -227,7 +235,7 @@ class ClusterClient:
         """At most `at_most` objects, by one call, and how many there are."""
         query = {"limit": str(at_most), "labelSelector": label_selector, "fieldSelector": field_selector}
         body = self._page(resource, namespace, query, metadata_only)
-        objects = tuple(named(obj, resource) for obj in body.get("items") or [])
+        objects = tuple(with_kind(obj, resource) for obj in body.get("items") or [])
         meta = body.get("metadata") or {}
         rest = meta.get("remainingItemCount") if meta.get("continue") else 0
         total = len(objects) + rest if isinstance(rest, int) else None
@@ -261,7 +269,7 @@ class ClusterClient:
                     raise
                 query["limit"] = str(int(query["limit"]) // 2)
                 continue
-            objects = tuple(named(obj, resource) for obj in body.get("items") or [] if _uid(obj) not in seen)
+            objects = tuple(with_kind(obj, resource) for obj in body.get("items") or [] if _uid(obj) not in seen)
             seen.update(_uid(obj) for obj in objects)
             meta = body.get("metadata") or {}
             yield objects, str(meta.get("resourceVersion") or "")
@@ -310,7 +318,7 @@ class ClusterClient:
         resource = self._resource(ref)
         query = _write_query(field_manager, dry_run)
         path = resource.path(ref.namespace)
-        return named(
+        return with_kind(
             self._write(TransportCall("POST", path, _doing("create", ref), query, obj), dry_run).body, resource
         )
 
@@ -322,7 +330,7 @@ class ClusterClient:
         resource = self._resource(ref)
         query = _write_query(field_manager, dry_run)
         path = resource.path(ref.namespace, _checked_name(resource, ref), subresource)
-        return named(
+        return with_kind(
             self._write(TransportCall("PUT", path, _doing("replace", ref), query, obj), dry_run).body, resource
         )
 
@@ -337,8 +345,8 @@ class ClusterClient:
     ) -> Applied:
         """Server-side apply, strictly validated.
 
-        `force` takes the fields of `obj`, and no others, from whoever owns them: for drift correction (correct.py) and
-        for mirrors, which are nobody else's.
+        `force` takes the fields of `obj`, and no others, from whoever owns them: for drift correction and for mirrors,
+        which are nobody else's.
 
         Preconditions travel in the object: `metadata.resourceVersion` of MUST_NOT_EXIST creates only (AlreadyExists),
         `metadata.uid` and any other resourceVersion must be the live ones (PreconditionFailed). Raises FieldConflict
@@ -358,7 +366,7 @@ class ClusterClient:
             raise AlreadyExists(
                 words, status=409, reason=exc.reason, details=exc.details, server_words=exc.server_words
             ) from exc
-        return Applied(named(answer.body, resource), answer.status == 201, answer.warnings)
+        return Applied(with_kind(answer.body, resource), answer.status == 201, answer.warnings)
 
     def merge(self, part: JsonObject, *, field_manager: str) -> None:
         """Merge patch, for what no apply does: to write managedFields, to take away and own nothing.
@@ -377,7 +385,7 @@ class ClusterClient:
         """
         resource, query = self._resource(ref), _write_query(field_manager, dry_run=False)
         call = TransportCall("PATCH", _path(resource, ref), _doing("patch", ref), query, list(operations), JSON_PATCH)
-        return named(self._write(call, dry_run=False).body, resource)
+        return with_kind(self._write(call, dry_run=False).body, resource)
 
     def delete(
         self,

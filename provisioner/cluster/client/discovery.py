@@ -63,7 +63,12 @@ class Served:
     def of_kind(self, group: str, version: str, kind: str) -> ServedResource | None:
         """The resource of a kind; with version "" the preferred one."""
         if not self._by_kind:
-            self._by_kind.update(_index(self.resources))
+            index: dict[tuple[str, str, str], ServedResource] = {}
+            for resource in self.resources:
+                index.setdefault((resource.group, resource.version, resource.kind), resource)
+                if resource.is_preferred:
+                    index.setdefault((resource.group, "", resource.kind), resource)
+            self._by_kind.update(index)
         return self._by_kind.get((group, version, kind))
 
     def is_unknown(self, group: str, version: str) -> bool:
@@ -72,7 +77,9 @@ class Served:
 
     def absence_of(self, group: str, version: str, kind: str) -> Absence:
         """Why a kind is not served in this version."""
-        return absence_of(group, version, kind, ((one.group, one.version, one.kind) for one in self.resources))
+        return absence_of(
+            group, version, kind, ((resource.group, resource.version, resource.kind) for resource in self.resources)
+        )
 
 
 def from_aggregated(documents: Iterable[Mapping[str, Any]]) -> Served:
@@ -116,30 +123,29 @@ def from_legacy(lists: Iterable[Mapping[str, Any]], unknown: Iterable[tuple[str,
     found: list[ServedResource] = []
     for document in lists:
         group, _, version = str(document.get("groupVersion") or "").rpartition("/")
-        found.extend(_of_legacy(group, version, document.get("resources") or []))
-    return Served(_with_preferred(found), frozenset(unknown))
-
-
-def _of_legacy(group: str, version: str, entries: list[Mapping[str, Any]]) -> list[ServedResource]:
-    subresources: dict[str, set[str]] = {}
-    for entry in entries:
-        plural, slash, rest = str(entry.get("name") or "").partition("/")
-        if slash:
-            subresources.setdefault(plural, set()).add(rest)
-    return [
-        ServedResource(
-            group,
-            version,
-            str(entry["name"]),
-            str(entry.get("kind") or ""),
-            bool(entry.get("namespaced")),
-            frozenset(entry.get("verbs") or ()),
-            frozenset(subresources.get(str(entry["name"]), ())),
-            other_names=_other_names(entry, "singularName"),
+        entries = document.get("resources") or []
+        subresources: dict[str, set[str]] = {}
+        for entry in entries:
+            plural, slash, rest = str(entry.get("name") or "").partition("/")
+            if slash:
+                subresources.setdefault(plural, set()).add(rest)
+        found.extend(
+            [
+                ServedResource(
+                    group,
+                    version,
+                    str(entry["name"]),
+                    str(entry.get("kind") or ""),
+                    bool(entry.get("namespaced")),
+                    frozenset(entry.get("verbs") or ()),
+                    frozenset(subresources.get(str(entry["name"]), ())),
+                    other_names=_other_names(entry, "singularName"),
+                )
+                for entry in entries
+                if entry.get("name") and entry.get("kind") and "/" not in str(entry["name"])
+            ]
         )
-        for entry in entries
-        if entry.get("name") and entry.get("kind") and "/" not in str(entry["name"])
-    ]
+    return Served(_with_preferred(found), frozenset(unknown))
 
 
 def _with_preferred(found: Iterable[ServedResource]) -> tuple[ServedResource, ...]:
@@ -151,15 +157,6 @@ def _with_preferred(found: Iterable[ServedResource]) -> tuple[ServedResource, ..
         marked.append(replace(resource, is_preferred=key not in seen))
         seen.add(key)
     return tuple(marked)
-
-
-def _index(resources: Iterable[ServedResource]) -> dict[tuple[str, str, str], ServedResource]:
-    index: dict[tuple[str, str, str], ServedResource] = {}
-    for resource in resources:
-        index.setdefault((resource.group, resource.version, resource.kind), resource)
-        if resource.is_preferred:
-            index.setdefault((resource.group, "", resource.kind), resource)
-    return index
 
 
 def _segment(name: str) -> str:

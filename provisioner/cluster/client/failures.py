@@ -61,27 +61,11 @@ _DENIAL = re.compile(
     r'(User "[^"]*" cannot [a-z][a-z:-]* resource "[a-z/]*" in API group "[a-z0-9.]*"[a-z ]*(?:"[a-z0-9-]*")?)'
 )
 # Machine words that mean something to everybody; a webhook may send any other as its reason.
-_REASONS = frozenset(
-    {
-        "AlreadyExists",
-        "BadRequest",
-        "Conflict",
-        "Expired",
-        "Forbidden",
-        "Gone",
-        "InternalError",
-        "Invalid",
-        "MethodNotAllowed",
-        "NotAcceptable",
-        "NotFound",
-        "RequestEntityTooLarge",
-        "ServiceUnavailable",
-        "Timeout",
-        "TooManyRequests",
-        "Unauthorized",
-        "UnsupportedMediaType",
-    }
-)
+_REASONS = frozenset({
+    "AlreadyExists", "BadRequest", "Conflict", "Expired", "Forbidden", "Gone", "InternalError", "Invalid",
+    "MethodNotAllowed", "NotAcceptable", "NotFound", "RequestEntityTooLarge", "ServiceUnavailable", "Timeout",
+    "TooManyRequests", "Unauthorized", "UnsupportedMediaType",
+})  # fmt: skip
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _INDEX = re.compile(r"[0-9]{1,6}", re.ASCII)
 _MAX_FIELDS = 10
@@ -109,14 +93,17 @@ class Doing:
 
 def failure_of(doing: Doing, http_status: int, body: bytes, headers: Mapping[str, str]) -> PratiqueError:
     """The error that an answer of `http_status` >= 400 stands for."""
-    status = _status_of(body)
-    if status is None:
+    try:
+        status = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        status = None
+    if not isinstance(status, dict) or status.get("kind") != "Status":
         return _plain_failure(doing, http_status, body, headers)
     code = int(status.get("code") or http_status)
     reason = str(status.get("reason") or "")
     details = _details_of(status, doing.is_secret)
     message, said, words = f"{doing}: {_words(doing, status)}", _said(doing, status), str(status.get("message") or "")
-    if _is_for_later(code, words):
+    if code == 429 or (code >= 500 and not _FOR_EVER.search(words)):
         wait = _retry_after(headers, details)
         if not (called := _WEBHOOK.match(words)):
             return Unreachable(message, retry_after_seconds=wait, server_words=said)
@@ -126,7 +113,17 @@ def failure_of(doing: Doing, http_status: int, body: bytes, headers: Mapping[str
         return WebhookUnavailable(message, retry_after_seconds=wait, server_words=said)
     kind = _class_of(code, reason, details)
     if kind is FieldConflict:
-        message, said = f"{doing}: another manager owns {_named(doing, details)}", _owners(details)
+        owners: dict[str, list[str]] = {}
+        for cause in _held(details):
+            found = _MANAGER.search(str(cause.get("message") or ""))
+            owners.setdefault(found.group(1) if found else "another manager", []).append(str(cause.get("field") or "?"))
+        message, said = (
+            f"{doing}: another manager owns {_named(doing, details)}",
+            "; ".join(
+                f"{manager} owns {', '.join(sorted(fields)[:_MAX_FIELDS])}"
+                for manager, fields in sorted(owners.items())
+            ),
+        )
     return kind(message, status=code, reason=reason, details=details, server_words=said)
 
 
@@ -165,14 +162,6 @@ def _is_immutable(cause: Mapping[str, Any]) -> bool:
     return bool(words and words.search(str(cause.get("message") or "")))
 
 
-def _status_of(body: bytes) -> dict[str, Any] | None:
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    return document if isinstance(document, dict) and document.get("kind") == "Status" else None
-
-
 def _plain_failure(doing: Doing, http_status: int, body: bytes, headers: Mapping[str, str]) -> PratiqueError:
     said = "" if doing.is_secret else body[:200].decode("utf-8", "replace").strip()
     message = f"{doing}: the server answered {http_status}"
@@ -183,13 +172,11 @@ def _plain_failure(doing: Doing, http_status: int, body: bytes, headers: Mapping
     return _class_of(http_status, "", {})(message, status=http_status, server_words=said)
 
 
-def _is_for_later(code: int, message: str) -> bool:
-    return code == 429 or (code >= 500 and not _FOR_EVER.search(message))
-
-
 def _class_of(code: int, reason: str, details: Mapping[str, Any]) -> type[ClusterError]:
     if code == 409:
-        return _conflict_of(reason, details)
+        if reason == "AlreadyExists":
+            return AlreadyExists
+        return FieldConflict if _held(details) else PreconditionFailed
     if code == 422 and any(cause.get("field") == "metadata.uid" for cause in _causes(details)):
         return PreconditionFailed
     classes: dict[int, type[ClusterError]] = {
@@ -204,25 +191,8 @@ def _class_of(code: int, reason: str, details: Mapping[str, Any]) -> type[Cluste
     return classes.get(code, ClusterError)
 
 
-def _conflict_of(reason: str, details: Mapping[str, Any]) -> type[ClusterError]:
-    if reason == "AlreadyExists":
-        return AlreadyExists
-    return FieldConflict if _held(details) else PreconditionFailed
-
-
 def _held(details: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [cause for cause in _causes(details) if cause.get("reason") == "FieldManagerConflict"]
-
-
-def _owners(details: Mapping[str, Any]) -> str:
-    """Who owns which of the fields: words of the live object."""
-    owners: dict[str, list[str]] = {}
-    for cause in _held(details):
-        found = _MANAGER.search(str(cause.get("message") or ""))
-        owners.setdefault(found.group(1) if found else "another manager", []).append(str(cause.get("field") or "?"))
-    return "; ".join(
-        f"{manager} owns {', '.join(sorted(fields)[:_MAX_FIELDS])}" for manager, fields in sorted(owners.items())
-    )
 
 
 def _details_of(status: Mapping[str, Any], is_secret: bool) -> dict[str, object]:
@@ -231,21 +201,16 @@ def _details_of(status: Mapping[str, Any], is_secret: bool) -> dict[str, object]
         return {}
     if not is_secret:
         return details
-    kept = ("reason", "field", "message")
-    causes = [{key: cause[key] for key in kept if key in cause} for cause in _causes(details)]
-    for cause in causes:
-        cause["message"] = _harmless(str(cause.get("message") or ""))
-    return {key: details[key] for key in ("name", "group", "kind", "uid", "retryAfterSeconds") if key in details} | {
-        "causes": causes
-    }
-
-
-def _harmless(message: str) -> str:
-    """What may be kept of a cause's words about a Secret: who owns a field, and that it cannot change."""
-    manager = _MANAGER.search(message)
-    if manager:
-        return f'conflict with "{manager.group(1)}"'
-    return "field is immutable" if _IMMUTABLE.search(message) else ""
+    causes = []
+    for cause in _causes(details):
+        # What may be kept of a cause's words about a Secret: who owns a field, and that it cannot change.
+        message = str(cause.get("message") or "")
+        manager = _MANAGER.search(message)
+        harmless = "field is immutable" if _IMMUTABLE.search(message) else ""
+        harmless = f'conflict with "{manager.group(1)}"' if manager else harmless
+        causes.append({key: cause[key] for key in ("reason", "field") if key in cause} | {"message": harmless})
+    kept = ("name", "group", "kind", "uid", "retryAfterSeconds")
+    return {key: details[key] for key in kept if key in details} | {"causes": causes}
 
 
 def _words(doing: Doing, status: Mapping[str, Any]) -> str:
@@ -293,10 +258,10 @@ def _under(value: object, step: str) -> object:
         return value[int(key)] if int(key) < len(value) else None
     keys = [part.partition("=") for part in key.split(",")]
     wanted = {name: text.strip('"') for name, _, text in keys}
-    fitting = (
-        one for one in value if isinstance(one, Mapping) and all(str(one.get(k)) == v for k, v in wanted.items())
-    )
-    return next(fitting, None)
+    for item in value:
+        if isinstance(item, Mapping) and all(str(item.get(name)) == text for name, text in wanted.items()):
+            return item
+    return None
 
 
 def _said(doing: Doing, status: Mapping[str, Any]) -> str:

@@ -7,14 +7,18 @@ Nobody may allow the last one, because Pratique sends credentials to whoever ans
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
+from cryptography import x509
 
 from provisioner.errors import BadSource
 
@@ -80,9 +84,25 @@ def read_kubeconfig(kubeconfig: str | Mapping[str, Any], *, context: str = "", t
     if chosen not in sections["contexts"]:
         names = ", ".join(map(_quoted, sorted(sections["contexts"]))) or "none"
         raise BadSource(f"kubeconfig: no context {chosen!r}; it has {names}")
-    if not trusted:
-        _check_everything(document, sections)
-    return _part(sections, chosen)
+    if not trusted:  # every entry, not only the chosen context: the context may be changed later
+        if strange := sorted(str(key) for key in document if key not in _TOP):
+            raise BadSource(f"kubeconfig: {_shown(strange[0])} is no field of a kubeconfig: remove it")
+        for section in (_CONTEXTS, _CLUSTERS, _USERS):
+            for name, body in sections[section.plural].items():
+                _check_entry(section, name, body)
+    named = sections["contexts"][chosen]
+    cluster_name, user_name = str(named.get("cluster") or ""), str(named.get("user") or "")
+    cluster, user = sections["clusters"].get(cluster_name), sections["users"].get(user_name)
+    if cluster is None:
+        raise BadSource(f"kubeconfig: context {chosen!r} names a cluster that is not there")
+    if user is None and user_name:
+        raise BadSource(f"kubeconfig: context {chosen!r} names a user that is not there")
+    _check_server(str(cluster.get("server") or ""))
+    part: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "current-context": chosen}
+    part["contexts"] = [{"name": chosen, "context": {"cluster": cluster_name, "user": user_name}}]
+    part["clusters"] = [{"name": cluster_name, "cluster": _used(_CLUSTERS, cluster_name, cluster)}]
+    part["users"] = [{"name": user_name, "user": _used(_USERS, user_name, user or {})}]
+    return part
 
 
 def kept_kubeconfig(kubeconfig: str, *, context: str = "", trusted: bool = False) -> str:
@@ -150,15 +170,6 @@ def _entries(document: Mapping[str, Any], section: _Section) -> Iterator[tuple[s
         yield name, item.get(section.singular) or {}
 
 
-def _check_everything(document: Mapping[str, Any], sections: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
-    """Look at every entry, not only at the chosen context: the context may be changed later."""
-    if strange := sorted(str(key) for key in document if key not in _TOP):
-        raise BadSource(f"kubeconfig: {_shown(strange[0])} is no field of a kubeconfig: remove it")
-    for section in (_CONTEXTS, _CLUSTERS, _USERS):
-        for name, body in sections[section.plural].items():
-            _check_entry(section, name, body)
-
-
 def _check_entry(section: _Section, name: str, body: Mapping[str, Any]) -> None:
     where = f"kubeconfig: {section.singular} {name!r}"
     _refuse_forbidden(section, name, body)
@@ -177,22 +188,6 @@ def _refuse_forbidden(section: _Section, name: str, body: Mapping[str, Any]) -> 
         value = body.get(key)
         if value is not None and value is not False and value not in ("", [], {}):
             raise BadSource(f"kubeconfig: {section.singular} {name!r} has {key}; {reason}")
-
-
-def _part(sections: Mapping[str, Mapping[str, Mapping[str, Any]]], chosen: str) -> dict[str, Any]:
-    context = sections["contexts"][chosen]
-    cluster_name, user_name = str(context.get("cluster") or ""), str(context.get("user") or "")
-    cluster, user = sections["clusters"].get(cluster_name), sections["users"].get(user_name)
-    if cluster is None:
-        raise BadSource(f"kubeconfig: context {chosen!r} names a cluster that is not there")
-    if user is None and user_name:
-        raise BadSource(f"kubeconfig: context {chosen!r} names a user that is not there")
-    _check_server(str(cluster.get("server") or ""))
-    part: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "current-context": chosen}
-    part["contexts"] = [{"name": chosen, "context": {"cluster": cluster_name, "user": user_name}}]
-    part["clusters"] = [{"name": cluster_name, "cluster": _used(_CLUSTERS, cluster_name, cluster)}]
-    part["users"] = [{"name": user_name, "user": _used(_USERS, user_name, user or {})}]
-    return part
 
 
 def _used(section: _Section, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,3 +233,31 @@ def _quoted(name: str) -> str:
 def _shown(key: str) -> str:
     """A key as it may be said: what does not look like one may be a misplaced secret."""
     return key if _WORD.fullmatch(key) else "a key"
+
+
+def end_of_credentials(kubeconfig: str, *, trusted: bool = False) -> datetime | None:
+    """When the first of them ends: a client certificate, or a token that is a JWT. None where none says so."""
+    try:
+        document = read_kubeconfig(kubeconfig, trusted=trusted)
+    except BadSource:
+        return None
+    user = document["users"][0]["user"] if document["users"] else {}
+    ends = [*_of_certificate(str(user.get("client-certificate-data") or "")), *_of_token(str(user.get("token") or ""))]
+    return min(ends, default=None)
+
+
+def _of_certificate(data: str) -> Iterator[datetime]:
+    try:
+        yield x509.load_pem_x509_certificates(base64.b64decode(data))[0].not_valid_after_utc
+    except (ValueError, IndexError):
+        return
+
+
+def _of_token(token: str) -> Iterator[datetime]:
+    """Its `exp`, unproved: the API server alone proves it."""
+    parts = token.split(".")
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        yield datetime.fromtimestamp(float(claims["exp"]), UTC)
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError, OSError, binascii.Error):
+        return

@@ -12,6 +12,7 @@ from typing import Any
 _REFERENCE = "#/components/schemas/"
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _GVK = "x-kubernetes-group-version-kind"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
 _WORDS = frozenset({"description", "example", "title", _GVK})
 # What built-in kinds say of lists and defaults by rules that differ from those of custom resources.
 _LEFT_OUT = _WORDS | {
@@ -55,14 +56,17 @@ class _Inliner:
             return {_PRESERVE: True}
         below = above | {name} if name else above
         if node.get("format") == "int-or-string":
-            return {"x-kubernetes-int-or-string": True}
+            return {_INT_OR_STRING: True}
         found = {key: value for key, value in node.items() if key not in self._left_out}
         if isinstance(found.get("properties"), Mapping):
             found["properties"] = {key: self.inlined(one, below) for key, one in found["properties"].items()}
         for key in ("items", "additionalProperties"):
             if isinstance(found.get(key), Mapping):
                 found[key] = self.inlined(found[key], below)
-        return found if _is_described(found) else {**found, _PRESERVE: True}
+        # Whether a node says what may stand there: an object without fields is anything (RawExtension).
+        fields = ("properties", "additionalProperties")
+        telling = fields if found.get("type") == "object" else ("type", "oneOf", "anyOf", "allOf", _INT_OR_STRING)
+        return found if any(key in found for key in telling) else {**found, _PRESERVE: True}
 
 
 def _reference(schema: Mapping[str, Any]) -> str:
@@ -70,10 +74,3 @@ def _reference(schema: Mapping[str, Any]) -> str:
     branches = schema.get("allOf")
     inner = branches[0] if isinstance(branches, list) and len(branches) == 1 else schema
     return str(inner.get("$ref") or "").removeprefix(_REFERENCE)
-
-
-def _is_described(node: Mapping[str, Any]) -> bool:
-    """Whether a node says what may stand there: an object without fields is anything (RawExtension)."""
-    if node.get("type") == "object":
-        return any(key in node for key in ("properties", "additionalProperties"))
-    return "type" in node or any(key in node for key in ("oneOf", "anyOf", "allOf", "x-kubernetes-int-or-string"))

@@ -20,7 +20,6 @@ import urllib3
 from urllib3._collections import HTTPHeaderDict
 from urllib3.exceptions import HTTPError, ReadTimeoutError, SSLError
 
-from provisioner.cluster.client.exchanges import Exchange, Observer, unobserved
 from provisioner.cluster.client.failures import Doing, failure_of
 from provisioner.errors import (
     AnswerTooLarge,
@@ -32,6 +31,28 @@ from provisioner.errors import (
     Unreachable,
 )
 from provisioner.values import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """`verb` is one of ours (get, list, watch, create, replace, apply, patch, delete, read, ask).
+
+    `status` is the HTTP status, 0 where none came, or the answer broke off. `seconds` go to the end of the answer; of a
+    watch to its beginning.
+    """
+
+    verb: str
+    status: int
+    seconds: float
+
+
+# Called in the thread of the call, after it. It must be quick, and raise nothing.
+Observer = Callable[[Exchange], None]
+
+
+def unobserved(exchange: Exchange) -> None:
+    """For who measures nothing."""
+
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 READS_RIGHTS_SECONDS = 10.0
@@ -202,7 +223,10 @@ class Transport:
         body: bytes | Iterator[bytes] | None = None
         if call.body is not None:
             headers["Content-Type"] = call.content_type
-            body = _encoded(call)
+            try:
+                body = orjson.dumps(call.body)
+            except (orjson.JSONEncodeError, TypeError) as exc:
+                raise InvalidObject(f"{call.doing}: cannot be written as JSON") from exc.with_traceback(None)
             if call.before_send:
                 headers["Content-Length"] = str(len(body))
                 body = _guarded(body, call.before_send)
@@ -276,32 +300,23 @@ class Stream(Iterator[dict[str, Any]]):
                 *lines, rest = (rest + chunk).split(b"\n")
                 if len(rest) > MAX_RESPONSE_BYTES:
                     raise ClusterError(f"{self._doing}: an event of more than {MAX_RESPONSE_BYTES} bytes")
-                yield from (self._object(line) for line in lines if line.strip())
+                for line in filter(bytes.strip, lines):
+                    try:
+                        document = orjson.loads(line)
+                    except orjson.JSONDecodeError as exc:
+                        raise Unreachable(f"{self._doing}: an event that is not JSON") from exc
+                    yield document if isinstance(document, dict) else {}
         except (HTTPError, OSError) as exc:
             if not self._is_closed:
                 raise Unreachable(f"{self._doing}: the stream broke off ({type(exc).__name__})") from exc
         finally:
             self._response.close()
 
-    def _object(self, line: bytes) -> dict[str, Any]:
-        try:
-            document = orjson.loads(line)
-        except orjson.JSONDecodeError as exc:
-            raise Unreachable(f"{self._doing}: an event that is not JSON") from exc
-        return document if isinstance(document, dict) else {}
-
 
 def _question(call: TransportCall) -> str:
     """All that an answer depends on, but who asks."""
     asked = orjson.dumps(call.body).decode() if call.body is not None else ""
     return " ".join((call.method, call.path, urlencode(call.query), call.accept, asked))
-
-
-def _encoded(call: TransportCall) -> bytes:
-    try:
-        return orjson.dumps(call.body)
-    except (orjson.JSONEncodeError, TypeError) as exc:
-        raise InvalidObject(f"{call.doing}: cannot be written as JSON") from exc.with_traceback(None)
 
 
 def _guarded(body: bytes, before_send: Callable[[], None]) -> Iterator[bytes]:

@@ -1,26 +1,63 @@
-"""The health of everything that a revision owns, by a few lists where those are cheaper than reading one by one."""
+"""The health of everything that a revision owns, by a few lists where those are cheaper than reading one by one.
+
+Health checks in CEL are asked of the evaluator: each object on its own, within limits on size and time.
+"""
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
+from provisioner import health_checks
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.client.discovery import ServedResource
 from provisioner.cluster.client.failures import is_of_webhook
-from provisioner.cluster.health import cel_checks
-from provisioner.cluster.health.backends import health_of_backends
 from provisioner.cluster.health.kstatus import health_of
-from provisioner.cluster.health.reasons import reasons
+from provisioner.cluster.health.reasons import health_of_backends, reasons
 from provisioner.errors import ClusterError, TryLater, UnknownKind, Unreachable
-from provisioner.health_checks import HealthCheck
+from provisioner.expressions.evaluator import ask
+from provisioner.health_checks import LANGUAGE, MAX_OBJECT_BYTES, HealthCheck
 from provisioner.values import WORST_FIRST, Health, HealthState, JsonObject, ObjectRef
+
+TIMEOUT_SECONDS = 10.0
+
+
+def check_spec(spec: Mapping[str, Any]) -> None:
+    """Raises BadHealthCheck where the health part of a BundleDeployment's spec cannot be read, or does not compile."""
+    checks = health_checks.check_spec(spec)
+    texts = sorted({text for check in checks for text in check.expressions})
+    health_checks.check_compiled(checks, dict(zip(texts, ask(LANGUAGE, texts), strict=True)))
+
+
+def cel_answers(
+    questions: Sequence[tuple[HealthCheck, JsonObject]], *, timeout_seconds: float = TIMEOUT_SECONDS
+) -> list[Health]:
+    """The answer to each (check, live object), in their order; what has no answer is Unknown, in words."""
+    deadline, answers = time.monotonic() + timeout_seconds, []
+    for check, live in questions:
+        # Who wrote which field is no state, and often half of an object.
+        meta = {key: value for key, value in (live.get("metadata") or {}).items() if key != "managedFields"}
+        obj = {**live, "metadata": meta}
+        size, left = len(json.dumps(obj)), deadline - time.monotonic()
+        if size > MAX_OBJECT_BYTES:
+            words = f"the object has {size} bytes; CEL checks are for at most {MAX_OBJECT_BYTES}"
+            answers.append(Health(HealthState.UNKNOWN, f"not evaluated: {words}"))
+        elif left <= 0:
+            words = f"the CEL checks took longer than {timeout_seconds:g} s"
+            answers.append(Health(HealthState.UNKNOWN, f"not evaluated: {words}"))
+        else:
+            found = ask(LANGUAGE, check.expressions, health_checks.facts_of(obj), seconds=left)
+            answers.append(check.judge(obj, found))
+    return answers
+
 
 PARALLEL = 8
 # So many objects of one kind and place are worth a list; it may hold so many others for each of ours.
@@ -70,7 +107,16 @@ def observe(
     health = dict(found.problems)
     for ref, obj in found.objects.items():
         health[ref] = worst([health_of(obj, now=now), *health_of_backends(cluster, obj)])
-    for ref, answer in _checked(found, checks):
+    # The deployment's own checks; an object that is not there needs none.
+    asked = []
+    for check in checks:
+        asked += [(ref, check, obj) for ref, obj in found.objects.items() if obj is not None and check.selects(ref)]
+    for ref, check, obj in asked:
+        if not check.expressions:
+            health[ref] = worst([health[ref], check.judge(obj)])
+    expressions = [question for question in asked if question[1].expressions]
+    answers = cel_answers([(check, obj) for _, check, obj in expressions])
+    for (ref, _, _), answer in zip(expressions, answers, strict=True):
         health[ref] = worst([health[ref], answer])
     return _explained(cluster, {ref: health[ref] for ref in wished}, found)
 
@@ -126,10 +172,11 @@ def _read_all(cluster: ClusterClient, wished: Sequence[ObjectRef], checks: Seque
     if nobody and not groups:
         raise nobody
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
-        jobs = [
-            pool.submit(_read_group, cluster, resource, refs, _is_stateless(refs, checks))
-            for (resource, _), refs in groups.items()
-        ]
+        jobs = []
+        for (resource, _), refs in groups.items():
+            is_read = any(check.selects(ref) for check in checks for ref in refs)
+            is_light = (resource.group, resource.kind) in _STATELESS and not is_read
+            jobs.append(pool.submit(_read_group, cluster, resource, refs, is_light))
         listed = [job.result() for job in jobs]
         rest = [(ref, is_light) for _, missing, is_light in listed for ref in missing]
         single = list(pool.map(partial(_read_one, cluster), *zip(*rest, strict=True))) if rest else []
@@ -141,11 +188,6 @@ def _read_all(cluster: ClusterClient, wished: Sequence[ObjectRef], checks: Seque
         else:
             found.objects[ref] = answer
     return found
-
-
-def _is_stateless(refs: Sequence[ObjectRef], checks: Sequence[HealthCheck]) -> bool:
-    is_read = any(check.selects(ref) for check in checks for ref in refs)
-    return (refs[0].group, refs[0].kind) in _STATELESS and not is_read
 
 
 def _read_group(
@@ -186,20 +228,6 @@ def _read_one(cluster: ClusterClient, ref: ObjectRef, is_light: bool) -> JsonObj
         raise
 
 
-def _checked(found: _Found, checks: Sequence[HealthCheck]) -> Iterator[tuple[ObjectRef, Health]]:
-    """The answers of the deployment's own checks; an object that is not there needs none."""
-    asked = [
-        (ref, check, obj)
-        for check in checks
-        for ref, obj in found.objects.items()
-        if obj is not None and check.selects(ref)
-    ]
-    expressions = [one for one in asked if one[1].expressions]
-    yield from ((ref, check.judge(obj)) for ref, check, obj in asked if not check.expressions)
-    answers = cel_checks.evaluated([(check, obj) for _, check, obj in expressions])
-    yield from ((ref, answer) for (ref, _, _), answer in zip(expressions, answers, strict=True))
-
-
 def _explained(cluster: ClusterClient, health: dict[ObjectRef, Health], found: _Found) -> dict[ObjectRef, Health]:
     """With the reasons of the worst few added, in the cluster's words."""
     ill = [ref for ref, one in health.items() if one.state in (HealthState.FAILED, HealthState.IN_PROGRESS)]
@@ -208,6 +236,6 @@ def _explained(cluster: ClusterClient, health: dict[ObjectRef, Health], found: _
         obj = found.objects.get(ref)
         words = reasons(cluster, obj) if obj is not None else []
         known = health[ref].server_words
-        said = "; ".join(filter(None, [known, *(it for it in words if it not in known)]))
+        said = "; ".join(filter(None, [known, *(word for word in words if word not in known)]))
         health[ref] = replace(health[ref], server_words=said[:MAX_MESSAGE])
     return health

@@ -1,4 +1,4 @@
-"""Why an object is not well, in the cluster's own words: its pods, and the events of it and of them.
+"""Why an object is not well, in the cluster's own words: its pods, the events of it and of them, its Services.
 
 Bounded: so many pods, so many events, one short line each. Only events whose words Kubernetes itself wrote are told: a
 failed probe or hook quotes what the container printed, which may be anything (security-rules.md S09).
@@ -7,13 +7,21 @@ failed probe or hook quotes what the container printed, which may be anything (s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
+from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.health.pods import words_of_pod
-from provisioner.cluster.health.statuses import joined, meta_of, shortened, spec_of
+from provisioner.cluster.health.kstatus import (
+    condition_of,
+    join_reason,
+    meta_of,
+    shorten_message,
+    spec_of,
+    words_of_pod,
+)
 from provisioner.errors import ClusterError, TryLater
-from provisioner.values import JsonObject, ObjectRef
+from provisioner.values import Health, HealthState, JsonObject, ObjectRef
 
 MAX_PODS_READ = 50
 MAX_REASONS = 5
@@ -21,34 +29,24 @@ _MAX_EVENTS_READ = 50
 _WORKLOADS = frozenset(
     {("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), ("batch", "Job")}
 )
-_TOLD = frozenset(
-    {
-        "BackoffLimitExceeded",
-        "DeadlineExceeded",
-        "ExternalProvisioning",
-        "FailedAttachVolume",
-        "FailedBinding",
-        "FailedCreate",
-        "FailedCreatePodSandBox",
-        "FailedMount",
-        "FailedScheduling",
-        "ProvisioningFailed",
-        "WaitForFirstConsumer",
-    }
-)
+_TOLD = frozenset({
+    "BackoffLimitExceeded", "DeadlineExceeded", "ExternalProvisioning", "FailedAttachVolume", "FailedBinding",
+    "FailedCreate", "FailedCreatePodSandBox", "FailedMount", "FailedScheduling", "ProvisioningFailed",
+    "WaitForFirstConsumer",
+})  # fmt: skip
 
 
 def reasons(cluster: ClusterClient, obj: JsonObject) -> list[str]:
     """At most MAX_REASONS sentences, each once, as the identity of `cluster`; [] where nothing can be found out."""
     try:
-        return list(dict.fromkeys(_first(_reasons(cluster, obj))))
+        return list(dict.fromkeys(islice(_reasons(cluster, obj), MAX_REASONS)))
     except (ClusterError, TryLater):
         return []  # only the why is missing; that it is not well has been said
 
 
 def failing_pods(cluster: ClusterClient, workload: JsonObject) -> list[str]:
     """Why the pods of a Deployment, StatefulSet, DaemonSet, ReplicaSet or Job do not get on, in sentences."""
-    return list(_first(_of_pods(pods_of(cluster, workload))))
+    return list(islice(_of_pods(pods_of(cluster, workload)), MAX_REASONS))
 
 
 def pods_of(cluster: ClusterClient, workload: JsonObject) -> list[JsonObject]:
@@ -69,7 +67,8 @@ def _reasons(cluster: ClusterClient, obj: JsonObject) -> Iterator[str]:
         return
     pods = pods_of(cluster, obj)
     yield from _of_pods(pods)
-    for pod in [one for one in pods if not _is_ready(one) and not words_of_pod(one)][:MAX_REASONS]:
+    silent = [pod for pod in pods if condition_of(pod, "Ready").get("status") != "True" and not words_of_pod(pod)]
+    for pod in silent[:MAX_REASONS]:
         yield from (f"pod {ObjectRef.of(pod).name}: {words}" for words in _events_of(cluster, pod))
     if not pods:
         yield from _events_of(cluster, obj)
@@ -78,11 +77,6 @@ def _reasons(cluster: ClusterClient, obj: JsonObject) -> Iterator[str]:
 def _of_pods(pods: Iterable[JsonObject]) -> Iterator[str]:
     for pod in pods:
         yield from (f"pod {ObjectRef.of(pod).name}: {words}" for words in words_of_pod(pod))
-
-
-def _is_ready(pod: JsonObject) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(it.get("type") == "Ready" and it.get("status") == "True" for it in conditions)
 
 
 def _events_of(cluster: ClusterClient, obj: JsonObject) -> Iterator[str]:
@@ -96,31 +90,70 @@ def _events_of(cluster: ClusterClient, obj: JsonObject) -> Iterator[str]:
         at_most=_MAX_EVENTS_READ,
         field_selector=f"involvedObject.uid={uid}",
     )
-    newest = sorted(found.objects, key=_when, reverse=True)
+
+    def last_seen(event: JsonObject) -> str:
+        times = (
+            (event.get("series") or {}).get("lastObservedTime"),
+            event.get("lastTimestamp"),
+            event.get("eventTime"),
+        )
+        return next((str(time) for time in times if time), "")
+
     told: dict[str, str] = {}
-    for event in newest:
+    for event in sorted(found.objects, key=last_seen, reverse=True):
         if event.get("reason") in _TOLD:
-            told.setdefault(str(event["reason"]), shortened(event.get("message")))
-    yield from (joined(reason, message) for reason, message in told.items())
-
-
-def _when(event: JsonObject) -> str:
-    series = event.get("series") or {}
-    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return next((str(time) for time in times if time), "")
-
-
-def _first(words: Iterable[str]) -> Iterator[str]:
-    for _, one in zip(range(MAX_REASONS), words, strict=False):
-        yield one
+            told.setdefault(str(event["reason"]), shorten_message(event.get("message")))
+    yield from (join_reason(reason, message) for reason, message in told.items())
 
 
 def _selector_words(selector: Mapping[str, Any]) -> str:
     labels = selector.get("matchLabels") or {}
     words = [f"{key}={value}" for key, value in sorted(labels.items())]
-    for one in selector.get("matchExpressions") or []:
-        values = ",".join(one.get("values") or [])
-        operators = {"In": f"{one['key']} in ({values})", "NotIn": f"{one['key']} notin ({values})"}
-        operators |= {"Exists": one["key"], "DoesNotExist": f"!{one['key']}"}
-        words.append(operators[one["operator"]])
+    for requirement in selector.get("matchExpressions") or []:
+        values = ",".join(requirement.get("values") or [])
+        operators = {
+            "In": f"{requirement['key']} in ({values})",
+            "NotIn": f"{requirement['key']} notin ({values})",
+        }
+        operators |= {"Exists": requirement["key"], "DoesNotExist": f"!{requirement['key']}"}
+        words.append(operators[requirement["operator"]])
     return ",".join(words)
+
+
+_KINDS = frozenset({"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"})
+_SERVICE_LABEL = "kubernetes.io/service-name"
+_MAX_SLICES = 20
+
+
+def health_of_backends(cluster: ClusterClient, obj: JsonObject | None) -> list[Health]:
+    """The health of each Service that the webhooks of `obj` call; [] for every other kind of object.
+
+    A Service whose endpoints may not be read is Unknown. Raises TryLater if nobody answers.
+    """
+    ref = ObjectRef.of(obj or {})
+    if obj is None or ref.group != ADMISSION_GROUP or ref.kind not in _KINDS:
+        return []
+    clients = (webhook.get("clientConfig") or {} for webhook in obj.get("webhooks") or [])
+    services = [client["service"] for client in clients if client.get("service")]
+    places = dict.fromkeys((str(service.get("namespace")), str(service.get("name"))) for service in services)
+    return [_health_of_service(cluster, *place) for place in places]
+
+
+def _health_of_service(cluster: ClusterClient, namespace: str, name: str) -> Health:
+    resource = cluster.resource_of("discovery.k8s.io", "v1", "EndpointSlice")
+    if resource is None:
+        return Health(HealthState.UNKNOWN, "the cluster serves no EndpointSlice, so nobody can tell what answers")
+    try:
+        slices = cluster.excerpt(
+            resource, namespace=namespace, at_most=_MAX_SLICES, label_selector=f"{_SERVICE_LABEL}={name}"
+        )
+    except ClusterError as exc:
+        words = "whether the Service behind it answers could not be seen"
+        return Health(HealthState.UNKNOWN, words, f"{namespace}/{name}: {exc.in_full}")
+    if any(
+        ((endpoint.get("conditions") or {}).get("ready") is not False)
+        for one in slices.objects
+        for endpoint in one.get("endpoints") or []
+    ):
+        return Health(HealthState.CURRENT)
+    return Health(HealthState.IN_PROGRESS, "the Service behind it has no ready endpoint", f"{namespace}/{name}")

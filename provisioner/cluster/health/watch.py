@@ -1,4 +1,4 @@
-"""Wait for objects to become what their specs ask for, by watching; polling only where watching is not allowed."""
+"""Wait for objects to settle, to end or to go: by watching, or by polling where watching is not allowed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from provisioner.cluster.client.answers import Watch, WatchType
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.client.discovery import ServedResource
 from provisioner.cluster.compare import uid_of
-from provisioner.cluster.health import reasons
-from provisioner.cluster.health.kstatus import health_of
-from provisioner.errors import ClusterError, Expired, Forbidden, TryLater, UnknownKind
-from provisioner.values import Health, HealthState, JsonObject, ObjectRef, Why
+from provisioner.cluster.health.kstatus import condition_of, condition_words, health_of, status_of
+from provisioner.cluster.health.reasons import reasons
+from provisioner.errors import ClusterError, Expired, Forbidden, TryLater, UnknownKind, Unreachable
+from provisioner.values import GroupKind, Health, HealthState, JsonObject, ObjectRef, Why
 
-failing_pods = reasons.failing_pods  # what waits in vain asks for it next
 OnChange = Callable[[ObjectRef, Health], None]
 
 _WATCH_SECONDS = 60.0
@@ -151,19 +150,14 @@ class _Room:
                 self._watches.add(watch)
             if self._over.is_set():
                 watch.close()
-            version = self._drain(watch, refs) or version
+            for event in watch:
+                version = event.resource_version or version
+                changed = refs.get(ObjectRef.of(event.object).name)
+                if changed is not None and event.type is not WatchType.BOOKMARK:
+                    self._seen.put((changed, None if event.type is WatchType.DELETED else event.object))
             with self._lock:
                 self._watches.discard(watch)
             self._over.wait(_BETWEEN_WATCHES_SECONDS)
-
-    def _drain(self, watch: Watch, refs: Mapping[str, ObjectRef]) -> str:
-        version = ""
-        for event in watch:
-            version = event.resource_version
-            ref = refs.get(ObjectRef.of(event.object).name)
-            if ref is not None and event.type is not WatchType.BOOKMARK:
-                self._seen.put((ref, None if event.type is WatchType.DELETED else event.object))
-        return version
 
     def _poll(self, refs: Iterable[ObjectRef]) -> None:
         """For identities that may get but not list and watch."""
@@ -212,3 +206,61 @@ def _why_there(cluster: ClusterClient, ref: ObjectRef, uid: str) -> Why | None:
     if not finalizers:
         return Why("still there", "", ref)
     return Why("still there, waits for its finalizers", ", ".join(map(str, finalizers)), ref)
+
+
+_JOB, _POD = GroupKind("batch", "Job"), GroupKind("", "Pod")
+_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.2, 2.0
+# As the Job controller says that a Job is done, and which pods it still waits for does not matter.
+_COMPLETE = ("Complete", "SuccessCriteriaMet")
+_FAILED = ("Failed", "FailureTarget")
+
+
+def has_end(ref: ObjectRef) -> bool:
+    """Whether an object of this kind runs to an end, as Helm waits for it of a hook."""
+    return ref.group_kind in (_JOB, _POD)
+
+
+def until_completed(
+    cluster: ClusterClient, ref: ObjectRef, uid: str, *, timeout_seconds: float, while_waiting: Callable[[], None]
+) -> Why:
+    """Wait until the Job or Pod with this uid has succeeded; why it has not, where it failed, went or took too long.
+
+    `while_waiting` is called in between, and ends the wait by raising. Raises what a read raises, but for an API server
+    that does not answer for a while.
+    """
+    end, pause = time.monotonic() + timeout_seconds, _FIRST_PAUSE_SECONDS
+    live: JsonObject = {}
+    while True:
+        try:
+            found = cluster.get(ref)
+        except Unreachable as exc:
+            words, said_by_server = str(exc), exc.server_words
+        else:
+            if found is None or uid_of(found) != uid:
+                again = "and another one has its name" if found else "so nobody can tell what came of it"
+                return Why(f"{ref} was deleted before it was seen to end, {again}", "", ref)
+            live = found
+            has_succeeded, failed = _read_end(live)
+            if has_succeeded:
+                return Why()
+            if failed:
+                return Why(f"{ref} failed", "; ".join(filter(None, [failed, *reasons(cluster, live)])), ref)
+            words, said_by_server = f"{ref} has not ended in time", ""
+        if time.monotonic() + pause > end:
+            return Why(words, said_by_server or "; ".join(reasons(cluster, live) if live else []), ref)
+        while_waiting()
+        time.sleep(pause)
+        pause = min(pause * 1.5, _MAX_PAUSE_SECONDS)
+
+
+def _read_end(obj: JsonObject) -> tuple[bool, str]:
+    """Whether a Job or Pod has succeeded, and what the cluster says of its failure, "" where there is none."""
+    if ObjectRef.of(obj).group_kind == _POD:
+        phase, message = status_of(obj).get("phase"), status_of(obj).get("message")
+        return phase == "Succeeded", str(message or "its phase is Failed") if phase == "Failed" else ""
+    if any(condition_of(obj, name).get("status") == "True" for name in _COMPLETE):
+        return True, ""
+    for condition in (condition_of(obj, name) for name in _FAILED):
+        if condition.get("status") == "True":
+            return False, condition_words(condition) or "its condition Failed is True"
+    return False, ""

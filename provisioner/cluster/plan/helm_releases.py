@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from provisioner.cluster.annotations import nonce_of
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import hidden, uid_of, version_of
-from provisioner.cluster.tracking import nonce_of
 from provisioner.values import Action, HelmRelease, JsonObject, ObjectRef, PlannedAction
 
 NAME, NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
@@ -67,14 +67,14 @@ def _approved(forced: JsonObject, manager: str) -> Mapping[str, Any]:
     return _fields_by_manager(forced).get((manager, "Apply", ""), {})
 
 
-def losers(live: JsonObject, forced: JsonObject, manager: str) -> list[str]:
+def managers_losing_fields(live: JsonObject, forced: JsonObject, manager: str) -> list[str]:
     """The managers beside the release's that would lose fields: `forced` is what a forced dry-run made of `live`."""
     held, left = _fields_by_manager(live), _fields_by_manager(forced)
     keepers = held.keys() - {key for key, fields in held.items() if _has_mark(fields) or key[0] == manager}
     return sorted({key[0] for key in keepers if _minus(held[key], left.get(key, {}))})
 
 
-def hand_over(live: JsonObject, forced: JsonObject, manager: str) -> dict[str, Any]:
+def handover_patch(live: JsonObject, forced: JsonObject, manager: str) -> dict[str, Any]:
     """The merge patch after which `manager` owns the approved fields that the release's manager owned, and Helm's marks
     are gone.
 
@@ -89,7 +89,10 @@ def hand_over(live: JsonObject, forced: JsonObject, manager: str) -> dict[str, A
             entries.append(dict(entry))
             continue
         ours = _union(ours, _common(fields, approved))
-        if left := _minus(_minus(fields, approved), _fields_of(marks)):
+        if left := _minus(
+            _minus(fields, approved),
+            {"f:metadata": {f"f:{part}": {f"f:{name}": {} for name in names} for part, names in marks.items()}},
+        ):
             entries.append({**entry, "fieldsV1": left})
     if ours:
         form = {"apiVersion": live["apiVersion"], "fieldsType": "FieldsV1"}
@@ -100,7 +103,7 @@ def hand_over(live: JsonObject, forced: JsonObject, manager: str) -> dict[str, A
     return {"apiVersion": live["apiVersion"], "kind": ref.kind, "metadata": {**meta, "managedFields": entries}}
 
 
-def records(cluster: ClusterClient, release: HelmRelease) -> list[PlannedAction]:
+def plan_record_deletions(cluster: ClusterClient, release: HelmRelease) -> list[PlannedAction]:
     """The deletion of the Secrets in which Helm keeps the release; none where there are none (any more).
 
     Raises Forbidden where the identity of `cluster` may not list Secrets: nobody knows then what is left of it.
@@ -128,18 +131,13 @@ def records(cluster: ClusterClient, release: HelmRelease) -> list[PlannedAction]
     ]
 
 
-def _fields_of(marks: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """The marks as fieldsV1 writes them."""
-    return {"f:metadata": {f"f:{part}": {f"f:{name}": {} for name in names} for part, names in marks.items()}}
-
-
 def _fields_by_manager(obj: JsonObject) -> dict[tuple[str, str, str], Mapping[str, Any]]:
     """What each manager owns, by its name, operation and subresource."""
     entries = (obj.get("metadata") or {}).get("managedFields") or []
     found: dict[tuple[str, str, str], Mapping[str, Any]] = {}
-    for one in entries:
-        key = (str(one.get("manager") or ""), str(one.get("operation") or ""), str(one.get("subresource") or ""))
-        found[key] = one.get("fieldsV1") or {}
+    for entry in entries:
+        key = (str(entry.get("manager") or ""), str(entry.get("operation") or ""), str(entry.get("subresource") or ""))
+        found[key] = entry.get("fieldsV1") or {}
     return found
 
 

@@ -1,13 +1,19 @@
-"""Where in a tree the chart lies, and which of its files Helm would take."""
+"""Where a chart lies in a tree, which files Helm takes of it, and its manifests and hooks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
-from provisioner.errors import BadBundle
-from provisioner.render.helm.ignored import IGNORE, ignored_paths
+from provisioner.errors import BadBundle, InvalidManifest
+from provisioner.render.helm.ignore_file import IGNORE, ignored_paths
+from provisioner.render.limits import YamlMeter
+from provisioner.render.objects import Found
+from provisioner.render.yaml import load_documents
 from provisioner.sentences import number, some
-from provisioner.values import Tree
+from provisioner.values import Hook, HookMoment, Tree
 
 CHART, VALUES = "Chart.yaml", "values.yaml"
 # What every bundle of the format registry-v1 has.
@@ -20,7 +26,9 @@ def chart_folder(tree: Tree, destinations: Iterable[str]) -> tuple[str, str]:
     A chart lies at the root of its source, or in the one folder there, as in the archives that `helm package` writes.
     Raises BadBundle where there is none, or several.
     """
-    found = [(folder, one) for one in sorted(set(destinations)) for folder in _charts(tree, one)]
+    found = [
+        (folder, destination) for destination in sorted(set(destinations)) for folder in _charts(tree, destination)
+    ]
     if not found:
         raise BadBundle(
             f"found no {CHART}{_instead(tree)}: a chart lies at the root of its source, or in a folder there"
@@ -55,3 +63,82 @@ def _charts(tree: Tree, destination: str) -> list[str]:
     return sorted(
         prefix + path.partition("/")[0] for path in inner if path.count("/") == 1 and path.endswith(f"/{CHART}")
     )
+
+
+# As in Helm's SplitManifests, `---` counts also where something follows it on its line.
+_BLANKS = "\t\n\f\r "
+_LINE = re.compile(r":\d+")
+_SEPARATOR = re.compile(rf"^---[{_BLANKS}]*", re.MULTILINE)
+
+
+def rendered_objects(texts: Mapping[str, str], folder: str, meter: YamlMeter) -> Iterator[Found]:
+    """The objects of each template by its path in the chart, which lies in `folder` of the tree.
+
+    Raises BundleTooLarge, and InvalidManifest with the line of the template's whole text: what else is wrong may quote
+    values, and stands in its `server_words`.
+    """
+    for path, text in sorted(texts.items()):
+        place = f"{folder}/{path}" if folder else path
+        try:
+            for document in _documents(text):
+                for one in load_documents(document.encode(), name=place, meter=meter):
+                    yield Found(one.value, place)
+        except InvalidManifest as exc:
+            line = _LINE.match(str(exc).removeprefix(place))
+            words = f"{place}{line[0] if line else ''}: what this template renders is no valid YAML"
+            raise InvalidManifest(words, server_words=str(exc)) from exc
+
+
+def _documents(text: str) -> Iterator[str]:
+    """Each document that says something, after as many line breaks as there are before it in the text."""
+    start, line = 0, 0
+    for found in _SEPARATOR.finditer(text):
+        yield from _document(text[start : found.start()].rstrip(_BLANKS), line)
+        line += text.count("\n", start, found.end())
+        start = found.end()
+    yield from _document(text[start:], line)
+
+
+def _document(text: str, line: int) -> Iterator[str]:
+    if said := text.lstrip():
+        yield "\n" * (line + text.count("\n", 0, len(text) - len(said))) + said + "\n"
+
+
+HOOK, WEIGHT, DELETE_POLICY = "helm.sh/hook", "helm.sh/hook-weight", "helm.sh/hook-delete-policy"
+_INSTALLING = {"pre-install": HookMoment.BEFORE, "post-install": HookMoment.AFTER}
+_UPGRADING = {"pre-upgrade": HookMoment.BEFORE, "post-upgrade": HookMoment.AFTER}
+_DELETING = {"pre-delete": HookMoment.BEFORE_DELETION, "post-delete": HookMoment.AFTER_DELETION}
+_CLEARED = "hook-succeeded"
+# As Go reads an integer; Helm takes 0 for anything else.
+_WEIGHT = re.compile(r"[+-]?[0-9]{1,9}")
+
+
+def with_hooks(objects: Iterable[Found], *, is_upgrade: bool) -> list[Found]:
+    """Each object with when it runs, without the hooks that never do here."""
+    marked = (_marked(one, is_upgrade) for one in objects)
+    return [one for one in marked if one.hook is None or one.hook.moments]
+
+
+def _marked(found: Found, is_upgrade: bool) -> Found:
+    annotations = _annotations(found)
+    said = _words(annotations.get(HOOK))
+    if not said:
+        return found
+    known = {**(_UPGRADING if is_upgrade else _INSTALLING), **_DELETING}
+    weight = str(annotations.get(WEIGHT) or "").strip()
+    hook = Hook.at(
+        (moment for name, moment in known.items() if name in said),
+        weight=int(weight) if _WEIGHT.fullmatch(weight) else 0,
+        is_cleared=_CLEARED in _words(annotations.get(DELETE_POLICY)),
+    )
+    return replace(found, hook=hook)
+
+
+def _annotations(found: Found) -> Mapping[str, Any]:
+    metadata = found.body.get("metadata") if isinstance(found.body, Mapping) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    return annotations if isinstance(annotations, Mapping) else {}
+
+
+def _words(text: Any) -> frozenset[str]:
+    return frozenset(one.strip().lower() for one in str(text).split(",") if one.strip()) if text else frozenset()

@@ -68,7 +68,7 @@ def render(job: ChartJob) -> Output:
     if importlib.util.find_spec(PACKAGE) is None:
         raise BadBundle("Helm charts need the package helm-python-sdk here: install `pratique[helm]`")
     files = {path: b64encode(data).decode() for path, data in job.files.items()}
-    known = None if job.lookups is None else [_named(one) for one in job.lookups]
+    known = None if job.lookups is None else [_named(lookup) for lookup in job.lookups]
     # Not asdict: what a chart is told of Secrets never has their values.
     question = {one.name: getattr(job, one.name) for one in fields(job)} | {"files": files, "lookups": known}
     answer = _asked(json.dumps(question).encode())

@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
+import fcntl
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import secrets
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from provisioner.errors import BadBundle, BadConfig, BundleTooLarge
@@ -21,8 +29,7 @@ from provisioner.rbac import BUILT_IN_RESOURCES, plural_of
 from provisioner.render.canonical import canonical_json
 from provisioner.render.limits import YamlMeter
 from provisioner.render.objects import LAST_APPLIED, Found
-from provisioner.render.scopes import BUILT_IN
-from provisioner.render.targets import LookedUp
+from provisioner.render.targets import BUILT_IN, LookedUp
 from provisioner.sentences import some
 from provisioner.values import GroupKind, JsonObject, Lookup, ObjectRef
 
@@ -80,7 +87,7 @@ def looked_up(refs: Iterable[ObjectRef], read: Read) -> tuple[LookedUp, ...]:
     found, size = [], 0
     for ref in refs:
         body = read(ref)
-        one = LookedUp(ref, None) if body is None else _told(ref, body)
+        one = LookedUp(ref, None) if body is None else _answer_lookup(ref, body)
         size += len(canonical_json(one.answer)) + sum(map(len, one.marks.values()))
         if size > MAX_BYTES:
             raise BundleTooLarge(f"the objects of config.lookup are more than {MAX_BYTES // 1024} KiB together")
@@ -88,27 +95,23 @@ def looked_up(refs: Iterable[ObjectRef], read: Read) -> tuple[LookedUp, ...]:
     return tuple(found)
 
 
-def _told(ref: ObjectRef, body: JsonObject) -> LookedUp:
+def _answer_lookup(ref: ObjectRef, body: JsonObject) -> LookedUp:
     if ref.group_kind == _SECRET:
-        return _told_of_secret(ref, body)
+        # Marks in place of its values, and nothing else that may hold them, as annotations do, or changes with them.
+        kept = {key: one for key, one in dict(body.get("metadata") or {}).items() if key in _SECRET_METADATA}
+        answer = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": kept}
+        answer |= {key: body[key] for key in ("type", "immutable") if key in body}
+        values = {key: _decoded(value) for key, value in dict(body.get("data") or {}).items()}
+        marks = {key: _mark(ref, key) for key in values}
+        if values:
+            answer["data"] = {key: base64.b64encode(mark.encode()).decode() for key, mark in marks.items()}
+        return LookedUp(ref, answer, {marks[key]: value for key, value in values.items()})
     metadata = {key: value for key, value in dict(body.get("metadata") or {}).items() if key != "managedFields"}
     annotations = {key: one for key, one in dict(metadata.get("annotations") or {}).items() if key != LAST_APPLIED}
     if "annotations" in metadata:
         metadata["annotations"] = annotations
     # As a list has no kind for each of its objects, but a single one does.
     return LookedUp(ref, {**body, "apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata})
-
-
-def _told_of_secret(ref: ObjectRef, body: JsonObject) -> LookedUp:
-    """Marks in place of its values, and nothing else that may hold them, as annotations do, or changes with them."""
-    kept = {key: one for key, one in dict(body.get("metadata") or {}).items() if key in _SECRET_METADATA}
-    answer = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": kept}
-    answer |= {key: body[key] for key in ("type", "immutable") if key in body}
-    values = {key: _decoded(value) for key, value in dict(body.get("data") or {}).items()}
-    marks = {key: _mark(ref, key) for key in values}
-    if values:
-        answer["data"] = {key: base64.b64encode(mark.encode()).decode() for key, mark in marks.items()}
-    return LookedUp(ref, answer, {marks[key]: value for key, value in values.items()})
 
 
 def _mark(ref: ObjectRef, key: str) -> str:
@@ -121,10 +124,6 @@ def _decoded(value: Any) -> bytes:
         return base64.b64decode(str(value))
     except binascii.Error:
         return b""
-
-
-def _is_secret(body: Any) -> bool:
-    return isinstance(body, Mapping) and (body.get("apiVersion"), body.get("kind")) == ("v1", "Secret")
 
 
 def filled(
@@ -169,14 +168,14 @@ class _Filler:
 
     def object(self, found: Found, body: Any) -> Any:
         if isinstance(body, Mapping) and isinstance(body.get("items"), list) and str(body.get("kind")).endswith("List"):
-            return {**body, "items": [self.object(found, one) for one in body["items"]]}
-        if not _is_secret(body):
+            return {**body, "items": [self.object(found, item) for item in body["items"]]}
+        if not (isinstance(body, Mapping) and (body.get("apiVersion"), body.get("kind")) == ("v1", "Secret")):
             self._check_none(found, body)
             return body
         self._check_none(found, {key: value for key, value in body.items() if key not in _TYPED})
         metadata = body.get("metadata")
         names = (metadata.get("namespace"), metadata.get("name")) if isinstance(metadata, Mapping) else ("", "")
-        place = "/".join(str(one) for one in names if one)
+        place = "/".join(str(name) for name in names if name)
         return {key: self._values_of(found, key, value, place) for key, value in body.items()}
 
     def _values_of(self, found: Found, key: str, values: Any, place: str) -> Any:
@@ -237,11 +236,9 @@ class _Filler:
     def _check_none(self, found: Found, value: Any) -> None:
         for text in _texts(value):
             if self._has_mark(text):
-                raise self._refused(found)
-
-    def _refused(self, found: Found) -> BadBundle:
-        words = found.refuse("holds a value of a Secret that it looked up, where everybody could read it").args[0]
-        return BadBundle(f"the chart: {words}; it may only go into data or stringData of a Secret")
+                where = "holds a value of a Secret that it looked up, where everybody could read it"
+                words = found.refuse(where).args[0]
+                raise BadBundle(f"the chart: {words}; it may only go into data or stringData of a Secret")
 
 
 def _shapes(mark: bytes) -> Iterator[bytes]:
@@ -266,3 +263,98 @@ def _texts(value: Any) -> Iterator[str]:
             pending.extend(one.values())
         elif isinstance(one, list):
             pending.extend(one)
+
+
+_GET_FLAGS, _SET_FLAGS, _IS_UP = 0x8913, 0x8914, 1
+_REQUEST = "16sH14x"
+
+# Each with api_version, kind, namespace, name, and its body or None.
+Known = Sequence[Mapping[str, Any]]
+
+
+@contextmanager
+def answering(known: Known, api_versions: Sequence[str]) -> Iterator[str]:
+    """The address of a server that answers with these objects; `api_versions` are the cluster's, kinds included."""
+    # A network of one's own begins with a loopback that is down; where there is none of one's own, it is up.
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        asked = fcntl.ioctl(any_socket, _GET_FLAGS, struct.pack(_REQUEST, b"lo", 0))
+        flags = struct.unpack(_REQUEST, asked)[1]
+        if not flags & _IS_UP:
+            fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack(_REQUEST, b"lo", flags | _IS_UP))
+    secret = f"/{secrets.token_hex(16)}"
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(secret, _Answers(known, api_versions)))
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}{secret}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Answers:
+    """What is answered to a path. A kind is served under its own name, so that a path says which one is meant."""
+
+    def __init__(self, known: Known, api_versions: Sequence[str]):
+        self._bodies = {(one["api_version"], one["kind"], one["namespace"], one["name"]): one["body"] for one in known}
+        kinds = {(one["api_version"], one["kind"]) for one in known}
+        for text in api_versions:
+            version, _, kind = text.rpartition("/")
+            if version and kind[:1].isupper():
+                kinds.add((version, kind))
+        self._kinds = sorted(kinds)
+
+    def of(self, path: str) -> tuple[int, Mapping[str, Any]]:
+        root, *parts = path.strip("/").split("/")
+        taken = 1 if root == "api" else 2
+        version, rest = "/".join(parts[:taken]), parts[taken:]
+        if not rest:
+            kinds = [kind for other, kind in self._kinds if other == version]
+            if not kinds:
+                return _refused(f"config.lookup names nothing in {version[:200]}")
+            listed = [{"name": kind, "kind": kind, "namespaced": True, "verbs": ["get", "list"]} for kind in kinds]
+            return 200, {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": listed}
+        namespace = rest[1] if rest[0] == "namespaces" and len(rest) > 2 else ""
+        kind, *name = rest[2:] if namespace else rest
+        if not name:
+            return _refused(f"a lookup of every {kind} is not answered: config.lookup names single objects")
+        return self._object(version, kind, namespace, name[0])
+
+    def _object(self, version: str, kind: str, namespace: str, name: str) -> tuple[int, Mapping[str, Any]]:
+        for place in (namespace, ""):  # Helm leaves out the namespace of what has none
+            if (version, kind, place, name) in self._bodies:
+                body = self._bodies[version, kind, place, name]
+                return (200, body) if body is not None else (404, _status(404, "NotFound", "it does not exist"))
+        where = f"{namespace}/{name}" if namespace else name
+        return _refused(f"config.lookup does not name {kind} {where[:300]}")
+
+
+def _refused(words: str) -> tuple[int, Mapping[str, Any]]:
+    return 403, _status(403, "Forbidden", words)
+
+
+def _status(code: int, reason: str, words: str) -> Mapping[str, Any]:
+    return {
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code, "message": words
+    }  # fmt: skip
+
+
+def _handler(secret: str, answers: _Answers) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0]
+            is_ours = path.startswith(f"{secret}/")
+            code, body = answers.of(path.removeprefix(secret)) if is_ours else _refused("not for you")
+            data = json.dumps(body).encode()
+            self.send_response(code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    return Handler

@@ -24,7 +24,7 @@ from typing import Any
 
 from provisioner import confinement
 from provisioner.errors import BadBundle, BundleTooLarge
-from provisioner.render.helm import replay
+from provisioner.render.helm import lookups
 from provisioner.render.helm.limits import CPU_SECONDS, MAX_DEPTH, MAX_WORDS, MEMORY_BYTES
 from provisioner.unpack import GZIP_MAGIC, UnpackLimits, UnpackMeter, unpack
 from provisioner.values import Archive
@@ -69,12 +69,31 @@ class ChartRefused(BadBundle):
 
 
 def main() -> None:
-    _bounded()
-    has_network, has_files = not confinement.take_network(), not confinement.take_files(readable=_code())
+    limits = [(resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, CPU_SECONDS)]
+    # The Go runtime reserves much more address space than it ever uses, so the limit is on what can be written to.
+    limits.append((resource.RLIMIT_DATA, MEMORY_BYTES))
+    for number, most in limits:
+        try:
+            resource.setrlimit(number, (most, most))
+        except (OSError, ValueError):
+            if sys.platform == "linux":
+                raise
+    # Where the code lies that is not loaded yet: Helm, and what of the standard library it loads late.
+    spec = importlib.util.find_spec("helm_python")
+    assert spec is not None
+    assert spec.origin is not None
+    has_network, has_files = (
+        not confinement.take_network(),
+        not confinement.take_files(readable=[Path(spec.origin).parent, Path(os.__file__).parent]),
+    )
     job = json.loads(sys.stdin.buffer.read())
     try:
         with _answered(job):
-            _load_engine(job)
+            # Have Helm do once all that needs a file or a socket: nothing can be opened afterwards.
+            import helm_python  # noqa: PLC0415 -- only under the limits
+
+            with helm_python.Chart.load_archive(_packed(_PROBE)) as chart, contextlib.suppress(helm_python.HelmError):
+                _called(chart, "{}", "{}", job)
             if confinement.take_system_calls():
                 has_network = has_files = False
             found = _rendered(job)
@@ -95,40 +114,9 @@ def _answered(job: dict[str, Any]) -> Iterator[None]:
     if job["lookups"] is None:
         yield
         return
-    with replay.answering(job["lookups"], job["api_versions"]) as address:
+    with lookups.answering(job["lookups"], job["api_versions"]) as address:
         job["lookup_address"] = address
         yield
-
-
-def _bounded() -> None:
-    limits = [(resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, CPU_SECONDS)]
-    # The Go runtime reserves much more address space than it ever uses, so the limit is on what can be written to.
-    limits.append((resource.RLIMIT_DATA, MEMORY_BYTES))
-    for number, most in limits:
-        try:
-            resource.setrlimit(number, (most, most))
-        except (OSError, ValueError):
-            if sys.platform == "linux":
-                raise
-
-
-def _code() -> list[Path]:
-    """Where the code lies that is not loaded yet: Helm, and what of the standard library it loads late."""
-    spec = importlib.util.find_spec("helm_python")
-    assert spec is not None
-    assert spec.origin is not None
-    return [Path(spec.origin).parent, Path(os.__file__).parent]
-
-
-def _load_engine(job: Mapping[str, Any]) -> None:
-    """Have Helm do once all that needs a file or a socket: nothing can be opened afterwards.
-
-    One connection to where lookups are answered stays open. Helm asks one thing after the other, and asks on it.
-    """
-    import helm_python  # noqa: PLC0415 -- only under the limits
-
-    with helm_python.Chart.load_archive(_packed(_PROBE)) as chart, contextlib.suppress(helm_python.HelmError):
-        _called(chart, "{}", "{}", job)
 
 
 def _rendered(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,7 +131,7 @@ def _rendered(job: Mapping[str, Any]) -> dict[str, Any]:
             if any(_ASKS_THE_TIME.search(data) for path, data in files.items() if not _is_for_people(path)):
                 time.sleep(1.1)
             second = _once(chart, job)
-            crds = {one["filename"]: one["data"] for one in chart.crds}
+            crds = {crd["filename"]: crd["data"] for crd in chart.crds}
     except helm_python.HelmError as exc:
         raise _refused(str(exc)) from exc
     if job["kube_version"]:
@@ -234,7 +222,7 @@ def _check(metadata: Mapping[str, Any], loaded: list[dict[str, Any]], job: Mappi
     if metadata.get("type") == "library":
         raise ChartRefused("it is a library chart, which has nothing to install")
     present = {str(one.get("name")) for one in loaded}
-    missing = sorted({str(one.get("name")) for one in metadata.get("dependencies") or []} - present)
+    missing = sorted({str(dependency.get("name")) for dependency in metadata.get("dependencies") or []} - present)
     if missing:
         raise ChartRefused(
             f"charts/ lacks the dependencies {', '.join(missing[:10])}; run `helm dependency build` and ship it"
@@ -345,7 +333,9 @@ def _check_schemas(files: Mapping[str, bytes]) -> None:
             if isinstance(value, dict):
                 pending.extend(value.values())
                 for key in _REFERENCES & value.keys():
-                    _check_reference(path, value[key])
+                    target = value[key]
+                    if isinstance(target, str) and not target.startswith(("#", *_KNOWN_SCHEMAS)):
+                        raise ChartRefused(f"{path}: it refers to {target[:200]!r}, {_NOT_IN_THE_CHART}")
             elif isinstance(value, list):
                 pending.extend(value)
 
@@ -357,11 +347,6 @@ def _check_zones(files: Mapping[str, bytes]) -> None:
             raise ChartRefused(
                 f'{path[:200]}: it gives dateInZone another time zone than "UTC"; no other is known here'
             )
-
-
-def _check_reference(path: str, target: Any) -> None:
-    if isinstance(target, str) and not target.startswith(("#", *_KNOWN_SCHEMAS)):
-        raise ChartRefused(f"{path}: it refers to {target[:200]!r}, {_NOT_IN_THE_CHART}")
 
 
 def _packed(files: Mapping[str, bytes]) -> bytes:

@@ -9,13 +9,10 @@ from typing import Any
 
 from provisioner.errors import BadBundle, BadConfig
 from provisioner.render import plain
-from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_folder
-from provisioner.render.helm.config import checked_release_name, config_of
+from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_folder, rendered_objects, with_hooks
 from provisioner.render.helm.engine import ChartJob, render
-from provisioner.render.helm.hooks import with_hooks
 from provisioner.render.helm.lookups import filled, wanted_lookups
-from provisioner.render.helm.manifests import rendered_objects
-from provisioner.render.helm.values import flat, merged, set_paths
+from provisioner.render.helm.values import checked_release_name, config_of, flat, merged, set_paths
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found
 from provisioner.render.targets import LookedUp, Target
@@ -63,13 +60,22 @@ def find(
         kube_version=target.kube_version if target else "",
         api_versions=target.api_versions if target else (),
         is_upgrade=bool(target and target.is_upgrade),
-        lookups=_told(config, install_namespace, target),
+        lookups=_choose_lookups(config, install_namespace, target),
     )
     output = render(job)
     found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
     kept = with_hooks(found, is_upgrade=job.is_upgrade)
     again = with_hooks(rendered_objects(output.again, folder, meter), is_upgrade=job.is_upgrade)
-    _check_same(kept, again, (_within(folder, path) for path in output.again))
+    # Raise BadBundle where an object that counts was another one the second time; what is left out may move.
+    moving = (_within(folder, path) for path in output.again)
+    before, after = _by_file(kept), _by_file(again)
+    named = [path for path in moving if before.get(path) != after.get(path)]
+    if named:
+        raise BadBundle(
+            f"the chart: {some(named)} {verb(len(named), 'render')} differently each time (random text, new keys or"
+            " the time), so nobody could review what the next request brings; give what it makes up as a value, or"
+            " switch it off"
+        )
     kept, lookups = filled(kept, job.lookups or (), meter)
     left_out = {one.file for one in found} - {one.file for one in kept}
     inside = [_within(folder, path) for path in files]
@@ -84,7 +90,9 @@ def find(
     return RenderedChart(objects, used, values, version, lookups, set_paths(wanted.values))
 
 
-def _told(config: Mapping[str, Any], install_namespace: str, target: Target | None) -> tuple[LookedUp, ...] | None:
+def _choose_lookups(
+    config: Mapping[str, Any], install_namespace: str, target: Target | None
+) -> tuple[LookedUp, ...] | None:
     """What the chart may look up; None where lookups are off, and find nothing."""
     if wanted_lookups(config, install_namespace) is None:
         return None
@@ -113,18 +121,6 @@ def _crds(texts: Mapping[str, str], folder: str, meter: YamlMeter) -> Iterator[F
         place = _within(folder, path)
         for document in load_documents(text.encode(), name=place, meter=meter):
             yield Found(document.value, place, is_kept=True)
-
-
-def _check_same(kept: Iterable[Found], again: Iterable[Found], moving: Iterable[str]) -> None:
-    """Raise BadBundle where an object that counts was another one the second time; what is left out may move."""
-    before, after = _by_file(kept), _by_file(again)
-    named = [path for path in moving if before.get(path) != after.get(path)]
-    if named:
-        raise BadBundle(
-            f"the chart: {some(named)} {verb(len(named), 'render')} differently each time (random text, new keys or"
-            " the time), so nobody could review what the next request brings; give what it makes up as a value, or"
-            " switch it off"
-        )
 
 
 def _by_file(found: Iterable[Found]) -> Mapping[str, list[Found]]:

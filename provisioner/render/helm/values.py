@@ -1,4 +1,4 @@
-"""The values that a chart is rendered with, laid flat and without credentials, to compare two renderings."""
+"""The values of a chart: what `config` asks for, and the same flat and without credentials, to compare renderings."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ import binascii
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from provisioner.errors import BadConfig
 from provisioner.masking import HIDDEN, is_credential, masked_as, masked_states
+from provisioner.render.helm.lookups import KEY
+from provisioner.render.limits import YamlMeter
+from provisioner.render.yaml import load_documents
+from provisioner.sentences import some
+from provisioner.values import Tree
 
 # So many are kept; a chart such as kube-prometheus-stack has some 2,500.
 MAX_VALUES = 5_000
@@ -64,7 +71,11 @@ def flat(values: Mapping[str, Any]) -> dict[str, str]:
         if len(found) == MAX_VALUES:
             break
         text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-        most = MAX_LIST_LENGTH if _is_words(value) else MAX_VALUE_LENGTH
+        most = (
+            MAX_LIST_LENGTH
+            if (isinstance(value, list) and all(isinstance(one, str) and len(one) <= MAX_WORD_LENGTH for one in value))
+            else MAX_VALUE_LENGTH
+        )
         found[path] = text if len(text) <= most else f"{text[:MAX_VALUE_LENGTH]}… ({len(text):,} characters)"
     return found
 
@@ -72,10 +83,6 @@ def flat(values: Mapping[str, Any]) -> dict[str, str]:
 def set_paths(values: Mapping[str, Any]) -> frozenset[str]:
     """The paths at which `values` set something over others, among the first MAX_VALUES: an empty mapping sets none."""
     return frozenset(path for path, text in flat(values).items() if text != "{}")
-
-
-def _is_words(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) and len(one) <= MAX_WORD_LENGTH for one in value)
 
 
 def _leaves(value: Any, path: str, *, is_hidden: bool) -> Iterator[tuple[str, Any]]:
@@ -128,3 +135,54 @@ def _is_coded_key(text: str) -> bool:
         return base64.b64decode(start[: len(start) // 4 * 4], validate=True).startswith(_PEM)
     except (binascii.Error, ValueError):
         return False
+
+
+_KEYS = ("values", "valuesFiles", "releaseName", KEY)
+# Helm's rule for the name of a release.
+MAX_RELEASE_NAME = 53
+_RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True, slots=True)
+class ChartConfig:
+    """`files` are the paths of the tree that values were read from; `release_name` is "" where none was given."""
+
+    values: Mapping[str, Any]
+    files: tuple[str, ...]
+    release_name: str
+
+
+def config_of(config: Mapping[str, Any], tree: Tree, meter: YamlMeter) -> ChartConfig:
+    """Later files are laid over earlier ones, and `values` over all, as `helm install -f` does. Raises BadConfig."""
+    unknown = sorted(set(map(str, config)) - set(_KEYS))
+    if unknown:
+        raise BadConfig(f"config has {some(unknown)}; a chart takes {', '.join(_KEYS)}")
+    files = config.get("valuesFiles") or []
+    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+        raise BadConfig("config.valuesFiles: expected a list of paths in the sources")
+    values: Mapping[str, Any] = {}
+    for path in files:
+        if path not in tree.files:
+            raise BadConfig(f"config.valuesFiles: no source has the file {path[:200]!r}")
+        documents = list(load_documents(tree.files[path], name=path, meter=meter))
+        value = documents[0].value if len(documents) == 1 else {} if not documents else None
+        if not isinstance(value, Mapping):
+            raise BadConfig(f"{path}: expected one mapping of values")
+        values = merged(values, value)
+    own = config.get("values") or {}
+    if not isinstance(own, Mapping):
+        raise BadConfig(f"config.values is {type(own).__name__}; expected a mapping")
+    name = config.get("releaseName") or ""
+    if not isinstance(name, str):
+        raise BadConfig(f"config.releaseName is {type(name).__name__}; expected a text")
+    return ChartConfig(merged(values, dict(own)), tuple(files), checked_release_name(name) if name else "")
+
+
+def checked_release_name(name: str) -> str:
+    """Raises BadConfig for what Helm takes for no name of a release."""
+    if len(name) > MAX_RELEASE_NAME or not _RELEASE_NAME.fullmatch(name):
+        raise BadConfig(
+            f"the release name {name[:80]!r}: expected at most {MAX_RELEASE_NAME} lower-case letters, digits, - and .;"
+            " set config.releaseName"
+        )
+    return name

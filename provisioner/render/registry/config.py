@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
+from provisioner.builtin import MINORS, Schemas, schemas_of
 from provisioner.errors import BadConfig, InvalidManifest
-from provisioner.render.objects import IsNamespaced
+from provisioner.render.objects import Found, IsNamespaced
 from provisioner.render.registry.bundle import RegistryBundle
-from provisioner.render.registry.csv import InstallMode
+from provisioner.render.registry.csv import DeploymentTemplate, InstallMode, bounded, unknown_field_requirements
 from provisioner.render.registry.fields import Fields
 from provisioner.sentences import some
-from provisioner.values import GroupKind
+from provisioner.values import GroupKind, Requirement
 
 ALL_NAMESPACES = ("",)
 MAX_WATCHED = 100
@@ -58,7 +60,16 @@ def config_of(
         raise BadConfig(f"config has {some(unknown)}; an operator bundle takes {', '.join(_KEYS)}")
     try:
         fields = Fields.of(config, "config")
-        wanted = _wanted(fields)
+        # What `config` names; () where it names nothing.
+        one, several = fields.text("watchNamespace"), fields.texts("watchNamespaces")
+        if one and several:
+            raise BadConfig("config has both watchNamespace and watchNamespaces; expected one of them")
+        wanted = tuple(dict.fromkeys([one] if one else several))
+        if len(wanted) > MAX_WATCHED:
+            raise BadConfig(f"config.watchNamespaces has {len(wanted)} namespaces; the most are {MAX_WATCHED}")
+        for name in wanted:
+            if not is_namespace_name(name):
+                raise BadConfig("config names what cannot be a namespace", server_words=repr(name[:80]))
         deployment = fields.mapping("deploymentConfig")
         _check_deployment(deployment)
         issuer = fields.text("certificates")
@@ -66,20 +77,6 @@ def config_of(
         raise BadConfig(str(exc)) from exc
     namespaces = _watched(wanted, bundle.csv.modes, install_namespace)
     return RegistryConfig(namespaces, deployment, _certificates(issuer, is_namespaced))
-
-
-def _wanted(fields: Fields) -> tuple[str, ...]:
-    """What `config` names; () where it names nothing."""
-    one, several = fields.text("watchNamespace"), fields.texts("watchNamespaces")
-    if one and several:
-        raise BadConfig("config has both watchNamespace and watchNamespaces; expected one of them")
-    named = tuple(dict.fromkeys([one] if one else several))
-    if len(named) > MAX_WATCHED:
-        raise BadConfig(f"config.watchNamespaces has {len(named)} namespaces; the most are {MAX_WATCHED}")
-    for name in named:
-        if not is_namespace_name(name):
-            raise BadConfig("config names what cannot be a namespace", server_words=repr(name[:80]))
-    return named
 
 
 def is_namespace_name(text: str) -> bool:
@@ -132,3 +129,67 @@ def _certificates(issuer: str, is_namespaced: IsNamespaced) -> CertificateIssuer
         return CertificateIssuer(issuer)
     is_openshift_only = is_namespaced(_SERVICE_CA) is not None and is_namespaced(_CERTIFICATE) is None
     return CertificateIssuer.SERVICE_CA if is_openshift_only else CertificateIssuer.CERT_MANAGER
+
+
+_DEPLOYMENT, _CRD = ("apps/v1", "Deployment"), ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+
+
+def known_part(bundle: RegistryBundle) -> RegistryBundle:
+    """The bundle without fields that the newest Kubernetes we know does not have, which are among its requirements.
+
+    A CRD of another version than v1 is left as it is.
+    """
+    schemas = schemas_of(MINORS[-1])
+    if schemas is None:
+        return bundle
+    asked: list[Requirement] = []
+    deployments = tuple(_deployment(deployment, schemas, asked) for deployment in bundle.csv.deployments)
+    crds = tuple(_crd(crd, schemas, asked) for crd in bundle.crds)
+    return replace(
+        bundle,
+        csv=replace(bundle.csv, deployments=deployments),
+        crds=crds,
+        requirements=bounded(chain(bundle.requirements, asked)),
+    )
+
+
+def _deployment(one: DeploymentTemplate, schemas: Schemas, asked: list[Requirement]) -> DeploymentTemplate:
+    gone: list[str] = []
+    schema = schemas.of(*_DEPLOYMENT)
+    if schema is None:
+        return one
+    body = _known(schemas, schema, {"spec": one.spec}, "", gone)
+    asked.extend(unknown_field_requirements(f"Deployment {one.name}", gone))
+    return replace(one, spec=body["spec"]) if gone else one
+
+
+def _crd(found: Found, schemas: Schemas, asked: list[Requirement]) -> Found:
+    body = Fields.of(found.body, found.place)
+    gone: list[str] = []
+    schema = schemas.of(*_CRD)
+    if schema is None or body.text("apiVersion") != _CRD[0]:
+        return found
+    kept = _known(schemas, schema, body.value, "", gone)
+    asked.extend(unknown_field_requirements(f"CustomResourceDefinition {body.mapping('metadata').text('name')}", gone))
+    return replace(found, body=kept) if gone else found
+
+
+def _known(schemas: Schemas, schema: Mapping[str, Any], value: Any, path: str, gone: list[str]) -> Any:
+    """The part of `value` that `schema` names; the paths of the rest are added to `gone`."""
+    _, node = schemas.resolved(schema)
+    if isinstance(value, list):
+        items = node.get("items") or {}
+        return [_known(schemas, items, one, f"{path}[{place}]", gone) for place, one in enumerate(value)]
+    if not isinstance(value, Mapping):
+        return value
+    fields, others = node.get("properties"), node.get("additionalProperties")
+    if fields is None and not isinstance(others, Mapping):
+        return value
+    kept = {}
+    for key, one in value.items():
+        below = f"{path}.{key}" if path else str(key)
+        if fields is None or key in fields:
+            kept[key] = _known(schemas, fields[key] if fields else others or {}, one, below, gone)
+        else:
+            gone.append(below)
+    return kept

@@ -1,16 +1,109 @@
-"""A ClusterServiceVersion as far as it decides what is installed: deployments, permissions, webhooks, install modes."""
+"""A ClusterServiceVersion as far as it decides what is installed, and what a bundle requires of others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from provisioner.errors import BundleTooLarge
 from provisioner.render.objects import Found
 from provisioner.render.registry.fields import Fields
-from provisioner.render.registry.requirements import of_version
-from provisioner.values import JsonObject, Requirement
+from provisioner.sentences import some
+from provisioner.values import JsonObject, Requirement, RequirementKind
+
+# No bundle of the public catalogs asks for more than 30.
+MAX_REQUIREMENTS = 200
+MAX_WORDS = 300
+
+
+def version_requirements(spec: Fields) -> Iterator[Requirement]:
+    """What the spec of a ClusterServiceVersion asks for."""
+    if version := spec.text("minKubeVersion"):
+        yield _requirement(RequirementKind.KUBERNETES, version=version)
+    for one in spec.mapping("customresourcedefinitions").mappings("required"):
+        _, _, group = one.text("name").partition(".")
+        yield _api(group, one.text("version"), one.text("kind"))
+    for one in spec.mapping("apiservicedefinitions").mappings("required"):
+        yield _api(one.text("group"), one.text("version"), one.text("kind"))
+    for native in spec.mappings("nativeAPIs"):
+        yield _api(native.text("group"), native.text("version"), native.text("kind"))
+
+
+def property_requirements(listed: list[Fields]) -> Iterator[Requirement]:
+    """What properties (properties.yaml, the annotation olm.properties) and dependencies.yaml ask for.
+
+    Properties that say what the bundle itself is or brings, and those of others, ask for nothing.
+    """
+    for one in listed:
+        if read := _TYPES.get(one.text("type")):
+            yield read(one)
+
+
+def unknown_field_requirements(what: str, paths: list[str]) -> Iterator[Requirement]:
+    """What an object of the bundle has of fields that no Kubernetes has."""
+    if paths:
+        yield _requirement(RequirementKind.FIELD, what, version=some(paths, 5))
+
+
+def unreadable(file: str, why: str) -> Requirement:
+    """A file that says what the bundle depends on, and that nobody can read."""
+    return _requirement(RequirementKind.CONSTRAINT, file, version=f"its file cannot be read: {why}")
+
+
+def bounded(found: Iterable[Requirement]) -> tuple[Requirement, ...]:
+    """Each once, in order. Raises BundleTooLarge."""
+    once = tuple(dict.fromkeys(found))
+    if len(once) > MAX_REQUIREMENTS:
+        raise BundleTooLarge(f"the bundle has {len(once)} requirements; at most {MAX_REQUIREMENTS} are read")
+    return once
+
+
+def _package(fields: Fields) -> Requirement:
+    value = fields.mapping("value")
+    name = value.text("packageName") or value.text("name")
+    return _requirement(RequirementKind.PACKAGE, name, version=value.text("versionRange") or value.text("version"))
+
+
+def _kind(fields: Fields) -> Requirement:
+    value = fields.mapping("value")
+    return _api(value.text("group"), value.text("version"), value.text("kind"))
+
+
+def _constraint(fields: Fields) -> Requirement:
+    value = fields.mapping("value")
+    asked = ", ".join(sorted(str(key) for key in value.value if key != "failureMessage"))
+    return _requirement(RequirementKind.CONSTRAINT, asked, version=value.text("failureMessage"))
+
+
+def _openshift(fields: Fields) -> Requirement:
+    value = fields.value.get("value")
+    return _requirement(RequirementKind.OPENSHIFT, version=str(value if isinstance(value, str | int | float) else ""))
+
+
+_TYPES: Mapping[str, Callable[[Fields], Requirement]] = {
+    "olm.package.required": _package,
+    "olm.gvk.required": _kind,
+    "olm.constraint": _constraint,
+    "olm.maxOpenShiftVersion": _openshift,
+}
+# In dependencies.yaml, what a bundle depends on has the names that properties use for what it is.
+_DEPENDENCIES = {"olm.package": "olm.package.required", "olm.gvk": "olm.gvk.required"}
+
+
+def as_properties(dependencies: list[Fields]) -> list[Fields]:
+    """The entries of dependencies.yaml as the properties that OLM makes of them."""
+    renamed = [_DEPENDENCIES.get(kind := dependency.text("type"), kind) for dependency in dependencies]
+    return [Fields({**one.value, "type": kind}, one.where) for one, kind in zip(dependencies, renamed, strict=True)]
+
+
+def _api(group: str, version: str, kind: str) -> Requirement:
+    return _requirement(RequirementKind.API, kind, group=group, version=version)
+
+
+def _requirement(kind: RequirementKind, name: str = "", **words: str) -> Requirement:
+    return Requirement(kind, name[:MAX_WORDS], **{key: value[:MAX_WORDS] for key, value in words.items()})
 
 
 class InstallMode(StrEnum):
@@ -101,14 +194,18 @@ def csv_of(found: Found) -> ClusterServiceVersion:
     return ClusterServiceVersion(
         name=meta.text("name"),
         annotations=meta.text_map("annotations"),
-        modes=frozenset(one.text("type") for one in spec.mappings("installModes") if one.is_true("supported")),
+        modes=frozenset(
+            install_mode.text("type")
+            for install_mode in spec.mappings("installModes")
+            if install_mode.is_true("supported")
+        ),
         deployments=tuple(map(_deployment, strategy.mappings("deployments"))),
         permissions=tuple(map(_permission, strategy.mappings("permissions"))),
         cluster_permissions=tuple(map(_permission, strategy.mappings("clusterPermissions"))),
         webhooks=tuple(map(_webhook, spec.mappings("webhookdefinitions"))),
         owned_crds=tuple(one.text("name") for one in spec.mapping("customresourcedefinitions").mappings("owned")),
         owned_api_services=len(spec.mapping("apiservicedefinitions").mappings("owned")),
-        requirements=tuple(of_version(spec)),
+        requirements=tuple(version_requirements(spec)),
         version=spec.text("version"),
     )
 
@@ -126,7 +223,7 @@ def _deployment(fields: Fields) -> DeploymentTemplate:
 
 
 def _permission(fields: Fields) -> AccountRules:
-    rules = tuple(_rule(one) for one in fields.mappings("rules"))
+    rules = tuple(_rule(rule) for rule in fields.mappings("rules"))
     return AccountRules(fields.text("serviceAccountName"), rules, fields.value.get("rules") is not None)
 
 

@@ -1,9 +1,11 @@
-"""Fields of untrusted YAML, each with the type that it has to have."""
+"""Fields of untrusted YAML, each with its type; the kinds that a bundle may hold, and the names that OLM would give."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from provisioner.errors import InvalidManifest
@@ -76,3 +78,65 @@ class Fields:
 
 def _kind(value: object) -> str:
     return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+MAX_NAME_LENGTH = 63
+# What Go's encoder writes as an escape though JSON does not ask for it.
+_ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def service_name(deployment: str) -> str:
+    """The Service before the webhooks of a deployment."""
+    return suffixed(deployment.replace(".", "-"), "service")
+
+
+def certificate_name(deployment: str) -> str:
+    """The Certificate of that Service, and the Secret that it is kept in."""
+    return suffixed(service_name(deployment), "cert")
+
+
+def suffixed(base: str, suffix: str) -> str:
+    """`base-suffix`, with the end of `base` cut off where it would be longer than a label may be."""
+    if len(base) + len(suffix) > MAX_NAME_LENGTH:
+        base = base[: MAX_NAME_LENGTH - len(suffix) - 1]
+    return f"{base}-{suffix}"
+
+
+def go_json(value: Any) -> str:
+    """JSON as Go writes it, for a value whose keys stand in Go's order."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for sign, escape in _ESCAPED.items():
+        text = text.replace(sign, escape)
+    return text
+
+
+def ordered(value: Any) -> Any:
+    """The value with its keys in Go's order."""
+    if isinstance(value, Mapping):
+        return {str(key): ordered(value[key]) for key in sorted(value, key=str)}
+    return [ordered(one) for one in value] if isinstance(value, list) else value
+
+
+SUPPORTED = MappingProxyType(
+    {
+        "ClusterRole": False,
+        "ClusterRoleBinding": False,
+        "ConfigMap": True,
+        "ConsoleCLIDownload": False,
+        "ConsoleLink": False,
+        "ConsolePlugin": False,
+        "ConsoleQuickStart": False,
+        "ConsoleYAMLSample": False,
+        "NetworkPolicy": True,
+        "PodDisruptionBudget": True,
+        "PriorityClass": False,
+        "PrometheusRule": True,
+        "Role": True,
+        "RoleBinding": True,
+        "Secret": True,
+        "Service": True,
+        "ServiceAccount": True,
+        "ServiceMonitor": True,
+        "VerticalPodAutoscaler": True,
+    }
+)

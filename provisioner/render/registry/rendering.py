@@ -10,14 +10,11 @@ from typing import Any
 from provisioner.render import plain
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found, IsNamespaced
-from provisioner.render.registry import permissions, webhooks
-from provisioner.render.registry.bundle import RegistryBundle, bundle_folder, read
-from provisioner.render.registry.config import RegistryConfig, config_of, is_namespace_name
-from provisioner.render.registry.deployments import deployments
-from provisioner.render.registry.fields import Fields
-from provisioner.render.registry.kinds import SUPPORTED
-from provisioner.render.registry.known_fields import known_part
-from provisioner.render.registry.validation import check
+from provisioner.render.registry import generated_objects
+from provisioner.render.registry.bundle import RegistryBundle, bundle_folder, check, read
+from provisioner.render.registry.config import RegistryConfig, config_of, is_namespace_name, known_part
+from provisioner.render.registry.fields import SUPPORTED, Fields
+from provisioner.render.registry.generated_objects import deployments
 from provisioner.values import Requirement, Tree
 
 SUGGESTED_NAMESPACE = "operatorframework.io/suggested-namespace"
@@ -53,46 +50,42 @@ def find(
     folder = bundle_folder(tree, destinations)
     bundle = read(tree, folder, YamlMeter(limits))
     check(bundle)
-    bundle = known_part(_without(bundle, webhooks.own_services(bundle)))
+    bundle = known_part(_without(bundle, generated_objects.own_services(bundle)))
     wanted = config_of(config, bundle, install_namespace=install_namespace, is_namespaced=is_namespaced)
-    others = [one for one in destinations if one != folder]
+    others = [destination for destination in destinations if destination != folder]
     extra = plain.select(tree, destinations=others, config={plain.RECURSIVE: True}) if others else []
     objects = chain(_generated(bundle, wanted, install_namespace), plain.find(tree, extra, limits=limits))
+    suggested = bundle.csv.annotations.get(SUGGESTED_NAMESPACE, "")
     return RenderedBundle(
         objects,
         [*bundle.files, *(file for files in extra for file in files)],
         bundle.requirements,
         bundle.csv.version,
-        _suggested_namespace(bundle),
+        suggested if is_namespace_name(suggested) else "",
     )
 
 
 def _without(bundle: RegistryBundle, left_out: list[Found]) -> RegistryBundle:
     """The bundle without these objects, whose files are not used then."""
-    others = tuple(one for one in bundle.others if one not in left_out)
+    others = tuple(other for other in bundle.others if other not in left_out)
     unused = {one.file for one in left_out}
     return replace(bundle, others=others, files=tuple(path for path in bundle.files if path not in unused))
-
-
-def _suggested_namespace(bundle: RegistryBundle) -> str:
-    suggested = bundle.csv.annotations.get(SUGGESTED_NAMESPACE, "")
-    return suggested if is_namespace_name(suggested) else ""
 
 
 def _generated(bundle: RegistryBundle, config: RegistryConfig, namespace: str) -> Iterator[Found]:
     csv = bundle.csv
     source = bundle.csv_file
     made = chain(
-        permissions.service_accounts(bundle, namespace),
-        permissions.roles(csv, namespace, config.namespaces),
+        generated_objects.service_accounts(bundle, namespace),
+        generated_objects.roles(csv, namespace, config.namespaces),
     )
     yield from (Found(body, source) for body in made)
-    yield from webhooks.definitions(bundle, config.certificates, namespace)
-    yield from (_placed(one, namespace) for one in bundle.others)
+    yield from generated_objects.definitions(bundle, config.certificates, namespace)
+    yield from (_placed(other, namespace) for other in bundle.others)
     made = chain(
         deployments(bundle, config, namespace),
-        webhooks.configurations(bundle, config, namespace),
-        webhooks.services(bundle, config.certificates, namespace),
+        generated_objects.configurations(bundle, config, namespace),
+        generated_objects.services(bundle, config.certificates, namespace),
     )
     yield from (Found(body, source) for body in made)
 

@@ -1,1 +1,1 @@
-"""What all of a report stands on: the facts that checks read, the record, differences, numbers and safe text."""
+"""What all of a report stands on: the facts that checks read, the record, differences and numbers."""

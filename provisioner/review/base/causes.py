@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from provisioner.review.base.facts import fingerprint
-from provisioner.review.base.messages import with_message
-from provisioner.review.base.places import UNJUDGED
+from provisioner.review.base.messages import UNJUDGED, with_message
+from provisioner.review.base.record import plain
 from provisioner.review.rules import Phrase
 from provisioner.values import Finding, Note, Severity
 
@@ -53,7 +53,15 @@ def said_by_cause(findings: Iterable[Finding]) -> list[Finding]:
     groups: dict[_Key, list[Finding]] = {}
     for position, one in enumerate(_told_elsewhere(list(findings))):
         groups.setdefault(_cause(one) or (position,), []).append(one)
-    return [one for group in groups.values() for one in _together(group)]
+    told = []
+    for group in groups.values():
+        leading = next((finding for finding in group if finding.rule in (_DELETED_CRD[0], _EVERYTHING[0])), None)
+        # Where two rules say the same it is one finding; two of one rule are two causes.
+        if leading is None or len(group) == 1 or len({finding.rule for finding in group}) < len(group):
+            told += group
+        else:
+            told.append(_with_others(leading, [finding for finding in group if finding is not leading]))
+    return told
 
 
 def _told_elsewhere(findings: Sequence[Finding]) -> list[Finding]:
@@ -64,11 +72,11 @@ def _told_elsewhere(findings: Sequence[Finding]) -> list[Finding]:
         if one.ref is not None and (one.rule in (*_TELLING, *_NAMING, *_IMPLIES, _ITS_PODS)) and one.is_new:
             by_object.setdefault(one.ref.identity, []).append(position)
     told: dict[int, list[Finding]] = {}
-    for one in findings:
-        leading = by_object.get(one.ref.identity, []) if one.ref is not None and one.is_new else []
-        at = next((found for found in leading if _adds_nothing(one, findings[found])), None)
+    for finding in findings:
+        leading = by_object.get(finding.ref.identity, []) if finding.ref is not None and finding.is_new else []
+        at = next((place for place in leading if _adds_nothing(finding, findings[place])), None)
         if at is not None:
-            told.setdefault(at, []).append(one)
+            told.setdefault(at, []).append(finding)
     gone = {id(one) for several in told.values() for one in several}
     return [
         _with_others(one, told[position]) if position in told else one
@@ -91,7 +99,7 @@ def _adds_nothing(finding: Finding, leading: Finding) -> bool:
         told = leading.evidence.get("fields") or _NAMING[leading.rule]
         changed = [leading.path, *_changed_paths(leading)]
         named = [one for one in changed if one and ".".join(map(str, one)) in told]
-        return bool(fields) and all(any(one[: len(it)] == it for it in named) for one in fields)
+        return bool(fields) and all(any(field[: len(it)] == it for it in named) for field in fields)
     return fields == [leading.path]
 
 
@@ -103,18 +111,17 @@ def _is_implied(finding: Finding, leading: Finding) -> bool:
         return finding.evidence.get("lacks") == "tls" and isinstance(hosts, list) and host in hosts
     if leading.rule == _ONE_NODE:
         return finding.variant == _TOGETHER
-    return leading.rule != _OF_NODE or _is_of_folders(finding, leading)
-
-
-def _is_of_folders(finding: Finding, leading: Finding) -> bool:
-    """Whether nothing differs but mounts of folders of the node, each of which `leading` names."""
+    # Nothing differs but mounts of folders of the node, each of which `leading` names.
     folders, named = finding.evidence.get("folders"), leading.evidence.get("items")
-    return bool(folders) and isinstance(folders, list) and isinstance(named, list) and set(folders) <= set(named)
+    are_named = bool(folders) and isinstance(folders, list) and isinstance(named, list) and set(folders) <= set(named)
+    return leading.rule != _OF_NODE or are_named
 
 
 def _changed_paths(finding: Finding) -> list[_Path]:
     changes = finding.evidence.get("changes")
-    return [tuple(one["path"]) for one in changes if isinstance(one, dict)] if isinstance(changes, list) else []
+    return (
+        [tuple(change["path"]) for change in changes if isinstance(change, dict)] if isinstance(changes, list) else []
+    )
 
 
 def _cause(finding: Finding) -> _Key | None:
@@ -124,22 +131,11 @@ def _cause(finding: Finding) -> _Key | None:
         return None
     if finding.rule in _DELETED_CRD and ref.kind == "CustomResourceDefinition":
         return (_DELETED_CRD, ref.identity)
-    is_everything = not finding.server_words and (finding.rule == _EVERYTHING[0] or _is_cluster_admin(finding))
-    return (_EVERYTHING, ref.identity, finding.is_new, finding.severity) if is_everything else None
-
-
-def _is_cluster_admin(finding: Finding) -> bool:
     held = finding.evidence.get("held")
-    return finding.rule == _EVERYTHING[1] and isinstance(held, Phrase) and held.params.get("role") == _CLUSTER_ADMIN
-
-
-def _together(group: Sequence[Finding]) -> list[Finding]:
-    """One finding where two rules say the same; two of one rule are two causes."""
-    by_rule = {one.rule: one for one in group}
-    leading = next((one for one in group if one.rule in (_DELETED_CRD[0], _EVERYTHING[0])), None)
-    if leading is None or len(group) == 1 or len(by_rule) < len(group):
-        return list(group)
-    return [_with_others(leading, [one for one in group if one is not leading])]
+    is_admin = isinstance(held, Phrase) and held.params.get("role") == _CLUSTER_ADMIN
+    is_everything = finding.rule == _EVERYTHING[0] or (finding.rule == _EVERYTHING[1] and is_admin)
+    is_own = is_everything and not finding.server_words
+    return (_EVERYTHING, ref.identity, finding.is_new, finding.severity) if is_own else None
 
 
 def _with_others(leading: Finding, others: Sequence[Finding]) -> Finding:
@@ -157,7 +153,7 @@ def _with_others(leading: Finding, others: Sequence[Finding]) -> Finding:
         is_withheld=all(one.is_withheld for one in everything),
         server_words="; ".join(dict.fromkeys(filter(None, (one.server_words for one in everything)))),
         sources=tuple(dict.fromkeys(source for one in everything for source in one.sources)),
-        also=tuple(dict.fromkeys(one.rule for one in others)),
+        also=tuple(dict.fromkeys(other.rule for other in others)),
     )
     return told if leading.is_withheld else with_message(told)
 
@@ -174,10 +170,10 @@ def _added(leading: Finding, others: Sequence[Finding]) -> tuple[Note, ...]:
     what is critical loses none of its words (S24)."""
     if leading.rule == _DELETED:
         consequence = "further-consequence" if leading.notes or leading.variant == "renamed" else "consequence"
-        gone = [one for one in others if one.variant == "deleted"]
+        gone = [other for other in others if other.variant == "deleted"]
         return tuple(note for one in gone for note in (Note(one.rule, consequence, one.evidence), *one.notes))
     if leading.rule in _NAMING:
-        return tuple(Note(one.rule, "values", one.evidence) for one in others if one.variant == "changed")
+        return tuple(Note(other.rule, "values", other.evidence) for other in others if other.variant == "changed")
     if leading.rule == _EVERYTHING[0]:
         return tuple(Note(one.rule, f"and-{one.variant}", one.evidence) for one in others)
     return ()
@@ -186,16 +182,41 @@ def _added(leading: Finding, others: Sequence[Finding]) -> tuple[Note, ...]:
 def _said_with(others: Sequence[Finding]) -> dict[str, object]:
     """What each rule says; a list where one says several things."""
     found: dict[str, list[object]] = {}
-    for one in others:
-        found.setdefault(one.rule, []).append(_kept(one))
-    return {rule: kept[0] if len(kept) == 1 else kept for rule, kept in found.items()}
+    for finding in others:
+        kept = {
+            "severity": str(finding.severity),
+            "message": finding.message,
+            "path": list(finding.path),
+            "evidence": finding.evidence,
+            "fingerprint": finding.fingerprint,
+        }
+        found.setdefault(finding.rule, []).append(kept)
+    return {rule: several[0] if len(several) == 1 else several for rule, several in found.items()}
 
 
-def _kept(finding: Finding) -> dict[str, object]:
-    return {
-        "severity": str(finding.severity),
-        "message": finding.message,
-        "path": list(finding.path),
-        "evidence": finding.evidence,
-        "fingerprint": finding.fingerprint,
-    }
+# Power over Pratique is compared with what people approved, never with what a policy did (S22).
+OWN = "OWN-PRATIQUE"
+
+
+def known_by(findings: Iterable[Finding], before: Iterable[Finding]) -> tuple[Finding, ...]:
+    """`findings`, those that `before` has as well as known.
+
+    Public findings are compared with public ones only, so that nobody learns from this what is private (S38).
+    """
+    known = {one.fingerprint: one for one in before}
+    return tuple(
+        replace(finding, is_new=finding.is_new and not _is_same(finding, known.get(finding.fingerprint)))
+        for finding in findings
+    )
+
+
+def _is_same(finding: Finding, before: Finding | None) -> bool:
+    if before is None or finding.rule.startswith(OWN) or not before.severity.is_at_least(finding.severity):
+        return False
+    return Severity.NOTABLE.is_at_least(finding.severity) or _facts(finding) == _facts(before)
+
+
+def _facts(finding: Finding) -> tuple[object, ...]:
+    """What of it every reader of the request knows: the evidence of other findings holds what few may read."""
+    is_for_few = finding.is_withheld or bool(finding.sources or finding.server_words)
+    return finding.message, None if is_for_few else plain(finding.evidence)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from provisioner.values import GroupKind
 
@@ -32,6 +32,8 @@ POD_PLACES: Mapping[GroupKind, tuple[str, ...]] = {
 PODS = frozenset(POD_PLACES)
 # Stands for whatever is there: a group, a kind of it, one key or item of a path.
 ANY = "*"
+# So many sets of claims are kept from one report to the next.
+MAX_KNOWN = 64
 EVERY_KIND = frozenset({GroupKind(ANY, ANY)})
 _OF_PODS: Mapping[str, str] = {"{pod}": "spec", "{pod-meta}": "metadata"}
 _PART = re.compile(r"\[([^\[\]]+)\]|([^.\[\]]+)")
@@ -69,15 +71,36 @@ class Claim:
 class Claims:
     """All that is claimed, to be asked of single fields. Where several claims hold, the first counts."""
 
+    _known: ClassVar[dict[tuple[int, ...], Claims]] = {}
+
     def __init__(self, claims: Iterable[Claim]) -> None:
         self._claims = tuple(claims)
-        self._named = frozenset(kind for one in self._claims for kind in one.kinds)
+        self._named = frozenset(kind for claim in self._claims for kind in claim.kinds)
         self._roots: dict[GroupKind, Place] = {}
+
+    @classmethod
+    def of(cls, claims: Iterable[Claim]) -> Claims:
+        """These very claims as in the report before, with all that was worked out for them."""
+        found = tuple(claims)
+        key = tuple(map(id, found))  # of claims that are kept, so that no other can have their ids
+        if key not in cls._known:
+            if len(cls._known) >= MAX_KNOWN:
+                cls._known.clear()
+            cls._known[key] = cls(found)
+        return cls._known[key]
 
     def root(self, kind: GroupKind) -> Place:
         """Where objects of `kind` begin."""
+        if kind not in self._named and kind not in POD_PLACES:  # one place for all of these: there may be any
+            kind = GroupKind(kind.group if GroupKind(kind.group, ANY) in self._named else ANY, ANY)
         if kind not in self._roots:
-            self._roots[kind] = Place(_patterns(self._claims, kind))
+            asked = {kind, GroupKind(kind.group, ANY), *EVERY_KIND}
+            patterns: list[_Pattern] = []
+            for claim in self._claims:
+                for path in claim.paths if asked & claim.kinds else ():
+                    if parts := claim.parts(path, kind):
+                        patterns.append(_Pattern(len(patterns), claim.rule, tuple(map(_compile_part, parts))))
+            self._roots[kind] = Place(patterns)
         return self._roots[kind]
 
     def judge_of(self, kind: GroupKind, path: Path) -> str:
@@ -94,7 +117,7 @@ class Claims:
 
     def judges_inside(self, kind: GroupKind) -> bool:
         """Whether a claim is of more of this kind than its metadata."""
-        inside = (one for one in self._claims if any(parts_of(path)[0] != "metadata" for path in one.paths))
+        inside = (claim for claim in self._claims if any(parts_of(path)[0] != "metadata" for path in claim.paths))
         return any({kind, GroupKind(kind.group, ANY)} & one.kinds for one in inside)
 
 
@@ -102,29 +125,36 @@ class Place:
     """A place in the objects of a kind. `rule` is the first that claims it with all below it, "" where none does.
 
     What is below is worked out when it is first asked for, and kept: a field costs one look into a dict for each key
-    of its path, however many claims there are.
+    of its path, however many claims there are. Keys that no claim names are not kept, since objects may hold any.
     """
 
-    __slots__ = ("_below", "_claimed", "_met", "_open", "rule")
+    __slots__ = ("_below", "_claimed", "_has_globs", "_keys", "_met", "_open", "rule")
 
     def __init__(self, patterns: Sequence[_Pattern] = (), claimed: _Pattern | None = None) -> None:
         """`patterns` are what is left of those that hold down to here; `claimed` is the first that ended above."""
-        ended = [one for one in patterns if not one.parts] + ([claimed] if claimed else [])
-        self._claimed = first = min(ended, key=lambda one: one.turn, default=None)
-        self._open = tuple(one for one in patterns if one.parts and (first is None or one.turn < first.turn))
+        ended = [pattern for pattern in patterns if not pattern.parts] + ([claimed] if claimed else [])
+        self._claimed = first = min(ended, key=lambda pattern: pattern.turn, default=None)
+        self._open = [one for one in patterns if one.parts and (first is None or one.turn < first.turn)]
+        self._keys = frozenset(pattern.parts[0] for pattern in self._open)
+        self._has_globs = not all(isinstance(part, str) for part in self._keys)
         self._below: dict[tuple[_Pattern, ...], Place] = {}
-        self._met: dict[str | int, Place] = {}
+        self._met: dict[str | None, Place] = {}
         self.rule = first.rule if first else ""
 
     def at(self, key: str | int) -> Place:
         """What is at a key of a map, or at an item of a list: all items are one place."""
         if not self._open:
             return self
-        key = 0 if isinstance(key, int) else key
-        if key not in self._met:
-            held = tuple(one.below for one in self._open if _fits(one.parts[0], key))
-            self._met[key] = self._below.setdefault(held, Place(held, self._claimed))
-        return self._met[key]
+        # Items, and keys that no claim names, have in common what claims hold for each of them.
+        name = None if isinstance(key, int) or (key not in self._keys and not self._has_globs) else key
+        if name in self._met:
+            return self._met[name]
+        held = tuple(pattern.below for pattern in self._open if _fits(pattern.parts[0], name))
+        if held not in self._below:
+            self._below[held] = Place(held, self._claimed)
+        if name is None or name in self._keys:
+            self._met[name] = self._below[held]
+        return self._below[held]
 
 
 class _Pattern(NamedTuple):
@@ -145,21 +175,14 @@ def parts_of(path: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _patterns(claims: Iterable[Claim], kind: GroupKind) -> list[_Pattern]:
-    asked = {kind, GroupKind(kind.group, ANY), *EVERY_KIND}
-    held = (one for one in claims if asked & one.kinds)
-    found = ((one.rule, parts) for one in held for path in one.paths if (parts := one.parts(path, kind)))
-    return [_Pattern(turn, rule, tuple(map(_compiled, parts))) for turn, (rule, parts) in enumerate(found)]
-
-
 @lru_cache(maxsize=4096)
-def _compiled(part: str) -> re.Pattern[str] | str:
+def _compile_part(part: str) -> re.Pattern[str] | str:
     if part == ANY or ANY not in part:
         return part
     return re.compile(".*".join(map(re.escape, part.split(ANY))), re.DOTALL)
 
 
-def _fits(part: re.Pattern[str] | str, key: str | int) -> bool:
+def _fits(part: re.Pattern[str] | str, key: str | None) -> bool:
     if isinstance(part, str):
         return part in (ANY, key)
-    return isinstance(key, str) and part.fullmatch(key) is not None
+    return key is not None and part.fullmatch(key) is not None

@@ -9,17 +9,133 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
 from provisioner.alignment import TOO_DEEP, Aligner, is_same, order_of_kept
+from provisioner.escaping import visible
 from provisioner.review.base.facts import mapping
-from provisioner.review.base.long_lines import in_pieces, is_long, text_of
-from provisioner.review.base.text import visible
 from provisioner.values import JsonObject
+
+# Shorter lines are shown whole, and of a longer one that has no partner so much on the page at first.
+MAX_CHARACTERS = 1_000
+# Of one that somebody opens.
+MAX_FULL = 300_000
+# Of the pieces of one line.
+MAX_PIECES = 20_000
+AROUND = 80
+GAP = "…"
+# Both lines go on together where so many characters are the same, at most so far behind a difference.
+_SAME, _FAR = 24, 2_000
+# What differs at more places is one difference from there on.
+_MAX_DIFFERENCES = 500
+_STEP = 4_096
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a line; `is_changed` where the other line has something else."""
+
+    text: str
+    is_changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LinePieces:
+    """Both lines in pieces, and how many characters that differ are in none of them."""
+
+    old: tuple[Piece, ...]
+    new: tuple[Piece, ...]
+    unseen: int = 0
+
+
+def is_long(old: str, new: str) -> bool:
+    return max(len(old), len(new)) > MAX_CHARACTERS
+
+
+def in_pieces(old: str, new: str) -> LinePieces:
+    """What differs between two lines that stand for each other."""
+    changed = list(differing_spans(old, new))
+    sides = []
+    unseen = 0
+    for text, spans in ((old, [one for one, _ in changed]), (new, [one for _, one in changed])):
+        found, left = _side(text, spans)
+        sides.append(tuple(found))
+        unseen += left
+    return LinePieces(sides[0], sides[1], unseen)
+
+
+def text_of(pieces: Sequence[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
+
+
+def differing_spans(old: str, new: str) -> Iterator[tuple[Span, Span]]:
+    """Where both differ, in order; all between two differences is the same in both."""
+    tail = _common_start(old[::-1], new[::-1], 0, 0)
+    at = there = _common_start(old, new, 0, 0)
+    tail = min(tail, len(old) - at, len(new) - there)
+    last, end = len(old) - tail, len(new) - tail
+    for _ in range(_MAX_DIFFERENCES):
+        if at >= last and there >= end:
+            return
+        here, beyond = _together_again(old[at:last], new[there:end])
+        yield (at, at + here), (there, there + beyond)
+        at, there = at + here, there + beyond
+        same = min(_common_start(old, new, at, there), max(last - at, 0), max(end - there, 0))
+        at, there = at + same, there + same
+    yield (at, last), (there, end)
+
+
+def _together_again(old: str, new: str) -> tuple[int, int]:
+    """How far on both sides it is to where they are the same again; to the end where that is too far."""
+    found = (len(old), len(new))
+    for skipped in range(min(_FAR, len(new))):
+        if skipped >= sum(found):
+            break
+        part = new[skipped : skipped + _SAME]
+        place = old.find(part, 0, _FAR + _SAME) if len(part) == _SAME else -1
+        if place >= 0 and place + skipped < sum(found):
+            found = (place, skipped)
+    return found
+
+
+def _common_start(old: str, new: str, first: int, start: int) -> int:
+    """How many characters are the same from these places on."""
+    at, step = 0, _STEP
+    shorter = min(len(old) - first, len(new) - start)
+    while step and at < shorter:
+        if old[first + at : first + at + step] == new[start + at : start + at + step] and at + step <= shorter:
+            at += step
+        else:
+            step //= 2
+    return at
+
+
+def _side(text: str, spans: Sequence[Span]) -> tuple[list[Piece], int]:
+    """The pieces of one line, at most MAX_PIECES characters, and how many of its `spans` are left out."""
+    found: list[Piece] = []
+    room, end, left = MAX_PIECES, 0, 0
+    for (first, last), (following, _) in zip(spans, [*spans[1:], (len(text), 0)], strict=True):
+        begin = max(end, first - AROUND)
+        shown = min(last, first + max(room - (first - begin), 0))
+        left += last - shown
+        if room <= 0:
+            continue
+        stop = min(shown + AROUND, following) if shown == last else shown
+        found += [
+            Piece(GAP if begin > end else ""),
+            Piece(text[begin:first]),
+            Piece(text[first:shown], is_changed=True),
+        ]
+        found.append(Piece(text[shown:stop]))
+        room, end = room - (stop - begin), stop
+    found.append(Piece(GAP if end < len(text) else ""))
+    return [one for one in found if one.text], left
+
 
 CONTEXT = 3
 # What is nested deeper is one line of JSON.
@@ -97,7 +213,7 @@ def replaced_lines(lines: Iterable[DiffLine]) -> Iterator[tuple[int, int]]:
 
 
 def _shown(lines: list[DiffLine]) -> list[DiffLine]:
-    return [one if (text := visible(one.text)) == one.text else replace(one, text=text) for one in lines]
+    return [line if (text := visible(line.text)) == line.text else replace(line, text=text) for line in lines]
 
 
 def all_lines(before: JsonObject | None, after: JsonObject | None) -> list[DiffLine]:
@@ -339,3 +455,51 @@ def _folded(lines: list[DiffLine], context: int) -> list[DiffLine]:
     if shown and last < len(lines) - 1:
         shown.append(DiffLine("@", ""))
     return shown
+
+
+MAX_VALUE_CHARACTERS = 200
+ABSENT = "(absent)"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """One field: `before` and `after` are JSON-ready and short; ABSENT where there is none."""
+
+    path: Path
+    before: Any
+    after: Any
+
+
+def changed_paths(before: JsonObject | None, after: JsonObject | None) -> list[FieldChange]:
+    """The smallest fields that differ, in the order of their paths. A Secret's values are never among them.
+
+    The number of an item is that of the state after, of one that has gone that of the state before. A list whose items
+    only stand in another order is a field itself, with the names of its items.
+    """
+    found = _between(mask_secret(before or {}), mask_secret(after or {}), (), Aligner())
+    return [FieldChange(path, _short(old), _short(new)) for path, old, new in found]
+
+
+def _between(old: object, new: object, path: Path, aligner: Aligner) -> Iterator[tuple[Path, object, object]]:
+    if is_same(old, new):
+        return
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in sorted({**old, **new}, key=str):
+            yield from _between(old.get(key, ABSENT), new.get(key, ABSENT), (*path, str(key)), aligner)
+    elif isinstance(old, list) and isinstance(new, list) and old and new:
+        pairs = aligner.pairs(old, new)
+        if order := order_of_kept(old, new, pairs):
+            yield path, *order
+        for at, there in pairs:
+            one, other = old[at] if at >= 0 else ABSENT, new[there] if there >= 0 else ABSENT
+            yield from _between(one, other, (*path, there if there >= 0 else at), aligner)
+    else:
+        yield path, old, new
+
+
+def _short(value: object) -> Any:
+    """`value` itself if it is short, else the beginning of its JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    if len(text) <= MAX_VALUE_CHARACTERS:
+        return value
+    return f"{text[:MAX_VALUE_CHARACTERS]}… ({len(text)} characters)"

@@ -24,7 +24,6 @@ from provisioner.values import (
     GroupKind,
     JsonObject,
     Lookup,
-    Manifest,
     ObjectIdentity,
     ObjectRef,
     Plan,
@@ -244,7 +243,11 @@ class RolesRead(tuple[JsonObject, ...]):  # noqa: SLOT001 -- it keeps what it so
     @cached_property
     def salt(self) -> str:
         """The uid of a role that each cluster has; "" where none has a uid."""
-        uids = {ObjectRef.of(one).name: _uid(one) for one in self if one.get("kind") == "ClusterRole"}
+        uids = {
+            ObjectRef.of(one).name: str(mapping(one.get("metadata")).get("uid") or "")
+            for one in self
+            if one.get("kind") == "ClusterRole"
+        }
         known = (uid for name, uid in sorted(uids.items(), key=lambda it: (it[0] != "cluster-admin", it[0])) if uid)
         return next(known, "")
 
@@ -335,37 +338,31 @@ class Facts:
         """What nobody can guess who may not get the objects of the cluster, the same in every report: the uid of a role
         that each cluster has, else the uids of the plan; "" where nothing was read."""
         of_roles = self.live_rbac.salt if isinstance(self.live_rbac, RolesRead) else ""
-        return of_roles or "\n".join(sorted({one.uid for one in self.plan.actions if one.uid}))
+        return of_roles or "\n".join(sorted({planned.uid for planned in self.plan.actions if planned.uid}))
 
     def _results(self) -> tuple[JsonObject, ...]:
-        results = {one.ref.identity: one.after for one in self.plan.actions if one.after is not None}
-        return tuple(results.get(one.ref.identity) or one.body for one in self.content.manifests)
+        results = {planned.ref.identity: planned.after for planned in self.plan.actions if planned.after is not None}
+        return tuple(results.get(manifest.ref.identity) or manifest.body for manifest in self.content.manifests)
 
     def previous_state(self) -> StateFacts:
         """What was approved before; nothing for a first request."""
         if self._previous_state is None:
-            objects = tuple(one.body for one in self.previous.manifests) if self.previous else ()
+            objects = tuple(manifest.body for manifest in self.previous.manifests) if self.previous else ()
             object.__setattr__(self, "_previous_state", self._side(objects, self.previous))
         assert self._previous_state is not None
         return self._previous_state
 
     def _side(self, objects: tuple[JsonObject, ...], side: Content | None) -> StateFacts:
         content, lookups = self.content, side.lookups if side else ()
-        written = {one.ref.identity: _keys_of(one.body) for one in (side.manifests if side else ()) if _is_secret(one)}
+        written = {
+            manifest.ref.identity: frozenset(
+                str(key) for part in ("data", "stringData") for key in mapping(manifest.body.get(part))
+            )
+            for manifest in (side.manifests if side else ())
+            if manifest.ref.group_kind == SECRET
+        }
         namespace, account = content.install_namespace, content.service_account
         return StateFacts(objects, namespace, account, self.live, self.is_offline, self.around, lookups, written)
-
-
-def _is_secret(manifest: Manifest) -> bool:
-    return manifest.ref.group_kind == SECRET
-
-
-def _keys_of(secret: JsonObject) -> frozenset[str]:
-    return frozenset(str(key) for part in ("data", "stringData") for key in mapping(secret.get(part)))
-
-
-def _uid(obj: JsonObject) -> str:
-    return str(mapping(obj.get("metadata")).get("uid") or "")
 
 
 def nothing(*_: Any) -> tuple[()]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from enum import StrEnum
 from operator import is_
 from typing import Any
 
@@ -46,7 +47,7 @@ def to_record(report: Report) -> dict[str, Any]:
         "totals": {str(severity): counted[severity] for severity in Severity},
         "findings": [_finding_record(one) for one in report.public],
         "private": [_finding_record(one) for one in report.private],
-        "plan": {"digest": report.plan.digest, "actions": [_action_record(one) for one in report.plan.actions]},
+        "plan": {"digest": report.plan.digest, "actions": [_action_record(planned) for planned in report.plan.actions]},
     }
 
 
@@ -59,8 +60,8 @@ def from_record(record: Mapping[str, Any]) -> Report:
         private = (replace(finding_from(one), is_private=True) for one in record["private"])
         return Report(
             tuple(record["headline"]),
-            (*(finding_from(one) for one in record["findings"]), *private),
-            Plan(tuple(action_from(one) for one in record["plan"]["actions"]), record["plan"]["digest"]),
+            (*(finding_from(finding) for finding in record["findings"]), *private),
+            Plan(tuple(action_from(planned) for planned in record["plan"]["actions"]), record["plan"]["digest"]),
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise BadRecord(f"a report that was not written by this version ({type(exc).__name__}: {exc})") from exc
@@ -78,9 +79,12 @@ def upgraded(record: Mapping[str, Any]) -> Mapping[str, Any]:
             **record,
             "version": _SOURCELESS_VERSION,
             "headline": [OLD_WORDS],
-            "findings": [_upgraded_finding(one) for one in record["findings"]],
+            "findings": [
+                {**one, "message": f"{one['rule']}. {OLD_WORDS}", "serverWords": one["message"], "withheld": True}
+                for one in record["findings"]
+            ],
             "private": [],
-            "plan": {**plan, "actions": [_upgraded_action(one) for one in plan["actions"]]},
+            "plan": {**plan, "actions": [_upgraded_action(planned) for planned in plan["actions"]]},
         }
     if record.get("version") == _SOURCELESS_VERSION:
         parts = {part: [_with_sources(one) for one in record[part]] for part in ("findings", "private")}
@@ -90,10 +94,6 @@ def upgraded(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _with_sources(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, "sources": [], "certainty": str(certainty_of(record["evidence"]))}
-
-
-def _upgraded_finding(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {**record, "message": f"{record['rule']}. {OLD_WORDS}", "serverWords": record["message"], "withheld": True}
 
 
 def _upgraded_action(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,9 +115,9 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "isNew": finding.is_new,
         "fingerprint": finding.fingerprint,
         "serverWords": finding.server_words,
-        "sources": [ref_record(one) for one in finding.sources],
+        "sources": [ref_record(source) for source in finding.sources],
         **({"variant": finding.variant} if finding.variant else {}),
-        **({"notes": [_note_record(one) for one in finding.notes]} if finding.notes else {}),
+        **({"notes": [_note_record(note) for note in finding.notes]} if finding.notes else {}),
         **({"also": list(finding.also)} if finding.also else {}),
         **({"withheld": True} if finding.is_withheld else {}),
     }
@@ -128,12 +128,7 @@ def finding_from(record: Mapping[str, Any]) -> Finding:
 
     Where the files of the rules no longer have the sentence of a stored report, it stands as it was written.
     """
-    found = _finding_from(record)
-    return found if is_as_written(found) else replace(found, variant="", notes=())
-
-
-def _finding_from(record: Mapping[str, Any]) -> Finding:
-    return Finding(
+    found = Finding(
         record["rule"],
         Section(record["section"]),
         Severity(record["severity"]),
@@ -145,12 +140,13 @@ def _finding_from(record: Mapping[str, Any]) -> Finding:
         record["isNew"],
         record["fingerprint"],
         record["serverWords"],
-        sources=tuple(_ref(one) for one in record["sources"]),
+        sources=tuple(_ref(source) for source in record["sources"]),
         also=tuple(record.get("also", ())),  # reports of before said each by itself
         is_withheld=bool(record.get("withheld", False)),
         variant=record.get("variant", ""),
         notes=tuple(map(_note_from, record.get("notes", ()))),
     )
+    return found if is_as_written(found) else replace(found, variant="", notes=())
 
 
 def _note_record(note: Note) -> dict[str, Any]:
@@ -232,3 +228,23 @@ def plain(value: object) -> Any:
     if isinstance(value, bool | int | float) or value is None:
         return value
     return display_name(value) if isinstance(value, ObjectRef) else str(value)
+
+
+class Mark(StrEnum):
+    """What a change does to one thing in a picture."""
+
+    NEW = "new"
+    GONE = "gone"
+    CHANGED = "changed"
+    SAME = "as before"
+
+    @property
+    def sign(self) -> str:
+        return {Mark.NEW: "+", Mark.GONE: "–", Mark.CHANGED: "±", Mark.SAME: "="}[self]
+
+    @classmethod
+    def of(cls, *, was: bool, is_: bool) -> Mark:
+        """The mark of what was there before or is there after, or both."""
+        if was and is_:
+            return cls.SAME
+        return cls.NEW if is_ else cls.GONE

@@ -65,12 +65,12 @@ def renames(facts: Facts) -> list[Rename]:
     """The renamed objects of a change from one content to another, sorted by their old names."""
     if facts.previous is None:
         return []
-    old = {one.ref.identity: one.body for one in facts.previous.manifests}
-    new = {one.ref.identity: one.body for one in facts.content.manifests}
+    old = {manifest.ref.identity: manifest.body for manifest in facts.previous.manifests}
+    new = {manifest.ref.identity: manifest.body for manifest in facts.content.manifests}
     gone, come = _by_place(facts, Action.DELETE, old), _by_place(facts, Action.CREATE, new)
     if not gone.keys() & come.keys():
         return []
-    now = [(one.ref, _Named.of(one.body)) for one in facts.content.manifests]
+    now = [(manifest.ref, _Named.of(manifest.body)) for manifest in facts.content.manifests]
     both = [(ref, _Named.of(old[ref.identity]), names) for ref, names in now if ref.identity in old]
     pairs: dict[ObjectRef, ObjectRef] = {}
     for _ in range(2):  # what names a renamed object may be renamed itself
@@ -81,7 +81,11 @@ def renames(facts: Facts) -> list[Rename]:
             if len(left) * len(right) <= MAX_PAIRS:
                 pairs.update(_pairs((left, right), (old, new), None if is_by_name else both))
         names = dict(now)
-        both += [(it, _Named.of(old[one.identity]), names[it]) for one, it in pairs.items() if not _has(both, it)]
+        both += [
+            (it, _Named.of(old[one.identity]), names[it])
+            for one, it in pairs.items()
+            if all(known != it for known, *_ in both)
+        ]
     found = []
     for one, other in sorted(pairs.items()):
         still = (said(ref) for ref, names in now if ref != other and names.mentions(one))
@@ -90,10 +94,6 @@ def renames(facts: Facts) -> list[Rename]:
         bodies = before, new[other.identity]
         found.append(_rename((one, other), bodies, tuple(sorted(followed)), tuple(sorted(still))))
     return found
-
-
-def _has(both: _Both, ref: ObjectRef) -> bool:
-    return any(one == ref for one, *_ in both)
 
 
 def _with_names(obj: JsonObject, pairs: Mapping[ObjectRef, ObjectRef]) -> JsonObject:
@@ -137,9 +137,9 @@ _Bodies = Mapping[Any, JsonObject]
 def _by_place(facts: Facts, action: Action, known: _Bodies) -> dict[_Place, list[ObjectRef]]:
     kinds = _NAMED_BY_HASH if facts.hides_old_names else KINDS
     found: dict[_Place, list[ObjectRef]] = defaultdict(list)
-    for one in facts.plan.actions:
-        if one.action is action and one.ref.group_kind in kinds and one.ref.identity in known:
-            found[one.ref.group_kind, one.ref.namespace].append(one.ref)
+    for planned in facts.plan.actions:
+        if planned.action is action and planned.ref.group_kind in kinds and planned.ref.identity in known:
+            found[planned.ref.group_kind, planned.ref.namespace].append(planned.ref)
     return found
 
 

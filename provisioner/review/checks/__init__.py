@@ -1,1 +1,1 @@
-"""The checks of a report by subject: each is one module, and one line in frame.py."""
+"""The checks of a report by subject: every `Check` of a module below is found by being there."""

@@ -11,9 +11,18 @@ from typing import Any
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.base.facts import Facts, Listing, ReviewRule, items, mapping, maps, said
 from provisioner.review.base.messages import with_message
-from provisioner.review.crds.belongings import BUDGETS, OWNED, PODS, OwnerKind, budgets, needs_scale, owned
-from provisioner.review.crds.live_scene import CRD, CrdObjects
-from provisioner.review.crds.severity_from_objects import OBJECTS
+from provisioner.review.crds.live_findings import OBJECTS
+from provisioner.review.crds.live_scene import (
+    BUDGETS,
+    CRD,
+    OWNED,
+    PODS,
+    CrdObjects,
+    OwnerKind,
+    budgets,
+    needs_scale,
+    owned,
+)
 from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import D, SchemaVerdict, U
 from provisioner.values import Action, Finding, JsonObject, Note, ObjectRef, Section, Severity
@@ -97,12 +106,12 @@ def _of_gaps(ref: ObjectRef, kind: str, facts: Facts) -> Iterator[Finding]:
 
 def _has_budgets(facts: Facts) -> bool:
     listed = facts.around.lists.get(BUDGETS)
-    return any(needs_scale(one) for one in (listed.objects if listed is not None else ()))
+    return any(needs_scale(obj) for obj in (listed.objects if listed is not None else ()))
 
 
 def goes(old: Crd, new: Crd) -> list[str]:
     """The versions that were served, and no longer are."""
-    return sorted({one.name for one in old.served_versions} - {one.name for one in new.served_versions})
+    return sorted({version.name for version in old.served_versions} - {version.name for version in new.served_versions})
 
 
 def deleted(facts: Facts) -> Iterator[tuple[ObjectRef, Crd]]:
@@ -117,10 +126,10 @@ def deleted(facts: Facts) -> Iterator[tuple[ObjectRef, Crd]]:
 
 def _staying(facts: Facts, listings: Iterable[Listing]) -> Iterator[JsonObject]:
     """Those of the lists that are not deleted together with it."""
-    gone = {one.ref.identity for one in facts.plan.actions if one.action is Action.DELETE}
+    gone = {planned.ref.identity for planned in facts.plan.actions if planned.action is Action.DELETE}
     for listing in listings:
         listed = facts.around.lists.get(listing)
-        yield from (one for one in (listed.objects if listed else ()) if ObjectRef.of(one).identity not in gone)
+        yield from (obj for obj in (listed.objects if listed else ()) if ObjectRef.of(obj).identity not in gone)
 
 
 def _targets(facts: Facts, group: str, kind: str) -> Iterator[str]:
@@ -138,17 +147,17 @@ def _webhooks(facts: Facts, group: str, plural: str) -> Iterator[str]:
 
 
 def _roles(facts: Facts, group: str, plural: str) -> Iterator[str]:
-    gone = {one.ref.identity for one in facts.plan.actions if one.action is Action.DELETE}
-    own = {one.ref.identity for one in facts.content.manifests}
+    gone = {planned.ref.identity for planned in facts.plan.actions if planned.action is Action.DELETE}
+    own = {manifest.ref.identity for manifest in facts.content.manifests}
     for obj in facts.live_rbac or ():
         ref = ObjectRef.of(obj)
-        if ref.identity not in gone | own and any(_names_kind(one, group, plural) for one in maps(obj.get("rules"))):
+        if ref.identity not in gone | own and any(_names_kind(rule, group, plural) for rule in maps(obj.get("rules"))):
             yield said(ref)
 
 
 def _names_kind(rule: Mapping[str, Any], group: str, plural: str) -> bool:
     """By its own name: a rule over everything counts on nothing in particular."""
-    resources = {str(one).partition("/")[0] for one in items(rule.get("resources"))}
+    resources = {str(resource).partition("/")[0] for resource in items(rule.get("resources"))}
     return group in items(rule.get("apiGroups")) and plural in resources
 
 

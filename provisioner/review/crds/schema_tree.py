@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.review.base.facts import said
-from provisioner.review.base.marks import Mark
-from provisioner.review.base.places import Path, places_of
+from provisioner.review.base.messages import Path, places_of
+from provisioner.review.base.record import Mark
 from provisioner.schema.definition.crd import Crd, CrdVersion
 from provisioner.schema.diff.rules import DOCS
 from provisioner.schema.fields import DEEPEST, is_same, is_too_deep
@@ -63,8 +63,8 @@ class Branch:
     @property
     def worst(self) -> int:
         """The rank of the worst finding here or below."""
-        here = min((one.severity.rank for one in self.findings), default=_HARMLESS)
-        return min([here, *(one.worst for one in self.branches)])
+        here = min((finding.severity.rank for finding in self.findings), default=_HARMLESS)
+        return min([here, *(branch.worst for branch in self.branches)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class SchemaTree:
     @property
     def totals(self) -> list[tuple[Severity, int]]:
         """How many findings there are of each severity, the worst first, whether drawn or not."""
-        return _totals([*self.about, *(one for branch in walk(self.root) for one in branch.findings)])
+        return _totals([*self.about, *(finding for branch in walk(self.root) for finding in branch.findings)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +130,13 @@ class _Remarks:
 def crds_of(report: Report) -> list[PlannedAction]:
     """The CRDs that a report plans to do something with, the one with the worst finding first."""
     staying = (Action.NONE, Action.ORPHAN)
-    crds = [one for one in report.plan.actions if one.ref.group_kind == _CRD and one.action not in staying]
+    crds = [
+        planned for planned in report.plan.actions if planned.ref.group_kind == _CRD and planned.action not in staying
+    ]
     ranks = {
-        one.ref.identity: one.severity.rank
-        for one in reversed(report.findings)
-        if one.ref and one.ref.kind == _CRD.kind
+        finding.ref.identity: finding.severity.rank
+        for finding in reversed(report.findings)
+        if finding.ref and finding.ref.kind == _CRD.kind
     }
     return sorted(crds, key=lambda it: (ranks.get(it.ref.identity, _HARMLESS), it.ref.name))
 
@@ -331,5 +333,5 @@ def _with(name: str, part: str) -> str:
 
 
 def _totals(findings: Iterable[Finding]) -> list[tuple[Severity, int]]:
-    counted = Counter(one.severity for one in findings)
+    counted = Counter(finding.severity for finding in findings)
     return [(severity, counted[severity]) for severity in Severity if counted[severity]]

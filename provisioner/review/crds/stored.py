@@ -53,7 +53,7 @@ class Fate:
     @property
     def refusals(self) -> tuple[FieldError, ...]:
         """The errors but for those of rules that could not be evaluated."""
-        return tuple(one for one in self.errors if NOT_EVALUATED not in one.message)
+        return tuple(error for error in self.errors if NOT_EVALUATED not in error.message)
 
     @property
     def is_unknown(self) -> bool:
@@ -74,7 +74,9 @@ def fates(old: Crd, new: Crd, read_as: str, read: Mapping[str, Iterable[JsonObje
     found: dict[str, list[Fate]] = {}
     for version in triable_versions(old, new, read):
         before = old.version(version.name)
-        if before is not None and _is_same(old, new, before, version):
+        if before is not None and (
+            old.preserves_unknown == new.preserves_unknown and same_json(before.schema, version.schema)
+        ):
             found[version.name] = []
             continue
         held = read[version.name if _is_converted(old, new) else read_as]
@@ -87,15 +89,11 @@ def fates(old: Crd, new: Crd, read_as: str, read: Mapping[str, Iterable[JsonObje
 def triable_versions(old: Crd, new: Crd, read: Iterable[str]) -> list[CrdVersion]:
     """The versions that will be served and for which it is known what a stored object looks like."""
     known = set(read)
-    return [one for one in new.served_versions if not _is_converted(old, new) or one.name in known]
+    return [version for version in new.served_versions if not _is_converted(old, new) or version.name in known]
 
 
 def _is_converted(old: Crd, new: Crd) -> bool:
     return old.uses_webhook or new.uses_webhook
-
-
-def _is_same(old: Crd, new: Crd, before: CrdVersion, after: CrdVersion) -> bool:
-    return old.preserves_unknown == new.preserves_unknown and same_json(before.schema, after.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,7 @@ class _Trial:
         known = tried.known
         shown = {**obj, "apiVersion": f"{self.new.group}/{self.after.name}"}
         flipped = tuple(_flipped(known.after if known else shown, tried.admission.after, ()))
-        later = tuple(one for one in tried.refusals if one not in refused)
+        later = tuple(refusal for refusal in tried.refusals if refusal not in refused)
         return Fate(ObjectRef.of(obj), self._pruned(tried.admission, known), refused, later, flipped)
 
     def _tried(self, schema: Mapping[str, Any], writes: Sequence[tuple[JsonObject, JsonObject | None]]) -> list[_Tried]:
@@ -156,7 +154,7 @@ class _Tried:
     def refusals(self) -> list[FieldError]:
         """Those of `worse`, in the order of the server."""
         worse = self.worse
-        return [one for one in self.admission.refusals if one in worse]
+        return [refusal for refusal in self.admission.refusals if refusal in worse]
 
 
 def _together(objects: Iterable[JsonObject]) -> Iterator[list[JsonObject]]:
@@ -208,11 +206,11 @@ def general(path: str) -> str:
 def value_at(obj: object, path: str) -> object:
     """The value at a path as `pruned` names it; None where there is none."""
     found: object = obj
-    for inside, plain in _PART.findall(path):
+    for inside, outside in _PART.findall(path):
         if inside.isdecimal() and len(inside) < 10 and isinstance(found, list):
             found = found[int(inside)] if int(inside) < len(found) else None
         else:
-            found = mapping(found).get(inside or plain)
+            found = mapping(found).get(inside or outside)
     return found
 
 

@@ -6,8 +6,9 @@ selector, a controller or the kubelet obeys is not harmless, however often it ch
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from provisioner.api_groups import ADMISSION_GROUP, RBAC_GROUP
 from provisioner.review.base.claims import EVERY_KIND, POD_PLACES, PODS, Claim
@@ -19,7 +20,7 @@ _CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 _JOB, _CRON_JOB = GroupKind("batch", "Job"), GroupKind("batch", "CronJob")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HarmlessField:
     """`paths` of objects of `kinds`, as a Claim has them, and why no change of them does harm.
 
@@ -32,7 +33,7 @@ class HarmlessField:
     reason: str
     label: str = ""
 
-    @property
+    @cached_property
     def claim(self) -> Claim:
         return Claim(RULE, self.kinds, self.paths)
 
@@ -187,32 +188,33 @@ TABLE: tuple[HarmlessField, ...] = (
 def harmless_here(facts: Facts) -> list[Claim]:
     """What is harmless in this change: no label whose key is named anywhere but as a label."""
     labels = {one.label for one in TABLE if one.label}
-    named = {key for text in _texts_of(facts) for key in labels if key in text}
+    contents = (facts.content, *([facts.previous] if facts.previous else []))
+    bodies = [manifest.body for content in contents for manifest in content.manifests]
+    bodies += [obj for obj in facts.live.values() if obj is not None]
+    # A schema selects nothing.
+    text = join_texts([body for body in bodies if body.get("kind") != _CRD.kind], {"labels"})
+    named = {key for key in labels if key in text}
     return [one.claim for one in TABLE if one.label not in named or not one.label]
 
 
-def _texts_of(facts: Facts) -> Iterator[str]:
-    """All texts of the bundle, before and after, and of what was read of the cluster, but for names of labels."""
-    contents = (facts.content, *([facts.previous] if facts.previous else []))
-    bodies = [one.body for content in contents for one in content.manifests]
-    for body in (*bodies, *(one for one in facts.live.values() if one is not None)):
-        if body.get("kind") != _CRD.kind:  # a schema selects nothing
-            yield from texts_in(body, frozenset({"labels"}))
+def join_texts(value: object, skipped: Collection[str] = ()) -> str:
+    """All texts and keys in a value, a line each, without the maps that stand under a `skipped` key."""
+    texts: list[str] = []
+    _collect_texts(value, skipped, texts)
+    return "\n".join(texts)
 
 
-def texts_in(value: object, skipped: Collection[str]) -> Iterator[str]:
-    """All texts and keys in a value, without the maps that stand under a `skipped` key."""
+def _collect_texts(value: object, skipped: Collection[str], texts: list[str]) -> None:
     if isinstance(value, str):
-        yield value
+        texts.append(value)
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            if key in skipped and isinstance(inner, Mapping):
-                continue
-            yield str(key)
-            yield from texts_in(inner, skipped)
+            if key not in skipped or not isinstance(inner, Mapping):
+                texts.append(str(key))
+                _collect_texts(inner, skipped, texts)
     elif isinstance(value, list):
         for inner in value:
-            yield from texts_in(inner, skipped)
+            _collect_texts(inner, skipped, texts)
 
 
 def page(of_new: Iterable[HarmlessField], claims: Iterable[Claim]) -> str:
@@ -250,8 +252,8 @@ def page(of_new: Iterable[HarmlessField], claims: Iterable[Claim]) -> str:
 def _rows(fields: Iterable[HarmlessField]) -> list[str]:
     """One row for each reason."""
     rows: dict[tuple[str, str], list[str]] = {}
-    for one in fields:
-        rows.setdefault((_kinds_in_words(one.kinds), one.reason), []).extend(f"`{path}`" for path in one.paths)
+    for field in fields:
+        rows.setdefault((_kinds_in_words(field.kinds), field.reason), []).extend(f"`{path}`" for path in field.paths)
     told = (f"| {'<br>'.join(paths)} | {kinds} | {reason} |" for (kinds, reason), paths in rows.items())
     return ["| fields | of | why |", "|---|---|---|", *told]
 

@@ -8,21 +8,119 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from provisioner.builtin import knows
 from provisioner.masking import CHANGED, masked_value
-from provisioner.review.base.claims import Claim, Claims
+from provisioner.review.base.claims import EVERY_KIND, PODS, Claim, Claims
 from provisioner.review.base.facts import Facts, ReviewRule
-from provisioner.review.base.places import FIELDS, UNCLAIMED, UNJUDGED
+from provisioner.review.base.messages import FIELDS, UNCLAIMED, UNJUDGED
 from provisioner.review.judged.harmless import RULE as HARMLESS
-from provisioner.review.judged.harmless import harmless_here
+from provisioner.review.judged.harmless import HarmlessField, harmless_here, join_texts
 from provisioner.review.judged.leaves import ABSENT, EMPTY, ORDER, Leaf, Path, changed_leaves
-from provisioner.review.judged.new_objects import NewObjects
+from provisioner.review.workloads.pod_specs import PodSpec, mentions, pod_specs, pods_of_service
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
+
+_SERVICE, _CONFIG_MAP = GroupKind("", "Service"), GroupKind("", "ConfigMap")
+# Of these kinds what selects by labels selects pods and nothing else; what it does with them has rules of its own.
+_SELECTING_PODS = PODS | {
+    _SERVICE,
+    GroupKind("networking.k8s.io", "NetworkPolicy"),
+    GroupKind("policy", "PodDisruptionBudget"),
+}
+_POD_SELECTORS = frozenset({"selector", "podSelector", "labelSelector"})
+_NAMESPACE = GroupKind("", "Namespace")
+_OF_KUBERNETES = "kube-"
+_RECOMMENDED = tuple(
+    f"app.kubernetes.io/{name}"
+    for name in ("component", "created-by", "instance", "managed-by", "name", "part-of", "version")
+)
+
+LABELS = tuple(
+    HarmlessField(
+        EVERY_KIND,
+        (f"metadata.labels.[{key}]", f"{{pod-meta}}.labels.[{key}]", f"spec.jobTemplate.metadata.labels.[{key}]"),
+        "Kubernetes and Helm recommend these labels for people and tools. Services, network policies and workloads "
+        "select pods by them, which is told of those. Not where anything else in the bundle, or in what was read of "
+        "the cluster, names the key: a webhook or an operator could select by it",
+        label=key,
+    )
+    for key in (*_RECOMMENDED, "helm.sh/chart")
+)
+SELECTORS = HarmlessField(
+    frozenset(GroupKind("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")),
+    ("spec.selector",),
+    "The API server takes only a selector that picks the pods of the object's own template",
+)
+PORTS = HarmlessField(
+    PODS,
+    tuple(f"{{pod}}.containers.*.ports.*.{field}" for field in ("containerPort", "name", "protocol")),
+    "What a container listens on can be reached in the cluster whether it is declared or not. A port of the node is "
+    "told by POD-06",
+)
+LEADING = HarmlessField(
+    frozenset({_SERVICE}),
+    ("spec.ports", "spec.selector"),
+    "Of a Service that leads to pods of the bundle: they get a name and a port in the cluster. What opens them to "
+    "others, its type, ports of nodes and addresses, has rules of its own",
+)
+DATA = HarmlessField(
+    frozenset({_CONFIG_MAP}),
+    ("data", "binaryData"),
+    "Of a ConfigMap that no pod of the bundle mounts, reads, runs or names, in the namespace that the bundle is "
+    "installed into or in one that it brings, and in none of Kubernetes: others look for theirs elsewhere",
+)
+TABLE = (*LABELS, SELECTORS, PORTS, LEADING, DATA)
+
+
+@dataclass(frozen=True, slots=True)
+class NewObjects:
+    """What of the new objects of a change needs no rule."""
+
+    _pods: tuple[PodSpec, ...]
+    _read: frozenset[object]
+    _named: str
+    _namespaces: frozenset[str]
+    # By whether it is a Service that leads to pods of the bundle, or a ConfigMap that nothing of it obeys.
+    _claims: Mapping[HarmlessField | None, Claims]
+
+    @classmethod
+    def of(cls, facts: Facts) -> NewObjects:
+        bodies = tuple(manifest.body for manifest in facts.content.manifests)
+        pods = tuple(pod_specs(bodies))
+        read = frozenset(mention.ref.identity for pod in pods for mention in mentions(pod))
+        named = join_texts([pod.body for pod in pods])
+        known = (*bodies, *(one for one in facts.live.values() if one is not None))
+        text = "\n".join(join_texts(body, _skipped_in(body)) for body in known)
+        labels = [field for field in LABELS if field.label not in text]
+        fields = {one: [*labels, SELECTORS, PORTS, *([one] if one else [])] for one in (None, LEADING, DATA)}
+        brought = {manifest.ref.name for manifest in facts.content.manifests if manifest.ref.group_kind == _NAMESPACE}
+        own = frozenset({facts.content.install_namespace, *brought})
+        return cls(pods, read, named, own, {one: Claims.of(each.claim for each in of) for one, of in fields.items()})
+
+    def left(self, ref: ObjectRef, body: JsonObject, leaves: tuple[Leaf, ...]) -> tuple[Leaf, ...]:
+        """Those of the leaves of a new object that a rule would have to judge."""
+        more = None
+        if ref.group_kind == _SERVICE and pods_of_service(body, self._pods):
+            more = LEADING
+        elif ref.group_kind == _CONFIG_MAP and self._is_read_by_nobody(ref):
+            more = DATA
+        claims = self._claims[more]
+        return tuple(leaf for leaf in leaves if not claims.judge_of(ref.group_kind, leaf.path))
+
+    def _is_read_by_nobody(self, ref: ObjectRef) -> bool:
+        is_named = ref.identity in self._read or ref.name in self._named
+        is_own = ref.namespace in self._namespaces and not ref.namespace.startswith(_OF_KUBERNETES)
+        return is_own and not is_named
+
+
+def _skipped_in(body: JsonObject) -> frozenset[str]:
+    is_of_pods = ObjectRef.of(body).group_kind in _SELECTING_PODS
+    return frozenset({"labels"}) | (_POD_SELECTORS if is_of_pods else frozenset())
+
 
 NOT_SET = "not set"
 MAX_VALUE = 60
@@ -87,11 +185,11 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
 
     @cache
     def claims_of(is_hook: bool, is_new: bool) -> Claims:
-        return Claims(one for one in judging if (is_hook or not one.is_of_hooks) and (is_new or not one.is_of_new))
+        return Claims.of(one for one in judging if (is_hook or not one.is_of_hooks) and (is_new or not one.is_of_new))
 
-    known = _Kinds(Claims(everything))
-    wished = {one.ref.identity: one.body for one in facts.content.manifests}
-    hooks = {one.ref.identity for one in facts.content.manifests if one.hook}
+    known = _Kinds(Claims.of(everything))
+    wished = {manifest.ref.identity: manifest.body for manifest in facts.content.manifests}
+    hooks = {manifest.ref.identity for manifest in facts.content.manifests if manifest.hook}
     new = NewObjects.of(facts)
     left: list[_Left] = []
     unknown: list[Finding] = []
@@ -161,9 +259,9 @@ def _left(planned: PlannedAction, wished: JsonObject | None, claims: Claims, *, 
         before, after if after is not None else wished, claims.root(planned.ref.group_kind), has_nulls=not is_known
     )
     if after is None:  # what the server would make of it is not known: its own fields stay as they are
-        leaves = [one for one in leaves if one.after is not ABSENT]
-    left = tuple(one for one in leaves if not one.is_harmless)
-    harmless = tuple(one for one in leaves if one.is_harmless) if before is not None else ()
+        leaves = [leaf for leaf in leaves if leaf.after is not ABSENT]
+    left = tuple(leaf for leaf in leaves if not leaf.is_harmless)
+    harmless = tuple(leaf for leaf in leaves if leaf.is_harmless) if before is not None else ()
     # That there is one of an unknown kind says something by itself, whatever it holds.
     is_told = before is None and not is_known and ("kind",) in {one.path for one in left}
     rest = tuple(one for one in left if one.path not in _IDENTITY)

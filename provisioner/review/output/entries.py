@@ -5,18 +5,195 @@ An entry is made of what its reader may see: whoever withholds findings does so 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import groupby
 from typing import Any
 
-from provisioner.review.base.messages import subject_and_words
-from provisioner.review.base.places import UNJUDGED, places_of, version_of
-from provisioner.review.base.statements import NEVER_FOLDED, in_counts, is_quiet, statements
-from provisioner.review.output.unjudged import MAX_KINDS, fields_in_words, kinds_and_fields
+from provisioner.escaping import visible
+from provisioner.review.base.grouping import (
+    NEVER_FOLDED,
+    Statement,
+    count,
+    fields_in_words,
+    in_counts,
+    is_quiet,
+    is_told_alone,
+    spelled_out,
+    statements,
+)
+from provisioner.review.base.messages import (
+    UNJUDGED,
+    places_of,
+    said_anywhere,
+    subject_and_words,
+    unjudged_fields,
+    version_of,
+    words_anywhere,
+)
+from provisioner.review.crds.live_findings import CONDITIONS
+from provisioner.review.output.headline import Brief
+from provisioner.review.output.lines import Paint, plain, severity_mark, wrapped
 from provisioner.review.rules import messages_of, rule_text
-from provisioner.sentences import some_phrases
-from provisioner.values import Finding, Section, Severity, display_name, worst_first
+from provisioner.sentences import and_more, number, some, some_phrases
+from provisioner.values import Action, Certainty, Finding, Section, Severity, display_name, worst_first
+
+_DEPENDING = "What follows depends on stored objects, except where it says always:"
+# Longer words are told by the title of their rule.
+_MAX_WORDS = 60
+_ALWAYS = " (always)"
+
+
+def is_entry(finding: Finding) -> bool:
+    """Whether a finding about a CRD is told in an entry: what is said of a field of its schema, in our own words."""
+    is_of_field = finding.rule.startswith("SCH-") and bool(finding.path) and not finding.server_words
+    return (
+        is_of_field
+        and finding.severity not in NEVER_FOLDED
+        and not is_told_alone(finding)
+        and said_anywhere(finding) is not None
+    )
+
+
+def crd_entries(findings: Iterable[Finding], paint: Paint, brief: Brief) -> Iterator[str]:
+    """The entries, the worst first, below the CRDs that they are about; and what they depend on, where objects could
+    settle some."""
+    ordered = sorted(findings, key=lambda it: (it.severity.rank, it.rule))
+    depends = any(map(_depends, ordered))
+    if depends:
+        yield from wrapped(_DEPENDING, "  ")
+    for (severity, objects), entries in _by_objects(ordered).items():
+        mark = severity_mark(severity, plain)
+        first, *more = wrapped(visible(f"{mark.strip()}  {', '.join(objects)}"), "  ", "      ")
+        yield from (first.replace(mark, severity_mark(severity, paint), 1), *more)
+        for entry in entries:
+            yield from _entry(entry, brief, depends=depends)
+
+
+def _by_objects(ordered: Iterable[Finding]) -> dict[tuple[Severity, tuple[str, ...]], list[list[Finding]]]:
+    """The findings of each rule and severity, those about the same CRDs together, the worst first."""
+    groups: dict[tuple[Severity, tuple[str, ...]], list[list[Finding]]] = {}
+    for (severity, _), group in groupby(ordered, key=lambda one: (one.severity, one.rule)):
+        entry = list(group)
+        objects = tuple(sorted({place.of for one in entry for place in places_of(one)}))
+        groups.setdefault((severity, objects), []).append(entry)
+    return groups
+
+
+def _entry(findings: Sequence[Finding], brief: Brief, *, depends: bool) -> Iterator[str]:
+    most = brief.brevity.fields
+    brief.places += count(place for finding in findings for place in places_of(finding)) - spelled_out(findings, most)
+    always = _ALWAYS if depends and not any(map(_depends, findings)) else ""
+    told = f"{findings[0].rule}  {_said(findings)}{always}: {fields_in_words(findings, most)}"
+    yield from wrapped(visible(told), "    ", "      ")
+
+
+def _said(findings: Sequence[Finding]) -> str:
+    """What all of them have in common: their words, or the title of their rule."""
+    told = [
+        replace(finding, notes=tuple(note for note in finding.notes if note.file != CONDITIONS)) for finding in findings
+    ]
+    rule, words = rule_text(findings[0].rule), words_anywhere(told[0], is_short=True)
+    is_same = len({said_anywhere(one, is_short=True) for one in told}) == 1
+    return rule.title if rule and (not is_same or len(words) > _MAX_WORDS) else words
+
+
+def _depends(finding: Finding) -> bool:
+    return finding.certainty is Certainty.DEPENDS_ON_OBJECTS
+
+
+MAX_FIELDS = 3
+MAX_KINDS = 3
+MAX_WORDS = 100
+MAX_LINE = 60
+_METADATA = ".metadata."
+
+
+def few_words(told: Sequence[Statement]) -> tuple[list[tuple[str, list[str]]], int]:
+    """Objects, each with what is said of them, for a short report, and of how many places it says only that there are
+    more.
+
+    Fields of what stays come first. Labels and annotations are told where nothing else changes, else counted.
+    """
+    new = [one for one in told if one.first.evidence.get("action") == Action.CREATE]
+    changed = sorted((one for one in told if one not in new), key=_is_of_metadata)
+    fields = [one for one in changed if not _is_of_metadata(one)] or changed
+    kept = fields[:MAX_FIELDS]
+    rest = changed[len(kept) :]
+    objects: dict[str, list[str]] = {}
+    for one in kept:
+        objects.setdefault(some(list(dict.fromkeys(place.of for place in one.places)), 1), []).append(_words(one))
+    found = list(objects.items())
+    if rest:
+        found.append((f"{number(len(rest), 'more field')} of {_objects(rest)}", []))
+    if new:
+        told_of_new = [finding for one in new for finding in one.findings]
+        found.append(
+            (f"{count_fields_and_objects(told_of_new)} that are new", kinds_and_fields(told_of_new, MAX_KINDS))
+        )
+    return found, sum(count(one.places) for one in (*rest, *new))
+
+
+def _is_of_metadata(one: Statement) -> bool:
+    return all(_METADATA in f".{field}" for field in one.first.evidence.get("fields") or ())
+
+
+def _words(one: Statement) -> str:
+    """Cut, so that one field of many values leaves room for others; of a text of many lines those that differ."""
+    evidence = one.first.evidence
+    words = messages_of(UNJUDGED).render("changed.few", evidence) if one.first.variant == "changed" else one.words
+    changes = evidence.get("changes") or ()
+    texts = [(_text_of(change.get("before")), _text_of(change.get("after"))) for change in changes]
+    if len(texts) == 1 and any("\n" in side for side in texts[0]):
+        return f"{evidence.get('field')}: {_differing(*texts[0])}"
+    return words if len(words) <= MAX_WORDS else f"{words[:MAX_WORDS].rstrip('…')}…"
+
+
+def _text_of(value: object) -> str:
+    """A text as the object holds it: in evidence one of several lines stands as JSON."""
+    try:
+        found = json.loads(str(value))
+    except ValueError:
+        return str(value)
+    return found if isinstance(found, str) else str(value)
+
+
+def _differing(before: str, after: str) -> str:
+    """The first line that goes and the first that comes, cut, and how many more."""
+    old, new = before.splitlines(), after.splitlines()
+    gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
+    lines = [[f"- {one.strip()}" for one in old if gone[one]], [f"+ {one.strip()}" for one in new if come[one]]]
+    told = [one if len(one) <= MAX_LINE else f"{one[:MAX_LINE]}…" for side in lines for one in side[:1]]
+    if not told:
+        return "its lines stand in another order"
+    rest = sum(map(len, lines)) - len(told)
+    return " ".join([*told, *([f"({number(rest, 'more line')})"] if rest else [])])
+
+
+def _objects(statements: Sequence[Statement]) -> str:
+    return number(len({place.of for statement in statements for place in statement.places}), "object")
+
+
+def count_fields_and_objects(findings: Iterable[Finding]) -> str:
+    """`32 fields of 15 objects`, of findings of what no rule judges."""
+    everything = list(findings)
+    fields = sum(1 for one in everything for _ in unjudged_fields(one.rule, one.evidence))
+    objects = len({place.of for one in everything for place in places_of(one)})
+    return f"{number(fields, 'field')} of {number(objects, 'object')}"
+
+
+def kinds_and_fields(findings: Iterable[Finding], most: int) -> list[str]:
+    """Which fields of which kinds these are, `most` of the kinds and of the fields of each: `Service: spec.ports`."""
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    for finding in findings:
+        kinds[finding.ref.kind if finding.ref else ""].update(unjudged_fields(finding.rule, finding.evidence))
+    ordered = sorted(kinds.items(), key=lambda it: -it[1].total())
+    told = [f"{kind}: {some([name for name, _ in fields.most_common()], most)}" for kind, fields in ordered[:most]]
+    return [*told, *([and_more(len(ordered) - most, "kinds")] if len(ordered) > most else [])]
+
 
 MAX_WAYS, MAX_TOLD = 3, 2
 _ALL_RIGHTS = "RB-DIFF"
@@ -82,7 +259,7 @@ class Entry:
     @property
     def tells_powers(self) -> bool:
         """Whether it is of an account that gains power; where it gains rights alone, the finding says which."""
-        return self.cause.kind is CauseKind.ACCOUNT and any(one.rule != _ALL_RIGHTS for one in self.findings)
+        return self.cause.kind is CauseKind.ACCOUNT and any(finding.rule != _ALL_RIGHTS for finding in self.findings)
 
     @property
     def account(self) -> str:
@@ -93,8 +270,8 @@ class Entry:
     def words(self) -> str:
         """The entry as one sentence. Of an account it says all that is critical or unknown (S24)."""
         if self.tells_powers:
-            told = [words_in_entry(one) for one in self.findings]
-            most = max(sum(one.severity in NEVER_FOLDED for one in self.findings), MAX_TOLD)
+            told = [words_in_entry(finding) for finding in self.findings]
+            most = max(sum(finding.severity in NEVER_FOLDED for finding in self.findings), MAX_TOLD)
             by = f", by {self.ways}" if self.ways else ""
             return f"{self.account} will newly be able to {some_phrases(told, most)}{by}"
         if self.cause.kind in (CauseKind.SAFE, CauseKind.KNOWN):
@@ -104,7 +281,7 @@ class Entry:
             return f"{said[0].words}: {said[0].size}" if said[0].is_of_several else said[0].words
         if self.cause == Cause(CauseKind.RULE, UNJUDGED):
             kinds = "; ".join(kinds_and_fields(self.findings, MAX_KINDS))
-            return f"{fields_in_words(self.findings)} that no rule judges: {kinds}"
+            return f"{count_fields_and_objects(self.findings)} that no rule judges: {kinds}"
         titles = list(dict.fromkeys(map(_title, self.findings)))
         return titles[0] if self.cause.kind is CauseKind.RULE else f"{self.name}: {some_phrases(titles)}"
 
@@ -137,7 +314,10 @@ def entries(findings: Iterable[Finding]) -> list[Entry]:
     """
     rules: dict[_Part, set[str]] = {}
     causes: dict[_Part, set[Cause]] = {}
-    told = [((one.section, one.is_new, one.severity is Severity.SAFE), one, cause_of(one)) for one in findings]
+    told = [
+        ((finding.section, finding.is_new, finding.severity is Severity.SAFE), finding, cause_of(finding))
+        for finding in findings
+    ]
     for part, one, cause in told:
         rules.setdefault((*part, cause), set()).add(one.rule)
         causes.setdefault((*part, one.rule), set()).add(cause)
@@ -202,10 +382,10 @@ def _title(finding: Finding) -> str:
 def _in_runs(numbers: list[int]) -> str:
     """`1 to 3 and 5`."""
     runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
+    for at in numbers:
+        if runs and at == runs[-1][-1] + 1:
+            runs[-1].append(at)
         else:
-            runs.append([number])
+            runs.append([at])
     told = [words for run in runs for words in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
     return " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
+from provisioner.escaping import without_nil
 from provisioner.review.base.causes import SAID_WITH
-from provisioner.review.base.messages import phrase_names
-from provisioner.review.base.places import DIFFERING, PLACES, path_text
+from provisioner.review.base.messages import DIFFERING, PLACES, path_text, phrase_names
 from provisioner.review.base.record import plain
-from provisioner.review.base.text import without_nil
 
 # Drawn as capability by reach, or said in the sentence or with the rule: not told as evidence.
 _ELSEWHERE = frozenset({"table", "advice", "power", "variant", "more", "first", "dnsName", "stated"})
@@ -97,7 +96,7 @@ def facts_of(evidence: Mapping[str, Any], rule: str = "") -> list[EvidenceFact]:
 def without_listed_places(evidence: Mapping[str, Any]) -> dict[str, Any]:
     """Evidence without the places that a page lists by itself, unless one of them has evidence of its own."""
     places = evidence.get(PLACES) or ()
-    if not places or any(DIFFERING in one for one in places):
+    if not places or any(DIFFERING in place for place in places):
         return dict(evidence)
     return {name: value for name, value in evidence.items() if name not in (PLACES, "objects")}
 

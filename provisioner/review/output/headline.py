@@ -6,8 +6,10 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from provisioner.review.base.messages import said_anywhere
+from provisioner.review.base.grouping import Statement
+from provisioner.review.base.messages import message_of, said_anywhere
 from provisioner.sentences import and_more, some_phrases
 from provisioner.values import (
     RENAME,
@@ -16,9 +18,11 @@ from provisioner.values import (
     Finding,
     ObjectIdentity,
     Plan,
+    Report,
     Section,
     Severity,
     count_objects,
+    worst_first,
 )
 
 MAX_SENTENCES, TOTALS = 5, 2  # the last ones say how much there is of everything
@@ -51,26 +55,28 @@ def headline(
     to objects.
     """
     counted = count_objects(plan.actions, hides_secrets=hides_secrets)
-    running = sum(one.action is Action.CREATE and one.ref.identity in hooks for one in plan.actions)
-    objects = _objects(counted, running) + _untold(counted[UNTOLD]) + _let_go(let_go)
+    running = sum(planned.action is Action.CREATE and planned.ref.identity in hooks for planned in plan.actions)
+    changes = objects_in_words(counted, running)
+    objects = f"{changes}." if changes else f"No {'other ' if counted[UNTOLD] else ''}object changes."
+    objects += _untold(counted[UNTOLD])
+    if let_go:
+        stay, them = ("stay", "them") if let_go > 1 else ("stays", "it")
+        objects += f" {_number(let_go, 'object')} {stay} in the cluster and Pratique no longer manages {them}."
     totals = [about or objects, _severities(findings)]
-    new = [one for one in findings if one.is_new and one.severity.is_at_least(_WORTH_A_SENTENCE)]
+    new = [finding for finding in findings if finding.is_new and finding.severity.is_at_least(_WORTH_A_SENTENCE)]
     outages = [one for one in new if one.section is Section.AVAILABILITY and one.severity not in _NEVER_CUT]
     worst = _sentences(one for one in new if one not in outages)
     if outages:
-        is_worst = all(one in outages for one in new[:1])
-        worst.insert(0 if is_worst else min(len(worst), MAX_SENTENCES - TOTALS - 1), _of_outages(outages))
+        # One sentence for all that stops, does not start or is no longer reached: it is always among the first.
+        first, *others = _sentences(outages)
+        more = f", {and_more(len(others))}" if others else ""
+        place = 0 if new[0] in outages else min(len(worst), MAX_SENTENCES - TOTALS - 1)
+        worst.insert(place, f"Availability: {first.removesuffix('.')}{more}.")
     if not worst:
-        still = (one for one in findings if one.severity.is_at_least(_WORTH_A_SENTENCE))
+        still = (finding for finding in findings if finding.severity.is_at_least(_WORTH_A_SENTENCE))
         known = _sentences(one for one in still if one.rule != _OF_OTHERS)
         worst = [f"Nothing dangerous is new. Still: {known[0]}"] if known else []
     return (*worst[: MAX_SENTENCES - TOTALS], *totals)
-
-
-def _of_outages(findings: Sequence[Finding]) -> str:
-    """One sentence for all that stops, does not start or is no longer reached: it is always among the first."""
-    first, *others = _sentences(findings)
-    return f"Availability: {first.removesuffix('.')}{f', {and_more(len(others))}' if others else ''}."
 
 
 def _sentences(findings: Iterable[Finding]) -> list[str]:
@@ -128,19 +134,14 @@ def _without_middle(name: str) -> str:
 
 def _severities(findings: Iterable[Finding]) -> str:
     """Every severity that occurs, always stated (S24)."""
-    counted = Counter(one.severity for one in findings)
-    new = Counter(one.severity for one in findings if one.is_new)
+    counted = Counter(finding.severity for finding in findings)
+    new = Counter(finding.severity for finding in findings if finding.is_new)
     words = [
         f"{counted[severity]} {severity}{'' if new[severity] == counted[severity] else f' ({new[severity]} new)'}"
         for severity in Severity
         if counted[severity]
     ]
     return f"Findings: {', '.join(words)}." if words else "Findings: none."
-
-
-def _objects(counted: Mapping[str, int], running: int) -> str:
-    words = objects_in_words(counted, running)
-    return f"{words}." if words else f"No {'other ' if counted[UNTOLD] else ''}object changes."
 
 
 def objects_in_words(counted: Mapping[str, int], running: int = 0) -> str:
@@ -168,10 +169,74 @@ def _as_hooks(count: int, total: int) -> str:
     return (f" {words}" if count == total else f" ({count} {words})") if count else ""
 
 
-def _let_go(count: int) -> str:
-    stay, them = ("stay", "them") if count > 1 else ("stays", "it")
-    return f" {_number(count, 'object')} {stay} in the cluster and Pratique no longer manages {them}." if count else ""
-
-
 def _number(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def with_own_words(finding: Finding) -> Finding:
+    """`finding` with what its check or the API server said as its message."""
+    if not finding.server_words:
+        return finding
+    words = finding.server_words if finding.is_withheld else f"{finding.message}: {finding.server_words}"
+    told = replace(finding, message=words, server_words="", is_withheld=False)
+    # What the API server said of one object is no other's: such a sentence is made of no template.
+    return told if told.variant and message_of(told) == words else replace(told, variant="", notes=())
+
+
+def without_withholding(finding: Finding) -> Finding:
+    """`finding` with the words of its check; what the API server said stays beside them."""
+    return with_own_words(finding) if finding.is_withheld else finding
+
+
+def own_headline(findings: Sequence[Finding], public: Sequence[str], plan: Plan) -> tuple[str, ...]:
+    """The headline of `findings`, of which some have their own words; its totals are those that everybody reads."""
+    told = headline(worst_first(findings), plan)
+    return (*told[:-TOTALS], *public[-TOTALS:])
+
+
+def in_own_words(report: Report) -> Report:
+    """The report for somebody who may see everything that it is made of."""
+    findings: Iterable[Finding] = map(with_own_words, report.findings)
+    told = own_headline(list(findings), report.headline, report.plan)
+    return replace(report, headline=told, findings=tuple(map(without_withholding, report.findings)))
+
+
+# The short report takes the first of BREVITIES by which it has at most so many lines, else the last.
+MAX_LINES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Brevity:
+    """How much is told before a number stands for the rest; of what is critical or unknown all is.
+
+    Statements of one rule, fields of one statement and lines of its objects, whether a value that is no longer taken is
+    told, and whether each rule about CRDs is one entry.
+    """
+
+    breaking: int = 5
+    others: int = 3
+    fields: int = 6
+    reach_lines: int = 2
+    has_examples: bool = True
+    has_entries: bool = False
+
+
+BREVITIES = (
+    Brevity(),
+    Brevity(3, 2, 4),
+    Brevity(3, 2, 4, has_examples=False, has_entries=True),
+    Brevity(2, 1, 1, 1, has_examples=False, has_entries=True),
+)
+
+
+@dataclass(slots=True)
+class Brief:
+    """A short report, and how many places it leaves to a number."""
+
+    brevity: Brevity
+    places: int = 0
+
+    def kept(self, told: list[Statement]) -> list[Statement]:
+        """The first of statements of one rule; one more takes no more room than to say that it is left out."""
+        most = self.brevity.breaking if told[0].first.severity is Severity.BREAKING else self.brevity.others
+        return told[:most] if len(told) > most + 1 else told

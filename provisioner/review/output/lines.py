@@ -1,19 +1,22 @@
-"""The lines of an object that a finding is about: the field that its path names, as it was and as it will be. Pure."""
+"""The lines of objects and roles that a finding is about, and how lines look in a terminal. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import json
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from provisioner import rbac
 from provisioner.alignment import Aligner
+from provisioner.escaping import visible
 from provisioner.review.base.difference import DiffLine, all_lines, diff_lines, mask_secret
 from provisioner.review.base.facts import items, mapping
-from provisioner.review.base.places import path_text
-from provisioner.review.base.text import visible
+from provisioner.review.base.messages import path_text
 from provisioner.schema.verdicts import ITEMS, VALUES
 from provisioner.sentences import and_more, number
-from provisioner.values import JsonObject
+from provisioner.values import SHAPES, Finding, JsonObject, Severity
 
 MAX_LINES = 16
 _CRD = "CustomResourceDefinition"
@@ -84,7 +87,7 @@ def rule_lines(
     """The rule of a role as it will be, below a line that says which; of a long one the lines that name one of `names`,
     and what says "*". None where the role has no such rule."""
     place = ("rules", index)
-    found = [one for one in all_lines(before, after) if one.path[:2] == place and one.kind != "-"]
+    found = [line for line in all_lines(before, after) if line.path[:2] == place and line.kind != "-"]
     if not found:
         return []
     lines = [replace(one, text=visible(one.text)) for one in found]
@@ -184,3 +187,87 @@ def _below(value: object, part: str | int) -> Sequence[tuple[str | int, Any]]:
     if isinstance(part, int):
         return [(part, one) for one in items(value)[part : part + 1]]
     return [(at, one) for at, one in enumerate(items(value)) if mapping(one).get("name") == part][:1]
+
+
+# So many rules of roles are shown with a finding; its evidence lists all of them.
+MAX_RULES = 3
+_NAMING = ("verbs", "resources", "resourceNames", "nonResourceURLs")
+_MAX_NAME = 200
+
+
+def rules_behind(evidence: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """The role and the number of each rule by which the rights of a finding come, at most MAX_RULES."""
+    ways = evidence.get("by")
+    found = (
+        (str(way["origin"]), int(way["rule"]))
+        for way in (ways if isinstance(ways, list | tuple) else ())
+        if isinstance(way, Mapping) and "origin" in way and "rule" in way
+    )
+    return list(dict.fromkeys(found))[:MAX_RULES]
+
+
+def names_in(rule: str, evidence: Mapping[str, Any]) -> frozenset[str]:
+    """What the lines of a finding have to name: of a risk what makes it one, else the words of its evidence."""
+    return rbac.names_of_risk(rule) or frozenset(_words(evidence))
+
+
+def _words(evidence: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in evidence.items():
+        if isinstance(value, str):
+            yield value[:_MAX_NAME]
+        elif isinstance(value, list | tuple):
+            yield from (one[:_MAX_NAME] for one in value if isinstance(one, str))
+            gained = (one for one in value if name == "added" and isinstance(one, Mapping))
+            yield from (str(word) for one in gained for part in _NAMING for word in one.get(part) or ())
+
+
+WIDTH = 80
+MAX_EXAMPLE = 200
+MAX_REPEATED = 20
+Paint = Callable[[str, str], str]
+COLOURS = {
+    Severity.CRITICAL: "1;31",
+    Severity.BREAKING: "31",
+    Severity.UNKNOWN: "35",
+    Severity.DANGEROUS: "33",
+    Severity.NOTABLE: "36",
+    Severity.SAFE: "2",
+}
+
+
+def plain(text: str, _: str) -> str:
+    return text
+
+
+def painted(text: str, code: str) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m"
+
+
+def severity_mark(severity: Severity, paint: Paint) -> str:
+    """What a line about a finding begins with."""
+    return paint(f"  {SHAPES[severity]} {severity}", COLOURS[severity])
+
+
+def wrapped(text: str, indent: str, further: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent if further is None else further,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def example(finding: Finding) -> str:
+    """The value that a schema no longer takes, "" where a finding has none."""
+    if "counterexample" not in finding.evidence:
+        return ""
+    return f"no longer accepted: {visible(_short(finding.evidence['counterexample']))}"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, str) and len(value) > MAX_REPEATED and len(set(value)) == 1:
+        return f"{json.dumps(value[0], ensure_ascii=False)} {len(value):,} times in a row"
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    return text if len(text) <= MAX_EXAMPLE else f"{text[:MAX_EXAMPLE]}…"

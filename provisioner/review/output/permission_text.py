@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
+from provisioner.escaping import visible
 from provisioner.rbac import HELD, PermissionDiff, Risk, ScopedRule
-from provisioner.review.base.text import visible
 from provisioner.review.rights.permission_report import AccountReport, PermissionReport, RightChange
 from provisioner.review.rights.permission_words import rules_record, ways_of, words_of
 from provisioner.review.rights.role_holders import RoleEffect
-from provisioner.review.rules.risk_words import power_of, sentence_of
+from provisioner.review.rules.files import power_of, sentence_of
 from provisioner.sentences import number
 from provisioner.values import SHAPES, ObjectIdentity, Severity
 
@@ -26,7 +26,7 @@ def to_record(found: PermissionReport, files: Mapping[ObjectIdentity, str]) -> d
     return {
         "version": VERSION,
         "worst": str(found.worst),
-        "accounts": [_account_record(one, files) for one in found.accounts],
+        "accounts": [_account_record(account, files) for account in found.accounts],
         "everybody": [
             _everybody_record(replace(effect, roles=(role,)), files)
             for effect in found.everybody
@@ -72,14 +72,17 @@ def _everybody_record(effect: RoleEffect, files: Mapping[ObjectIdentity, str]) -
     return {
         "role": effect.roles[0].ref.name,
         "sentence": "; ".join(words for _, words in _everybody(effect)) or f"E{effect.who[1:]}: not known",
-        "risks": [_risk_record(one, files) for one in effect.risks],
+        "risks": [_risk_record(risk, files) for risk in effect.risks],
         "added": rules_record(delta.added),
         "removed": rules_record(delta.removed),
     }
 
 
 def _details(account: AccountReport, files: Mapping[ObjectIdentity, str]) -> Iterator[str]:
-    yield from _table(account)
+    places = list(dict.fromkeys(place for row in account.reach.values() for place in row))
+    for place in sorted(places):
+        cells = [f"{name} {row[place]}" for name, row in account.reach.items() if place in row]
+        yield f"  {visible(place)}: {'  '.join(cells)}"
     if account.used_by:
         yield from _wrapped(f"used by {', '.join(map(str, account.used_by))}", "  ")
     for words in account.wider:
@@ -114,13 +117,6 @@ def _together(
 def _way_words(way: Mapping[str, Any]) -> str:
     place = f" ({way['file']})" if "file" in way else ""
     return f"{way['binding']}, rule {way['rule']} of {way['origin']}{place}".replace(f".{RBAC_GROUP} ", " ")
-
-
-def _table(account: AccountReport) -> Iterator[str]:
-    places = list(dict.fromkeys(place for row in account.reach.values() for place in row))
-    for place in sorted(places):
-        cells = [f"{name} {row[place]}" for name, row in account.reach.items() if place in row]
-        yield f"  {visible(place)}: {'  '.join(cells)}"
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

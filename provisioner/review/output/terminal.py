@@ -7,30 +7,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
 
+from provisioner.escaping import visible
 from provisioner.masking import masked_states
 from provisioner.review.base.difference import diff_lines
-from provisioner.review.base.messages import names_field, words_below_object
-from provisioner.review.base.places import UNJUDGED, path_text
-from provisioner.review.base.shared_fields import fields_in_words, objects_in_words, spelled_out
-from provisioner.review.base.statements import (
+from provisioner.review.base.grouping import (
     NEVER_FOLDED,
     Statement,
     StatementReach,
     count,
+    fields_in_words,
     in_counts,
     is_quiet,
+    objects_in_words,
     reaches,
     size,
+    spelled_out,
     statements,
 )
-from provisioner.review.base.text import visible
-from provisioner.review.checks.own.advice import ADVICE
+from provisioner.review.base.messages import UNJUDGED, names_field, path_text, words_below_object
+from provisioner.review.checks.own.power import ADVICE
 from provisioner.review.crd_diff import CrdDifference
-from provisioner.review.output.brevity import BREVITIES, MAX_LINES, Brevity, Brief
-from provisioner.review.output.crd_entries import crd_entries, is_entry
-from provisioner.review.output.entries import Entry, entries, words_in_entry
-from provisioner.review.output.painted import COLOURS, WIDTH, Paint, example, painted, plain, severity_mark, wrapped
-from provisioner.review.output.unjudged import few_words
+from provisioner.review.output.entries import Entry, crd_entries, entries, few_words, is_entry, words_in_entry
+from provisioner.review.output.headline import BREVITIES, MAX_LINES, Brevity, Brief
+from provisioner.review.output.lines import COLOURS, WIDTH, Paint, example, painted, plain, severity_mark, wrapped
 from provisioner.review.output.workloads import told_with_workloads, workloads_as_text
 from provisioner.review.preflight.findings import yaml_of
 from provisioner.review.rules import rule_text
@@ -64,7 +63,7 @@ def as_text(
     paint = painted if colours else plain
     workloads = workload_changes(report.plan)
     beside = [] if with_all else told_with_workloads(report.findings, workloads)
-    told = tuple(one for one in report.findings if one not in beside)
+    told = tuple(finding for finding in report.findings if finding not in beside)
     heads = dict.fromkeys(
         f"{severity_mark(one.severity, paint)}  {one.rule}{_title(one.rule, one.severity)}" for one in beside
     )
@@ -88,7 +87,7 @@ def differences_as_text(
 ) -> str:
     """The lines in which planned objects differ, of new and deleted ones all; what `as_text` hides is hidden."""
     paint = painted if colours else plain
-    lines = [line for one in actions for line in _difference(one, paint, with_credentials=with_credentials)]
+    lines = [line for planned in actions for line in _difference(planned, paint, with_credentials=with_credentials)]
     return "\n".join(lines[1:]) + "\n" if lines else ""
 
 
@@ -105,14 +104,14 @@ def _short_enough(report: Report, paint: Paint, most: int) -> list[str]:
 def _what_counts(report: Report, paint: Paint, brevity: Brevity) -> Iterator[str]:
     """What is new and not safe, section by section; the rest as numbers."""
     brief = Brief(brevity)
-    left = [one for one in report.findings if is_quiet(one)]
+    left = [finding for finding in report.findings if is_quiet(finding)]
     for section, findings in worst_sections_first(report):
-        told = [one for one in findings if not is_quiet(one)]
+        told = [finding for finding in findings if not is_quiet(finding)]
         if not told:
             continue
         yield from ("", paint(_heading(section, findings), "1"))
         of_fields = [one for one in told if is_entry(one)] if brevity.has_entries else []
-        known_by = {id(one) for one in of_fields}
+        known_by = {id(field) for field in of_fields}
         made = entries(one for one in told if id(one) not in known_by)
         for _, group in groupby(made, key=lambda one: one.tells_powers):
             yield from _entries(list(group), paint, brief)
@@ -151,7 +150,7 @@ def _grouped(findings: Iterable[Finding], paint: Paint, brief: Brief | None, *, 
 def _entries(told: Sequence[Entry], paint: Paint, brief: Brief) -> Iterator[str]:
     """Entries, each with what is said in it: of what is critical or unknown each has lines of its own (S24)."""
     for entry in told:
-        rules = {one.rule for one in entry.findings}
+        rules = {finding.rule for finding in entry.findings}
         if entry.tells_powers:
             ways = visible(entry.ways)
             yield from _head(entry, f"{entry.account} will newly be able to{f', by {ways}' if ways else ''}", paint)
@@ -162,7 +161,7 @@ def _entries(told: Sequence[Entry], paint: Paint, brief: Brief) -> Iterator[str]
             yield from _head(entry, entry.name, paint)
             yield from _consequences(entry, paint, brief)
     if any(one.tells_powers for one in told):
-        yield from _advice(one for entry in told for one in entry.findings)
+        yield from _advice(finding for entry in told for finding in entry.findings)
 
 
 def _head(entry: Entry, words: str, paint: Paint) -> Iterator[str]:
@@ -195,7 +194,7 @@ def _powers(entry: Entry, brief: Brief) -> Iterator[str]:
 
 def _advice(findings: Iterable[Finding]) -> Iterator[str]:
     """What to do about all of these, each advice once."""
-    for words in dict.fromkeys(str(one.evidence[ADVICE]) for one in findings if ADVICE in one.evidence):
+    for words in dict.fromkeys(str(finding.evidence[ADVICE]) for finding in findings if ADVICE in finding.evidence):
         yield from wrapped(f"{visible(words)}.", "      ")
 
 
@@ -253,7 +252,7 @@ def _heading(section: Section, findings: Iterable[Finding]) -> str:
 
 
 def _severities(findings: Iterable[Finding]) -> str:
-    counted = Counter(one.severity for one in findings)
+    counted = Counter(finding.severity for finding in findings)
     return ", ".join(f"{counted[severity]:,} {severity}" for severity in Severity if counted[severity])
 
 

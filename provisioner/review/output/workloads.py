@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from provisioner.escaping import visible
 from provisioner.review.base.facts import said
-from provisioner.review.base.marks import Mark
-from provisioner.review.base.places import places_of
-from provisioner.review.base.text import visible
-from provisioner.review.workloads.container_changes import ContainerChange, image_words
-from provisioner.review.workloads.workload_changes import WorkloadChange
+from provisioner.review.base.messages import places_of
+from provisioner.review.base.record import Mark
+from provisioner.review.workloads.workload_changes import ContainerChange, WorkloadChange, image_words
 from provisioner.sentences import and_more, number, some
 from provisioner.values import Finding, Severity
 
@@ -33,12 +32,16 @@ _MARKS = {Mark.NEW: "new", Mark.GONE: "gone", Mark.CHANGED: ""}
 def told_with_workloads(findings: Iterable[Finding], workloads: Iterable[WorkloadChange]) -> list[Finding]:
     """The new findings that the section on workloads tells by the titles of their rules: it gives the values of some,
     and others hold for every object that it names."""
-    new = [one for one in findings if one.is_new and one.severity is Severity.NOTABLE and not one.server_words]
-    changes = [change for one in workloads if one.mark is not Mark.GONE for change in one.containers]
+    new = [
+        finding
+        for finding in findings
+        if finding.is_new and finding.severity is Severity.NOTABLE and not finding.server_words
+    ]
+    changes = [change for workload in workloads if workload.mark is not Mark.GONE for change in workload.containers]
     valued = {said(one.ref) for one in changes if one.lines}
     # Scripts and volumes that no container mounts stand in no line.
     of_values = [one for one in new if one.rule == _OF_VALUES and one.variant == _CHANGED]
-    with_values = [one for one in of_values if "after" not in one.evidence and _of(one) <= valued]
+    with_values = [value for value in of_values if "after" not in value.evidence and _of(value) <= valued]
     of_pods = [one for one in new if one.rule == _OF_PODS]
     is_of_all = set[str]().union(*map(_of, of_pods)) == {said(one.ref) for one in changes}
     return [*with_values, *(of_pods if is_of_all else ())]
@@ -71,7 +74,7 @@ def image_changes(workloads: Iterable[WorkloadChange]) -> list[ImageChange]:
 
 def runs_of(workloads: Iterable[WorkloadChange]) -> list[tuple[WorkloadChange, list[str]]]:
     """What comes, goes or changes how it runs, with `run_words`; what gains or has access to its node first."""
-    told = [(one, list(run_words(one))) for one in workloads]
+    told = [(workload, list(run_words(workload))) for workload in workloads]
     shown = [(one, words) for one, words in told if words or one.mark is not Mark.CHANGED]
     return sorted(shown, key=lambda it: (set(it[0].after.host) <= set(it[0].before.host), not it[0].after.host))
 
@@ -100,7 +103,7 @@ def run_words(one: WorkloadChange) -> Iterator[str]:
 
 def workloads_in_words(workloads: Sequence[WorkloadChange]) -> str:
     """`7 new, 1 changed`."""
-    counted = Counter(one.mark for one in workloads)
+    counted = Counter(workload.mark for workload in workloads)
     return ", ".join(f"{counted[mark]:,} {mark}" for mark in Mark if counted[mark])
 
 
@@ -122,7 +125,7 @@ def workloads_as_text(
         name = " ".join(filter(None, (marks[workload.mark], said(workload.ref))))
         yield from _wrapped(f"  {': '.join(filter(None, (name, ', '.join(words))))}", "      ")
     yield from _more(0 if with_all else len(runs) - MAX_RUNS, "workloads")
-    set_anew = [one for workload in workloads for one in workload.containers if one.lines]
+    set_anew = [container for workload in workloads for container in workload.containers if container.lines]
     for one in set_anew if with_all else set_anew[:MAX_CONTAINERS]:
         yield from _settings(one, with_all=with_all)
     yield from _more(0 if with_all else len(set_anew) - MAX_CONTAINERS, "containers with other settings")

@@ -9,12 +9,23 @@ from provisioner import rbac
 from provisioner.errors import TooManyRights
 from provisioner.rbac import PolicyRule, RbacSubject, ScopedRule
 from provisioner.review.base.facts import ReviewRule
-from provisioner.review.preflight.facts import UNKNOWN, PreflightFacts
-from provisioner.review.preflight.held import Missing, RightsStep, Walk
-from provisioner.review.preflight.needs import walk
-from provisioner.review.preflight.users import by_name, of_users
-from provisioner.review.rules.risk_words import sentence_of
-from provisioner.values import AccessRequest, Finding, ObjectRef, Section, Severity, worst_first
+from provisioner.review.preflight.account_rights import (
+    UNKNOWN,
+    Missing,
+    PreflightFacts,
+    RightsStep,
+    Walk,
+)
+from provisioner.review.preflight.needs import by_name, of_users, walk
+from provisioner.review.rules.files import sentence_of
+from provisioner.values import (
+    AccessRequest,
+    Finding,
+    ObjectRef,
+    Section,
+    Severity,
+    worst_first,
+)
 
 _EXCESS = ReviewRule("PRE-10", Section.PREFLIGHT, Severity.DANGEROUS)
 _LITTLE_EXCESS = ReviewRule("PRE-10", Section.PREFLIGHT, Severity.NOTABLE)
@@ -43,7 +54,7 @@ class Preflight:
     @property
     def verdict(self) -> Severity:
         """safe, breaking (the installation would fail), or unknown."""
-        severities = {one.severity for one in self.findings}
+        severities = {finding.severity for finding in self.findings}
         if Severity.BREAKING in severities:
             return Severity.BREAKING
         return Severity.UNKNOWN if Severity.UNKNOWN in severities else Severity.SAFE
@@ -57,7 +68,7 @@ def questions(facts: PreflightFacts) -> list[AccessRequest]:
 def preflight(facts: PreflightFacts) -> Preflight:
     """Whether the account may install the bundle, by `facts`."""
     found = walk(facts)
-    findings = [_as_known(one, facts) for one in found.findings]
+    findings = [_as_known(finding, facts) for finding in found.findings]
     excess: tuple[ScopedRule, ...] = ()
     if facts.roles is None:
         variant = "roles-not-read" if facts.answers else "roles-not-asked"
@@ -121,11 +132,11 @@ def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterato
         return
     held = by_name(rbac.effective_rules(facts.account.identity, facts.known), facts.account)
     places = {scope: [one.rule for one in excess if one.scope == scope] for scope in held.scopes}
-    grants = tuple(one for one in held.grants if any(_overlap(one.rule, rule) for rule in places[one.scope]))
+    grants = tuple(grant for grant in held.grants if any(_overlap(grant.rule, rule) for rule in places[grant.scope]))
     powers = [
-        sentence_of(one)
-        for one in rbac.risks(replace(held, grants=grants))
-        if one.severity.is_at_least(Severity.DANGEROUS) and not one.implied_by
+        sentence_of(risk)
+        for risk in rbac.risks(replace(held, grants=grants))
+        if risk.severity.is_at_least(Severity.DANGEROUS) and not risk.implied_by
     ]
     rules = [{"scope": one.scope, **one.rule.to_object()} for one in excess]
     yield (_EXCESS if powers else _LITTLE_EXCESS).finding(
@@ -134,7 +145,7 @@ def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterato
         key=rules,
         worst=powers[0] if powers else None,
         powers=powers,
-        bindings=sorted({str(one.binding) for one in grants}),
+        bindings=sorted({str(grant.binding) for grant in grants}),
         rules=rules,
     )
 
@@ -153,3 +164,25 @@ def _overlap(one: PolicyRule, other: PolicyRule) -> bool:
 
 def _ref(account: RbacSubject) -> ObjectRef:
     return ObjectRef.of_service_account(account.namespace, account.name)
+
+
+# Of these a rule may be missing; all others are told of with the rule that clears them.
+_INCOMPLETE = frozenset({"PRE-07", "PRE-12"})
+_IN_THE_WAY = frozenset({"PRE-05", "PRE-08", "PRE-09"})
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What else has to be done. `is_incomplete`: a rule may be missing, or could not be found out."""
+
+    words: str
+    is_incomplete: bool = False
+
+
+def obstacles(found: Preflight) -> Iterator[Obstacle]:
+    """What stands between the least rights and an installation."""
+    for finding in found.findings:
+        if finding.rule in _INCOMPLETE or (finding.severity is Severity.UNKNOWN and finding.rule not in _IN_THE_WAY):
+            yield Obstacle(finding.message, is_incomplete=True)
+        elif finding.rule in _IN_THE_WAY:
+            yield Obstacle(finding.message)

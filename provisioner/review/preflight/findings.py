@@ -5,16 +5,23 @@ Two look at the same rights: the preflight, which explains, and the dry-run, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import textwrap
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import Forbidden
+from provisioner.escaping import visible
+from provisioner.rbac import RbacSubject
 from provisioner.review.base.facts import Facts, Gap
+from provisioner.review.base.grouping import folded
+from provisioner.review.base.record import plain
+from provisioner.review.preflight.account_rights import REMEDY, PreflightFacts, ResourceWord, RightsStep
 from provisioner.review.preflight.answer import MissingRule, Preflight, preflight
 from provisioner.review.preflight.answer import questions as questions_of
-from provisioner.review.preflight.facts import REMEDY, PreflightFacts, ResourceWord
-from provisioner.review.preflight.text import MAX_REASONS, as_yaml
+from provisioner.sentences import and_more
 from provisioner.values import (
     AccessRequest,
     Finding,
@@ -25,6 +32,119 @@ from provisioner.values import (
     Severity,
     worst_first,
 )
+
+VERSION = 1
+MAX_REASONS = 5
+_WIDTH = 80
+_VERDICTS = {
+    Severity.SAFE: "may install this bundle",
+    Severity.BREAKING: "cannot install this bundle",
+    Severity.UNKNOWN: "cannot be said to be able to install this bundle",
+}
+
+
+def to_record(found: Preflight) -> dict[str, Any]:
+    """The answer as plain JSON values."""
+    return {
+        "version": VERSION,
+        "account": {"namespace": found.account.namespace, "name": found.account.name},
+        "verdict": str(found.verdict),
+        "findings": [_finding_record(one) for one in folded(found.findings)],
+        "missing": [
+            {"scope": one.scope, "rule": one.rule.to_object(), "reasons": list(one.reasons)} for one in found.missing
+        ],
+        "yaml": as_yaml(found),
+        "excess": [{"scope": one.scope, "rule": one.rule.to_object()} for one in found.excess],
+        "steps": [_step_record(step) for step in found.steps],
+    }
+
+
+def as_yaml(found: Preflight, *, name: str = "") -> str:
+    """Roles and bindings that give the account all that is missing, each rule under its reasons; "" if nothing is.
+
+    All of them have one `name`, by default one made of the account's.
+    """
+    named = name or f"{found.account.namespace}-{found.account.name}-preflight"
+    by_scope = {
+        scope: [m for m in found.missing if m.scope == scope] for scope in sorted({m.scope for m in found.missing})
+    }
+    documents = [_documents(found.account, scope, missing, named) for scope, missing in by_scope.items()]
+    return "---\n".join(documents)
+
+
+def as_text(found: Preflight) -> str:
+    """The answer for a terminal: the verdict, what stands in the way, the missing rules, what is held in excess."""
+    name = visible(f"{found.account.namespace}/{found.account.name}")
+    lines = [f"{name} {_VERDICTS[found.verdict]}", ""]
+    for one in folded(found.findings):
+        lines.append(f"  {one.severity}  {one.rule}")
+        told = [one.message, f"the cluster says: {one.server_words}" if one.server_words else ""]
+        for words in filter(None, told):
+            lines += textwrap.wrap(visible(words), _WIDTH, initial_indent="      ", subsequent_indent="      ")
+    if found.missing:
+        lines += ["", "Missing rules, ready to be applied:", "", as_yaml(found).rstrip("\n")]
+    if found.excess:
+        lines += ["", "Held, and not needed by this bundle:"]
+        lines += [f"  {visible(str(one.rule))} {_place(one.scope)}" for one in found.excess]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _place(scope: str) -> str:
+    return f"in {visible(scope)}" if scope else "in the whole cluster"
+
+
+def _documents(account: RbacSubject, scope: str, missing: Iterable[MissingRule], name: str) -> str:
+    """One role and its binding as YAML; every value is a JSON string, so that nothing in it means anything."""
+    prefix = "" if scope else "Cluster"
+    meta = f"metadata:\n  name: {json.dumps(name)}\n" + (f"  namespace: {json.dumps(scope)}\n" if scope else "")
+    rules = "".join(line + "\n" for one in missing for line in _rule_lines(one))
+    subject = f"- kind: ServiceAccount\n  name: {json.dumps(account.name)}\n"
+    return (
+        f"apiVersion: {RBAC_GROUP}/v1\nkind: {prefix}Role\n{meta}rules:\n{rules}---\n"
+        f"apiVersion: {RBAC_GROUP}/v1\nkind: {prefix}RoleBinding\n{meta}"
+        f"roleRef:\n  apiGroup: {RBAC_GROUP}\n  kind: {prefix}Role\n  name: {json.dumps(name)}\n"
+        f"subjects:\n{subject}  namespace: {json.dumps(account.namespace)}\n"
+    )
+
+
+def _rule_lines(missing: MissingRule) -> Iterator[str]:
+    for reason in missing.reasons[:MAX_REASONS]:
+        yield f"# {visible(reason)}"
+    if len(missing.reasons) > MAX_REASONS:
+        yield f"# {and_more(len(missing.reasons) - MAX_REASONS, 'reasons')}"
+    for index, (key, values) in enumerate(missing.rule.to_object().items()):
+        yield f"{'  ' if index else '- '}{key}: {json.dumps(values)}"
+
+
+def _finding_record(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "severity": str(finding.severity),
+        "object": str(finding.ref) if finding.ref else "",
+        "path": list(finding.path),
+        "message": finding.message,
+        "evidence": plain(finding.evidence) | ({"said": finding.server_words} if finding.server_words else {}),
+        "fingerprint": finding.fingerprint,
+    }
+
+
+def _step_record(step: RightsStep) -> dict[str, Any]:
+    return {
+        "request": _request_record(step.request),
+        "object": str(step.ref),
+        "allowed": step.is_allowed,
+        "by": [
+            {"binding": str(grant.binding), "role": str(grant.origin), "rule": grant.rule_index, "scope": grant.scope}
+            for grant in step.grants
+        ],
+        "words": step.words,
+    }
+
+
+def _request_record(request: AccessRequest) -> dict[str, str]:
+    names = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
+    return {name: getattr(request, name) for name in names}
+
 
 _REFUSED = "PRE-09"
 _IN_EXCESS = "PRE-10"
@@ -41,18 +161,18 @@ def preflight_findings(facts: Facts) -> tuple[Finding, ...]:
     if wanted is None:
         return ()
     answer, found = preflight(wanted), []
-    for one in answer.findings:
+    for finding in answer.findings:
         # The plan says its refusals itself, but of a forbidden one not that it is no matter of rights.
-        if one.rule == _REFUSED and one.evidence.get("code") != Forbidden.code:
+        if finding.rule == _REFUSED and finding.evidence.get("code") != Forbidden.code:
             continue
-        if one.rule == _IN_EXCESS and not wanted.manifests:
+        if finding.rule == _IN_EXCESS and not wanted.manifests:
             continue  # a removal needs next to nothing, which says nothing about the account
         # What the account holds, and who else has it, was so before the content came and is no reason against it.
-        if one.rule == _IN_EXCESS:
-            severity = _MILDER.get(one.severity, one.severity)
-            found.append(replace(one, severity=severity, is_new=facts.previous is None))
+        if finding.rule == _IN_EXCESS:
+            severity = _MILDER.get(finding.severity, finding.severity)
+            found.append(replace(finding, severity=severity, is_new=facts.previous is None))
         else:
-            found.append(replace(one, is_new=one.is_new and one.rule != _OTHERS))
+            found.append(replace(finding, is_new=finding.is_new and finding.rule != _OTHERS))
     if answer.missing:
         found.append(_remedy(answer, is_known=wanted.roles is not None))
     return worst_first(found)
@@ -77,14 +197,16 @@ def preflight_facts(facts: Facts) -> PreflightFacts | None:
     if installer is None or facts.is_offline:
         return None
     kinds, order = facts.around.kinds, {one.ref.identity: index for index, one in enumerate(facts.plan.actions)}
-    resources = {(one.group, one.version, one.kind): ResourceWord(one.plural, one.is_namespaced) for one in kinds or ()}
+    resources = {
+        (kind.group, kind.version, kind.kind): ResourceWord(kind.plural, kind.is_namespaced) for kind in kinds or ()
+    }
     return PreflightFacts(
         installer.account,
         tuple(sorted(facts.content.manifests, key=lambda one: order.get(one.ref.identity, len(order)))),
         facts.live_rbac,
         None if kinds is None else resources,
         frozenset(_places(facts)) - _absent(facts),
-        {one.ref.identity: one for one in facts.plan.actions},
+        {planned.ref.identity: planned for planned in facts.plan.actions},
         (*installer.gaps, *_gaps(facts)),
         installer.answers,
         facts.around.unanswered,
@@ -104,7 +226,7 @@ def said_once(findings: Iterable[Finding]) -> list[Finding]:
         known = explained.get(one.ref.identity, []) if one.ref and _is_of_dry_run(one) else []
         if known:
             proofs[next((it for it in known if it.rule == one.rule), known[0]).fingerprint] = one
-    folded = {one.fingerprint for one in proofs.values()}
+    folded = {proof.fingerprint for proof in proofs.values()}
     kept = [one for one in everything if one.fingerprint not in folded]
     return [_proved(one, proofs[one.fingerprint]) if one.fingerprint in proofs else one for one in kept]
 
@@ -141,7 +263,7 @@ def _rule_record(missing: MissingRule) -> dict[str, Any]:
 
 
 def _places(facts: Facts) -> list[str]:
-    return sorted({one.ref.namespace for one in facts.content.manifests if one.ref.namespace})
+    return sorted({manifest.ref.namespace for manifest in facts.content.manifests if manifest.ref.namespace})
 
 
 def _exists(facts: Facts, namespace: str) -> bool | None:
@@ -149,7 +271,7 @@ def _exists(facts: Facts, namespace: str) -> bool | None:
 
 
 def _made(facts: Facts) -> set[str]:
-    return {one.ref.name for one in facts.content.manifests if one.ref.group_kind == _NAMESPACE}
+    return {manifest.ref.name for manifest in facts.content.manifests if manifest.ref.group_kind == _NAMESPACE}
 
 
 def _absent(facts: Facts) -> set[str]:

@@ -9,20 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
+from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import AlreadyExists, InvalidObject
+from provisioner.rbac import BUILT_IN_RESOURCES, CLUSTER, EffectiveRules, RbacObjects, RbacSubject, RoleKey, plural_of
 from provisioner.retention import may_be_remade
 from provisioner.review.base.facts import ReviewRule, mapping, maps
-from provisioner.review.preflight.facts import UNKNOWN, PreflightFacts, ResourceWord
-from provisioner.review.preflight.grants import of_grants
-from provisioner.review.preflight.held import Walk, rule_of
-from provisioner.review.preflight.places import kind_of, of_no_kind, of_place
+from provisioner.review.preflight.account_rights import (
+    NAMESPACE,
+    TOO_EARLY,
+    UNKNOWN,
+    PreflightFacts,
+    ResourceWord,
+    Walk,
+    of_grants,
+    rule_of,
+)
 from provisioner.review.rules import Phrase
+from provisioner.unserved import Absence, Lack, absence_of
 from provisioner.values import (
     AccessRequest,
     Action,
     Finding,
+    GroupKind,
     Manifest,
     ObjectIdentity,
     ObjectRef,
@@ -30,6 +41,76 @@ from provisioner.values import (
     Section,
     Severity,
 )
+
+_CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+_NO_NAMESPACE = ReviewRule("PRE-05", Section.PREFLIGHT, Severity.BREAKING)
+_NO_KIND = ReviewRule("PRE-07", Section.PREFLIGHT, Severity.BREAKING)
+_VARIANTS = {Lack.REMOVED: "PRE-07a", Lack.NOT_IN_RELEASE: "PRE-07b", Lack.OTHER_VERSION: "PRE-07c"}
+
+
+def of_place(
+    facts: PreflightFacts, ref: ObjectRef, seen: Mapping[ObjectIdentity, Manifest], coming: set[ObjectIdentity]
+) -> Iterator[Finding]:
+    namespace = (NAMESPACE.group, NAMESPACE.kind, "", ref.namespace)
+    if not ref.namespace or facts.namespaces is None or ref.namespace in facts.namespaces or namespace in seen:
+        return
+    where = ("metadata", "namespace")
+    if namespace in coming:
+        yield TOO_EARLY.finding("before-namespace", ref, where=where)
+    else:
+        yield _NO_NAMESPACE.finding("not-there", ref, where=where, key=ref.namespace, namespace=ref.namespace)
+
+
+def of_no_kind(facts: PreflightFacts, ref: ObjectRef) -> Finding:
+    if _definition(facts.manifests, ref) is not None:
+        return TOO_EARLY.finding("before-definition", ref, where=("kind",))
+    if facts.kinds is None:
+        return UNKNOWN.finding("kind-unknown", ref, where=("kind",))
+    if ref.group in facts.unanswered:
+        return UNKNOWN.finding("server-silent", ref, where=("kind",), group=ref.group)
+    absence = absence_of(ref.group, ref.version, ref.kind, facts.kinds, release=facts.release)
+    found = _NO_KIND.finding(
+        str(absence.lack),
+        ref,
+        where=("kind",),
+        key=ref.api_version,
+        kind=ref.kind,
+        api=ref.api_version,
+        removedIn=absence.removed_in or None,
+        servedIn=list(absence.served) or None,
+        instead=absence.instead or None,
+    )
+    return replace(found, evidence={**found.evidence, **evidence_of(absence)})
+
+
+def evidence_of(absence: Absence) -> dict[str, Any]:
+    """Why nothing serves a kind, as a finding of PRE-07 has it: with the variant that says what to do about that."""
+    told = {"variant": _VARIANTS.get(absence.lack), "removedIn": absence.removed_in, "servedIn": list(absence.served)}
+    return {name: value for name, value in told.items() if value}
+
+
+def kind_of(facts: PreflightFacts, ref: ObjectRef, seen: Mapping[ObjectIdentity, Manifest]) -> ResourceWord | None:
+    """What the cluster serves, or an earlier CRD defines; without a cluster what Kubernetes itself has."""
+    served = (facts.kinds or {}).get((ref.group, ref.version, ref.kind))
+    if served is not None:
+        return served
+    defined = _definition(seen.values(), ref)
+    if defined is not None or facts.kinds is not None:
+        return defined
+    plural = plural_of(ref.kind)
+    return ResourceWord(plural, bool(ref.namespace)) if plural in BUILT_IN_RESOURCES.get(ref.group, ()) else None
+
+
+def _definition(manifests: Any, ref: ObjectRef) -> ResourceWord | None:
+    for manifest in manifests:
+        spec = mapping(manifest.body.get("spec"))
+        names = mapping(spec.get("names"))
+        if manifest.ref.group_kind != _CRD or (spec.get("group"), names.get("kind")) != (ref.group, ref.kind):
+            continue
+        if any(version.get("name") == ref.version and version.get("served") for version in maps(spec.get("versions"))):
+            return ResourceWord(str(names.get("plural")), spec.get("scope") == "Namespaced")
+    return None
+
 
 _NO_VERB = ReviewRule("PRE-01", Section.PREFLIGHT, Severity.BREAKING)
 _NO_OWNER = ReviewRule("PRE-06", Section.PREFLIGHT, Severity.DANGEROUS)
@@ -135,3 +216,105 @@ def _answer(facts: PreflightFacts, request: AccessRequest) -> Phrase:
     if answer is None:
         return Phrase.of(_NO_VERB.id, "said.not-asked", request=request)
     return Phrase.of(_NO_VERB.id, "said.no", request=request, reason=answer.reason)
+
+
+EVERYBODY = ("system:authenticated", "system:unauthenticated", "system:serviceaccounts")
+MAX_NAMED = 3
+MAX_LISTED = 20
+_USABLE = ReviewRule("PRE-11", Section.PREFLIGHT, Severity.DANGEROUS)
+_MAKES_PODS = (
+    ("", "pods"),
+    ("", "replicationcontrollers"),
+    ("apps", "deployments"),
+    ("apps", "daemonsets"),
+    ("apps", "statefulsets"),
+    ("apps", "replicasets"),
+    ("batch", "jobs"),
+    ("batch", "cronjobs"),
+)
+
+
+def of_users(account: RbacSubject, roles: RbacObjects) -> Iterator[Finding]:
+    """Who can act as the account without holding what it holds: how many, and the first of them.
+
+    Whoever joins them does not make it another finding: what others may do is no part of a bundle. Who can do so as a
+    member of a wide group is counted with the group. Raises TooManyRights.
+    """
+    ref = ObjectRef.of_service_account(account.namespace, account.name)
+    users = _users(account, roles)
+    if not users:
+        return
+    listed = {name: _phrase_of(way) for name, way in list(users.items())[:MAX_LISTED]}
+    wide = [name for name in users if name.removeprefix("Group ").startswith(EVERYBODY)]
+    yield _USABLE.finding(
+        "usable",
+        ref,
+        key=[sorted(set(map(str, users.values()))), wide],
+        users=listed,
+        count=len(users),
+        left_out=len(users) - len(listed),
+        first=list(listed)[:MAX_NAMED],
+        more=max(0, len(users) - MAX_NAMED) or None,
+    )
+
+
+def _phrase_of(way: AccessRequest) -> Phrase:
+    if way.subresource == "token":
+        return Phrase.of(_USABLE.id, "users.token")
+    return Phrase.of(_USABLE.id, "users.pods", resource=way.resource, namespace=way.namespace)
+
+
+def by_name(held: EffectiveRules, account: RbacSubject) -> EffectiveRules:
+    """The grants to this account, and to those of its namespace; what everybody has is nobody's in particular."""
+    groups = {name for name in account.identity.groups if name not in EVERYBODY}
+    own = tuple(grant for grant in held.grants if grant.subject.kind != "Group" or grant.subject.name in groups)
+    return replace(held, grants=own)
+
+
+def _users(account: RbacSubject, roles: RbacObjects) -> dict[str, AccessRequest]:
+    """The way of each, by name."""
+    held = by_name(rbac.effective_rules(account.identity, roles), account)
+    places = {CLUSTER, *held.scopes}
+    known: dict[frozenset[tuple[str, RoleKey]], bool] = {}
+    found: dict[str, AccessRequest] = {}
+    for subject, way in _makers(account, roles).items():
+        if subject == account or not _is_somebody(subject):
+            continue
+        same = frozenset(one for one in roles.roles_held(subject.identity) if one[0] in places)
+        if same not in known:
+            known[same] = _holds_as_much(rbac.effective_rules(subject.identity, roles), held)
+        if not known[same]:
+            found[str(subject)] = way
+    return dict(sorted(found.items()))
+
+
+def _holds_as_much(other: EffectiveRules, held: EffectiveRules) -> bool:
+    return all(rbac.holds(other.rules_in(scope), held.at(scope)) for scope in held.scopes)
+
+
+def _makers(account: RbacSubject, roles: RbacObjects) -> Mapping[RbacSubject, AccessRequest]:
+    """Everybody whom a binding lets act as the account, each with the first way that there is."""
+    place = account.namespace
+    token = AccessRequest("create", "", "serviceaccounts", "token", place, account.name)
+    ways = [token, *(AccessRequest("create", group, resource, "", place) for group, resource in _MAKES_PODS)]
+    places = (CLUSTER, account.namespace)
+    found: dict[RbacSubject, int] = {}
+    for key, bindings in roles.bound().items():
+        role = roles.roles.get(key)
+        counting = [binding for binding in bindings if binding[1] in places]
+        if role is None or not counting:
+            continue
+        held = [one.rule for one in roles.rules_of(role)[0]]
+        way = next((number for number, request in enumerate(ways) if rbac.allows(held, request)), None)
+        for subject in (it for one in counting if way is not None for it in rbac.binding_subjects(roles.bindings[one])):
+            found[subject] = min(way or 0, found.get(subject, len(ways)))
+    return {subject: ways[way] for subject, way in found.items()}
+
+
+def _is_somebody(subject: RbacSubject) -> bool:
+    """Not a part of Kubernetes itself."""
+    if subject.kind == "ServiceAccount":
+        return subject.namespace != "kube-system"
+    if not subject.name.startswith("system:"):
+        return True
+    return subject.kind == "Group" and subject.name.startswith(EVERYBODY)

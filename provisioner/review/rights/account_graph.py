@@ -15,7 +15,7 @@ from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.rbac import Grant, PolicyRule, RbacObjects, RbacSubject
 from provisioner.review.base.facts import items, mapping, maps
-from provisioner.review.base.marks import Mark
+from provisioner.review.base.record import Mark
 from provisioner.review.rights.permission_words import parts_of
 from provisioner.values import Finding, JsonObject, ObjectIdentity, ObjectRef, PlannedAction, Report, Section, Severity
 
@@ -45,7 +45,7 @@ class RuleNode:
 
     @property
     def worst(self) -> int:
-        return min((one.severity.rank for one in self.findings), default=_HARMLESS)
+        return min((finding.severity.rank for finding in self.findings), default=_HARMLESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class BindingNode:
 
     @property
     def worst(self) -> int:
-        return min((one.worst for one in self.rules), default=_HARMLESS)
+        return min((rule.worst for rule in self.rules), default=_HARMLESS)
 
     @property
     def is_same(self) -> bool:
@@ -157,8 +157,8 @@ def account_graph(report: Report, subject: RbacSubject, *, hidden: Collection[Ob
     ways = _ways(states, subject)
     placed = {one.fingerprint for one in told if _place(one, ways, states)}
     nodes = sorted((_node(way, states) for way in ways.values()), key=_order)
-    counts = Counter(rule.mark for one in nodes for rule in (*one.rules, *one.same))
-    drawn = tuple(_bounded(one) for one in nodes[:MAX_BINDINGS])
+    counts = Counter(rule.mark for node in nodes for rule in (*node.rules, *node.same))
+    drawn = tuple(_bounded(node) for node in nodes[:MAX_BINDINGS])
     rest = tuple(one for one in told if one.fingerprint not in placed)
     return AccountGraph(
         str(subject),
@@ -173,7 +173,7 @@ def account_graph(report: Report, subject: RbacSubject, *, hidden: Collection[Ob
 
 
 def _states(actions: Iterable[PlannedAction], hidden: Collection[ObjectIdentity]) -> _States:
-    of_rbac = [one for one in actions if one.ref.group == RBAC_GROUP]
+    of_rbac = [planned for planned in actions if planned.ref.group == RBAC_GROUP]
     seen = [one for one in of_rbac if one.ref.identity not in hidden]
     before, after = (
         RbacObjects.of(obj for obj in side if obj is not None)
@@ -227,7 +227,9 @@ def _place(finding: Finding, ways: dict[tuple[str, str], _Way], states: _States)
 
 
 def _named_rule(way: _Way, origin: str, index: int, states: _States) -> _Rule:
-    known = next((one for one in way.rules.values() if (one.origin, one.index, one.is_) == (origin, index, True)), None)
+    known = next(
+        (rule for rule in way.rules.values() if (rule.origin, rule.index, rule.is_) == (origin, index, True)), None
+    )
     if known is not None:
         return known
     before, after = states.roles.get(origin, (None, None))
@@ -247,11 +249,11 @@ def _readable(written: object) -> PolicyRule | None:
 def _node(way: _Way, states: _States) -> BindingNode:
     before, after = states.roles.get(way.role, (None, None))
     is_known = before is not None or after is not None
-    rules = sorted((_rule_node(one, way.role) for one in way.rules.values()), key=lambda it: (it.worst, it.index))
-    looked_at = tuple(one for one in rules if one.mark is not Mark.SAME or one.findings)
+    rules = sorted((_rule_node(rule, way.role) for rule in way.rules.values()), key=lambda it: (it.worst, it.index))
+    looked_at = tuple(rule for rule in rules if rule.mark is not Mark.SAME or rule.findings)
     role_mark = _role_mark(before, after) if is_known else Mark.SAME
     mark = Mark.of(was=way.was, is_=way.is_)
-    same = tuple(one for one in rules if one not in looked_at)
+    same = tuple(rule for rule in rules if rule not in looked_at)
     return BindingNode(way.binding, mark, way.scope, way.role, role_mark, is_known, looked_at, same)
 
 
@@ -280,8 +282,8 @@ def _bounded(node: BindingNode) -> BindingNode:
 
 
 def _account_mark(actions: Iterable[PlannedAction], subject: RbacSubject) -> Mark | None:
-    for one in actions:
-        ref = one.ref
+    for planned in actions:
+        ref = planned.ref
         if (ref.group, ref.kind, ref.namespace, ref.name) == ("", _ACCOUNT, subject.namespace, subject.name):
-            return Mark.of(was=one.before is not None, is_=one.after is not None)
+            return Mark.of(was=planned.before is not None, is_=planned.after is not None)
     return None

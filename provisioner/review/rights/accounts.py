@@ -1,19 +1,23 @@
-"""What is to be said of the accounts and bindings themselves, beside what they may do (RB-44, 46, 48, 50, 51)."""
+"""Accounts and bindings themselves (RB-44, 46, 48, 50, 51), what one account may do that another may not, and who of a
+bundle makes what its pods need."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.rbac import RbacObjects, RbacSubject
+from provisioner.errors import TooManyRights
+from provisioner.rbac import EffectiveRules, RbacObjects, RbacSubject, Risk, RoleProblem, ScopedRule
 from provisioner.review.base.facts import Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.rights.renamed_roles import RbacBeforeAfter, rbac_before_after_of
 from provisioner.review.rules import Phrase
-from provisioner.review.rules.risk_words import sentence_of
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
+from provisioner.review.rules.files import sentence_of
+from provisioner.review.workloads.pod_specs import Mention, PodSpec, pod_specs
+from provisioner.values import AccessRequest, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 
 _FOREIGN = ReviewRule("RB-44", Section.PERMISSIONS, Severity.NOTABLE)
 _MOVED = ReviewRule("RB-46", Section.PERMISSIONS, Severity.BREAKING)
@@ -64,12 +68,6 @@ def bound_accounts(objects: tuple[JsonObject, ...]) -> Iterator[tuple[ObjectRef,
 
 def of_accounts(state: StateFacts) -> Iterator[Finding]:
     """Findings about one side of a change: foreign subjects, wildcards, identities outside of the cluster."""
-    yield from _foreign_subjects(state)
-    yield from of_wildcards(state)
-    yield from _cloud_identities(state)
-
-
-def _foreign_subjects(state: StateFacts) -> Iterator[Finding]:
     own = {ref.identity for ref, _ in state.named}
     for binding, subject in bound_accounts(state.objects):
         ref = account_ref(subject)
@@ -78,6 +76,8 @@ def _foreign_subjects(state: StateFacts) -> Iterator[Finding]:
         is_absent = ref.identity in state.live and state.live[ref.identity] is None
         variant, key = "absent" if is_absent else "foreign", [str(subject), is_absent]
         yield _FOREIGN.finding(variant, binding, where=("subjects",), key=key, account=subject)
+    yield from of_wildcards(state)
+    yield from _cloud_identities(state)
 
 
 def of_wildcards(state: StateFacts) -> Iterator[Finding]:
@@ -177,7 +177,7 @@ def _exposure(pod: PodSpec, ways_in: list[_WayIn]) -> Iterator[str]:
         yield "on-every-node"
     if pod.body.get("hostNetwork") is True:
         yield "shares-network"
-    if any(one.security.get("privileged") is True for one in pod.containers()):
+    if any(container.security.get("privileged") is True for container in pod.containers()):
         yield "privileged"
     if any(one.leads_to(pod) for one in ways_in):
         yield "reached"
@@ -192,3 +192,150 @@ def _ways_in(objects: tuple[JsonObject, ...]) -> Iterator[_WayIn]:
         ref, selector = ObjectRef.of(obj), mapping(spec.get("selector"))
         if ref.group_kind == _SERVICE and selector:
             yield _WayIn(ref.namespace, selector)
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """`risks` are the dangerous ones, `added` all rights that are more; `unknown` why nobody knows, as POD-32 names the
+    reasons."""
+
+    risks: tuple[Risk, ...] = ()
+    added: tuple[ScopedRule, ...] = ()
+    unknown: tuple[str | Mapping[str, RoleProblem], ...] = ()
+
+    @property
+    def powers(self) -> list[Phrase]:
+        """The risks as sentences of the account."""
+        return list(map(sentence_of, self.risks))
+
+    @property
+    def sense(self) -> list[tuple[object, ...]]:
+        """The risks as what makes a finding of them this one."""
+        return [(risk.id, risk.scope, *risk.sense) for risk in self.risks]
+
+
+def account_of(pod: PodSpec, install_namespace: str) -> RbacSubject:
+    """The account that a pod runs as."""
+    return RbacSubject("ServiceAccount", pod.account, pod.ref.namespace or install_namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class AccountPowers:
+    """The powers of accounts before and after a change, as far as roles and bindings are known."""
+
+    states: RbacBeforeAfter
+    brought: frozenset[RbacSubject]
+    install_namespace: str
+    is_unread: bool
+
+    @classmethod
+    def of(cls, facts: Facts) -> AccountPowers:
+        states = rbac_before_after_of(facts)
+        refs = (ref for ref, _ in facts.state().named if ref.group_kind == _ACCOUNT)
+        place = facts.content.install_namespace
+        brought = frozenset(RbacSubject("ServiceAccount", ref.name, ref.namespace or place) for ref in refs)
+        return cls(states, brought, place, facts.live_rbac is None and not facts.is_offline)
+
+    def gained(self, old: RbacSubject | None, new: RbacSubject) -> Gain:
+        """What `new` may do after the change that `old` may not before it; without `old`, all that it may do."""
+        before = rbac.effective_rules(old.identity, self.states.before) if old else EffectiveRules(new.identity)
+        after = rbac.effective_rules(new.identity, self.states.after)
+        known = {(risk.id, risk.scope, risk.sense) for risk in self._risks(before)}
+        gained = tuple(
+            risk
+            for risk in self._risks(after)
+            if risk.severity.is_at_least(Severity.DANGEROUS) and not risk.is_among(known)
+        )
+        try:
+            added = rbac.diff(before, after).added
+        except TooManyRights:
+            return Gain(gained, unknown=("too-many",))
+        return Gain(gained, added, tuple(self._unknown(new, after)))
+
+    def _risks(self, held: EffectiveRules) -> list[Risk]:
+        return [risk for risk in rbac.risks(held, sensitive=[self.install_namespace]) if not risk.implied_by]
+
+    def _unknown(self, account: RbacSubject, held: EffectiveRules) -> Iterator[str | Mapping[str, RoleProblem]]:
+        """Without the roles of the cluster, only what a bundle brings is known, and what it binds."""
+        if self.is_unread:
+            yield "unread"
+        elif not self.states.is_whole and account not in self.brought:
+            yield "not-of-bundle"
+        found = (problem for problem in held.problems if not (self.states.is_whole and problem.is_missing))
+        yield from ({"words": one} for one in found)
+
+
+# Annotations of Services by which a controller of the platform makes a Secret.
+_SERVING_CERTIFICATES = (
+    "service.beta.openshift.io/serving-cert-secret-name",
+    "service.alpha.openshift.io/serving-cert-secret-name",
+)
+# Fields of custom resources that hold the object that is made of them.
+_TARGETS = ("target", "destination")
+# What runs to an end.
+_ENDING = frozenset({"Job", "Pod"})
+MAX_MAKERS = 3
+
+
+class Makers:
+    """Who of the bundle makes what its pods need, read once for all that is missing."""
+
+    def __init__(self, facts: Facts):
+        self._facts = facts
+
+    def with_result(self, wanted: ObjectRef) -> ObjectRef | None:
+        """The object that names the wanted one as its result."""
+        found = (
+            manifest.ref
+            for manifest in self._facts.content.manifests
+            if _results_in(manifest.ref, manifest.body, wanted)
+        )
+        return next(found, None)
+
+    def able(self, need: Mention) -> dict[str, Any]:
+        """Which pods of the bundle may create what one of them needs, as `makers`, and as `by` whether those are `own`
+        containers of the pod, `others` or `both`; nothing for none.
+
+        So init containers, jobs and operators make what pods read: nobody can see by their names what they make. Those
+        that run to an end come first, as that is what they are for.
+        """
+        wanted, own = need.ref, need.pod.ref
+        asked = AccessRequest("create", wanted.group, f"{wanted.kind.lower()}s", namespace=wanted.namespace)
+        may = [
+            account
+            for account in self._running
+            if rbac.allows_in(rbac.effective_rules(account.identity, self._known), asked)
+        ]
+        refs = {ref for account in may for ref in self._running[account]}
+        ordered = sorted(refs, key=lambda it: (it == own, it.kind not in _ENDING, it))
+        makers = ordered[:MAX_MAKERS]
+        if not makers:
+            return {}
+        is_own, others = own in makers, [ref for ref in makers if ref != own]
+        return {"by": "both" if is_own and others else "own" if is_own else "others", "makers": others}
+
+    @cached_property
+    def _running(self) -> dict[RbacSubject, list[ObjectRef]]:
+        """What runs as which account."""
+        found: dict[RbacSubject, list[ObjectRef]] = {}
+        for pod in pod_specs(tuple(manifest.body for manifest in self._facts.content.manifests)):
+            found.setdefault(account_of(pod, self._facts.content.install_namespace), []).append(pod.ref)
+        return found
+
+    @cached_property
+    def _known(self) -> rbac.RbacObjects:
+        return rbac_before_after_of(self._facts).after
+
+
+def _results_in(ref: ObjectRef, body: JsonObject, wanted: ObjectRef) -> bool:
+    """Whether an object names the wanted one as its result, as certificates and external secrets do."""
+    spec = mapping(body.get("spec"))
+    if ref.group_kind.kind == "Service" and not ref.group and ref.namespace == wanted.namespace:
+        annotations = mapping(mapping(body.get("metadata")).get("annotations"))
+        return wanted.kind == "Secret" and wanted.name in {
+            annotations.get(certificate) for certificate in _SERVING_CERTIFICATES
+        }
+    if "." not in ref.group or ref.namespace not in {"", wanted.namespace}:
+        return False
+    results: list[Any] = [spec.get("secretName"), *(mapping(spec.get(key)).get("name") for key in _TARGETS)]
+    return wanted.name in results or (ref.name == wanted.name and wanted.kind in ref.kind)

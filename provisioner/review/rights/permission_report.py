@@ -18,7 +18,6 @@ from provisioner.rbac import (
     ScopedRule,
 )
 from provisioner.review.base.facts import Facts
-from provisioner.review.rights.altered import altered_by
 from provisioner.review.rights.permission_words import (
     UNDECIDED,
     WHOLE_CLUSTER,
@@ -29,9 +28,9 @@ from provisioner.review.rights.permission_words import (
     who,
     words_of,
 )
-from provisioner.review.rights.rbac_before_after import rbac_before_after_of
-from provisioner.review.rights.role_holders import RoleEffect, effects
-from provisioner.review.rules.risk_words import power_of
+from provisioner.review.rights.renamed_roles import rbac_before_after_of
+from provisioner.review.rights.role_holders import RoleEffect, altered_by, effects
+from provisioner.review.rules.files import power_of
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.sentences import some_phrases
 from provisioner.values import JsonObject, ObjectRef, Severity
@@ -120,7 +119,11 @@ def permission_report(facts: Facts, *, nowhere: frozenset[GroupResource] = froze
             delta = comparisons.diff(old, new)
             found.append(_account(facts, subject, (old, new), delta))
         except TooManyRights as exc:
-            found.append(_undecided(facts, subject, (old, new)))
+            # Its risks are told without a comparison.
+            account = _account(facts, subject, (old, new), PermissionDiff())
+            name = who(subject)
+            sentence = f"{account.sentence}; beyond that it {UNDECIDED}" if account.new else f"{name}: {UNDECIDED}"
+            found.append(replace(account, sentence=sentence, reach={}, is_undecided=True))
             problems.append(f"{who(subject)}: {UNDECIDED}: {exc}")
         problems += [
             f"{who(subject)}: {problem}" for problem in new.problems if not (states.is_whole and problem.is_missing)
@@ -135,23 +138,18 @@ def _in_force(side: EffectiveRules, nowhere: frozenset[GroupResource]) -> Effect
     """Without rights in a namespace to what is in none: the API server never asks for them there."""
     if not nowhere:
         return side
-    found = (replace(one, rule=_without(one.rule, nowhere)) if one.scope else one for one in side.grants)
+    found = (replace(grant, rule=_without(grant.rule, nowhere)) if grant.scope else grant for grant in side.grants)
     return replace(side, grants=tuple(one for one in found if one.rule.resources or one.rule.non_resource_urls))
 
 
 def _without(rule: PolicyRule, nowhere: frozenset[GroupResource]) -> PolicyRule:
     """`rule` without resources that none of its groups has in a namespace."""
     left = (
-        one for one in rule.resources if any((group, one.partition("/")[0]) not in nowhere for group in rule.api_groups)
+        resource
+        for resource in rule.resources
+        if any((group, resource.partition("/")[0]) not in nowhere for group in rule.api_groups)
     )
     return replace(rule, resources=tuple(left))
-
-
-def _undecided(facts: Facts, subject: RbacSubject, states: tuple[EffectiveRules, EffectiveRules]) -> AccountReport:
-    """The account whose rights are too many to be compared: its risks, which are told without that."""
-    found = _account(facts, subject, states, PermissionDiff())
-    sentence = f"{found.sentence}; beyond that it {UNDECIDED}" if found.new else f"{who(subject)}: {UNDECIDED}"
-    return replace(found, sentence=sentence, reach={}, is_undecided=True)
 
 
 def _account(
@@ -159,11 +157,17 @@ def _account(
 ) -> AccountReport:
     old, new = states
     before_ways, after_ways = Ways(old), Ways(new)
-    risks, known = (_risks(side, facts.content.install_namespace) for side in (new, old))
+    risks, known = (
+        [risk for risk in rbac.risks(side, sensitive=[facts.content.install_namespace]) if not risk.implied_by]
+        for side in (new, old)
+    )
     familiar = {(risk.id, risk.scope, risk.sense) for risk in known}
     fresh = tuple(risk for risk in risks if not risk.is_among(familiar))
     before, after = (_by_place(side) for side in states)
-    own = {ObjectRef.of(obj).identity for obj in facts.state().objects}
+    objects: tuple[JsonObject, ...] = facts.state().objects
+    own = {ObjectRef.of(obj).identity for obj in objects}
+    place = (subject.namespace, subject.name)
+    pods = pod_specs(objects) if subject.kind == "ServiceAccount" else ()
     return AccountReport(
         subject,
         _sentence(subject, delta, fresh, states),
@@ -173,13 +177,9 @@ def _account(
         tuple(_change(one, before_ways, after) for one in delta.removed),
         fresh,
         tuple(risk for risk in risks if risk not in fresh),
-        _used_by(facts, subject),
+        tuple(pod.ref for pod in pods if (pod.ref.namespace, pod.account) == place),
         ref_of(subject).identity in own,
     )
-
-
-def _risks(side: EffectiveRules, sensitive: str) -> list[Risk]:
-    return [risk for risk in rbac.risks(side, sensitive=[sensitive]) if not risk.implied_by]
 
 
 def _place(account: AccountReport) -> tuple[object, ...]:
@@ -199,15 +199,11 @@ def _sentence(
         return f"{who(subject)} newly {power_of(fresh[0])}"
     parts = [f"gains {counted(delta.added)}: {words_of(delta.added)}"] if delta.added else []
     parts += [f"loses {counted(delta.removed)}: {words_of(delta.removed)}"] if delta.removed else []
-    return f"{who(subject)} {' and '.join(parts) or f'can do the same as before{_moved(*states)}'}"
-
-
-def _moved(old: EffectiveRules, new: EffectiveRules) -> str:
-    """By which other roles the same rights come now."""
-    was, now = (sorted({str(one.origin) for one in side.grants}) for side in (old, new))
-    if was == now:
-        return ": no effective change"
-    return f": no effective change (moved from {', '.join(was) or 'nothing'} to {', '.join(now) or 'nothing'})"
+    if parts:
+        return f"{who(subject)} {' and '.join(parts)}"
+    was, now = (sorted({str(grant.origin) for grant in side.grants}) for side in states)
+    moved = f" (moved from {', '.join(was) or 'nothing'} to {', '.join(now) or 'nothing'})" if was != now else ""
+    return f"{who(subject)} can do the same as before: no effective change{moved}"
 
 
 def _reach(delta: PermissionDiff, new: EffectiveRules) -> dict[str, dict[str, str]]:
@@ -215,9 +211,9 @@ def _reach(delta: PermissionDiff, new: EffectiveRules) -> dict[str, dict[str, st
     cells: dict[tuple[str, str], set[str]] = {}
     kept = [ScopedRule(grant.scope, grant.rule) for grant in new.grants]
     for sign, rights in ((KEPT, kept), (GAINED, delta.added), (LOST, delta.removed)):
-        for one in rights:
-            for verb in one.rule.verbs:
-                cells.setdefault((capability(verb), one.scope), set()).add(sign)
+        for right in rights:
+            for verb in right.rule.verbs:
+                cells.setdefault((capability(verb), right.scope), set()).add(sign)
     return {
         name: {scope or WHOLE_CLUSTER: _sign(cells[name, scope]) for word, scope in sorted(cells) if word == name}
         for name in CAPABILITIES
@@ -241,7 +237,7 @@ def _wider(old: EffectiveRules, ways: Ways, right: ScopedRule) -> Iterator[str]:
     if names:
         yield f"{words_of([right])}: all of them, until now only {', '.join(names)}"
     is_wildcard = any("*" in values for values in (rule.verbs, rule.api_groups, rule.resources))
-    if is_wildcard and any(rbac.size(one.rule) and rbac.holds([rule], [one.rule]) for one in old.grants):
+    if is_wildcard and any(rbac.size(grant.rule) and rbac.holds([rule], [grant.rule]) for grant in old.grants):
         yield f"{words_of([right])}: a wildcard, which also holds what is added later"
 
 
@@ -257,12 +253,3 @@ def _change(right: ScopedRule, ways: Ways, other: dict[tuple[ObjectRef, int], li
     places = dict.fromkeys((grant.origin, grant.rule_index) for grant in grants)
     before = [rule for place in places for rule in other.get(place, ())]
     return RightChange(right, grants, tuple(dict.fromkeys(before)))
-
-
-def _used_by(facts: Facts, subject: RbacSubject) -> tuple[ObjectRef, ...]:
-    if subject.kind != "ServiceAccount":
-        return ()
-    objects: tuple[JsonObject, ...] = facts.state().objects
-    return tuple(
-        pod.ref for pod in pod_specs(objects) if (pod.ref.namespace, pod.account) == (subject.namespace, subject.name)
-    )

@@ -56,15 +56,15 @@ def counted(rules: Sequence[ScopedRule]) -> str:
 
 def rights_in(rules: Sequence[ScopedRule]) -> int:
     """How many verbs on how many things: a number for the eye."""
-    return sum(len(one.rule.verbs) for one in rules)
+    return sum(len(rule.rule.verbs) for rule in rules)
 
 
 def words_of(rules: Sequence[ScopedRule]) -> Phrase:
     """The first rules in words: get, list pods in the namespace a."""
     first = []
-    for one in rules[:MAX_FIRST]:
-        verbs, objects = parts_of(one.rule)
-        scope = None if one.rule.non_resource_urls else one.scope
+    for rule in rules[:MAX_FIRST]:
+        verbs, objects = parts_of(rule.rule)
+        scope = None if rule.rule.non_resource_urls else rule.scope
         first.append(_phrase("right", verbs=verbs, objects=objects, scope=scope))
     return _phrase("first", first=first, more=len(rules) - len(first) or None)
 
@@ -99,7 +99,7 @@ def _phrase(name: str, **params: Any) -> Phrase:
 
 def rules_record(rules: Sequence[ScopedRule]) -> list[dict[str, Any]]:
     """Rules as evidence, JSON-ready, at most MAX_RULES."""
-    return [{"scope": one.scope, **one.rule.to_object()} for one in rules[:MAX_RULES]]
+    return [{"scope": rule.scope, **rule.rule.to_object()} for rule in rules[:MAX_RULES]]
 
 
 def ways(
@@ -159,10 +159,10 @@ def table(delta: PermissionDiff) -> dict[str, dict[str, dict[str, int]]]:
     """Capability by reach: how many rights come and go at each place, verbs folded as people think of them."""
     table: dict[str, dict[str, dict[str, int]]] = {}
     for sign, rules in (("added", delta.added), ("removed", delta.removed)):
-        for one in rules:
-            for verb in one.rule.verbs:
+        for rule in rules:
+            for verb in rule.rule.verbs:
                 row = table.setdefault(capability(verb), {})
-                cell = row.setdefault(one.scope or WHOLE_CLUSTER, {"added": 0, "removed": 0})
+                cell = row.setdefault(rule.scope or WHOLE_CLUSTER, {"added": 0, "removed": 0})
                 cell[sign] += 1
     return table
 
@@ -175,4 +175,4 @@ def capability(verb: str) -> str:
 
 def files_of(content: Content) -> dict[ObjectIdentity, str]:
     """Where in the bundle each object stands."""
-    return {one.ref.identity: one.file for one in content.manifests if one.file}
+    return {manifest.ref.identity: manifest.file for manifest in content.manifests if manifest.file}

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest, TooManyRights
+from provisioner.rbac import BindingKey, RbacObjects, RbacSubject, RoleKey
 from provisioner.review.base.facts import Facts, StateFacts, mapping, maps
-from provisioner.values import Action, JsonObject, ObjectIdentity, ObjectRef
+from provisioner.review.workloads.pod_specs import pod_specs
+from provisioner.values import Action, GroupKind, JsonObject, ObjectIdentity, ObjectRef
 
 _Bound = dict[ObjectRef, tuple[ObjectRef, str]]
 _AGGREGATED = "aggregate-to-"  # in labels by which a ClusterRole's rules become those of another
@@ -28,7 +30,8 @@ def with_renamed_roles(facts: Facts) -> Facts:
     if not renamed:
         return facts
     actions = tuple(
-        replace(one, returns_as=renamed[one.ref].name) if one.ref in renamed else one for one in facts.plan.actions
+        replace(planned, returns_as=renamed[planned.ref].name) if planned.ref in renamed else planned
+        for planned in facts.plan.actions
     )
     return replace(facts, plan=replace(facts.plan, actions=actions))
 
@@ -36,13 +39,13 @@ def with_renamed_roles(facts: Facts) -> Facts:
 def with_new_names(facts: Facts, objects: Iterable[JsonObject]) -> list[JsonObject]:
     """Objects that were before, roles and bindings under the names by which they return: what is found of these is as
     before."""
-    names = {one.ref.identity: one.returns_as for one in facts.plan.actions if one.returns_as}
-    return [_with_new_names(one, names) for one in objects] if names else list(objects)
+    names = {planned.ref.identity: planned.returns_as for planned in facts.plan.actions if planned.returns_as}
+    return [_with_new_names(obj, names) for obj in objects] if names else list(objects)
 
 
 def under_new_names(facts: Facts, former: StateFacts | None) -> StateFacts | None:
     """The state before with `with_new_names`; `former` is what other renames made of it, None where there is none."""
-    if not any(one.returns_as for one in facts.plan.actions):
+    if not any(planned.returns_as for planned in facts.plan.actions):
         return former
     state = former or facts.previous_state()
     return replace(state, objects=tuple(with_new_names(facts, state.objects)))
@@ -72,8 +75,8 @@ def _renamed_roles(facts: Facts) -> dict[ObjectRef, ObjectRef]:
     names already, as that one gains it; and what is not in the cluster as the bundle has it, as somebody loses what was
     added there. Nor is any where nobody could read the bindings of the cluster.
     """
-    before = {one.ref.identity: one.body for one in (facts.previous.manifests if facts.previous else ())}
-    after = {one.ref.identity: one.body for one in facts.content.manifests}
+    before = {manifest.ref.identity: manifest.body for manifest in (facts.previous.manifests if facts.previous else ())}
+    after = {manifest.ref.identity: manifest.body for manifest in facts.content.manifests}
     leaving = [one for one in _planned(facts, Action.DELETE, before) if _is_as_brought(facts, one, before)]
     known = _known_rbac(facts, before) if leaving else None
     if known is None:
@@ -184,3 +187,110 @@ def _what_it_gives(ref: ObjectRef, obj: JsonObject, names: Mapping[ObjectIdentit
     if ref.kind in _BINDINGS:
         told["roleRef"] = _role_under(names, ref, obj)
     return json.dumps([ref.kind, ref.namespace, labels, told], sort_keys=True, default=str)
+
+
+_AUTHORIZATION = "authorization.k8s.io"
+_ACCOUNT = GroupKind("", "ServiceAccount")
+
+# Offline nobody tells what the cluster's own roles grant; these three are the same everywhere.
+EVERYWHERE: tuple[JsonObject, ...] = (
+    {
+        "apiVersion": f"{RBAC_GROUP}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "cluster-admin"},
+        "rules": [
+            {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+            {"nonResourceURLs": ["*"], "verbs": ["*"]},
+        ],
+    },
+    {
+        "apiVersion": f"{RBAC_GROUP}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "system:auth-delegator"},
+        "rules": [
+            {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
+            {"apiGroups": [_AUTHORIZATION], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
+        ],
+    },
+    {
+        "apiVersion": f"{RBAC_GROUP}/v1",
+        "kind": "Role",
+        "metadata": {"name": "extension-apiserver-authentication-reader", "namespace": "kube-system"},
+        "rules": [
+            {
+                "apiGroups": [""],
+                "resources": ["configmaps"],
+                "resourceNames": ["extension-apiserver-authentication"],
+                "verbs": ["get", "list", "watch"],
+            }
+        ],
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RbacBeforeAfter:
+    """`own` names the objects of the bundle, by identity. `touched_roles` and `touched_bindings` are these and the ones
+    that it deletes: all others are the same on both sides. Without a cluster only the bundles are known. `accounts` are
+    the ServiceAccounts that the bundle makes or runs its pods as, and the one that installs it."""
+
+    before: RbacObjects
+    after: RbacObjects
+    own: frozenset[ObjectIdentity]
+    touched_roles: frozenset[RoleKey]
+    touched_bindings: frozenset[BindingKey]
+    accounts: frozenset[RbacSubject]
+    is_whole: bool
+
+
+def rbac_before_after_of(facts: Facts) -> RbacBeforeAfter:
+    """Before: the cluster as it is, offline the previous bundle. After: the same with the bundle's changes made."""
+    return facts.once("rbac before and after", _made)
+
+
+def _made(facts: Facts) -> RbacBeforeAfter:
+    results = [obj for ref, obj in facts.state().named if ref.group == RBAC_GROUP]
+    before = facts.known_rbac
+    if before is None:
+        previous = (obj for ref, obj in facts.previous_state().named if ref.group == RBAC_GROUP)
+        before = RbacObjects.of([*EVERYWHERE, *previous])
+    if renamed := [planned.ref for planned in facts.plan.actions if planned.returns_as]:
+        roles = [before.roles[key] for one in renamed if (key := rbac.role_key_of(one)) in before.roles]
+        held = [before.bindings[key] for one in renamed for key in _bindings_of(one, before)]
+        others = RbacObjects.of(with_new_names(facts, [*roles, *held]))
+        before = before.changed(gone={one.identity for one in renamed}, others=others)
+    gone = [
+        planned.ref
+        for planned in facts.plan.actions
+        if planned.action is Action.DELETE and planned.ref.group == RBAC_GROUP
+    ]
+    own = [ObjectRef.of(obj) for obj in results]
+    after = before.changed(gone={one.identity for one in gone}, others=RbacObjects.of(results))
+    return RbacBeforeAfter(
+        before,
+        after,
+        frozenset(one.identity for one in own),
+        frozenset(rbac.role_key_of(one) for one in (*own, *gone) if one.kind in _ROLES),
+        frozenset(rbac.binding_key_of(one) for one in (*own, *gone) if one.kind in _BINDINGS),
+        frozenset(_accounts_of(facts)),
+        facts.live_rbac is not None,
+    )
+
+
+def _bindings_of(ref: ObjectRef, known: RbacObjects) -> Iterator[BindingKey]:
+    """The binding that `ref` is, or those that name the role that it is."""
+    if ref.kind in _ROLES:
+        yield from known.bindings_to(rbac.role_key_of(ref))
+    elif (key := rbac.binding_key_of(ref)) in known.bindings:
+        yield key
+
+
+def _accounts_of(facts: Facts) -> Iterator[RbacSubject]:
+    if facts.installer is not None:
+        yield facts.installer.account
+    for state in (facts.previous_state(), facts.state()):
+        for ref, _ in state.named:
+            if ref.group_kind == _ACCOUNT:
+                yield RbacSubject("ServiceAccount", ref.name, ref.namespace or state.install_namespace)
+        for pod in pod_specs(state.objects):
+            yield RbacSubject("ServiceAccount", pod.account, pod.ref.namespace or state.install_namespace)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from provisioner.review.rules.files import Phrase, messages_of, rule_ids, rule_text
-from provisioner.review.rules.text import RuleText
+from provisioner.review.rules.files import Phrase, RuleText, messages_of, rule_ids, rule_text
 
 __all__ = [
     "Phrase",

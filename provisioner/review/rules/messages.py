@@ -183,15 +183,11 @@ def messages_in(name: str, section: str) -> Messages:
         variant, colon, text = " ".join(block.split()).partition(": ")
         if not colon or not _NAME.fullmatch(variant) or variant in found:
             raise BadRuleFile(f"{name}: below Messages, {variant!r} is no new name of a variant, followed by a colon")
-        found[variant] = _template(name, text)
+        parts: list[str | Placeholder | Template] = []
+        for index, piece in enumerate(_OPTIONAL.split(text)):
+            parts += [_optional(name, piece)] if index % 2 else _pieces(name, piece)
+        found[variant] = Template(tuple(parts))
     return Messages(name, found)
-
-
-def _template(name: str, text: str) -> Template:
-    parts: list[str | Placeholder | Template] = []
-    for index, piece in enumerate(_OPTIONAL.split(text)):
-        parts += [_optional(name, piece)] if index % 2 else _pieces(name, piece)
-    return Template(tuple(parts))
 
 
 def _optional(name: str, piece: str) -> Template:

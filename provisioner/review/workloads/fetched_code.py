@@ -89,7 +89,21 @@ def _plain(text: str, variables: Mapping[str, str]) -> str:
 def _of_text(text: str) -> Iterator[FetchedCode]:
     files: list[str] = []
     for command in _COMMANDS.split(text):
-        yield from _of_pipe(command.split("|"))
+        # What comes out of one stage and is run by a later one.
+        stages = command.split("|")
+        is_fetched = is_decoded = is_connected = is_shell = False
+        for stage in stages:
+            if _runs_input(stage):
+                yield from [FetchedCode.DECODES] if is_decoded else [FetchedCode.DOWNLOADS] if is_fetched else []
+                yield from [FetchedCode.GIVES_SHELL] if is_connected else []
+            if is_shell and _CONNECTS.search(stage):
+                yield FetchedCode.GIVES_SHELL
+            if is_fetched and _APPLIES_INPUT.match(stage):
+                yield FetchedCode.APPLIES
+            is_fetched = is_fetched or bool(_FETCHER.search(stage))
+            is_decoded = is_decoded or bool(_DECODER.search(stage))
+            is_connected = is_connected or bool(_CONNECTS.search(stage))
+            is_shell = is_shell or bool(_OPEN_SHELL.search(stage))
         yield from _of_inserted(command)
         if any(_runs_file(command, file) for file in files):
             yield FetchedCode.DOWNLOADS
@@ -107,23 +121,6 @@ def _of_text(text: str) -> Iterator[FetchedCode]:
         yield FetchedCode.DOWNLOADS
     if _INSTALLER.search(text):
         yield FetchedCode.INSTALLS
-
-
-def _of_pipe(stages: list[str]) -> Iterator[FetchedCode]:
-    """What comes out of one stage and is run by a later one."""
-    is_fetched = is_decoded = is_connected = is_shell = False
-    for stage in stages:
-        if _runs_input(stage):
-            yield from [FetchedCode.DECODES] if is_decoded else [FetchedCode.DOWNLOADS] if is_fetched else []
-            yield from [FetchedCode.GIVES_SHELL] if is_connected else []
-        if is_shell and _CONNECTS.search(stage):
-            yield FetchedCode.GIVES_SHELL
-        if is_fetched and _APPLIES_INPUT.match(stage):
-            yield FetchedCode.APPLIES
-        is_fetched = is_fetched or bool(_FETCHER.search(stage))
-        is_decoded = is_decoded or bool(_DECODER.search(stage))
-        is_connected = is_connected or bool(_CONNECTS.search(stage))
-        is_shell = is_shell or bool(_OPEN_SHELL.search(stage))
 
 
 def _runs_input(stage: str) -> bool:
@@ -158,14 +155,14 @@ def _runs_file(command: str, file: str) -> bool:
     """Whether a command runs a file, or makes it one that can be run."""
     words = command.strip(" \t\"'({").split()[:12]
     skipped = {"then", "do", "exec", "sudo", "time", "nohup", "env", "busybox", "else"}
-    words = [one.strip("\"')}") for one in words if one not in skipped]
+    words = [word.strip("\"')}") for word in words if word not in skipped]
     if not words:
         return False
     if words[0].rpartition("/")[2] == "chmod":
-        may_run = any("x" in one or (one.isdecimal() and any(int(it) % 2 for it in one[-3:])) for one in words[1:2])
-        return may_run and any(_is_file(one, file) for one in words[2:])
+        may_run = any("x" in word or (word.isdecimal() and any(int(it) % 2 for it in word[-3:])) for word in words[1:2])
+        return may_run and any(_is_file(word, file) for word in words[2:])
     is_interpreted = bool(_INTERPRETER.match(" ".join(words))) and "-c" not in words
-    first = next((one for one in words[1:] if not one.startswith("-")), "") if is_interpreted else words[0]
+    first = next((word for word in words[1:] if not word.startswith("-")), "") if is_interpreted else words[0]
     return _is_file(first, file)
 
 

@@ -1,16 +1,18 @@
-"""What containers mount, and where: each volume in words."""
+"""What containers mount, and where, each volume in words; and what becomes of data when claims go."""
 
 from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from provisioner.masking import masked_value
-from provisioner.review.base.facts import mapping, maps
+from provisioner.review.base.facts import Facts, Listing, mapping, maps
+from provisioner.review.base.sizes import bytes_of, in_words
 from provisioner.review.workloads.pod_specs import Container, PodSpec
+from provisioner.values import GroupKind, JsonObject, ObjectRef
 
 # The API server mounts every pod's token itself.
 MOUNTED_BY_SERVER = "kube-api-access-"
@@ -49,10 +51,10 @@ class Mount:
 
 def mounts_of(pod: PodSpec, container: Container) -> list[Mount]:
     """What a container mounts, and the devices that it sees."""
-    volumes = {str(one.get("name")): _source(one) for one in maps(pod.body.get("volumes"))}
+    volumes = {str(volume.get("name")): _source(volume) for volume in maps(pod.body.get("volumes"))}
     body = container.body
-    entries = [(one, "mountPath") for one in maps(body.get("volumeMounts"))]
-    entries += [(one, "devicePath") for one in maps(body.get("volumeDevices"))]
+    entries = [(mount, "mountPath") for mount in maps(body.get("volumeMounts"))]
+    entries += [(device, "devicePath") for device in maps(body.get("volumeDevices"))]
     named = ((str(one.get("name")), one, key) for one, key in entries)
     return [_mount(*one, volumes) for one in named if not _is_by_server(one[0])]
 
@@ -65,7 +67,7 @@ def unmounted(pod: PodSpec) -> list[str]:
         for key in ("volumeMounts", "volumeDevices")
         for one in maps(container.body.get(key))
     }
-    volumes = ((str(one.get("name")), _source(one)) for one in maps(pod.body.get("volumes")))
+    volumes = ((str(volume.get("name")), _source(volume)) for volume in maps(pod.body.get("volumes")))
     return sorted(volume_words(source) for name, source in volumes if name not in used and not _is_by_server(name))
 
 
@@ -143,7 +145,7 @@ def _field_of_pod(item: Mapping[str, Any]) -> str:
 
 def _renamed(source: Mapping[str, Any]) -> str:
     """The keys that get another name as files."""
-    named = [(str(one.get("key")), str(one.get("path"))) for one in maps(source.get("items"))]
+    named = [(str(item.get("key")), str(item.get("path"))) for item in maps(source.get("items"))]
     told = ", ".join(f"{key} as {path}" for key, path in named if key != path)
     return f" with {told}" if told else ""
 
@@ -160,3 +162,69 @@ def _projected(source: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{_EMPTY[kind]}{_fields_of_pod(told)}{_lenient(told)}"
             elif what is not None:
                 yield _EMPTY.get(kind) or f"{kind} {json.dumps(masked_value(told), sort_keys=True, default=str)}"
+
+
+CLAIM = GroupKind("", "PersistentVolumeClaim")
+VOLUMES = Listing("", "v1", "PersistentVolume")
+_KEPT = "Retain"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedVolume:
+    """One claim: its bytes (None: unknown), its volume, and what happens to that afterwards (`policy`, "" unknown)."""
+
+    name: str
+    size: int | None
+    volume: str
+    policy: str
+
+    @property
+    def is_kept(self) -> bool:
+        return self.policy == _KEPT
+
+    @property
+    def fate(self) -> str:
+        """What becomes of it, by the name of its message in `shared/going`."""
+        if not self.volume:
+            return "no-volume"
+        if self.is_kept:
+            return "kept"
+        return "deleted-with-it" if self.policy else "unknown-policy"
+
+
+def holdings(claims: Iterable[JsonObject], facts: Facts) -> list[ClaimedVolume]:
+    """What claims hold, by name; policies where the volumes of the cluster could be listed."""
+    listed = facts.around.lists.get(VOLUMES)
+    policies = {
+        ObjectRef.of(obj).name: str(mapping(obj.get("spec")).get("persistentVolumeReclaimPolicy") or _KEPT)
+        for obj in (listed.objects if listed else ())
+    }
+    return sorted((_holding(claim, policies) for claim in claims), key=lambda it: it.name)
+
+
+def _holding(claim: JsonObject, policies: Mapping[str, str]) -> ClaimedVolume:
+    spec, status = mapping(claim.get("spec")), mapping(claim.get("status"))
+    asked = mapping(mapping(spec.get("resources")).get("requests")).get("storage")
+    volume = str(spec.get("volumeName") or "")
+    size = bytes_of(mapping(status.get("capacity")).get("storage") or asked)
+    return ClaimedVolume(ObjectRef.of(claim).name, size, volume, policies.get(volume, ""))
+
+
+def in_sum(found: list[ClaimedVolume]) -> dict[str, Any]:
+    """All of them: how many, how much, and how much of it for good on how many volumes."""
+    gone = [one for one in found if one.volume and not one.is_kept]
+    lost = {"lost": in_words(sum(one.size or 0 for one in gone)), "volumes": len(gone)} if gone else {}
+    return {"variant": "claims", "claims": len(found), "size": in_words(sum(one.size or 0 for one in found)), **lost}
+
+
+def to_record(found: list[ClaimedVolume]) -> list[dict[str, Any]]:
+    """As evidence."""
+    return [
+        {
+            "claim": one.name,
+            "size": in_words(one.size) if one.size is not None else "",
+            "volume": one.volume,
+            "policy": one.policy,
+        }
+        for one in found
+    ]

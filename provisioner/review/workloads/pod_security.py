@@ -104,7 +104,7 @@ _RESTRICTED_VOLUMES = frozenset(
         "secret",
     }
 )
-_APPARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
+APPARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
 _PROFILES = frozenset({"RuntimeDefault", "Localhost"})
 # The level at which a row is asked of pods with their own user namespace, from this minor version on; None: at none.
 _OWN_USERS_SINCE = 35
@@ -118,9 +118,9 @@ def _host_namespaces(pod: PodSpec) -> Failures:
 
 
 def _host_process(pod: PodSpec) -> Failures:
-    for path, security in _securities(pod):
+    for path, of, security in _securities(pod):
         if mapping(security.get("windowsOptions")).get("hostProcess") is True:
-            yield (*path, "windowsOptions", "hostProcess"), "hostProcess"
+            yield (*path, "windowsOptions", "hostProcess"), f"{of}hostProcess"
 
 
 def _privileged(pod: PodSpec) -> Failures:
@@ -131,7 +131,7 @@ def _privileged(pod: PodSpec) -> Failures:
 
 def _capabilities_baseline(pod: PodSpec) -> Failures:
     for container in pod.containers():
-        for added in _added(container):
+        for added in added_capabilities(container):
             if added not in _BASELINE_CAPABILITIES:
                 yield _in(container, "capabilities", "add"), f"{container.name} {added}"
 
@@ -163,21 +163,22 @@ def _host_probes(pod: PodSpec) -> Failures:
 
 
 def _apparmor(pod: PodSpec) -> Failures:
-    for path, security in _securities(pod):
+    for path, of, security in _securities(pod):
         profile = mapping(security.get("appArmorProfile")).get("type", "RuntimeDefault")
         if profile not in _PROFILES:
-            yield (*path, "appArmorProfile", "type"), str(profile)
+            yield (*path, "appArmorProfile", "type"), f"{of}{profile}"
     for key, value in sorted(pod.annotations.items()):
-        is_profile = str(key).startswith(_APPARMOR_ANNOTATION)
+        is_profile = str(key).startswith(APPARMOR_ANNOTATION)
         if is_profile and value not in {"", "runtime/default"} and not str(value).startswith("localhost/"):
-            yield (*pod.path[:-1], "metadata", "annotations", str(key)), str(value)
+            of = str(key).removeprefix(APPARMOR_ANNOTATION)
+            yield (*pod.path[:-1], "metadata", "annotations", str(key)), f"{of} {value}"
 
 
 def _selinux(pod: PodSpec) -> Failures:
-    for path, security in _securities(pod):
+    for path, of, security in _securities(pod):
         options = mapping(security.get("seLinuxOptions"))
         if str(options.get("type") or "") not in _SELINUX_TYPES or options.get("user") or options.get("role"):
-            yield (*path, "seLinuxOptions"), ", ".join(f"{key} {value}" for key, value in sorted(options.items()))
+            yield (*path, "seLinuxOptions"), f"{of}{selinux_words(options)}"
 
 
 def _proc_mount(pod: PodSpec) -> Failures:
@@ -187,10 +188,10 @@ def _proc_mount(pod: PodSpec) -> Failures:
 
 
 def _seccomp_baseline(pod: PodSpec) -> Failures:
-    for path, security in _securities(pod):
+    for path, of, security in _securities(pod):
         profile = mapping(security.get("seccompProfile")).get("type")
         if profile is not None and profile not in _PROFILES:
-            yield (*path, "seccompProfile", "type"), str(profile)
+            yield (*path, "seccompProfile", "type"), f"{of}{profile}"
 
 
 def _sysctls(pod: PodSpec) -> Failures:
@@ -223,10 +224,10 @@ def _run_as_non_root(pod: PodSpec) -> Failures:
 
 
 def _run_as_user(pod: PodSpec) -> Failures:
-    for path, security in _securities(pod):
+    for path, of, security in _securities(pod):
         user = security.get("runAsUser")
         if user == 0 and not isinstance(user, bool):
-            yield (*path, "runAsUser"), "0"
+            yield (*path, "runAsUser"), f"{of}0"
 
 
 def _seccomp_restricted(pod: PodSpec) -> Failures:
@@ -242,22 +243,28 @@ def _capabilities_restricted(pod: PodSpec) -> Failures:
         dropped = {str(one) for one in items(mapping(container.security.get("capabilities")).get("drop"))}
         if "ALL" not in dropped:
             yield _in(container, "capabilities", "drop"), container.name
-        elif set(_added(container)) - {"NET_BIND_SERVICE"}:
+        elif set(added_capabilities(container)) - {"NET_BIND_SERVICE"}:
             yield _in(container, "capabilities", "add"), container.name
 
 
-def _securities(pod: PodSpec) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """The security contexts of the pod and of its containers, with their paths."""
-    yield (*pod.path, "securityContext"), pod.security
+def selinux_words(options: Mapping[str, Any]) -> str:
+    """What of SELinux options decides what a process may do; the level only keeps pods apart."""
+    return ", ".join(f"{key} {options[key]}" for key in ("role", "type", "user") if options.get(key))
+
+
+def _securities(pod: PodSpec) -> Iterator[tuple[Path, str, Mapping[str, Any]]]:
+    """The security contexts of the pod and of its containers, each with its path and its words before a value: the
+    container has to be named, or a second one with the same value would be nothing new."""
+    yield (*pod.path, "securityContext"), "", pod.security
     for container in pod.containers():
-        yield _in(container), container.security
+        yield _in(container), f"{container.name} ", container.security
 
 
 def _in(container: Container, *keys: str) -> Path:
     return (*container.path, "securityContext", *keys)
 
 
-def _added(container: Container) -> list[str]:
+def added_capabilities(container: Container) -> list[str]:
     return [str(one) for one in items(mapping(container.security.get("capabilities")).get("add"))]
 
 
@@ -291,7 +298,10 @@ def level_needed(pod: PodSpec, minor: int | None = None) -> Level:
     """
     rows = [row for row in TABLE if _has_row(row, pod, minor)]
     failed = {_level(row, pod, minor) for row in rows if next(row.failures(pod), None)}
-    if minor is not None and any(_SYSCTLS_SINCE.get(name, 0) > minor for name in _sysctl_names(pod)):
+    if minor is not None and any(
+        _SYSCTLS_SINCE.get(name, 0) > minor
+        for name in {str(sysctl.get("name")) for sysctl in maps(pod.security.get("sysctls"))}
+    ):
         failed.add(Level.BASELINE)
     if Level.BASELINE in failed:
         return Level.PRIVILEGED
@@ -318,7 +328,3 @@ def _level(row: PodSecurityRow, pod: PodSpec, minor: int | None) -> Level | None
     """The highest level that forbids what the row finds."""
     has_own_users = pod.body.get("hostUsers") is False and (minor is None or minor >= _OWN_USERS_SINCE)
     return _OF_OWN_USERS.get(row.id, row.level) if has_own_users else row.level
-
-
-def _sysctl_names(pod: PodSpec) -> set[str]:
-    return {str(one.get("name")) for one in maps(pod.security.get("sysctls"))}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from provisioner.schema.fields import same_go
-from provisioner.schema.subschemas import Schema, child_schema, schema_of
+from provisioner.schema.fields import Schema, child_schema, same_go, schema_of
 
 ABSENT = object()
 
@@ -57,21 +56,18 @@ class Correlation:
 
     def _compare(self) -> bool:
         if isinstance(self.new, list) and isinstance(self.old, list):
-            return self._same_list()
+            if len(self.new) != len(self.old):
+                return False
+            if list_keys(self.schema) is None:
+                return same_go(self.new, self.old)
+            items = (self.item(position) for position in range(len(self.new)))
+            return all(item is not None and item.is_unchanged for item in items)
         if isinstance(self.new, dict) and isinstance(self.old, dict):
             if len(self.new) != len(self.old):
                 return False
             children = (self.field(name) for name in self.new)
             return all(child is not None and child.is_unchanged for child in children)
         return same_go(self.new, self.old)
-
-    def _same_list(self) -> bool:
-        if len(self.new) != len(self.old):
-            return False
-        if list_keys(self.schema) is None:
-            return same_go(self.new, self.old)
-        items = (self.item(position) for position in range(len(self.new)))
-        return all(item is not None and item.is_unchanged for item in items)
 
 
 def correlated_item(schema: Schema, old: Any, item: Any) -> Any:

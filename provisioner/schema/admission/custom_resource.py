@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 from provisioner.schema.admission.correlation import Correlation
 from provisioner.schema.admission.embedded import embedded_errors
-from provisioner.schema.admission.lists import list_errors
 from provisioner.schema.admission.pruning import prepared
 from provisioner.schema.admission.rules import ObjectUpdate, errors_of_rules, has_rules
-from provisioner.schema.admission.validation import validate
-from provisioner.schema.fields import DEEPEST, OMITTED, FieldError, invalid, is_too_deep
+from provisioner.schema.admission.validation import list_errors, validate
+from provisioner.schema.fields import DEEPEST, OMITTED, FieldError, Schema, invalid, is_too_deep
 from provisioner.schema.forms import readable
-from provisioner.schema.subschemas import Schema
 from provisioner.values import JsonObject
 
 RULES_SKIPPED = (
@@ -60,7 +58,7 @@ def admit(schema: Schema, obj: JsonObject, *, old: JsonObject | None = None) -> 
 
 def admit_all(candidates: Iterable[Candidate]) -> list[Admission]:
     """`admit` for many objects, of which the rules are evaluated together."""
-    judged = [_judged(one) for one in candidates]
+    judged = [_judged(candidate) for candidate in candidates]
     waiting = [one for one in judged if one.change is not None]
     found = errors_of_rules((one.schema, one.change) for one in waiting if one.change is not None)
     by_rules = {id(one): errors for one, errors in zip(waiting, found, strict=True)}

@@ -1,13 +1,132 @@
-"""Resources inside resources (x-kubernetes-embedded-resource): each needs an apiVersion and a kind of its own."""
+"""Resources inside resources (x-kubernetes-embedded-resource): each needs an apiVersion, a kind and sound metadata."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
-from provisioner.schema.admission.object_meta import metadata_errors
-from provisioner.schema.fields import FieldError, child, index, invalid, key, required
-from provisioner.schema.names import label_problems
-from provisioner.schema.subschemas import Schema, properties_of, schema_of
+from provisioner.schema.fields import (
+    FieldError,
+    Schema,
+    child,
+    index,
+    invalid,
+    key,
+    properties_of,
+    required,
+    schema_of,
+    too_long,
+)
+from provisioner.schema.names import MAX_LABEL, label_problems, subdomain_problems
+
+_MAX_ANNOTATION_BYTES = 256 * 1024
+_NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_NAME_WORDS = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+_PREFIX_WORDS = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+_VALUE_WORDS = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_NAMESPACE_WORDS = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+_TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion", "selfLink")
+_MAPS = ("labels", "annotations")
+
+
+def metadata_errors(metadata: dict[str, Any], path: str) -> list[FieldError]:
+    """What is wrong with names, labels, annotations and finalizers; of wrong types nothing else is said."""
+    return list(_type_errors(metadata, path)) or [
+        *_name_errors(metadata, path),
+        *_map_errors(metadata, path),
+        *(
+            invalid(child(path, "finalizers"), text, problem)
+            for text in metadata.get("finalizers") or ()
+            for problem in _qualified_problems(text)
+        ),
+    ]
+
+
+def _type_errors(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
+    for name in _TEXTS:
+        if not isinstance(metadata.get(name), str | None):
+            yield invalid(child(path, name), metadata[name], "must be a string")
+    for name in _MAPS:
+        entries = metadata.get(name)
+        if entries is None:
+            continue
+        if not isinstance(entries, dict) or not all(isinstance(entry, str | None) for entry in entries.values()):
+            yield invalid(child(path, name), entries, "must be a map of strings")
+    finalizers = metadata.get("finalizers")
+    if finalizers is not None and not (
+        isinstance(finalizers, list) and all(isinstance(finalizer, str) for finalizer in finalizers)
+    ):
+        yield invalid(child(path, "finalizers"), finalizers, "must be a list of strings")
+
+
+def _name_errors(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
+    for name in ("generateName", "name"):
+        text = metadata.get(name) or ""
+        for problem in _segment_problems(text, is_whole=name == "name"):
+            yield invalid(child(path, name), text, problem)
+    namespace = metadata.get("namespace") or ""
+    if len(namespace) > MAX_LABEL:
+        yield invalid(child(path, "namespace"), namespace, f"must be no more than {MAX_LABEL} characters")
+    elif namespace and not _NAMESPACE.fullmatch(namespace):
+        yield invalid(child(path, "namespace"), namespace, _NAMESPACE_WORDS)
+
+
+def _segment_problems(text: str, *, is_whole: bool) -> Iterator[str]:
+    """Why a name cannot be a part of a URL."""
+    if is_whole and text in {".", ".."}:
+        yield f"may not be '{text}'"
+    yield from (f"may not contain '{sign}'" for sign in "/%" if sign in text)
+
+
+def _map_errors(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
+    for label, value in (metadata.get("labels") or {}).items():
+        yield from (invalid(child(path, "labels"), label, problem) for problem in _qualified_problems(label))
+        yield from (invalid(child(path, "labels"), value, problem) for problem in _value_problems(value or ""))
+    annotations = metadata.get("annotations") or {}
+    for name in annotations:
+        yield from (invalid(child(path, "annotations"), name, problem) for problem in _qualified_problems(name.lower()))
+    size = sum(len(name.encode()) + len((value or "").encode()) for name, value in annotations.items())
+    if size > _MAX_ANNOTATION_BYTES:
+        yield too_long(child(path, "annotations"), _MAX_ANNOTATION_BYTES)
+
+
+def _value_problems(text: str) -> Iterator[str]:
+    if len(text) > MAX_LABEL:
+        yield f"must be no more than {MAX_LABEL} bytes"
+    if text and not _NAME_PART.fullmatch(text):
+        yield _VALUE_WORDS
+
+
+def _qualified_problems(text: str) -> Iterator[str]:
+    """What is wrong with `prefix/name` or `name`."""
+    prefix, slash, name = text.rpartition("/")
+    if "/" in prefix:
+        yield f"a valid label key {_NAME_WORDS} {_PREFIX_WORDS}"
+        return
+    if slash and not prefix:
+        yield "prefix part must be non-empty"
+    elif slash and (problems := subdomain_problems(prefix)):
+        yield f"prefix part {problems}"
+    if not name:
+        yield "name part must be non-empty"
+    elif len(name) > MAX_LABEL:
+        yield f"name part must be no more than {MAX_LABEL} bytes"
+    if not _NAME_PART.fullmatch(name):
+        yield f"name part {_NAME_WORDS}"
 
 
 def embedded_errors(schema: Schema, obj: Any) -> list[FieldError]:
@@ -45,7 +164,7 @@ def _resource_errors(value: dict[str, Any], path: str) -> list[FieldError]:
             found.append(invalid(child(path, name), text, "must be a string"))
         elif not text:
             found.append(invalid(child(path, name), text, "must not be empty"))
-    found += _name_errors(value, path)
+    found += _resource_name_errors(value, path)
     metadata = value.get("metadata")
     if metadata is None:
         return found
@@ -54,7 +173,7 @@ def _resource_errors(value: dict[str, Any], path: str) -> list[FieldError]:
     return found + metadata_errors(metadata, child(path, "metadata"))
 
 
-def _name_errors(value: dict[str, Any], path: str) -> list[FieldError]:
+def _resource_name_errors(value: dict[str, Any], path: str) -> list[FieldError]:
     found = []
     version, kind = value.get("apiVersion"), value.get("kind")
     if isinstance(version, str) and version.count("/") > 1:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioner.schema.subschemas import (
+from provisioner.schema.fields import (
     NO_SCHEMA,
     Schema,
     child_schema,
@@ -38,13 +38,6 @@ def prune_value(schema: Schema, value: Any) -> Any:
     """A value somewhere inside a resource without what its own schema does not know."""
     after = copied(value)
     _Pruner().prune(after, schema, "")
-    return after
-
-
-def drop_nulls(schema: Schema, obj: Any) -> Any:
-    """`obj` without the nulls that are neither allowed (`nullable`) nor about to be replaced by a default."""
-    after = copied(obj)
-    _drop_nulls(after, schema)
     return after
 
 
@@ -130,24 +123,20 @@ def _default(value: Any, schema: Schema | None) -> None:
     if schema is None:
         return
     if isinstance(value, dict):
-        _default_object(value, schema)
+        for name, known in properties_of(schema).items():
+            if isinstance(known, Mapping) and _takes_default(value, name, known):
+                value[name] = copied(known["default"])
+        for name, entry in value.items():
+            described = child_schema(schema, name)
+            if _is_forbidden_null(entry, described):
+                value[name] = _default_of(described)
+            _default(value[name], described)
     elif isinstance(value, list):
         items = schema_of(schema.get("items"))
         for position, item in enumerate(value):
             if _is_forbidden_null(item, items):
                 value[position] = _default_of(items)
             _default(value[position], items)
-
-
-def _default_object(value: dict[str, Any], schema: Schema) -> None:
-    for name, known in properties_of(schema).items():
-        if isinstance(known, Mapping) and _takes_default(value, name, known):
-            value[name] = copied(known["default"])
-    for name, entry in value.items():
-        described = child_schema(schema, name)
-        if _is_forbidden_null(entry, described):
-            value[name] = _default_of(described)
-        _default(value[name], described)
 
 
 def _is_forbidden_null(value: Any, schema: Schema | None) -> bool:

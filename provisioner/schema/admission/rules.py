@@ -8,20 +8,21 @@ from typing import Any
 
 from provisioner.schema.admission.correlation import Correlation, correlated_item
 from provisioner.schema.cel.runtime import UNUSABLE, Evaluation, NotCompiled, Result, evaluated, values_of
-from provisioner.schema.cel.text import uses_old
-from provisioner.schema.cel.values import has_cel_type, misfit, to_cel, type_signature, typed_moments
+from provisioner.schema.cel.values import has_cel_type, misfit, to_cel, type_signature, typed_moments, uses_old
 from provisioner.schema.fields import (
     OMITTED,
     FieldError,
+    Schema,
     child,
     duplicate,
     forbidden,
     index,
     invalid,
     key,
+    properties_of,
     required,
+    schema_of,
 )
-from provisioner.schema.subschemas import Schema, properties_of, schema_of
 
 RULES = "x-kubernetes-validations"
 MAX_MESSAGE_BYTES = 5 * 1024
@@ -79,35 +80,34 @@ class _Run:
         for branch in branches if isinstance(branches, list) else ():
             if isinstance(branch, Mapping) and has_rules(branch):
                 self.visit(branch, schema, replace(place, here=None))
-        self._visit_below(rules_schema, schema, place)
-
-    def _visit_below(self, rules_schema: Schema, schema: Schema, place: _Place) -> None:
         if isinstance(place.value, list):
             rules_items, items = schema_of(rules_schema.get("items")), schema_of(schema.get("items"))
             if rules_items is not None and items is not None:
                 for position in range(len(place.value)):
                     self.visit(rules_items, items, place.at_item(position, schema))
         elif isinstance(place.value, dict):
-            self._visit_fields(rules_schema, schema, place)
-
-    def _visit_fields(self, rules_schema: Schema, schema: Schema, place: _Place) -> None:
-        rules_extra = schema_of(rules_schema.get("additionalProperties"))
-        extra = schema_of(schema.get("additionalProperties"))
-        rules_known, known = properties_of(rules_schema), properties_of(schema)
-        for name in place.value:
-            if rules_extra is not None and extra is not None:
-                self.visit(rules_extra, extra, place.at_field(name, key(place.path, name)))
-            rules_field, described = schema_of(rules_known.get(name)), schema_of(known.get(name))
-            if rules_field is not None and described is not None:
-                below = place.at_field(name, child(place.path, name))
-                is_resource = described.get("x-kubernetes-embedded-resource") is True
-                self.visit(rules_field, described, replace(below, is_root=is_resource))
+            rules_extra = schema_of(rules_schema.get("additionalProperties"))
+            extra = schema_of(schema.get("additionalProperties"))
+            rules_known, known = properties_of(rules_schema), properties_of(schema)
+            for name in place.value:
+                if rules_extra is not None and extra is not None:
+                    self.visit(rules_extra, extra, place.at_field(name, key(place.path, name)))
+                rules_field, described = schema_of(rules_known.get(name)), schema_of(known.get(name))
+                if rules_field is not None and described is not None:
+                    below = place.at_field(name, child(place.path, name))
+                    is_resource = described.get("x-kubernetes-embedded-resource") is True
+                    self.visit(rules_field, described, replace(below, is_root=is_resource))
 
     def _run_all(self, listed: list[Any], schema: Schema, place: _Place) -> None:
         wrong = misfit(place.value, schema)
         wrong_before = misfit(place.old, schema) if place.old is not None else ""
         rules = [one for one in listed if isinstance(one, Mapping) and str(one.get("rule", "")).strip()]
-        met = [one for one in rules if place.old is not None or not _needs_old(one)]
+        met = [
+            rule
+            for rule in rules
+            if place.old is not None
+            or not (uses_old(str(rule.get("rule"))) and rule.get("optionalOldSelf") is not True)
+        ]
         if wrong:  # CEL cannot take the value, which ratcheting let through: every rule over it fails
             self.met += [_mistyped(one, wrong, schema, place) for one in met]
             return
@@ -120,19 +120,10 @@ class _Run:
         }  # the same for every version and update, where no rule reads oldSelf
         signature = type_signature(schema, is_root=place.is_root)
         for one in met:
-            self.met.append(
-                _Rule(one, schema, place, self._source(one, schema, place), signature, values, wrong_before)
-            )
-
-    def _source(self, rule: Mapping[str, Any], schema: Schema, place: _Place) -> str:
-        known = id(rule), id(schema), place.is_root
-        if known not in self.sources:
-            self.sources[known] = typed_moments(str(rule["rule"]), schema, is_root=place.is_root)
-        return self.sources[known]
-
-
-def _needs_old(rule: Mapping[str, Any]) -> bool:
-    return uses_old(str(rule.get("rule"))) and rule.get("optionalOldSelf") is not True
+            known = id(one), id(schema), place.is_root
+            if known not in self.sources:
+                self.sources[known] = typed_moments(str(one["rule"]), schema, is_root=place.is_root)
+            self.met.append(_Rule(one, schema, place, self.sources[known], signature, values, wrong_before))
 
 
 def _mistyped(rule: Mapping[str, Any], problem: str, schema: Schema, place: _Place) -> FieldError:

@@ -6,24 +6,183 @@ the errors of the branch with most successes are shown.
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioner.schema.admission import scalars
-from provisioner.schema.admission.correlation import Correlation
+from provisioner.regexes import BadRegularExpression
+from provisioner.schema.admission.correlation import Correlation, list_keys
 from provisioner.schema.fields import (
     FieldError,
+    Schema,
+    child,
+    duplicate,
+    go_json,
+    go_number,
     go_quoted,
+    index,
     invalid,
+    key,
+    properties_of,
     required,
     same_json,
+    schema_of,
+    too_long,
     too_many,
     unsupported,
     wrong_type,
 )
-from provisioner.schema.formats import honoured
-from provisioner.schema.subschemas import Schema, properties_of, schema_of
+from provisioner.schema.formats import CHECKS, fits, honoured, matches, normalised
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+LARGEST_WHOLE = 2**53 - 1
+RELATIVE_HAIR = 1e-9
+
+
+def json_type(value: Any) -> str:
+    """The JSON type as the API server names it; integers beyond 64 bits are numbers there."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer" if INT64_MIN <= value <= INT64_MAX else "number"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+    return "object"
+
+
+def go_format(value: Any) -> str:
+    """The format that the server reads off a value's own type, for messages."""
+    return {"integer": "int64", "number": "float64"}.get(json_type(value), "")
+
+
+def is_whole(value: float) -> bool:
+    """Whether a floating number counts as an integer: a hair above one does, anything beyond 2^53 does not."""
+    number = float(value)
+    if not abs(number) <= LARGEST_WHOLE:  # NaN neither, as of 0 by the least factor there is
+        return False
+    above = number - math.floor(number)
+    return above == 0 or (number > 1 and above / (number + math.floor(number)) < RELATIVE_HAIR)
+
+
+def equals_enum(value: Any, entry: Any) -> bool:
+    """Go converts the value to the entry's type first, so 1.5 equals an integer 1; null equals nothing."""
+    if value is None or entry is None:
+        return False
+    if isinstance(value, bool) or isinstance(entry, bool):
+        return value is entry
+    if isinstance(value, int | float) and isinstance(entry, int | float):
+        return int(value) == entry if json_type(entry) == "integer" else float(value) == entry
+    return same_json(value, entry)
+
+
+def string_errors(schema: Schema, value: str, path: str) -> list[FieldError]:
+    """The first failing one of maxLength, minLength and pattern; lengths are counted in characters."""
+    at, length = path.removeprefix("."), len(value)
+    most, least, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
+    if most is not None and length > most:
+        return [too_long(at, most)]
+    if least is not None and length < least:
+        return [invalid(at, value, f"{path} in body should be at least {least} chars long")]
+    if not pattern:
+        return []
+    try:
+        if matches(pattern, value):
+            return []
+    except BadRegularExpression as exc:
+        pattern = f"{pattern}, but pattern is invalid: {exc}"
+    return [invalid(at, value, f"{path} in body should match '{pattern}'")]
+
+
+def is_string_format(format_name: str) -> bool:
+    return normalised(format_name) in CHECKS
+
+
+def format_errors(format_name: str, value: str, path: str) -> list[FieldError]:
+    if not is_string_format(format_name) or fits(format_name, value):
+        return []
+    detail = f"{path} in body must be of type {format_name}: {go_quoted(value)}"
+    return [wrong_type(path.removeprefix("."), value, detail)]
+
+
+def number_errors(schema: Schema, types: tuple[str, ...], value: float, path: str) -> list[FieldError]:
+    """Range of type and format, multipleOf, minimum and maximum, in the server's order."""
+    kind = types[0] if len(types) == 1 and types[0] in ("integer", "number") else ""
+    format_name = str(schema.get("format") or "")
+    known = {"integer": ("int32", "int64"), "number": ("float", "double")}.get(kind, ())
+    form = (kind, format_name if format_name in known else "")
+    if json_type(value) == "number":
+        value = float(value)
+    found = _out_of_range(value, form, "Checked", path)
+    for name, check in (("multipleOf", _multiple_of), ("minimum", _minimum), ("maximum", _maximum)):
+        bound = schema.get(name)
+        if bound is not None:
+            is_exclusive = schema.get(f"exclusive{name.capitalize()}") is True
+            misfits = _out_of_range(bound, form, BOUND_WORDS[name], path)
+            found += misfits + check(float(value) if misfits else value, bound, is_exclusive, path)
+    return found
+
+
+BOUND_WORDS = {"multipleOf": "MultipleOf", "minimum": "Minimum boundary", "maximum": "Maximum boundary"}
+
+
+def _out_of_range(value: float, form: tuple[str, str], what: str, path: str) -> list[FieldError]:
+    kind, format_name = form
+    if kind == "integer":
+        low, high = (INT32_MIN, INT32_MAX) if format_name == "int32" else (INT64_MIN, INT64_MAX)
+        if float(value).is_integer() and low <= int(value) <= high:
+            return []
+    elif format_name != "float" or _fits_float32(value):
+        return []
+    shown = f"with format {format_name}" if format_name else "(default format)"
+    return [invalid("", "", f"{what} value must be of type {kind} {shown} in {path}")]
+
+
+def _fits_float32(value: float) -> bool:
+    try:
+        struct.pack("f", value)
+    except OverflowError:
+        return False
+    return True
+
+
+def _multiple_of(value: float, factor: float, _: bool, path: str) -> list[FieldError]:
+    at = path.removeprefix(".")
+    if isinstance(value, int):
+        factor = int(factor)
+    if factor <= 0:
+        detail = f"factor MultipleOf declared for {path} must be positive: {go_number(factor)}"
+        return [invalid(at, factor, detail)]
+    if isinstance(value, int):
+        is_multiple = value % int(factor) == 0
+    else:
+        is_multiple = is_whole(1 / factor * value if factor < 1 else value / factor)
+    return [] if is_multiple else [invalid(at, value, f"{path} in body should be a multiple of {go_number(factor)}")]
+
+
+def _minimum(value: float, bound: float, is_exclusive: bool, path: str) -> list[FieldError]:
+    limit = int(bound) if isinstance(value, int) else bound
+    if value > limit or (value == limit and not is_exclusive):
+        return []
+    words = "greater than" if is_exclusive else "greater than or equal to"
+    return [invalid(path.removeprefix("."), value, f"{path} in body should be {words} {go_number(limit)}")]
+
+
+def _maximum(value: float, bound: float, is_exclusive: bool, path: str) -> list[FieldError]:
+    limit = int(bound) if isinstance(value, int) else bound
+    if value < limit or (value == limit and not is_exclusive):
+        return []
+    words = "less than" if is_exclusive else "less than or equal to"
+    return [invalid(path.removeprefix("."), value, f"{path} in body should be {words} {go_number(limit)}")]
 
 
 @dataclass(slots=True)
@@ -72,7 +231,23 @@ def _checked(schema: Schema, value: Any, path: str, old: Correlation | None) -> 
         return found
     if types or format_name:
         found.successes += 1
-    _check_junctors(found, schema, value, path)
+    # Inside junctors nothing is ratcheted: their branches are judged as if the object were new.
+    if any_of := _branches(schema, "anyOf"):
+        _check_any_of(found, (_checked(branch, value, path, None) for branch in any_of), path)
+    if one_of := _branches(schema, "oneOf"):
+        _check_one_of(found, [_checked(branch, value, path, None) for branch in one_of], path)
+    if all_of := _branches(schema, "allOf"):
+        outcomes = [_checked(branch, value, path, None) for branch in all_of]
+        for outcome in outcomes:
+            found.merge(outcome)
+        fitting = sum(outcome.is_valid for outcome in outcomes)
+        if fitting != len(outcomes):
+            tail = "" if fitting else ". None validated"
+            found.add(invalid("", "", f"{go_quoted(path)} must validate all the schemas (allOf){tail}"))
+    forbidden = schema_of(schema.get("not"))
+    if forbidden is not None and _checked(forbidden, value, path, None).is_valid:
+        found.add(invalid("", "", f"{go_quoted(path)} must not validate the schema (not)"))
+    found.successes += 1
     _check_kind(found, schema, value, path, old)
     _check_enum(found, schema, value, path)
     found.successes += 3
@@ -81,15 +256,33 @@ def _checked(schema: Schema, value: Any, path: str, old: Correlation | None) -> 
 
 def _check_kind(found: ValidationOutcome, schema: Schema, value: Any, path: str, old: Correlation | None) -> None:
     if isinstance(value, str):
-        _check_string(found, schema, value, path)
+        found.add(*string_errors(schema, value, path))
+        types = types_of(schema)
+        format_name = honoured(types[0] if len(types) == 1 else "", str(schema.get("format") or ""))
+        found.add(*format_errors(format_name, value, path))
+        found.successes += 2 if is_string_format(format_name) else 1
     elif isinstance(value, dict):
-        _check_object(found, schema, value, path, old)
+        at, count = path.removeprefix("."), len(value)
+        least, most = schema.get("minProperties"), schema.get("maxProperties")
+        if least is not None and count < least:
+            found.add(invalid(at, count, f"{path} in body should have at least {least} properties"))
+        if most is not None and count > most:
+            found.add(too_many(at, count, most))
+        known = properties_of(schema)
+        _check_additional(found, schema, value, path, old)
+        for name in known:
+            if name in value:
+                described = schema_of(known[name]) or {}
+                found.merge(_field(described, value[name], f"{path}.{name}" if path else name, (path, name, old)))
+        for name in schema.get("required") or ():
+            if name not in value:
+                found.add(required(f"{path}.{name}".removeprefix(".")))
         found.successes += 1
     elif isinstance(value, list):
         _check_list(found, schema, value, path, old)
         found.successes += 2
     elif not isinstance(value, bool):
-        found.add(*scalars.number_errors(schema, types_of(schema), value, path))
+        found.add(*number_errors(schema, types_of(schema), value, path))
         found.successes += 2
 
 
@@ -102,7 +295,7 @@ def types_of(schema: Schema) -> tuple[str, ...]:
 
 def _check_type(found: ValidationOutcome, value: Any, path: str, wanted: tuple[tuple[str, ...], str, bool]) -> None:
     types, format_name, is_nullable = wanted
-    actual = scalars.json_type(value)
+    actual = json_type(value)
     if actual == "null":
         fits = not types or "null" in types or is_nullable
     else:
@@ -112,7 +305,7 @@ def _check_type(found: ValidationOutcome, value: Any, path: str, wanted: tuple[t
         return
     expected = ",".join(types)
     if format_name and actual not in ("string", "array", "null"):
-        expected, actual = format_name, scalars.go_format(value)
+        expected, actual = format_name, go_format(value)
     detail = f"{path} in body must be of type {expected}: {go_quoted(actual)}"
     found.add(wrong_type(path.removeprefix("."), actual, detail))
 
@@ -124,7 +317,7 @@ def _fits_type(value: Any, actual: str, types: tuple[str, ...], format_name: str
     if actual in types:
         return True
     if actual == "number":
-        return "integer" in types and scalars.is_whole(value)
+        return "integer" in types and is_whole(value)
     return actual == "integer" and "number" in types
 
 
@@ -132,16 +325,8 @@ def _check_enum(found: ValidationOutcome, schema: Schema, value: Any, path: str)
     allowed = schema.get("enum")
     if not isinstance(allowed, list) or not allowed:
         return
-    if not any(scalars.equals_enum(value, entry) for entry in allowed):
+    if not any(equals_enum(value, entry) for entry in allowed):
         found.add(unsupported(path.removeprefix("."), value, allowed))
-
-
-def _check_string(found: ValidationOutcome, schema: Schema, value: str, path: str) -> None:
-    found.add(*scalars.string_errors(schema, value, path))
-    types = types_of(schema)
-    format_name = honoured(types[0] if len(types) == 1 else "", str(schema.get("format") or ""))
-    found.add(*scalars.format_errors(format_name, value, path))
-    found.successes += 2 if scalars.is_string_format(format_name) else 1
 
 
 def _check_list(found: ValidationOutcome, schema: Schema, value: list[Any], path: str, old: Correlation | None) -> None:
@@ -162,26 +347,6 @@ def _check_list(found: ValidationOutcome, schema: Schema, value: list[Any], path
 
 def _occurs(item: Any, earlier: list[Any]) -> bool:
     return any(same_json(item, known) for known in earlier)
-
-
-def _check_object(
-    found: ValidationOutcome, schema: Schema, value: dict[str, Any], path: str, old: Correlation | None
-) -> None:
-    at, count = path.removeprefix("."), len(value)
-    least, most = schema.get("minProperties"), schema.get("maxProperties")
-    if least is not None and count < least:
-        found.add(invalid(at, count, f"{path} in body should have at least {least} properties"))
-    if most is not None and count > most:
-        found.add(too_many(at, count, most))
-    known = properties_of(schema)
-    _check_additional(found, schema, value, path, old)
-    for name in known:
-        if name in value:
-            described = schema_of(known[name]) or {}
-            found.merge(_field(described, value[name], f"{path}.{name}" if path else name, (path, name, old)))
-    for name in schema.get("required") or ():
-        if name not in value:
-            found.add(required(f"{path}.{name}".removeprefix(".")))
 
 
 def _check_additional(
@@ -206,20 +371,6 @@ def _field(schema: Schema, value: Any, path: str, where: tuple[str, str, Correla
     return _ratcheted(schema, value, path, before)
 
 
-def _check_junctors(found: ValidationOutcome, schema: Schema, value: Any, path: str) -> None:
-    """Inside junctors nothing is ratcheted: their branches are judged as if the object were new."""
-    if any_of := _branches(schema, "anyOf"):
-        _check_any_of(found, (_checked(branch, value, path, None) for branch in any_of), path)
-    if one_of := _branches(schema, "oneOf"):
-        _check_one_of(found, [_checked(branch, value, path, None) for branch in one_of], path)
-    if all_of := _branches(schema, "allOf"):
-        _check_all_of(found, [_checked(branch, value, path, None) for branch in all_of], path)
-    forbidden = schema_of(schema.get("not"))
-    if forbidden is not None and _checked(forbidden, value, path, None).is_valid:
-        found.add(invalid("", "", f"{go_quoted(path)} must not validate the schema (not)"))
-    found.successes += 1
-
-
 def _check_any_of(found: ValidationOutcome, outcomes: Iterable[ValidationOutcome], path: str) -> None:
     failed = []
     for outcome in outcomes:
@@ -242,15 +393,6 @@ def _check_one_of(found: ValidationOutcome, outcomes: list[ValidationOutcome], p
         found.merge(_nearest(outcomes))
 
 
-def _check_all_of(found: ValidationOutcome, outcomes: list[ValidationOutcome], path: str) -> None:
-    for outcome in outcomes:
-        found.merge(outcome)
-    fitting = sum(outcome.is_valid for outcome in outcomes)
-    if fitting != len(outcomes):
-        tail = "" if fitting else ". None validated"
-        found.add(invalid("", "", f"{go_quoted(path)} must validate all the schemas (allOf){tail}"))
-
-
 def _nearest(outcomes: list[ValidationOutcome]) -> ValidationOutcome:
     """The first of those with most successes."""
     return max(outcomes, key=lambda outcome: outcome.successes)
@@ -259,3 +401,57 @@ def _nearest(outcomes: list[ValidationOutcome]) -> ValidationOutcome:
 def _branches(schema: Schema, junctor: str) -> list[Schema]:
     found = schema.get(junctor)
     return [branch for branch in found if isinstance(branch, Mapping)] if isinstance(found, list) else []
+
+
+def list_errors(schema: Schema, obj: Any) -> list[FieldError]:
+    """Repeated items or keys in every list of `obj` whose schema says x-kubernetes-list-type `set` or `map`."""
+    return _errors(schema, obj, "")
+
+
+def _errors(schema: Schema | None, value: Any, path: str) -> list[FieldError]:
+    if schema is None:
+        return []
+    if isinstance(value, dict):
+        additional, known = schema_of(schema.get("additionalProperties")), properties_of(schema)
+        found: list[FieldError] = []
+        for name, entry in value.items():
+            if additional is not None:
+                found += _errors(additional, entry, key(path, name))
+            if name in known:
+                found += _errors(schema_of(known[name]), entry, child(path, name))
+        return found
+    return _list_errors(schema, value, path) if isinstance(value, list) else []
+
+
+def _list_errors(schema: Schema, value: list[Any], path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    match schema.get("x-kubernetes-list-type"):
+        case "set":
+            found += [duplicate(index(path, place), value[place]) for place in _repeated(value)]
+        case "map":
+            found += _map_errors(schema, value, path)
+    items = schema_of(schema.get("items"))
+    for place, item in enumerate(value):
+        found += _errors(items, item, index(path, place))
+    return found
+
+
+def _map_errors(schema: Schema, value: list[Any], path: str) -> list[FieldError]:
+    for place, item in enumerate(value):
+        if item is not None and not isinstance(item, dict):
+            return [invalid(index(path, place), item, "must be an object for an array of list-type map")]
+    keys = list_keys(schema) or []
+    found = [{name: item[name] for name in keys if name in item} if item else {} for item in value]
+    return [duplicate(index(path, place), found[place]) for place in _repeated(found)]
+
+
+def _repeated(values: list[Any]) -> list[int]:
+    """Where each repeated value occurs for the second time; of scalars, 1 and 1.0 are two."""
+    times: dict[Any, int] = {}
+    places = []
+    for place, value in enumerate(values):
+        text = (type(value), value) if isinstance(value, int | float) else go_json(value)
+        times[text] = times.get(text, 0) + 1
+        if times[text] == 2:
+            places.append(place)
+    return places

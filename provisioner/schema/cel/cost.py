@@ -14,9 +14,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from provisioner.schema.cel.ast import Node, NodeKind, read, types_of
-from provisioner.schema.cel.text import OLD, OLD_GIVEN
-from provisioner.schema.cel.values import ROOT_FIELDS, names_in_rules
-from provisioner.schema.subschemas import Schema, properties_of, schema_of
+from provisioner.schema.cel.values import OLD, OLD_GIVEN, ROOT_FIELDS, names_in_rules
+from provisioner.schema.fields import Schema, properties_of, schema_of
 
 MAX_REQUEST_BYTES = 3 * 1024 * 1024
 MAX_EACH, MAX_TOTAL = 10_000_000, 100_000_000
@@ -82,22 +81,18 @@ def bound_of(schema: Schema, *, is_root: bool = False) -> Bound | None:
         return Bound("dyn", _text_size(schema), 1)
     kind = schema.get("type")
     if kind == "array":
-        return _list_bound(schema)
+        described = schema_of(schema.get("items"))
+        items = bound_of(described) if described is not None else None
+        if items is None:
+            return None
+        most = (MAX_REQUEST_BYTES - 2) // (items.least_bytes + 1)
+        return Bound("list", _limit(schema, "maxItems", most), 2, items)
     if kind == "object":
         additional = schema_of(schema.get("additionalProperties"))
         return _object_bound(schema, is_root) if additional is None else _map_bound(schema, additional)
     if kind == "string":
         return Bound("string", _text_size(schema), TEXT_LEAST.get(str(schema.get("format", "")), 2))
     return Bound("scalar", 0, SCALARS[kind]) if kind in SCALARS else None
-
-
-def _list_bound(schema: Schema) -> Bound | None:
-    described = schema_of(schema.get("items"))
-    items = bound_of(described) if described is not None else None
-    if items is None:
-        return None
-    most = (MAX_REQUEST_BYTES - 2) // (items.least_bytes + 1)
-    return Bound("list", _limit(schema, "maxItems", most), 2, items)
 
 
 def _map_bound(schema: Schema, additional: Schema) -> Bound | None:
@@ -184,7 +179,8 @@ class _Coster:
     def cost(self, node: Node) -> int:
         total = 0
         match node.kind:
-            case NodeKind.CALL if _is_old(node):
+            # oldSelf as `cel.optional_old` writes it
+            case NodeKind.CALL if node.name == "_?_:_" and node.parts[0].name == OLD_GIVEN:
                 self.paths[id(node)], total = (OLD,), 1
             case NodeKind.CALL:
                 total = self._call(node)
@@ -321,7 +317,22 @@ class _Coster:
             is_operator = not node.name[0].isalpha()
             return (self._operator_cost if is_operator else self._function_cost)(node, sizes, kinds)
         if self.kind(node.target) == "list" or node.name in LIST_METHODS:
-            return self._list_method_cost(node, node.target, sizes)
+            size = self.size(node.target)
+            if self.kind(node.target) != "list":  # also a text has an index of what is in it
+                return size.cost(), None
+            if node.name == "join":
+                total = size.times(self._item_size(node.target))
+                if sizes:
+                    total = total.plus(sizes[0].times(Size(max(size.least - 1, 0), max(size.most - 1, 0))))
+                return total.cost(), total
+            bound = self.bound((*self.path(node.target), ITEMS)) if len(self.path(node.target)) > 1 else None
+            is_known = bound is not None and bound.kind == "string"
+            each = 1 + (
+                self._item_size(node.target).cost()
+                if (is_known or self.types.get(node.target.id) in ("list(string)", "list(bytes)"))
+                else 0
+            )
+            return (size.most * each if node.name in LIST_METHODS else 1), None
         return _text_method_cost(node, self.size(node.target), sizes, is_text=kinds <= TEXTS)
 
     def _operator_cost(self, node: Node, sizes: list[Size], kinds: set[str]) -> tuple[int, Size | None]:
@@ -361,27 +372,10 @@ class _Coster:
                 cost, result = max(sizes[0].cost(), 1), Size(sizes[0].least // 4, sizes[0].most)
         return cost, result
 
-    def _list_method_cost(self, node: Node, target: Node, sizes: list[Size]) -> tuple[int, Size | None]:
-        size = self.size(target)
-        if self.kind(target) != "list":  # also a text has an index of what is in it
-            return size.cost(), None
-        if node.name == "join":
-            total = size.times(self._item_size(target))
-            if sizes:
-                total = total.plus(sizes[0].times(Size(max(size.least - 1, 0), max(size.most - 1, 0))))
-            return total.cost(), total
-        each = 1 + (self._item_size(target).cost() if self._is_list_of_texts(target) else 0)
-        return (size.most * each if node.name in LIST_METHODS else 1), None
-
     def _item_size(self, node: Node) -> Size:
         """By the schema alone; of the items of any other list the server knows no size."""
         bound = self.bound((*self.path(node), ITEMS)) if self.path(node) else None
         return Size(0, bound.size) if bound is not None else Size()
-
-    def _is_list_of_texts(self, node: Node) -> bool:
-        bound = self.bound((*self.path(node), ITEMS)) if len(self.path(node)) > 1 else None
-        is_known = bound is not None and bound.kind == "string"
-        return is_known or self.types.get(node.id) in ("list(string)", "list(bytes)")
 
 
 def _text_method_cost(node: Node, size: Size, sizes: list[Size], *, is_text: bool) -> tuple[int, Size | None]:
@@ -424,8 +418,3 @@ def _replaced(size: Size, old: Size, new: Size) -> Size:
     else:
         least = math.ceil(size.least / old.most) * new.least
     return Size(min(least, UNKNOWN), min(most, UNKNOWN))
-
-
-def _is_old(node: Node) -> bool:
-    """Whether this is oldSelf as `cel.optional_old` writes it."""
-    return node.name == "_?_:_" and node.parts[0].name == OLD_GIVEN

@@ -8,11 +8,27 @@ from typing import Any
 
 from provisioner.schema.cel.cost import MAX_TOTAL, Bound, bound_of, budget_problem, estimate
 from provisioner.schema.cel.runtime import NotCompiled, program_of
-from provisioner.schema.cel.text import TOKENS
-from provisioner.schema.cel.typed_rule import TypedRule
-from provisioner.schema.cel.values import FIELD_CHAIN, Aliases, has_cel_type, type_signature, typed_moments
-from provisioner.schema.fields import FieldError, Record, child, forbidden, index, invalid, key
-from provisioner.schema.subschemas import Schema, properties_of, schema_of
+from provisioner.schema.cel.values import (
+    FIELD_CHAIN,
+    TOKENS,
+    Aliases,
+    TypedRule,
+    has_cel_type,
+    type_signature,
+    typed_moments,
+)
+from provisioner.schema.fields import (
+    FieldError,
+    Record,
+    Schema,
+    child,
+    forbidden,
+    index,
+    invalid,
+    key,
+    properties_of,
+    schema_of,
+)
 
 RULES = "x-kubernetes-validations"
 MOST_EXPENSIVE_SHOWN = 4
@@ -62,7 +78,20 @@ class RuleCheck:
             for place, rule in enumerate(listed):
                 if isinstance(rule, Mapping):
                     self._check(rule, node, index(child(node.path, RULES), place))
-        self._check_types()
+        # What compiles as long as any field may be of any type, and what the rest costs.
+        checked = _compiled_typed([one.rule for one in self.sound.values()]) if self.sound else ()
+        for (at, one), (problem, program) in zip(self.sound.items(), checked, strict=True):
+            if problem:
+                start = "compilation failed:" if problem.startswith("ERROR") else "cel expression"
+                self.errors.append(invalid(at, one.shown, f"{start} {problem}"))
+            elif not program:
+                self.errors.append(_not_compiled(at))
+            else:
+                bound = bound_of(one.rule.schema, is_root=one.rule.is_root)
+                cost = estimate(program, bound) * one.runs
+                too_dear = budget_problem("estimated rule cost", cost)
+                self.errors += [forbidden(at, too_dear)] if too_dear else []
+                self.costs.append((cost, at))
         self._check_total(path)
         return self.errors
 
@@ -94,22 +123,6 @@ class RuleCheck:
             runs = Bound.most_in_a_request(node.schema) if node.cardinality is None else node.cardinality
             typed = TypedRule(text, node.schema, node.is_root, is_optional)
             self.sound[at] = _Compiled(typed, _shown(rule), runs)
-
-    def _check_types(self) -> None:
-        """What compiles as long as any field may be of any type, and what the rest costs."""
-        checked = _compiled_typed([one.rule for one in self.sound.values()]) if self.sound else ()
-        for (at, one), (problem, program) in zip(self.sound.items(), checked, strict=True):
-            if problem:
-                start = "compilation failed:" if problem.startswith("ERROR") else "cel expression"
-                self.errors.append(invalid(at, one.shown, f"{start} {problem}"))
-            elif not program:
-                self.errors.append(_not_compiled(at))
-            else:
-                bound = bound_of(one.rule.schema, is_root=one.rule.is_root)
-                cost = estimate(program, bound) * one.runs
-                too_dear = budget_problem("estimated rule cost", cost)
-                self.errors += [forbidden(at, too_dear)] if too_dear else []
-                self.costs.append((cost, at))
 
     def _check_total(self, path: str) -> None:
         total = sum(cost for cost, _ in self.costs)

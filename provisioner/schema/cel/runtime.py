@@ -13,8 +13,15 @@ from typing import Any
 
 from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, ExpressionQuestion, Language, Library
 from provisioner.expressions.evaluator import ask, ask_all
-from provisioner.schema.cel.text import CODE_TAIL, OLD, OLD_GIVEN, TOKENS, names_in, with_optional_old
-from provisioner.schema.cel.values import MAX_EXPRESSION_CHARS
+from provisioner.schema.cel.values import (
+    CODE_TAIL,
+    MAX_EXPRESSION_CHARS,
+    OLD,
+    OLD_GIVEN,
+    TOKENS,
+    names_in,
+    with_optional_old,
+)
 
 KUBERNETES_ONLY = re.compile(
     r"\b(format|jsonpatch|lists)\s*\.|\.\s*(lastIndexOf|indexOf|validate|slice|distinct|flatten|sort|sortBy|reverse)\s*\("

@@ -16,10 +16,20 @@ from google.protobuf import descriptor_pb2, duration_pb2, struct_pb2, timestamp_
 
 from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, Language, Library
 from provisioner.expressions.evaluator import ask
-from provisioner.schema.cel.text import CODE_TAIL, OLD, OLD_GIVEN, TOKENS, names_in, optional_old
-from provisioner.schema.cel.typed_rule import TypedRule
-from provisioner.schema.cel.values import ROOT_FIELDS, has_cel_type, names_in_rules, type_signature
-from provisioner.schema.subschemas import Schema, properties_of, schema_of
+from provisioner.schema.cel.values import (
+    CODE_TAIL,
+    OLD,
+    OLD_GIVEN,
+    ROOT_FIELDS,
+    TOKENS,
+    TypedRule,
+    has_cel_type,
+    names_in,
+    names_in_rules,
+    optional_old,
+    type_signature,
+)
+from provisioner.schema.fields import Schema, properties_of, schema_of
 
 PACKAGE = "schema"
 SECONDS = 10.0  # for all rules of one schema
@@ -71,7 +81,11 @@ def _problem(found: ExpressionAnswer) -> str:
             return "" if found.type in {"bool", "dyn"} else "must evaluate to a bool"
         case ExpressionOutcome.ENDED:
             return ""
-    return _said(found.words)
+    # The first complaint that the API server shares, without the names that were made up here.
+    complaints = PROBLEM.findall(found.words)
+    if not complaints:
+        return ""
+    return "ERROR: " + NO_SUCH_FIELD.sub(r"\1", OWN_TYPE.sub("object", CODE_TAIL.sub("", complaints[0])))
 
 
 def _numbered(rule: TypedRule, place: int) -> str:
@@ -84,14 +98,6 @@ def _numbered(rule: TypedRule, place: int) -> str:
         pieces.append(optional_old(name) if is_variable and token == OLD and rule.has_optional_old else name)
         before = before if token.isspace() else (before + token)[-2:]
     return "".join(pieces)
-
-
-def _said(text: str) -> str:
-    """The first complaint that the API server shares, without the names that were made up here."""
-    complaints = PROBLEM.findall(text)
-    if not complaints:
-        return ""
-    return "ERROR: " + NO_SUCH_FIELD.sub(r"\1", OWN_TYPE.sub("object", CODE_TAIL.sub("", complaints[0])))
 
 
 @dataclass(slots=True)
@@ -121,7 +127,10 @@ class _Messages:
             return _Type(f"list<{items.cel}>", ANY_LIST)
         if kind == "object":
             return self._object(schema, names, is_root=is_root)
-        return _scalar(schema)
+        signature = type_signature(schema)
+        if signature not in WELL_KNOWN and signature not in SCALARS:
+            return _anything()
+        return _Type(signature, WELL_KNOWN.get(signature, ""), SCALARS.get(signature, ""))
 
     def _object(self, schema: Schema, names: frozenset[str], *, is_root: bool) -> _Type:
         additional = schema_of(schema.get("additionalProperties"))
@@ -173,21 +182,18 @@ def _write(message: Any, draft: _Draft) -> None:
         else:
             taken.add(_entry_name(name))
             entry.label = entry.LABEL_REPEATED
-            _write_map(message.nested_type.add(name=_entry_name(name)), kind)
+            nested = message.nested_type.add(name=_entry_name(name))
+            nested.options.map_entry = True
+            key, value = (nested.field.add(name=name, number=number) for number, name in ((1, "key"), (2, "value")))
+            key.label = value.label = key.LABEL_OPTIONAL
+            key.type = key.TYPE_STRING
+            _set(value, kind)
             _set(entry, _Type("", f"{PACKAGE}.{draft.name}.{_entry_name(name)}"))
 
 
 def _entry_name(name: str) -> str:
     """The one name that protobuf allows for the entries of a map field."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Entry"
-
-
-def _write_map(nested: Any, kind: _Type) -> None:
-    nested.options.map_entry = True
-    key, value = (nested.field.add(name=name, number=number) for number, name in ((1, "key"), (2, "value")))
-    key.label = value.label = key.LABEL_OPTIONAL
-    key.type = key.TYPE_STRING
-    _set(value, kind)
 
 
 def _set(entry: Any, kind: _Type) -> None:
@@ -199,13 +205,6 @@ def _set(entry: Any, kind: _Type) -> None:
 
 def _anything() -> _Type:
     return _Type("dyn", ANYTHING)
-
-
-def _scalar(schema: Schema) -> _Type:
-    signature = type_signature(schema)
-    if signature not in WELL_KNOWN and signature not in SCALARS:
-        return _anything()
-    return _Type(signature, WELL_KNOWN.get(signature, ""), SCALARS.get(signature, ""))
 
 
 def _is_nested(schema: Schema) -> bool:

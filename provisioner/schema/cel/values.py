@@ -1,4 +1,4 @@
-"""Custom resources as CEL sees them: typed by their schema, field names escaped, only what the schema describes."""
+"""CEL expressions as texts, and custom resources as CEL sees them: typed by their schema, field names escaped."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import base64
 import datetime
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from provisioner.regexes import compiled
+from provisioner.schema.fields import Schema, copied, properties_of, schema_of
 from provisioner.schema.formats import DURATION_UNITS, as_stored
-from provisioner.schema.subschemas import Schema, copied, properties_of, schema_of
 
 KEYWORDS = ("as", "break", "const", "continue", "else", "for", "function", "if", "import", "in", "let", "loop")
 RESERVED = frozenset({*KEYWORDS, "true", "false", "null", "package", "namespace", "return", "var", "void", "while"})
@@ -135,7 +137,11 @@ def to_cel(value: Any, schema: Schema, *, is_root: bool = False, is_field: bool 
         return _written(found) if is_field else found
     if isinstance(value, bool):
         return value
-    return float(value) if schema.get("type") == "number" else _integer(value, schema)
+    return (
+        float(value)
+        if schema.get("type") == "number"
+        else (int(value) if schema.get("type") == "integer" and float(value).is_integer() else value)
+    )
 
 
 def misfit(value: Any, schema: Schema) -> str:
@@ -153,10 +159,6 @@ def misfit(value: Any, schema: Schema) -> str:
     if wanted is None or type(value) in wanted[1]:
         return ""
     return f"invalid data, expected {wanted[0]}, got {actual}"
-
-
-def _integer(value: float, schema: Schema) -> float:
-    return int(value) if schema.get("type") == "integer" and float(value).is_integer() else value
 
 
 def _written(value: Any) -> Any:
@@ -266,3 +268,53 @@ def _unit(word: str) -> str:
         if lower.startswith(start):
             return unit
     raise ValueError(word)
+
+
+OLD, OLD_GIVEN = "oldSelf", "oldSelfGiven"
+# A text that does not end is one token up to the end: to try again at each of its characters takes quadratic time.
+STRINGS = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|\'(?:[^\'\\]|\\.)*(?:\'|\\?\Z)'
+LONG_STRINGS = r'"""(?:[^\\]|\\.)*?(?:"""|\\?\Z)|\'\'\'(?:[^\\]|\\.)*?(?:\'\'\'|\\?\Z)'
+TOKENS = re.compile(rf"{LONG_STRINGS}|{STRINGS}|//[^\n]*|[A-Za-z_][A-Za-z0-9_]*|\s+|.", re.DOTALL)
+CODE_TAIL = re.compile(r" \[[A-Z_]+\]$")
+
+
+def names_in(text: str) -> set[str]:
+    """The identifiers of an expression, those inside strings and comments left out."""
+    return {token for token in TOKENS.findall(text) if token.isidentifier()}
+
+
+@lru_cache(maxsize=4096)
+def uses_old(text: str) -> bool:
+    """Whether the expression is a transition rule, one that looks at `oldSelf`."""
+    return OLD in text and OLD in names_in(text)
+
+
+def normalised(text: str) -> str:
+    """The expression without what does not change its meaning: spaces and comments outside strings."""
+    tokens = [token for token in TOKENS.findall(text) if not token.isspace() and not token.startswith("//")]
+    joined: list[str] = []
+    for token in tokens:
+        is_word = token[0].isalnum() or token[0] == "_"
+        follows_word = bool(joined) and (joined[-1][-1].isalnum() or joined[-1][-1] == "_")
+        joined += [" ", token] if is_word and follows_word else [token]
+    return "".join(joined)
+
+
+def optional_old(name: str) -> str:
+    """The old value as an optional one, where it is held by the variable `name`."""
+    return f"({OLD_GIVEN} ? optional.of({name}) : optional.none())"
+
+
+@lru_cache(maxsize=1024)
+def with_optional_old(text: str) -> str:
+    return "".join(optional_old(OLD) if token == OLD else token for token in TOKENS.findall(text))
+
+
+@dataclass(frozen=True, slots=True)
+class TypedRule:
+    """One rule, and the schema of the value that it is about."""
+
+    text: str
+    schema: Schema
+    is_root: bool = False
+    has_optional_old: bool = False

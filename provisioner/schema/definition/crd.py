@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from provisioner.schema.fields import same_json
-from provisioner.schema.subschemas import Schema
+from provisioner.json_values import as_mapping
+from provisioner.schema.fields import Schema, same_json
 
 EMPTY: Mapping[str, Any] = {}
 
@@ -47,23 +47,23 @@ class Crd:
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
-        return _mapping(self.body.get("spec"))
+        return as_mapping(self.body.get("spec"))
 
     @cached_property
     def names(self) -> Mapping[str, Any]:
         """The names with the API server's defaults."""
-        given = _mapping(self.spec.get("names"))
+        given = as_mapping(self.spec.get("names"))
         kind = str(given.get("kind") or "")
         defaults = {"singular": kind.lower(), "listKind": f"{kind}List" if kind else ""}
         return {**given, **{name: given.get(name) or value for name, value in defaults.items()}}
 
     @property
     def name(self) -> str:
-        return str(_mapping(self.body.get("metadata")).get("name") or "")
+        return str(as_mapping(self.body.get("metadata")).get("name") or "")
 
     @property
     def annotations(self) -> Mapping[str, Any]:
-        return _mapping(_mapping(self.body.get("metadata")).get("annotations"))
+        return as_mapping(as_mapping(self.body.get("metadata")).get("annotations"))
 
     @property
     def group(self) -> str:
@@ -106,7 +106,7 @@ class Crd:
     @cached_property
     def stored_versions(self) -> list[str]:
         """`status.storedVersions`; the storage version where the CRD comes from a file, which has no status."""
-        listed = _mapping(self.body.get("status")).get("storedVersions")
+        listed = as_mapping(self.body.get("status")).get("storedVersions")
         if isinstance(listed, list) and listed:
             return [str(name) for name in listed]
         return [version.name for version in self.versions if version.is_storage]
@@ -119,13 +119,15 @@ class Crd:
             return True
         listed = status["conditions"]
         conditions = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
-        return any(it.get("type") == "Established" and it.get("status") == "True" for it in conditions)
+        return any(
+            condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions
+        )
 
     @cached_property
     def conversion(self) -> Mapping[str, Any]:
         """The conversion as v1beta1 has it, flat: strategy, webhookClientConfig, conversionReviewVersions."""
-        given = _mapping(self.spec.get("conversion"))
-        webhook = _mapping(given.get("webhook"))
+        given = as_mapping(self.spec.get("conversion"))
+        webhook = as_mapping(given.get("webhook"))
         client = webhook.get("clientConfig")
         found = {
             "strategy": given.get("strategy") or "None",
@@ -145,13 +147,13 @@ class Crd:
         """The schema that the API server keeps once for all versions because all have the same one."""
         schemas = [version.schema for version in self.versions]
         first = schemas[0] if schemas else None
-        if first is None or not all(it is not None and same_json(it, first) for it in schemas[1:]):
+        if first is None or not all(schema is not None and same_json(schema, first) for schema in schemas[1:]):
             return None
         return first
 
     def _version(self, entry: Mapping[str, Any]) -> CrdVersion:
-        own = _mapping(entry.get("schema")).get("openAPIV3Schema")
-        shared = _mapping(self.spec.get("validation")).get("openAPIV3Schema")
+        own = as_mapping(entry.get("schema")).get("openAPIV3Schema")
+        shared = as_mapping(self.spec.get("validation")).get("openAPIV3Schema")
         subresources = entry.get("subresources", self.spec.get("subresources"))
         return CrdVersion(
             name=str(entry.get("name") or ""),
@@ -161,10 +163,6 @@ class Crd:
             subresources=_mapping_or_none(subresources),
             body=entry,
         )
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else EMPTY
 
 
 def _mapping_or_none(value: object) -> Mapping[str, Any] | None:

@@ -8,8 +8,7 @@ from typing import Any
 from provisioner.regexes import BadRegularExpression, compiled
 from provisioner.schema.admission.pruning import TYPE_META
 from provisioner.schema.definition.structural import INT_OR_STRING, INT_STRING
-from provisioner.schema.fields import same_json
-from provisioner.schema.subschemas import Schema
+from provisioner.schema.fields import Schema, same_json
 
 # Keywords that a structural schema may have anywhere, whatever they say; those with schemas below are looked into.
 PLAIN = (
@@ -81,7 +80,7 @@ def _is_plain(node: Any) -> bool:
         return False
     kind = node.get("type")
     if kind in SCALARS or "anyOf" in node:
-        return not _has_schemas(node)
+        return not ("properties" in node or "items" in node or "additionalProperties" in node)
     if kind == "array":
         return "properties" not in node and "additionalProperties" not in node and _is_plain(node.get("items"))
     return kind == "object" and "items" not in node and _has_plain_fields(node)
@@ -94,10 +93,6 @@ def _is_sound(node: dict[str, Any]) -> bool:
         return "type" not in node and all(same_json(node[name], it) for name, it in IDIOM.items())
     said = [(name, node[name], node.get("type")) for name in beyond]
     return all(isinstance(value, str | bool) and (name, value, kind) in SOUND for name, value, kind in said)
-
-
-def _has_schemas(node: dict[str, Any]) -> bool:
-    return "properties" in node or "items" in node or "additionalProperties" in node
 
 
 def _has_plain_fields(node: dict[str, Any]) -> bool:

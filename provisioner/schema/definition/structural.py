@@ -6,9 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from provisioner.json_values import as_mapping
 from provisioner.regexes import BadRegularExpression, compiled
-from provisioner.schema.fields import FieldError, child, forbidden, index, invalid, key, required, unsupported
-from provisioner.schema.subschemas import Schema, properties_of, schema_of
+from provisioner.schema.fields import (
+    FieldError,
+    Schema,
+    child,
+    forbidden,
+    index,
+    invalid,
+    key,
+    properties_of,
+    required,
+    schema_of,
+    unsupported,
+)
 
 ROOT, ITEM, FIELD = "at the root", "for specified array items", "for specified object fields"
 JUNCTORS = ("allOf", "anyOf", "oneOf")
@@ -130,7 +142,7 @@ def _value_validation(schema: Schema, path: str, *, is_int_or_string: bool = Fal
 def _is_idiom(branches: Any) -> bool:
     """Whether these are the two types of int-or-string, and nothing else is said."""
     listed = branches if isinstance(branches, list) else []
-    said = [{name: it for name, it in _mapping(branch).items() if _is_said(name, it)} for branch in listed]
+    said = [{name: it for name, it in as_mapping(branch).items() if _is_said(name, it)} for branch in listed]
     return said == INT_OR_STRING
 
 
@@ -138,10 +150,6 @@ def _is_said(name: str, value: object) -> bool:
     """Whether a keyword says anything; of what may be empty, enums and junctors that are do not."""
     is_empty = value == [] and name in ("enum", *JUNCTORS)
     return value is not None and value is not False and value != "" and not is_empty
-
-
-def _mapping(value: Any) -> Schema:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _nested(branch: Schema, path: str, *, skips_any_of: bool = False) -> list[FieldError]:
@@ -240,16 +248,13 @@ def _below(schema: Schema, path: str, rules: KeywordRules, is_root: bool) -> lis
     return [(below, at, below_rules) for below, at, below_rules in found if isinstance(below, Mapping)]
 
 
-def _kind_errors(kind: Any, path: str, rules: KeywordRules) -> list[FieldError]:
-    is_known = not kind or kind in TYPES or not rules.needs_valid_types
-    found = [] if is_known else [unsupported(path, kind, TYPES)]
-    if kind == "null":
-        found.append(forbidden(path, "type cannot be set to null, use nullable as an alternative"))
-    return found
-
-
 def _unsupported(schema: Schema, path: str, rules: KeywordRules) -> list[FieldError]:
-    found = _kind_errors(schema.get("type"), child(path, "type"), rules)
+    kind = schema.get("type")
+    where = child(path, "type")
+    is_known = not kind or kind in TYPES or not rules.needs_valid_types
+    found = [] if is_known else [unsupported(where, kind, TYPES)]
+    if kind == "null":
+        found.append(forbidden(where, "type cannot be set to null, use nullable as an alternative"))
     if schema.get("default") is not None and rules.no_defaults_because:
         found.append(forbidden(child(path, "default"), f"must not be set {rules.no_defaults_because}"))
     found += [forbidden(child(path, it), f"{it} is not supported") for it in UNSUPPORTED_KEYWORDS if schema.get(it)]

@@ -1,4 +1,4 @@
-"""Whether the API server takes a CRD, new or as an update of one that is there."""
+"""Whether the API server takes a CRD, new or as an update, and whether its defaults fit its schemas."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from provisioner.schema.admission.embedded import embedded_errors
+from provisioner.schema.admission.pruning import TYPE_META, prune, prune_value
+from provisioner.schema.admission.rules import rule_errors
+from provisioner.schema.admission.validation import validate
 from provisioner.schema.cel.rule_check import RuleCheck
-from provisioner.schema.definition.conversion import conversion_errors
+from provisioner.schema.cel.values import has_cel_type
 from provisioner.schema.definition.crd import Crd
-from provisioner.schema.definition.defaults import default_errors, has_unpruned_default
 from provisioner.schema.definition.reduction import thinned
 from provisioner.schema.definition.spec import (
     approval_errors,
     bad_ca_error,
+    conversion_errors,
     has_invalid_ca,
     name_errors,
     version_errors,
@@ -29,19 +33,107 @@ from provisioner.schema.definition.structural import (
 )
 from provisioner.schema.fields import (
     DEEPEST,
+    NO_PATH,
     OMITTED,
     FieldError,
+    Schema,
     child,
+    copied,
     forbidden,
     index,
     invalid,
     is_same,
     is_too_deep,
+    key,
+    properties_of,
     required,
+    same_json,
+    schema_of,
 )
 from provisioner.schema.forms import form_errors
-from provisioner.schema.subschemas import Schema, properties_of
 from provisioner.values import JsonObject, object_in
+
+EMBEDDED, RULES = "x-kubernetes-embedded-resource", "x-kubernetes-validations"
+INT_OR_STRING = "x-kubernetes-int-or-string"
+UNTYPED = "rule compiler initialization error: failed to convert to declType for CEL validation rules"
+
+
+def default_errors(schema: Schema, path: str, *, needs_pruned: bool = True) -> list[FieldError]:
+    """The defaults that do not fit: with unknown fields (where `needs_pruned`), or invalid by their own schema.
+
+    Defaults of a resource's own apiVersion, kind and metadata are judged by the keywords, not here.
+    """
+    found: list[FieldError] = []
+    for at, node in _with_defaults(schema, path):
+        value = copied(node["default"])
+        place = child(at, "default")
+        if needs_pruned and not same_json(_pruned(node), value):
+            found.append(invalid(place, value, "must not have unknown fields"))
+            continue
+        errors = embedded_errors({**node, EMBEDDED: True} if at == path else node, value)
+        misfits = [] if errors else validate(_unconverted(node), value)
+        found += [
+            FieldError(child(place, misfit.path) if _is_inside(misfit.path) else place, misfit.message)
+            for misfit in misfits
+        ]
+        errors = errors if errors or misfits else _rule_errors(node, value)
+        found += [FieldError(_below(place, error.path), error.message) for error in errors]
+    return found
+
+
+def _rule_errors(node: Schema, value: object) -> list[FieldError]:
+    """A default is a new value, and one that took the place of its like: the API server runs the rules for both."""
+    if node.get(RULES) and not has_cel_type(node):
+        kind = str(node.get("type") or "")
+        return [invalid("", kind, UNTYPED)]
+    found = [*rule_errors(node, value, None, None), *rule_errors(node, value, value, None)]
+    return list(dict.fromkeys(found))
+
+
+def has_unpruned_default(schema: Schema) -> bool:
+    """Whether a default has fields that its own schema would drop."""
+    return any(not same_json(_pruned(node), copied(node["default"])) for _, node in _with_defaults(schema, ""))
+
+
+def _unconverted(schema: Any) -> Any:
+    """A schema as the API server holds it against defaults: there int-or-string says nothing of the type."""
+    if isinstance(schema, Mapping):
+        return {name: _unconverted(entry) for name, entry in schema.items() if name != INT_OR_STRING}
+    return [_unconverted(entry) for entry in schema] if isinstance(schema, list) else schema
+
+
+def _is_inside(path: str) -> bool:
+    return path not in (NO_PATH, "")
+
+
+def _pruned(node: Schema) -> object:
+    if node.get(EMBEDDED) is True:
+        return prune(node, node["default"])[0]
+    return prune_value(node, node["default"])
+
+
+def _with_defaults(schema: Schema, path: str) -> list[tuple[str, Schema]]:
+    found: list[tuple[str, Schema]] = []
+    waiting = [(path, schema, True)]
+    while waiting:
+        at, node, is_root = waiting.pop()
+        if node.get("default") is not None:
+            found.append((at, node))
+        items = schema_of(node.get("items"))
+        if items is not None:
+            waiting.append((child(at, "items"), items, False))
+        is_resource = is_root or node.get(EMBEDDED) is True
+        for name, below in properties_of(node).items():
+            if isinstance(below, Mapping) and not (is_resource and name in TYPE_META):
+                waiting.append((key(child(at, "properties"), name), below, False))
+    return found
+
+
+def _below(place: str, path: str) -> str:
+    if not _is_inside(path):
+        return place
+    return place + path if path.startswith("[") else f"{place}.{path}"
+
 
 IMMUTABLE = "field is immutable"
 MISSING_STORED = (
@@ -131,7 +223,24 @@ def update_errors(old: Crd, new: Crd) -> list[FieldError]:
     """The same of two CRDs that are known not to be nested too deep."""
     found = [] if is_same(old.spec, new.spec) else _spec_errors(new, _Rules(unchanged=_unchanged(old, new)))
     if found:  # most CRDs are sound: what the old one had wrong is looked for only where the new one is not
-        found = _spec_errors(new, _ratcheted(old, new))
+        schemas = [version.schema for version in old.versions if version.schema is not None]
+        reviewed = old.conversion.get("conversionReviewVersions") or []
+        keywords = KeywordRules(
+            needs_valid_types=not _any(schemas, lambda it: bool(it.get("type")) and it["type"] not in TYPES),
+            needs_atomic_sets=not _any(schemas, lambda it: bool(set_item_errors(it, ""))),
+            needs_sound_keys=not _any(schemas, lambda it: bool(list_key_errors(it, ""))),
+        )
+        found = _spec_errors(
+            new,
+            _Rules(
+                keywords=keywords,
+                needs_schema=all(version.schema is not None for version in old.versions),
+                needs_structure=not any(structural_errors(schema, "") for schema in schemas),
+                needs_pruned_defaults=not any(has_unpruned_default(schema) for schema in schemas),
+                needs_known_review_version=not reviewed or bool({"v1", "v1beta1"} & set(reviewed)),
+                unchanged=_unchanged(old, new),
+            ),
+        )
     if old.is_established:
         found += _immutable("spec.scope", old.scope, new.scope)
         found += _immutable("spec.names.kind", old.names.get("kind"), new.names.get("kind"))
@@ -139,7 +248,12 @@ def update_errors(old: Crd, new: Crd) -> list[FieldError]:
     found += _immutable("spec.names.plural", old.names.get("plural"), new.names.get("plural"))
     if old.is_established and has_invalid_ca(new) and not has_invalid_ca(old):
         found.append(bad_ca_error(new))
-    found += _stored_errors(old, new)
+    known = {version.name for version in new.versions}
+    found += [
+        invalid(index("status.storedVersions", place), name, MISSING_STORED.format(name))
+        for place, name in enumerate(old.stored_versions)
+        if name not in known
+    ]
     found += approval_errors(new, old)
     if new.preserves_unknown and not old.preserves_unknown:
         found.append(_preserve_error())
@@ -157,33 +271,6 @@ def _preserve_error() -> FieldError:
 
 def _immutable(path: str, old: object, new: object) -> list[FieldError]:
     return [] if old == new else [invalid(path, new, IMMUTABLE)]
-
-
-def _stored_errors(old: Crd, new: Crd) -> list[FieldError]:
-    known = {version.name for version in new.versions}
-    return [
-        invalid(index("status.storedVersions", place), name, MISSING_STORED.format(name))
-        for place, name in enumerate(old.stored_versions)
-        if name not in known
-    ]
-
-
-def _ratcheted(old: Crd, new: Crd) -> _Rules:
-    schemas = [version.schema for version in old.versions if version.schema is not None]
-    reviewed = old.conversion.get("conversionReviewVersions") or []
-    keywords = KeywordRules(
-        needs_valid_types=not _any(schemas, lambda it: bool(it.get("type")) and it["type"] not in TYPES),
-        needs_atomic_sets=not _any(schemas, lambda it: bool(set_item_errors(it, ""))),
-        needs_sound_keys=not _any(schemas, lambda it: bool(list_key_errors(it, ""))),
-    )
-    return _Rules(
-        keywords=keywords,
-        needs_schema=all(version.schema is not None for version in old.versions),
-        needs_structure=not any(structural_errors(schema, "") for schema in schemas),
-        needs_pruned_defaults=not any(has_unpruned_default(schema) for schema in schemas),
-        needs_known_review_version=not reviewed or bool({"v1", "v1beta1"} & set(reviewed)),
-        unchanged=_unchanged(old, new),
-    )
 
 
 def _unchanged(old: Crd, new: Crd) -> frozenset[str]:

@@ -10,11 +10,10 @@ from provisioner.schema.admission.correlation import list_keys
 from provisioner.schema.admission.pruning import TYPE_META
 from provisioner.schema.admission.validation import validate
 from provisioner.schema.diff.rules import DOCS, RULES, compare_junctors, compare_rules, mindful_of_rules
-from provisioner.schema.fields import is_same, same_json
+from provisioner.schema.fields import NO_SCHEMA, Schema, is_same, properties_of, same_json, schema_of
 from provisioner.schema.inclusion.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.inclusion.presence import taken_together
 from provisioner.schema.nodes import NodePlace, additional_of, is_reference, type_words, types, with_integers
-from provisioner.schema.subschemas import NO_SCHEMA, Schema, properties_of, schema_of
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
     DATA_LOST,

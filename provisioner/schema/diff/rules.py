@@ -11,12 +11,10 @@ from provisioner.schema.admission.rules import rule_errors
 from provisioner.schema.admission.validation import validate
 from provisioner.schema.cel.ast import Node, NodeKind, read
 from provisioner.schema.cel.runtime import NotCompiled, program_of
-from provisioner.schema.cel.text import normalised, uses_old
-from provisioner.schema.cel.values import type_signature
-from provisioner.schema.fields import go_json, is_same
+from provisioner.schema.cel.values import normalised, type_signature, uses_old
+from provisioner.schema.fields import Schema, branches_of, go_json, is_same, properties_of
 from provisioner.schema.inclusion.facets import SCALAR_KEYWORDS, compare_scalars
 from provisioner.schema.inclusion.presence import PRESERVE, PresenceResult, inclusion
-from provisioner.schema.subschemas import Schema, branches_of, properties_of
 from provisioner.schema.verdicts import (
     FOR_WRITERS,
     HARMLESS,
@@ -36,6 +34,10 @@ from provisioner.schema.verdicts import (
 RULES = "x-kubernetes-validations"
 AND, OR = "_&&_", "_||_"
 EQUAL = frozenset({"self==oldSelf", "oldSelf==self"})
+# With optionalOldSelf: what is new passes, and what stays as it is.
+EQUAL_OPTIONAL = frozenset(
+    f"!oldSelf.hasValue()||{equal}" for equal in ("self==oldSelf.value()", "oldSelf.value()==self")
+) | {"self==oldSelf.orValue(self)", "oldSelf.orValue(self)==self"}
 NOT_JUDGED = ("could not be evaluated", "compile error")
 DOCS = frozenset({"description", "title", "example", "externalDocs", "$schema", "id"})
 ALIKE, MAX_COMPARED = 0.7, 400
@@ -185,8 +187,9 @@ def _kept(was: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> list[Sc
 def _added(rule: Mapping[str, Any], path: Path) -> SchemaChange:
     text = str(rule["rule"])
     if uses_old(text):
-        refused = "changes" if normalised(text) in EQUAL else "edits"
-        variant = f"new-objects-and-{refused}" if rule.get("optionalOldSelf") else refused
+        words = EQUAL_OPTIONAL if rule.get("optionalOldSelf") else EQUAL
+        edits = "new-objects-and-edits" if rule.get("optionalOldSelf") else "edits"
+        variant = "changes" if normalised(text) in words else edits
         return SchemaChange("SCH-38t", variant, path, FOR_WRITERS, is_live=True, facts={"new": text})
     return narrowed("SCH-38", "added", path, new=text)
 
@@ -283,7 +286,11 @@ def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> li
     before, after = ({go_json(plain(branch)) for branch in side} for side in listed)
     gone, come = before - after, after - before
     if not gone and not come:
-        return _same_branches(junctor, rule, sides, path)
+        # The same set of branches; only `oneOf` minds how often one is listed, for twice can never be once.
+        first, second = (sorted(go_json(plain(branch)) for branch in side or ()) for side in sides)
+        if junctor == "oneOf" and first != second:
+            return [undecided(rule, "listed-otherwise", path)]
+        return [harmless(rule, "same", path, junctor=junctor)]
     if not after:
         return [widened(rule, "removed", path, junctor=junctor)]
     if not before:
@@ -293,14 +300,6 @@ def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> li
     else:
         judge = narrowed if (come if junctor == "allOf" else gone) else widened
     return [judge(rule, "changed", path, junctor=junctor, removed=len(gone), added=len(come))]
-
-
-def _same_branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[SchemaChange]:
-    """The same set of branches; only `oneOf` minds how often one is listed, for twice can never be once."""
-    before, after = (sorted(go_json(plain(branch)) for branch in side or ()) for side in sides)
-    if junctor == "oneOf" and before != after:
-        return [undecided(rule, "listed-otherwise", path)]
-    return [harmless(rule, "same", path, junctor=junctor)]
 
 
 def _negation(old: Any, new: Any, path: Path) -> list[SchemaChange]:

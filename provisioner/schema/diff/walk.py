@@ -20,7 +20,7 @@ from provisioner.schema.diff.node import (
     undescribed,
 )
 from provisioner.schema.diff.rules import DOCS
-from provisioner.schema.fields import is_same
+from provisioner.schema.fields import NO_SCHEMA, Schema, is_same, properties_of, schema_of
 from provisioner.schema.inclusion.facets import compare_scalars
 from provisioner.schema.nodes import (
     NodePlace,
@@ -32,7 +32,6 @@ from provisioner.schema.nodes import (
     plain_node,
     types,
 )
-from provisioner.schema.subschemas import NO_SCHEMA, Schema, properties_of, schema_of
 from provisioner.schema.verdicts import (
     BEHAVIOUR,
     DATA_LOST,
@@ -70,23 +69,19 @@ def compare_schemas(
     holds the apiVersion and the kind that all objects have, where these are known.
     """
     if old is None or new is None:
-        return _without_schema(old, new, preserved)
+        if old is None and new is None:
+            return []
+        if new is None:
+            if preserved[1]:
+                return [widened("SCH-52", "schema-removed", ())]
+            return [SchemaChange("SCH-01", "schema-removed", (), DATA_LOST, is_live=True)]
+        return [narrowed("SCH-51", "schema-added", ())]
     old = as_object(old)
     walk = _Walk(preserved, type_meta or {})
     walk.pair(old, new, NodePlace())
     if not walk.changes and is_same(old, new):
         return reordered_defaults(old, new)
     return walk.changes + walk.typed_fields() + walk.documentation()
-
-
-def _without_schema(old: Schema | None, new: Schema | None, preserved: tuple[bool, bool]) -> list[SchemaChange]:
-    if old is None and new is None:
-        return []
-    if new is None:
-        if preserved[1]:
-            return [widened("SCH-52", "schema-removed", ())]
-        return [SchemaChange("SCH-01", "schema-removed", (), DATA_LOST, is_live=True)]
-    return [narrowed("SCH-51", "schema-added", ())]
 
 
 def _changed(old: Schema, new: Schema) -> set[str]:
@@ -182,7 +177,20 @@ class _Walk:
         if "additionalProperties" in old or "additionalProperties" in new:
             self._additional(old, new, path)
         if "properties" in old or "properties" in new:
-            self._fields(old, new, path)
+            before, after = properties_of(old), properties_of(new)
+            needed, is_missing = set(new.get("required") or ()), False
+            for name, described in before.items():
+                now = schema_of(after.get(name))
+                if now is None:
+                    is_missing = True
+                    continue
+                is_needed = name in needed and now.get("default") is None
+                if name in always_there(old, new, path) and name != "metadata":
+                    self._named(schema_of(described) or NO_SCHEMA, now, (*path, name))
+                    continue
+                self.pair(schema_of(described) or NO_SCHEMA, now, NodePlace((*path, name), is_always_there=is_needed))
+            if is_missing or before.keys() != after.keys():
+                self._come_and_gone(old, new, path)
 
     def _items(self, old: Schema, new: Schema, path: Path) -> None:
         before, after, inner = schema_of(old.get("items")), schema_of(new.get("items")), (*path, ITEMS)
@@ -207,7 +215,16 @@ class _Walk:
         elif before is None:
             self._opened(old, new, path)
         elif after is None:
-            self._closed(before, new, path)
+            # A map that is none any more: keys without a field of their own are pruned.
+            if before is True and new.get(PRESERVE) is True:
+                return  # said of the node: more is kept than before
+            if new.get(PRESERVE) is True or self.preserved[1]:
+                verdict = SchemaVerdict(stored=D, writers=D)
+                self.changes.append(SchemaChange("SCH-02", "map", (*path, VALUES), verdict))
+                return
+            rule, variant = ("SCH-19", "map-to-fields") if properties_of(new) else ("SCH-01", "map-pruned")
+            facts = _below(before) if isinstance(before, Mapping) else {}
+            self.changes.append(SchemaChange(rule, variant, (*path, VALUES), DATA_LOST, is_live=True, facts=facts))
         elif isinstance(after, Mapping) or after is False:
             self.changes.append(narrowed("SCH-13", "map", inner))
         elif isinstance(before, Mapping) and may_hold_objects(before):
@@ -235,34 +252,6 @@ class _Walk:
         verdict = SchemaVerdict(stored=B, writers=B) if is_harder else SchemaVerdict(stored=D, writers=D)
         self.changes.append(SchemaChange("SCH-19", "fields-to-map", path, verdict, is_live=is_harder))
 
-    def _closed(self, before: Any, new: Schema, path: Path) -> None:
-        """A map that is none any more: keys without a field of their own are pruned."""
-        if before is True and new.get(PRESERVE) is True:
-            return  # said of the node: more is kept than before
-        if new.get(PRESERVE) is True or self.preserved[1]:
-            verdict = SchemaVerdict(stored=D, writers=D)
-            self.changes.append(SchemaChange("SCH-02", "map", (*path, VALUES), verdict))
-            return
-        rule, variant = ("SCH-19", "map-to-fields") if properties_of(new) else ("SCH-01", "map-pruned")
-        facts = _below(before) if isinstance(before, Mapping) else {}
-        self.changes.append(SchemaChange(rule, variant, (*path, VALUES), DATA_LOST, is_live=True, facts=facts))
-
-    def _fields(self, old: Schema, new: Schema, path: Path) -> None:
-        before, after = properties_of(old), properties_of(new)
-        needed, is_missing = set(new.get("required") or ()), False
-        for name, described in before.items():
-            now = schema_of(after.get(name))
-            if now is None:
-                is_missing = True
-                continue
-            is_needed = name in needed and now.get("default") is None
-            if name in always_there(old, new, path) and name != "metadata":
-                self._named(schema_of(described) or NO_SCHEMA, now, (*path, name))
-                continue
-            self.pair(schema_of(described) or NO_SCHEMA, now, NodePlace((*path, name), is_always_there=is_needed))
-        if is_missing or before.keys() != after.keys():
-            self._come_and_gone(old, new, path)
-
     def _come_and_gone(self, old: Schema, new: Schema, path: Path) -> None:
         before, after, needed = properties_of(old), properties_of(new), set(new.get("required") or ())
         if not path or (old.get(EMBEDDED) is True and new.get(EMBEDDED) is True):
@@ -276,7 +265,21 @@ class _Walk:
         if additional_of(old) is None:
             for name, described in after.items():
                 if name not in before:
-                    self._added(schema_of(described) or NO_SCHEMA, old, (*path, name), is_needed=name in needed)
+                    now = schema_of(described) or NO_SCHEMA
+                    where = (*path, name)
+                    is_needed = name in needed
+                    facts = _below(now)
+                    if self.preserved[0]:
+                        self.typed.append(where)
+                    elif old.get(PRESERVE) is True:
+                        self.changes.append(narrowed("SCH-07", "field-typed", where, **facts))
+                    elif now.get("default") is None:
+                        self.changes.append(widened("SCH-05", "added", where, **facts))
+                        if now.get("required") and not is_needed:
+                            self.changes.append(harmless("SCH-10", "of-users", where))
+                    elif not is_needed:
+                        facts |= {"new": now["default"]}
+                        self.changes.append(SchemaChange("SCH-06", "added", where, BEHAVIOUR, facts=facts))
 
     def _type_meta(self, before: Mapping[str, Any], after: Mapping[str, Any], path: Path) -> None:
         """What one of two schemas says of apiVersion, kind and metadata: a resource has them all the same."""
@@ -323,20 +326,6 @@ class _Walk:
             verdict = SchemaVerdict(stored=D, readers=D, rollback=D)
             return SchemaChange("SCH-03", "field-removed", path, verdict, facts=facts)
         return SchemaChange("SCH-01", "field-removed", path, DATA_LOST, is_live=True, facts=facts)
-
-    def _added(self, now: Schema, parent: Schema, path: Path, *, is_needed: bool) -> None:
-        facts = _below(now)
-        if self.preserved[0]:
-            self.typed.append(path)
-        elif parent.get(PRESERVE) is True:
-            self.changes.append(narrowed("SCH-07", "field-typed", path, **facts))
-        elif now.get("default") is None:
-            self.changes.append(widened("SCH-05", "added", path, **facts))
-            if now.get("required") and not is_needed:
-                self.changes.append(harmless("SCH-10", "of-users", path))
-        elif not is_needed:
-            facts |= {"new": now["default"]}
-            self.changes.append(SchemaChange("SCH-06", "added", path, BEHAVIOUR, facts=facts))
 
 
 def _below(node: Schema) -> dict[str, Any]:

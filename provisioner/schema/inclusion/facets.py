@@ -1,4 +1,4 @@
-"""Scalar limits of a schema compared as sets of values: intervals, enums, patterns, formats."""
+"""Scalar limits of a schema compared as sets of values, and the smallest value that a schema seems to ask for."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 import re2
 
 from provisioner.regexes import BadRegularExpression
-from provisioner.schema.admission import scalars
+from provisioner.schema.admission import validation
 from provisioner.schema.admission.validation import validate
-from provisioner.schema.fields import go_json, is_same
+from provisioner.schema.fields import DEEPEST, NO_SCHEMA, Schema, go_json, is_same, properties_of, schema_of
 from provisioner.schema.formats import fits, honoured, matches, normalised
-from provisioner.schema.inclusion.examples import NOTHING, SAMPLES
 from provisioner.schema.inclusion.languages import GIVEN_UP, Inclusion, inclusion
-from provisioner.schema.subschemas import Schema
 from provisioner.schema.verdicts import (
     NARROWED,
     Path,
@@ -28,7 +26,76 @@ from provisioner.schema.verdicts import (
     widened_for_readers,
 )
 
-INT_RANGES = {"int32": (scalars.INT32_MIN, scalars.INT32_MAX), "int64": (scalars.INT64_MIN, scalars.INT64_MAX)}
+NOTHING = r"[^\x00-\x{10FFFF}]"
+MAX_ITEMS = 32
+SAMPLES = (
+    "",
+    "x",
+    "a b",
+    "a@example.com",
+    "example.com",
+    "10.0.0.1",
+    "10.0.0.0/8",
+    "::1",
+    "2001-02-03",
+    "2001-02-03T04:05:06Z",
+    "1h",
+    "https://example.com/",
+    "c2VjcmV0",
+    "#ffffff",
+    "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+    "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+    "00:00:5e:00:53:01",
+    "507f1f77bcf86cd799439011",
+)
+
+
+def smallest(schema: Schema, depth: int = 0) -> Any:
+    """A small value of the schema's type, with what it requires; not always one that the schema accepts."""
+    if schema.get("default") is not None:
+        return schema["default"]
+    listed = schema.get("enum")
+    if isinstance(listed, list) and listed:
+        return listed[0]
+    kind = schema.get("type")
+    if kind == "object" or properties_of(schema):
+        return _smallest_object(schema, depth)
+    if kind == "array":
+        items = smallest(schema_of(schema.get("items")) or NO_SCHEMA, depth + 1) if depth < DEEPEST else None
+        return [items] * min(int(schema.get("minItems") or 0), MAX_ITEMS)
+    if kind in ("integer", "number") or schema.get("x-kubernetes-int-or-string"):
+        low, high = schema.get("minimum"), schema.get("maximum")
+        if low is not None:
+            return low + (1 if schema.get("exclusiveMinimum") else 0)
+        if high is not None:
+            return high - (1 if schema.get("exclusiveMaximum") else 0)
+        return schema.get("multipleOf") or 0
+    return True if kind == "boolean" else _text(schema)
+
+
+def text_of(pattern: str, shortest: int = 0, longest: float = math.inf) -> str | None:
+    """The shortest text within the lengths that matches `pattern`; None where none was found."""
+    return inclusion(pattern, NOTHING, shortest, longest).counterexample
+
+
+def _smallest_object(schema: Schema, depth: int) -> dict[str, Any]:
+    known = properties_of(schema)
+    needed = [str(name) for name in schema.get("required") or ()]
+    if depth >= DEEPEST:
+        return {}
+    return {name: smallest(schema_of(known.get(name)) or NO_SCHEMA, depth + 1) for name in needed}
+
+
+def _text(schema: Schema) -> str:
+    limit = schema.get("maxLength")
+    longest = math.inf if limit is None else limit
+    return text_of(str(schema.get("pattern") or ""), int(schema.get("minLength") or 0), longest) or ""
+
+
+INT_RANGES = {
+    "int32": (validation.INT32_MIN, validation.INT32_MAX),
+    "int64": (validation.INT64_MIN, validation.INT64_MAX),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +215,14 @@ def _enum(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     if before is None and after is None:
         return []
     if before is None:
-        return _new_enum(old, after or {}, path)
+        allowed = after or {}
+        if old.get("type") == "boolean" and {"true", "false"} <= allowed.keys():
+            return [harmless("SCH-20", "both-booleans", path)]
+        if types_of(old) == ("string",) and old.get("pattern") and not old.get("nullable"):
+            texts = [f"^{re2.escape(it)}$" for it in allowed.values() if isinstance(it, str)]
+            if texts and _inclusion(old, "|".join(texts)).holds:
+                return [harmless("SCH-20", "all-of-pattern", path)]
+        return [narrowed("SCH-20", "added", path, allowed=list(allowed.values()))]
     if after is None:
         return [widened_for_readers("SCH-23", "any", path)]
     gone = [before[text] for text in before if text not in after]
@@ -161,16 +235,6 @@ def _enum(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     if not gone and not come and not is_same(old.get("enum"), new.get("enum")):
         found.append(harmless("SCH-24", "reordered", path))
     return found
-
-
-def _new_enum(old: Schema, allowed: dict[str, Any], path: Path) -> list[SchemaChange]:
-    if old.get("type") == "boolean" and {"true", "false"} <= allowed.keys():
-        return [harmless("SCH-20", "both-booleans", path)]
-    if types_of(old) == ("string",) and old.get("pattern") and not old.get("nullable"):
-        texts = [f"^{re2.escape(it)}$" for it in allowed.values() if isinstance(it, str)]
-        if texts and _inclusion(old, "|".join(texts)).holds:
-            return [harmless("SCH-20", "all-of-pattern", path)]
-    return [narrowed("SCH-20", "added", path, allowed=list(allowed.values()))]
 
 
 def _values(schema: Schema) -> dict[str, Any] | None:

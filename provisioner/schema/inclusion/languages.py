@@ -1,14 +1,15 @@
-"""Whether every text that one regular expression finds something in is one for another as well, proved or refuted."""
+"""Whether every text that one regular expression finds is found by another one, and how much work proofs may take."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from provisioner.schema.allowance import Exhausted, spend
 from provisioner.schema.inclusion.regular_expressions import (
     AT_END,
     AT_START,
@@ -20,6 +21,36 @@ from provisioner.schema.inclusion.regular_expressions import (
     automaton,
     holds,
 )
+
+MAX_PROOF_WORK = 8_000_000  # steps of states, some six seconds; large CRDs that people wrote take a hundredth
+
+
+class Exhausted(Exception):
+    """Nothing is left; what is asked now stays undecided."""
+
+
+_left: ContextVar[list[int] | None] = ContextVar("left", default=None)
+
+
+@contextmanager
+def limited(work: int = MAX_PROOF_WORK) -> Iterator[None]:
+    """Let all that is proved inside take so much work together."""
+    token = _left.set([work])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def spend(work: int) -> None:
+    """Note work that was done; raises Exhausted once it is more than there was. Outside of `limited` nothing is."""
+    left = _left.get()
+    if left is None:
+        return
+    left[0] -= work
+    if left[0] < 0:
+        raise Exhausted
+
 
 MAX_WORK = 1_500_000  # steps of states; about 200 ms
 LONGEST_COUNTED = 300

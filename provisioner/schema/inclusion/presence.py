@@ -14,11 +14,10 @@ from itertools import product
 from typing import Any
 
 from provisioner.schema.admission.validation import validate
-from provisioner.schema.allowance import Exhausted, spend
-from provisioner.schema.fields import go_json, is_same
-from provisioner.schema.inclusion.examples import smallest
+from provisioner.schema.fields import NO_SCHEMA, Schema, branches_of, go_json, is_same, properties_of, schema_of
+from provisioner.schema.inclusion.facets import smallest
+from provisioner.schema.inclusion.languages import Exhausted, spend
 from provisioner.schema.nodes import types
-from provisioner.schema.subschemas import NO_SCHEMA, Schema, branches_of, properties_of, schema_of
 from provisioner.schema.verdicts import NARROWED, NOT_DECIDED, SchemaChange, harmless, narrowed, widened
 
 MAX_COMBINATIONS = 1 << 16
@@ -57,7 +56,12 @@ def inclusion(old: Schema, new: Schema, *, keeps_unknown: bool = False, is_whole
     schema are not pruned from what `old` accepts.
     """
     logic = _logic(old, is_whole=is_whole), _logic(new, is_whole=is_whole)
-    for counted in dict.fromkeys((_countable(old, keeps_unknown=keeps_unknown), ())):
+    # The fields of an object that has no others; none where there may be others, or too many.
+    is_open = keeps_unknown or old.get(PRESERVE) is True or old.get("x-kubernetes-embedded-resource") is True
+    is_closed = not is_open and old.get("additionalProperties") is None
+    names = tuple(properties_of(old))
+    countable = names if is_closed and len(names) <= MAX_COUNTED else ()
+    for counted in dict.fromkeys((countable, ())):
         table = _Table(old, keeps_unknown, counted)
         for schema in logic:
             table.collect(schema, ())
@@ -91,14 +95,6 @@ def taken_together(changes: list[SchemaChange], old: Schema, new: Schema, *, kee
         else:
             found.append(change)
     return found
-
-
-def _countable(old: Schema, *, keeps_unknown: bool) -> tuple[str, ...]:
-    """The fields of an object that has no others; none where there may be others, or too many."""
-    is_open = keeps_unknown or old.get(PRESERVE) is True or old.get("x-kubernetes-embedded-resource") is True
-    is_closed = not is_open and old.get("additionalProperties") is None
-    names = tuple(properties_of(old))
-    return names if is_closed and len(names) <= MAX_COUNTED else ()
 
 
 def _decide(table: _Table, old: Schema, logic: tuple[Schema, Schema]) -> PresenceResult:

@@ -202,19 +202,16 @@ class _Reader:
                 end = self.made.state()
                 self.made.jump(at, end)
                 if has_copy:
-                    self._join(at, first, after, end, is_loop=high is None)
+                    self.made.jump(at, first)
+                    self.made.jump(after, end)
+                    if high is None:
+                        self.made.jump(after, first)
                 at = end
             else:
                 self.made.jump(at, first)
                 at = after
         self.place, self.flags = resume
         return at
-
-    def _join(self, at: int, first: int, after: int, end: int, *, is_loop: bool) -> None:
-        self.made.jump(at, first)
-        self.made.jump(after, end)
-        if is_loop:
-            self.made.jump(after, first)
 
     def _counts(self) -> tuple[int, int | None] | None:
         """(fewest, most) of the quantifier that stands here, most None for no limit; None where there is none."""
@@ -248,13 +245,40 @@ class _Reader:
         if char == "(":
             return self._group(start, depth)
         if char in (AT_START, AT_END):
-            return self._anchor(start, char)
+            if "m" in self.flags:
+                raise UnreadableExpression("several lines")
+            end = self.made.state()
+            self.made.jump(start, end, char)
+            return end
         if char == "[":
-            return self._read(start, self._class())
+            is_negated = self.take("^")
+            parts: list[tuple[int, int]] = []
+            is_first = True
+            while is_first or self.peek() != "]":
+                is_first = False
+                parts += self._class_part()
+            self.place += 1
+            found = joined(parts)
+            found = folded(found) if "i" in self.flags else found
+            return self._read(start, (negated(found) if is_negated else found))
         if char == ".":
             return self._read(start, ANY if "s" in self.flags else NOT_NEWLINE)
         if char == "\\":
-            return self._escape(start)
+            char = self.peek()
+            if char in {"A", "z"}:
+                self.place += 1
+                end = self.made.state()
+                self.made.jump(start, end, AT_START if char == "A" else AT_END)
+                return end
+            if char == "Q":
+                self.place += 1
+                close = self.text.find("\\E", self.place)
+                end = close if close >= 0 else len(self.text)
+                for char in self.text[self.place : end]:
+                    start = self._read(start, one(char))
+                self.place = end + (2 if close >= 0 else 0)
+                return start
+            return self._read(start, self._escaped())
         if char in "*+?":
             raise UnreadableExpression("nothing to repeat")
         return self._read(start, one(char))
@@ -262,13 +286,6 @@ class _Reader:
     def _read(self, start: int, ranges: Ranges) -> int:
         end = self.made.state()
         self.made.reads[start].append((folded(ranges) if "i" in self.flags else ranges, end))
-        return end
-
-    def _anchor(self, start: int, condition: str) -> int:
-        if "m" in self.flags:
-            raise UnreadableExpression("several lines")
-        end = self.made.state()
-        self.made.jump(start, end, condition)
         return end
 
     def _group(self, start: int, depth: int) -> int:
@@ -299,33 +316,20 @@ class _Reader:
         self.flags = frozenset(flags)
         return char == ")"
 
-    def _escape(self, start: int) -> int:
-        char = self.peek()
-        if char in {"A", "z"}:
-            self.place += 1
-            end = self.made.state()
-            self.made.jump(start, end, AT_START if char == "A" else AT_END)
-            return end
-        if char == "Q":
-            self.place += 1
-            return self._quoted(start)
-        return self._read(start, self._escaped())
-
-    def _quoted(self, start: int) -> int:
-        close = self.text.find("\\E", self.place)
-        end = close if close >= 0 else len(self.text)
-        for char in self.text[self.place : end]:
-            start = self._read(start, one(char))
-        self.place = end + (2 if close >= 0 else 0)
-        return start
-
     def _escaped(self) -> Ranges:
         """What a backslash and the characters after it stand for, inside a class and outside."""
         char = self.next()
         if char.lower() in PERL:
             return PERL[char] if char.islower() else negated(PERL[char.lower()])
         if char in "pP":
-            return self._category(is_negated=char == "P")
+            name = self.next()
+            if name == "{":
+                close = self.text.find("}", self.place)
+                name, self.place = self.text[self.place : close], close + 1
+            found = category(name.removeprefix("^"))
+            if not found:
+                raise UnreadableExpression(f"\\p{{{name}}}")
+            return negated(found) if (char == "P") != name.startswith("^") else found
         if char == "x":
             return one(self._hexadecimal())
         if char in ESCAPES:
@@ -346,28 +350,6 @@ class _Reader:
             return chr(int(digits, 16))
         except (ValueError, OverflowError) as exc:
             raise UnreadableExpression("no character") from exc
-
-    def _category(self, *, is_negated: bool) -> Ranges:
-        name = self.next()
-        if name == "{":
-            close = self.text.find("}", self.place)
-            name, self.place = self.text[self.place : close], close + 1
-        found = category(name.removeprefix("^"))
-        if not found:
-            raise UnreadableExpression(f"\\p{{{name}}}")
-        return negated(found) if is_negated != name.startswith("^") else found
-
-    def _class(self) -> Ranges:
-        is_negated = self.take("^")
-        parts: list[tuple[int, int]] = []
-        is_first = True
-        while is_first or self.peek() != "]":
-            is_first = False
-            parts += self._class_part()
-        self.place += 1
-        found = joined(parts)
-        found = folded(found) if "i" in self.flags else found
-        return negated(found) if is_negated else found
 
     def _class_part(self) -> Ranges:
         if self.take("[:"):

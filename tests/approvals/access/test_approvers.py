@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from approvals.access import approvers
-from approvals.access.approvers import UNKNOWN, Approvers, approvers_of
+from approvals.access import authors
+from approvals.access.authors import UNKNOWN, Approvers, approvers_of
 from approvals.access.port import RealKubernetes
 from approvals.models import Cluster, Request
 from provisioner.errors import Forbidden
@@ -61,7 +61,7 @@ def test_where_there_are_more_bindings_than_are_read_it_says_so(
 ) -> None:
     here.kubernetes.roles = [APPROVER, bound("approver", user("zoe")), bound("view", user("eve"))]
     here.kubernetes.allow("ada", "list")
-    monkeypatch.setattr(approvers, "MOST", 2)
+    monkeypatch.setattr(authors, "MOST", 2)
     assert approvers_of(acting(here.ada), request_.deployment) == Approvers(users=("zoe",), has_more=True)
 
 

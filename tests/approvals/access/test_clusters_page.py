@@ -11,13 +11,13 @@ import pytest
 from django.utils import timezone
 
 from approvals import refusals
-from approvals.access import measuring
+from approvals.access import port
 from approvals.errors import MissingRight
-from approvals.health_endpoints import notes
+from approvals.health_endpoints import startup_checks
 from approvals.models import AuthorAdmission, Request, ReviewAdmission
 from approvals.selectors import lists
-from approvals.web import times
-from provisioner.cluster.client.exchanges import Exchange
+from approvals.web import tags
+from provisioner.cluster.client.transport import Exchange
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
 
@@ -25,14 +25,14 @@ from tests.support.approvals.pages import Browse, text_of
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is known from other tests."""
-    monkeypatch.setattr(notes, "_notes", {})
-    measuring._answers.clear()
+    monkeypatch.setattr(startup_checks, "_notes", {})
+    port._answers.clear()
     monkeypatch.setattr(refusals, "_noted_at", {})
     monkeypatch.setattr(refusals, "_silences", Counter())
-    measuring._silences.clear()
+    port._silences.clear()
     yield
-    measuring._answers.clear()
-    measuring._silences.clear()
+    port._answers.clear()
+    port._silences.clear()
 
 
 def words(here: World, browse: Browse) -> str:
@@ -40,7 +40,7 @@ def words(here: World, browse: Browse) -> str:
 
 
 def called(*exchanges: tuple[int, float]) -> None:
-    observe = measuring.observer_of("prod")
+    observe = port.observer_of("prod")
     for status, seconds in exchanges:
         observe(Exchange("ask", status, seconds))
 
@@ -86,12 +86,12 @@ def test_the_watch_is_told(until: timedelta | None, expected: str, here: World, 
 
 
 def test_rights_that_web_lacks_are_told_to_readers_of_their_cluster(here: World, browse: Browse) -> None:
-    notes.put("rights", {"prod": "the account of web may not: create x", "other": "secret words"})
+    startup_checks.put_notes("rights", {"prod": "the account of web may not: create x", "other": "secret words"})
     text = words(here, browse)
     assert "Missing permissions: the account of web may not: create x" in text
     assert "secret words" not in text
     assert "may not: create x" not in " ".join(text_of(browse(here.bert).get("/clusters")).split())
-    notes.put("rights", {})
+    startup_checks.put_notes("rights", {})
     assert "The web process has all the permissions it needs, and no request is waiting for one." in words(here, browse)
 
 
@@ -112,7 +112,7 @@ def test_requests_that_wait_for_a_right_of_ours_are_counted(
 
 @pytest.mark.parametrize(("number", "expected"), [(0.42, "0.4 ms"), (12.4, "12 ms"), (999, "999 ms"), (3210, "3.2 s")])
 def test_milliseconds_are_written_for_people(number: float, expected: str) -> None:
-    assert times.milliseconds(number) == expected
+    assert tags.milliseconds(number) == expected
 
 
 def test_what_admission_policies_prove_is_told_with_what_to_apply(here: World, browse: Browse) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from approvals.access import offers
-from approvals.access.offers import Kind, Offer, names
+from approvals.access import questions
 from approvals.access.port import RealKubernetes
+from approvals.access.questions import Kind, Offer, names
 from approvals.models import Cluster
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden
@@ -59,7 +59,7 @@ def test_whoever_is_nobody_on_the_cluster_is_offered_nothing(here: World) -> Non
 
 
 def test_no_more_names_than_a_list_shows_are_offered(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offers, "MOST", 2)
+    monkeypatch.setattr(questions, "MOST", 2)
     here.kubernetes.allow("ada", "list")
     here.kubernetes.names["Namespace", ""] = ["c", "b", "a"]
     assert names(acting(here.ada), here.cluster, Kind.NAMESPACE) == Offer(("b", "c"), has_more=True)

@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from approvals.access.sight import ReportSight, Sight, hidden_action, private_to_judge, withheld
-from approvals.api import visible_report as rest
+from approvals.api import report_parts as rest
 from provisioner.errors import AlreadyExists
 from provisioner.values import ObjectRef
 
@@ -56,7 +56,7 @@ class Seeing(Sight):
     def __init__(self, *kinds: str) -> None:
         self.kinds = kinds
 
-    def may_see(self, ref: ObjectRef) -> bool | None:
+    def may_see(self, ref: ObjectRef, *, widest_first: bool = True) -> bool | None:
         return ref.kind in self.kinds
 
 
@@ -90,7 +90,7 @@ def test_S09_what_was_found_in_several_objects_is_for_who_may_get_them_all(names
     live = {"ref": reference("one"), "action": "update", "before": {}}
     body = {"plan": {"actions": [live, {**live, "ref": reference("two"), "before": None}]}}
     assert ReportSight(Seeing("ConfigMap"), body).finding(found) == found
-    for may in (lambda ref: False, lambda ref: ref.name == one["name"]):
+    for may in (lambda ref, **_: False, lambda ref, **_: ref.name == one["name"]):
         sight = Seeing()
         sight.may_see = may  # type: ignore[method-assign]  # one viewer sees nothing, the next one object
         assert "hunter2" not in str(ReportSight(sight, body).finding(found))

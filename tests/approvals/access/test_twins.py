@@ -14,9 +14,8 @@ from typing import Any, cast
 
 import pytest
 
-from approvals.access.own_words import headline_for, unseen
-from approvals.access.sight import ReportSight, Sight, private_to_judge
-from approvals.web.requests import overview, sharing
+from approvals.access.sight import ReportSight, Sight, headline_for, private_to_judge, unseen
+from approvals.web.requests import overview, report_file
 from provisioner import pipeline
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.render.helm.lookups import filled, looked_up
@@ -24,7 +23,7 @@ from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.review.base.record import finding_from, to_record
 from provisioner.review.output.entries import entries_record
 from provisioner.review.output.html import as_html
-from provisioner.sandbox.writing import writing
+from provisioner.sandbox import writes
 from provisioner.values import Content, ObjectRef, Report
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.provisioner.contents import content_with
@@ -38,7 +37,10 @@ class Everybody:
     """Sees objects by what `may` says of them."""
 
     def __init__(self, may: Callable[[ObjectRef], bool]) -> None:
-        self.may_see = may
+        self._may = may
+
+    def may_see(self, ref: ObjectRef, *, widest_first: bool = True) -> bool:
+        return self._may(ref)
 
 
 BLIND = Everybody(lambda ref: False)
@@ -64,8 +66,8 @@ def told(report: Report, reader: Everybody) -> str:
         "blockers": repr(overview.blockers(body)),
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sharing, "Sight", lambda *_, **__: reader)
-        exported, hidden = sharing.visible_report(
+        patch.setattr(report_file, "Sight", lambda *_, **__: reader)
+        exported, hidden = report_file.visible_report(
             cast(Any, None), cast(Any, None), cast(Any, SimpleNamespace(body=body))
         )
     shown["file"] = as_html(exported, title="twin", hidden=hidden)
@@ -207,7 +209,7 @@ TWINS: dict[str, Callable[[str], Twin]] = {
 def place(sandbox: Endpoint, monkeypatch: pytest.MonkeyPatch) -> tuple[ClusterClient, str]:
     """Where twins are looked at one after the other: an object that is made anew there has the uid that it had."""
     known: dict[str, uuid.UUID] = defaultdict(uuid.uuid4)
-    monkeypatch.setattr(writing, "uuid", SimpleNamespace(uuid4=lambda: known["uid"]))
+    monkeypatch.setattr(writes, "uuid", SimpleNamespace(uuid4=lambda: known["uid"]))
     api, name = ClusterClient.connect(sandbox.kubeconfig("admin")), f"twins-{uuid.uuid4().hex[:8]}"
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     return api, name

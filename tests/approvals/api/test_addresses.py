@@ -10,7 +10,7 @@ from django.apps import apps
 from django.db import connection
 from django.test import Client
 
-from approvals.api.urls import resources
+from approvals.api.urls import patterns as resources
 from approvals.models import ApiToken
 from tests.approvals.api.addresses import CLOSED, LISTS, path_of
 from tests.approvals.api.conftest import Call, problem_of

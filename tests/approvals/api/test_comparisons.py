@@ -68,7 +68,7 @@ def port(here: World) -> World:
 
 def finish(row: BundleComparison) -> None:
     with transaction.atomic():
-        comparisons.finish(row, RESULT, LINES, timezone.now())
+        comparisons.finish_comparison(row, RESULT, LINES, timezone.now())
 
 
 def test_it_is_asked_for_and_read_until_it_is_done(port: World, call: Call) -> None:
@@ -78,7 +78,7 @@ def test_it_is_asked_for_and_read_until_it_is_done(port: World, call: Call) -> N
     found = json.loads(answer.content)
     assert (found["state"], found["before"], found["after"]) == ("waiting", "harbour.v1.0.0", "harbour.v1.1.0")
     row = BundleComparison.objects.get()
-    comparisons.note_progress(row, "fetching and rendering it")
+    comparisons.record_progress(row, "fetching and rendering it")
     found = json.loads(call(port.ada, "get", QUERY).content)
     assert (found["state"], found["progress"], found["result"]) == ("waiting", "fetching and rendering it", None)
     finish(row)

@@ -11,13 +11,16 @@ import io, json
 from datetime import timedelta
 from django.db import connections
 from django.utils import timezone
-from approvals import catalogs
+from approvals.catalogs.editions import find_catalog, find_presentation, list_packages, store_edition
+from approvals.catalogs.history import find_content_change, forget_removed_history
+from approvals.catalogs.schedule import forget_catalog, observe_catalog
+from approvals.catalogs.search import best_matches, search_excerpts, search_packages
 from approvals.models import Catalog, CatalogEdition, CatalogPackage, Cluster
-from provisioner.catalogs import CatalogFile
+from provisioner.catalogs.file_based import CatalogFile
 
 prod = Cluster.objects.create(name="prod", uid="u", kubeconfig="{}", created_at=timezone.now())
 obj = {"metadata": {"name": "port", "uid": "c", "generation": 1, "resourceVersion": "5"}, "spec": {"source": {}}}
-row = catalogs.see(cluster=prod, obj=obj, writer=None)
+row = observe_catalog(cluster=prod, obj=obj, writer=None)
 seen = []
 
 def bundle(version, image):
@@ -33,20 +36,20 @@ def files(*more):
     return [CatalogFile("a.json", lambda: io.BytesIO(text))]
 
 def look():
-    shown = catalogs.catalog(prod, "port")
-    seen.append([one.head_version for one in catalogs.packages_of(shown).packages])
+    shown = find_catalog(prod, "port")
+    seen.append([one.head_version for one in list_packages(shown).packages])
 
-catalogs.store(row, "sha256:one", files(bundle("1.0.0", "old")))
-catalogs.store(row, "sha256:two", files(bundle("1.0.0", "new"), bundle("2.0.0", "two")), check=look)
+store_edition(row, "sha256:one", files(bundle("1.0.0", "old")))
+store_edition(row, "sha256:two", files(bundle("1.0.0", "new"), bundle("2.0.0", "two")), check=look)
 look()
-changed = catalogs.changed_content(row, "harbour", "harbour.v1.0.0")
-found = catalogs.packages_found([row.pk], "PILOT harbour")
-excerpts = list(catalogs.excerpts(found, "pilot").values()) + catalogs.named_so(found, "pilot")
-by_keyword = [[one.name, one.is_by_keyword] for word in ("moor", "pilot") for one in catalogs.packages_found([row.pk], word)]
-words = catalogs.presentation(catalogs.catalog(prod, "port"), "harbour")
-catalogs.forget(cluster=prod, uid="c")
+changed = find_content_change(row, "harbour", "harbour.v1.0.0")
+found = search_packages([row.pk], "PILOT harbour")
+excerpts = list(search_excerpts(found, "pilot").values()) + best_matches(found, "pilot")
+by_keyword = [[one.name, one.is_by_keyword] for word in ("moor", "pilot") for one in search_packages([row.pk], word)]
+words = find_presentation(find_catalog(prod, "port"), "harbour")
+forget_catalog(cluster=prod, uid="c")
 left = CatalogEdition.objects.count() + CatalogPackage.objects.count()
-forgotten = [catalogs.forget_gone(timezone.now() + timedelta(days=days)) for days in (364, 366)]
+forgotten = [forget_removed_history(timezone.now() + timedelta(days=days)) for days in (364, 366)]
 print(json.dumps({"seen": seen, "changed": [changed.before, changed.after], "name": words.display_name, "left": left,
     "forgotten": forgotten, "excerpts": excerpts, "by_keyword": by_keyword, "keywords": words.facts.keywords}))
 """

@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from approvals import catalogs, tasks
+from approvals import tasks
 from approvals.catalogs import history
+from approvals.catalogs.history import (
+    find_content_change,
+    forget_removed_history,
+    list_content_changes,
+    package_last_seen,
+)
+from approvals.catalogs.schedule import forget_catalog, observe_catalog
 from approvals.models import Catalog, CatalogHistory
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -27,7 +34,7 @@ OLD, NEW = (
 
 
 def changed(row: Catalog, name: str = "harbour.v1.0.0") -> tuple[str, str] | None:
-    found = catalogs.changed_content(row, "harbour", name)
+    found = find_content_change(row, "harbour", name)
     return (found.before[-3:], found.after[-3:]) if found else None
 
 
@@ -51,7 +58,7 @@ def test_content_that_changes_under_a_version_is_found(
     for documents in editions:
         stored(row, package(), *documents)
     assert changed(row) == found
-    assert len(catalogs.changes_of(row)) == bool(found)
+    assert len(list_content_changes(row)) == bool(found)
 
 
 def test_a_change_is_a_problem_of_the_edition_that_brought_it() -> None:
@@ -78,9 +85,9 @@ def test_another_catalog_knows_nothing_of_it() -> None:
 def again(row: Catalog, *, is_forgotten: bool) -> Catalog:
     """Somebody deletes the Catalog and creates it again; the events of both come, or a list that has the new one."""
     if is_forgotten:
-        catalogs.forget(cluster=row.cluster, uid=row.uid)
+        forget_catalog(cluster=row.cluster, uid=row.uid)
     meta = {"name": row.name, "uid": f"{row.uid}-2", "generation": 1, "resourceVersion": "9"}
-    made = catalogs.see(cluster=row.cluster, obj={"metadata": meta, "spec": row.spec}, writer=None)
+    made = observe_catalog(cluster=row.cluster, obj={"metadata": meta, "spec": row.spec}, writer=None)
     assert made is not None
     return made
 
@@ -90,7 +97,7 @@ def test_a_catalog_that_is_created_again_knows_what_its_versions_had(is_forgotte
     row = catalog()
     stored(row, package(), OLD)
     made = again(row, is_forgotten=is_forgotten)
-    assert catalogs.last_seen(made, "harbour") is not None
+    assert package_last_seen(made, "harbour") is not None
     assert changed(made) is None
     edition = stored(made, package(), NEW)
     assert changed(made) == ("old", "new")
@@ -102,7 +109,7 @@ def gone(names: str, of: World) -> None:
     for name in names:
         row = catalog(name, of=of.cluster)
         stored(row, package(), OLD)
-        catalogs.forget(cluster=of.cluster, uid=row.uid)
+        forget_catalog(cluster=of.cluster, uid=row.uid)
 
 
 def known() -> str:
@@ -122,7 +129,7 @@ def test_of_catalogs_that_are_gone_the_last_and_those_that_deployments_follow_ar
     stored(catalog("z", of=here.cluster), package(), OLD)
     gone("abcd", here)
     assert known() == "abcdz"
-    catalogs.forget_gone(timezone.now())
+    forget_removed_history(timezone.now())
     assert known() == "acdz"
 
 
@@ -131,7 +138,7 @@ def test_what_is_gone_for_long_and_that_nobody_follows_is_forgotten(here: World)
     stored(catalog("z", of=here.cluster), package(), OLD)
     gone("abc", here)
     again(Catalog(cluster=here.cluster, name="c", uid="uid-c", spec={}), is_forgotten=False)
-    catalogs.forget_gone(timezone.now() + history.KEPT_GONE - timedelta(minutes=5))
+    forget_removed_history(timezone.now() + history.KEPT_GONE - timedelta(minutes=5))
     assert known() == "abcz"
     CatalogHistory.objects.filter(gone_at__isnull=False).update(gone_at=timezone.now() - history.KEPT_GONE)
     tasks.clear()

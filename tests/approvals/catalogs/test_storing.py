@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from approvals import catalogs
+from approvals.catalogs.editions import find_catalog, list_packages, store_edition
 from approvals.models import CatalogEdition, CatalogPackage
-from provisioner.catalogs import CatalogFile, CatalogLimits, read_catalog
+from provisioner.catalogs.file_based import CatalogFile, CatalogLimits, read_catalog
 from provisioner.errors import BundleTooLarge, InvalidManifest
 from tests.support.provisioner.catalogs import bundle, channel, package
 from tests.support.stored_catalogs import catalog, files, stored
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 
 def names(row: Any) -> list[str]:
-    return [one.name for one in catalogs.packages_of(row).packages]
+    return [one.name for one in list_packages(row).packages]
 
 
 def test_an_edition_counts_what_it_holds_and_lists_its_problems() -> None:
@@ -40,22 +40,22 @@ def test_a_reader_sees_the_edition_before_until_the_new_one_is_whole() -> None:
 
     def slow() -> Iterator[CatalogFile]:
         yield from files(*(package(f"two{number:03}") for number in range(60)))
-        seen.append(names(catalogs.catalog(row.cluster, row.name)))
+        seen.append(names(find_catalog(row.cluster, row.name)))
 
     def before_it_is_shown() -> None:
-        seen.append(names(catalogs.catalog(row.cluster, row.name)))
+        seen.append(names(find_catalog(row.cluster, row.name)))
 
-    catalogs.store(row, "sha256:two", slow(), check=before_it_is_shown)
+    store_edition(row, "sha256:two", slow(), check=before_it_is_shown)
     assert seen == [["one"], ["one"]]
-    assert len(names(catalogs.catalog(row.cluster, row.name))) == 50
+    assert len(names(find_catalog(row.cluster, row.name))) == 50
 
 
 def test_who_has_begun_to_read_an_edition_reads_it_to_its_end() -> None:
     row = catalog()
     stored(row, package("one"))
-    reading = catalogs.catalog(row.cluster, row.name)
+    reading = find_catalog(row.cluster, row.name)
     stored(row, package("two"))
-    assert (names(reading), names(catalogs.catalog(row.cluster, row.name))) == (["one"], ["two"])
+    assert (names(reading), names(find_catalog(row.cluster, row.name))) == (["one"], ["two"])
 
 
 def test_of_older_editions_one_is_kept() -> None:
@@ -77,9 +77,9 @@ def test_a_stream_that_breaks_leaves_what_was_shown_and_nothing_else() -> None:
     edition = stored(row, package("one"))
     text = f"{json.dumps(package('two'))}\n{json.dumps(package('three'))}\n".encode()
     with pytest.raises(OSError, match="the connection was closed"):
-        catalogs.store(row, "sha256:two", [CatalogFile("catalog.json", lambda: Breaking(text))])
+        store_edition(row, "sha256:two", [CatalogFile("catalog.json", lambda: Breaking(text))])
     assert list(CatalogEdition.objects.all()) == [edition]
-    assert names(catalogs.catalog(row.cluster, row.name)) == ["one"]
+    assert names(find_catalog(row.cluster, row.name)) == ["one"]
 
 
 def test_a_page_of_a_server_that_is_down_leaves_what_was_shown() -> None:
@@ -87,8 +87,8 @@ def test_a_page_of_a_server_that_is_down_leaves_what_was_shown() -> None:
     stored(row, package("one"))
     page = CatalogFile("index.yaml", lambda: io.BytesIO(b"<html>503 Service Unavailable</html>"))
     with pytest.raises(InvalidManifest, match="this is no catalog"):
-        catalogs.store(row, "sha256:page", [page])
-    assert names(catalogs.catalog(row.cluster, row.name)) == ["one"]
+        store_edition(row, "sha256:page", [page])
+    assert names(find_catalog(row.cluster, row.name)) == ["one"]
 
 
 def test_what_is_not_wanted_any_more_is_not_shown() -> None:
@@ -98,14 +98,14 @@ def test_what_is_not_wanted_any_more_is_not_shown() -> None:
         raise LookupError("the catalog names another image now")
 
     with pytest.raises(LookupError):
-        catalogs.store(row, "sha256:one", files(package()), check=not_wanted)
+        store_edition(row, "sha256:one", files(package()), check=not_wanted)
     assert not CatalogEdition.objects.exists()
 
 
 def test_a_catalog_past_a_limit_is_not_stored() -> None:
     row = catalog()
     with pytest.raises(BundleTooLarge, match="max_documents"):
-        catalogs.store(
+        store_edition(
             row,
             "sha256:one",
             files(package("a"), package("b")),

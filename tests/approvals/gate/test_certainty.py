@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from approvals.gate.policies import facts_of
 from approvals.models import Report, Request
-from approvals.selectors.certainty import depending
+from approvals.selectors.pages import depending
 from tests.support.approvals.fixtures import World
 
 

@@ -21,11 +21,11 @@ from approvals.ledger import waits
 from approvals.models import AuditEntry, Report, Request, Revision
 from approvals.steps import advance, evaluate, restore
 from approvals.steps import apply as step
-from provisioner.cluster import latecomers
+from provisioner.cluster import deletion_losses
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.client.discovery import ServedResource
 from provisioner.cluster.evidence import Query, Sample, Unread
-from provisioner.cluster.plan.known import Options
+from provisioner.cluster.plan.inputs import Options
 from provisioner.errors import (
     BadSource,
     ClusterError,
@@ -276,7 +276,7 @@ def unseen_of(
         kept = {one: tuple(obj for obj in there.objects if created_at(obj) > one.after) for one in queries}
         return {one: replace(there, objects=it, late=max(there.late, len(it))) for one, it in kept.items()}
 
-    monkeypatch.setattr(latecomers, "samples", samples)
+    monkeypatch.setattr(deletion_losses, "read_samples", samples)
     monkeypatch.setattr(deletions, "_readers", lambda *_: (None, There({"metadata": {"uid": uid}})))
     record = {name: getattr(ref, name) for name in ("group", "version", "kind", "namespace", "name")}
     body = {

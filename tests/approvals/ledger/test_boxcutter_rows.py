@@ -18,7 +18,7 @@ from approvals.models import BundleDeployment, Request, Revision
 from approvals.steps.records.inventory import owner_of
 from approvals.steps.running.observe import is_due
 from provisioner import render
-from provisioner.cluster.tracking import RevisionOwner
+from provisioner.cluster.annotations import RevisionOwner
 from provisioner.errors import BadSource, DigestMismatch, InvalidManifest
 from provisioner.render import content_digest
 from provisioner.render.limits import YamlLimits
@@ -97,7 +97,7 @@ def test_progress_deadline(quay: Quay, row: Callable[[Quay], None]) -> None:
 
 
 def test_progressed_who_puts_an_older_revision_back_knows_of_the_newer(quay: Quay) -> None:
-    """So that it is not taken for one that comes too late (provisioner.cluster.tracking.RevisionOwner)."""
+    """So that it is not taken for one that comes too late (provisioner.cluster.annotations.RevisionOwner)."""
     first = quay.deployment().active_revision
     assert first is not None
     assert owner_of(first) == RevisionOwner("web", 1, newest=1)

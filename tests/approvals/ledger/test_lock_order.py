@@ -177,8 +177,8 @@ NEW_DRIFT = """
 from approvals import wake
 from approvals.ledger import drifts
 from approvals.models import InventoryItem
-from provisioner.cluster.drift.detection import DriftKind, ObjectDrift
-from provisioner.cluster.drift.backoff import Strikes
+from provisioner.cluster.drift import DriftKind, ObjectDrift
+from provisioner.cluster.drift import Strikes
 request = overdue("new drift")
 item = InventoryItem.objects.create(
     deployment=request.deployment, revision=request.revision, version="v1", kind="ConfigMap", name="a", nonce="n", uid="u"

@@ -18,7 +18,7 @@ from approvals.models import (
     SourceHost,
     TaskClaim,
 )
-from approvals.steps.cataloguing.refreshing import RefreshCatalog
+from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.steps.source_checks import LookForUpgrades
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World

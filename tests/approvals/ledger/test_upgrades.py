@@ -10,13 +10,13 @@ from django.utils import timezone
 
 from approvals import wake
 from approvals.bundle_spec import parse_spec
+from approvals.catalogs import bundle_choice, followed_packages
 from approvals.errors import LostClaim
 from approvals.gate.facts import Known
 from approvals.gate.rights import objection_to
 from approvals.ledger import pivots
-from approvals.ledger.packages import choosing, following
 from approvals.models import BundleDeployment, Catalog, FollowedPackage, Policy, Request, Revision
-from approvals.selectors import floating
+from approvals.selectors import followed_sources
 from approvals.steps import source_checks
 from approvals.steps.source_checks import LookForUpgrades
 from provisioner.errors import BundleNotOffered, Forbidden, SourceUnavailable
@@ -36,7 +36,7 @@ def spec(policy: str = "", **more: Any) -> dict[str, Any]:
 
 
 def prepared(request: Request) -> Request:
-    choosing.bundles_for(request)
+    bundle_choice.bundles_for(request)
     request.refresh_from_db()
     return world.in_review(request)
 
@@ -52,10 +52,10 @@ def port(here: World) -> Catalog:
 def running(here: World, port: Catalog) -> BundleDeployment:
     """1.0.0 was asked for by rita and runs."""
     deployment = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
-    choosing.bundles_for(deployment.requests.get())
+    bundle_choice.bundles_for(deployment.requests.get())
     revision(deployment, 1, "active")
     pivots.answer_upgrades(deployment.pk)
-    assert following.due(timezone.now()) == []
+    assert followed_packages.deployments_due(timezone.now()) == []
     return deployment
 
 
@@ -67,11 +67,11 @@ def test_a_catalog_that_changes_has_its_followers_asked_and_a_request_made(
     running: BundleDeployment, port: Catalog
 ) -> None:
     offer(port, *CHAIN)
-    assert following.due(timezone.now()) == [running.pk]
+    assert followed_packages.deployments_due(timezone.now()) == [running.pk]
     made = pivots.answer_upgrades(running.pk)
     assert made is not None
     assert (made.is_unattended, [one["username"] for one in made.requesters]) == (True, ["rita"])
-    assert choosing.bundles_for(made)[""].version == "1.1.0"
+    assert bundle_choice.bundles_for(made)[""].version == "1.1.0"
     made.refresh_from_db()
     assert made.is_for_people
     assert followed().beyond == "no edge leads to 1.2.0 from what runs; it may follow after 1.1.0"
@@ -80,10 +80,10 @@ def test_a_catalog_that_changes_has_its_followers_asked_and_a_request_made(
 def test_followers_are_asked_where_the_same_content_is_read_in_another_way(
     running: BundleDeployment, port: Catalog
 ) -> None:
-    following.ask_again(Catalog(cluster=port.cluster, name="another"))
-    assert following.due(timezone.now()) == []
-    following.ask_again(port)
-    assert following.due(timezone.now()) == [running.pk]
+    followed_packages.ask_followers(Catalog(cluster=port.cluster, name="another"))
+    assert followed_packages.deployments_due(timezone.now()) == []
+    followed_packages.ask_followers(port)
+    assert followed_packages.deployments_due(timezone.now()) == [running.pk]
 
 
 @pytest.mark.parametrize(("policy", "is_made", "is_for_people"), [("Manual", False, False), ("Automatic", True, False)])
@@ -97,13 +97,13 @@ def test_the_policy_says_whether_a_request_is_made_and_who_may_approve_it(
     assert (made is not None) is is_made
     assert (followed().available_version, followed().reason) == ("1.1.0", "Requested" if is_made else "Manual")
     if made:
-        choosing.bundles_for(made)
+        bundle_choice.bundles_for(made)
         assert made.is_for_people is is_for_people
 
 
 def test_what_is_seen_again_has_nobody_asked(here: World, running: BundleDeployment) -> None:
     world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
-    assert following.due(timezone.now()) == []
+    assert followed_packages.deployments_due(timezone.now()) == []
 
 
 def may_read(_: Request) -> None:
@@ -120,11 +120,11 @@ def test_S09_who_lost_the_right_to_the_catalog_is_shown_nothing_of_it_any_more(
     monkeypatch.setattr(source_checks, "_ask_reader", may_read)
     offer(port, *CHAIN)
     LookForUpgrades(running.pk).look("w")
-    (before,) = floating.offered(deployment=BundleDeployment.objects.get())
+    (before,) = followed_sources.offered(deployment=BundleDeployment.objects.get())
     assert (before.version, before.beyond != "") == ("1.1.0", True), before.problem
     monkeypatch.setattr(source_checks, "_ask_reader", may_not_read)
     LookForUpgrades(running.pk).look("w")
-    (after,) = floating.offered(deployment=BundleDeployment.objects.get())
+    (after,) = followed_sources.offered(deployment=BundleDeployment.objects.get())
     assert "does not let rita get" in after.words
     assert [after.version, after.bundle, after.since, after.reason, after.why_not, after.beyond] == [
         "",
@@ -141,11 +141,11 @@ def test_S09_who_lost_the_right_to_the_catalog_is_not_told_since_when_its_source
 ) -> None:
     since = timezone.now()
     Catalog.objects.filter(pk=port.pk).update(problem_code="source-unavailable", problem="down", problem_since=since)
-    (before,) = floating.offered(deployment=BundleDeployment.objects.get())
+    (before,) = followed_sources.offered(deployment=BundleDeployment.objects.get())
     assert before.source_problem_since == since
     monkeypatch.setattr(source_checks, "_ask_reader", may_not_read)
     LookForUpgrades(running.pk).look("w")
-    (after,) = floating.offered(deployment=BundleDeployment.objects.get())
+    (after,) = followed_sources.offered(deployment=BundleDeployment.objects.get())
     assert (after.source_problem_since, after.source_words) == (None, "")
 
 
@@ -171,9 +171,9 @@ def test_a_paused_deployment_is_asked_about_once_it_goes_on(
     paused = world.seen("harbour", {**spec(), "paused": True}, uid="harbour", generation=2)
     world.wish(here.cluster, paused, by=here.rita)
     offer(port, *CHAIN)
-    assert following.due(timezone.now()) == []
+    assert followed_packages.deployments_due(timezone.now()) == []
     world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour", generation=3), by=here.rita)
-    assert following.due(timezone.now()) == [running.pk]
+    assert followed_packages.deployments_due(timezone.now()) == [running.pk]
 
 
 @pytest.mark.parametrize("state", ["denied", "expired", "failed", "withdrawn"])
@@ -187,7 +187,7 @@ def test_what_came_to_nothing_is_not_asked_for_again_until_something_else_is_off
     Request.objects.filter(pk=made.pk).update(state=state)
     offer(port, *CHAIN)
     assert pivots.answer_upgrades(running.pk) is None
-    (offered,) = floating.offered(deployment=BundleDeployment.objects.get())
+    (offered,) = followed_sources.offered(deployment=BundleDeployment.objects.get())
     assert offered.why_not == f"request 2 was for it ({state}). It is taken when somebody asks for a new request"
     offer(port, "1.0.0", "1.1.0", image="example.com/harbour:other")
     assert pivots.answer_upgrades(running.pk) is not None
@@ -203,7 +203,7 @@ def test_a_request_that_nobody_reviews_gives_way_to_what_is_offered_instead(
     offer(port, "1.0.0", "1.0.5")
     second = pivots.answer_upgrades(running.pk)
     assert second is not None
-    choosing.bundles_for(second)
+    bundle_choice.bundles_for(second)
     assert (Request.objects.get(pk=first.pk).state, second.bundles[0]["version"]) == ("superseded", "1.0.5")
 
 
@@ -233,7 +233,7 @@ def test_what_takes_the_place_of_a_request_for_people_is_for_people(running: Bun
     Request.objects.filter(pk=first.pk).update(state="superseded")
     again = pivots.ask_once_more(of=first)
     assert again is not None
-    choosing.bundles_for(again)
+    bundle_choice.bundles_for(again)
     assert again.is_for_people
 
 
@@ -244,7 +244,7 @@ def test_under_manual_the_machine_leaves_the_bundle_as_it_is(
     offer(port, *CHAIN)
     again = pivots.ask_once_more(of=running.requests.get())
     assert again is not None
-    assert choosing.bundles_for(again)[""].version == "1.0.0"
+    assert bundle_choice.bundles_for(again)[""].version == "1.0.0"
 
 
 def test_content_that_changed_under_the_same_version_is_offered_and_said(
@@ -253,7 +253,7 @@ def test_content_that_changed_under_the_same_version_is_offered_and_said(
     offer(port, "1.0.0", image="example.com/harbour:other")
     made = pivots.answer_upgrades(running.pk)
     assert made is not None
-    chosen = choosing.bundles_for(made)[""]
+    chosen = bundle_choice.bundles_for(made)[""]
     assert (str(chosen.step), chosen.changed.split(" until")[0]) == ("same", "example.com/harbour:1.0.0")
     assert made.is_for_people
 
@@ -267,14 +267,14 @@ def test_S26_a_worker_that_stood_still_leaves_what_another_one_chose(
     assert made is not None
     Request.objects.filter(pk=made.pk).update(**other)
     with pytest.raises(LostClaim):
-        choosing.bundles_for(made)
+        bundle_choice.bundles_for(made)
     assert Request.objects.get(pk=made.pk).bundles == other.get("bundles", [])
 
 
 def test_what_runs_already_is_for_nobody_to_ask_for(running: BundleDeployment) -> None:
     again = pivots.ask_once_more(of=running.requests.get())
     assert again is not None
-    choosing.bundles_for(again)
+    bundle_choice.bundles_for(again)
     assert not again.is_for_people
 
 
@@ -303,7 +303,7 @@ def test_a_policy_that_is_tightened_reaches_what_is_open_and_what_takes_its_plac
     Request.objects.filter(pk=first.pk).update(state="superseded")
     again = pivots.ask_once_more(of=first)
     assert again is not None
-    choosing.bundles_for(again)
+    bundle_choice.bundles_for(again)
     assert (first.is_for_people, again.is_for_people) == (False, True)
 
 
@@ -312,10 +312,10 @@ def test_what_runs_by_its_image_is_known_by_its_digest(running: BundleDeployment
     offer(port, "1.0.0", image=f"example.com/harbour@{digest}")
     pin = {"kind": "image", "reference": "example.com/harbour", "digest": digest, "destination": ""}
     Request.objects.filter(pk=Revision.objects.get().request_id).update(bundles=[], pins=[pin])
-    chosen = choosing.bundle_for(running, running.bundle_spec.sources[0])
+    chosen = bundle_choice.bundle_for(running, running.bundle_spec.sources[0])
     assert (chosen.before, str(chosen.step)) == ("harbour.v1.0.0", "same")
     Request.objects.update(pins=[])
-    chosen = choosing.bundle_for(running, running.bundle_spec.sources[0])
+    chosen = bundle_choice.bundle_for(running, running.bundle_spec.sources[0])
     assert str(chosen.step) == "unknown"
 
 
@@ -324,7 +324,7 @@ def test_where_no_image_is_named_it_is_said_what_to_do(here: World) -> None:
     stored(row, package(), {**bundle("1.0.0"), "image": ""}, channel("stable", {"name": "harbour.v1.0.0"}))
     deployment = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
     with pytest.raises(BundleNotOffered, match=r"names no image for bundle harbour.v1.0.0.*choose another version"):
-        choosing.bundles_for(deployment.requests.get())
+        bundle_choice.bundles_for(deployment.requests.get())
 
 
 def test_a_catalog_that_is_not_read_is_waited_for_and_what_it_lacks_is_final(here: World) -> None:
@@ -332,14 +332,14 @@ def test_a_catalog_that_is_not_read_is_waited_for_and_what_it_lacks_is_final(her
     deployment = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
     request = deployment.requests.get()
     with pytest.raises(SourceUnavailable, match="Catalog port, which .* names, was not read yet"):
-        choosing.bundles_for(request)
+        bundle_choice.bundles_for(request)
     offer(row, "1.0.0")
     source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbor"}}
     with pytest.raises(BundleNotOffered, match="has no package harbor; names like it are harbour"):
-        choosing.bundle_for(deployment, parse_spec({"sources": [source]}).sources[0])
+        bundle_choice.bundle_for(deployment, parse_spec({"sources": [source]}).sources[0])
     row.delete()
     with pytest.raises(SourceUnavailable, match="Catalog port does not exist on cluster prod"):
-        choosing.bundles_for(request)
+        bundle_choice.bundles_for(request)
 
 
 def test_a_request_that_failed_for_want_of_an_offer_is_made_again_once_there_is_one(here: World, port: Catalog) -> None:
@@ -351,20 +351,20 @@ def test_a_request_that_failed_for_want_of_an_offer_is_made_again_once_there_is_
     offer(port, "1.0.0", "1.1.0")
     assert pivots.answer_upgrades(deployment.pk) is not None
     Request.objects.filter(number=2).update(state="failed")
-    following.look_again(deployment)
+    followed_packages.ask_soon(deployment)
     assert pivots.answer_upgrades(deployment.pk) is None
 
 
 def test_the_remedy_for_a_lower_version_of_a_chart_names_no_edge(here: World, port: Catalog) -> None:
     stored_charts(port, "1.0.0", "2.0.0")
     deployment = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
-    choosing.bundles_for(deployment.requests.get())
+    bundle_choice.bundles_for(deployment.requests.get())
     revision(deployment, 1, "active")
     with pytest.raises(BundleNotOffered, match="SelfCertified takes a lower version") as refused:
-        choosing.offered_to(deployment, parse_spec(spec(version="<2.0.0")).sources[0])
+        bundle_choice.bundle_with_newer(deployment, parse_spec(spec(version="<2.0.0")).sources[0])
     assert "edge" not in str(refused.value)
     lower = {"version": "<2.0.0", "upgradeConstraintPolicy": "SelfCertified"}
-    chosen = choosing.bundle_for(deployment, parse_spec(spec(**lower)).sources[0])
+    chosen = bundle_choice.bundle_for(deployment, parse_spec(spec(**lower)).sources[0])
     assert (chosen.version, str(chosen.step), chosen.is_chart) == ("1.0.0", "leaves", True)
 
 
@@ -372,12 +372,12 @@ def test_what_runs_decides_whether_a_prerelease_of_a_chart_is_offered(here: Worl
     stored_charts(port, "1.0.0", "2.0.0-rc.1")
     deployment = world.wish(here.cluster, world.seen("harbour", spec(version=">=2-0"), uid="harbour"), by=here.rita)
     any_version = parse_spec(spec()).sources[0]
-    chosen, beyond = choosing.offered_to(deployment, any_version)
+    chosen, beyond = bundle_choice.bundle_with_newer(deployment, any_version)
     assert (chosen.version, beyond) == (
         "1.0.0",
         "2.0.0-rc.1 is a pre-release: name it in catalog.version to take it",
     )
-    choosing.bundles_for(deployment.requests.get())
+    bundle_choice.bundles_for(deployment.requests.get())
     revision(deployment, 1, "active")
     stored_charts(port, "1.0.0", "2.0.0-rc.1", "2.0.0-rc.2")
-    assert choosing.bundle_for(deployment, any_version).version == "2.0.0-rc.2"
+    assert bundle_choice.bundle_for(deployment, any_version).version == "2.0.0-rc.2"

@@ -7,7 +7,7 @@ from django.test import RequestFactory
 from pytest_django import Settings
 
 from approvals.limits import client_address
-from approvals.limits.addresses import counted_as
+from approvals.limits.clients import counted_as
 from approvals.project import configuration
 
 

@@ -18,7 +18,7 @@ from django.test import Client, RequestFactory
 
 from approvals import logs
 from approvals.encryption.keys import new_key
-from approvals.logs import facts, shape, taking_over
+from approvals.logs import setup, shape
 from approvals.project import configuration
 from provisioner.errors import BadSource, ClusterError
 
@@ -61,10 +61,10 @@ def either(request: pytest.FixtureRequest) -> Output:
 
 @pytest.fixture
 def hidden() -> Iterator[None]:
-    before = list(facts._secrets)
+    before = list(shape._secrets)
     logs.hide([CANARY])
     yield
-    facts._secrets[:] = before
+    shape._secrets[:] = before
 
 
 HOSTILE = [
@@ -110,7 +110,7 @@ def facts_hidden(text: str) -> list[str]:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_S24_a_path_and_a_user_agent_forge_no_line(text: str, db: None, output: Output) -> None:
-    log = logging.getLogger("approvals.project.middleware.request_log")
+    log = logging.getLogger("approvals.project.middleware")
     log.addHandler(output.handler)
     try:
         Client().get("/" + text.encode("utf-8", "surrogateescape").hex("%").join(["%", ""]), HTTP_USER_AGENT=text)
@@ -156,8 +156,8 @@ def test_secrets_of_the_settings_are_masked_wherever_they_stand(hidden: None, ei
 
 
 def test_a_secret_that_lies_across_the_end_of_a_line_is_masked_too(hidden: None) -> None:
-    for before in range(facts.MAX_TEXT - len(CANARY), facts.MAX_TEXT):
-        assert CANARY[:8] not in facts.line("x" * before + CANARY + "y" * 50)
+    for before in range(shape.MAX_TEXT - len(CANARY), shape.MAX_TEXT):
+        assert CANARY[:8] not in shape.line("x" * before + CANARY + "y" * 50)
 
 
 def test_every_secret_of_the_settings_is_known() -> None:
@@ -248,7 +248,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[logging.LogRecord]]:
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     monkeypatch.setattr(logging.config, "dictConfig", lambda _: None)
     logging.root.addHandler(handler)
-    taking_over.take_over("test", logs.JSON)
+    setup.take_over("test", logs.JSON)
     yield found
     logging.root.removeHandler(handler)
     logging.captureWarnings(capture=False)
@@ -256,7 +256,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[logging.LogRecord]]:
 
 
 def test_what_is_printed_becomes_lines(taken: list[logging.LogRecord]) -> None:
-    taking_over.take_over("test", logs.JSON)  # pytest has put its own streams in place since
+    setup.take_over("test", logs.JSON)  # pytest has put its own streams in place since
     sys.stdout.write("half ")
     sys.stdout.write("a line\n\nand another\n")
     sys.stdout.flush()

@@ -25,7 +25,7 @@ from approvals.encryption.keys import new_key
 from approvals.errors import InvalidInput
 from approvals.management.commands import demo
 from approvals.models import ApiToken, AuditEntry, Cluster, KubernetesIdentity
-from approvals.project.command_help import Utility
+from approvals.project.manage import Utility
 from approvals.watch import loop
 from provisioner.errors import BadSource
 from tests.support.approvals.fixtures import World

@@ -11,8 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from approvals import instruments
-from approvals.access.measuring import observer_of, outcome_of
-from approvals.access.port import connect
+from approvals.access.port import connect, observer_of, outcome_of
 from approvals.errors import Refused
 from approvals.ledger import claims
 from approvals.models import Cluster
@@ -20,7 +19,7 @@ from approvals.services import prove
 from approvals.steps import advance
 from approvals.watch import lag
 from provisioner.cluster.client.answers import WatchEvent, WatchType
-from provisioner.cluster.client.exchanges import Exchange
+from provisioner.cluster.client.transport import Exchange
 from provisioner.errors import BadSource, Unreachable
 from tests.approvals.metrics.conftest import Scrape, key
 from tests.support.approvals import world

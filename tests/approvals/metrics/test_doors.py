@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from approvals.health_endpoints import Listener, listener, pulse
+from approvals.health_endpoints import Listener, checks, listener
 from approvals.health_endpoints.listener import MAX_OPEN
-from approvals.metrics.listener import serve
+from approvals.metrics.exposition import serve
 from approvals.project import celery, configuration
 from tests.approvals.metrics.conftest import TOKEN, Scrape, key
 from tests.support.patience import scaled, wait_for
@@ -113,9 +113,9 @@ def test_a_process_whose_main_loop_stands_still_does_not_live(
     listening: int, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the token: kubelets have none."""
-    monkeypatch.setattr(pulse, "_turned_at", [])
+    monkeypatch.setattr(checks, "_turned_at", [])
     assert get(listening, "/healthz")[0] == 200, "it has not begun"
-    monkeypatch.setattr(pulse, "_turned_at", [time.monotonic() - pulse.STILL_SECONDS - 1])
+    monkeypatch.setattr(checks, "_turned_at", [time.monotonic() - checks.STILL_SECONDS - 1])
     assert get(listening, "/healthz")[0] == 503
     celery.note_turn()  # as beat, worker and watch do
     assert get(listening, "/healthz")[0] == 200

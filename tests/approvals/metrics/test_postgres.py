@@ -20,7 +20,7 @@ from django.db import connection
 from django.utils import timezone
 from django.test.utils import CaptureQueriesContext
 from approvals.metrics import records
-from approvals.metrics.sources import SourceAway
+from approvals.metrics.collectors import SourceAway
 from approvals.models import ChatDelivery
 now = timezone.now()
 ChatDelivery.objects.bulk_create(

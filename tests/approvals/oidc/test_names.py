@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from approvals.oidc import ClaimsRefused, ClusterRules, names_on
-from approvals.oidc.issuers import Prefixed
-from approvals.oidc.names import MAX_GROUPS
+from approvals.oidc.issuers import MAX_GROUPS, Prefixed
 
 RULES = ClusterRules("production", Prefixed("sub", "oidc:"), Prefixed("groups", "oidc:"))
 CLAIMS = {"sub": "u-1", "groups": ["platform", "developers", "platform"]}

@@ -15,7 +15,7 @@ import yaml
 
 from approvals.project import configuration
 from approvals.proxies import parse_identity_proxies
-from approvals.proxies.declared import CLEARED, Headers
+from approvals.proxies.identity_proxies import CLEARED, Headers
 from tests.support.folders import ROOT
 from tests.support.patience import scaled
 

@@ -17,7 +17,7 @@ from django.utils import timezone
 from approvals import access
 from approvals.models import ApiToken, AuditEntry, ChatAccount, KubernetesIdentity, Proof, SignIn
 from approvals.networks import Proxies
-from approvals.project.middleware.forwarding import Forwarding
+from approvals.project.middleware import Forwarding
 from approvals.proxies import ClusterNames, IdentityProxies, IdentityProxy
 from provisioner.values import Identity
 from tests.support.approvals import world

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from approvals.models import Request
 from approvals.selectors import keyset
-from approvals.selectors.inbox import ORDERS
+from approvals.selectors.inbox_columns import SORTS
 from approvals.selectors.keyset import BadCursor, Cursor, ListOrder, Window
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
@@ -41,9 +41,9 @@ def walked(order: ListOrder, start: Window, link: str) -> list[list[Any]]:
     return pages
 
 
-@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("name", SORTS)
 def test_walking_there_and_back_meets_every_row_once_in_order(requests_: None, name: str) -> None:
-    order = ORDERS[name]
+    order = SORTS[name].order
     whole = list(Request.objects.order_by(*order.names()).values_list("pk", flat=True))
     there = walked(order, keyset.window(Request.objects.all(), order, size=SIZE), "next")
     assert [key for page in there for key in page] == whole
@@ -55,7 +55,7 @@ def test_walking_there_and_back_meets_every_row_once_in_order(requests_: None, n
 
 
 def test_a_page_stays_where_it_is_while_rows_are_added_before_it(here: World, requests_: None) -> None:
-    order = ORDERS["newest"]
+    order = SORTS["newest"].order
     first = keyset.window(Request.objects.all(), order, size=SIZE)
     cursor = Cursor.read(first.next, order, Request.objects.all())
     second = keyset.window(Request.objects.all(), order, size=SIZE, cursor=cursor)
@@ -83,7 +83,7 @@ def encoded(value: object) -> str:
 )
 def test_what_no_page_gave_out_is_no_cursor(db: None, text: str) -> None:
     with pytest.raises(BadCursor):
-        Cursor.read(text, ORDERS["newest"], Request.objects.all())
+        Cursor.read(text, SORTS["newest"].order, Request.objects.all())
 
 
 def test_nobody_counts_past_the_limit(requests_: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from approvals.services import Acknowledgement
 from provisioner.review.base.facts import ReviewRule
 from provisioner.review.base.messages import with_message
 from provisioner.review.base.record import to_record
-from provisioner.review.crds.given import GOING
+from provisioner.review.crds.live_scene import GOING
 from provisioner.values import Note, ObjectRef, Plan, Report, Section, Severity
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import acting

@@ -56,7 +56,7 @@ def test_S09_what_a_deployment_runs_is_compared_for_who_may_get_it(here: World) 
     here.kubernetes.allow("bert", "get", "bundledeploymentrequests /")
 
     def begun_by_bert() -> AskedComparison:
-        asked = services.comparison_asked(by=bert, cluster=here.cluster, catalog="port", question=question)
+        asked = services.resolve_comparison(by=bert, cluster=here.cluster, catalog="port", question=question)
         finish(services.compare_bundles(by=bert, asked=asked))
         return asked
 
@@ -72,7 +72,7 @@ def test_S09_what_a_deployment_runs_is_compared_for_who_may_get_it(here: World) 
     with pytest.raises(NotAllowed):
         services.compare_bundles(by=bert, asked=asked)
     cache.clear()
-    for read in (services.comparison_result, partial(services.comparison_lines, position=0)):
+    for read in (services.read_comparison_result, partial(services.read_comparison_lines, position=0)):
         with pytest.raises(NotAllowed):
             read(by=bert, asked=asked, row=row)
 
@@ -91,7 +91,7 @@ def shown_to(here: World, person: User, *, of_deployment: bool) -> dict[str, Any
         finish(row)
         row.refresh_from_db()
     runs = BundleDeployment.objects.first() or wish(here.cluster, seen("quay", spec()), here.rita)
-    told = services.comparison_result(
+    told = services.read_comparison_result(
         by=acting(person), asked=replace(question, deployment=runs if of_deployment else None), row=row
     )
     assert told is not None

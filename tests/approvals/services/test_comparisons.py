@@ -43,7 +43,7 @@ def port(here: World) -> World:
 
 def ask(here: World, person: User, after: str = "1.1.0", **more: str) -> AskedComparison:
     question = ComparisonQuestion("harbour", after, **{"before": "1.0.0", **more})
-    return services.comparison_asked(by=acting(person), cluster=here.cluster, catalog="port", question=question)
+    return services.resolve_comparison(by=acting(person), cluster=here.cluster, catalog="port", question=question)
 
 
 def compare(here: World, person: User, after: str = "1.1.0", **more: str) -> BundleComparison:
@@ -52,7 +52,9 @@ def compare(here: World, person: User, after: str = "1.1.0", **more: str) -> Bun
 
 def finish(row: BundleComparison) -> None:
     with transaction.atomic():
-        comparisons.finish(row, {"held": [], "report": {"headline": ["1 object to update."]}}, {}, timezone.now())
+        comparisons.finish_comparison(
+            row, {"held": [], "report": {"headline": ["1 object to update."]}}, {}, timezone.now()
+        )
 
 
 def test_who_may_not_get_the_catalog_does_not_learn_that_it_is_there(port: World) -> None:
@@ -86,7 +88,7 @@ def test_what_is_known_is_shown_to_the_next_person_without_a_task_or_a_count(por
     for person in (port.ada, port.bert):
         again = compare(port, person)
         assert (again.pk, again.state) == (first.pk, "done")
-        result = services.comparison_result(by=acting(person), asked=ask(port, person), row=again)
+        result = services.read_comparison_result(by=acting(person), asked=ask(port, person), row=again)
         assert result is not None
         assert result["report"]["headline"] == ["1 object to update."]
     assert BundleComparison.objects.count() == 1
@@ -111,7 +113,7 @@ def test_two_that_are_asked_for_at_once_do_not_get_the_same_place(port: World) -
         )
     wish = ask(port, port.ada, "1.2.0").wish
     with pytest.raises(TooMany):
-        comparisons.begin(port.cluster, wish, user=port.ada, most=1, now=timezone.now())
+        comparisons.start_comparison(port.cluster, wish, user=port.ada, most=1, now=timezone.now())
 
 
 def test_each_person_may_ask_for_so_many_within_an_hour(port: World, settings: Any) -> None:
@@ -126,8 +128,8 @@ def test_each_person_may_ask_for_so_many_within_an_hour(port: World, settings: A
 def test_what_failed_may_be_asked_for_again(port: World) -> None:
     row = compare(port, port.ada)
     with transaction.atomic():
-        comparisons.fail(row, code="source-unavailable", words="example.com\0 is away", now=timezone.now())
-    failed = services.known_comparison(ask(port, port.bert))
+        comparisons.fail_comparison(row, code="source-unavailable", words="example.com\0 is away", now=timezone.now())
+    failed = services.find_known_comparison(ask(port, port.bert))
     assert failed is not None
     assert (failed.state, failed.problem) == ("failed", "example.com is away")
     again = compare(port, port.bert)
@@ -141,20 +143,20 @@ def test_a_result_is_forgotten_in_time_and_sooner_where_a_tag_names_the_bundle(p
     assert row.expires_at is not None
     assert row.expires_at - timezone.now() > timedelta(hours=23)
     floating = comparisons.ComparisonWish("registry-v1", "harbour", "", "example.com/harbour:latest")
-    brief = comparisons.begin(port.cluster, floating, user=port.ada, most=2, now=timezone.now())
+    brief = comparisons.start_comparison(port.cluster, floating, user=port.ada, most=2, now=timezone.now())
     finish(brief)
     brief.refresh_from_db()
     assert brief.expires_at is not None
     assert brief.expires_at - timezone.now() < timedelta(minutes=11)
     BundleComparison.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    assert services.known_comparison(ask(port, port.ada)) is None
+    assert services.find_known_comparison(ask(port, port.ada)) is None
     tasks.clear()
     assert BundleComparison.objects.count() == 0
 
 
 def test_what_is_under_way_is_not_forgotten(port: World) -> None:
     compare(port, port.ada)
-    assert comparisons.forget_expired(timezone.now() + timedelta(days=30)) == 0
+    assert comparisons.forget_expired_comparisons(timezone.now() + timedelta(days=30)) == 0
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from approvals import services
 from approvals.errors import DigestMoved
 from approvals.models import Request, ViewedObject
-from approvals.selectors.changes import viewed_by
+from approvals.selectors.pages import viewed_by
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import acting
 

@@ -12,8 +12,8 @@ from django.utils import timezone
 from approvals.ledger import references
 from approvals.models import Catalog, FloatingReference, TaskClaim
 from approvals.steps import source_checks
-from approvals.steps.cataloguing import refreshing
-from approvals.steps.cataloguing.refreshing import RefreshCatalog
+from approvals.steps.catalogs import refresh
+from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.steps.source_checks import Poll
 from approvals.working import do
 from provisioner.source import Polled
@@ -127,7 +127,7 @@ def test_a_catalog_waits_for_a_turn_of_its_host(
         return ""
 
     monkeypatch.setattr(RefreshCatalog, "_read", read)
-    monkeypatch.setattr(refreshing, "_show", lambda _: None)
+    monkeypatch.setattr(refresh, "_show_status", lambda _: None)
     now = timezone.now()
     for name in ("first", "second"):
         row = catalog(name, of=here.cluster)

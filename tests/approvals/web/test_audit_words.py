@@ -14,7 +14,7 @@ import pytest
 
 from approvals.lifecycle import Event
 from approvals.models import AuditEntry
-from approvals.web.workspace.sentences import sentence_of
+from approvals.web.audit import sentence_of
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
 from tests.support.folders import ROOT

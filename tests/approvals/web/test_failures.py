@@ -160,7 +160,7 @@ def test_the_log_says_what_was_answered(
     client.raise_request_exception = False
     assert client.get("/policies").status_code == status
     failed = [one for one in caplog.records if one.name == "django.request"]
-    answered = [one for one in caplog.records if one.name == "approvals.project.middleware.request_log"]
+    answered = [one for one in caplog.records if one.name == "approvals.project.middleware"]
     assert [one.exc_info[0] for one in failed if one.exc_info] == [type(error)]
     assert [vars(one)["status"] for one in answered] == [status]
 

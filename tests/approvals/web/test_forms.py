@@ -117,7 +117,7 @@ def test_only_who_proves_each_call_otherwise_needs_no_csrf_token() -> None:
     assert ours == {
         "approvals.chat.views.receive",
         "approvals.chat.views.receive_command",
-        "approvals.metrics.views.metrics",
+        "approvals.metrics.exposition.metrics",
         "approvals.web.signing_in.oidc.back_channel",
     }
 

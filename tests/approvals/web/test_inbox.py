@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from approvals.api.serializers import requests as serializers
 from approvals.models import Request
+from approvals.selectors.inbox_columns import Column, Sort
+from approvals.selectors.keyset import ListOrder
+from approvals.web import inbox
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
 
@@ -41,6 +45,28 @@ def test_a_row_says_why_one_cannot_decide_on_it(here: World, afternoon: dict[str
         for person, who in (("ada", here.ada), ("rita", here.rita), ("bert", here.bert))
     }
     assert said == {"ada": [True, False, False], "rita": [False, True, False], "bert": [False, False, True]}
+
+
+class PurposeColumn(Column):
+    heading = "Purpose"
+    cell = "{{ item.purpose|upper }} by {{ row.request.number }}"
+    sorts = {"purpose": Sort("By purpose", ListOrder(("purpose", "pk")))}
+    rest_name = "purpose"
+
+
+def test_a_column_is_one_class(
+    here: World, afternoon: dict[str, Any], browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    column = PurposeColumn()
+    monkeypatch.setattr(inbox, "COLUMNS", (*inbox.COLUMNS, column))
+    monkeypatch.setattr(inbox, "SORTS", {**inbox.SORTS, **column.sorts})
+    monkeypatch.setattr(serializers, "REST_COLUMNS", {**serializers.REST_COLUMNS, column.rest_name: column})
+    client = browse(here.ada)
+    text = text_of(client.get("/?tab=open&sort=purpose"))
+    assert '<th scope="col">Purpose</th>' in text
+    assert "DEPLOY by 1" in text
+    assert '<option value="purpose" selected>By purpose</option>' in text
+    assert {row["purpose"] for row in client.get("/api/v1/requests").json()["results"]} == {"deploy"}
 
 
 def test_a_row_says_why_it_is_there(here: World, afternoon: dict[str, Any], browse: Browse) -> None:

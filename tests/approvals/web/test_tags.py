@@ -9,7 +9,7 @@ import pytest
 from approvals.bundle_spec import parse_spec
 from approvals.models import BundleDeployment, Request, Revision
 from approvals.selectors.pages import version_words
-from approvals.web import tags
+from approvals.web import audit, tags
 from provisioner.values import SHAPES, Severity
 
 
@@ -116,8 +116,8 @@ def test_the_sources_of_a_change_are_told_to_who_points_at_its_versions() -> Non
 
 
 def test_a_fact_of_the_audit_is_told_in_words() -> None:
-    assert (tags.fact_name("contentDigest"), tags.fact_name("groups_at")) == ("content digest", "groups at")
-    assert (tags.fact_value("in_review"), tags.fact_value(["a", "b"])) == ("in review", "a, b")
+    assert (audit.fact_words("contentDigest"), audit.fact_words("groups_at")) == ("content digest", "groups at")
+    assert (audit.fact_value("in_review"), audit.fact_value(["a", "b"])) == ("in review", "a, b")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from approvals.web import times
+from approvals.web import tags
 
 
 @pytest.mark.parametrize(
@@ -31,14 +31,14 @@ from approvals.web import times
 )
 def test_a_time_is_relative_with_the_exact_one_beside(gap: timedelta, words: str) -> None:
     at = timezone.now() - gap
-    assert f">{words}</time>" in times.ago(at)
-    assert f'title="{at:%Y-%m-%dT%H:%M:%SZ}"' in times.ago(at)
+    assert f">{words}</time>" in tags.ago(at)
+    assert f'title="{at:%Y-%m-%dT%H:%M:%SZ}"' in tags.ago(at)
 
 
 def test_a_time_of_kubernetes_is_shown_as_ours_and_what_is_none_stays_text() -> None:
     at = (timezone.now() - timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert times.ago_of(at) == f'<time datetime="{at}" title="{at}">2 h ago</time>'
-    assert [times.ago_of(text) for text in ("", "2026-13-41T00:00:00Z", "<b>")] == [
+    assert tags.ago_of(at) == f'<time datetime="{at}" title="{at}">2 h ago</time>'
+    assert [tags.ago_of(text) for text in ("", "2026-13-41T00:00:00Z", "<b>")] == [
         "",
         "2026-13-41T00:00:00Z",
         "&lt;b&gt;",

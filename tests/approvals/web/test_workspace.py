@@ -17,7 +17,7 @@ from approvals.audit import Actor
 from approvals.ledger.pivots.requests import list_askers
 from approvals.models import AuditEntry, KubernetesIdentity, NewsRead, Request, Review, SavedView, SignIn
 from approvals.services import own_views
-from approvals.web.workspace import news
+from approvals.web import home
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, queries, text_of
@@ -206,7 +206,7 @@ def test_home_tells_only_of_what_the_viewer_may_decide(here: World, browse: Brow
 def test_home_asks_kubernetes_as_often_for_many_requests_as_for_few(
     here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(news, "ASKED", 4)
+    monkeypatch.setattr(home, "ASKED", 4)
     here.kubernetes.allow("bert", "get")
     counts = []
     for few, many in ((0, 6), (6, 18)):

@@ -11,7 +11,7 @@ from django.utils import timezone
 from approvals.ledger import claims
 from approvals.models import BundleDeployment, Request, Revision, TaskClaim
 from approvals.working import claim_loop, work
-from approvals.working.apart import End
+from approvals.working.subprocesses import End
 
 LONG_AGO = timedelta(days=1)
 KILLED = End(death="was killed by signal 9 (SIGKILL), as Linux does where memory runs out")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
+import pickle
+from collections.abc import Callable, Iterator
 
 from django.utils import timezone
 
@@ -11,7 +14,8 @@ from approvals.ledger import claims
 from approvals.models import BundleDeployment, ChatDelivery, Cluster, Request, TaskClaim
 from approvals.steps.running.correct import Correct
 from approvals.watch import loop, turns
-from approvals.working.apart import End
+from approvals.working import Work
+from approvals.working.subprocesses import End
 from tests.approvals.working.deaths import KILLED, LONG_AGO, Alone, lapse, revision
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -65,9 +69,19 @@ def test_S26_a_delivery_that_kills_is_answered_in_words_and_not_acted_on_again(h
     assert not TaskClaim.objects.filter(claimed_by="dead").exists()
 
 
-def test_S26_every_kind_of_work_is_found_again_by_its_name(request_: Request) -> None:
-    for name, job in jobs.JOBS.items():
-        assert job(request_.pk).task == name
+def kinds_of_work(kind: type[Work]) -> Iterator[Callable[[int], Work]]:
+    for subclass in kind.__subclasses__():
+        if subclass.__module__.startswith("approvals.") and not inspect.isabstract(subclass):
+            yield subclass  # type: ignore[misc]  # each takes its key
+        yield from kinds_of_work(subclass)
+
+
+def test_S26_every_kind_of_work_is_made_anew_in_a_subprocess(request_: Request) -> None:
+    works = [kind(request_.pk) for kind in kinds_of_work(Work) if kind is not jobs.Tell]
+    assert len(works) > 7
+    for work in [*works, jobs.Tell(request_.pk, "ready")]:
+        again = pickle.loads(pickle.dumps(work.remake))()  # our own bytes
+        assert (type(again), again.task, again.key) == (type(work), work.task, work.key)
 
 
 def test_S26_whoever_starts_an_apply_counts_the_lapsed_claim_of_a_corrector(request_: Request) -> None:

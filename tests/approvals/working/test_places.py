@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from approvals.working.places import FORGET_SECONDS, Places, Visitor, in_turn, most_of_one
+from approvals.working.places import FORGET_SECONDS, Places, RecentUse, Visitor, in_turn, most_of_one
 
 
 class Hall:
@@ -97,3 +97,12 @@ def test_S26_one_group_never_has_all_places() -> None:
 @pytest.mark.parametrize(("places", "most"), [(1, 1), (2, 2), (3, 3), (4, 3), (12, 9), (24, 18)])
 def test_the_most_places_of_one_group(places: int, most: int) -> None:
     assert most_of_one(places) == most
+
+
+def test_S26_what_a_group_used_is_forgotten_by_and_by() -> None:
+    use = RecentUse()
+    use.add("stream", 2.0, now=0.0)
+    use.add("stream", 1.0, now=60.0)
+    assert use.seconds("stream", now=60.0) == pytest.approx(2.0)
+    assert use.seconds("stream", now=180.0) == pytest.approx(0.5)
+    assert use.seconds("innocent", now=180.0) == 0.0

@@ -15,8 +15,8 @@ from approvals.lifecycle import WORKABLE, Event, State
 from approvals.models import AuditEntry, BundleDeployment, Request, Revision
 from approvals.steps import advance
 from approvals.steps.records.notes import Notes
-from approvals.working import apart, child, claim_loop, work
-from approvals.working.apart import End
+from approvals.working import claim_loop, subprocess_main, subprocesses, work
+from approvals.working.subprocesses import End
 from provisioner.errors import Unreachable
 from provisioner.values import Action, ObjectOutcome, ObjectRef, OutcomeState
 from tests.approvals.working.deaths import KILLED, LONG_AGO, Alone, deaths, lapse, revision
@@ -239,7 +239,7 @@ def test_S26_an_apply_that_came_further_than_ever_sets_the_count_back(request_: 
 
 def test_S26_a_process_that_cannot_be_started_is_no_death(request_: Request, processes: Alone) -> None:
     def fails(*_: object) -> End:
-        raise apart.CouldNotStart("no process could be started for it: out of pids")
+        raise subprocesses.CouldNotStart("no process could be started for it: out of pids")
 
     die(request_)
     processes.ends = [fails]
@@ -267,14 +267,14 @@ def test_S26_a_step_that_runs_out_of_memory_here_is_worked_on_alone(
     ("code", "words"),
     [
         (0, ""),
-        (child.RAISED, ""),
-        (child.STOPPED, ""),
-        (child.OUT_OF_MEMORY, "needed more than 1024 MiB of memory (PRATIQUE_ALONE_MEMORY_MIB)"),
+        (subprocess_main.RAISED, ""),
+        (subprocess_main.STOPPED, ""),
+        (subprocess_main.OUT_OF_MEMORY, "needed more than 1024 MiB of memory (PRATIQUE_ALONE_MEMORY_MIB)"),
         (-signal.SIGALRM, "hung, so that its claim lapsed after 10 s (PRATIQUE_CLAIM_SECONDS)"),
-        (child.STOOD_STILL, "made no progress for 15 minutes (PRATIQUE_STEP_MINUTES)"),
+        (subprocess_main.STOOD_STILL, "made no progress for 15 minutes (PRATIQUE_STEP_MINUTES)"),
         (-signal.SIGSEGV, "was killed by signal 11 (Segmentation fault)"),
         (2, "ended with exit code 2"),
     ],
 )
 def test_S26_how_a_process_ended_is_said_in_words(code: int, words: str) -> None:
-    assert apart._words(code) == words
+    assert subprocesses._words(code) == words

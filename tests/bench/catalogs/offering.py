@@ -20,8 +20,7 @@ from django.utils import timezone
 import approvals.project.celery  # noqa: F401 - wakes go to its queue
 from approvals import services
 from approvals.access import port
-from approvals.catalogs import comparisons
-from approvals.ledger.packages import choosing
+from approvals.catalogs import bundle_choice, comparisons
 from approvals.models import Catalog, Cluster
 from approvals.services import ComparisonQuestion
 from tests.bench.installation import person, role, session
@@ -91,19 +90,19 @@ def followed(where: Cluster, versions: list[str], by: User) -> None:
         wanted = {"name": "long", "package": "harbour", "version": versions[-1 - number % 50]}
         spec = world.spec(format="registry-v1", sources=[{"kind": "catalog", "catalog": wanted}])
         made = world.wish(where, world.seen(f"buoy-{number:03}", spec, uid=f"buoy-{number}"), by)
-        choosing.bundles_for(made.requests.get())
+        bundle_choice.bundles_for(made.requests.get())
         revision(made, 1, "active")
 
 
 def compared(where: Cluster, by: User, before: str, after: str) -> None:
     """What would change is known, and much."""
     question = ComparisonQuestion("harbour", after, before=before)
-    asked = services.comparison_asked(by=world.acting(by), cluster=where, catalog="long", question=question)
-    row = comparisons.begin(where, asked.wish, user=by, most=100, now=timezone.now())
+    asked = services.resolve_comparison(by=world.acting(by), cluster=where, catalog="long", question=question)
+    row = comparisons.start_comparison(where, asked.wish, user=by, most=100, now=timezone.now())
     with transaction.atomic():
         made = large(result(is_first=not before))
         lines = {at: {"lines": LINES, "left": 0} for at in made["changed"]}
-        comparisons.finish(row, made, lines, timezone.now())
+        comparisons.finish_comparison(row, made, lines, timezone.now())
 
 
 def large(record: dict[str, Any]) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from approvals import catalogs
-from provisioner.catalogs import CatalogFile
+from approvals.catalogs.editions import find_catalog, find_package, find_presentation, list_packages, store_edition
+from provisioner.catalogs.file_based import CatalogFile
 from tests.support.memory import resident_bytes
 from tests.support.pictures import png
 from tests.support.provisioner.catalogs import bundle, channel, package
@@ -83,17 +83,17 @@ def p95(look: Callable[[int], object]) -> float:
 def test_a_catalog_of_5000_bundles(capsys: pytest.CaptureFixture[str]) -> None:
     row, stream = catalog(), Made()
     before, began = resident_bytes(), time.perf_counter()
-    edition = catalogs.store(row, "sha256:one", [CatalogFile("catalog.json", lambda: stream)])  # type: ignore[arg-type, return-value] # a stream as far as it is read
+    edition = store_edition(row, "sha256:one", [CatalogFile("catalog.json", lambda: stream)])  # type: ignore[arg-type, return-value] # a stream as far as it is read
     seconds = time.perf_counter() - began
     growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
     assert (edition.package_count, edition.bundle_count) == (PACKAGES, PACKAGES * VERSIONS)
-    row = catalogs.catalog(row.cluster, row.name) or row
+    row = find_catalog(row.cluster, row.name) or row
     pages = {
-        "catalog": p95(lambda _: catalogs.catalog(row.cluster, row.name)),
-        "packages": p95(lambda number: catalogs.packages_of(row, after=f"package-{number:03}").packages),
-        "search": p95(lambda number: catalogs.packages_of(row, search=f"{number:02}").packages),
-        "package": p95(lambda number: catalogs.package(row, f"package-{number:03}")),
-        "presentation": p95(lambda number: catalogs.presentation(row, f"package-{number:03}")),
+        "catalog": p95(lambda _: find_catalog(row.cluster, row.name)),
+        "packages": p95(lambda number: list_packages(row, after=f"package-{number:03}").packages),
+        "search": p95(lambda number: list_packages(row, search=f"{number:02}").packages),
+        "package": p95(lambda number: find_package(row, f"package-{number:03}")),
+        "presentation": p95(lambda number: find_presentation(row, f"package-{number:03}")),
     }
     with capsys.disabled():
         print(f"\n{stream.size / MIB:.0f} MiB, {PACKAGES * VERSIONS} bundles: {seconds:.1f} s, +{growth / MIB:.0f} MiB")

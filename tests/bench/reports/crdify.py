@@ -15,7 +15,7 @@ from typing import Any
 from provisioner.errors import InvalidManifest
 from provisioner.schema.definition.crd import Crd, CrdVersion
 from provisioner.schema.forms import is_crd
-from provisioner.schema.version_order import kube_order
+from provisioner.schema.names import kube_order
 from provisioner.values import JsonObject
 
 UPPER = ("maximum", "maxItems", "maxLength", "maxProperties")

@@ -105,7 +105,7 @@ def test_figures_of_a_bundle_of_ten_megabytes() -> None:
     parsing, new = timed(lambda: content(new_text))
     plan = pipeline.look_offline(new, old).plan
     facts = Facts(new, plan, old, is_offline=True)
-    comparing, _ = timed(lambda: list(crd_check.CHECK.changes(facts)))
+    comparing, _ = timed(lambda: list(crd_check.DEFINITIONS_CHECK.changes(facts)))
     rights, _ = timed(lambda: permission_report(facts))
     reviewing, report = timed(lambda: pipeline.look_offline(new, old))
     record = to_record(report)

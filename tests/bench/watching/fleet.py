@@ -65,7 +65,7 @@ def _deployment(api: Any, cluster: Any, name: str, live: list[dict[str, Any]]) -
     from django.utils import timezone
 
     from approvals.models import BundleDeployment, Content, InventoryItem, Request, Revision
-    from provisioner.cluster.drift.detection import fingerprint
+    from provisioner.cluster.drift import fingerprint
 
     source = {"kind": "http", "http": {"url": "https://example.com/x.tar.gz"}}
     spec = {"installNamespace": INSTALLER[0], "serviceAccountName": INSTALLER[1], "sources": [source]}

@@ -14,10 +14,10 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 from pytest_django.live_server_helper import LiveServer
 
+from approvals.catalogs import bundle_choice, followed_packages
 from approvals.ledger import pivots
-from approvals.ledger.packages import choosing, following
 from approvals.models import BundleDeployment, Catalog, Request
-from approvals.selectors import floating
+from approvals.selectors import followed_sources
 from approvals.steps.mirroring.conditions import of_upgrades
 from tests.browser.complaints import complaints, listen
 from tests.support.approvals import world
@@ -55,7 +55,7 @@ def reviewed(here: World, running: BundleDeployment, port: Catalog) -> None:
     offer(port, "1.0.0", "1.1.0")
     made = pivots.answer_upgrades(running.pk)
     assert made is not None
-    choosing.bundles_for(made)
+    bundle_choice.bundles_for(made)
     made.refresh_from_db()
     Request.objects.filter(pk=world.in_review(made).pk).update(state="approved")
     offer(port, "1.0.0", "1.1.0", image="example.com/harbour@sha256:" + "1" * 64)
@@ -76,7 +76,7 @@ def deprecated(here: World, running: BundleDeployment, port: Catalog) -> None:
 
 
 def forbidden(here: World, running: BundleDeployment, port: Catalog) -> None:
-    following.put_off(running.pk, 300, NO_MORE)
+    followed_packages.put_off_answer(running.pk, 300, NO_MORE)
 
 
 def source_down(here: World, running: BundleDeployment, port: Catalog) -> None:
@@ -89,7 +89,7 @@ def denied(here: World, running: BundleDeployment, port: Catalog) -> None:
     offer(port, "1.0.0", "1.1.0")
     made = pivots.answer_upgrades(running.pk)
     assert made is not None
-    choosing.bundles_for(made)
+    bundle_choice.bundles_for(made)
     made.refresh_from_db()
     Request.objects.filter(pk=world.in_review(made).pk).update(state="denied")
 
@@ -116,7 +116,7 @@ def running_behind(here: World, cause: Cause) -> None:
     port = catalog(of=here.cluster)
     offer(port, "1.0.0")
     running = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
-    choosing.bundles_for(running.requests.get())
+    bundle_choice.bundles_for(running.requests.get())
     revision(running, 1, "active")
     pivots.answer_upgrades(running.pk)
     cause(here, running, port)
@@ -134,7 +134,7 @@ def test_page_and_condition_say_why_what_a_catalog_offers_is_not_taken(
     world.enter(client, here.ada)
     page = client.get("/deployments/prod/harbour").content.decode()
     shown = " ".join(html.unescape(strip_tags(page)).split()).partition("package harbour of port")[2]
-    (condition,) = of_upgrades(floating.offered(deployment=BundleDeployment.objects.get()))
+    (condition,) = of_upgrades(followed_sources.offered(deployment=BundleDeployment.objects.get()))
     for text in words:
         assert text in shown
     for text in words[1:] if cause is forbidden else words:

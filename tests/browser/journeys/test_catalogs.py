@@ -8,9 +8,9 @@ import playwright.sync_api as pw
 import pytest
 from django.utils import timezone
 
-from approvals import catalogs
+from approvals.catalogs.schedule import observe_catalog
 from approvals.models import Catalog
-from approvals.steps.cataloguing.refreshing import RefreshCatalog
+from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.working import do
 from provisioner.api_groups import OWN_GROUP
 from tests.browser.complaints import complaints, listen
@@ -28,7 +28,7 @@ def offer(it: Office, name: str) -> None:
     it.registry.push(f"{it.registry.host}/{name}:latest", {"catalog.json": text.encode()})
     about = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "Catalog", "metadata": {"name": name}}
     obj = it.station.api.apply({**about, "spec": {"source": origin}}, field_manager="somebody").object
-    row = catalogs.see(cluster=it.station.cluster, obj=obj, writer=None)
+    row = observe_catalog(cluster=it.station.cluster, obj=obj, writer=None)
     assert row is not None
     Catalog.objects.filter(pk=row.pk).update(look_at=timezone.now())
     do(RefreshCatalog(row.pk))

@@ -19,7 +19,7 @@ from approvals.steps.records.notes import Notes
 from approvals.steps.running import correct as step
 from approvals.steps.running.correct import Correct, correct
 from approvals.store import place_of
-from provisioner.cluster.drift import backoff
+from provisioner.cluster import drift
 from provisioner.errors import PreconditionFailed
 from provisioner.values import JsonObject, ObjectRef
 from tests.support.approvals.world import acting
@@ -353,7 +353,7 @@ def test_who_fights_is_named_and_answered_more_and_more_rarely(
     any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = timedelta(minutes=10)
-    monkeypatch.setattr(backoff, "FIRST_PAUSE", pause)
+    monkeypatch.setattr(drift, "FIRST_PAUSE", pause)
     it = Running(any_station, registry)
     for number in range(6):
         it.edit(lambda live, number=number: live["data"].update(version=f"mine {number}"), manager="other-tool")  # type: ignore[misc]  # a default binds the number

@@ -13,8 +13,8 @@ from approvals.ledger import strays
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Request, Stray
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.running.correct import correct
+from provisioner.cluster.annotations import Tracking
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.tracking import Tracking
 from provisioner.errors import Unreachable
 from provisioner.pipeline import FIELD_MANAGER
 from provisioner.values import ObjectRef

@@ -16,7 +16,7 @@ from pytest_django import Settings
 from approvals import services
 from approvals.models import Revision
 from approvals.steps.records.notes import Notes
-from provisioner.cluster.apply.waiting import Patience
+from provisioner.cluster.apply.waits import Patience
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles

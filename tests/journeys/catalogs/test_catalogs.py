@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from approvals import access, catalogs
+from approvals import access
+from approvals.catalogs.editions import find_catalog, find_package
+from approvals.catalogs.schedule import authors_by_part, observe_catalog
 from approvals.controllers import read_controllers
 from approvals.models import Catalog, CatalogEdition
-from approvals.steps.cataloguing.refreshing import RefreshCatalog
+from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.watch.catalogs import SeenCatalogs
 from approvals.working import do
 from provisioner.api_groups import OWN_GROUP
-from provisioner.catalogs import READING
+from provisioner.catalogs.values import READING
 from provisioner.errors import InvalidObject
 from provisioner.values import Identity, ObjectRef
 from tests.support.journeys.station import SERVICE, Station, role, user_subject
@@ -46,12 +48,12 @@ def write(station: Station, source: Mapping[str, Any], **more: Any) -> Mapping[s
 
 
 def seen(station: Station, obj: Mapping[str, Any], writer: Mapping[str, Any] | None = None) -> Catalog:
-    catalogs.see(cluster=station.cluster, obj=obj, writer=writer)
+    observe_catalog(cluster=station.cluster, obj=obj, writer=writer)
     return row_of(station, obj)
 
 
 def row_of(station: Station, obj: Mapping[str, Any]) -> Catalog:
-    found = catalogs.catalog(station.cluster, obj["metadata"]["name"])
+    found = find_catalog(station.cluster, obj["metadata"]["name"])
     assert found is not None
     return found
 
@@ -75,7 +77,7 @@ def conditions(status: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def versions(row: Catalog) -> list[str]:
-    found = catalogs.package(row, "harbour")
+    found = find_package(row, "harbour")
     assert found is not None
     return [str(one.version) for one in found.bundles.values()]
 
@@ -169,10 +171,10 @@ def test_the_watch_keeps_what_is_there_and_forgets_what_is_gone(any_station: Sta
     listed(any_station)
     row = look(row_of(any_station, obj))
     assert versions(row) == ["1.0.0"]
-    assert catalogs.authors_by_part(row.authors, row.spec) is None
+    assert authors_by_part(row.authors, row.spec) is None
     any_station.api.delete(reference(row.name))
     listed(any_station)
-    assert catalogs.catalog(any_station.cluster, row.name) is None
+    assert find_catalog(any_station.cluster, row.name) is None
     do(RefreshCatalog(row.pk))
 
 
@@ -182,9 +184,9 @@ def test_a_forged_status_is_repaired(sandbox_station: Station, registry: Registr
     row = look(seen(sandbox_station, write(sandbox_station, image(registry, name))))
     live = sandbox_station.api.get(reference(row.name))
     assert live is not None
-    assert catalogs.see(cluster=sandbox_station.cluster, obj=live, writer=None) is None
+    assert observe_catalog(cluster=sandbox_station.cluster, obj=live, writer=None) is None
     forged = sandbox_station.api.replace({**live, "status": {"packages": 99}}, subresource="status")
-    assert catalogs.see(cluster=sandbox_station.cluster, obj=forged, writer=None) is not None
+    assert observe_catalog(cluster=sandbox_station.cluster, obj=forged, writer=None) is not None
     do(RefreshCatalog(row.pk))
     assert shown(sandbox_station, row)["packages"] == 1
 
@@ -196,7 +198,7 @@ def test_a_helm_repository_is_a_catalog(sandbox_station: Station, http_server: A
     source = {"kind": "http", "http": {"url": url.removesuffix("/index.yaml")}}
     row = look(seen(sandbox_station, write(sandbox_station, source, format="helm")))
     assert (row.problem, versions(row)) == ("", ["1.2.0"])
-    found = catalogs.package(row, "harbour")
+    found = find_package(row, "harbour")
     assert found is not None
     assert found.bundles["harbour-1.2.0"].url == url.replace("index.yaml", "harbour-1.2.0.tgz")
 
@@ -208,7 +210,7 @@ def test_the_tags_of_a_repository_are_a_catalog(sandbox_station: Station, regist
     source = {"kind": "image", "image": {"ref": f"{registry.host}/{name}"}}
     row = look(seen(sandbox_station, write(sandbox_station, source, format="tags")))
     assert (row.problem, sorted(versions(row))) == ("", ["1.0.0", "1.1.0"])
-    found = catalogs.package(row, "harbour")
+    found = find_package(row, "harbour")
     assert found is not None
     assert found.bundles["harbour-1.1.0"].image == f"{registry.host}/{name}:v1.1.0"
     assert look(row).edition_id == row.edition_id

@@ -10,12 +10,14 @@ import pytest
 import yaml
 from django.utils import timezone
 
-from approvals import catalogs, services, tasks
+from approvals import services, tasks
+from approvals.catalogs.editions import find_catalog, find_package
+from approvals.catalogs.schedule import observe_catalog
 from approvals.errors import InvalidInput
 from approvals.models import BundleComparison, BundleDeployment, Catalog
 from approvals.services import AskedComparison, ComparisonQuestion
-from approvals.steps.cataloguing.comparing import CompareBundles
-from approvals.steps.cataloguing.refreshing import RefreshCatalog
+from approvals.steps.catalogs.comparison import CompareBundles
+from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.working import do
 from provisioner import pipeline
 from provisioner.api_groups import OWN_GROUP
@@ -38,10 +40,10 @@ def offered(station: Station, registry: Registry, listed: list[dict[str, Any]]) 
     origin = {"kind": "image", "image": {"ref": f"{registry.host}/{name}:latest"}}
     about = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "Catalog", "metadata": {"name": name}}
     obj = station.api.apply({**about, "spec": {"source": origin}}, field_manager="somebody").object
-    row = catalogs.see(cluster=station.cluster, obj=obj, writer=None)
+    row = observe_catalog(cluster=station.cluster, obj=obj, writer=None)
     assert row is not None
     do(RefreshCatalog(row.pk))
-    found = catalogs.catalog(station.cluster, name)
+    found = find_catalog(station.cluster, name)
     assert found is not None
     assert found.edition is not None, found.problem
     return found
@@ -49,7 +51,7 @@ def offered(station: Station, registry: Registry, listed: list[dict[str, Any]]) 
 
 def ask(station: Station, row: Catalog, of: str, after: str, **more: str) -> AskedComparison:
     question = ComparisonQuestion(of, after, **more)
-    return services.comparison_asked(
+    return services.resolve_comparison(
         by=acting(station.people["rita"]), cluster=station.cluster, catalog=row.name, question=question
     )
 
@@ -60,7 +62,7 @@ def compared(station: Station, asked: AskedComparison) -> Mapping[str, Any]:
     tasks.compare_bundles(row.pk)
     row.refresh_from_db()
     assert (row.state, row.problem) == ("done", "")
-    found = services.comparison_result(by=acting(station.people["rita"]), asked=asked, row=row)
+    found = services.read_comparison_result(by=acting(station.people["rita"]), asked=asked, row=row)
     assert found is not None
     return found
 
@@ -140,7 +142,7 @@ def test_charts_of_a_helm_repository_are_compared_by_their_checksums(
     row = charts(station, repository(http_server, "1.0.0", "1.1.0"), settings)
     result = compared(station, ask(station, row, HARBOUR, "1.1.0", before="1.0.0"))
     assert planned(result) == {"ConfigMap/harbour": "update"}
-    package = catalogs.package(row, HARBOUR)
+    package = find_package(row, HARBOUR)
     assert package is not None
     pins = {version: package.bundles[f"harbour-{version}"].checksum for version in ("1.0.0", "1.1.0")}
     assert result["pins"] == {"before": [pins["1.0.0"]], "after": [pins["1.1.0"]]}
@@ -279,7 +281,7 @@ def test_a_hostile_bundle_ends_its_comparison_in_words_and_nothing_else(
     made.refresh_from_db()
     assert (made.state, made.problem_code, made.position) == ("failed", code, None)
     assert words.lower() in made.problem.lower()
-    assert services.comparison_result(by=acting(station.people["rita"]), asked=asked, row=made) is None
+    assert services.read_comparison_result(by=acting(station.people["rita"]), asked=asked, row=made) is None
 
 
 def test_a_comparison_whose_worker_died_too_often_is_given_up_in_words(

@@ -9,7 +9,7 @@ import yaml
 
 from approvals.gate import plan_options
 from approvals.models import InventoryItem, Request
-from provisioner.cluster.apply.waiting import Patience
+from provisioner.cluster.apply.waits import Patience
 from provisioner.errors import BadSource
 from provisioner.values import ObjectRef
 from tests.support.journeys.contents import bundles

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from approvals.management.demo.bundles import checksums, pack
+from approvals.management.demo.seeds import bundle_checksums, pack_bundles
 
 # Two bytes of memory each, and as incompressible as an archive has to be.
 LETTERS = "0123456789abcdef€"
@@ -66,12 +66,12 @@ class Source:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def pack(self, bundles: Path) -> dict[str, dict[str, str]]:
+    def pack_bundles(self, bundles: Path) -> dict[str, dict[str, str]]:
         """The http source of every bundle, by the name of its deployment."""
-        pack(bundles, self.folder)
+        pack_bundles(bundles, self.folder)
         return {
             file.removesuffix("-1.0.0.tar.gz"): {"url": f"{self.url}/{file}", "checksum": checksum}
-            for file, checksum in checksums(bundles).items()
+            for file, checksum in bundle_checksums(bundles).items()
         }
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
@@ -182,7 +182,7 @@ api = Api.connect(text, timeout_seconds=120, trusted=True)
 demo_seed.prepare_cluster(api)
 own = demo_seed.kubeconfig_of_service(api, text)
 cluster = services.register_cluster(name="demo", kubeconfig=own, by=demo_seed.OPERATOR)
-people = {{name: demo_seed.person(name, cluster) for name in PEOPLE}}
+people = {{name: demo_seed.create_person(name, cluster) for name in PEOPLE}}
 """
 ASK = """
 import json

@@ -157,7 +157,7 @@ def test_S26_the_worker_ends_the_largest_process_before_the_memory_is_used_up(sh
     states = ship.states()
     assert {name: states[name] for name in names} == dict.fromkeys(names, ("failed", "worker-died", 0))
     assert states["innocent"] == ("in_review", "", 0)
-    assert kernel.killed == [], "the warden was there first"
+    assert kernel.killed == [], "the worker was there first"
     assert ship.source.asked.count("innocent") == 1
     words = f"was the largest when the processes of its worker came near to {CONTAINER_MIB} MiB of memory"
     assert all(words in ship.problem(name) for name in names)

@@ -20,9 +20,8 @@ from typing import Any
 import orjson
 import yaml
 
-from provisioner.builtin.fits import misfits
 from provisioner.builtin.forms import FORMS
-from provisioner.builtin.schemas import MINORS, schemas_of
+from provisioner.builtin.schemas import MINORS, misfits, schemas_of
 from provisioner.cluster.client.api import MUST_NOT_EXIST, ClusterClient
 from provisioner.errors import ClusterError
 from provisioner.values import ObjectRef

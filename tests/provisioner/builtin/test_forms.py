@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from provisioner.builtin.cron import is_time_zone, problem_of_schedule
 from provisioner.builtin.forms import alike, is_cidr, is_config_key, is_port_name, is_qualified_name, quantity
+from provisioner.builtin.workloads import is_time_zone, problem_of_schedule
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,8 @@ from itertools import pairwise
 
 import pytest
 
-from provisioner.catalogs import (
-    CatalogBundle,
-    Channel,
-    ChannelEntry,
-    Package,
-    circle_of,
-    head_of,
-    heads_of,
-    route,
-    successors,
-)
+from provisioner.catalogs.edges import find_circle, find_head, find_route, list_heads, successors
+from provisioner.catalogs.values import CatalogBundle, Channel, ChannelEntry, Package
 from provisioner.versions import VersionRange, range_of, version_of
 from tests.support.provisioner.catalogs import harbour
 
@@ -49,9 +40,9 @@ def test_a_bundle_does_not_follow_itself_though_its_range_holds_it() -> None:
 
 def test_heads_are_what_nothing_replaces_or_skips() -> None:
     package = harbour()
-    assert heads_of(package.channels["stable"]) == ("harbour.v1.2.0",)
-    assert heads_of(Channel("empty")) == ()
-    assert heads_of(Channel("c", (ChannelEntry("a"), ChannelEntry("b", skips=("a",))))) == ("b",)
+    assert list_heads(package.channels["stable"]) == ("harbour.v1.2.0",)
+    assert list_heads(Channel("empty")) == ()
+    assert list_heads(Channel("c", (ChannelEntry("a"), ChannelEntry("b", skips=("a",))))) == ("b",)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +57,7 @@ def test_heads_are_what_nothing_replaces_or_skips() -> None:
 )
 def test_circles_are_found(replaces: dict[str, str], circle: tuple[str, ...]) -> None:
     entries = tuple(ChannelEntry(name, replaces=before) for name, before in replaces.items())
-    assert circle_of(Channel("stable", entries)) == circle
+    assert find_circle(Channel("stable", entries)) == circle
 
 
 @pytest.mark.parametrize(
@@ -83,7 +74,9 @@ def test_a_route_takes_the_fewest_upgrades(
     channel: str, installed: str, wanted: str, way: tuple[str, ...] | None
 ) -> None:
     package = harbour()
-    found = route(package, package.channels[channel], package.bundles[f"harbour.v{installed}"], f"harbour.v{wanted}")
+    found = find_route(
+        package, package.channels[channel], package.bundles[f"harbour.v{installed}"], f"harbour.v{wanted}"
+    )
     assert found == (None if way is None else tuple(f"harbour.v{version}" for version in way))
 
 
@@ -93,7 +86,7 @@ def test_a_route_ends_where_entries_follow_each_other_in_a_circle() -> None:
         ChannelEntry("harbour.v1.0.0", replaces="harbour.v1.0.1"),
         ChannelEntry("harbour.v1.0.1", replaces="harbour.v1.0.0"),
     )
-    assert route(package, Channel("c", entries), package.bundles["harbour.v1.0.0"], "harbour.v2.0.0") is None
+    assert find_route(package, Channel("c", entries), package.bundles["harbour.v1.0.0"], "harbour.v2.0.0") is None
 
 
 def test_a_route_is_the_shortest_that_successors_know() -> None:
@@ -109,7 +102,7 @@ def test_a_route_is_the_shortest_that_successors_know() -> None:
                 if one.name not in ways:
                     ways[one.name] = ways[here.name] + 1
                     pending.append(package.bundles[one.name])
-        found = route(package, channel, first, last.name)
+        found = find_route(package, channel, first, last.name)
         assert (None if found is None else len(found)) == ways.get(last.name)
         for name, follower in pairwise([first.name, *(found or ())]):
             assert follower in [one.name for one in successors(channel, name, package.bundles[name].version)]
@@ -149,10 +142,10 @@ def random_package(chance: random.Random) -> Package:
     ],
 )
 def test_the_head_of_a_package_is_where_its_default_channel_ends(default: str, head: str) -> None:
-    found = head_of(replace(harbour(), default_channel=default))
+    found = find_head(replace(harbour(), default_channel=default))
     assert found is not None
     assert found.name == head
 
 
 def test_a_package_whose_default_channel_ends_nowhere_has_no_head() -> None:
-    assert head_of(Package("harbour", "stable", channels={"stable": Channel("stable", ())})) is None
+    assert find_head(Package("harbour", "stable", channels={"stable": Channel("stable", ())})) is None

@@ -6,22 +6,20 @@ from typing import Any
 
 import pytest
 
-from provisioner.catalogs import (
-    BundleFacts,
-    BundleLink,
-    Maintainer,
-    PresentationShelf,
-    packed_facts,
-    unpacked_facts,
-)
-from provisioner.catalogs.facts import (
+from provisioner.catalogs.presentation import (
     MAX_URL,
     MAX_WORD,
     MOST_KEYWORDS,
     MOST_LINKS,
     MOST_MAINTAINERS,
-    facts_of_chart,
-    facts_of_operator,
+    BundleFacts,
+    BundleLink,
+    Maintainer,
+    PresentationShelf,
+    chart_facts,
+    operator_facts,
+    pack_facts,
+    unpack_facts,
 )
 from tests.support.provisioner.catalogs import bundle, chart, chart_index, package, read, read_charts
 
@@ -89,9 +87,9 @@ def test_a_chart_says_where_it_runs_and_where_it_comes_from() -> None:
 
 
 def test_facts_come_back_from_their_document() -> None:
-    assert unpacked_facts(packed_facts(FACTS)) == FACTS
-    assert unpacked_facts({}) == BundleFacts()
-    assert unpacked_facts({**packed_facts(FACTS), "of_a_later_version": 1}) == FACTS
+    assert unpack_facts(pack_facts(FACTS)) == FACTS
+    assert unpack_facts({}) == BundleFacts()
+    assert unpack_facts({**pack_facts(FACTS), "of_a_later_version": 1}) == FACTS
 
 
 @pytest.mark.parametrize(
@@ -114,8 +112,8 @@ def test_facts_come_back_from_their_document() -> None:
     ],
 )
 def test_other_links_are_left_out(url: object) -> None:
-    assert facts_of_operator({"links": [{"name": "Manual", "url": url}]}).links == ()
-    assert facts_of_chart({"home": url, "sources": [url]}).links == ()
+    assert operator_facts({"links": [{"name": "Manual", "url": url}]}).links == ()
+    assert chart_facts({"home": url, "sources": [url]}).links == ()
 
 
 @pytest.mark.parametrize(
@@ -134,16 +132,16 @@ def test_other_links_are_left_out(url: object) -> None:
     ],
 )
 def test_keywords_are_bounded_and_hide_nothing(told: object, kept: tuple[str, ...]) -> None:
-    for found in (facts_of_operator({"keywords": told}), facts_of_chart({"keywords": told})):
+    for found in (operator_facts({"keywords": told}), chart_facts({"keywords": told})):
         assert found.keywords == kept
-        assert unpacked_facts(packed_facts(found)) == found
+        assert unpack_facts(pack_facts(found)) == found
 
 
 def test_facts_are_bounded() -> None:
     listed = [{"name": "n" * 300, "url": f"https://example.com/{n}", "email": f"{n}@example.com"} for n in range(100)]
     modes = [{"type": f"Mode{n}", "supported": True} for n in range(100)]
     words = {"minKubeVersion": "1" * 300, "maturity": "m\0" * 300, "installModes": modes}
-    found = facts_of_operator({"links": listed, "maintainers": listed, **words})
+    found = operator_facts({"links": listed, "maintainers": listed, **words})
     assert (len(found.links), len(found.maintainers)) == (MOST_LINKS, MOST_MAINTAINERS)
     assert len(found.install_modes) == 8
     assert {len(one.name) for one in (*found.links, *found.maintainers)} == {253}
@@ -156,5 +154,5 @@ def test_what_is_no_fact_says_nothing(told: object) -> None:
     keys = ("annotations", "provider", "links", "maintainers", "installModes", "minKubeVersion", "home", "sources")
     said = dict.fromkeys([*keys, "kubeVersion", "appVersion", "maturity"], told)
     text = told if isinstance(told, str) else ""
-    assert facts_of_operator(said) == BundleFacts(kubernetes=f">={text}" if text else "", maturity=text)
-    assert facts_of_chart(said) == BundleFacts(kubernetes=text, app_version=text)
+    assert operator_facts(said) == BundleFacts(kubernetes=f">={text}" if text else "", maturity=text)
+    assert chart_facts(said) == BundleFacts(kubernetes=text, app_version=text)

@@ -7,15 +7,10 @@ from typing import Any
 
 import pytest
 
-from provisioner.catalogs import (
-    CatalogLimits,
-    PresentationShelf,
-    head_of,
-    heads_of,
-    packed_package,
-    successors,
-    unpacked_package,
-)
+from provisioner.catalogs.edges import find_head, list_heads, successors
+from provisioner.catalogs.file_based import CatalogLimits
+from provisioner.catalogs.presentation import PresentationShelf
+from provisioner.catalogs.values import pack_package, unpack_package
 from provisioner.errors import InvalidManifest
 from provisioner.versions import version_of
 from tests.support.provisioner.catalogs import chart, chart_index, read_charts
@@ -28,10 +23,10 @@ def test_charts_are_packages_and_versions_follow_by_semver() -> None:
     assert (harbour.default_channel, list(harbour.channels)) == ("stable", ["prerelease", "stable"])
     stable, first = harbour.channels["stable"], harbour.bundles["harbour-1.9.0"]
     assert [one.name for one in successors(stable, first.name, first.version)] == ["harbour-1.10.0"]
-    assert heads_of(stable) == ("harbour-1.10.0",)
-    assert head_of(harbour) == harbour.bundles["harbour-1.10.0"]
-    assert heads_of(harbour.channels["prerelease"]) == ("harbour-2.0.0-rc.1",)
-    assert unpacked_package(packed_package(harbour)) == harbour
+    assert list_heads(stable) == ("harbour-1.10.0",)
+    assert find_head(harbour) == harbour.bundles["harbour-1.10.0"]
+    assert list_heads(harbour.channels["prerelease"]) == ("harbour-2.0.0-rc.1",)
+    assert unpack_package(pack_package(harbour)) == harbour
 
 
 def test_a_version_is_fetched_from_its_address_by_its_digest() -> None:
@@ -120,8 +115,8 @@ def test_many_builds_of_few_versions_do_not_multiply() -> None:
     harbour = read_charts(chart_index(*builds)).packages["harbour"]
     stable = harbour.channels["stable"]
     assert sum(len(one.skips) for one in stable.entries) == 499
-    assert len(json.dumps(packed_package(harbour))) < 20 * len(json.dumps(builds))
-    assert {one[:11] for one in heads_of(stable)} == {"harbour-2.0"}
+    assert len(json.dumps(pack_package(harbour))) < 20 * len(json.dumps(builds))
+    assert {one[:11] for one in list_heads(stable)} == {"harbour-2.0"}
     following = successors(stable, "harbour-1.0.0+7", version_of("1.0.0+7"))
     assert len(following) == 500
 

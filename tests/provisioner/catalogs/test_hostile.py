@@ -11,22 +11,18 @@ from typing import Any
 
 import pytest
 
-from provisioner.catalogs import (
+from provisioner.catalogs.edges import find_circle, find_route, successors
+from provisioner.catalogs.file_based import CatalogFile, CatalogLimits, read_catalog
+from provisioner.catalogs.presentation import PresentationShelf
+from provisioner.catalogs.values import (
     Catalog,
     CatalogBundle,
-    CatalogFile,
-    CatalogLimits,
     Channel,
     ChannelEntry,
     Deprecation,
     Package,
-    PresentationShelf,
-    circle_of,
-    packed_package,
-    read_catalog,
-    route,
-    successors,
-    unpacked_package,
+    pack_package,
+    unpack_package,
 )
 from provisioner.errors import BundleTooLarge
 from provisioner.versions import range_of, version_of
@@ -47,9 +43,9 @@ def test_a_circle_of_replaces_ends_and_is_said() -> None:
     found = read(package(), *map(bundle, versions), channel("stable", *entries))
     harbour = found.packages["harbour"]
     stable, first = harbour.channels["stable"], harbour.bundles["harbour.v1.0.0"]
-    assert len(circle_of(stable)) == 300
+    assert len(find_circle(stable)) == 300
     assert "replace each other in a circle" in words(found)[0]
-    way = route(harbour, stable, first, "harbour.v1.299.0")
+    way = find_route(harbour, stable, first, "harbour.v1.299.0")
     assert way is not None
     assert len(way) == 299
     assert [one.name for one in successors(stable, first.name, first.version)] == ["harbour.v1.1.0"]
@@ -64,7 +60,7 @@ def test_a_way_over_ten_thousand_entries_that_all_have_a_range_is_found() -> Non
     )
     bundles = {one: CatalogBundle(one, "", version_of(f"1.{number}.0")) for number, one in enumerate(names)}
     found = Package("a", "c", channels={"c": Channel("c", entries)}, bundles=bundles)
-    assert route(found, found.channels["c"], bundles["a.0"], "a.9999") == tuple(names[1:])
+    assert find_route(found, found.channels["c"], bundles["a.0"], "a.9999") == tuple(names[1:])
 
 
 def test_ten_thousand_channels_are_read_and_come_back() -> None:
@@ -73,7 +69,7 @@ def test_ten_thousand_channels_are_read_and_come_back() -> None:
     assert found.problems == ()
     harbour = found.packages["harbour"]
     assert len(harbour.channels) == 10_000
-    assert unpacked_package(packed_package(harbour)) == harbour
+    assert unpack_package(pack_package(harbour)) == harbour
 
 
 def test_channels_past_the_entries_of_one_package_are_left_out_and_it_is_said() -> None:
@@ -194,7 +190,7 @@ def test_nothing_that_is_kept_holds_what_no_database_keeps() -> None:
             shelf=shelf,
         )
         harbour = found.packages["harbour"]
-        kept = json.dumps([packed_package(harbour), words(found), asdict(shelf.of(harbour))])
+        kept = json.dumps([pack_package(harbour), words(found), asdict(shelf.of(harbour))])
     assert kept.count("a\\ufffdb") > 8
     assert "\\u0000" not in kept
 

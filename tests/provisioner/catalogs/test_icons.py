@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from provisioner.catalogs.icons import MAX_ICON_BYTES, PackageIcon, kept_icon
+from provisioner.catalogs.presentation import MAX_ICON_BYTES, PackageIcon, check_icon
 from tests.support.pictures import GIF, PICTURES, png, svg
 
 LARGE, EDGE = 16_000, 2048
@@ -15,7 +15,7 @@ GIF_HEAD = b"GIF89a" + struct.pack("<HH", 1, 1) + b"\x80\0\0" + bytes(6)
 
 
 def judged(data: bytes, media_type: str) -> tuple[PackageIcon | None, str]:
-    return kept_icon({"type": media_type, "data": base64.b64encode(data).decode()})
+    return check_icon({"type": media_type, "data": base64.b64encode(data).decode()})
 
 
 def headed(width: int, height: int) -> dict[str, tuple[bytes, str]]:

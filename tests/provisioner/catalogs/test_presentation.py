@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.catalogs import PackagePresentation, PresentationShelf
-from provisioner.catalogs.icons import MAX_ICON_BYTES
-from provisioner.catalogs.presentation import MAX_DESCRIPTION
+from provisioner.catalogs.presentation import MAX_DESCRIPTION, MAX_ICON_BYTES, PackagePresentation, PresentationShelf
 from tests.support.pictures import GIF, svg
 from tests.support.provisioner.catalogs import bundle, channel, package, read
 

@@ -7,20 +7,18 @@ from typing import Any
 
 import pytest
 
-from provisioner.catalogs import (
+from provisioner.catalogs.choice import (
     CatalogOffer,
     Choice,
     Installed,
-    Package,
     PackageWish,
     UpgradeEdges,
-    beyond,
     choose,
-    head_of,
-    heads_of,
-    step_to,
-    successors,
+    newer_not_taken,
+    upgrade_step,
 )
+from provisioner.catalogs.edges import find_head, list_heads, successors
+from provisioner.catalogs.values import Package
 from provisioner.values import UpgradeStep
 from provisioner.versions import constraint_of, version_of
 from tests.support.provisioner.catalogs import (
@@ -85,8 +83,8 @@ def test_a_rebuild_follows_what_it_skips(running: str, answer: str) -> None:
 def test_what_a_rebuild_skips_is_another_bundle() -> None:
     found = of(*rebuilt(has_later=False))
     runs = installed(found, FIRST)
-    assert step_to(found, ["stable"], found.bundles["harbour.v3.14.3"], runs) is UpgradeStep.LEAVES
-    assert step_to(found, ["stable"], found.bundles[runs.name], runs) is UpgradeStep.SAME
+    assert upgrade_step(found, ["stable"], found.bundles["harbour.v3.14.3"], runs) is UpgradeStep.LEAVES
+    assert upgrade_step(found, ["stable"], found.bundles[runs.name], runs) is UpgradeStep.SAME
     assert chosen(found, "=3.14.2", FIRST) == "no-bundle"
     assert chosen(found, "=3.14.3", FIRST) == FIRST
 
@@ -95,9 +93,9 @@ def test_a_rebuild_is_newer_than_what_is_chosen() -> None:
     found = of(*rebuilt())
     wish = replace(ANY, versions=constraint_of(FIRST))
     words = f"{LATER} is not in {FIRST}: change catalog.version to take it"
-    assert beyond(wish, found, found.bundles[f"harbour.v3.14.3-{REBUILD}"]) == words
-    assert beyond(ANY, found, found.bundles[f"harbour.v3.14.3-{LATER_REBUILD}"]) == ""
-    assert head_of(found) == found.bundles[f"harbour.v3.14.3-{LATER_REBUILD}"]
+    assert newer_not_taken(wish, found, found.bundles[f"harbour.v3.14.3-{REBUILD}"]) == words
+    assert newer_not_taken(ANY, found, found.bundles[f"harbour.v3.14.3-{LATER_REBUILD}"]) == ""
+    assert find_head(found) == found.bundles[f"harbour.v3.14.3-{LATER_REBUILD}"]
 
 
 def test_what_another_release_of_the_version_skips_is_not_taken_for_being_higher() -> None:
@@ -110,7 +108,7 @@ def test_what_another_release_of_the_version_skips_is_not_taken_for_being_higher
     )
     assert chosen(found) == "1.0.0+1"
     assert chosen(found, "1.0.0+2") == "1.0.0+2"
-    assert beyond(ANY, found, found.bundles[names[1]]) == ""
+    assert newer_not_taken(ANY, found, found.bundles[names[1]]) == ""
 
 
 def test_a_release_that_the_catalog_states_by_itself_can_be_named() -> None:
@@ -142,14 +140,14 @@ def test_a_chart_does_not_follow_another_build_of_its_version() -> None:
         "harbour-1.0.0+k8s1": ("harbour-0.9.0", ()),
         "harbour-0.9.0": ("", ()),
     }
-    assert heads_of(stable) == ("harbour-1.1.0",)
+    assert list_heads(stable) == ("harbour-1.1.0",)
     following = successors(stable, "harbour-1.0.0+k8s1", version_of("1.0.0+k8s1"))
     assert [one.name for one in following] == ["harbour-1.1.0"]
     assert chosen(harbour, "<1.1.0", "1.0.0+k8s1") == "1.0.0+k8s1"
     assert chosen(harbour, "1.0.0+k8s1") == "1.0.0+k8s1"
     wish = replace(ANY, versions=constraint_of("1.0.0+k8s1"), edges=UpgradeEdges.SELF_CERTIFIED)
     builds = read_charts(chart_index(chart("1.0.0+k8s2"), chart("1.0.0+k8s1"))).packages["harbour"]
-    assert beyond(wish, builds, builds.bundles["harbour-1.0.0+k8s1"]) == "", "no build is newer than another"
+    assert newer_not_taken(wish, builds, builds.bundles["harbour-1.0.0+k8s1"]) == "", "no build is newer than another"
 
 
 @pytest.mark.parametrize("text", ["z" * 21, "010", "1.007", f"9.{'a' * 20}"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from provisioner.cli import main, objects
+from provisioner.cli import inputs, main
 from tests.support.provisioner.cases import FOLDER
 
 CASE = FOLDER / "crd-limit-that-depends-on-objects"
@@ -113,9 +113,9 @@ def test_what_is_read_is_bounded_in_bytes_files_and_objects(
 ) -> None:
     for number in range(3):
         (tmp_path / f"{number}.yaml").write_text(order(f"o{number}", "x"))
-    monkeypatch.setattr(objects, "MAX_FILES", 2)
+    monkeypatch.setattr(inputs, "MAX_FILES", 2)
     assert "more than 2 files" in review(capsys, "--objects", str(tmp_path))[2]
-    monkeypatch.setattr(objects, "MAX_FILES", 5)
-    monkeypatch.setattr(objects, "MAX_BYTES", 250)
+    monkeypatch.setattr(inputs, "MAX_FILES", 5)
+    monkeypatch.setattr(inputs, "MAX_BYTES", 250)
     status, _, err = review(capsys, "--objects", str(tmp_path))
     assert (status, "of objects in all" in err) == (2, True)

@@ -11,7 +11,7 @@ import pytest
 
 import provisioner.review
 from provisioner.cli import Usage, exit_status, main, source_of
-from provisioner.cli.bundles import EVERYWHERE
+from provisioner.cli.inputs import EVERYWHERE
 from provisioner.pipeline import PrepareOptions, look_offline, prepare
 from provisioner.render import BUILT_IN
 from provisioner.review.base.facts import ReviewRule
@@ -296,7 +296,7 @@ def test_help_explains_bundles_and_exit_status(capsys: pytest.CaptureFixture[str
     with pytest.raises(SystemExit):
         main(["review", "--help"])
     out = capsys.readouterr().out
-    assert all(words in out for words in ("oci://", "git+https://", "exit status", "could not find out"))
+    assert all(words in out for words in ("oci://", "git+https://", "exit status", "an error, or an unknown finding"))
     assert max(map(len, out.splitlines())) <= 80
 
 

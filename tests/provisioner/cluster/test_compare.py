@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from provisioner.cluster.annotations import NONCE
 from provisioner.cluster.compare import (
     MISSING,
     SHOWN_CHARACTERS,
@@ -23,7 +24,6 @@ from provisioner.cluster.compare import (
     owner_words,
     share_texts,
 )
-from provisioner.cluster.tracking import NONCE
 
 
 def secret(**values: str) -> dict[str, Any]:

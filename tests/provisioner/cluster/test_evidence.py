@@ -10,7 +10,7 @@ import pytest
 
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.client.discovery import ServedResource
-from provisioner.cluster.evidence import Bounds, Query, existing, published_schemas, samples
+from provisioner.cluster.evidence import Bounds, Query, find_existing, published_schemas, read_samples
 from provisioner.schema import admit
 from provisioner.values import Identity, ObjectRef
 from tests.support.kubernetes.live import wait_until
@@ -54,7 +54,7 @@ def test_a_list_is_read_in_bounds_and_says_how_many_there_are(
     api: ClusterClient, namespace: str, bounds: Bounds, count: int
 ) -> None:
     query = leases_in(namespace)
-    found = samples([api], [query], bounds=bounds)[query]
+    found = read_samples([api], [query], bounds=bounds)[query]
     assert len(found.objects) == count
     assert found.total == LEASES
     assert not found.problem
@@ -62,35 +62,35 @@ def test_a_list_is_read_in_bounds_and_says_how_many_there_are(
 
 def test_of_metadata_alone_no_value_leaves_the_cluster(api: ClusterClient, namespace: str) -> None:
     query = leases_in(namespace, metadata_only=True)
-    found = samples([api], [query])[query]
+    found = read_samples([api], [query])[query]
     assert len(found.objects) == LEASES
     assert not [one for one in found.objects if "spec" in one]
 
 
 def test_what_nobody_may_list_has_a_reason(api: ClusterClient, namespace: str) -> None:
     nobody = api.acting_as(Identity.of_service_account(namespace, "nobody"))
-    found = samples([nobody], [leases_in(namespace)])[leases_in(namespace)]
+    found = read_samples([nobody], [leases_in(namespace)])[leases_in(namespace)]
     assert 'cannot list resource "leases"' in found.problem
     assert found.total is None
 
 
 def test_the_second_reader_is_asked_where_the_first_may_not(api: ClusterClient, namespace: str) -> None:
     nobody = api.acting_as(Identity.of_service_account(namespace, "nobody"))
-    assert samples([nobody, api], [leases_in(namespace)])[leases_in(namespace)].total == LEASES
+    assert read_samples([nobody, api], [leases_in(namespace)])[leases_in(namespace)].total == LEASES
 
 
 def test_a_kind_that_is_not_served_is_an_empty_list(api: ClusterClient) -> None:
     query = Query("nowhere.example.com", "", "Thing")
-    found = samples([api], [query])[query]
+    found = read_samples([api], [query])[query]
     assert (found.objects, found.total, found.problem) == ((), 0, "")
 
 
 def test_existence_is_told_without_values_and_left_out_where_nobody_may_ask(api: ClusterClient, namespace: str) -> None:
     there, gone = (ObjectRef("coordination.k8s.io", "v1", "Lease", namespace, name) for name in ("lease-1", "lease-99"))
     unserved = ObjectRef("nowhere.example.com", "v1", "Thing", namespace, "a")
-    assert existing([api], [there, gone, unserved]) == {there: True, gone: False, unserved: False}
+    assert find_existing([api], [there, gone, unserved]) == {there: True, gone: False, unserved: False}
     nobody = api.acting_as(Identity.of_service_account(namespace, "nobody"))
-    assert existing([nobody], [there]) == {}
+    assert find_existing([nobody], [there]) == {}
 
 
 DEPLOYMENT = ("apps", "v1", "Deployment")

@@ -22,7 +22,7 @@ from provisioner.expressions import evaluator as evaluators
 from provisioner.expressions.child import Child, Lost
 from provisioner.expressions.evaluator import ask, ask_all, limited
 from provisioner.expressions.limits import MAX_CHILDREN, MAX_LOST, MAX_WORDS, MEMORY_BYTES
-from provisioner.expressions.messages import Message
+from provisioner.expressions.questions import Message
 from tests.support.folders import ROOT
 from tests.support.memory import resident_bytes
 from tests.support.patience import scaled, wait_for

@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 
 from provisioner import pipeline
+from provisioner.cluster.annotations import NONCE
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.inventory import MemoryInventory, uids
-from provisioner.cluster.tracking import NONCE
 from provisioner.reading import MAX_QUESTIONS
 from provisioner.review.base.record import from_record, to_record
 from provisioner.review.output.terminal import as_text

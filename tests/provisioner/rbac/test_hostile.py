@@ -14,9 +14,9 @@ from provisioner import pipeline
 from provisioner.errors import TooManyRights
 from provisioner.rbac import RbacSubject, allows, compact, covers, holds, minimal
 from provisioner.review.output import permission_text
-from provisioner.review.preflight import text
+from provisioner.review.preflight import findings
+from provisioner.review.preflight.account_rights import PreflightFacts
 from provisioner.review.preflight.answer import preflight
-from provisioner.review.preflight.facts import PreflightFacts
 from provisioner.values import AccessRequest, Content, Severity
 from tests.provisioner.rbac.random_roles import world
 from tests.support.provisioner.contents import an_object, content_with
@@ -91,8 +91,8 @@ def test_the_preflight_says_something_of_everything(seed: int) -> None:
     live = tuple(one.body for one in broken.manifests)
     for roles in (None, live):
         found = preflight(PreflightFacts(ROBOT, broken.manifests, roles=roles, namespaces=frozenset({"near"})))
-        assert text.as_text(found)
-        assert text.to_record(found)
+        assert findings.as_text(found)
+        assert findings.to_record(found)
 
 
 SIZES = ((100, 100, 20), (200, 200, 20), (600, 600, 40))
@@ -170,7 +170,7 @@ def test_the_reports_say_that_too_many_rights_are_undecided(size: tuple[int, int
     found = pipeline.permissions(None, new, old)
     text = permission_text.as_text(found, {})
     assert permission_text.to_record(found, {})["worst"] in {"unknown", "dangerous"}
-    assert UNDECIDED in " ".join(text.split())
+    assert UNDECIDED in " ".join(findings.split())
     assert "no effective change" not in text
     assert "ClusterRole" in found.problems[0]
     assert str(size[0] * size[1] * size[2]) in found.problems[0]

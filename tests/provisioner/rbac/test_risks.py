@@ -6,7 +6,7 @@ import pytest
 
 from provisioner.rbac import effective_rules, risks
 from provisioner.rbac.catalogue import PATTERNS
-from provisioner.review.rules.risk_words import sentence_of
+from provisioner.review.rules.files import sentence_of
 from provisioner.values import Identity, Severity
 from tests.support.provisioner.roles import API, account, bound, cluster_role, group, rule, user
 
@@ -152,6 +152,12 @@ def test_a_namespace_weighs_less_unless_it_is_a_sensitive_one() -> None:
     assert found(rule("list", "secrets"), namespace="kube-system")["RB-11"] is CRITICAL
     assert found(rule("list", "secrets"), namespace="app", sensitive=("app",))["RB-11"] is CRITICAL
     assert found(rule("*", "*", group="*"), namespace="app")["RB-02"] is HIGH
+
+
+def test_everything_in_the_core_group_of_one_namespace_has_words() -> None:
+    objects = cluster_role("core", rule("*", "*")), bound("core", account("robot", "app"), namespace="app")
+    (risk,) = [it for it in risks(effective_rules(ROBOT, objects)) if it.id == "RB-02"]
+    assert "do everything in the core group" in sentence_of(risk)
 
 
 def test_what_means_nothing_in_a_namespace_is_not_reported_there() -> None:

@@ -10,7 +10,7 @@ import pytest
 from provisioner.errors import BadBundle, BundleTooLarge, InvalidManifest, PluginFailed
 from provisioner.plugins import PluginGroup
 from provisioner.render import Rendering, YamlLimits, format_names, format_plugins, render_content
-from provisioner.render.scopes import BUILT_IN
+from provisioner.render.targets import BUILT_IN
 from provisioner.values import Tree, UnusedFiles
 from tests.support.plugins import PluginPath
 

@@ -15,7 +15,7 @@ from provisioner.errors import BadBundle, BundleTooLarge, InvalidManifest
 from provisioner.render.canonical import canonical
 from provisioner.render.formats import MAX_UNUSED_PATHS, Rendering, render_content
 from provisioner.render.limits import YamlLimits
-from provisioner.render.scopes import BUILT_IN
+from provisioner.render.targets import BUILT_IN
 from provisioner.render.yaml import load_all
 from provisioner.values import GroupKind, Manifest, Pin, Tree, UnusedFiles
 from tests.provisioner.render.kubectl import read_by_kubectl

@@ -14,12 +14,12 @@ import provisioner.review
 from provisioner.pipeline import look_offline, permissions, preflight
 from provisioner.rbac import RbacSubject
 from provisioner.render import Rendering, render_content
+from provisioner.review.base.grouping import is_quiet
 from provisioner.review.base.record import to_record
-from provisioner.review.base.statements import is_quiet
 from provisioner.review.output import permission_text
 from provisioner.review.output.entries import entries
 from provisioner.review.output.terminal import as_text
-from provisioner.review.preflight import text
+from provisioner.review.preflight import findings
 from provisioner.review.rights.permission_words import files_of
 from provisioner.values import Content, Severity, Tree
 from tests.support.folders import CORPUS
@@ -131,7 +131,7 @@ def test_permissions_and_preflight_of_a_real_bundle_fit_their_published_schemas(
     rights = permissions(None, after, before)
     fits(permission_text.to_record(rights, files_of(after)), "permissions.schema.json")
     found = preflight(None, after, account=RbacSubject("ServiceAccount", "installer", "ops"))
-    fits(text.to_record(found), "preflight.schema.json")
-    shown = permission_text.as_text(rights, files_of(after)) + text.as_text(found)
+    fits(findings.to_record(found), "preflight.schema.json")
+    shown = permission_text.as_text(rights, files_of(after)) + findings.as_text(found)
     assert " 1 rights" not in shown
     assert "does not hold itself" not in shown  # nobody was asked what it holds

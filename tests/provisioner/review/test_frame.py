@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Iterator
 
 import pytest
 
-from provisioner.review import frame
+from provisioner.review import checks, frame
 from provisioner.review.base.claims import EVERY_KIND, Claim
 from provisioner.review.base.facts import Check, Facts, Gap, ReviewRule, StateFacts
 from provisioner.review.frame import CHECKS, report, wanted
@@ -105,6 +107,17 @@ def test_what_the_previous_content_has_as_well_is_known() -> None:
     assert [(one.ref.name, one.is_new) for one in found.findings if one.ref] == [("changed", True), ("both", False)]
 
 
+@pytest.mark.parametrize(("before", "now"), [("notable", "critical"), ("critical", "notable"), ("safe", "safe")])
+def test_what_became_worse_is_new_though_its_name_is_the_same(before: str, now: str) -> None:
+    def graded(state: StateFacts) -> list[Finding]:
+        rules = (ReviewRule("GRADED-01", Section.OBJECTS, Severity(obj["data"]["is"])) for obj in state.objects)
+        return [rule.at(MAP, "graded", key="same") for rule in rules]
+
+    given = facts(planned(config_map(**{"is": now}), Action.NONE), previous=content_with(config_map(**{"is": before})))
+    (found,) = report(given, [Check("graded", standing=graded, claims=EVERYTHING)]).findings
+    assert found.is_new == (now == "critical")
+
+
 def test_a_fingerprint_is_the_same_for_another_version_of_the_object_and_other_words() -> None:
     one = NOTED.at(ObjectRef("apps", "v1", "Deployment", "a", "b"), "one thing", path=("spec", 0), key="x")
     other = NOTED.at(ObjectRef("apps", "v1beta1", "Deployment", "a", "b"), "same", path=("spec", 0), key="x")
@@ -166,3 +179,14 @@ def test_checks_are_never_given_secrets_to_read() -> None:
 def test_every_check_of_ours_has_a_name_of_its_own() -> None:
     names = [check.name for check in CHECKS]
     assert len(set(names)) == len(names)
+
+
+def test_every_module_below_checks_brings_a_check_and_all_are_found() -> None:
+    """Nothing lists them. A module without one belongs in another room, or into the file of its check."""
+    paths = [found.name for found in pkgutil.walk_packages(checks.__path__, f"{checks.__name__}.") if not found.ispkg]
+    brought = {
+        path: [value for value in vars(importlib.import_module(path)).values() if isinstance(value, Check)]
+        for path in paths
+    }
+    assert [path for path, found in brought.items() if not found] == []
+    assert sorted(check.name for found in brought.values() for check in found) == sorted(check.name for check in CHECKS)

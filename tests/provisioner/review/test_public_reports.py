@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from provisioner.cli.objects import stored_in
+from provisioner.cli.inputs import read_stored_objects
 from provisioner.pipeline import look_offline
 from provisioner.render import Rendering, render_content
 from provisioner.review.output.terminal import as_text
@@ -31,7 +31,7 @@ def content_of(folder: Path) -> Content:
 @pytest.mark.parametrize("expected", CASES, ids=lambda one: one.parent.name)
 def test_what_a_public_report_showed_is_told(expected: Path) -> None:
     case, wanted = expected.parent, expected.read_text().splitlines()[0]
-    stored = stored_in(case / "objects") if (case / "objects").exists() else None
+    stored = read_stored_objects(case / "objects") if (case / "objects").exists() else None
     report = look_offline(content_of(case / "new"), content_of(case / "old"), stored=stored)
     text = " ".join(as_text(report, with_all=True).split())  # lines are broken at 80 columns
     assert re.search(wanted, text)

@@ -34,7 +34,7 @@ def content(text: str, value: str = PASSWORD, **more: Any) -> Content:
     return Content((Manifest(web), Manifest(secret)), "shop", "installer", (), f"sha256:{text}{value}")
 
 
-def looked(now: Content, before: Content | None = None) -> Report:
+def mark_findings(now: Content, before: Content | None = None) -> Report:
     return look_offline(now, before, is_for_reader=False)
 
 
@@ -57,13 +57,13 @@ def found(of: Content, plan: Plan) -> list[list[str | int]]:
 )
 def test_a_variable_that_holds_a_value_of_a_secret_is_found(text: str, value: str, is_found: bool) -> None:
     of = content(text, value)
-    assert found(of, looked(of).plan) == ([["env", 1, "value"]] if is_found else NONE)
+    assert found(of, mark_findings(of).plan) == ([["env", 1, "value"]] if is_found else NONE)
 
 
 def test_so_are_arguments_and_commands_wherever_they_stand_in_what_comes_of_them() -> None:
     run = {"exec": {"command": ["x", PASSWORD]}}
     of = content("", args=[f"--pin={PASSWORD}"], command=[PASSWORD], livenessProbe=run, lifecycle={"preStop": run})
-    plan = looked(of).plan
+    plan = mark_findings(of).plan
     assert found(of, plan) == [
         ["command", 0],
         ["args", 0],
@@ -83,21 +83,21 @@ def test_a_digest_in_an_annotation_of_pods_may_be_one_of_a_secret(is_of_secret: 
     noted = {"checksum/secret": hashlib.sha256(b"weak").hexdigest(), "team": "web"}
     of.manifests[0].body["spec"]["template"]["metadata"]["annotations"] = noted
     of = of if is_of_secret else replace(of, manifests=of.manifests[:1])
-    places = [path for one in secret_texts(of, looked(of).plan).values() for path in one.paths]
+    places = [path for one in secret_texts(of, mark_findings(of).plan).values() for path in one.paths]
     expected = [("spec", "template", "metadata", "annotations", "checksum/secret")]
     assert places == (expected if is_of_secret else [])
 
 
 def test_S38_a_guess_is_not_held_against_the_secrets_of_another_content() -> None:
     guess = content(PASSWORD, "nobody-knows-it")
-    assert found(guess, looked(guess, content("", PASSWORD)).plan) == NONE
+    assert found(guess, mark_findings(guess, content("", PASSWORD)).plan) == NONE
 
 
 def test_S09_findings_that_quote_a_value_of_a_secret_name_it_as_a_source() -> None:
     before, now = (
         content("", value, livenessProbe={"exec": {"command": [value]}}) for value in ("battery-1", PASSWORD)
     )
-    findings = looked(now, before).findings
+    findings = mark_findings(now, before).findings
     told = [one for one in findings if PASSWORD in f"{one.evidence} {one.server_words}"]
     assert told
     assert all(SECRET in one.sources for one in told)
@@ -116,8 +116,8 @@ def test_S09_findings_that_quote_a_value_of_a_secret_name_it_as_a_source() -> No
 )
 def test_S09_wherever_a_finding_holds_a_value_of_a_secret_it_is_told_apart(quoting: dict[str, Any]) -> None:
     of = content(PASSWORD)
-    plan = looked(of).plan
-    plain = replace(looked(of).findings[0], evidence={}, sources=(), server_words="", path=())
+    plan = mark_findings(of).plan
+    plain = replace(mark_findings(of).findings[0], evidence={}, sources=(), server_words="", path=())
     (told,) = kept_apart([replace(plain, **quoting)], of, plan)
     assert told.sources == (SECRET,)
     assert bool(told.server_words) is ("path" in quoting)

@@ -12,8 +12,8 @@ import pytest
 
 from provisioner.pipeline import look_offline
 from provisioner.review.base import messages as sentences
+from provisioner.review.base.grouping import statements
 from provisioner.review.base.record import to_record
-from provisioner.review.base.statements import statements
 from provisioner.review.output.entries import entries
 from provisioner.review.rules import files, messages
 from provisioner.values import Finding, Report

@@ -20,10 +20,9 @@ from provisioner.review.crds.stored import NOT_EVALUATED
 from provisioner.schema.admission.rules import ObjectUpdate, errors_of_rules, rule_errors
 from provisioner.schema.cel.rule_check import unknown_fields
 from provisioner.schema.cel.runtime import MAX_EXPRESSION_CHARS
-from provisioner.schema.cel.text import TOKENS
-from provisioner.schema.cel.values import to_cel, typed_moments
+from provisioner.schema.cel.values import TOKENS, to_cel, typed_moments
 from provisioner.schema.formats import CHECKS, fits
-from provisioner.schema.version_order import kube_order
+from provisioner.schema.names import kube_order
 from tests.support.memory import resident_bytes
 from tests.support.patience import scaled
 

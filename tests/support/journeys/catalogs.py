@@ -9,10 +9,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from approvals import catalogs
-from approvals.ledger.packages import following
+from approvals.catalogs import followed_packages
+from approvals.catalogs.editions import find_catalog
+from approvals.catalogs.schedule import observe_catalog
 from approvals.models import Catalog
-from approvals.steps.cataloguing.refreshing import RefreshCatalog
+from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.steps.source_checks import LookForUpgrades
 from approvals.working import do
 from provisioner.api_groups import OWN_GROUP
@@ -25,7 +26,7 @@ def written(station: Station, name: str, **spec: Any) -> Catalog:
     """A Catalog in the cluster, as the watch sees it first."""
     about = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "Catalog", "metadata": {"name": name}}
     obj = station.api.apply({**about, "spec": spec}, field_manager="somebody").object
-    row = catalogs.see(cluster=station.cluster, obj=obj, writer=None)
+    row = observe_catalog(cluster=station.cluster, obj=obj, writer=None)
     assert row is not None
     return row
 
@@ -57,7 +58,7 @@ def look_at_source(row: Catalog) -> None:
 def read(row: Catalog) -> Catalog:
     """Look at its source, which has to answer."""
     look_at_source(row)
-    found = catalogs.catalog(row.cluster, row.name)
+    found = find_catalog(row.cluster, row.name)
     assert found is not None
     assert found.edition is not None, found.problem
     return found
@@ -65,6 +66,6 @@ def read(row: Catalog) -> Catalog:
 
 def look(station: Station) -> None:
     """As when the sweep comes by; then what the workers do."""
-    for pk in following.due(timezone.now()):
+    for pk in followed_packages.deployments_due(timezone.now()):
         do(LookForUpgrades(pk))
     station.work()

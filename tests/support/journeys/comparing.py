@@ -30,7 +30,7 @@ def ask(kubeconfig: Path, image: str) -> int:
     entry = {"name": "harbour.v1.0.0"}
     stored(row, package(defaultChannel="stable"), {**bundle("1.0.0"), "image": image}, channel("stable", entry))
     question = ComparisonQuestion("harbour", "1.0.0")
-    asked = services.comparison_asked(by=rita, cluster=cluster, catalog=row.name, question=question)
+    asked = services.resolve_comparison(by=rita, cluster=cluster, catalog=row.name, question=question)
     return services.compare_bundles(by=rita, asked=asked).pk
 
 

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from approvals.encryption.keys import new_key
-from approvals.management.demo.bundles import pack
+from approvals.management.demo.seeds import pack_bundles
 from tests.support.folders import ROOT
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.patience import scaled
@@ -98,7 +98,7 @@ class Machine:
         """Serve the demo's bundles and make the database; returns the command that seeds it for `cluster`."""
         kubeconfig, port = self.folder / "kubeconfig", free_port()
         kubeconfig.write_text(cluster.kubeconfig("admin"))
-        pack(ROOT / "deploy/demo/bundles", self.folder / "bundles")
+        pack_bundles(ROOT / "deploy/demo/bundles", self.folder / "bundles")
         self.start("-m", "http.server", port, "--bind", "127.0.0.1", "--directory", self.folder / "bundles")
         self.make_database()
         return ["manage.py", "demo_seed", "--kubeconfig", kubeconfig, "--bundles", f"http://127.0.0.1:{port}"]

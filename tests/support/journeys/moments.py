@@ -11,8 +11,8 @@ import pytest
 
 from approvals.models import BundleDeployment
 from approvals.steps.records.notes import Notes
-from provisioner.cluster.apply.waiting import Patience
-from provisioner.cluster.apply.writing import Job, ObjectWriter
+from provisioner.cluster.apply.object_writer import Job, ObjectWriter
+from provisioner.cluster.apply.waits import Patience
 from provisioner.values import ObjectOutcome
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import PATIENCE_SECONDS, wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from provisioner.cli.objects import stored_in
+from provisioner.cli.inputs import read_stored_objects
 from provisioner.pipeline import look_offline
 from provisioner.values import Report
 from tests.support.folders import ROOT
@@ -20,5 +20,5 @@ def report_of(case: Path) -> Report:
     content = content_of(case / "new")
     assert content is not None
     objects = case / "objects"
-    stored = stored_in(objects) if objects.exists() else None
+    stored = read_stored_objects(objects) if objects.exists() else None
     return look_offline(content, content_of(case / "old"), stored=stored)

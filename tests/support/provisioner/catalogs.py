@@ -8,15 +8,10 @@ from typing import Any
 
 import yaml
 
-from provisioner.catalogs import (
-    Catalog,
-    CatalogFile,
-    CatalogLimits,
-    Package,
-    PresentationShelf,
-    read_catalog,
-    read_helm_index,
-)
+from provisioner.catalogs.file_based import CatalogFile, CatalogLimits, read_catalog
+from provisioner.catalogs.helm_index import read_helm_index
+from provisioner.catalogs.presentation import PresentationShelf
+from provisioner.catalogs.values import Catalog, Package
 
 CHARTS = "https://charts.example.com/stable/index.yaml"
 

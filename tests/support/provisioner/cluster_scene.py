@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.apply.run import Terms, apply
-from provisioner.cluster.apply.waiting import Patience
+from provisioner.cluster.apply.waits import Patience
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.inventory import MemoryInventory, uids
-from provisioner.cluster.plan.known import Options
-from provisioner.cluster.plan.planning import plan
+from provisioner.cluster.plan.content_plan import plan
+from provisioner.cluster.plan.inputs import Options
 from provisioner.values import (
     AccessRequest,
     Action,

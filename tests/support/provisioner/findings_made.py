@@ -16,8 +16,8 @@ from types import FrameType
 from typing import Any
 
 from provisioner.review import output
-from provisioner.review.base import facts, fold, messages, record, statements
-from provisioner.review.crds import conditions
+from provisioner.review.base import facts, grouping, messages, record
+from provisioner.review.crds import live_findings
 from provisioner.review.rules import messages_of, rows_of, rule_ids, rule_text
 from provisioner.values import Finding, Section, Severity
 
@@ -27,7 +27,7 @@ Made = tuple[str, Severity, Section]
 made: set[Made] = set()
 variants_made: set[tuple[str, str]] = set()
 # Whoever calls these makes the finding, or they say again what was found.
-_FOR_OTHERS = {dataclasses.__name__, *(one.__name__ for one in (facts, messages, fold, statements, conditions))}
+_FOR_OTHERS = {dataclasses.__name__, *(one.__name__ for one in (facts, messages, grouping, live_findings))}
 # Reports have gaps in every section.
 _ANY_SECTION = {"GAP"}
 

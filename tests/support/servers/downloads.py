@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from approvals.management.demo.bundles import checksums, pack
+from approvals.management.demo.seeds import bundle_checksums, pack_bundles
 from tests.support.servers.serving import Handler, serving
 
 # Below the limit of one file.
@@ -37,6 +37,6 @@ def archive(objects: Sequence[Mapping[str, Any]], name: str, scratch: Path, into
     for first in range(0, len(objects), PER_FILE):
         part = yaml.dump_all(objects[first : first + PER_FILE], Dumper=yaml.CSafeDumper)
         (manifests / f"{first:05}.yaml").write_text(part)
-    pack(scratch / name, into)
-    (made,) = checksums(scratch / name)
+    pack_bundles(scratch / name, into)
+    (made,) = bundle_checksums(scratch / name)
     return made

@@ -28,13 +28,13 @@ from approvals.project.gunicorn import post_worker_init as begin
 
 def post_worker_init(worker):
     from approvals.health_endpoints import checks, listener
-    from approvals.project.middleware import throttling
+    from approvals.project import middleware
     slow = {listener: ("HEAD_SECONDS", "ANSWER_SECONDS"), checks: ("PATIENCE_SECONDS",)}
     for module, names in slow.items():
         for name in names:
             assert getattr(module, name), f"{name} is called something else now"
             setattr(module, name, 3600.0)
-    throttling.STRANGER = dataclasses.replace(throttling.STRANGER, seconds=3600)
+    middleware.STRANGER = dataclasses.replace(middleware.STRANGER, seconds=3600)
     begin(worker)
 """
 

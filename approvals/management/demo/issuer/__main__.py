@@ -13,7 +13,14 @@ HOST = "127.0.0.1"
 
 
 def main() -> None:
-    given = _arguments()
+    parser = argparse.ArgumentParser(prog="issuer", description="An OpenID Connect issuer for the demo.")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--folder", type=Path, required=True, help="keys, database and people.json")
+    parser.add_argument("--redirect-uri", required=True, help="redirect URL after sign-in")
+    parser.add_argument("--home", required=True, help="redirect URL after sign-out")
+    parser.add_argument("--back-channel", default="", help="back-channel logout URL")
+    parser.add_argument("--front-channel", default="", help="front-channel logout URL")
+    given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     os.environ.update(
         DJANGO_SETTINGS_MODULE="approvals.management.demo.issuer.settings",
@@ -64,17 +71,6 @@ def _add_clients(redirect_uri: str, home: str) -> None:
                 "skip_authorization": True,
             },
         )
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="issuer", description="An OpenID Connect issuer for the demo.")
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--folder", type=Path, required=True, help="keys, database and people.json")
-    parser.add_argument("--redirect-uri", required=True, help="redirect URL after sign-in")
-    parser.add_argument("--home", required=True, help="redirect URL after sign-out")
-    parser.add_argument("--back-channel", default="", help="back-channel logout URL")
-    parser.add_argument("--front-channel", default="", help="front-channel logout URL")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

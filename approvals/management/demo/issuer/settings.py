@@ -40,7 +40,7 @@ ISSUER_FRONT_CHANNEL = os.environ.get("ISSUER_FRONT_CHANNEL", "")
 SECRET_KEY = _remembered("secret", lambda: secrets.token_urlsafe(50))
 DEBUG = False
 ALLOWED_HOSTS = ["127.0.0.1", "localhost"]
-ROOT_URLCONF = f"{ROOM}.urls"
+ROOT_URLCONF = f"{ROOM}.views"
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",

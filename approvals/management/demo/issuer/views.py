@@ -1,4 +1,4 @@
-"""The issuer's own pages: pick a person, and sign out of everything."""
+"""The issuer's own pages and their addresses: pick a person, and sign out of everything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.contrib.auth import login, logout
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.urls import include, path, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods
 from oauth2_provider.models import Application, RefreshToken
@@ -92,3 +92,12 @@ class DiscoveryDocument(ConnectDiscoveryInfoView):  # type: ignore[misc]  # djan
         names = ("frontchannel_logout_supported", "backchannel_logout_supported")
         said["revocation_endpoint"] = about.ISSUER_URL + reverse("oauth2_provider:revoke-token")
         return JsonResponse({**said, **dict.fromkeys(names, True)})
+
+
+# The discovery document is at the root, where clients look for it; the rest of the toolkit is under /o/.
+urlpatterns = [
+    path("", home, name="home"),
+    path("sign-in", sign_in, name="sign-in"),
+    path(".well-known/openid-configuration", DiscoveryDocument.as_view()),
+    path("o/", include("oauth2_provider.urls", namespace="oauth2_provider")),
+]

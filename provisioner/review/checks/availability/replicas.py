@@ -1,4 +1,4 @@
-"""Workloads that stop, and rollouts during which none of their pods answers."""
+"""Workloads that stop, rollouts during which none of their pods answers, and volumes for which their pods wait."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping
-from provisioner.review.workloads.scale import (
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.workloads.mounts import CLAIM
+from provisioner.review.workloads.pod_specs import pod_specs
+from provisioner.review.workloads.workload_changes import (
     DAEMON_SET,
     DEPLOYMENT,
     QUARTER,
@@ -15,6 +17,7 @@ from provisioner.review.workloads.scale import (
     SIZER,
     STATEFUL_SET,
     autoscalers_of,
+    most_of,
     replicas_of,
     rolling,
     target_of,
@@ -23,48 +26,59 @@ from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef
 
 _STOPS = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.BREAKING)
 _PAUSES = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.DANGEROUS)
-_LEFT_OUT = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.DANGEROUS)
 _FEWER = ReviewRule("AVL-02", Section.AVAILABILITY, Severity.NOTABLE)
 _NEW_GAP = ReviewRule("AVL-05", Section.AVAILABILITY, Severity.DANGEROUS)
 _GAP = ReviewRule("AVL-05", Section.AVAILABILITY, Severity.NOTABLE)
+_HANGS = ReviewRule("AVL-07", Section.AVAILABILITY, Severity.DANGEROUS)
+_MAY_HANG = ReviewRule("AVL-07", Section.AVAILABILITY, Severity.NOTABLE)
+
 _RECREATE = "Recreate"
-
 _SUSPENDED = frozenset({GroupKind("batch", "CronJob"), GroupKind("batch", "Job")})
+_ONE_POD = "ReadWriteOncePod"
+_ONE_NODE = frozenset({"ReadWriteOnce", _ONE_POD})
+_Modes = dict[ObjectRef, list[str]]
 
 
-def _changes(facts: Facts) -> Iterator[Finding]:
-    bodies = {one.ref.identity: one.body for one in facts.content.manifests}
+def compare_replicas(facts: Facts) -> Iterator[Finding]:
+    bodies = {manifest.ref.identity: manifest.body for manifest in facts.content.manifests}
     for planned in facts.plan.actions:
-        before, after = planned.before, planned.after
+        ref, before, after = planned.ref, planned.before, planned.after
         if planned.action is not Action.UPDATE or before is None or after is None:
             continue
-        ref = planned.ref
+        old, new = _spec(before), _spec(after)
         if ref.group_kind in SCALED:
             is_left_out = _spec(bodies.get(ref.identity, after)).get("replicas") is None
-            if is_left_out and replicas_of(before) > replicas_of(after) == 1:
-                yield _of_default(ref, replicas_of(before), facts)
-            else:
-                yield from _of_replicas(ref, replicas_of(before), replicas_of(after))
-        elif ref.group_kind in _SUSPENDED:
-            yield from _of_suspension(ref, before, after)
-        if ref.group_kind == DEPLOYMENT and _spec(after).get("paused") is True and not _spec(before).get("paused"):
+            yield from _compare_counts(ref, replicas_of(before), replicas_of(after), facts, is_left_out=is_left_out)
+        elif ref.group_kind in _SUSPENDED and new.get("suspend") is True and old.get("suspend") is not True:
+            yield _PAUSES.finding("suspended", ref, where=("spec", "suspend"))
+        if ref.group_kind == DEPLOYMENT and new.get("paused") is True and not old.get("paused"):
             yield _FEWER.finding("paused", ref, where=("spec", "paused"))
         elif ref.group_kind in (STATEFUL_SET, DAEMON_SET):
-            yield from _of_holding_back(ref, before, after)
-        yield from _of_rollout(ref, before, after)
+            was, shall = (_find_holding_back(ref, side) for side in (before, after))
+            if was != shall:
+                variant = f"held-back-{shall['how']}" if shall else "no-longer-held-back"
+                params = {"before": was, "after": shall, **shall}
+                yield _FEWER.finding(variant, ref, where=("spec", "updateStrategy"), key=[was, shall], **params)
+        yield from _compare_rollouts(ref, before, after)
 
 
-def _of_holding_back(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
-    """A strategy by which changes of the pods reach none of them, or only those of the highest numbers."""
-    old, new = (_held_back(ref, one) for one in (before, after))
-    if new != old:
-        evidence = {"before": old, "after": new}
-        variant = f"held-back-{new['how']}" if new else "no-longer-held-back"
-        yield _FEWER.finding(variant, ref, where=("spec", "updateStrategy"), key=[old, new], **evidence, **new)
+def _compare_counts(ref: ObjectRef, before: int, after: int, facts: Facts, *, is_left_out: bool) -> Iterator[Finding]:
+    evidence, where = {"before": before, "after": after}, ("spec", "replicas")
+    if before > after == 1 and is_left_out:
+        # What nobody writes any more becomes the server's default, also where an autoscaler takes over.
+        scaler = next(map(ObjectRef.of, autoscalers_of(ref, facts.state().objects)), None)
+        variant = "left-out-and-scaled" if scaler else "left-out"
+        yield _PAUSES.finding(variant, ref, where=where, key=evidence, scaler=scaler, **evidence)
+    elif before > after == 0:
+        yield _STOPS.finding("stops", ref, where=where, key=evidence, **evidence)
+    elif before > after:
+        yield _FEWER.finding("one-left" if after == 1 else "fewer", ref, where=where, key=evidence, **evidence)
+    elif after > before == 0:
+        yield _FEWER.finding("starts", ref, where=where, key=evidence, **evidence)
 
 
-def _held_back(ref: ObjectRef, obj: JsonObject) -> dict[str, Any]:
-    """How changes are held back, with the pods and the partition where that says it; nothing where all get them."""
+def _find_holding_back(ref: ObjectRef, obj: JsonObject) -> dict[str, Any]:
+    """Return how the strategy holds changes back, from all pods or from the lowest numbers; {} where it does not."""
     strategy = mapping(_spec(obj).get("updateStrategy"))
     if strategy.get("type") == "OnDelete":
         return {"how": "on-delete"}
@@ -75,83 +89,106 @@ def _held_back(ref: ObjectRef, obj: JsonObject) -> dict[str, Any]:
     return {"how": how, "changed": max(count - partition, 0), "pods": count, "partition": partition}
 
 
-def _of_replicas(ref: ObjectRef, before: int, after: int) -> Iterator[Finding]:
-    evidence, where = {"before": before, "after": after}, ("spec", "replicas")
-    if before > after == 0:
-        yield _STOPS.finding("stops", ref, where=where, key=evidence, **evidence)
-    elif before > after == 1:
-        yield _FEWER.finding("one-left", ref, where=where, key=evidence, **evidence)
-    elif before > after:
-        yield _FEWER.finding("fewer", ref, where=where, key=evidence, **evidence)
-    elif after > before == 0:
-        yield _FEWER.finding("starts", ref, where=where, key=evidence, **evidence)
+def _compare_rollouts(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
+    """Find a rollout that leaves no pod: where it becomes so, and where the pods of this change are rolled out so.
+
+    Where it was so that old pods end before new ones start, programs may rely on that.
+    """
+    where = ("spec", "strategy" if ref.group_kind == DEPLOYMENT else "updateStrategy")
+    old, new = (mapping(_spec(side).get("strategy")).get("type") for side in (before, after))
+    if ref.group_kind == DEPLOYMENT and old == _RECREATE != new:
+        yield _GAP.finding("together", ref, where=(*where, "type"))
+    count = replicas_of(after)
+    if why := _find_gap(ref, after, count):
+        if not _find_gap(ref, before, count):
+            yield _NEW_GAP.finding("new", ref, where=where, key=why, **why)
+        elif _spec(before).get("template") != _spec(after).get("template"):
+            yield _GAP.finding("in-this-rollout", ref, where=where, key=why, **why)
 
 
-def _of_default(ref: ObjectRef, before: int, facts: Facts) -> Finding:
-    """What nobody writes any more becomes the server's default, also where an autoscaler takes over."""
-    scaler = next((ObjectRef.of(one) for one in autoscalers_of(ref, facts.state().objects)), None)
-    evidence, variant = {"before": before, "after": 1}, "left-out-and-scaled" if scaler else "left-out"
-    return _LEFT_OUT.finding(variant, ref, where=("spec", "replicas"), key=evidence, scaler=scaler, **evidence)
+def _find_gap(ref: ObjectRef, obj: JsonObject, count: int) -> dict[str, Any]:
+    """Return why all of `count` pods may be away during a rollout; {} where some stay."""
+    kind, spec = ref.group_kind, _spec(obj)
+    if kind == DEPLOYMENT and count:
+        strategy = mapping(spec.get("strategy"))
+        if strategy.get("type") == _RECREATE:
+            return {"why": "recreate"}
+        spread = rolling(strategy, count)
+        stated = mapping(strategy.get("rollingUpdate")).get("maxUnavailable", QUARTER)
+        is_gap = spread and spread.unavailable >= count
+        return {"why": "max-unavailable", "max": stated, "pods": count} if is_gap else {}
+    strategy = mapping(spec.get("updateStrategy"))
+    stated = mapping(strategy.get("rollingUpdate"))
+    if kind == STATEFUL_SET and count == 1:
+        partition = stated.get("partition") or 0
+        is_rolled = strategy.get("type") != "OnDelete" and isinstance(partition, int) and partition < count
+        return {"why": "one-replica"} if is_rolled else {}
+    if kind == DAEMON_SET and stated.get("maxUnavailable") == "100%":
+        return {"why": "max-unavailable", "max": "100%"}
+    return {}
 
 
-def _standing(state: StateFacts) -> Iterator[Finding]:
-    """Replicas that a workload writes down and an autoscaler sets."""
+def judge_replicas(state: StateFacts) -> Iterator[Finding]:
+    """Find replicas that a workload writes down and an autoscaler sets."""
     scalers = [(ref, target) for ref, obj in state.named if (target := target_of(obj)) and ref.group_kind != SIZER]
     counts = {ref.identity: (ref, _spec(obj).get("replicas")) for ref, obj in state.named if ref.group_kind in SCALED}
     for scaler, target in scalers:
         ref, count = counts.get(target.identity, (target, None))
         if count is not None:
-            told, where = {"scaler": scaler, "count": count}, ("spec", "replicas")
-            yield _FEWER.finding("set-by-two", ref, where=where, key="two", **told)
+            where = ("spec", "replicas")
+            yield _FEWER.finding("set-by-two", ref, where=where, key="two", scaler=scaler, count=count)
 
 
-def _of_suspension(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
-    if _spec(after).get("suspend") is True and _spec(before).get("suspend") is not True:
-        yield _PAUSES.finding("suspended", ref, where=("spec", "suspend"))
+def compare_volumes(facts: Facts) -> Iterator[Finding]:
+    """Find rollouts that start a pod which may wait for the volume of one that goes only when the new one is ready."""
+    for planned in facts.plan.actions:
+        before, after = planned.before, planned.after
+        if planned.ref.group_kind != DEPLOYMENT or planned.action is not Action.UPDATE or not before or not after:
+            continue
+        is_new = not _find_held_claims(before, facts.previous_state())
+        held = _find_held_claims(after, facts.state())
+        if held and (is_new or _spec(before).get("template") != _spec(after).get("template")):
+            is_of_pod = any(_ONE_POD in modes for modes in held.values())
+            variant, claims = "one-pod" if is_of_pod else "one-node", sorted(held)
+            rule, where = _HANGS if is_new or is_of_pod else _MAY_HANG, ("spec", "strategy")
+            yield rule.finding(variant, planned.ref, where=where, key=list(map(str, claims)), claims=claims)
 
 
-def _of_rollout(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
-    """A rollout that leaves no pod: said where it becomes so, and where the pods of this change are rolled out so.
-
-    Where it was so that old pods end before new ones start, programs may rely on that.
-    """
-    why = _gap_of(ref, after, replicas_of(after))
-    where = ("spec", "strategy" if ref.group_kind == DEPLOYMENT else "updateStrategy")
-    old, new = (mapping(_spec(one).get("strategy")).get("type") for one in (before, after))
-    if ref.group_kind == DEPLOYMENT and old == _RECREATE != new:
-        yield _GAP.finding("together", ref, where=(*where, "type"))
-    if not why:
-        return
-    if not _gap_of(ref, before, replicas_of(after)):
-        yield _NEW_GAP.finding("new", ref, where=where, key=why, **why)
-    elif _spec(before).get("template") != _spec(after).get("template"):
-        yield _GAP.finding("in-this-rollout", ref, where=where, key=why, **why)
+def judge_volumes(state: StateFacts) -> Iterator[Finding]:
+    """Find workloads of several pods that mount one claim."""
+    for ref, obj in state.named:
+        if ref.group_kind not in SCALED | {DAEMON_SET}:
+            continue
+        is_on_nodes = ref.group_kind == DAEMON_SET
+        claims = sorted(_find_mounted_claims(obj, state))
+        pods = most_of(obj, state.objects) if claims and not is_on_nodes else None
+        if claims and (pods is None or pods > 1):
+            variant, key = "shared-by-nodes" if is_on_nodes else "shared", ["shared", *map(str, claims)]
+            yield _MAY_HANG.finding(variant, ref, where=("spec", "template"), key=key, claims=claims, pods=pods)
 
 
-def _gap_of(ref: ObjectRef, obj: JsonObject, count: int) -> dict[str, Any]:
-    """Why all of `count` pods may be away during a rollout; nothing where some stay."""
-    spec = _spec(obj)
-    match ref.group_kind:
-        case kind if kind == DEPLOYMENT and count:
-            return _gap_of_deployment(mapping(spec.get("strategy")), count)
-        case kind if kind == STATEFUL_SET and count == 1:
-            strategy = mapping(spec.get("updateStrategy"))
-            partition = mapping(strategy.get("rollingUpdate")).get("partition") or 0
-            is_rolled = strategy.get("type") != "OnDelete" and isinstance(partition, int) and partition < count
-            return {"why": "one-replica"} if is_rolled else {}
-        case kind if kind == DAEMON_SET:
-            stated = mapping(mapping(spec.get("updateStrategy")).get("rollingUpdate"))
-            return {"why": "max-unavailable", "max": "100%"} if stated.get("maxUnavailable") == "100%" else {}
-    return {}
+def _find_held_claims(deployment: JsonObject, state: StateFacts) -> _Modes:
+    """Return the claims that old pods of a Deployment hold while a new one starts."""
+    spread = rolling(mapping(_spec(deployment).get("strategy")), replicas_of(deployment))
+    if spread is None or not spread.surge or spread.unavailable >= replicas_of(deployment):
+        return {}
+    return _find_mounted_claims(deployment, state)
 
 
-def _gap_of_deployment(strategy: Mapping[str, Any], count: int) -> dict[str, Any]:
-    if strategy.get("type") == _RECREATE:
-        return {"why": "recreate"}
-    spread = rolling(strategy, count)
-    stated = mapping(strategy.get("rollingUpdate")).get("maxUnavailable", QUARTER)
-    gap = {"why": "max-unavailable", "max": stated, "pods": count}
-    return gap if spread and spread.unavailable >= count else {}
+def _find_mounted_claims(workload: JsonObject, state: StateFacts) -> _Modes:
+    """Return the claims of the bundle that pods mount and that no two nodes can mount at once, with their modes."""
+    claims = state.once("claims of one node", _find_claims_of_one_node)
+    volumes = [volume for pod in pod_specs((workload,)) for volume in maps(pod.body.get("volumes"))]
+    names = {str(mapping(volume.get("persistentVolumeClaim")).get("claimName") or "") for volume in volumes}
+    namespace = ObjectRef.of(workload).namespace
+    return {ref: modes for ref, modes in claims.items() if ref.namespace == namespace and ref.name in names}
+
+
+def _find_claims_of_one_node(state: StateFacts) -> _Modes:
+    claims = {
+        ref: list(map(str, items(_spec(obj).get("accessModes")))) for ref, obj in state.named if ref.group_kind == CLAIM
+    }
+    return {ref: modes for ref, modes in claims.items() if modes and _ONE_NODE.issuperset(modes)}
 
 
 def _spec(obj: JsonObject) -> Mapping[str, Any]:
@@ -174,4 +211,5 @@ _CLAIMS = (
     ),
 )
 
-CHECK = Check("replicas", claims=_CLAIMS, changes=_changes, standing=_standing)
+REPLICAS_CHECK = Check("replicas", claims=_CLAIMS, changes=compare_replicas, standing=judge_replicas)
+VOLUMES_CHECK = Check("volumes of one node", changes=compare_volumes, standing=judge_volumes)

@@ -1,4 +1,4 @@
-"""Ways to reach pods that end with a change, and those that lead nowhere."""
+"""Ways to reach pods that end with a change, and what leads nowhere: Services, Ingresses, autoscalers and monitors."""
 
 from __future__ import annotations
 
@@ -7,67 +7,78 @@ from typing import Any
 
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, StateFacts, items, mapping, maps
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
-from provisioner.review.workloads.selection import pods_of_service
-from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
+from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, pods_of_service
+from provisioner.review.workloads.workload_changes import target_of
+from provisioner.selectors import selects
+from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
 _CLOSED = ReviewRule("AVL-03", Section.AVAILABILITY, Severity.BREAKING)
 _MOVED = ReviewRule("AVL-03", Section.AVAILABILITY, Severity.DANGEROUS)
 _NOWHERE = ReviewRule("AVL-04", Section.AVAILABILITY, Severity.BREAKING)
 _NOT_DECLARED = ReviewRule("AVL-04", Section.AVAILABILITY, Severity.DANGEROUS)
+_GONE = ReviewRule("AVL-08", Section.AVAILABILITY, Severity.DANGEROUS)
+_NOT_SEEN = ReviewRule("AVL-08", Section.AVAILABILITY, Severity.NOTABLE)
 
 _SERVICE = GroupKind("", "Service")
 _INGRESS = GroupKind("networking.k8s.io", "Ingress")
-_DEFAULT_TYPE = "ClusterIP"
+_DEFAULT_TYPE, _OUTSIDE = "ClusterIP", "ExternalName"
 # Types of Services that give a way in, which another type has not.
 _WAYS_IN = {"LoadBalancer": "no-load-balancer", "NodePort": "no-node-port"}
+_SERVICE_MONITOR = GroupKind("monitoring.coreos.com", "ServiceMonitor")
+_POD_MONITOR = GroupKind("monitoring.coreos.com", "PodMonitor")
+_ENDPOINTS = {_SERVICE_MONITOR: "endpoints", _POD_MONITOR: "podMetricsEndpoints"}
+# What a monitor may find: the object, its labels, and the names of its ports.
+_Scraped = tuple[ObjectRef, Mapping[str, Any], frozenset[str]]
 
 
-def _changes(facts: Facts) -> Iterator[Finding]:
+def compare_services(facts: Facts) -> Iterator[Finding]:
     for planned in facts.plan.actions:
         before, after = planned.before, planned.after
         if planned.action not in {Action.UPDATE, Action.REPLACE} or before is None or after is None:
             continue
         if planned.ref.group_kind == _SERVICE:
-            yield from _of_type(planned.ref, _spec(before), _spec(after))
-            yield from _of_ports(planned.ref, _spec(before), _spec(after))
-            yield from _of_addresses(planned.ref, _spec(before), _spec(after))
+            yield from _compare_types(planned.ref, _spec(before), _spec(after))
+            yield from _compare_ports(planned.ref, _spec(before), _spec(after))
         elif planned.ref.group_kind == _INGRESS:
-            yield from _of_routes(planned.ref, before, after)
-    yield from _of_selectors(facts)
-    yield from _of_lost_backends(facts)
+            kept = set(_find_routes(after))
+            if gone := [route for route in _find_routes(before) if route not in kept]:
+                yield _CLOSED.finding("no-route", planned.ref, where=("spec", "rules"), key=gone, routes=gone)
+    yield from _compare_selected_pods(facts)
+    # Services that this change deletes, and that an Ingress of the bundle leads to.
+    services = (planned for planned in facts.plan.actions if planned.ref.group_kind == _SERVICE)
+    deleted = {planned.ref.identity for planned in services if planned.action is Action.DELETE}
+    for ref, obj in facts.state().named if deleted else ():
+        for name in dict.fromkeys(name for name, _ in _find_backends(obj)) if ref.group_kind == _INGRESS else ():
+            service = ObjectRef("", "v1", _SERVICE.kind, ref.namespace, name)
+            if service.identity in deleted:
+                yield _NOWHERE.finding("no-backend", ref, where=("spec",), key=["backend", name], service=service)
 
 
-def _of_type(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Finding]:
+def _compare_types(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Finding]:
     old, new = (str(side.get("type") or _DEFAULT_TYPE) for side in (before, after))
     evidence, where = {"before": old, "after": new}, ("spec", "type")
-    if new == "ExternalName" != old:
+    if new == _OUTSIDE != old:
         host = after.get("externalName")
         yield _CLOSED.finding("external", ref, where=where, key=evidence, host=host, **evidence)
     elif old in _WAYS_IN and new != old and (old, new) != ("NodePort", "LoadBalancer"):
         yield _CLOSED.finding(_WAYS_IN[old], ref, where=where, key=evidence, **evidence)
 
 
-def _of_ports(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Finding]:
-    if "ExternalName" in (before.get("type"), after.get("type")):
-        return
-    old, new = _ports(before), _ports(after)
-    if gone := [one for one in old if one not in new]:
-        yield _CLOSED.finding("no-port", ref, where=("spec", "ports"), key=gone, ports=gone)
-    for port in (one for one in old if one in new):
-        was, shall = old[port].get("nodePort"), new[port].get("nodePort")
-        if was != shall and ((was and shall) or before.get("type") == after.get("type")):
-            where = ("spec", "ports")
-            yield _MOVED.finding("node-port", ref, where=where, key=port, port=port, before=was, after=shall)
-
-
-def _ports(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {f"{one.get('port')}/{one.get('protocol') or 'TCP'}": one for one in maps(spec.get("ports"))}
-
-
-def _of_addresses(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Finding]:
-    kept = {str(one) for one in items(after.get("externalIPs"))}
-    gone = [str(one) for one in items(before.get("externalIPs")) if str(one) not in kept]
+def _compare_ports(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Finding]:
+    if _OUTSIDE not in (before.get("type"), after.get("type")):
+        where = ("spec", "ports")
+        old, new = (
+            {f"{port.get('port')}/{port.get('protocol') or 'TCP'}": port for port in maps(side.get("ports"))}
+            for side in (before, after)
+        )
+        if gone := [port for port in old if port not in new]:
+            yield _CLOSED.finding("no-port", ref, where=where, key=gone, ports=gone)
+        for port in (port for port in old if port in new):
+            was, shall = old[port].get("nodePort"), new[port].get("nodePort")
+            if was != shall and ((was and shall) or before.get("type") == after.get("type")):
+                yield _MOVED.finding("node-port", ref, where=where, key=port, port=port, before=was, after=shall)
+    kept = {str(address) for address in items(after.get("externalIPs"))}
+    gone = [str(address) for address in items(before.get("externalIPs")) if str(address) not in kept]
     was, shall = before.get("loadBalancerIP"), after.get("loadBalancerIP")
     if was and shall != was and after.get("type") == "LoadBalancer":
         gone.append(str(was))
@@ -75,33 +86,28 @@ def _of_addresses(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str,
         yield _MOVED.finding("no-address", ref, where=("spec",), key=gone, addresses=gone)
 
 
-def _of_routes(ref: ObjectRef, before: JsonObject, after: JsonObject) -> Iterator[Finding]:
-    """Hosts and paths that an Ingress served."""
-    kept = set(_routes(after))
-    if gone := [one for one in _routes(before) if one not in kept]:
-        yield _CLOSED.finding("no-route", ref, where=("spec", "rules"), key=gone, routes=gone)
-
-
-def _routes(ingress: JsonObject) -> list[str]:
+def _find_routes(ingress: JsonObject) -> list[str]:
+    """Return the hosts and paths that an Ingress serves."""
     found = []
     for rule in maps(_spec(ingress).get("rules")):
-        paths = [str(one.get("path") or "/") for one in maps(mapping(rule.get("http")).get("paths"))] or ["/"]
+        paths = [str(path.get("path") or "/") for path in maps(mapping(rule.get("http")).get("paths"))] or ["/"]
         found += [f"{rule.get('host') or '*'}{path}" for path in paths]
     return list(dict.fromkeys(found))
 
 
-def _of_selectors(facts: Facts) -> Iterator[Finding]:
-    """Services that led to pods of the bundle, and lead to none of it now."""
-    was, now = (list(pod_specs(one.objects)) for one in (facts.previous_state(), facts.state()))
+def _compare_selected_pods(facts: Facts) -> Iterator[Finding]:
+    """Find Services that led to pods of the bundle and lead to none of it now, or to ports that none declares any more.
+
+    Nobody has to declare a port: a number counts where containers declared it and now declare others.
+    """
+    was, now = (list(pod_specs(state.objects)) for state in (facts.previous_state(), facts.state()))
     before = {ref.identity: obj for ref, obj in facts.previous_state().named}
-    for ref, service in _services(facts.state()):
-        old = before.get(ref.identity)
-        selector = mapping(_spec(service).get("selector"))
-        if old is None or not selector:
+    for ref, service in facts.state().named:
+        old, selector = before.get(ref.identity), mapping(_spec(service).get("selector"))
+        if ref.group_kind != _SERVICE or old is None or not selector:
             continue
-        if found := pods_of_service(service, now):
-            yield from _of_target_numbers((ref, old, service), pods_of_service(old, was), found)
-        elif lost := pods_of_service(old, was):
+        lost, pods = pods_of_service(old, was), pods_of_service(service, now)
+        if lost and not pods:
             yield _NOWHERE.finding(
                 "no-pods",
                 ref,
@@ -110,32 +116,27 @@ def _of_selectors(facts: Facts) -> Iterator[Finding]:
                 selector=dict(selector),
                 workloads=[pod.ref for pod in lost],
             )
+        declared_before, declared = _find_declared_ports(lost), _find_declared_ports(pods)
+        for index, port in enumerate(maps(_spec(service).get("ports"))):
+            same = [former for former in maps(_spec(old).get("ports")) if _is_same_port(former, port)]
+            target, is_number = _target_of(port), str(port.get("targetPort") or 1).isdigit()
+            is_lost = target not in declared and not declared_before.isdisjoint(map(_target_of, same))
+            if pods and is_number and declared and is_lost:
+                ports = (port for pod in pods for port in _container_ports(pod))
+                yield _NOT_DECLARED.finding(
+                    "no-declared-port",
+                    ref,
+                    where=("spec", "ports", index, "targetPort"),
+                    key=["declared", target],
+                    port=port.get("port"),
+                    target=target,
+                    declared=sorted({_target_of(port, "containerPort") for port in ports}),
+                    workloads=[pod.ref for pod in pods],
+                )
 
 
-def _of_target_numbers(
-    change: tuple[ObjectRef, JsonObject, JsonObject], was: list[PodSpec], now: list[PodSpec]
-) -> Iterator[Finding]:
-    """Numbers that containers declared, and no longer do while they declare others. Nobody has to declare a port."""
-    ref, old, new = change
-    before, declared = _declared(was), _declared(now)
-    for index, port in enumerate(maps(_spec(new).get("ports"))):
-        known = [_target_of(one) for one in maps(_spec(old).get("ports")) if _is_same_port(one, port)]
-        target, is_number = _target_of(port), str(port.get("targetPort") or 1).isdigit()
-        if is_number and declared and target not in declared and not before.isdisjoint(known):
-            yield _NOT_DECLARED.finding(
-                "no-declared-port",
-                ref,
-                where=("spec", "ports", index, "targetPort"),
-                key=["declared", target],
-                port=port.get("port"),
-                target=target,
-                declared=sorted({_target_of(one, "containerPort") for pod in now for one in _container_ports(pod)}),
-                workloads=[pod.ref for pod in now],
-            )
-
-
-def _declared(pods: list[PodSpec]) -> set[str]:
-    """The ports that containers declare, by number and by name."""
+def _find_declared_ports(pods: list[PodSpec]) -> set[str]:
+    """Return the ports that containers declare, by number and by name."""
     ports = [port for pod in pods for port in _container_ports(pod)]
     return {_target_of(port, key) for port in ports for key in ("containerPort", "name") if port.get(key)}
 
@@ -150,78 +151,141 @@ def _is_same_port(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return old.get("port") == new.get("port") or (bool(new.get("name")) and old.get("name") == new.get("name"))
 
 
-def _services(state: StateFacts) -> Iterator[tuple[ObjectRef, JsonObject]]:
-    return ((ref, obj) for ref, obj in state.named if ref.group_kind == _SERVICE)
-
-
-def _standing(state: StateFacts) -> Iterator[Finding]:
-    pods = list(pod_specs(state.objects))
-    services = {ref.identity: obj for ref, obj in _services(state)}
-    for ref, service in _services(state):
-        found = pods_of_service(service, pods)
-        listening = {str(port.get("name")) for pod in found for port in _container_ports(pod)}
-        for index, port in enumerate(maps(_spec(service).get("ports"))):
-            target = port.get("targetPort")
-            if found and isinstance(target, str) and not target.isdigit() and target not in listening:
-                yield _NOWHERE.finding(
-                    "no-target-port",
-                    ref,
-                    where=("spec", "ports", index, "targetPort"),
-                    key=["target", target],
-                    port=port.get("port"),
-                    target=target,
-                    workloads=[pod.ref for pod in found],
-                )
-    for ref, obj in state.named:
-        if ref.group_kind == _INGRESS:
-            yield from _of_backends(ref, obj, services)
-
-
-def _of_lost_backends(facts: Facts) -> Iterator[Finding]:
-    """Services that this change deletes, and that an Ingress of the bundle leads to."""
-    services = (one for one in facts.plan.actions if one.ref.group_kind == _SERVICE)
-    gone = {one.ref.identity for one in services if one.action is Action.DELETE}
-    for ref, obj in facts.state().named if gone else ():
-        for name in dict.fromkeys(name for name, _ in _backends(obj)) if ref.group_kind == _INGRESS else ():
-            service = ObjectRef("", "v1", _SERVICE.kind, ref.namespace, name)
-            if service.identity in gone:
-                yield _NOWHERE.finding("no-backend", ref, where=("spec",), key=["backend", name], service=service)
-
-
 def _container_ports(pod: PodSpec) -> Iterator[Mapping[str, Any]]:
     return (port for container in pod.containers() for port in maps(container.body.get("ports")))
 
 
-def _of_backends(ref: ObjectRef, ingress: JsonObject, services: Mapping[Any, JsonObject]) -> Iterator[Finding]:
-    """Ports of Services of the bundle that they do not have. Other Services are others' business."""
-    for named in dict.fromkeys(_backends(ingress)):
-        name, port = named
+def judge_services(state: StateFacts) -> Iterator[Finding]:
+    pods = list(pod_specs(state.objects))
+    services = {ref.identity: obj for ref, obj in state.named if ref.group_kind == _SERVICE}
+    for ref, obj in state.named:
+        if ref.group_kind == _INGRESS:
+            yield from _judge_backends(ref, obj, services)
+        elif ref.group_kind == _SERVICE:
+            found = pods_of_service(obj, pods)
+            listening = {str(port.get("name")) for pod in found for port in _container_ports(pod)}
+            for index, port in enumerate(maps(_spec(obj).get("ports"))):
+                target = port.get("targetPort")
+                if found and isinstance(target, str) and not target.isdigit() and target not in listening:
+                    yield _NOWHERE.finding(
+                        "no-target-port",
+                        ref,
+                        where=("spec", "ports", index, "targetPort"),
+                        key=["target", target],
+                        port=port.get("port"),
+                        target=target,
+                        workloads=[pod.ref for pod in found],
+                    )
+
+
+def _judge_backends(
+    ref: ObjectRef, ingress: JsonObject, services: Mapping[ObjectIdentity, JsonObject]
+) -> Iterator[Finding]:
+    """Find ports of Services of the bundle that they do not have. Other Services are others' business."""
+    for name, port in dict.fromkeys(_find_backends(ingress)):
         service = ObjectRef("", "v1", "Service", ref.namespace, name)
         body = services.get(service.identity)
-        if body is None or _spec(body).get("type") == "ExternalName":
+        if body is None or _spec(body).get("type") == _OUTSIDE:
             continue
         ports = maps(_spec(body).get("ports"))
-        if not any(port in (one.get("port"), one.get("name")) for one in ports):
-            offered = [str(one.get("name") or one.get("port")) for one in ports]
-            key = ["backend", name, port]
-            variant = "no-backend-port" if offered else "no-backend-ports"
+        if not any(port in (offer.get("port"), offer.get("name")) for offer in ports):
+            offered = [str(offer.get("name") or offer.get("port")) for offer in ports]
+            key, variant = ["backend", name, port], "no-backend-port" if offered else "no-backend-ports"
             yield _NOWHERE.finding(variant, ref, where=("spec",), key=key, service=service, port=port, offered=offered)
 
 
-def _backends(ingress: JsonObject) -> Iterator[tuple[str, Any]]:
+def _find_backends(ingress: JsonObject) -> Iterator[tuple[str, Any]]:
+    """Yield (name, port) of each Service that an Ingress leads to."""
     spec = _spec(ingress)
     paths = [path for rule in maps(spec.get("rules")) for path in maps(mapping(rule.get("http")).get("paths"))]
-    for backend in (mapping(spec.get("defaultBackend")), *(mapping(one.get("backend")) for one in paths)):
+    for backend in (mapping(spec.get("defaultBackend")), *(mapping(path.get("backend")) for path in paths)):
         service = mapping(backend.get("service"))
         port = mapping(service.get("port"))
         if service.get("name") and (port.get("number") or port.get("name")):
             yield str(service["name"]), port.get("number") or port.get("name")
 
 
+def compare_targets(facts: Facts) -> Iterator[Finding]:
+    """Find autoscalers whose workload is not there, and monitors that find nothing to scrape any more."""
+    before = {ref.identity: obj for ref, obj in facts.previous_state().named}
+    there = {ref.identity for ref, _ in facts.state().named}
+    for ref, obj in facts.state().named:
+        target, old = target_of(obj), before.get(ref.identity)
+        if target is not None and target.identity not in there:
+            yield from _judge_absent_target(ref, target, facts, old_target=target_of(old or {}))
+        elif ref.group_kind in _ENDPOINTS and old is not None:
+            yield from _compare_monitors(ref, old, obj, facts)
+
+
+def _judge_absent_target(
+    ref: ObjectRef, target: ObjectRef, facts: Facts, *, old_target: ObjectRef | None
+) -> Iterator[Finding]:
+    """Judge an autoscaler of what is not in the bundle; of what it named before, and others have, nothing is new."""
+    action = next((planned.action for planned in facts.plan.actions if planned.ref.identity == target.identity), None)
+    exists = facts.around.exists.get(target.identity)
+    is_as_before = old_target is not None and old_target.identity == target.identity
+    rule, variant = _GONE, "gone"
+    if action is not Action.DELETE:
+        if action is not None or exists or is_as_before:  # it is kept, or others have it
+            return
+        led_here = old_target is not None and old_target.identity in {
+            former.identity for former, _ in facts.previous_state().named
+        }
+        rule = _GONE if exists is False or led_here else _NOT_SEEN
+        variant = "absent" if exists is False else "not-in-bundle"
+    yield rule.finding(variant, ref, where=("spec",), key=str(target), target=target)
+
+
+def _compare_monitors(ref: ObjectRef, old: JsonObject, new: JsonObject, facts: Facts) -> Iterator[Finding]:
+    was, now = _find_scraped(ref, old, facts.previous_state()), _find_scraped(ref, new, facts.state())
+    if was and not now:
+        lost = [scraped for scraped, _, _ in was]
+        yield _NOT_SEEN.finding("finds-nothing", ref, where=("spec", "selector"), key="nothing", lost=lost)
+        return
+    list_name = _ENDPOINTS[ref.group_kind]
+    had, has = ({port for _, _, ports in side for port in ports} for side in (was, now))
+    if had.isdisjoint(str(endpoint.get("port")) for endpoint in maps(_spec(old).get(list_name))):
+        return
+    for place, endpoint in enumerate(maps(_spec(new).get(list_name))):
+        if (port := endpoint.get("port")) and port not in has:
+            where, scraped = ("spec", list_name, place, "port"), [scraped for scraped, _, _ in now]
+            yield _NOT_SEEN.finding("no-port", ref, where=where, key=["port", port], port=port, scraped=scraped)
+
+
+def _find_scraped(ref: ObjectRef, monitor: JsonObject, state: StateFacts) -> list[_Scraped]:
+    """Return the Services or pods of a state that a monitor selects, in its namespace or in those that it names."""
+    spec = _spec(monitor)
+    places, selector = mapping(spec.get("namespaceSelector")), mapping(spec.get("selector"))
+    near = {str(name) for name in items(places.get("matchNames"))} or {ref.namespace}
+    if ref.group_kind == _SERVICE_MONITOR:
+        found = [
+            (service, mapping(mapping(obj.get("metadata")).get("labels")), maps(_spec(obj).get("ports")))
+            for service, obj in state.named
+            if service.group_kind == _SERVICE
+        ]
+    else:
+        found = [(pod.ref, pod.labels, list(_container_ports(pod))) for pod in pod_specs(state.objects)]
+    return [
+        (scraped, labels, frozenset(str(port.get("name")) for port in ports))
+        for scraped, labels, ports in found
+        if (places.get("any") is True or scraped.namespace in near) and selects(selector, labels)
+    ]
+
+
+def mention_targets(facts: Facts) -> Iterator[ObjectRef]:
+    targets = (target_of(manifest.body) for manifest in facts.content.manifests)
+    yield from (target for target in targets if target is not None)
+
+
 def _spec(obj: JsonObject) -> Mapping[str, Any]:
     return mapping(obj.get("spec"))
 
 
-_CLAIMS = (Claim("AVL-03", frozenset({_SERVICE}), ("spec.ports.*.nodePort",)),)
-
-CHECK = Check("ways to pods", claims=_CLAIMS, changes=_changes, standing=_standing, reads=frozenset({Reads.CHOICES}))
+SERVICES_CHECK = Check(
+    "ways to pods",
+    claims=(Claim("AVL-03", frozenset({_SERVICE}), ("spec.ports.*.nodePort",)),),
+    changes=compare_services,
+    standing=judge_services,
+    reads=frozenset({Reads.CHOICES}),
+)
+TARGETS_CHECK = Check("targets", changes=compare_targets, mentions=mention_targets)

@@ -1,34 +1,28 @@
-"""Admission webhooks: what they reach, and whether they can lock the cluster."""
+"""Admission webhooks: what they see and reach, and whether they can lock the cluster.
+
+What they see is told by their rules and selectors; policies have the same, and reach is compared here for both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby, product
 from typing import Any
 
 from provisioner import rbac
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
-from provisioner.review.checks.network.webhook_reach import (
-    SYSTEM,
-    is_looser,
-    namespace_labels,
-    sees_more,
-    sees_namespace,
-    sees_object,
-    sees_writes,
-)
+from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.rights.accounts import bound_accounts
-from provisioner.review.rights.rbac_before_after import EVERYWHERE
+from provisioner.review.rights.renamed_roles import EVERYWHERE
+from provisioner.selectors import selects
 from provisioner.values import (
     AccessRequest,
     Content,
     Finding,
     GroupKind,
     JsonObject,
-    ObjectIdentity,
     ObjectRef,
     Plan,
     Section,
@@ -48,9 +42,11 @@ _WIDER = ReviewRule("WH-09", Section.WEBHOOKS, Severity.DANGEROUS)
 
 _MUTATING = GroupKind(ADMISSION_GROUP, "MutatingWebhookConfiguration")
 KINDS = frozenset({_MUTATING, GroupKind(ADMISSION_GROUP, "ValidatingWebhookConfiguration")})
-_KIND_NAMES = frozenset(one.kind for one in KINDS)
-_SENSITIVE = frozenset({"pods", "secrets", "roles", "clusterroles", "rolebindings", "clusterrolebindings", "*"})
+_KIND_NAMES = frozenset(kind.kind for kind in KINDS)
+SENSITIVE = frozenset({"pods", "secrets", "roles", "clusterroles", "rolebindings", "clusterrolebindings", "*"})
 _SERVICE = GroupKind("", "Service")
+SYSTEM = "kube-system"
+NAME_LABEL = "kubernetes.io/metadata.name"
 # Who writes the caBundle later, by annotation of the configuration.
 _CA_INJECTORS = (
     "cert-manager.io/inject-ca-from",
@@ -59,6 +55,172 @@ _CA_INJECTORS = (
     "service.beta.openshift.io/inject-cabundle",
 )
 _NARROWING = ("namespaceSelector", "objectSelector", "matchConditions", "matchPolicy", "rules")
+_ALL_OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
+# Kinds that an older group has as well, with the one they are in today.
+_MOVED_FROM = {
+    ("extensions", "ingresses"): "networking.k8s.io",
+    ("extensions", "networkpolicies"): "networking.k8s.io",
+    ("extensions", "daemonsets"): "apps",
+    ("extensions", "deployments"): "apps",
+    ("extensions", "replicasets"): "apps",
+    ("events.k8s.io", "events"): "",
+}
+Body = Mapping[str, Any]
+
+
+def find_namespace_labels(state: StateFacts, name: str) -> dict[str, Any]:
+    """Return the labels of a namespace as far as they are known: its name, which the API server sets, and its object's.
+
+    What is not known to be there counts as absent, so that a selector that asks for a label lets nothing in.
+    """
+    return {**state.once("labels of namespaces", _find_labels_by_namespace).get(name, {}), NAME_LABEL: name}
+
+
+def _find_labels_by_namespace(state: StateFacts) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for ref, obj in state.named:
+        if (ref.group, ref.kind) == ("", "Namespace"):
+            found.setdefault(ref.name, {}).update(mapping(mapping(obj.get("metadata")).get("labels")))
+    return found
+
+
+def sees_namespace(webhook: Body, labels: Body) -> bool:
+    """Whether objects of a namespace with these labels are in its reach."""
+    return selects(webhook.get("namespaceSelector"), labels)
+
+
+def sees_object(webhook: Body, labels: Body) -> bool:
+    """Whether an object with these labels is in its reach."""
+    return selects(webhook.get("objectSelector"), labels)
+
+
+def sees_writes(rule: Body) -> bool:
+    """Whether a rule is about creating or changing objects."""
+    return bool(set(items(rule.get("operations"))) & {"*", "CREATE", "UPDATE"})
+
+
+def find_lost_reach(
+    before: Iterable[Body], after: Iterable[Body], *, is_equivalent: bool = False
+) -> list[dict[str, str | list[str]]]:
+    """Return what rules of `before` reach and no rule of `after` does, sorted: operation, resource, names of objects.
+
+    `is_equivalent` rules (matchPolicy) are asked about the same objects in whatever version and group.
+    """
+    now = _find_reach(after)
+    if is_equivalent:
+        now = {reached.in_any_version for reached in now}
+    lost = set()
+    for reached in _find_reach(before):
+        wanted = reached.in_its_own_group if is_equivalent else reached
+        if not any(kept.holds(wanted) for kept in now):
+            what = reached.resource if reached.group in {"", "*"} else f"{reached.resource}.{reached.group}"
+            lost.add((reached.operation, what, tuple(sorted(reached.names))))
+    return [{"operation": operation, "resource": what, "names": [*names]} for operation, what, names in sorted(lost)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """One group, version, resource and operation in the words of a rule, where `*` is all of them.
+
+    `names` are those of the objects that it is limited to, empty for all.
+    """
+
+    group: str
+    version: str
+    resource: str
+    operation: str
+    scope: str
+    names: frozenset[str] = frozenset()
+
+    @property
+    def in_its_own_group(self) -> _Reached:
+        """The same in the group that has the kind today."""
+        plural = self.resource.partition("/")[0]
+        return replace(self, group=_MOVED_FROM.get((self.group, plural), self.group))
+
+    @property
+    def in_any_version(self) -> _Reached:
+        return replace(self.in_its_own_group, version="*")
+
+    def holds(self, other: _Reached) -> bool:
+        pairs = ((self.group, other.group), (self.version, other.version))
+        has_names = not self.names or (bool(other.names) and other.names <= self.names)
+        is_wide = self.operation == other.operation and self.scope in {"*", other.scope} and has_names
+        return is_wide and all(own in {"*", its} for own, its in pairs) and has_resource(self.resource, other.resource)
+
+
+def has_resource(wide: str, resource: str) -> bool:
+    """`*` is every resource and no subresource, `*/*` is everything, `pods/*` the subresources of pods."""
+    if wide in {"*/*", resource}:
+        return True
+    plural, _, below = resource.partition("/")
+    wide_plural, _, wide_below = wide.partition("/")
+    return wide_plural in {"*", plural} and (wide_below == below or (wide_below == "*" and bool(below)))
+
+
+def _find_reach(rules: Iterable[Body]) -> set[_Reached]:
+    found = set()
+    for rule in rules:
+        scope, names = str(rule.get("scope") or "*"), frozenset(map(str, items(rule.get("resourceNames"))))
+        listed = set(map(str, items(rule.get("operations"))))
+        operations = _ALL_OPERATIONS if "*" in listed else listed
+        groups, versions, resources = (items(rule.get(key)) for key in ("apiGroups", "apiVersions", "resources"))
+        for group, version, resource, operation in product(groups, versions, resources, operations):
+            found.add(_Reached(str(group), str(version), str(resource), operation, scope, names))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What a selector asks of one label: `allowed` are its values, None for any; "" stands for nothing asked."""
+
+    allowed: frozenset[str] | None
+    refused: frozenset[str]
+    presence: str
+
+    def keeps(self, other: _Wanted) -> bool:
+        """Whether all that `other` asks is asked here, too."""
+        if self.presence == "absent":
+            return other.presence != "present"
+        if other.presence == "absent":
+            return False
+        if other.presence and not self.presence:
+            return False
+        if other.allowed is not None and (self.allowed is None or not self.allowed - self.refused <= other.allowed):
+            return False
+        values = self.allowed if self.allowed is not None else other.refused
+        return not (values & other.refused) - self.refused
+
+
+_ANYTHING = _Wanted(None, frozenset(), "")
+
+
+def is_looser(before: object, after: object) -> bool:
+    """Whether a label selector no longer asks for something that it asked for."""
+    old, new = _find_wanted(mapping(before)), _find_wanted(mapping(after))
+    return not all(new.get(key, _ANYTHING).keeps(wanted) for key, wanted in old.items())
+
+
+def _find_wanted(selector: Body) -> dict[str, _Wanted]:
+    terms = [(str(key), "In", [value]) for key, value in mapping(selector.get("matchLabels")).items()]
+    terms += [
+        (str(term.get("key")), str(term.get("operator")), items(term.get("values")))
+        for term in maps(selector.get("matchExpressions"))
+    ]
+    found: dict[str, _Wanted] = {}
+    for key, operator, listed in terms:
+        values, known = frozenset(map(str, listed)), found.get(key, _ANYTHING)
+        match operator:
+            case "In":
+                allowed = values if known.allowed is None else known.allowed & values
+                found[key] = _Wanted(allowed, known.refused, known.presence or "present")
+            case "NotIn":
+                found[key] = _Wanted(known.allowed, known.refused | values, known.presence)
+            case "Exists":
+                found[key] = _Wanted(known.allowed, known.refused, known.presence or "present")
+            case "DoesNotExist":
+                found[key] = _Wanted(known.allowed, known.refused, "absent")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +228,9 @@ class Webhook:
     """One webhook of a configuration; `path` leads to it."""
 
     ref: ObjectRef
-    path: tuple[str | int, ...]
-    body: Mapping[str, Any]
-    annotations: Mapping[str, Any]
+    path: FieldPath
+    body: Body
+    annotations: Body
 
     @property
     def name(self) -> str:
@@ -84,7 +246,7 @@ class Webhook:
         return str(self.body.get("failurePolicy") or default) == "Fail"
 
     @property
-    def client(self) -> Mapping[str, Any]:
+    def client(self) -> Body:
         return mapping(self.body.get("clientConfig"))
 
     @property
@@ -94,12 +256,12 @@ class Webhook:
             return None
         return ObjectRef("", "v1", "Service", str(service.get("namespace") or ""), str(service.get("name") or ""))
 
-    def rules(self) -> list[Mapping[str, Any]]:
+    def rules(self) -> list[Body]:
         return maps(self.body.get("rules"))
 
 
-def webhooks_of(objects: Iterable[JsonObject]) -> Iterator[Webhook]:
-    """The webhooks of the configurations among `objects`."""
+def find_webhooks(objects: Iterable[JsonObject]) -> Iterator[Webhook]:
+    """Yield the webhooks of the configurations among `objects`."""
     for obj in objects:
         if str(obj.get("kind", "")) not in _KIND_NAMES:
             continue
@@ -110,28 +272,36 @@ def webhooks_of(objects: Iterable[JsonObject]) -> Iterator[Webhook]:
                 yield Webhook(ref, ("webhooks", index), body, annotations)
 
 
-def _standing(state: StateFacts) -> Iterator[Finding]:
+def judge_webhooks(state: StateFacts) -> Iterator[Finding]:
     services = {ref.identity for ref, _ in state.named if ref.group_kind == _SERVICE}
-    webhooks = list(webhooks_of(state.objects))
-    for _, group in groupby(webhooks, key=lambda one: one.ref):
-        yield from _of_trust(list(group), state)
+    webhooks = list(find_webhooks(state.objects))
+    for _, group in groupby(webhooks, key=lambda webhook: webhook.ref):
+        yield from _judge_trust(group, state)
     for webhook in webhooks:
-        yield from _of_reach(webhook, state)
-        yield from _of_client(webhook)
-        yield from _of_form(webhook)
-        yield from _of_service(webhook, services, state)
+        ref, path, name, service = webhook.ref, webhook.path, webhook.name, webhook.service
+        yield from _judge_reach(webhook, state)
+        if url := webhook.client.get("url"):
+            where = (*path, "clientConfig", "url")
+            yield _OUTSIDE.finding("outside", ref, where=where, key=str(url), webhook=name, url=str(url))
+        if ref.version == "v1":
+            yield from _judge_form(webhook)
+        # A service that nobody has. Where nobody could look it is not known, which is said too.
+        if service is None or service.identity in services or state.live.get(service.identity) is not None:
+            continue
+        is_known, where = service.identity in state.live, (*path, "clientConfig", "service")
+        rule, variant = (_NO_SERVICE, "no-service") if is_known else (_SERVICE_UNKNOWN, "service-unknown")
+        yield rule.finding(variant, ref, where=where, key=name, webhook=name, service=service)
 
 
-def _of_reach(webhook: Webhook, state: StateFacts) -> Iterator[Finding]:
-    reached = sorted({str(one) for rule in webhook.rules() for one in items(rule.get("resources"))})
+def _judge_reach(webhook: Webhook, state: StateFacts) -> Iterator[Finding]:
+    reached = sorted({str(resource) for rule in webhook.rules() for resource in items(rule.get("resources"))})
     evidence: dict[str, Any] = {"webhook": webhook.name, "resources": reached}
-    locked = _locked_places(webhook, state) if webhook.fails_closed and _touches_start_up(webhook) else []
-    if locked:
+    if webhook.fails_closed and _holds_up_pods(webhook) and (places := _find_locked_namespaces(webhook, state)):
         # Conditions are not evaluated here: they may let pass what its selectors do not.
         variant = "locks-unless-conditions" if webhook.body.get("matchConditions") else "locks"
-        params = {**evidence, "namespaces": locked}
+        params = {**evidence, "namespaces": places}
         yield _LOCKS.finding(variant, webhook.ref, where=webhook.path, key=webhook.name, **params)
-    sensitive = sorted({one.split("/")[0] for one in reached} & _SENSITIVE)
+    sensitive = sorted({resource.split("/")[0] for resource in reached} & SENSITIVE)
     if webhook.is_mutating and sensitive:
         limits = ("namespaceSelector", "objectSelector", "matchConditions")
         variant = "alters-some" if any(map(webhook.body.get, limits)) else "alters-all"
@@ -139,156 +309,123 @@ def _of_reach(webhook: Webhook, state: StateFacts) -> Iterator[Finding]:
         yield _ALTERS.finding(variant, webhook.ref, where=webhook.path, key=key, **params)
 
 
-def _touches_start_up(webhook: Webhook) -> bool:
+def _holds_up_pods(webhook: Webhook) -> bool:
     """Whether pods, or everything, cannot be created or changed without it."""
     for rule in webhook.rules():
         groups, resources = items(rule.get("apiGroups")), items(rule.get("resources"))
         is_core = "*" in groups or "" in groups
-        is_wide = any(one in {"*", "*/*", "pods", "pods/*"} for one in resources)
+        is_wide = any(resource in {"*", "*/*", "pods", "pods/*"} for resource in resources)
         if is_core and is_wide and sees_writes(rule):
             return str(rule.get("scope", "*")) != "Cluster"
     return False
 
 
-def _locked_places(webhook: Webhook, state: StateFacts) -> list[str]:
-    """The namespaces in whose pods it counts on itself: where it runs itself, and the one of the control plane."""
-    own = webhook.service.namespace if webhook.service else state.install_namespace
-    bodies = _own_pods(webhook, state)
-    places = {own: bodies or [{}], SYSTEM: [{}, *(bodies if own == SYSTEM else [])]}
-    return sorted(
-        place
-        for place, labels in places.items()
-        if sees_namespace(webhook.body, namespace_labels(state, place))
-        and any(sees_object(webhook.body, one) for one in labels)
-    )
+def _find_locked_namespaces(webhook: Webhook, state: StateFacts) -> list[str]:
+    """Return the namespaces in whose pods it counts on itself: where it runs, and the one of the control plane."""
+    service = webhook.service
+    own = service.namespace if service else state.install_namespace
+    objects = state.once("objects by reference", lambda state: dict(reversed(state.named)))
+    selector = mapping(mapping((objects.get(service) or {} if service else {}).get("spec")).get("selector"))
+    # The pods of the bundle that its service leads to.
+    pods = [labels for labels in find_pod_labels(state, service) if selector and selector.items() <= labels.items()]
+    places: dict[str, list[Body]] = {own: pods or [{}], SYSTEM: [{}, *(pods if own == SYSTEM else [])]}
+    found = []
+    for place, labelled in places.items():
+        is_seen = any(sees_object(webhook.body, labels) for labels in labelled)
+        if is_seen and sees_namespace(webhook.body, find_namespace_labels(state, place)):
+            found.append(place)
+    return sorted(found)
 
 
-def _own_pods(webhook: Webhook, state: StateFacts) -> list[Mapping[str, Any]]:
-    """The labels of the pods of the bundle that its service leads to."""
-    service = state.once("objects by reference", _by_reference).get(webhook.service) if webhook.service else None
-    selector = mapping(mapping((service or {}).get("spec")).get("selector"))
-    return [labels for labels in pod_labels(state, webhook.service) if selector and selector.items() <= labels.items()]
+def find_pod_labels(state: StateFacts, beside: ObjectRef | None) -> list[Body]:
+    """Return the labels of every pod and pod template in the namespace of an object."""
+    return state.once("labels of pods", _find_labels_of_pods).get(beside.namespace, []) if beside is not None else []
 
 
-def _by_reference(state: StateFacts) -> dict[ObjectRef, JsonObject]:
-    return dict(reversed(state.named))
-
-
-def pod_labels(state: StateFacts, beside: ObjectRef | None) -> list[Mapping[str, Any]]:
-    """The labels of every pod and pod template in the namespace of an object."""
-    return state.once("labels of pods", _labels_of_pods).get(beside.namespace, []) if beside is not None else []
-
-
-def _labels_of_pods(state: StateFacts) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
+def _find_labels_of_pods(state: StateFacts) -> dict[str, list[Body]]:
+    found: dict[str, list[Body]] = {}
     for ref, obj in state.named:
         template = mapping(mapping(obj.get("spec")).get("template")) or obj
         found.setdefault(ref.namespace, []).append(mapping(mapping(template.get("metadata")).get("labels")))
     return found
 
 
-def _of_client(webhook: Webhook) -> Iterator[Finding]:
-    if url := webhook.client.get("url"):
-        where = (*webhook.path, "clientConfig", "url")
-        yield _OUTSIDE.finding("outside", webhook.ref, where=where, key=str(url), webhook=webhook.name, url=str(url))
-
-
-def _of_trust(webhooks: Sequence[Webhook], state: StateFacts) -> Iterator[Finding]:
-    """The webhooks of one configuration that the API server cannot trust as they stand here."""
-    bare = [
-        one
-        for one in webhooks
-        if not one.client.get("url")
-        and not one.client.get("caBundle")
-        and not any(injector in one.annotations for injector in _CA_INJECTORS)
-    ]
+def _judge_trust(webhooks: Iterable[Webhook], state: StateFacts) -> Iterator[Finding]:
+    """Find the webhooks of one configuration that the API server cannot trust as they stand here."""
+    bare = []
+    for webhook in webhooks:
+        is_injected = any(injector in webhook.annotations for injector in _CA_INJECTORS)
+        if not (webhook.client.get("url") or webhook.client.get("caBundle") or is_injected):
+            bare.append(webhook)
     if not bare:
         return
-    first, names = bare[0], [one.name for one in bare]
-    writer, where = _writer_of(first.ref, state), (*first.path, "clientConfig", "caBundle")
-    rule, variant = (_CA_LATER, "written-later") if writer else (_NO_CA, "no-ca-bundle")
-    yield rule.finding(variant, first.ref, where=where, key=names, webhooks=names, writer=writer)
-
-
-def _writer_of(ref: ObjectRef, state: StateFacts) -> str:
-    """An account that the bundle lets change this configuration, as programs do that make their own certificate."""
+    ref, names = bare[0].ref, [webhook.name for webhook in bare]
+    # Programs that make their own certificate run as an account that the bundle lets change this configuration.
     resource = f"{ref.kind.lower()}s"
     asked = [AccessRequest(verb, ref.group, resource, name=ref.name) for verb in ("update", "patch")]
-    for name, rules in state.once("rules of bound accounts", _rules_of_accounts):
-        if any(rbac.allows_in(rules, one) for one in asked):
-            return name
-    return ""
+    accounts = state.once("rules of bound accounts", _find_rules_of_accounts)
+    writers = (name for name, rules in accounts if any(rbac.allows_in(rules, request) for request in asked))
+    writer, where = next(writers, ""), (*bare[0].path, "clientConfig", "caBundle")
+    rule, variant = (_CA_LATER, "written-later") if writer else (_NO_CA, "no-ca-bundle")
+    yield rule.finding(variant, ref, where=where, key=names, webhooks=names, writer=writer)
 
 
-def _rules_of_accounts(state: StateFacts) -> list[tuple[str, rbac.EffectiveRules]]:
+def _find_rules_of_accounts(state: StateFacts) -> list[tuple[str, rbac.EffectiveRules]]:
     known = rbac.RbacObjects.of([*state.objects, *EVERYWHERE])
     accounts = dict.fromkeys(account for _, account in bound_accounts(state.objects))
-    return [(f"{one.namespace}/{one.name}", rbac.effective_rules(one.identity, known)) for one in accounts]
+    return [(f"{who.namespace}/{who.name}", rbac.effective_rules(who.identity, known)) for who in accounts]
 
 
-def _of_form(webhook: Webhook) -> Iterator[Finding]:
-    if webhook.ref.version != "v1":
-        return
-    effects, name = webhook.body.get("sideEffects"), webhook.name
+def _judge_form(webhook: Webhook) -> Iterator[Finding]:
+    ref, name, effects = webhook.ref, webhook.name, webhook.body.get("sideEffects")
     if effects not in ("None", "NoneOnDryRun"):  # a tuple: a bundle may hold anything here
         variant = "no-side-effects" if effects is None else "side-effects"
         where, key = (*webhook.path, "sideEffects"), [name, str(effects)]
-        yield _WRONG_FORM.finding(variant, webhook.ref, where=where, key=key, webhook=name, effects=effects)
+        yield _WRONG_FORM.finding(variant, ref, where=where, key=key, webhook=name, effects=effects)
     versions = items(webhook.body.get("admissionReviewVersions"))
     where, key = (*webhook.path, "admissionReviewVersions"), [name, "admissionReviewVersions"]
     if not {"v1", "v1beta1"} & set(map(str, versions)):
-        yield _WRONG_FORM.finding("no-review-version", webhook.ref, where=where, key=key, webhook=name)
+        yield _WRONG_FORM.finding("no-review-version", ref, where=where, key=key, webhook=name)
     elif "v1" not in versions:
-        yield _OLD_FORM.finding("old-review-version", webhook.ref, where=where, key=key, webhook=name)
+        yield _OLD_FORM.finding("old-review-version", ref, where=where, key=key, webhook=name)
 
 
-def _of_service(webhook: Webhook, services: set[ObjectIdentity], state: StateFacts) -> Iterator[Finding]:
-    """A service that nobody has. Where nobody could look it is not known, which is said too."""
-    service = webhook.service
-    if service is None or service.identity in services:
-        return
-    is_known, name, where = service.identity in state.live, webhook.name, (*webhook.path, "clientConfig", "service")
-    if state.live.get(service.identity) is None:
-        rule, variant = (_NO_SERVICE, "no-service") if is_known else (_SERVICE_UNKNOWN, "service-unknown")
-        yield rule.finding(variant, webhook.ref, where=where, key=name, webhook=name, service=service)
-
-
-def _changes(facts: Facts) -> Iterator[Finding]:
-    """Known webhooks that now see more or refuse where they let pass."""
-    old = {(one.ref.identity, one.name): one for one in webhooks_of(facts.previous_state().objects)}
-    for webhook in webhooks_of(facts.state().objects):
-        before = old.get((webhook.ref.identity, webhook.name))
+def compare_webhooks(facts: Facts) -> Iterator[Finding]:
+    """Find known webhooks that now see more or refuse where they let pass."""
+    former = {
+        (webhook.ref.identity, webhook.name): webhook for webhook in find_webhooks(facts.previous_state().objects)
+    }
+    for webhook in find_webhooks(facts.state().objects):
+        before = former.get((webhook.ref.identity, webhook.name))
         if before is None:
             continue
         if webhook.fails_closed and not before.fails_closed:
             where, key = (*webhook.path, "failurePolicy"), [webhook.name, "Fail"]
             yield _WIDER.finding("fails-closed", webhook.ref, where=where, key=key, webhook=webhook.name)
         for field in _NARROWING:
-            if _is_wider(field, before.body, webhook.body):
-                evidence = {"before": before.body.get(field), "after": webhook.body.get(field)}
-                params = {"webhook": webhook.name, "field": field, **evidence}
-                where = (*webhook.path, field)
+            old, new = before.body.get(field), webhook.body.get(field)
+            # A part is wider that no longer holds back all that it held back; what is added to a limit holds back more.
+            match field:
+                case "rules":
+                    is_wider = bool(find_lost_reach(webhook.rules(), before.rules()))
+                case "matchPolicy":
+                    is_wider = old == "Exact" and new != "Exact"
+                case "matchConditions":
+                    kept = [condition.get("expression") for condition in maps(new)]
+                    is_wider = any(condition.get("expression") not in kept for condition in maps(old))
+                case _:
+                    is_wider = is_looser(old, new)
+            if is_wider:
+                evidence = {"before": old, "after": new}
+                params, where = {"webhook": webhook.name, "field": field, **evidence}, (*webhook.path, field)
                 yield _WIDER.finding("sees-more", webhook.ref, where=where, key=[webhook.name, evidence], **params)
 
 
-def _is_wider(key: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a part no longer holds back all that it held back; what is only added to a limit holds back more."""
-    old, new = before.get(key), after.get(key)
-    if key == "rules":
-        return sees_more(before, after)
-    if key == "matchPolicy":
-        return old == "Exact" and new != "Exact"
-    if key == "matchConditions":
-        kept = [one.get("expression") for one in maps(new)]
-        return any(one.get("expression") not in kept for one in maps(old))
-    return is_looser(old, new)
-
-
-def _wants(content: Content, _: Plan) -> list[ObjectRef]:
-    """The services that webhooks call and that the bundle does not bring."""
-    brought = {one.ref.identity for one in content.manifests}
-    called = {webhook.service for webhook in webhooks_of(one.body for one in content.manifests)}
-    return sorted(one for one in called if one is not None and one.identity not in brought and one.name)
+def want_called_services(content: Content, _: Plan) -> list[ObjectRef]:
+    """Want the services that webhooks call and that the bundle does not bring."""
+    brought = {manifest.ref.identity for manifest in content.manifests}
+    called = {webhook.service for webhook in find_webhooks(manifest.body for manifest in content.manifests)}
+    return sorted(ref for ref in called if ref is not None and ref.identity not in brought and ref.name)
 
 
 _CLAIMS = (
@@ -302,4 +439,4 @@ _CLAIMS = (
     ),
 )
 
-CHECK = Check("webhooks", claims=_CLAIMS, changes=_changes, standing=_standing, wants=_wants)
+CHECK = Check("webhooks", claims=_CLAIMS, changes=compare_webhooks, standing=judge_webhooks, wants=want_called_services)

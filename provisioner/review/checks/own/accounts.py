@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, Means, RbacSubject, RoleProblem
-from provisioner.review.base.facts import SECRET, Facts, ReviewRule, StateFacts, mapping
-from provisioner.review.checks.own.advice import advice_of
-from provisioner.review.checks.own.power import Judge, judge_of, told
+from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, RbacSubject
+from provisioner.review.base.facts import SECRET, Check, Facts, FieldPath, Reads, ReviewRule, StateFacts, mapping
+from provisioner.review.checks.own.power import Judge, advice_of, describe_powers, find_judge, weigh
 from provisioner.review.rights.permission_words import ways_of
 from provisioner.review.workloads.pod_specs import pod_specs
-from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
+from provisioner.values import Finding, GroupKind, ObjectRef, Section, Severity
 
 _STRONG = ReviewRule("OWN-PRATIQUE-05", Section.PERMISSIONS, Severity.CRITICAL)
 _UNKNOWN = ReviewRule("OWN-PRATIQUE-05", Section.PERMISSIONS, Severity.UNKNOWN)
@@ -31,7 +30,7 @@ class Use:
     """One place where the bundle takes a ServiceAccount: `how` it does, `path` leads there."""
 
     ref: ObjectRef
-    path: tuple[str | int, ...]
+    path: FieldPath
     namespace: str
     name: str
     how: str
@@ -45,8 +44,8 @@ class Use:
         return rule.finding(variant, self.ref, where=self.path, key=[self.namespace, self.name, *key], **params)
 
 
-def uses_of(state: StateFacts) -> Iterator[Use]:
-    """Every account that pods, tokens and custom resources of a bundle take; each object takes one once."""
+def find_uses(state: StateFacts) -> Iterator[Use]:
+    """Yield every account that pods, tokens and custom resources of a bundle take; each object takes one once."""
     for pod in pod_specs(state.objects):
         yield Use(pod.ref, pod.path, pod.ref.namespace or state.install_namespace, pod.account, "runs-as")
     for ref, obj in state.named:
@@ -54,57 +53,51 @@ def uses_of(state: StateFacts) -> Iterator[Use]:
             name = str(mapping(mapping(obj.get("metadata")).get("annotations")).get(_TOKEN_OF) or "")
             yield Use(ref, ("type",), ref.namespace, name, "holds-token")
         elif ref.group not in BUILT_IN_RESOURCES:
-            yield from _of_custom_resource(ref, obj, state.install_namespace)
+            # Operators make pods of custom resources, as the accounts that those name.
+            places: dict[tuple[str, str], FieldPath] = {}
+            wished = {key: value for key, value in obj.items() if key not in _NOT_WISHED}
+            for path, namespace, name in _find_named_accounts(wished, ()):
+                places.setdefault((namespace or ref.namespace or state.install_namespace, name), path)
+            for (namespace, name), path in places.items():
+                yield Use(ref, path, namespace, name, "names")
 
 
-def _of_custom_resource(ref: ObjectRef, obj: JsonObject, install_namespace: str) -> Iterator[Use]:
-    """Operators make pods of custom resources, as the accounts that those name."""
-    places: dict[tuple[str, str], tuple[str | int, ...]] = {}
-    for path, namespace, name in _named({key: value for key, value in obj.items() if key not in _NOT_WISHED}, ()):
-        places.setdefault((namespace or ref.namespace or install_namespace, name), path)
-    for (namespace, name), path in places.items():
-        yield Use(ref, path, namespace, name, "names")
-
-
-def _named(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
-    """(path, namespace or "", name) of each account that stands in a value; how deep it is, the loader has limited."""
+def _find_named_accounts(value: object, path: FieldPath) -> Iterator[tuple[FieldPath, str, str]]:
+    """Yield (path, namespace or "", name) of each account in a value; how deep it is, the loader has limited."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            found = _references(inner) if _NAMING in str(key).lower() else []
+            found = _read_accounts(inner) if _NAMING in str(key).lower() else []
             if found:
-                yield from (((*path, str(key)), *one) for one in found)
+                yield from (((*path, str(key)), *account) for account in found)
             else:
-                yield from _named(inner, (*path, str(key)))
+                yield from _find_named_accounts(inner, (*path, str(key)))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _named(inner, (*path, index))
+            yield from _find_named_accounts(inner, (*path, index))
 
 
-def _references(value: object) -> list[tuple[str, str]]:
-    """(namespace or "", name) of each account: a name, an object with one, or a list of these."""
-    given = value if isinstance(value, list) else [value]
-    return [found for one in given if (found := _reference(one))]
-
-
-def _reference(value: object) -> tuple[str, str] | None:
-    if isinstance(value, str):
-        namespace, name = "", value
-    else:
-        about = mapping(value)
-        about = about if "name" in about else mapping(about.get("metadata"))
+def _read_accounts(value: object) -> list[tuple[str, str]]:
+    """Return (namespace or "", name) of each account: a name, an object with one, or a list of these."""
+    found = []
+    for entry in value if isinstance(value, list) else [value]:
+        about = mapping(entry) if "name" in mapping(entry) else mapping(mapping(entry).get("metadata"))
         namespace, name = str(about.get("namespace") or ""), str(about.get("name") or "")
-    return (namespace, name) if _ACCOUNT_NAME.fullmatch(name) else None
+        if isinstance(entry, str):
+            namespace, name = "", entry
+        if _ACCOUNT_NAME.fullmatch(name):
+            found.append((namespace, name))
+    return found
 
 
-def of_named_accounts(state: StateFacts) -> Iterator[Finding]:
-    """What runs as an account that is known by its name alone: installers, and those of the control plane."""
-    for use in uses_of(state):
-        if variant := _why_strong(state, use.account):
+def judge_named_accounts(state: StateFacts) -> Iterator[Finding]:
+    """Find what runs as an account that is known by its name alone: installers, and those of the control plane."""
+    for use in find_uses(state):
+        if variant := _find_why_strong(state, use.account):
             yield use.finding(_STRONG, variant, advice=advice_of(_STRONG))
 
 
-def _why_strong(state: StateFacts, account: tuple[str, str]) -> str:
-    """Why an account can get round approvals; "" where its name does not say that it can."""
+def _find_why_strong(state: StateFacts, account: tuple[str, str]) -> str:
+    """Return why an account can get round approvals; "" where its name does not say that it can."""
     if account in state.installers:
         return "installer"
     namespace, name = account
@@ -114,65 +107,55 @@ def _why_strong(state: StateFacts, account: tuple[str, str]) -> str:
     return ""
 
 
-def of_strong_accounts(facts: Facts) -> Iterator[Finding]:
-    """What runs as an account to which roles and bindings that are not the bundle's give power over Pratique.
+def compare_strong_accounts(facts: Facts) -> Iterator[Finding]:
+    """Find what runs as an account to which roles and bindings that are not the bundle's give power over Pratique.
 
     Where nobody could read these, that is said of each account.
     """
     state, before = facts.state(), facts.previous_state()
-    known = {(use.ref.identity, use.account) for use in uses_of(before)}
-    uses = [use for use in _all_uses(state) if not _why_strong(state, use.account)]
+    uses = list(find_uses(state))
+    taken = {use.account for use in uses}
+    for ref, _ in state.named:
+        # An account that the bundle carries and that nothing in it takes: something else may.
+        namespace = ref.namespace or state.install_namespace
+        if ref.group_kind == _ACCOUNT and (namespace, ref.name) not in taken:
+            uses.append(Use(ref, (), namespace, ref.name, "carried"))
+    uses = [use for use in uses if not _find_why_strong(state, use.account)]
     if not uses or facts.is_offline:
         return
     if facts.live_rbac is None:
-        yield from _of_unread(uses)
+        first: dict[tuple[str, str], Use] = {}
+        for use in uses:
+            first.setdefault(use.account, use)
+        yield from (use.finding(_UNKNOWN, "unread", "unknown") for use in first.values())
         return
-    judge = judge_of(facts)
-    accounts = {account: _Held.of(judge, account) for account in dict.fromkeys(use.account for use in uses)}
+    known = {(use.ref.identity, use.account) for use in find_uses(before)}
+    judge, held = find_judge(facts), dict[tuple[str, str], list[tuple[ReviewRule, str, str, dict[str, Any]]]]()
     for use in uses:
-        is_new = (use.ref.identity, use.account) not in known
-        for found in accounts[use.account].findings(use):
-            yield replace(found, is_new=is_new)
+        if use.account not in held:
+            held[use.account] = _judge_account(judge, use.account)
+        for rule, variant, key, params in held[use.account]:
+            is_new = (use.ref.identity, use.account) not in known
+            yield replace(use.finding(rule, variant, key, **params), is_new=is_new)
 
 
-def _all_uses(state: StateFacts) -> Iterator[Use]:
-    """With the accounts that the bundle carries and that nothing in it takes: something else may."""
-    taken = set()
-    for use in uses_of(state):
-        taken.add(use.account)
-        yield use
-    for ref, _ in state.named:
-        namespace = ref.namespace or state.install_namespace
-        if ref.group_kind == _ACCOUNT and (namespace, ref.name) not in taken:
-            yield Use(ref, (), namespace, ref.name, "carried")
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """What one account holds by roles and bindings that are not the bundle's."""
-
-    powers: Mapping[str, Any]
-    unread: tuple[RoleProblem, ...]
-    severity: Severity
-
-    @classmethod
-    def of(cls, judge: Judge, account: tuple[str, str]) -> _Held:
-        namespace, name = account
-        grants, powers, unread = judge.held(RbacSubject("ServiceAccount", name, namespace))
+def _judge_account(judge: Judge, account: tuple[str, str]) -> list[tuple[ReviewRule, str, str, dict[str, Any]]]:
+    """Return what one account holds by roles and bindings that are not the bundle's: (rule, variant, key, values)."""
+    namespace, name = account
+    grants, powers, unread = judge.held(RbacSubject("ServiceAccount", name, namespace))
+    found: list[tuple[ReviewRule, str, str, dict[str, Any]]] = []
+    if powers:
         by = ways_of(grants, judge.files)
-        held = {**told(powers), "by": by, "advice": advice_of(_STRONG)} if powers else {}
-        only_destroys = all(one.means is Means.DESTROY for one in powers)
-        severity = Severity.DANGEROUS if only_destroys else Severity.CRITICAL
-        return cls(held, tuple(unread), severity)
-
-    def findings(self, use: Use) -> Iterator[Finding]:
-        if self.powers:
-            yield replace(use.finding(_STRONG, "strong", "live", **self.powers), severity=self.severity)
-        if self.unread:
-            yield use.finding(_UNKNOWN, "partly-known", "unread", problems=self.unread[:3])
+        params = {**describe_powers(powers), "by": by, "advice": advice_of(_STRONG)}
+        found.append((replace(_STRONG, severity=weigh(powers)), "strong", "live", params))
+    if unread:
+        found.append((_UNKNOWN, "partly-known", "unread", {"problems": tuple(unread)[:3]}))
+    return found
 
 
-def _of_unread(uses: list[Use]) -> Iterator[Finding]:
-    for namespace, name in dict.fromkeys(use.account for use in uses):
-        use = next(one for one in uses if one.account == (namespace, name))
-        yield use.finding(_UNKNOWN, "unread", "unknown")
+CHECK = Check(
+    "accounts of the bundle",
+    changes=compare_strong_accounts,
+    standing=judge_named_accounts,
+    reads=frozenset({Reads.ROLES}),
+)

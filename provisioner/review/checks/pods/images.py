@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, mapping, maps
+from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, StateFacts, mapping, maps
 from provisioner.review.workloads.pod_specs import CONTAINER_LISTS, Container, PodSpec, pod_specs
 from provisioner.values import Finding, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
@@ -53,8 +53,18 @@ class Image:
         return f"{self.registry}/{self.repository}"
 
 
-def parse(reference: str) -> Image | None:
-    """The parts as a container runtime takes them, None for what is no reference."""
+class _Place(NamedTuple):
+    """What an image is of: in its object a `part`, container or volume, of this name."""
+
+    identity: ObjectIdentity
+    part: str
+    name: str
+
+
+def parse_image(reference: object) -> Image | None:
+    """Return the parts as a container runtime takes them, None for what is no reference."""
+    if not isinstance(reference, str):
+        return None
     name, _, digest = reference.partition("@")
     if digest and not _DIGEST.fullmatch(digest):
         return None
@@ -70,33 +80,35 @@ def parse(reference: str) -> Image | None:
     return Image(registry, path, tag, digest)
 
 
-def _standing(state: StateFacts) -> Iterator[Finding]:
+def judge_images(state: StateFacts) -> Iterator[Finding]:
+    allowed = state.around.allowed_images
     for pod in pod_specs(state.objects):
         for container in pod.containers():
-            named = (container.ref, (*container.path, "image"), container.body.get("image"))
-            yield from _of_image(*named)
-            yield from _of_settings(container)
-            told = ((container.ref, path, text) for path, text in _told(container))
-            for place in (named, *told):
-                yield from _of_origin(*place, state.around.allowed_images)
-        for _, path, reference in _of_volumes(pod):
-            yield from _of_image(pod.ref, path, reference)
-            yield from _of_origin(pod.ref, path, reference, state.around.allowed_images)
+            path, reference = (*container.path, "image"), container.body.get("image")
+            yield from _judge_image(container.ref, path, reference)
+            yield from _judge_told_images(container)
+            yield from _judge_origin(container.ref, path, reference, allowed)
+            for told_path, name, told, is_whole in _find_told_images(container):
+                if _is_image_name(name) and ("@" in told or is_whole):
+                    yield from _judge_origin(container.ref, told_path, told, allowed)
+        for _, path, reference in _find_volumes(pod):
+            yield from _judge_image(pod.ref, path, reference)
+            yield from _judge_origin(pod.ref, path, reference, allowed)
 
 
-def _of_volumes(pod: PodSpec) -> Iterator[tuple[str, tuple[str | int, ...], object]]:
-    """Images that a pod mounts without running them: the name of the volume, the path and the reference."""
+def _find_volumes(pod: PodSpec) -> Iterator[tuple[str, FieldPath, object]]:
+    """Yield images that a pod mounts without running them: the name of the volume, the path and the reference."""
     for index, volume in enumerate(maps(pod.body.get("volumes"))):
         reference = mapping(volume.get("image")).get("reference")
         if reference is not None:
             yield str(volume.get("name")), (*pod.path, "volumes", index, "image", "reference"), reference
 
 
-def _of_image(ref: ObjectRef, path: tuple[str | int, ...], reference: object) -> Iterator[Finding]:
+def _judge_image(ref: ObjectRef, path: FieldPath, reference: object) -> Iterator[Finding]:
     """Findings are known again by the image, not by the place of the container in its list."""
     if reference is None:
         return
-    image = parse(reference) if isinstance(reference, str) else None
+    image = parse_image(reference)
     params = {"image": str(reference)} | ({"repository": str(image)} if image else {})
     key = str(image or reference)  # another tag of the same image has the same weakness
     if image is None:
@@ -109,81 +121,81 @@ def _of_image(ref: ObjectRef, path: tuple[str | int, ...], reference: object) ->
         yield rule.finding(variant, ref, where=path, key=key, **params)
 
 
-def _of_origin(
-    ref: ObjectRef, path: tuple[str | int, ...], reference: object, allowed: tuple[str, ...]
-) -> Iterator[Finding]:
-    """An image from a place that is on no list, where there is a list."""
-    image = parse(reference) if isinstance(reference, str) else None
-    if image is None or not allowed or any(f"{image}/".startswith(f"{one.rstrip('/')}/") for one in allowed):
+def _judge_origin(ref: ObjectRef, path: FieldPath, reference: object, allowed: tuple[str, ...]) -> Iterator[Finding]:
+    """Find an image from a place that is on no list, where there is a list."""
+    image = parse_image(reference)
+    if image is None or not allowed or any(f"{image}/".startswith(f"{place.rstrip('/')}/") for place in allowed):
         return
     params = {"image": reference, "repository": str(image), "allowed": allowed}
     yield _NOT_ALLOWED.finding("not-allowed", ref, where=path, key=str(image), **params)
 
 
-def _told(container: Container) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """The path and the reference of each image that a program is told to run."""
-    for path, name, text in _settings(container):
-        for match in _IMAGE_IN_TEXT.finditer(text):
-            if _IMAGE_KEY.search(name.split("=", 1)[0].lstrip("-")) and ("@" in match.group() or match.group() == text):
-                yield path, match.group()
+def _judge_told_images(container: Container) -> Iterator[Finding]:
+    """Find images that a program is told to run, by variable or argument."""
+    for path, name, told, is_whole in _find_told_images(container):
+        image = parse_image(told)
+        is_meant = image is not None and _is_image_name(name) and (bool(image.tag) or is_whole)
+        if image is not None and not image.digest and is_meant:
+            yield _HIDDEN.finding("told-to-run", container.ref, where=path, key=told, image=told, setting=name)
 
 
-def _of_settings(container: Container) -> Iterator[Finding]:
-    """Images that a program is told to run, by variable or argument."""
-    for path, name, text in _settings(container):
-        for match in _IMAGE_IN_TEXT.finditer(text):
-            is_named_so = bool(_IMAGE_KEY.search(name.split("=", 1)[0].lstrip("-")))
-            image = parse(match.group())
-            if image is None or image.digest or not (is_named_so and (image.tag or match.group() == text)):
-                continue
-            of, told = container.ref, match.group()
-            yield _HIDDEN.finding("told-to-run", of, where=path, key=told, image=told, setting=name)
+def _is_image_name(name: str) -> bool:
+    return bool(_IMAGE_KEY.search(name.split("=", 1)[0].lstrip("-")))
 
 
-def _settings(container: Container) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
-    """(path, name, text) of each variable and argument with a literal value."""
+def _find_told_images(container: Container) -> Iterator[tuple[FieldPath, str, str, bool]]:
+    """Yield (path, name of the setting, image, whether it is the whole value) of images in variables and arguments."""
+    settings: list[tuple[FieldPath, str, str]] = []
     for index, entry in enumerate(maps(container.body.get("env"))):
         if isinstance(entry.get("value"), str):
-            yield (*container.path, "env", index), str(entry.get("name")), entry["value"]
+            settings.append(((*container.path, "env", index), str(entry.get("name")), entry["value"]))
     for key in ("command", "args"):
         words = container.body.get(key)
         for index, word in enumerate(words if isinstance(words, list) else []):
             if isinstance(word, str) and word.startswith("-") and "=" in word:
                 name, _, value = word.partition("=")
-                yield (*container.path, key, index), name, value
+                settings.append(((*container.path, key, index), name, value))
+    for path, name, text in settings:
+        for match in _IMAGE_IN_TEXT.finditer(text):
+            yield path, name, match.group(), match.group() == text
 
 
-def _changes(facts: Facts) -> Iterator[Finding]:
-    """What is another image than before, container by container; and registries that were not used before."""
-    old = _images(facts.previous_state().objects)
+def compare_images(facts: Facts) -> Iterator[Finding]:
+    """Find another image than before, container by container; and registries that were not used before."""
+    old = {place: image for place, (_, _, image) in _find_images(facts.previous_state().objects).items()}
     if not old:
         return
-    known = {image.registry for image in old.values()}
-    for place, (ref, path, image) in _places(facts.state().objects).items():
+    registries = {image.registry for image in old.values()}
+    for place, (ref, path, image) in _find_images(facts.state().objects).items():
         before = old.get(place)
-        if found := _difference(before, image, known):
+        if found := _compare_image(before, image, registries):
             rule, variant, params = found
-            of = {"part": place.part, "name": place.name, "before": _text(before), "after": _text(image)}
-            key = [f"{place.part} {place.name}", _text(before), _text(image)]
-            yield rule.finding(variant, ref, where=path, key=key, **of, **params)
+            sides = {"before": _write_image(before), "after": _write_image(image)}
+            key = [f"{place.part} {place.name}", *sides.values()]
+            yield rule.finding(variant, ref, where=path, key=key, part=place.part, name=place.name, **sides, **params)
 
 
-def _difference(before: Image | None, now: Image, known: set[str]) -> tuple[ReviewRule, str, dict[str, str]] | None:
+def _compare_image(
+    before: Image | None, now: Image, registries: set[str]
+) -> tuple[ReviewRule, str, dict[str, Any]] | None:
+    """Return the rule, the variant and the values that say how an image differs; None where it goes forward."""
     if before is None:
-        return (_OTHER_REGISTRY, "new-registry", {"registry": now.registry}) if now.registry not in known else None
+        is_known = now.registry in registries
+        return None if is_known else (_OTHER_REGISTRY, "new-registry", {"registry": now.registry})
     if now.registry != before.registry:
         return _OTHER_REGISTRY, "other-registry", {"registry": now.registry, "old_registry": before.registry}
     if now.repository != before.repository:
         return _OTHER_REPOSITORY, "other-repository", {"repository": str(now), "old_repository": str(before)}
     if now.tag == before.tag and now.tag and now.digest != before.digest and now.digest and before.digest:
         return _OTHER_DIGEST, "other-bytes", {"tag": now.tag, "repository": str(now)}
-    if _is_step_back(_version(before.tag), _version(now.tag)):
-        return _BACK, "goes-back", {"tag": now.tag, "old_tag": before.tag}
-    return None
+    old, new = _read_version(before.tag), _read_version(now.tag)
+    # From years as versions to other ones nothing can be said.
+    is_comparable = old and new and (int(old[0]) >= _FIRST_YEAR) == (int(new[0]) >= _FIRST_YEAR)
+    return (_BACK, "goes-back", {"tag": now.tag, "old_tag": before.tag}) if is_comparable and new < old else None
 
 
-def _version(tag: str) -> tuple[int | str, ...]:
-    """The numbers of a tag and its place among releases, made to be compared; () for one that has no version."""
+def _read_version(tag: str) -> tuple[int | str, ...]:
+    """Return the numbers of a tag and its place among releases, made to be compared; () for one without a version."""
     match = _NUMBERS.match(tag)
     if match is None:
         return ()
@@ -192,47 +204,29 @@ def _version(tag: str) -> tuple[int | str, ...]:
     return (*numbers, 0, stage, count) if stage else (*numbers, 1)
 
 
-def _is_step_back(before: tuple[int | str, ...], now: tuple[int | str, ...]) -> bool:
-    """Whether the version is lower; from years as versions to other ones nothing can be said."""
-    if not before or not now:
-        return False
-    is_year = [int(one[0]) >= _FIRST_YEAR for one in (before, now)]
-    return is_year[0] == is_year[1] and now < before
-
-
-def _text(image: Image | None) -> str:
+def _write_image(image: Image | None) -> str:
     if image is None:
         return ""
     tag = f":{image.tag}" if image.tag else ""
     return f"{image}{tag}{f'@{image.digest}' if image.digest else ''}"
 
 
-class _Place(NamedTuple):
-    """What an image is of: in its object a `part`, container or volume, of this name."""
-
-    identity: ObjectIdentity
-    part: str
-    name: str
-
-
-def _places(objects: tuple[JsonObject, ...]) -> dict[_Place, tuple[ObjectRef, tuple[str | int, ...], Image]]:
+def _find_images(objects: tuple[JsonObject, ...]) -> dict[_Place, tuple[ObjectRef, FieldPath, Image]]:
     found = {}
     for pod in pod_specs(objects):
-        of = [("container", one.name, (*one.path, "image"), one.body.get("image")) for one in pod.containers()]
-        of += [("volume", *volume) for volume in _of_volumes(pod)]
-        for part, name, path, reference in of:
-            image = parse(reference) if isinstance(reference, str) else None
-            if image is not None:
+        named: list[tuple[str, str, FieldPath, object]] = [
+            ("container", container.name, (*container.path, "image"), container.body.get("image"))
+            for container in pod.containers()
+        ]
+        named += [("volume", *volume) for volume in _find_volumes(pod)]
+        for part, name, path, reference in named:
+            if image := parse_image(reference):
                 found[_Place(pod.ref.identity, part, name)] = (pod.ref, path, image)
     return found
 
 
-def _images(objects: tuple[JsonObject, ...]) -> Mapping[_Place, Image]:
-    return {key: image for key, (_, _, image) in _places(objects).items()}
-
-
-_PATHS = (*(f"{{pod}}.{name}.*.image" for name in CONTAINER_LISTS), "{pod}.volumes.*.image.reference")
+_IMAGE_PATHS = (*(f"{{pod}}.{name}.*.image" for name in CONTAINER_LISTS), "{pod}.volumes.*.image.reference")
 _FORWARD = "A tag or digest that goes forward is what an upgrade is; what will run stands above all findings"
-_CLAIMS = (Claim("IMG-03", PODS, _PATHS, harmless=_FORWARD),)
+_CLAIMS = (Claim("IMG-03", PODS, _IMAGE_PATHS, harmless=_FORWARD),)
 
-CHECK = Check("images", claims=_CLAIMS, changes=_changes, standing=_standing)
+CHECK = Check("images", claims=_CLAIMS, changes=compare_images, standing=judge_images)

@@ -9,7 +9,7 @@ from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.validation import validate_schema
 
-from approvals.api.urls import resources
+from approvals.api.urls import patterns as resources
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import enter
 

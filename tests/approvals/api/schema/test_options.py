@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from approvals.api.urls import resources
+from approvals.api.urls import patterns as resources
 from tests.approvals.api.addresses import CLOSED, LISTS, path_of
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals.fixtures import World

@@ -11,10 +11,10 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, resolve
 
 from approvals.api import authentication, sign_in
-from approvals.api import throttling as rest
+from approvals.api import authentication as rest
 from approvals.limits import Door
 from approvals.limits.counters import Limit
-from approvals.project.middleware import throttling
+from approvals.project import middleware
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import api_token, enter
 
@@ -71,7 +71,7 @@ LIMITED = [path for path in PATHS if path not in FREE]
 @pytest.fixture(autouse=True)
 def low(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same limits, reached sooner."""
-    of_pages = ((throttling, name) for name in ("STRANGER", "PERSON", "ICON"))
+    of_pages = ((middleware, name) for name in ("STRANGER", "PERSON", "ICON"))
     for where, name in (*of_pages, (rest, "PERSON"), (sign_in, "ASKING")):
         monkeypatch.setattr(where, name, Limit(f"few-{name}", FEW, 60))
     monkeypatch.setattr(authentication, "API_TOKEN", Door("api-token", None, Limit("few-tokens", FEW, 60)))
@@ -115,8 +115,8 @@ def test_S29_tokens_that_hold_are_limited_at_every_address_of_the_api(here: Worl
 
 @pytest.mark.parametrize("path", ["/requests/{}/review", "/me/tokens", "/deployments/new", "/theme"])
 def test_S29_what_writes_is_limited_by_person(here: World, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(throttling, "PERSON", Limit("person", 600, 60))
-    monkeypatch.setattr(throttling, "WRITING", Limit("writing", FEW, 60))
+    monkeypatch.setattr(middleware, "PERSON", Limit("person", 600, 60))
+    monkeypatch.setattr(middleware, "WRITING", Limit("writing", FEW, 60))
     client = Client()
     enter(client, here.ada)
     assert statuses(client, path.format(uuid.UUID(int=1)), "post")[-1] == 429

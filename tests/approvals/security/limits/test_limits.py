@@ -15,13 +15,13 @@ from django.test import Client
 from django.utils import timezone
 
 from approvals import services
-from approvals.api import throttling
+from approvals.api import authentication
 from approvals.errors import InvalidInput, TooManyAttempts
 from approvals.limits import counters
-from approvals.limits.addresses import counted_as
+from approvals.limits.clients import counted_as
 from approvals.limits.counters import Limit
 from approvals.models import ApiToken, Cluster
-from approvals.project.middleware.throttling import EXPENSIVE, PERSON, STRANGER
+from approvals.project.middleware import EXPENSIVE, PERSON, STRANGER
 from approvals.services import sign_ins
 from provisioner.errors import Unreachable
 from provisioner.values import Identity
@@ -366,7 +366,7 @@ def test_S29_the_search_over_all_catalogs_is_limited_by_person(here: World) -> N
 def test_S29_rest_limits_reports_and_writes_more_tightly(here: World, asked: Any) -> None:
     client = Client(headers={"Authorization": f"Bearer {api_token(here.ada)}"})
     path = f"/api/v1/requests/{asked.uid}/report"
-    call_before(throttling.ACTIONS["report"], str(here.ada.pk), 118)
+    call_before(authentication.ACTIONS["report"], str(here.ada.pk), 118)
     answers = [client.get(path) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert answers[-1]["Content-Type"] == "application/problem+json"

@@ -9,7 +9,7 @@ import yaml
 from lupa.lua51 import LuaRuntime
 
 from approvals.steps.mirroring.conditions import Readiness
-from provisioner.cluster.health import cel_checks
+from provisioner.cluster.health import observation
 from provisioner.health_checks import HealthCheck, health_checks
 from provisioner.values import HealthState
 from tests.approvals.steps.mirroring.rows import shown, wish
@@ -67,12 +67,12 @@ def test_argo_cd_waits_for_a_look_at_the_spec_that_it_wrote(readiness: Readiness
 
 def test_flux_waits_fails_or_goes_on() -> None:
     objects = [shown(one) for one in Readiness]
-    found = cel_checks.evaluated([(flux_check(), one) for one in objects])
+    found = observation.cel_answers([(flux_check(), one) for one in objects])
     assert [one.state for one in found] == [FLUX.get(one, HealthState.IN_PROGRESS) for one in Readiness]
 
 
 def test_flux_waits_for_a_look_at_the_spec_that_it_wrote() -> None:
-    found = cel_checks.evaluated([(flux_check(), shown(one, seen=2)) for one in Readiness])
+    found = observation.cel_answers([(flux_check(), shown(one, seen=2)) for one in Readiness])
     assert {one.state for one in found} == {HealthState.IN_PROGRESS}
 
 
@@ -80,4 +80,4 @@ def test_flux_waits_for_a_look_at_the_spec_that_it_wrote() -> None:
 def test_both_wait_where_nothing_is_said_yet(early: dict[str, Any]) -> None:
     obj = wish() | early
     assert argo_health(obj) == ("Progressing", "Waiting for Pratique to look at it")
-    assert cel_checks.evaluated([(flux_check(), obj)])[0].state == HealthState.IN_PROGRESS
+    assert observation.cel_answers([(flux_check(), obj)])[0].state == HealthState.IN_PROGRESS

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 
 from approvals.access import catalogs as readable
-from approvals.catalogs import authors
+from approvals.catalogs import schedule
 from approvals.models import Catalog
 from approvals.web.catalogs import catalogs as pages
 from tests.support.approvals import world
@@ -211,7 +211,7 @@ def test_a_catalog_says_where_it_comes_from_and_who_wrote_it(here: World, browse
     row = port(here)
     now, spec = timezone.now(), {**row.spec, "interval": "30m"}
     Catalog.objects.filter(pk=row.pk).update(
-        authors=authors.written([], spec, {"username": "carol"}),
+        authors=schedule.assign_authors([], spec, {"username": "carol"}),
         looked_at=now,
         look_at=now + timedelta(minutes=31),
         spec=spec,

@@ -10,7 +10,7 @@ from django.utils.html import strip_tags
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.web.catalogs.descriptions import shown_description
+from approvals.web.catalogs.descriptions import render_description
 from tests.support.patience import scaled
 
 TAGS = {
@@ -29,13 +29,13 @@ class _Elements(HTMLParser):
 
 
 def elements(text: str) -> list[tuple[str, dict[str, str | None]]]:
-    shown, parser = shown_description(text), _Elements()
+    shown, parser = render_description(text), _Elements()
     parser.feed(shown.first + shown.rest)
     return parser.found
 
 
 def test_markdown_is_shown_as_structure_below_the_headings_of_the_page() -> None:
-    shown = shown_description(
+    shown = render_description(
         "# Harbour\n\nKeeps *ships*, as `dock` does.\n\n## Berths\n\n- one\n- two\n\n```yaml\na: <b>\n```\n"
     )
     assert shown.rest == ""
@@ -77,7 +77,7 @@ def test_a_link_of_the_web_is_one_and_tells_nobody_more_than_it_must(text: str) 
     ],
 )
 def test_S24_a_link_says_where_it_leads_whatever_its_words_look_like(text: str, shown: str) -> None:
-    found = shown_description(text).first
+    found = render_description(text).first
     assert strip_tags(found).strip() == shown
     assert "title=" not in found
 
@@ -127,20 +127,20 @@ def test_whatever_is_written_makes_no_other_element_or_attribute(text: str) -> N
 
 def test_what_is_long_begins_and_is_folded_and_nothing_is_left_out() -> None:
     paragraphs = [f"paragraph {at} {'word ' * 60}end{at}." for at in range(8)]
-    shown = shown_description("\n\n".join(paragraphs))
+    shown = render_description("\n\n".join(paragraphs))
     assert shown.first.count("<p>") == 2
     assert shown.rest.count("<p>") == 6
     assert all(f"end{at}." in shown.first + shown.rest for at in range(8))
 
 
 def test_one_paragraph_that_is_too_long_is_folded_whole() -> None:
-    shown = shown_description("word " * 5_000)
+    shown = render_description("word " * 5_000)
     assert shown.first == ""
     assert shown.rest.count("word") == 5_000
 
 
 def test_what_is_beyond_what_is_read_as_markdown_is_shown_as_text() -> None:
-    shown = shown_description("a\n" * (16 * 1024 // 2) + "\n\n**bold** <b>\n\n# far")
+    shown = render_description("a\n" * (16 * 1024 // 2) + "\n\n**bold** <b>\n\n# far")
     assert shown.rest.endswith('<p class="preserve">**bold** &lt;b&gt;</p><p class="preserve"># far</p>')
 
 
@@ -158,5 +158,5 @@ SLOW = {
 @pytest.mark.parametrize("piece", SLOW.values(), ids=SLOW)
 def test_nothing_takes_long_to_be_shown(piece: str) -> None:
     began = time.process_time()
-    shown_description(piece * (64 * 1024 // len(piece)))
+    render_description(piece * (64 * 1024 // len(piece)))
     assert time.process_time() - began < scaled(3)

@@ -11,9 +11,9 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
-from approvals.ledger.packages import choosing
+from approvals.catalogs import bundle_choice
 from approvals.models import Catalog
-from provisioner.catalogs.icons import MAX_ICON_BYTES
+from provisioner.catalogs.presentation import MAX_ICON_BYTES
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, queries, text_of
@@ -44,7 +44,7 @@ def runs(here: World, name: str, version: str = "") -> None:
     source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour", "version": version or ">=0.0.1"}}
     made = world.wish(here.cluster, world.seen(name, world.spec(format="registry-v1", sources=[source])), here.rita)
     if version:
-        choosing.bundles_for(made.requests.get())
+        bundle_choice.bundles_for(made.requests.get())
         revision(made, 1, "active")
 
 

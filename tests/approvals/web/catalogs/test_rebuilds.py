@@ -8,9 +8,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.utils import timezone
 
-from approvals import catalogs, services
+from approvals import services
+from approvals.catalogs import bundle_choice, followed_packages
+from approvals.catalogs.editions import find_package
 from approvals.ledger import pivots
-from approvals.ledger.packages import choosing, following
 from approvals.models import FollowedPackage
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -48,7 +49,7 @@ def test_install_leads_to_the_bundle_beside_which_it_stands_or_is_not_there(here
         "harbour.v3.14.2": "3.14.2",
     }
     assert f"A new deployment that names this version takes {LATER}." in rows[PLAIN]
-    found = catalogs.package(row, "harbour")
+    found = find_package(row, "harbour")
     assert found is not None
     for name in (LATER, FIRST, "harbour.v3.14.2"):
         assert services.bundle_to_install(found, "stable", pins[name]).name == name
@@ -90,12 +91,12 @@ def test_a_rebuild_is_offered_to_who_runs_the_one_before(here: World, version: s
     named = {"name": "port", "package": "harbour", **({"version": version} if version else {})}
     spec = world.spec(format="registry-v1", sources=[{"kind": "catalog", "catalog": named}])
     made = world.wish(here.cluster, world.seen("harbour", spec, uid="harbour"), here.rita)
-    assert choosing.bundles_for(made.requests.get())[""].bundle == FIRST
+    assert bundle_choice.bundles_for(made.requests.get())[""].bundle == FIRST
     revision(made, 1, "active")
     pivots.answer_upgrades(made.pk)
     assert FollowedPackage.objects.get().available == ""
     stored(row, *rebuilt(), digest="sha256:two")
-    assert following.due(timezone.now()) == [made.pk]
+    assert followed_packages.deployments_due(timezone.now()) == [made.pk]
     pivots.answer_upgrades(made.pk)
     followed = FollowedPackage.objects.get()
     assert (followed.available, followed.beyond) == (offered, beyond)

@@ -9,9 +9,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from approvals.catalogs import searching as found_by
+from approvals.catalogs import search as found_by
 from approvals.models import Catalog, CatalogPackage
-from approvals.web.catalogs import searching as pages
+from approvals.web.catalogs import catalogs as pages
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, queries, text_of

@@ -10,8 +10,8 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
+from approvals.catalogs import bundle_choice
 from approvals.ledger import pivots
-from approvals.ledger.packages import choosing
 from approvals.models import BundleDeployment, FollowedPackage
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessAnswer
@@ -32,7 +32,7 @@ def offered(here: World, *versions: str, more: tuple[dict[str, Any], ...] = ()) 
     offer(port, "1.0.0")
     spec = world.spec(format="registry-v1", sources=[FROM_CATALOG, *more], upgradePolicy="Manual")
     made = world.wish(here.cluster, world.seen("lighthouse", spec), by=here.rita)
-    choosing.bundles_for(made.requests.get())
+    bundle_choice.bundles_for(made.requests.get())
     revision(made, 1, "active")
     offer(port, "1.0.0", *versions)
     pivots.answer_upgrades(made.pk)

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from approvals.models import BundleDeployment
-from approvals.selectors import drift as selectors
+from approvals.selectors import lists as selectors
 from approvals.steps.mirroring import conditions
 from tests.support.approvals import scene
 from tests.support.approvals.fixtures import World

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from approvals.models import BundleDeployment
-from approvals.selectors import floating
+from approvals.selectors import followed_sources
 from approvals.steps.mirroring import conditions
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -60,7 +60,7 @@ def test_page_and_condition_say_how_a_source_stands(
     text = " ".join(browse(here.ada).get("/deployments/prod/strimzi").content.decode().split())
     assert words in text
     assert "<b> is away" not in text
-    shown = conditions.of_sources(floating.followed(deployment=BundleDeployment.objects.get(pk=deployment.pk)))
+    shown = conditions.of_sources(followed_sources.followed(deployment=BundleDeployment.objects.get(pk=deployment.pk)))
     assert [one.reason for one in shown] == ([reason] if reason else [])
 
 

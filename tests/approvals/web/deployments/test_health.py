@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from approvals.models import InventoryItem, Revision
-from approvals.web import tags
+from approvals.web.deployments import spec_form
 from tests.support.approvals.fixtures import World
 
 PAGE = "/deployments/prod/lighthouse"
@@ -79,4 +79,4 @@ def test_the_checks_and_the_deadline_of_a_spec_are_shown(shown: Callable[[], str
     ids=["field", "cel", "nothing", "another form", "no object"],
 )
 def test_a_check_is_shown_whatever_its_shape(entry: Any, words: str) -> None:
-    assert tags.check_words(entry) == words
+    assert spec_form.check_words(entry) == words

@@ -12,7 +12,7 @@ from django.utils import timezone
 from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Outcome, Request
 from approvals.steps import evaluate
-from approvals.web.deployments.progress import _wait_seconds
+from approvals.web.deployments.views import _wait_seconds
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from approvals.models import BundleDeployment
-from approvals.web.deployments.spec import folded_yaml
+from approvals.web.deployments.spec_form import folded_yaml
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import opened

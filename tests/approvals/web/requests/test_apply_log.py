@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from approvals.models import Outcome, Request
-from approvals.web.requests.apply_log import has_lost_its_worker, phases, words_of_span
+from approvals.web.requests.activity import has_lost_its_worker, phases, words_of_span
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

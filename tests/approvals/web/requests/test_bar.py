@@ -11,7 +11,7 @@ from django.core.cache import cache
 from approvals import services
 from approvals.models import Policy, Request
 from approvals.steps import evaluate
-from approvals.web.requests.bar import MAX_NAMED
+from approvals.web.requests.request_tab import MAX_NAMED
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, decide

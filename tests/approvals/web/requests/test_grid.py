@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from approvals.web.requests.grid import MAX_GRIDS, Cell, grids
-from approvals.web.requests.rules import explanation
+from approvals.web.requests.overview import MAX_GRIDS, Cell, grids
+from approvals.web.requests.report_view import explanation
 from tests.support.approvals.scene import report_of
 
 

@@ -10,8 +10,8 @@ from urllib.parse import quote
 import pytest
 from django.core.cache import cache
 
-from approvals.web.requests.findings import FINDINGS_PER_PAGE
-from approvals.web.requests.shown import MAX_OPENED
+from approvals.web.requests.report_view import MAX_OPENED
+from approvals.web.requests.tabs import FINDINGS_PER_PAGE
 from tests.support.approvals import scene
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, queries, text_of

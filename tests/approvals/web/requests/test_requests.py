@@ -10,6 +10,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from approvals.models import BundleDeployment, Cluster, Outcome, Report, Request, VoidedRound
+from approvals.web.requests import request_tab
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import AccessAnswer, AccessRequest, Identity
 from tests.support.approvals import scene, world
@@ -45,6 +46,28 @@ def test_live_values_are_hidden_from_who_may_not_get_the_object(here: World, bro
 
     cache.clear()
     assert "live-value-of-others" in text_of(client.get(f"/requests/{request.uid}/changes/0"))
+
+
+def test_all_parts_of_a_page_have_one_bound_of_questions(
+    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow = NarrowKubernetes({("ada", "get", ""), ("ada", "approve", "*")})
+    monkeypatch.setattr(here.kubernetes, "ask", narrow.ask)
+    body = scene.report_of("image-same-tag-other-bytes")
+    (action,), (finding, *_) = body["plan"]["actions"], body["findings"]
+    refs = [{**action["ref"], "name": f"barge-{number}"} for number in range(request_tab.MAX_ASKED + 20)]
+    body["plan"]["actions"] = [{**action, "ref": ref, "before": {"kind": "Deployment"}} for ref in refs]
+    body["findings"] = [{**finding, "ref": ref, "fingerprint": f"{at:064}"} for at, ref in enumerate(refs)]
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    client = browse(here.ada)
+    for rest in ("", "/findings", "/changes"):
+        cache.clear()
+        narrow.asked.clear()
+        client.get(f"/requests/{request.uid}{rest}")
+        about_objects = [asked for _, asked in narrow.asked if asked.group == "apps" and asked.verb == "get"]
+        assert 0 < len(about_objects) <= request_tab.MAX_ASKED, rest
+        assert sum(bool(asked.name) for asked in about_objects) <= request_tab.MAX_OBJECTS, rest
+        assert len(set(about_objects)) == len(about_objects)
 
 
 def test_the_printed_report_hides_what_its_reader_may_not_get(

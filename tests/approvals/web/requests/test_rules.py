@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from approvals.web.requests import shown
-from approvals.web.requests.rules import explanation
+from approvals.web.requests import report_view
+from approvals.web.requests.report_view import explanation
 from provisioner.review.rules import rule_text
-from provisioner.review.rules.shown import in_one_paragraph
+from provisioner.review.rules.explanations import in_one_paragraph
 from tests.support.approvals import scene
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened, text_of
@@ -56,7 +56,7 @@ def test_the_lines_of_a_folded_finding_are_compared_when_somebody_opens_it(
     assert (answer.status_code, answer["Location"]) == (302, f"{path}?only={one['fingerprint']}")
     assert "Affected lines" in text_of(client.get(fragment, headers={"HX-Request": "true"}))
     assert client.get(f"{path}/lines", headers={"HX-Request": "true"}).status_code == 404
-    monkeypatch.setattr(shown, "lines_at", None)
+    monkeypatch.setattr(report_view, "lines_at", None)
     for query in ("", "?section=crds"):
         page = opened(client, f"{path}{query}")
         assert f'hx-get="{fragment}"' in page

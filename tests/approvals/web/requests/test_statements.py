@@ -9,8 +9,8 @@ from typing import Any
 from django.test import Client
 
 from approvals.models import Request
-from approvals.web.requests.waivers import FIELD
-from provisioner.review.base.places import path_text, places_of
+from approvals.web.requests.decision_form import FIELD
+from provisioner.review.base.messages import path_text, places_of
 from provisioner.review.base.record import finding_from
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of

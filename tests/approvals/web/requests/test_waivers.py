@@ -11,9 +11,9 @@ from django.test import Client
 from approvals.models import AuditEntry, Report, Request, Review
 from approvals.policy import OWN_RULES_PREFIX
 from approvals.services.waivers import MAX_WAIVERS, Waiver
-from approvals.web.requests import viewer_options
-from approvals.web.requests.shown import MAX_OPENED
-from approvals.web.requests.waivers import FIELD
+from approvals.web.requests import decision_form
+from approvals.web.requests.decision_form import FIELD
+from approvals.web.requests.report_view import MAX_OPENED
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, decide, text_of
@@ -336,7 +336,7 @@ def test_what_was_ticked_is_kept_where_the_decision_is_refused(
     here: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     deleting = afternoon["deleting"]
-    first, *_ = viewer_options.ticks(deleting)
+    first, *_ = decision_form.ticks_of(deleting)
     page = text_of(decide(browse(here.ada), deleting, acknowledges=first.value, typed="buoy", reason="moved away"))
     assert page.count('name="acknowledges"') > page.count(" checked>") == 1
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.cli.plugin import logins
+from provisioner.cli.plugin import login
 from provisioner.cluster.client.api import ClusterClient
 from tests.provisioner.cli.plugin.conftest import Run
 from tests.provisioner.cli.plugin.scene import GROUP, TOKEN, Recorder
@@ -102,7 +102,7 @@ def port(own_sandbox: Endpoint, tmp_path: Path, run: Run, service: Recorder) -> 
 
 @pytest.fixture
 def logged_in(service: Recorder) -> None:
-    logins.keep(logins.Login(service.url, TOKEN))
+    login.keep_login(login.Login(service.url, TOKEN))
 
 
 def test_catalogs_are_listed_from_the_cluster_alone(port: str, run: Run, capsys: pytest.CaptureFixture[str]) -> None:

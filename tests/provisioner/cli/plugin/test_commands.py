@@ -9,7 +9,7 @@ import pytest
 
 from provisioner.cli.plugin import commands, complete, main
 from provisioner.cli.plugin.commands import COMMANDS, parser
-from provisioner.cli.plugin.showing import age_of, of_history, of_list, of_request
+from provisioner.cli.plugin.tables import age_of, history_table, request_text, requests_table
 
 DIGEST = "sha256:" + "a" * 64
 NOW = datetime(2026, 11, 24, 3, 5, tzinfo=UTC)
@@ -38,7 +38,7 @@ def review(*conditions: dict[str, Any], name: str = "web-2") -> dict[str, Any]:
 
 
 def test_what_is_decided_is_shown_with_its_whole_digest() -> None:
-    shown = of_request(request(), [], is_coloured=False)
+    shown = request_text(request(), [], is_coloured=False)
     assert f"Digest:      {DIGEST}\n" in shown
     for words in ("web-2", "rita (by browser)", "in review", "critical", "creates 3 objects", "Prepared=True InReview"):
         assert words in shown
@@ -46,7 +46,7 @@ def test_what_is_decided_is_shown_with_its_whole_digest() -> None:
 
 
 def test_colours_come_only_where_they_are_wanted() -> None:
-    assert "\x1b[31mcritical\x1b[0m" in of_request(request(), [], is_coloured=True)
+    assert "\x1b[31mcritical\x1b[0m" in request_text(request(), [], is_coloured=True)
 
 
 @pytest.mark.parametrize("hidden", ["\x1b[2J", "\u202e", "\u200b", "a\rb"])
@@ -56,9 +56,9 @@ def test_nothing_that_strangers_wrote_hides_or_moves_the_cursor(hidden: str) -> 
     there["status"]["conditions"][0]["message"] = hidden
     denied = {"type": "Counted", "status": "False", "reason": "DigestMoved", "message": hidden}
     for shown in (
-        of_request(there, [review(denied)], is_coloured=False),
-        of_list([there], now=NOW),
-        of_history([there]),
+        request_text(there, [review(denied)], is_coloured=False),
+        requests_table([there], now=NOW),
+        history_table([there]),
     ):
         assert hidden not in shown
 
@@ -67,7 +67,7 @@ def test_reviews_say_whether_they_counted_and_why_not() -> None:
     counted = {"type": "Counted", "status": "True", "reason": "Counted", "message": ""}
     refused = {"type": "Counted", "status": "False", "reason": "OldRound", "message": "review it again"}
     reviews = [review(counted), review(refused), review(), review(counted, name="web-1")]
-    lines = of_request(request(), reviews, is_coloured=False).splitlines()
+    lines = request_text(request(), reviews, is_coloured=False).splitlines()
     assert [line for line in lines if "by alice" in line] == [
         "  Approve by alice in round 1: counted",
         "  Approve by alice in round 1: not counted, review it again",
@@ -76,12 +76,12 @@ def test_reviews_say_whether_they_counted_and_why_not() -> None:
 
 
 def test_who_may_not_list_reviews_is_told_so() -> None:
-    assert "you may not list them" in of_request(request(), None, is_coloured=False)
+    assert "you may not list them" in request_text(request(), None, is_coloured=False)
 
 
 def test_the_history_begins_with_the_latest() -> None:
     applied = {"type": "Applied", "status": "True", "reason": "Applied", "message": "revision 7"}
-    shown = of_history([request("web-9"), request("web-10", state="applied", conditions=[applied])])
+    shown = history_table([request("web-9"), request("web-10", state="applied", conditions=[applied])])
     lines = shown.splitlines()
     assert lines[0].split() == ["REQUEST", "PURPOSE", "STATE", "REQUESTER", "APPLIED", "CREATED"]
     assert lines[1].split() == ["web-10", "deploy", "applied", "rita", "revision", "7", "2026-11-24T00:00:00Z"]
@@ -89,12 +89,12 @@ def test_the_history_begins_with_the_latest() -> None:
 
 
 def test_an_empty_list_says_so() -> None:
-    assert of_list([], now=NOW) == "No requests.\n"
+    assert requests_table([], now=NOW) == "No requests.\n"
 
 
 def test_a_list_says_how_old_requests_are_and_where_it_is_asked_why_they_wait() -> None:
-    assert of_list([request()], now=NOW).splitlines()[1].split()[-2:] == ["rita", "3h5m"]
-    shown = of_list([request()], now=NOW, standings={"web-2": "waits for approval by platform"})
+    assert requests_table([request()], now=NOW).splitlines()[1].split()[-2:] == ["rita", "3h5m"]
+    shown = requests_table([request()], now=NOW, standings={"web-2": "waits for approval by platform"})
     assert shown.splitlines()[0].split()[-1] == "WHY"
     assert shown.splitlines()[1].endswith("3h5m   waits for approval by platform")
 
@@ -121,7 +121,7 @@ def test_ages_are_as_kubectl_prints_them(seconds: int, shown: str) -> None:
 def test_what_is_decided_says_why_it_waits_until_when_and_where_its_page_is() -> None:
     there = request(expiresAt="2026-11-27T00:00:00Z")
     there["metadata"]["annotations"] = {"core.rukpak.io/url": "https://pratique.example.com/requests/1"}
-    lines = of_request(there, [], standing="waits for approval by platform", is_coloured=False).splitlines()
+    lines = request_text(there, [], standing="waits for approval by platform", is_coloured=False).splitlines()
     assert lines[5:9] == [
         "Why:         waits for approval by platform",
         "Created:     2026-11-24T00:00:00Z",
@@ -129,8 +129,8 @@ def test_what_is_decided_says_why_it_waits_until_when_and_where_its_page_is() ->
         "Page:        https://pratique.example.com/requests/1",
     ]
     offered = "2.0.0 of harbour is available: upgradePolicy is Manual"
-    assert f"Catalogs:    {offered}" in of_request(there, [], upgrades=offered, is_coloured=False).splitlines()
-    settled = of_request(request(state="applied", expiresAt="2026-11-27T00:00:00Z"), [], is_coloured=False)
+    assert f"Catalogs:    {offered}" in request_text(there, [], upgrades=offered, is_coloured=False).splitlines()
+    settled = request_text(request(state="applied", expiresAt="2026-11-27T00:00:00Z"), [], is_coloured=False)
     assert "Expires:" not in settled
     assert "Why:" not in settled
 

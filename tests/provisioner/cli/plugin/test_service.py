@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from provisioner.cli.plugin import complete, completing, main
+from provisioner.cli.arguments import Usage
+from provisioner.cli.plugin import complete, completion, main
 from provisioner.cli.plugin.service import Service, ServiceSilent, checked_url, service_url
-from provisioner.cli.usage import Usage
 from tests.provisioner.cli.plugin.conftest import Run
 from tests.provisioner.cli.plugin.scene import TOKEN, UID, Recorder
 from tests.support.kubernetes.endpoint import Endpoint
@@ -150,7 +150,7 @@ def test_S24_no_name_of_a_bundle_reaches_the_shell_of_who_completes_it(
     service: Recorder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     """The scripts of older kubectl have bash expand what is proposed."""
-    monkeypatch.setattr(completing, "objects_to_diff", lambda _: [f"ClusterRole/{name}", "ClusterRole/reader"])
+    monkeypatch.setattr(completion, "objects_to_diff", lambda _: [f"ClusterRole/{name}", "ClusterRole/reader"])
     complete(["diff", "web-2", ""])
     assert capsys.readouterr().out == "ClusterRole/reader\n:4\n"
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from provisioner.cluster.annotations import NONCE, OWNER, RevisionOwner
 from provisioner.cluster.inventory import MemoryInventory
-from provisioner.cluster.tracking import NONCE, OWNER, RevisionOwner
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed
 from provisioner.values import Action, CollisionProtection, InventoryItem, ObjectRef, OutcomeState
 from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, failures, states

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from provisioner.cluster.annotations import RevisionOwner, Tracking
 from provisioner.cluster.apply.run import Terms, apply
 from provisioner.cluster.inventory import MemoryInventory
-from provisioner.cluster.plan.comparing import plan_digest
-from provisioner.cluster.tracking import RevisionOwner, Tracking
+from provisioner.cluster.plan.content_plan import plan_digest
 from provisioner.errors import AlreadyExists, InvalidObject, PlanChanged, PreconditionFailed
 from provisioner.health_checks import health_checks
 from provisioner.render import content_digest

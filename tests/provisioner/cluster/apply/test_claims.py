@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from provisioner.cluster.annotations import RevisionOwner, Tracking
 from provisioner.cluster.apply.correction import look_at, put_back
-from provisioner.cluster.drift.detection import OwnObject
-from provisioner.cluster.plan.comparing import data_lost, differences, is_within
-from provisioner.cluster.tracking import RevisionOwner, Tracking
+from provisioner.cluster.drift import OwnObject
+from provisioner.cluster.plan.content_plan import compare_plans, data_lost_since, is_within
 from provisioner.errors import LosesData
 from provisioner.retention import left_out, takes_more
 from provisioner.values import Action, Manifest, ObjectRef, PlannedAction
@@ -53,8 +53,8 @@ def test_S15_a_stateful_set_that_takes_its_claims_along_by_now_is_not_deleted(
     scene.edit(db, retain(whenDeleted="Delete"), manager="kubectl-edit")
     again = scene.plan(reviewed=reviewed)
     assert not is_within(again.actions, reviewed.actions)
-    assert "its PersistentVolumeClaims would be deleted" in data_lost(again.actions, reviewed.actions)[0]
-    (difference,) = differences(again.actions, reviewed.actions)
+    assert "its PersistentVolumeClaims would be deleted" in data_lost_since(again.actions, reviewed.actions)[0]
+    (difference,) = compare_plans(again.actions, reviewed.actions)
     assert difference.now == "delete, and its PersistentVolumeClaims go with it"
     (found,) = failures(scene.apply(reviewed, owner=owner))
     assert "its PersistentVolumeClaims would be deleted" in found
@@ -90,7 +90,7 @@ def test_S15_one_that_takes_claims_along_when_scaled_is_not_scaled_down(
     scene.edit(fewer, change, manager=MANAGER)
     again = scene.plan(fewer, reviewed=reviewed)
     assert action_of(again, fewer).action is Action.UPDATE
-    assert f"of pods {pods} would be deleted" in data_lost(again.actions, reviewed.actions)[0]
+    assert f"of pods {pods} would be deleted" in data_lost_since(again.actions, reviewed.actions)[0]
     (found,) = failures(scene.apply(reviewed, fewer, owner=OWNER))
     # How many there are is a field that they own by then.
     assert f"of pods {pods} would be deleted" in found or "another manager owns spec.replicas" in found

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from provisioner.cluster.keep_policies import KEEP, PRUNE
-from provisioner.cluster.tracking import OWNER, RevisionOwner
+from provisioner.cluster.annotations import KEEP, OWNER, PRUNE, RevisionOwner
 from provisioner.values import Action, ObjectOutcome, OutcomeState, Plan
 from tests.support.provisioner.cluster_scene import Scene, action_of, failures
 

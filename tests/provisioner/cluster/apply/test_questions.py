@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.apply import run, waiting, writing
+from provisioner.cluster.apply import object_writer, run, waits
 from provisioner.cluster.apply.run import PhaseReached, Terms, apply
-from provisioner.cluster.graph import DEPENDS_ON
+from provisioner.cluster.order import DEPENDS_ON
 from provisioner.errors import PreconditionFailed, Unreachable
 from provisioner.values import Action, ObjectOutcome, OutcomeState
 from tests.support.provisioner.cluster_scene import MANAGER, Scene
@@ -160,7 +160,7 @@ def test_what_is_asked_before_a_phase_is_no_time_at_work(scene: Scene, monkeypat
             raise Unreachable("no answer")
 
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + 3600 * len(asked), sleep=time.sleep)
-    for room in (run, waiting, writing):
+    for room in (run, waits, object_writer):
         monkeypatch.setattr(room, "time", clock)
     terms = Terms(MANAGER, timeout_seconds=1800.0, before_phase=ask)
 

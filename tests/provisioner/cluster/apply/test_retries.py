@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from provisioner.cluster.annotations import NONCE
 from provisioner.cluster.client import transport
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.tracking import NONCE
 from provisioner.values import CollisionProtection, ObjectRef, OutcomeState
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.provisioner.cluster_scene import Scene, failures

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.tracking import NONCE
+from provisioner.cluster.annotations import NONCE
 from provisioner.values import Action, ObjectRef, OutcomeState
 from tests.support.provisioner.cluster_scene import Scene, action_of, failures, states
 

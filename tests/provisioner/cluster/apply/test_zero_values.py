@@ -15,12 +15,11 @@ import pytest
 import yaml
 
 from provisioner.builtin.schemas import MINORS, Schemas, schemas_of
+from provisioner.cluster.annotations import Tracking
 from provisioner.cluster.apply.correction import look_at
 from provisioner.cluster.client.api import MUST_NOT_EXIST
-from provisioner.cluster.drift.detection import OwnObject
-from provisioner.cluster.drift.left_out import scaled_by
-from provisioner.cluster.plan.known import body_of
-from provisioner.cluster.tracking import Tracking
+from provisioner.cluster.drift import OwnObject, scaled_by
+from provisioner.cluster.plan.inputs import body_of
 from provisioner.errors import PratiqueError
 from provisioner.values import Manifest, ObjectOutcome, ObjectRef, OutcomeState
 from tests.support.folders import ROOT

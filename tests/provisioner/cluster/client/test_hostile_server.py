@@ -21,7 +21,7 @@ from provisioner import errors
 from provisioner.cluster.client import transport
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.client.discovery import from_aggregated, from_legacy
-from provisioner.sandbox.sandbox import _context, _self_signed
+from provisioner.sandbox.sandbox import self_signed, server_context
 from provisioner.values import Identity, ObjectRef
 from tests.support.patience import scaled
 
@@ -64,8 +64,8 @@ class Server:
 
         self.http = http.server.ThreadingHTTPServer((host, 0), Handler)
         self.http.daemon_threads = True
-        self.ca_pem, key = _self_signed()
-        self.http.socket = _context(self.ca_pem, key).wrap_socket(self.http.socket, server_side=True)
+        self.ca_pem, key = self_signed()
+        self.http.socket = server_context(self.ca_pem, key).wrap_socket(self.http.socket, server_side=True)
         self.url = f"https://{host}:{self.http.server_address[1]}"
 
     def cluster(self, address: str = "", more: dict[str, str] | None = None, **options: Any) -> ClusterClient:
@@ -203,7 +203,7 @@ def test_S19_the_environment_names_no_other_kubeconfig(server: Server, tmp_path,
 
 
 def test_S19_a_server_with_another_authority_gets_no_credentials(server: Server):
-    stranger = base64.b64encode(_self_signed()[0].encode()).decode()
+    stranger = base64.b64encode(self_signed()[0].encode()).decode()
     for trusted in (False, True):
         with pytest.raises(errors.Unreachable, match="certificate verify failed"):
             server.cluster(more={"certificate-authority-data": stranger}, trusted=trusted).version()

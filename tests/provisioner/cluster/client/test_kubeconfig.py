@@ -5,17 +5,24 @@ from __future__ import annotations
 import base64
 import json
 import tempfile
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import yaml
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.client.kubeconfig import MAX_KUBECONFIG_BYTES, kept_kubeconfig, read_kubeconfig
+from provisioner.cluster.client.kubeconfig import (
+    MAX_KUBECONFIG_BYTES,
+    end_of_credentials,
+    kept_kubeconfig,
+    read_kubeconfig,
+)
 from provisioner.errors import BadSource, Unreachable
-from provisioner.sandbox.sandbox import _self_signed
+from provisioner.sandbox.sandbox import self_signed
 
 
 def kubeconfig(*, user: dict[str, Any] | None = None, cluster: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -175,7 +182,7 @@ def test_S19_of_several_contexts_one_is_to_be_chosen_and_only_that_is_kept():
 
 
 def test_S30_a_client_key_is_not_written_to_a_file(tmp_path, monkeypatch):
-    certificate, key = (base64.b64encode(part.encode()).decode() for part in _self_signed())
+    certificate, key = (base64.b64encode(part.encode()).decode() for part in self_signed())
     made: list[str] = []
     monkeypatch.setattr(tempfile, "mkstemp", lambda *_, **__: made.append("mkstemp"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -186,7 +193,7 @@ def test_S30_a_client_key_is_not_written_to_a_file(tmp_path, monkeypatch):
 
 
 def test_an_encrypted_client_key_is_refused_and_nobody_is_asked_for_its_password():
-    certificate, _ = _self_signed()
+    certificate, _ = self_signed()
     sealed = (
         ec.generate_private_key(ec.SECP256R1())
         .private_bytes(
@@ -252,3 +259,69 @@ def test_a_server_that_is_no_plain_address_is_refused(server):
 def test_certificate_data_that_cannot_be_used_is_refused_in_words(data):
     with pytest.raises(BadSource, match="kubeconfig"):
         ClusterClient.connect(kubeconfig(cluster={"certificate-authority-data": data}))
+
+
+SOON, LATER = datetime(2027, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC)
+
+
+def certificate(end: datetime) -> str:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "pratique")])
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1)
+        .not_valid_before(end - timedelta(days=1))
+        .not_valid_after(end)
+        .sign(key, hashes.SHA256())
+    )
+    return base64.b64encode(made.public_bytes(serialization.Encoding.PEM)).decode()
+
+
+def token(claims: object) -> str:
+    body = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"e30.{body}.c2ln"
+
+
+@pytest.mark.parametrize(
+    ("user", "end"),
+    [
+        ({"token": token({"exp": SOON.timestamp()})}, SOON),
+        ({"client-certificate-data": certificate(SOON), "client-key-data": "eA=="}, SOON),
+        (
+            {
+                "token": token({"exp": LATER.timestamp()}),
+                "client-certificate-data": certificate(SOON),
+                "client-key-data": "eA==",
+            },
+            SOON,
+        ),
+        ({"token": token({"sub": "for ever"})}, None),
+        ({"token": token({"exp": "tomorrow"})}, None),
+        ({"token": token({"exp": 1e300})}, None),
+        ({"token": token([])}, None),
+        ({"token": "opaque"}, None),
+        ({"token": "a.b.c"}, None),
+        ({"client-certificate-data": "bm8=", "client-key-data": "eA=="}, None),
+        ({}, None),
+    ],
+    ids=[
+        "token",
+        "certificate",
+        "the first",
+        "no end",
+        "a word",
+        "too far",
+        "a list",
+        "opaque",
+        "broken",
+        "no",
+        "none",
+    ],
+)
+def test_the_end_of_what_ends_first(user: dict[str, str], end: datetime | None) -> None:
+    kubeconfig = {
+        "current-context": "a",
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "clusters": [{"name": "a", "cluster": {"server": "https://example.com"}}],
+        "users": [{"name": "a", "user": user}],
+    }
+    assert end_of_credentials(json.dumps(kubeconfig)) == end

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.health.kstatus import health_of
-from provisioner.cluster.health.pods import words_of_pod
+from provisioner.cluster.health.kstatus import health_of, words_of_pod
 from provisioner.values import HealthState
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from provisioner.cluster.drift.field_owners import owners
-from provisioner.cluster.plan.helm_releases import LABEL, NAME, NAMESPACE, hand_over
+from provisioner.cluster.field_owners import owners
+from provisioner.cluster.plan.helm_releases import LABEL, NAME, NAMESPACE, handover_patch
 from provisioner.values import Action, HelmRelease
 from tests.support.built import built
 from tests.support.kubernetes.controlplane import ControlPlane
@@ -172,7 +172,7 @@ def test_what_helm_has_let_go_of_is_carried_on_after_a_crash(scene: Scene) -> No
     live = installed(scene, scene.config_map(size="1", colour="red"))
     planned = scene.plan(wished, helm_release=release(scene))
     forced = scene.cluster.apply(wished, field_manager=MANAGER, dry_run=True, force=True).object
-    scene.cluster.merge(hand_over(live, forced, MANAGER), field_manager=MANAGER)
+    scene.cluster.merge(handover_patch(live, forced, MANAGER), field_manager=MANAGER)
     assert managers(scene, wished)[MANAGER] == {("data", "size")}
     assert failures(scene.apply(planned, wished, helm_release=release(scene))) == []
     found: Any = scene.live(wished)

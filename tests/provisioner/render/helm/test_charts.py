@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from provisioner.cluster.keep_policies import keep_words
+from provisioner.cluster.annotations import keep_words
 from provisioner.errors import BadBundle, BadConfig, InvalidManifest
 from provisioner.render import Target
 from tests.provisioner.render.helm.charts import CHART, SERVED, chart, config_map, packed, rendered, texts

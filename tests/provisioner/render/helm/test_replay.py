@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from provisioner.render.helm import replay
+from provisioner.render.helm import lookups
 
 KNOWN = [
     {"api_version": "v1", "kind": "Secret", "namespace": "home", "name": "db", "body": {"kind": "Secret"}},
@@ -21,7 +21,7 @@ KNOWN = [
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with replay.answering(KNOWN, ["v1", "v1/Secret", "apps/v1/Deployment"]) as address:
+    with lookups.answering(KNOWN, ["v1", "v1/Secret", "apps/v1/Deployment"]) as address:
         yield address
 
 
@@ -34,7 +34,7 @@ def answer(address: str, path: str, method: str = "GET") -> tuple[int, str]:
 
 
 def test_it_answers_what_it_was_given_under_its_own_address_alone() -> None:
-    with replay.answering(KNOWN, ["v1", "v1/Secret", "apps/v1/Deployment"]) as address:
+    with lookups.answering(KNOWN, ["v1", "v1/Secret", "apps/v1/Deployment"]) as address:
         assert answer(address, "/api/v1/namespaces/home/Secret/db") == (200, '{"kind": "Secret"}')
         assert '"name": "Deployment"' in answer(address, "/apis/apps/v1")[1]
         refused = answer(address, "/apis/apps/v1/namespaces/home/Deployment/web")
@@ -100,7 +100,7 @@ def test_it_can_only_be_read(address: str, method: str) -> None:
 
 
 def test_it_ends_with_the_rendering() -> None:
-    with replay.answering(KNOWN, []) as address:
+    with lookups.answering(KNOWN, []) as address:
         answer(address, "/api/v1")
     with pytest.raises(ConnectionRefusedError):
         answer(address, "/api/v1")

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from provisioner.errors import BundleTooLarge
-from provisioner.render.registry.requirements import MAX_REQUIREMENTS
+from provisioner.render.registry.csv import MAX_REQUIREMENTS
 from provisioner.values import Requirement, RequirementKind
 from tests.provisioner.render.registry.shipping import CSV, csv, files, rendered
 

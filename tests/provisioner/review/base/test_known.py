@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from provisioner.review.base.causes import known_by
 from provisioner.review.base.facts import Check, ReviewRule
-from provisioner.review.base.known import known_by
 from provisioner.review.base.record import from_record, to_record
 from provisioner.review.frame import report
 from provisioner.values import Finding, ObjectRef, Section, Severity

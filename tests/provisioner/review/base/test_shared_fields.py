@@ -7,12 +7,9 @@ from dataclasses import replace
 import pytest
 
 from provisioner.review.base.facts import ReviewRule
-from provisioner.review.base.fold import folded
+from provisioner.review.base.grouping import fields_in_words, folded, objects_in_words, spelled_out, statements
 from provisioner.review.base.messages import words_anywhere
-from provisioner.review.base.shared_fields import fields_in_words, objects_in_words, spelled_out
-from provisioner.review.base.statements import statements
-from provisioner.review.crds.conditions import with_condition
-from provisioner.review.crds.severity_from_objects import OBJECTS
+from provisioner.review.crds.live_findings import OBJECTS, with_condition
 from provisioner.values import Finding, Note, ObjectRef, Section, Severity
 
 CRDS = [

@@ -8,7 +8,7 @@ import pytest
 
 from provisioner.review.base.facts import Check
 from provisioner.review.checks.network import webhooks
-from provisioner.review.checks.pods import pods
+from provisioner.review.checks.pods import security
 from provisioner.review.checks.rights import permissions
 from provisioner.values import Action
 from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
@@ -47,8 +47,8 @@ EVERYTHING = {
     "rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}],
 }
 ROWS: dict[str, tuple[Check, list[dict[str, Any]], list[dict[str, Any]]]] = {
-    "pods": (pods.CHECK, [deployment()], [deployment(PRIVILEGED)]),
-    "permissions": (permissions.CHECK, role(), role(SECRETS)),
+    "pods": (security.PODS_CHECK, [deployment()], [deployment(PRIVILEGED)]),
+    "permissions": (permissions.PERMISSIONS_CHECK, role(), role(SECRETS)),
     "webhooks": (webhooks.CHECK, [hooks()], [hooks(EVERYTHING)]),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing
-from provisioner.review.checks.objects import crds, live
+from provisioner.review.checks.objects import crds
 from provisioner.review.crds.references import DEPENDENTS
 from provisioner.values import Action, Finding, ObjectRef
 from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
@@ -52,7 +52,7 @@ def scene(old: dict[str, Any], new: dict[str, Any], *objects: dict[str, Any], **
 
 
 def found_by(given: Facts) -> list[Finding]:
-    return judged_by(given, [crds.CHECK, live.CHECK])
+    return judged_by(given, [crds.DEFINITIONS_CHECK, crds.OBJECTS_CHECK])
 
 
 def one_of(given: Facts, rule: str) -> Finding:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import Facts, Listed, Listing
-from provisioner.review.checks.objects import live
+from provisioner.review.checks.objects import crds
 from provisioner.review.frame import listings
 from provisioner.values import Action, Severity
 from tests.provisioner.review.crds.orders import (
@@ -135,7 +135,7 @@ def test_objects_that_nobody_may_read_are_no_question_where_the_schemas_leave_no
 def test_objects_are_not_read_for_words_alone() -> None:
     old = crd(props(a=TEXT))
     new = crd({**old["spec"]["versions"][0], "additionalPrinterColumns": [{"name": "a"}]})
-    assert listings(scene(old, new), [live.CHECK]) == []
+    assert listings(scene(old, new), [crds.OBJECTS_CHECK]) == []
 
 
 def test_an_empty_list_of_a_kind_that_is_not_served_proves_nothing() -> None:
@@ -280,7 +280,7 @@ def test_behind_a_webhook_each_version_is_tried_on_what_it_made_of_the_objects(l
     given = behind_webhook(limit, lists={Listing(GROUP, "v2", "Order"): Listed((converted,), 1)})
     found = one_of(given, "SCH-25")
     assert (found.severity, found.evidence["basis"]) == (severity, "objects")
-    assert Listing(GROUP, "v2", "Order") in listings(given, [live.CHECK])
+    assert Listing(GROUP, "v2", "Order") in listings(given, [crds.OBJECTS_CHECK])
 
 
 def test_a_version_without_a_schema_takes_every_object_as_it_is() -> None:
@@ -396,7 +396,7 @@ def test_the_way_back_is_judged_as_a_change_of_its_own(
 def test_the_objects_are_asked_for_in_the_version_they_are_stored_in() -> None:
     old = crd(version("v1", storage=False), version("v2"))
     given = scene(old, crd(version("v1", storage=False), version("v2", properties={"a": TEXT})))
-    assert Listing(GROUP, "v2", "Order") in listings(given, [live.CHECK])
+    assert Listing(GROUP, "v2", "Order") in listings(given, [crds.OBJECTS_CHECK])
 
 
 def test_without_a_cluster_nothing_is_said_of_objects() -> None:

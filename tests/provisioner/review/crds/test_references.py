@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing
-from provisioner.review.checks.objects import live
-from provisioner.review.crds.belongings import BUDGETS, OWNED, PODS
+from provisioner.review.checks.objects import crds
+from provisioner.review.crds.live_scene import BUDGETS, OWNED, PODS
 from provisioner.review.crds.references import DEPENDENTS
 from provisioner.review.frame import listings
 from provisioner.values import Action, Finding, ObjectRef, Severity
@@ -189,10 +189,12 @@ def test_a_scale_that_goes_is_breaking_where_a_budget_counts_on_it() -> None:
     old, new = version(properties={"a": SIZES}, subresources=scale), version(properties={"a": SIZES})
     there = listed(belonging("Pod", KEPT, controller=True, app="one"), budget({}, maxUnavailable=1))
     given = scene(crd(old), crd(new), order(a=1), lists=there)
-    assert {BUDGETS, PODS} <= set(listings(given, [live.CHECK]))
+    assert {BUDGETS, PODS} <= set(listings(given, [crds.OBJECTS_CHECK]))
     found = one_of(given, "CRD-31")
     assert found.severity is Severity.BREAKING
     assert "PodDisruptionBudget shop/keep" in found.message
+    unread = scene(crd(old), crd(new), order(a=1), lists={BUDGETS: Listed(total=None, problem="forbidden")})
+    assert "whether an autoscaler or disruption budget uses it is not known" in one_of(unread, "CRD-31").message
 
 
 def test_what_the_objects_of_a_kind_that_goes_own_is_counted() -> None:
@@ -226,4 +228,4 @@ def test_kinds_that_nobody_may_list_are_unknown_together(kinds: slice, problem: 
 
 def test_nothing_is_read_where_no_version_and_no_scale_goes() -> None:
     given = scene(crd(props(a=TEXT, b=TEXT)), crd(props(a=TEXT)), order(a="x"))
-    assert set(listings(given, [live.CHECK])).isdisjoint(DEPENDENTS)
+    assert set(listings(given, [crds.OBJECTS_CHECK])).isdisjoint(DEPENDENTS)

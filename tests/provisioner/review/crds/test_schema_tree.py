@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.marks import Mark
+from provisioner.review.base.record import Mark
 from provisioner.review.crds.schema_tree import MAX_BRANCHES, MAX_DEPTH, Branch, SchemaPicture, schema_picture, walk
 from provisioner.schema import compare
 from tests.support.provisioner.ships import TEXT, crd

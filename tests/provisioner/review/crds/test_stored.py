@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
-from provisioner.review.checks.objects import crds, live
+from provisioner.review.checks.objects import crds
 from provisioner.review.crd_diff import differences
 from provisioner.review.crds.references import DEPENDENTS
 from provisioner.review.crds.stored import masked
@@ -47,7 +47,7 @@ def reported(old: JsonDict, new: JsonDict, objects: list[JsonDict]) -> list[Find
         live={ObjectRef.of(old).identity: old},
         around=ClusterSurroundings(lists=lists),
     )
-    return judged_by(given, [crds.CHECK, live.CHECK])
+    return judged_by(given, [crds.DEFINITIONS_CHECK, crds.OBJECTS_CHECK])
 
 
 def settled(old: JsonDict, new: JsonDict, *specs: Any) -> dict[str, Finding]:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import Listed, Listing
-from provisioner.review.base.places import places_of
-from provisioner.review.base.statements import statements
-from provisioner.review.crds.unstored import told_by_crd
+from provisioner.review.base.grouping import statements
+from provisioner.review.base.messages import places_of
+from provisioner.review.crds.live_findings import told_by_crd
 from provisioner.review.frame import report
 from provisioner.review.output.terminal import as_text
 from provisioner.values import Finding, Severity

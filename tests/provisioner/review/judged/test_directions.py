@@ -16,7 +16,7 @@ import pytest
 
 from provisioner.review.base.claims import PODS, Claim, Claims
 from provisioner.review.base.facts import Check, Facts, ReviewRule
-from provisioner.review.base.places import UNCLAIMED, UNJUDGED
+from provisioner.review.base.messages import UNCLAIMED, UNJUDGED
 from provisioner.review.frame import CHECKS, report
 from provisioner.review.judged.harmless import RULE as HARMLESS
 from provisioner.review.judged.harmless import TABLE
@@ -151,7 +151,7 @@ VALUES: Mapping[str, tuple[Any, Any]] = {
     "aws-load-balancer-internal": ("true", "false"),
     "aws-load-balancer-scheme": ("internal", "internet-facing"),
     "azure-load-balancer-internal": ("true", "false"),
-    "beta.kubernetes.io/view": ("runtime/default", "unconfined"),
+    "beta.kubernetes.io/main": ("runtime/default", "unconfined"),
     "defaultMode": (420, 511),
     "drop.0": ("ALL", "NET_RAW"),
     "enforce": ("restricted", "privileged"),
@@ -191,6 +191,16 @@ VALUES: Mapping[str, tuple[Any, Any]] = {
     "updateStrategy.type": ("RollingUpdate", "OnDelete"),
     "Service spec.type": ("ClusterIP", "LoadBalancer"),
     "verbs.0": ("get", "delete"),
+}
+# Two values that Pod Security allows both, by the end of the path; None: not set.
+ALLOWED: Mapping[str, tuple[Any, Any]] = {
+    "add.0": ("CHOWN", "NET_BIND_SERVICE"),
+    "appArmorProfile.type": ("RuntimeDefault", "Localhost"),
+    "beta.kubernetes.io/main": ("runtime/default", "localhost/main"),
+    "drop.0": ("NET_RAW", "CHOWN"),
+    "runAsUser": (1000, 2000),
+    "seLinuxOptions.type": ("container_t", "container_init_t"),
+    "seccompProfile.type": ("RuntimeDefault", "Localhost"),
 }
 OTHER_LISTS = ("initContainers", "ephemeralContainers")
 # Of a claim with a long table of annotations, so many are tried each time, the others in the thorough test.
@@ -265,7 +275,7 @@ def keys_of_maps(claim: Claim, pattern: str, kind: GroupKind) -> Iterator[Path]:
     """A label or annotation, which no schema names."""
     parts = claim.parts(pattern, kind)
     if parts and parts[-2:-1] in (("labels",), ("annotations",)):
-        yield (*parts[:-1], parts[-1].replace("*", "view"))
+        yield (*parts[:-1], parts[-1].replace("*", "main" if kind == GroupKind("apps", "Deployment") else "view"))
 
 
 def values_of(field: Field) -> tuple[Any, Any]:
@@ -370,6 +380,16 @@ def test_S36_no_claim_swallows_a_direction() -> None:
 @pytest.mark.parametrize("kind", sorted({field.kind.kind for field in FIELDS}))
 def test_S36_no_claim_swallows_a_direction_of_any_field_below_it(kind: str) -> None:
     assert swallowed([field for field in FIELDS if field.kind.kind == kind and not field.is_first]) == []
+
+
+@pytest.mark.parametrize("end", ALLOWED)
+def test_S36_no_claim_swallows_a_change_between_values_that_are_allowed(end: str) -> None:
+    fields = [field for field in FIELDS if field.is_first and field.words.endswith(end)]
+    assert fields
+    for field in fields:
+        one, other, absent = (with_value(field, value) for value in (*ALLOWED[end], None))
+        ways = [(one, other), (other, one), (absent, one), (absent, other)]
+        assert [way for way in ways if not is_told(*way, field)] == []
 
 
 def test_a_change_that_no_claim_holds_is_not_told_as_if_it_were_judged() -> None:

@@ -11,7 +11,7 @@ import pytest
 from provisioner.builtin import POD_PATHS
 from provisioner.review.base.causes import SAID_WITH
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.places import UNJUDGED
+from provisioner.review.base.messages import UNJUDGED
 from provisioner.review.frame import CHECKS, report
 from provisioner.review.judged.harmless import TABLE
 from provisioner.review.judged.leaves import EMPTY, ORDER

@@ -8,7 +8,7 @@ import pytest
 
 from provisioner.review.base.claims import EVERY_KIND, Claim
 from provisioner.review.base.facts import Check
-from provisioner.review.base.places import UNCLAIMED, UNJUDGED, unjudged_fields
+from provisioner.review.base.messages import UNCLAIMED, UNJUDGED, unjudged_fields
 from provisioner.review.frame import report
 from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Severity
 from tests.support.provisioner.contents import an_object, config_map, facts, planned, web_workload

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from provisioner.review.base.facts import ReviewRule
-from provisioner.review.base.fold import folded
-from provisioner.review.output.brevity import MAX_LINES
+from provisioner.review.base.grouping import folded
+from provisioner.review.output.headline import MAX_LINES
 from provisioner.review.output.terminal import as_text
 from provisioner.schema.verdicts import shown
 from provisioner.values import Finding, ObjectRef, Plan, Report, Section, Severity, worst_first

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from provisioner.review.output.excerpts import MAX_RULES, names_in, rules_behind
-from provisioner.review.output.lines import MAX_LINES, rule_lines, telling_lines
+from provisioner.review.output.lines import MAX_LINES, MAX_RULES, names_in, rule_lines, rules_behind, telling_lines
 from tests.support.provisioner.contents import an_object
 
 ROLE = "ClusterRole.rbac.authorization.k8s.io operator"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from provisioner.escaping import visible
 from provisioner.review.base.facts import ReviewRule
-from provisioner.review.base.places import path_text
-from provisioner.review.base.statements import Statement, statements
-from provisioner.review.base.text import visible
-from provisioner.review.checks.own.advice import ADVICE
+from provisioner.review.base.grouping import Statement, statements
+from provisioner.review.base.messages import path_text
+from provisioner.review.checks.own.power import ADVICE
 from provisioner.review.output.entries import Cause, CauseKind, entries
 from provisioner.review.output.evidence import EvidenceFact, facts_of
 from provisioner.review.output.html import as_html

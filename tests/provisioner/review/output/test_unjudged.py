@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from provisioner.pipeline import look_offline
-from provisioner.review.base.statements import statements
-from provisioner.review.output.unjudged import few_words
+from provisioner.review.base.grouping import statements
+from provisioner.review.output.entries import few_words
 from tests.support.provisioner.contents import an_object, config_map, content_with
 
 LINES = [f"key{number}: value" for number in range(40)]

@@ -9,12 +9,12 @@ import pytest
 import yaml
 
 from provisioner.rbac import PolicyRule, RbacSubject, covers
-from provisioner.rbac import held as rbac_held
+from provisioner.rbac import rules as rbac_held
 from provisioner.review.base.facts import Gap
-from provisioner.review.preflight import grants as grants_of
+from provisioner.review.preflight import account_rights as grants_of
+from provisioner.review.preflight.account_rights import PreflightFacts, ResourceWord
 from provisioner.review.preflight.answer import Preflight, preflight, questions
-from provisioner.review.preflight.facts import PreflightFacts, ResourceWord
-from provisioner.review.preflight.text import as_text, as_yaml
+from provisioner.review.preflight.findings import as_text, as_yaml
 from provisioner.review.rules import rule_text
 from provisioner.values import (
     AccessAnswer,

@@ -18,7 +18,7 @@ from provisioner.errors import ClusterError, PratiqueError
 from provisioner.pipeline import FIELD_MANAGER, preflight
 from provisioner.rbac import RbacSubject
 from provisioner.review.preflight.answer import Preflight
-from provisioner.review.preflight.text import as_yaml
+from provisioner.review.preflight.findings import as_yaml
 from provisioner.values import Content, ObjectRef, Severity
 from tests.support.patience import scaled, wait_for
 from tests.support.provisioner.contents import an_object, content_with

@@ -8,8 +8,7 @@ import pytest
 
 from provisioner.pipeline import look_offline
 from provisioner.rbac import RbacSubject
-from provisioner.review.base.marks import Mark
-from provisioner.review.base.record import from_record, to_record
+from provisioner.review.base.record import Mark, from_record, to_record
 from provisioner.review.rights.account_graph import MAX_BINDINGS, MAX_RULES, AccountGraph, account_graph, accounts_of
 from provisioner.values import ObjectRef, Report
 from tests.support.provisioner.contents import an_object, content_with

@@ -13,7 +13,7 @@ import pytest
 from provisioner import rbac
 from provisioner.rbac import RbacObjects, RbacSubject
 from provisioner.review.base.facts import Facts
-from provisioner.review.checks.own.power import judge_of
+from provisioner.review.checks.own.power import find_judge
 from provisioner.review.frame import report
 from provisioner.review.rights.permission_words import ref_of
 from provisioner.values import Action, Finding, ObjectRef, Plan, Severity
@@ -122,7 +122,7 @@ def assert_told(seed: int) -> int:
 
 def assert_power_told(seed: int) -> int:
     facts = change(random.Random(seed))
-    judge, (before, after) = judge_of(facts), sides(facts)
+    judge, (before, after) = find_judge(facts), sides(facts)
     found = [one for one in report(facts).findings if one.rule == "OWN-PRATIQUE-03" and one.is_new]
     critical = [one for one in found if one.severity is Severity.CRITICAL]
     count = 0

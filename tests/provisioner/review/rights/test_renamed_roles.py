@@ -8,7 +8,7 @@ import pytest
 
 from provisioner.review.base.record import action_from, to_record
 from provisioner.review.frame import report
-from provisioner.values import Action, Finding
+from provisioner.values import Action, Finding, Plan
 from tests.support.provisioner.contents import an_object, content_with, facts, planned
 
 API = "rbac.authorization.k8s.io/v1"
@@ -133,6 +133,21 @@ OF_OTHERS = binding("theirs", V1, account="somebody")
 def test_what_gives_something_else_is_deleted(new: Any, live: Any, left: dict[str, str]) -> None:
     told, _ = upgraded(OLD, new, live_rbac=tuple(live) if live is not None else None)
     assert told == left
+
+
+@pytest.mark.parametrize("account", ["mesh", "other"])
+def test_S09_whether_a_role_is_renamed_tells_nothing_of_a_binding_of_somebody_else(account: str) -> None:
+    """Who asks to adopt their binding would learn whether it is given to whom a guess names."""
+    new = [role("mesh.pods"), binding("mesh.pods", "mesh.pods"), role(V2, rules=[NODES]), binding(V2, V2)]
+    old = [role(V1, rules=[*RULES, NODES]), binding(V1, V1)]
+    theirs = binding("mesh.pods", "mesh.pods", account=account)
+    actions = [planned(one, Action.CREATE) for one in (new[0], *new[2:])]
+    actions += [planned(one, Action.DELETE) for one in old]
+    wished = Plan((*actions, planned(new[1], Action.CREATE)), "")
+    actions.append(planned(new[1], Action.ADOPT, before=theirs, uid="u-1"))
+    rest = {"content": content_with(*new), "previous": content_with(*old), "bundle": wished}
+    found = report(facts(*actions, **rest, live_rbac=(*old, theirs)))
+    assert [one.returns_as for one in found.plan.actions if one.returns_as] == []
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from provisioner.errors import BadRuleFile
 from provisioner.review.rules import RuleText, rule_ids, rule_text
-from provisioner.review.rules.text import parsed
+from provisioner.review.rules.files import parsed
 from provisioner.values import Section, Severity
 from tests.support.provisioner.rules_in_code import rules_in_code
 

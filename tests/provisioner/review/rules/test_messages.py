@@ -13,7 +13,7 @@ import provisioner.review
 from provisioner.errors import BadRuleFile
 from provisioner.rbac import RbacSubject
 from provisioner.rbac.catalogue import PATTERNS
-from provisioner.rbac.guarded import GUARDED, IN_NAMESPACE
+from provisioner.rbac.guarded_rights import GUARDED, IN_NAMESPACE
 from provisioner.review.base.facts import ReviewRule
 from provisioner.review.rules import Phrase, messages_of, rule_ids
 from provisioner.review.rules.messages import messages_in

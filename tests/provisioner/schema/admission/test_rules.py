@@ -7,8 +7,7 @@ import pytest
 from provisioner.schema import admit
 from provisioner.schema.cel.ast import NodeKind, read
 from provisioner.schema.cel.runtime import NotCompiled, program_of
-from provisioner.schema.cel.text import normalised, uses_old
-from provisioner.schema.cel.values import escaped
+from provisioner.schema.cel.values import escaped, normalised, uses_old
 from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, listed, mapped, obj, root, thing
 
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from provisioner.schema.cel.rule_check import RuleCheck
-from provisioner.schema.definition.defaults import default_errors
 from provisioner.schema.definition.reduction import thinned
 from provisioner.schema.definition.structural import KeywordRules, keyword_errors, structural_errors
+from provisioner.schema.definition.validation import default_errors
 from provisioner.schema.fields import FieldError
 from tests.support.provisioner.compared import IDIOM
 from tests.support.provisioner.shapes import SCHEMAS, TEXT, JsonDict, listed, mapped, obj, root

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from provisioner.schema import compare, validate
+from provisioner.schema import compare
+from provisioner.schema.admission.validation import validate
 from provisioner.values import Severity
 from tests.support.provisioner.compared import A_OR_B, BREAKING, SAFE, UNKNOWN
 from tests.support.provisioner.shapes import TEXT, JsonDict, crd, crd_of, obj, root, thing, version

@@ -24,6 +24,11 @@ OLD_REVIEWS = copy.deepcopy(WEBHOOK)
 OLD_REVIEWS["conversion"]["webhook"]["conversionReviewVersions"] = ["v1beta1"]
 WITH_CA = copy.deepcopy(WEBHOOK)
 WITH_CA["conversion"]["webhook"]["clientConfig"]["caBundle"] = "x"
+INJECTED: JsonDict = {
+    "name": "things.example.com",
+    "annotations": {"cert-manager.io/inject-ca-from": "shop/ca"},
+}
+WORD, NOT_COMPARED = ({**TEXT, "pattern": pattern} for pattern in ("^a$", "\\ba"))
 NAMES = crd()["spec"]["names"]
 SCALE: JsonDict = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
@@ -45,12 +50,14 @@ SCALE: JsonDict = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": "
         (crd(V1), crd({**V1, "storage": False}, {**V2, "storage": True}), "CRD-13b", DANGEROUS),
         (crd(V1), crd({**V1, "served": False}), "CRD-14", BREAKING),
         (crd(V1), crd(V1, V2), "CRD-15", SAFE),
+        (crd(V1, {**V2, "served": False}), crd(V1, V2), "CRD-15", SAFE),
         (crd(V1), crd({**V1, "deprecated": True}), "CRD-16", SAFE),
         (crd(V1), crd(V1, V2), "CRD-17", SAFE),
         (crd(V1), crd(V1, spec=WEBHOOK), "CRD-21", DANGEROUS),
         (crd(V1, spec=WEBHOOK), crd(V1), "CRD-22", BREAKING),
         (crd(V1, spec=WEBHOOK), crd(V1, spec=ELSEWHERE), "CRD-23", DANGEROUS),
         (crd(V1, spec=WITH_CA), crd(V1, spec=WEBHOOK), "CRD-25", DANGEROUS),
+        (crd(V1, spec=WEBHOOK, metadata=INJECTED), crd(V1, spec=WEBHOOK), "CRD-25", DANGEROUS),
         (crd(V1, spec=WEBHOOK), crd(V1, spec=OLD_REVIEWS), "CRD-26", BREAKING),
         (crd(V1, spec={"preserveUnknownFields": True}), crd(V1), "CRD-27", BREAKING),
         (crd(V1), crd(V1, spec={"preserveUnknownFields": True}), "CRD-28", BREAKING),
@@ -81,6 +88,7 @@ SCALE: JsonDict = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": "
         (crd(V1), crd(V1, {**V2, "schema": {"openAPIV3Schema": root(TEXT, extra=TEXT)}}), "SRV-02", DANGEROUS),
         (crd(V1), crd({**V1, "schema": {"openAPIV3Schema": root(TEXT, extra=TEXT)}}, V2), "SRV-01", BREAKING),
         (crd(V1), crd(V1, {**V2, "schema": {"openAPIV3Schema": root(WHOLE)}}), "SRV-03", BREAKING),
+        (crd(V1), crd(version("v1", root(WORD)), version("v2", root(NOT_COMPARED), storage=False)), "SRV-03", UNKNOWN),
         (crd(V1), crd(V1, {**V2, "schema": {"openAPIV3Schema": root({**TEXT, "default": "x"})}}), "SRV-04", DANGEROUS),
         (crd(V1, spec=WEBHOOK), crd(V1, V2, spec=WEBHOOK), "SRV-06", UNKNOWN),
     ],

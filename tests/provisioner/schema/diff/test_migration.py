@@ -9,7 +9,7 @@ import pytest
 
 from provisioner.schema import accepts_update, compare
 from provisioner.schema.definition.crd import Crd
-from provisioner.schema.diff.migration import migration_steps
+from provisioner.schema.diff.crd import migration_steps
 
 
 def crd(*versions: str, stores: str, scope: str = "Namespaced", plural: str = "things", group: str = "e.org") -> Any:

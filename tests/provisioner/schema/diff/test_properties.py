@@ -7,7 +7,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from provisioner.schema import admit, compare, default, prune, validate
+from provisioner.schema import admit, compare
+from provisioner.schema.admission.pruning import default, prune
+from provisioner.schema.admission.validation import validate
 from provisioner.values import Severity
 from tests.support.provisioner.shapes import (
     ROOTS,

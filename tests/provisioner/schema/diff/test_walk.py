@@ -27,6 +27,10 @@ from tests.support.provisioner.shapes import TEXT, WHOLE, JsonDict, crd, crd_of,
 
 # Objects in which a is set, said by branches.
 A_ALWAYS = obj(a=TEXT, b=TEXT, more={"anyOf": [{"required": ["a"]}, {"required": ["a", "b"]}]})
+ARRAY: JsonDict = {"type": "array"}
+FIVE = dict.fromkeys("abcde", TEXT)
+NEEDS: list[JsonDict] = [{"required": ["a"]}, {"required": ["b"]}]
+BOTH: JsonDict = {"required": ["a", "b"]}
 CHANGES = [
     (obj(a=TEXT), obj(), "SCH-01", BREAKING),
     (obj(a=TEXT, more=KEEP), obj(more=KEEP), "SCH-02", DANGEROUS),
@@ -148,6 +152,25 @@ CHANGES = [
     (obj(a=TEXT), obj(a=TEXT, more={"not": {"required": ["a"]}}), "SCH-58", BREAKING),
     (obj(a=TEXT, more={"not": {"required": ["a"]}}), obj(a=TEXT), "SCH-58", SAFE),
     (TEXT, {**TEXT, "x-kubernetes-future": 1}, "SCH-60", UNKNOWN),
+    # The same rules in other words, of which each has to be shown (tests/provisioner/review/rules/test_severities.py).
+    (listed(TEXT), ARRAY, "SCH-01", BREAKING),
+    (mapped(obj(a=TEXT)), mapped(True), "SCH-01", BREAKING),
+    (obj(**FIVE, more=KEEP), obj(more=KEEP), "SCH-02", DANGEROUS),
+    (mapped(TEXT), {"type": "object", **KEEP}, "SCH-02", DANGEROUS),
+    (listed(obj(a=TEXT)), listed(obj("b", a=TEXT, b=TEXT)), "SCH-11", BREAKING),
+    (ARRAY, listed(TEXT), "SCH-13", BREAKING),
+    (mapped(True), mapped(TEXT), "SCH-13", BREAKING),
+    (mapped(TEXT), mapped(True), "SCH-18", SAFE),
+    (TEXT, {**TEXT, "minimum": 1}, "SCH-25n", SAFE),
+    ({**TEXT, "nullable": True, "default": "x"}, {**TEXT, "default": "x"}, "SCH-36", DANGEROUS),
+    (obj(a=TEXT, b=TEXT), obj(a={**TEXT, "title": "x"}, b={**TEXT, "title": "x"}), "SCH-37", SAFE),
+    ({"type": "object", **KEEP}, mapped(TEXT), "SCH-51", BREAKING),
+    (obj(a=TEXT, more={"allOf": NEEDS}), obj(a=TEXT, more={"allOf": NEEDS[::-1]}), "SCH-55", SAFE),
+    (obj(a=TEXT, more={"anyOf": NEEDS}), obj(a=TEXT, more={"anyOf": NEEDS[::-1]}), "SCH-56", SAFE),
+    ({**TEXT, "anyOf": [{"pattern": "^a"}]}, {**TEXT, "anyOf": [{"pattern": "\\ba"}]}, "SCH-56", UNKNOWN),
+    (obj(a=TEXT, more={"oneOf": NEEDS}), obj(a=TEXT, more={"oneOf": [*NEEDS, NEEDS[0]]}), "SCH-57", BREAKING),
+    (obj(a=TEXT, more={"not": BOTH}), obj(a=TEXT, more={"not": {"required": ["b", "a"]}}), "SCH-58", SAFE),
+    (obj(a=TEXT, b=TEXT, more={"not": NEEDS[0]}), obj(a=TEXT, b=TEXT, more={"not": NEEDS[1]}), "SCH-58", BREAKING),
 ]
 EACH = pytest.mark.parametrize(
     ("old", "new", "rule", "severity"), CHANGES, ids=lambda it: it if isinstance(it, str) else ""
@@ -182,8 +205,9 @@ def test_a_removed_field_is_one_finding_however_much_is_below_it() -> None:
 
 
 def test_a_removed_status_field_is_no_loss_of_data() -> None:
-    found = compare(crd(version(schema=root(TEXT, status=obj(a=TEXT)))), crd(version(schema=root(TEXT, status=obj()))))
-    assert rules(found) == [("SCH-03", DANGEROUS)]
+    for fields in ({"a": TEXT}, FIVE):
+        old, new = (crd(version(schema=root(TEXT, status=obj(**one)))) for one in (fields, {}))
+        assert rules(compare(old, new)) == [("SCH-03", DANGEROUS)]
 
 
 def test_names_with_dots_are_no_paths() -> None:
@@ -267,6 +291,11 @@ def test_whatever_is_compared_nothing_crashes_and_nothing_is_changed(old: JsonDi
 
 def test_a_schema_that_appears_starts_pruning() -> None:
     assert ("SCH-51", BREAKING) in rules(compare(crd(version()), crd_of(obj(a=TEXT))))
+
+
+def test_items_that_nothing_is_said_of_any_more_are_kept_where_everything_is() -> None:
+    found = changes(listed(TEXT), {**ARRAY, **KEEP})
+    assert [(it.variant, it.severity) for it in found if it.rule == "SCH-18"] == [("items-undescribed", SAFE)]
 
 
 def test_fields_added_to_a_crd_that_kept_everything_are_one_finding() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from provisioner.errors import SourceUnavailable
 from provisioner.source import GitSource, course, poll
-from provisioner.source.history import course_in
+from provisioner.source.git import course_in
 from provisioner.source.pack import GitObject
 from provisioner.values import Course
 from tests.support.servers.hostile import HERE, MAX

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.web.requests.changes.folding import (
+from approvals.web.requests.diff_lines import (
     CHUNK,
     LARGE_OBJECT,
     MAX_OPEN,

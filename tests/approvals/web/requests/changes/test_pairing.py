@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.web.requests.changes.folding import Wanted, fold
-from approvals.web.requests.changes.highlighting import html_of
-from approvals.web.requests.changes.pairing import MAX_WORDS, Pair, Words, common_start, side_by_side
+from approvals.web.requests.diff_lines import MAX_WORDS, Pair, Wanted, Words, common_start, fold, side_by_side
+from approvals.web.requests.diff_rows import html_of
+from provisioner.escaping import visible
 from provisioner.review.base.difference import DiffLine, Form
-from provisioner.review.base.text import visible
 
 
 def pairs(kinds: str) -> list[tuple[int | None, int | None]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from approvals.web.requests.changes.placing import LinePlaces
+from approvals.web.requests.diff_lines import LinePlaces
 from provisioner.review.base.difference import all_lines
 from tests.support.provisioner.contents import an_object
 from tests.support.provisioner.ships import TEXT, crd

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from provisioner.cli.bundles import contents_of
+from provisioner.cli.inputs import read_contents
 from provisioner.cli.plugin import main
 from provisioner.cli.plugin.commands import parser
 from provisioner.cluster.client.api import ClusterClient
@@ -51,7 +51,7 @@ class LeastInstaller:
         self.api, self.account = api, account
         self.acting = api.acting_as(account)
         options = parser().parse_args(["rbac", *words])
-        content = contents_of(options, api)[0].with_hooks(APPLYING)
+        content = read_contents(options, api)[0].with_hooks(APPLYING)
         staying = [one for phase in phases(content.manifests) for one in phase.manifests]
         before, after = (hooks_at(moment, content.manifests) for moment in (HookMoment.BEFORE, HookMoment.AFTER))
         self.parts: tuple[list[Manifest], ...] = (before, staying, after)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from provisioner.cli.plugin import main
+from provisioner.cluster.annotations import RevisionOwner, Tracking
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.tracking import RevisionOwner, Tracking
 from provisioner.pipeline import FIELD_MANAGER
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests.support.kubernetes import live

@@ -10,8 +10,8 @@ from typing import Any
 from provisioner.cluster.apply.run import Terms, apply
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.inventory import MemoryHookRuns, uids
-from provisioner.cluster.plan.known import Options
-from provisioner.cluster.plan.planning import plan
+from provisioner.cluster.plan.content_plan import plan
+from provisioner.cluster.plan.inputs import Options
 from provisioner.values import Content, Hook, HookMoment, Manifest, ObjectOutcome, ObjectRef, Plan
 from tests.support.kubernetes.live import wait_until
 from tests.support.patience import scaled

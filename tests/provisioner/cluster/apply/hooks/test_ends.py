@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.apply.waiting import Patience
+from provisioner.cluster.apply.waits import Patience
 from provisioner.cluster.inventory import MemoryHookRuns
 from provisioner.values import ObjectRef, OutcomeState
 from tests.provisioner.cluster.apply.hooks.charts import (

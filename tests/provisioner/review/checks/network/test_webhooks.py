@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
-from provisioner.review.checks.network import policies, webhook_effects, webhooks
+from provisioner.review.checks.governance import admission
+from provisioner.review.checks.network import webhook_failures, webhooks
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 
@@ -33,7 +34,7 @@ def configuration(*listed: dict[str, Any], name: str = "guard") -> dict[str, Any
 
 def found_by(*actions: Any, checks: Any = None, **rest: Any) -> list[Finding]:
     """What these checks say; that others look at the same objects is not their matter."""
-    found = judged_by(facts(*actions, **rest), checks or [webhook_effects.CHECK])
+    found = judged_by(facts(*actions, **rest), checks or [webhook_failures.EFFECTS_CHECK])
     return [one for one in found if one.rule != "UNCLAIMED"]
 
 
@@ -324,7 +325,7 @@ def judged(*objects: dict[str, Any], **exists: bool) -> list[tuple[str, Severity
     }
     around = ClusterSurroundings(exists={key: answer for key, answer in known.items() if answer is not None})
     actions = [planned(one, Action.CREATE) for one in objects]
-    return [(one.rule, one.severity) for one in found_by(*actions, checks=[policies.CHECK], around=around)]
+    return [(one.rule, one.severity) for one in found_by(*actions, checks=[admission.POLICIES_CHECK], around=around)]
 
 
 @pytest.mark.parametrize(

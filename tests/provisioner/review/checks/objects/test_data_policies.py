@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.checks.objects import data_policies
+from provisioner.review.checks.objects import deletions
 from provisioner.values import Action, Severity
 from tests.support.provisioner.contents import an_object, findings_of, named, planned
 
@@ -41,14 +41,14 @@ def test_what_becomes_of_data_from_now_on_is_told(
     before: dict[str, Any] | None, after: dict[str, Any], told: list[tuple[str, str]]
 ) -> None:
     action = planned(after, Action.UPDATE, before=before) if before else planned(after, Action.CREATE)
-    found = named(findings_of(data_policies.CHECK, action), "DEL-03")
+    found = named(findings_of(deletions.DATA_POLICIES_CHECK, action), "DEL-03")
     assert [one.severity for one in found] == [Severity(severity) for severity, _ in told]
     assert all(words in one.message for one, (_, words) in zip(found, told, strict=True))
 
 
 def test_nothing_is_said_of_a_deletion() -> None:
     kept = stateful_set(whenDeleted="Delete")
-    assert not findings_of(data_policies.CHECK, planned(kept, Action.DELETE, before=kept))
+    assert not findings_of(deletions.DATA_POLICIES_CHECK, planned(kept, Action.DELETE, before=kept))
 
 
 def mounting(*mounts: dict[str, Any], kind: str = "Deployment") -> dict[str, Any]:
@@ -79,5 +79,5 @@ def test_a_claim_of_which_another_folder_is_mounted_is_told(
     before: list[dict[str, Any]], after: list[dict[str, Any]], kind: str, *, is_told: bool
 ) -> None:
     old, new = mounting(*before, kind=kind), mounting(*after, kind=kind)
-    found = named(findings_of(data_policies.CHECK, planned(new, Action.UPDATE, before=old)), "DEL-03")
+    found = named(findings_of(deletions.DATA_POLICIES_CHECK, planned(new, Action.UPDATE, before=old)), "DEL-03")
     assert [one.severity for one in found] == ([Severity.DANGEROUS] if is_told else [])

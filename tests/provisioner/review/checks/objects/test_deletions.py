@@ -9,11 +9,11 @@ import pytest
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing
 from provisioner.review.checks.objects import deletions, objects
 from provisioner.review.frame import listings, wanted
-from provisioner.review.workloads.volumes import VOLUMES
+from provisioner.review.workloads.mounts import VOLUMES
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, facts, judged_by, planned
 
-CHECKS = [objects.CHECK, deletions.CHECK]
+CHECKS = [objects.OBJECTS_CHECK, deletions.DELETIONS_CHECK]
 
 
 def claim(name: str = "data", *, volume: str = "pv-1", size: str = "10Gi") -> dict[str, Any]:

@@ -1,5 +1,8 @@
+"""None"""
+
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,9 +18,12 @@ from provisioner.errors import (
 )
 from provisioner.pipeline import look_offline
 from provisioner.review.base.facts import ClusterSurroundings, ServedKind
-from provisioner.review.checks.objects import builtin, objects
-from provisioner.values import Action, Finding, ObjectRef, Severity
+from provisioner.review.checks.objects import kubernetes_apis, objects
+from provisioner.review.checks.objects.objects import try_offline
+from provisioner.review.frame import report
+from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Severity
 from tests.support.provisioner.contents import an_object, config_map, content_with, facts, judged_by, planned
+from tests.support.provisioner.shapes import TEXT, crd, crd_of, obj, root, thing, version
 
 MAP = config_map()
 PROBLEMS = [
@@ -33,7 +39,7 @@ PROBLEMS = [
 
 
 def found_by(*actions, **rest) -> list[Finding]:
-    return judged_by(facts(*actions, **rest), [objects.CHECK])
+    return judged_by(facts(*actions, **rest), [objects.OBJECTS_CHECK])
 
 
 @pytest.mark.parametrize(("code", "words", "rule"), PROBLEMS, ids=[rule for _, _, rule in PROBLEMS])
@@ -343,7 +349,7 @@ def test_fields_that_never_change_are_known_where_nobody_could_be_asked(
     before: dict[str, Any], after: dict[str, Any], proved: bool, count: int
 ) -> None:
     action = planned(after, Action.UPDATE, before=before, is_proved=proved)
-    found = judged_by(facts(action, is_offline=not proved), [objects.CHECK, builtin.CHECK])
+    found = judged_by(facts(action, is_offline=not proved), [objects.OBJECTS_CHECK, kubernetes_apis.BUILTIN_CHECK])
     assert [one.path for one in found if one.rule == "IMM-01"] == [("spec", "serviceName")] * count
 
 
@@ -375,3 +381,100 @@ def test_keys_that_were_written_as_string_data_stay(
     written = {*new.get("data", {}), *new.get("stringData", {})}
     told = [set(one.evidence["keys"]) for one in found.findings if one.rule == "SEC-01"]
     assert told == ([written] if written else []), "of the bundle's own values only"
+
+
+def test_an_object_is_tried_on_the_schema_that_comes_with_it() -> None:
+    content = content_with(crd_of(obj(a=TEXT)), thing({"a": 1}))
+    found = try_offline(facts(content=content), ObjectRef.of(thing({})))
+    assert found.is_tried
+    assert found.errors[0].startswith("spec.a: Invalid value")
+
+
+@pytest.mark.parametrize("odd", [{"type": ["string"]}, {"enum": "a"}, {"maxLength": "5"}], ids=str)
+def test_a_schema_that_has_not_the_form_of_one_tries_nothing_and_says_so(odd: dict[str, Any]) -> None:
+    content = content_with(crd_of(obj(a=odd)), thing({"a": 1}))
+    found = try_offline(facts(content=content), ObjectRef.of(thing({})))
+    assert not found.is_tried
+    assert found.why
+    assert found.why.variant == "schema-unreadable"
+    assert "properties[spec].properties[a]" in dict(found.why.params)["problem"]
+
+
+@pytest.mark.parametrize(
+    ("defined", "spec", "told"),
+    [
+        pytest.param(version("v1"), {}, ("OBJ-04", "no-schema"), id="no schema"),
+        pytest.param(version("v1", root(obj(a={"enum": "a"}))), {}, ("OBJ-04", "schema-unreadable"), id="bad"),
+        pytest.param(version("v2", obj()), {}, ("OBJ-07", "version-not-served"), id="another version"),
+        pytest.param(version("v1", root(obj())), {"b": 1}, ("OBJ-07", "pruned"), id="unknown field"),
+        pytest.param(version("v1", root(obj(a=TEXT))), {"a": 1}, ("OBJ-07", "unfit"), id="wrong type"),
+        pytest.param(version("v1", root(obj(a=TEXT))), {"a": "b"}, ("OBJ-03", "fits-own-schema"), id="fits"),
+    ],
+)
+def test_what_comes_of_trying_is_said_of_the_object(defined: Any, spec: Any, told: tuple[str, str]) -> None:
+    new = thing(spec)
+    actions = planned(crd(defined), Action.CREATE), planned(new, Action.CREATE, is_proved=False)
+    found = [one for one in judged_by(facts(*actions), [objects.OBJECTS_CHECK]) if one.ref == ObjectRef.of(new)]
+    assert told in [(one.rule, one.variant) for one in found]
+
+
+def test_of_many_errors_the_first_are_shown_and_the_others_counted() -> None:
+    new = thing(dict.fromkeys("abcde", 1))
+    definition = crd_of(obj(**dict.fromkeys("abcde", TEXT)))
+    actions = planned(definition, Action.CREATE), planned(new, Action.CREATE, is_proved=False)
+    (found,) = [one for one in judged_by(facts(*actions), [objects.OBJECTS_CHECK]) if one.rule == "OBJ-07"]
+    assert len(found.evidence["errors"]) == 5
+    assert found.message.endswith("; and 2 more")
+
+
+HELM = "the Helm release shop in prod"
+
+
+def owned(name: str, owner: str) -> PlannedAction:
+    obj = an_object("v1", "ConfigMap", name, "prod")
+    return replace(planned(obj, Action.UPDATE, before=obj), owner=owner)
+
+
+def found(*actions: PlannedAction) -> list[Finding]:
+    content = content_with(*(one.after for one in actions if one.after is not None))
+    given = facts(*actions, content=content)
+    return [one for one in report(given, [objects.OWNERS_CHECK]).findings if one.rule == "OWN-03"]
+
+
+def test_each_owner_has_one_line_with_the_number_of_its_objects() -> None:
+    told = found(
+        *(owned(f"m{at:02}", HELM) for at in range(27)),
+        owned("x", "the Argo CD application web"),
+        owned("y", "nobody by their marks (written by kubectl)"),
+        owned("z", ""),
+    )
+    assert [(one.rule, one.severity) for one in told] == [("OWN-03", Severity.NOTABLE)] * 3
+    words = {str(one.evidence["owner"]): one.message for one in told}
+    assert words[HELM] == (
+        "27 objects belong to the Helm release shop in prod: ConfigMap prod/m00, ConfigMap prod/m01 and 25 more. The "
+        "report is as if this deployment adopted them; a request does so with spec.adoptHelmRelease: shop and "
+        "spec.installNamespace: prod"
+    )
+    assert words["the Argo CD application web"].endswith("a request is stopped until that owner has let go")
+    assert "spec.collisionProtection: IfNoController" in words["nobody by their marks (written by kubectl)"]
+    assert {len(one.evidence["objects"]) for one in told} == {27, 1}
+
+
+def test_of_very_many_objects_all_are_counted_and_some_named() -> None:
+    (told,) = found(*(owned(f"m{at:04}", HELM) for at in range(objects.MAX_OWNED + 600)))
+    assert told.message.startswith("1,100 objects belong to")
+    assert "prod/m0001 and 1,098 more." in told.message
+    assert len(told.evidence["objects"]) == objects.MAX_OWNED
+
+
+def test_nobody_is_advised_to_adopt_what_belongs_to_kubernetes() -> None:
+    obj = an_object("v1", "Namespace", "kube-system")
+    (told,) = found(replace(planned(obj, Action.UPDATE, before=obj), owner="Kubernetes itself"))
+    assert told.message == (
+        "1 object belongs to Kubernetes itself: Namespace kube-system. The report is as if this deployment adopted it; "
+        "no request does so: leave Kubernetes' own namespaces out of the bundle"
+    )
+
+
+def test_nothing_is_said_where_nothing_is_planned_for_others() -> None:
+    assert found(owned("z", "")) == []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import ClusterSurroundings, Gone, WayBack
-from provisioner.review.checks.objects import crds, objects, way_back
+from provisioner.review.checks.objects import crds, deletions, objects
 from provisioner.review.frame import mentioned
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import an_object, config_map, facts, judged_by, planned
@@ -46,7 +46,9 @@ def going_back(
     gone = (Gone(ObjectRef.of(obj), since, 4),) if since else ()
     around = ClusterSurroundings(exists={DATA.identity: exists} if exists is not None else {})
     given = facts(planned(obj, action, **rest), way_back=WayBack(2, gone), around=around)
-    return [one for one in judged_by(given, [way_back.CHECK, objects.CHECK]) if one.rule.startswith("HIS")]
+    return [
+        one for one in judged_by(given, [deletions.WAY_BACK_CHECK, objects.OBJECTS_CHECK]) if one.rule.startswith("HIS")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,7 @@ def test_what_holds_nothing_but_itself_comes_back_whole(obj: dict[str, Any]) -> 
 def test_the_claims_of_a_stateful_set_are_asked_for_by_name() -> None:
     obj = stateful_set("data")
     given = facts(planned(obj, CREATE), way_back=WayBack(2, (Gone(ObjectRef.of(obj), DELETE, 4),)))
-    assert mentioned(given, [way_back.CHECK]) == [DATA]
+    assert mentioned(given, [deletions.WAY_BACK_CHECK]) == [DATA]
 
 
 def test_a_job_that_is_made_again_runs_again() -> None:
@@ -146,7 +148,7 @@ def test_a_job_that_is_there_or_replaced_is_not_said_to_run_again_here(action: A
 @pytest.mark.parametrize("obj", [job(), claim()], ids=["job", "claim"])
 def test_a_request_that_goes_nowhere_back_to_says_none_of_it(obj: dict[str, Any]) -> None:
     given = facts(planned(obj, CREATE))
-    assert not [one for one in judged_by(given, [way_back.CHECK]) if one.rule.startswith("HIS")]
+    assert not [one for one in judged_by(given, [deletions.WAY_BACK_CHECK]) if one.rule.startswith("HIS")]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +163,7 @@ def test_a_request_that_goes_nowhere_back_to_says_none_of_it(obj: dict[str, Any]
 def test_content_that_is_no_stateful_set_crashes_nothing(hostile: dict[str, Any]) -> None:
     gone = (Gone(ObjectRef.of(hostile), DELETE, 4),)
     given = facts(planned(hostile, CREATE), way_back=WayBack(2, gone))
-    rules = {one.rule for one in judged_by(given, [way_back.CHECK])}
+    rules = {one.rule for one in judged_by(given, [deletions.WAY_BACK_CHECK])}
     assert "CRASHED" not in rules
 
 
@@ -172,6 +174,6 @@ def test_a_version_in_which_objects_are_stored_is_missed_once_by_the_rule_about_
         way_back=WayBack(2),
         live={ObjectRef.of(old).identity: live},
     )
-    found = judged_by(given, [way_back.CHECK, crds.CHECK])
+    found = judged_by(given, [deletions.WAY_BACK_CHECK, crds.DEFINITIONS_CHECK])
     assert [one.severity for one in found if one.rule == "CRD-10"] == [Severity.BREAKING]
     assert not [one for one in found if one.rule.startswith("HIS")]

@@ -8,8 +8,8 @@ import pytest
 
 from provisioner.pipeline import look_offline
 from provisioner.review.base.facts import ClusterSurroundings, Facts
-from provisioner.review.checks.own import own
 from provisioner.values import Action, Finding
+from tests.provisioner.review.checks.own.findings import find_changes
 from tests.support.provisioner.contents import an_object, content_with, facts, judged_by, planned
 from tests.support.provisioner.roles import API, account, bound, cluster_role, group, role, rule, user
 
@@ -31,7 +31,7 @@ def made(*objects: dict[str, Any], live: Objects | None = (), **rest: Any) -> Fa
 
 
 def found(given: Facts) -> list[Finding]:
-    return [one for one in own.CHECK.changes(given) if one.rule == "OWN-PRATIQUE-05"]
+    return [one for one in find_changes(given) if one.rule == "OWN-PRATIQUE-05"]
 
 
 def template(api: str, kind: str) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def test_S22_what_the_bundle_gives_its_own_account_is_said_of_the_account_and_no
     objects = (cluster_role("r", rule("impersonate", "users")), bound("r", ROBOT))
     given = made(pod(), *objects, live=objects)
     assert not found(given)
-    assert [one.rule for one in own.CHECK.changes(given)] == ["OWN-PRATIQUE-03"]
+    assert [one.rule for one in find_changes(given)] == ["OWN-PRATIQUE-03"]
 
 
 def test_S22_a_binding_that_waits_for_an_account_that_the_bundle_makes_counts() -> None:
@@ -201,11 +201,11 @@ def test_S28_who_can_run_as_a_strong_installer_has_its_power(way: str) -> None:
         bound("r", account("robot", "shop"), namespace="shop", kind="Role"),
     )
     strong = (cluster_role("all", rule("*", "*", group="*")), bound("all", INSTALLER))
-    (one,) = [one for one in own.CHECK.changes(made(*objects, live=strong)) if one.rule == "OWN-PRATIQUE-03"]
+    (one,) = [one for one in find_changes(made(*objects, live=strong)) if one.rule == "OWN-PRATIQUE-03"]
     assert "in the namespace shop" in one.message
     assert "where an installer lives (installer)" in one.message
     weak = (role("shop", "w", rule("*", "*", group="*")), bound("w", INSTALLER, namespace="shop", kind="Role"))
-    assert not list(own.CHECK.changes(made(*objects, live=weak)))
+    assert not list(find_changes(made(*objects, live=weak)))
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_S28_who_can_run_as_a_strong_installer_has_its_power(way: str) -> None:
 def test_S28_half_of_it_in_the_namespace_of_an_installer_is_no_power(rules: Objects) -> None:
     objects = (role("shop", "r", *rules), bound("r", account("robot", "shop"), namespace="shop", kind="Role"))
     strong = (cluster_role("all", rule("*", "*", group="*")), bound("all", INSTALLER))
-    assert not list(own.CHECK.changes(made(*objects, live=strong)))
+    assert not list(find_changes(made(*objects, live=strong)))
 
 
 def test_S28_another_deployments_strong_installer_counts() -> None:
@@ -226,8 +226,8 @@ def test_S28_another_deployments_strong_installer_counts() -> None:
     )
     live = (cluster_role("all", rule("escalate", "clusterroles", group=API)), bound("all", account("i", "harbour")))
     around = ClusterSurroundings(installers=frozenset({("harbour", "i")}))
-    assert list(own.CHECK.changes(made(*objects, live=live, around=around)))
-    assert not list(own.CHECK.changes(made(*objects, live=live)))
+    assert list(find_changes(made(*objects, live=live, around=around)))
+    assert not list(find_changes(made(*objects, live=live)))
 
 
 def test_S22_offline_nothing_is_guessed_of_accounts() -> None:
@@ -282,7 +282,7 @@ def test_S22_offline_nothing_is_guessed_of_accounts() -> None:
     ids=lambda one: one["kind"] if isinstance(one, dict) else "",
 )
 def test_S22_who_makes_others_act_for_it_is_said(obj: dict[str, Any], rule_id: str) -> None:
-    assert [one.rule for one in own.CHECK.changes(made(obj))] == [rule_id]
+    assert [one.rule for one in find_changes(made(obj))] == [rule_id]
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_S22_who_makes_others_act_for_it_is_said(obj: dict[str, Any], rule_id: s
 )
 def test_S22_what_is_a_part_of_pratique_is_said(obj: dict[str, Any], action: Action, variant: str) -> None:
     changes = facts(planned(obj, action, before=obj if action is Action.DELETE else None), live_rbac=())
-    (one,) = own.CHECK.changes(changes)
+    (one,) = find_changes(changes)
     assert (str(one.severity), one.variant) == ("critical", variant)
 
 
@@ -315,4 +315,4 @@ def test_S22_what_is_a_part_of_pratique_is_said(obj: dict[str, Any], action: Act
     ids=["a check", "a signer of its own", "a monitor"],
 )
 def test_what_only_acts_for_itself_is_not(obj: dict[str, Any]) -> None:
-    assert not list(own.CHECK.changes(made(obj)))
+    assert not list(find_changes(made(obj)))

@@ -8,9 +8,9 @@ import pytest
 
 from provisioner.pipeline import look_offline
 from provisioner.review.base.facts import ClusterSurroundings, Facts
-from provisioner.review.checks.own import own
-from provisioner.review.checks.own.advice import ADVICE
+from provisioner.review.checks.own.power import ADVICE
 from provisioner.values import Action, Finding
+from tests.provisioner.review.checks.own.findings import find_changes, find_standing
 from tests.support.provisioner.contents import an_object, content_with, facts, planned
 from tests.support.provisioner.roles import API, account, bound, cluster_role, role, rule, user
 
@@ -18,7 +18,7 @@ SECRETS = rule("get", "secrets")
 
 
 def found(given: Facts) -> list[Finding]:
-    return [one for one in own.CHECK.changes(given) if one.rule == "OWN-PRATIQUE-03"]
+    return [one for one in find_changes(given) if one.rule == "OWN-PRATIQUE-03"]
 
 
 def made(*objects: dict[str, Any], live: tuple[dict[str, Any], ...] = (), **rest: Any) -> Facts:
@@ -121,7 +121,7 @@ def test_S22_a_role_that_collects_every_role_is_power() -> None:
 
 def test_S28_a_role_that_cannot_be_read_is_unknown() -> None:
     broken = {**cluster_role("r"), "rules": [{"verbs": "get"}]}
-    (one,) = own.CHECK.changes(made(broken))
+    (one,) = find_changes(made(broken))
     assert (one.rule, one.severity) == ("RB-00", "unknown")
 
 
@@ -220,7 +220,7 @@ def test_an_account_of_the_bundles_own_runs_what_it_likes() -> None:
 def standing(*objects: dict[str, Any]) -> list[Finding]:
     """What the objects themselves are, whatever rights they hand out."""
     facts = made(*objects)
-    found = [*own.CHECK.standing(facts.state()), *own.CHECK.changes(facts)]
+    found = [*find_standing(facts.state()), *find_changes(facts)]
     return [one for one in found if one.rule.startswith("OWN-PRATIQUE") and one.rule != "OWN-PRATIQUE-03"]
 
 

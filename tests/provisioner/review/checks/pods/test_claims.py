@@ -11,20 +11,7 @@ import pytest
 
 from provisioner.review.base.claims import Claims
 from provisioner.review.base.facts import Check
-from provisioner.review.checks.pods import (
-    accounts,
-    bounds,
-    commands,
-    fetched,
-    hidden,
-    isolation,
-    names,
-    placement,
-    pod_habits,
-    pods,
-    reading,
-    tokens,
-)
+from provisioner.review.checks.pods import commands, credentials, runtime, security
 from provisioner.review.frame import report
 from provisioner.review.judged.leaves import changed_leaves
 from provisioner.review.judged.unjudged import pattern_of
@@ -32,16 +19,16 @@ from provisioner.values import Action, GroupKind, Severity
 from tests.support.provisioner.contents import an_object, content_with, facts, planned
 
 CHECKS: tuple[Check, ...] = (
-    accounts.CHECK,
-    bounds.CHECK,
-    commands.CHECK,
-    fetched.CHECK,
-    hidden.CHECK,
-    isolation.CHECK,
-    names.CHECK,
-    placement.CHECK,
-    reading.CHECK,
-    tokens.CHECK,
+    credentials.ACCOUNTS_CHECK,
+    runtime.BOUNDS_CHECK,
+    commands.COMMANDS_CHECK,
+    commands.FETCHED_CODE_CHECK,
+    commands.HIDDEN_FILES_CHECK,
+    security.ISOLATION_CHECK,
+    runtime.NAMES_CHECK,
+    runtime.PLACEMENT_CHECK,
+    credentials.READ_SECRETS_CHECK,
+    credentials.TOKENS_CHECK,
 )
 CLAIMS = Claims(tuple(claim for check in CHECKS for claim in check.claims))
 KIND = GroupKind("apps", "Deployment")
@@ -172,7 +159,7 @@ def other(text: str) -> str:
 def told(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
     before, after = deployment(old), deployment(new)
     given = facts(planned(after, Action.UPDATE, before=before), previous=content_with(before), live_rbac=())
-    found = report(given, [*CHECKS, pods.CHECK, pod_habits.CHECK]).findings
+    found = report(given, [*CHECKS, security.PODS_CHECK, runtime.HABITS_CHECK]).findings
     others = {"UNJUDGED", "UNCLAIMED"}
     return {one.rule for one in found if one.is_new and one.severity is not Severity.SAFE and one.rule not in others}
 

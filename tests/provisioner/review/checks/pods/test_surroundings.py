@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.facts import Check
-from provisioner.review.checks.pods import bounds, hardening, hidden, isolation, names, placement, pods, reading
+from provisioner.review.checks.pods import commands, credentials, runtime, security
 from provisioner.values import Action, Finding, Severity
 from tests.support.provisioner.contents import (
     an_object,
@@ -60,7 +60,7 @@ def test_a_secret_that_is_nobodys_of_the_bundle_is_told(
     old: dict[str, Any] | None, previous: tuple[Any, ...] | None, severity: Severity | None
 ) -> None:
     before = content_with(*previous) if previous else None
-    found = of(reading.CHECK, "POD-30", old, READER, exists={SECRET: True}, previous=before)
+    found = of(credentials.READ_SECRETS_CHECK, "POD-30", old, READER, exists={SECRET: True}, previous=before)
     assert [one.severity for one in found] == ([severity] if severity else [])
 
 
@@ -70,7 +70,7 @@ def test_a_secret_that_pods_of_the_bundle_may_make_is_told_apart() -> None:
     roles = (cluster_role("makes", rule("create", "secrets")), bound("makes", account("maker", "shop")))
     actions = [planned(both, Action.UPDATE, before=workload()), planned(maker, Action.CREATE)]
     given = {"exists": {SECRET: True}, "previous": content_with(workload()), "live_rbac": roles}
-    (found,) = named(findings_of(reading.CHECK, *actions, **given), "POD-30")
+    (found,) = named(findings_of(credentials.READ_SECRETS_CHECK, *actions, **given), "POD-30")
     assert (found.evidence["foreign"], found.evidence["made"]) == (["s"], ["t"])
     assert found.variant == "foreign-and-perhaps-made"
 
@@ -87,7 +87,7 @@ def test_a_secret_that_pods_of_the_bundle_may_make_is_told_apart() -> None:
 )
 def test_a_secret_that_the_bundle_brings_or_makes_is_not(beside: dict[str, Any]) -> None:
     actions = [planned(READER, Action.UPDATE, before=workload()), planned(beside, Action.CREATE)]
-    assert not named(findings_of(reading.CHECK, *actions, previous=content_with(workload())), "POD-30")
+    assert not named(findings_of(credentials.READ_SECRETS_CHECK, *actions, previous=content_with(workload())), "POD-30")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_secret_that_the_bundle_brings_or_makes_is_not(beside: dict[str, Any])
 def test_a_volume_over_files_that_the_image_runs_or_trusts_is_told(path: str, severity: Severity | None) -> None:
     mounting = {"volumeMounts": [{"name": "v", "mountPath": path}]}
     for source, is_told in (({"configMap": {"name": "m"}}, True), ({"hostPath": {"path": "/x"}}, False)):
-        found = of(hidden.CHECK, "POD-31", None, workload(mounting, volumes=[{"name": "v", **source}]))
+        found = of(commands.HIDDEN_FILES_CHECK, "POD-31", None, workload(mounting, volumes=[{"name": "v", **source}]))
         assert [one.severity for one in found] == ([severity] if severity and is_told else [])
 
 
@@ -155,7 +155,7 @@ PROBE = {"httpGet": {"port": 80}}
 def test_probes_requests_and_limits_are_told_where_they_differ(
     old: dict[str, Any], new: dict[str, Any], words: str
 ) -> None:
-    found = of(bounds.CHECK, "POD-34", workload(old), workload(new))
+    found = of(runtime.BOUNDS_CHECK, "POD-34", workload(old), workload(new))
     assert messages(found) == ([f"has other probes, requests or limits: {words}"] if words else [])
 
 
@@ -203,9 +203,9 @@ def test_probes_requests_and_limits_are_told_where_they_differ(
     ],
 )
 def test_pods_that_may_run_on_the_control_plane_are_told(pod: dict[str, Any], is_told: bool) -> None:
-    found = of(placement.CHECK, "POD-35", None, workload(**pod))
+    found = of(runtime.PLACEMENT_CHECK, "POD-35", None, workload(**pod))
     assert [one.severity for one in found] == ([Severity.NOTABLE] if is_told else [])
-    assert not [one for one in of(placement.CHECK, "POD-35", workload(**pod), workload(**pod)) if one.is_new]
+    assert not [one for one in of(runtime.PLACEMENT_CHECK, "POD-35", workload(**pod), workload(**pod)) if one.is_new]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_pods_that_may_run_on_the_control_plane_are_told(pod: dict[str, Any], is
     ],
 )
 def test_other_rules_for_nodes_are_told(old: dict[str, Any], new: dict[str, Any], words: str) -> None:
-    found = of(placement.CHECK, "POD-36", workload(**old), workload(**new))
+    found = of(runtime.PLACEMENT_CHECK, "POD-36", workload(**old), workload(**new))
     assert messages(found) == ([f"is scheduled differently: {words}"] if words else [])
 
 
@@ -242,16 +242,16 @@ def test_other_rules_for_nodes_are_told(old: dict[str, Any], new: dict[str, Any]
 )
 def test_names_that_lead_elsewhere_are_told_of_new_objects_too(pod: dict[str, Any], words: str) -> None:
     expected = [f"resolves names differently than the cluster: {words}"] if words else []
-    assert messages(of(names.CHECK, "POD-37", None, workload(**pod))) == expected
-    assert [one.is_new for one in of(names.CHECK, "POD-37", workload(), workload(**pod))] == [True]
-    assert len(of(names.CHECK, "POD-37", workload(**pod), workload())) == 1
-    assert not [one for one in of(names.CHECK, "POD-37", workload(**pod), workload(**pod)) if one.is_new]
+    assert messages(of(runtime.NAMES_CHECK, "POD-37", None, workload(**pod))) == expected
+    assert [one.is_new for one in of(runtime.NAMES_CHECK, "POD-37", workload(), workload(**pod))] == [True]
+    assert len(of(runtime.NAMES_CHECK, "POD-37", workload(**pod), workload())) == 1
+    assert not [one for one in of(runtime.NAMES_CHECK, "POD-37", workload(**pod), workload(**pod)) if one.is_new]
 
 
 def test_files_of_the_image_that_become_writable_are_told() -> None:
     read_only = workload({"securityContext": {"readOnlyRootFilesystem": True}})
-    assert len(of(isolation.CHECK, "POD-38", read_only, workload())) == 1
-    assert not of(isolation.CHECK, "POD-38", workload(), read_only)
+    assert len(of(security.ISOLATION_CHECK, "POD-38", read_only, workload())) == 1
+    assert not of(security.ISOLATION_CHECK, "POD-38", workload(), read_only)
 
 
 def secured(*, mounts: Any = (), **security: Any) -> dict[str, Any]:
@@ -306,21 +306,21 @@ READ_ONLY = "main can no longer write to the files of the image (readOnlyRootFil
     ],
 )
 def test_what_containers_must_not_do_any_more_is_told(old: dict[str, Any], new: dict[str, Any], words: str) -> None:
-    found = of(hardening.CHECK, "POD-39", secured(**old), secured(**new))
+    found = of(security.HARDENING_CHECK, "POD-39", secured(**old), secured(**new))
     assert messages(found) == ([f"gets limits that can stop its programs: {words}"] if words else [])
-    assert not of(hardening.CHECK, "POD-39", secured(**new), secured(**new))
-    assert not of(hardening.CHECK, "POD-39", None, secured(**new))
+    assert not of(security.HARDENING_CHECK, "POD-39", secured(**new), secured(**new))
+    assert not of(security.HARDENING_CHECK, "POD-39", None, secured(**new))
 
 
 def test_root_that_must_not_be_root_is_breaking_in_new_objects_too() -> None:
     both = workload({"securityContext": {"runAsNonRoot": True}}, securityContext={"runAsUser": 0})
-    assert [one.severity for one in of(hardening.CHECK, "POD-39", None, both)] == [Severity.BREAKING]
+    assert [one.severity for one in of(security.HARDENING_CHECK, "POD-39", None, both)] == [Severity.BREAKING]
 
 
 def test_containers_that_see_each_other_and_a_runtime_that_goes_are_told() -> None:
-    assert of(isolation.CHECK, "POD-38", None, workload(shareProcessNamespace=True))
-    assert of(isolation.CHECK, "POD-38", workload(runtimeClassName="gvisor"), workload())
-    assert not of(isolation.CHECK, "POD-38", workload(), workload(runtimeClassName="gvisor"))
+    assert of(security.ISOLATION_CHECK, "POD-38", None, workload(shareProcessNamespace=True))
+    assert of(security.ISOLATION_CHECK, "POD-38", workload(runtimeClassName="gvisor"), workload())
+    assert not of(security.ISOLATION_CHECK, "POD-38", workload(), workload(runtimeClassName="gvisor"))
 
 
 def test_a_folder_of_the_node_that_becomes_writable_is_new() -> None:
@@ -329,12 +329,14 @@ def test_a_folder_of_the_node_that_becomes_writable_is_new() -> None:
         workload({"volumeMounts": [{"name": "v", "mountPath": "/v", "readOnly": it}]}, volumes=volumes)
         for it in (True, False)
     )
-    assert [(one.severity, one.is_new) for one in of(pods.CHECK, "POD-05", read, write)] == [(Severity.CRITICAL, True)]
-    assert [(one.severity, one.is_new) for one in of(pods.CHECK, "POD-05", write, write)] == [
+    assert [(one.severity, one.is_new) for one in of(security.PODS_CHECK, "POD-05", read, write)] == [
+        (Severity.CRITICAL, True)
+    ]
+    assert [(one.severity, one.is_new) for one in of(security.PODS_CHECK, "POD-05", write, write)] == [
         (Severity.CRITICAL, False)
     ]
 
 
 def test_a_check_asks_whether_a_secret_of_others_is_in_the_cluster() -> None:
     given = facts(planned(READER, Action.CREATE))
-    assert list(reading.CHECK.mentions(given)) == [SECRET]
+    assert list(credentials.READ_SECRETS_CHECK.mentions(given)) == [SECRET]

@@ -1,1 +1,0 @@
-"""Which bundles of catalogs requests are about, and which packages deployments follow."""

@@ -1,0 +1,106 @@
+"""One file of HTML of a report, to print or to send on, with nothing in it that its reader may not see (S09)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from approvals.access import Caller
+from approvals.access.sight import Record, ReportSight, Sight, exists, hidden_action, reference, withheld
+from approvals.models import Cluster, Report, Request
+from approvals.web.requests.sources import shown_sources
+from provisioner.review.base.difference import mask_secret
+from provisioner.review.base.record import from_record
+from provisioner.review.output.headline import without_withholding
+from provisioner.review.output.html import as_html
+from provisioner.values import GroupKind, ObjectRef, PlannedAction
+from provisioner.values import Report as ReportValue
+
+# Kubernetes is asked at most this often for one file.
+MAX_ASKED = 300
+
+
+def shared_html(caller: Caller, request: Request, report: Report) -> str:
+    """The report as one page that needs nothing else, as far as this caller may see it.
+
+    A hidden object keeps its name. Of a finding about it the evidence is left out, and of one about a hidden Secret
+    the words as well, which would tell how the stored value differs. Raises BadRecord for a report of another version.
+    """
+    shown, hidden = visible_report(caller, request.deployment.cluster, report)
+    deployment = request.deployment
+    sources = [one.words for one in shown_sources(request)]
+    title = f"{deployment.name} request {request.number} on {deployment.cluster.name}, round {report.round}"
+    return as_html(shown, title=title, hidden=hidden, notes=_accepted(request, report), sources=sources)
+
+
+def _accepted(request: Request, report: Report) -> dict[str, list[str]]:
+    """Who accepted which finding of this report, when and why."""
+    told: dict[str, list[str]] = {}
+    for review in request.reviews.counted().filter(round=report.round).exclude(waives=[]):
+        for waiver in review.waives:
+            words = f"Accepted by {review.username} on {review.given_at:%Y-%m-%d %H:%M} UTC: {waiver['reason']}"
+            told.setdefault(waiver["fingerprint"], []).append(words)
+    return told
+
+
+def visible_report(
+    caller: Caller, cluster: Cluster, report: Report, *, kinds: Collection[GroupKind] = ()
+) -> tuple[ReportValue, frozenset[ObjectRef]]:
+    """The report as far as this caller may see it, and the objects that are hidden from them.
+
+    Each finding has its own words where the caller may see all that it is made of. Only objects of these `kinds` are
+    asked about where any is named: nothing of others may then be shown.
+    """
+    body: Mapping[str, Any] = report.body
+    sight = ReportSight(Sight(caller, cluster, limit=MAX_ASKED), body)
+
+    def is_asked(ref: Record | None) -> bool:
+        return not kinds or (ref is not None and reference(ref).group_kind in kinds)
+
+    def is_asked_about(finding: Record) -> bool:
+        if finding["ref"]:
+            return is_asked(finding["ref"])
+        sources = finding.get("sources", ())
+        return not kinds or (bool(sources) and all(map(is_asked, sources)))
+
+    actions = body["plan"]["actions"]
+    hidden = frozenset(
+        reference(one["ref"])
+        for one in actions
+        if is_asked(one["ref"]) and exists(one) and not sight.may_see(one["ref"])
+    )
+    seen = {
+        **body,
+        "findings": [_finding(sight, one, is_asked_about(one)) for one in body["findings"]],
+        "private": [] if kinds else sight.private(body),
+        "plan": {**body["plan"], "actions": [_action(sight, one, is_asked(one["ref"])) for one in actions]},
+    }
+    whole = from_record(seen)
+    planned = tuple(_masked(action) for action in whole.plan.actions)
+    findings = tuple(map(without_withholding, whole.findings))
+    return replace(whole, plan=replace(whole.plan, actions=planned), findings=findings), hidden
+
+
+def _finding(sight: ReportSight, finding: Record, is_asked: bool) -> Record:
+    """Where nobody asked about its object, only what is said of no live one."""
+    if is_asked:
+        return sight.finding(finding)
+    is_telling = sight.is_live(finding) or finding["serverWords"] or finding.get("sources")
+    return withheld(finding) if is_telling else finding
+
+
+def _action(sight: ReportSight, planned: Record, is_asked: bool) -> Record:
+    if is_asked:
+        shown = sight.action(planned)
+    else:
+        shown = hidden_action(planned) if exists(planned) else sight.new_object(planned)
+        shown = {**shown, "serverWords": "", "warnings": []}
+    # Of a hidden object this page says only that it exists, so that what is planned need not be hidden from it.
+    return {**shown, "action": planned["action"]}
+
+
+def _masked(planned: PlannedAction) -> PlannedAction:
+    """Secrets are masked once more, whatever the writer of the report did."""
+    before, after = (mask_secret(dict(one)) if one else one for one in (planned.before, planned.after))
+    return replace(planned, before=before, after=after)

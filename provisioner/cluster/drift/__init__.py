@@ -1,1 +1,0 @@
-"""What others did to objects that are ours, and how soon it may be restored."""

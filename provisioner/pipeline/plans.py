@@ -1,0 +1,221 @@
+"""The plan of a content, with a cluster or offline; a reviewed plan carried out, and all that is ours removed.
+
+Offline the cluster is taken to hold exactly the content of before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from provisioner.cluster.annotations import FIELD_MANAGER, RevisionOwner, keep_words
+from provisioner.cluster.apply import run as applying
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.cluster.compare import cleaned, masked
+from provisioner.cluster.health import observation
+from provisioner.cluster.inventory import HookRuns, Inventory, uids
+from provisioner.cluster.order import deletion_phases, phases
+from provisioner.cluster.plan.content_plan import plan as make_plan
+from provisioner.cluster.plan.content_plan import plan_digest
+from provisioner.cluster.plan.inputs import Options
+from provisioner.cluster.plan.prune import plan_release
+from provisioner.errors import DigestMismatch
+from provisioner.health_checks import HealthCheck
+from provisioner.render import content_digest
+from provisioner.retention import LOSES_NOTHING, kept_keys
+from provisioner.review.base.difference import mask_secret
+from provisioner.review.base.facts import SECRET
+from provisioner.schema.fields import is_same
+from provisioner.values import (
+    APPLYING,
+    Action,
+    Content,
+    Health,
+    HelmRelease,
+    HookMoment,
+    Identity,
+    JsonObject,
+    Manifest,
+    ObjectIdentity,
+    ObjectOutcome,
+    ObjectRef,
+    Plan,
+    PlannedAction,
+)
+
+
+def plan_again(
+    cluster: ClusterClient,
+    content: Content,
+    *,
+    previous: Content | None,
+    inventory: Mapping[ObjectIdentity, str],
+    as_account: Identity | None = None,
+    options: Options | None = None,
+    reviewed: Plan | None = None,
+) -> Plan:
+    """The plan that `look` would make now, without reading what only a report needs.
+
+    `reviewed` is the plan that `look` made of the same content: only what has moved since then is planned anew.
+    """
+    options = replace(options or Options(), reviewed=reviewed)
+    account = cluster.acting_as(as_account) if as_account else cluster
+    return make_plan(
+        account,
+        content.with_hooks(options.moments),
+        inventory=inventory,
+        previous=previous,
+        field_manager=FIELD_MANAGER,
+        options=options,
+    )
+
+
+def part_of(content: Content, wanted: Collection[ObjectIdentity]) -> Content:
+    """Only those objects of `content`, without hooks, with the digest that belongs to them."""
+    manifests = tuple(manifest for manifest in content.manifests if manifest.ref.identity in wanted)
+    digest = content_digest(
+        manifests,
+        install_namespace=content.install_namespace,
+        service_account=content.service_account,
+        salt=content.salt,
+    )
+    return replace(content, manifests=manifests, digest=digest, hooks=())
+
+
+def in_order(content: Content) -> tuple[Manifest, ...]:
+    """The manifests of `content` phase by phase, as they are applied, and then its hooks."""
+    staying = [manifest for phase in phases(content.manifests) for manifest in phase.manifests]
+    return (*staying, *(manifest for manifest in content.manifests if manifest.hook))
+
+
+def plan_offline(content: Content, previous: Content | None, *, is_for_reader: bool = True) -> Plan:
+    """A plan as if the cluster held exactly `previous`. Its objects have no uid, so nothing can apply it.
+
+    `is_for_reader` as `look_offline` has it: else every Secret that is in both is to be written (S38).
+    """
+    old = {manifest.ref.identity: manifest for manifest in (previous.manifests if previous else ())}
+    actions = [_planned_offline(one, old.get(one.ref.identity)) for one in in_order(content)]
+    if not is_for_reader:
+        actions = [
+            replace(action, action=Action.UPDATE)
+            if (action.action is Action.NONE and action.ref.group_kind == SECRET)
+            else action
+            for action in actions
+        ]
+    wished = {manifest.ref.identity for manifest in content.manifests}
+    going = [one.ref for identity, one in old.items() if identity not in wished and one.hook is None]
+    for deletions in deletion_phases(going, {identity: one.body for identity, one in old.items()}):
+        for ref in deletions.refs:
+            before, _ = _masked(old[ref.identity].body, None)
+            planned = PlannedAction(ref, Action.DELETE, before=before, is_proved=False)
+            words = keep_words(old[ref.identity].body, is_removal=not content.manifests)
+            actions.append(plan_release(planned, f"it says {words}") if words else planned)
+    return Plan(tuple(actions), plan_digest(actions))
+
+
+def _planned_offline(manifest: Manifest, old: Manifest | None) -> PlannedAction:
+    body = _as_it_stays(manifest.body, old.body) if old else manifest.body
+    before, after = _masked(old.body if old else None, body)
+    action = Action.CREATE
+    if manifest.hook and old is not None:  # as on a cluster: what stays, or holds data, is made anew as any other
+        is_left = old.hook is not None and manifest.ref.group_kind in LOSES_NOTHING
+        action = Action.RERUN if is_left else Action.REPLACE
+    elif old is not None:
+        action = Action.NONE if is_same(cleaned(old.body), cleaned(body)) else Action.UPDATE
+    return PlannedAction(ObjectRef.of(body), action, before=before, after=after, is_proved=False)
+
+
+def _as_it_stays(new: JsonObject, old: JsonObject) -> JsonObject:
+    """`new` with the keys of a Secret that an apply leaves behind."""
+    kept, wished = kept_keys(old, new), new.get("stringData") or {}
+    if not kept or not isinstance(wished, Mapping):  # a shape that no server would take is not told apart
+        return new
+    left = {key: value for key, value in old["stringData"].items() if key in kept}
+    return {**new, "stringData": {**left, **wished}}
+
+
+def _masked(before: JsonObject | None, after: JsonObject | None) -> tuple[JsonObject | None, JsonObject | None]:
+    """As cluster.compare masks, but for Secrets of a shape that no server would take: of those nothing is told."""
+    parts = [one.get(key) or {} for one in (before, after) if one for key in ("data", "stringData")]
+    if all(isinstance(part, Mapping) for part in parts):
+        return masked(before, after)
+    shown = [mask_secret(cleaned(one)) if one else None for one in (before, after)]
+    return shown[0], shown[1]
+
+
+def as_applied(content: Content, previous: Content | None) -> tuple[Content, Content | None]:
+    """Both with the hooks that run when they are applied."""
+    return content.with_hooks(APPLYING), previous.with_hooks(APPLYING) if previous else None
+
+
+DEADLINE_SECONDS = 600.0
+
+
+def deploy(  # noqa: PLR0913 -- each by its name
+    cluster: ClusterClient,
+    content: Content,
+    plan: Plan,
+    *,
+    inventory: Inventory,
+    deadline_seconds: float = DEADLINE_SECONDS,
+    observer: ClusterClient | None = None,
+    before_phase: Callable[[str], None] | None = None,
+    at_phase: Callable[[applying.PhaseReached], None] | None = None,
+    before_wait: Callable[[Sequence[ObjectRef]], None] | None = None,
+    while_waiting: Callable[[], None] | None = None,
+    checks: Sequence[HealthCheck] = (),
+    owner: RevisionOwner | None = None,
+    moments: frozenset[HookMoment] = APPLYING,
+    runs: HookRuns | None = None,
+    helm_release: HelmRelease | None = None,
+) -> Iterator[ObjectOutcome]:
+    """Do what the reviewed `plan` says, as the identity of `cluster`: one ObjectOutcome per object, as they happen.
+
+    The manifests are hashed again first: DigestMismatch where they are not those of `content.digest`, before anything
+    is touched. PlanChanged, PreconditionFailed and the rest as in cluster.apply. `observer` is who watches health, by
+    default `cluster`; `before_phase` is called with each phase's name right before its first write, and after each wait
+    within it, and keeps what follows from being written by raising; `at_phase` hears of each first; `before_wait` with
+    the objects that are given time to settle, `while_waiting` every few seconds of any wait, which it ends by raising.
+    What `checks` select is Current by them before a later phase begins. What is written names `owner`. Of the hooks
+    those of `moments` run, and `runs` is their record. `helm_release` is what adopted objects are taken over from.
+    """
+    found = content_digest(
+        content.everything,
+        install_namespace=content.install_namespace,
+        service_account=content.service_account,
+        salt=content.salt,
+    )
+    if found != content.digest:
+        raise DigestMismatch(f"the manifests to apply have digest {found}; reviewed was {content.digest}")
+    terms = applying.Terms(FIELD_MANAGER, deadline_seconds, observer=observer, checks=checks, owner=owner, runs=runs)
+    terms = replace(terms, helm_release=helm_release)
+    terms = replace(terms, before_phase=before_phase) if before_phase else terms
+    terms = replace(terms, at_phase=at_phase) if at_phase else terms
+    terms = replace(terms, before_wait=before_wait) if before_wait else terms
+    terms = replace(terms, while_waiting=while_waiting) if while_waiting else terms
+    return applying.apply(cluster, content.with_hooks(moments), plan, inventory, terms)
+
+
+def observe(
+    cluster: ClusterClient, refs: Iterable[ObjectRef], *, checks: Sequence[HealthCheck] = ()
+) -> dict[ObjectRef, Health]:
+    """The health of each object, read once, with reasons in words; `checks` are the deployment's own.
+
+    What may not be read is Unknown; raises TryLater if nobody answers.
+    """
+    return observation.observe(cluster, refs, now=datetime.now(UTC), checks=checks)
+
+
+def remove(
+    cluster: ClusterClient, inventory: Inventory, *, deadline_seconds: float = DEADLINE_SECONDS
+) -> Iterator[ObjectOutcome]:
+    """Delete everything that `inventory` holds, in reverse order, each object only if it is still the one that is ours.
+
+    For the command line and for tests; in the service a deletion is a request with a reviewed plan (S15).
+    """
+    nothing = Content((), "", "", (), content_digest((), install_namespace="", service_account=""))
+    owned = uids(inventory.items().values())
+    options = Options(is_removal=True)
+    plan = make_plan(cluster, nothing, inventory=owned, previous=None, field_manager=FIELD_MANAGER, options=options)
+    return deploy(cluster, nothing, plan, inventory=inventory, deadline_seconds=deadline_seconds)

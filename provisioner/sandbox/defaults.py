@@ -1,0 +1,349 @@
+"""What the API server fills in: the defaults of built-in kinds, and what it decides by itself in new objects."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from provisioner.api_groups import RBAC_GROUP
+from provisioner.sandbox.calls import StatusRefusal
+
+Object = dict[str, Any]
+
+
+def _pod_defaults(spec: dict[str, Any]) -> dict[str, Any]:
+    containers = [_container_defaults(container) for container in spec.get("containers") or []]
+    named = {"serviceAccount": spec["serviceAccountName"]} if spec.get("serviceAccountName") else {}
+    return {
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": 30,
+        "dnsPolicy": "ClusterFirst",
+        "securityContext": {},
+        "schedulerName": "default-scheduler",
+        **named,
+        **spec,
+        **({"containers": containers} if containers else {}),
+        **({"volumes": [_volume(volume) for volume in spec["volumes"]]} if spec.get("volumes") else {}),
+        **(
+            {"initContainers": [_container_defaults(init_container) for init_container in spec["initContainers"]]}
+            if spec.get("initContainers")
+            else {}
+        ),
+    }
+
+
+def _container_defaults(container: dict[str, Any]) -> dict[str, Any]:
+    image = str(container.get("image") or "")
+    is_fixed = "@" in image or (":" in image.rpartition("/")[2] and not image.endswith(":latest"))
+    ports = [{"protocol": "TCP", **port} for port in container.get("ports") or []]
+    filled = {
+        "imagePullPolicy": "IfNotPresent" if is_fixed else "Always",
+        "resources": {},
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        **container,
+    }
+    filled |= {name: _probe(filled[name]) for name in _PROBES if filled.get(name)}
+    if filled.get("env"):
+        filled["env"] = [_env(entry) for entry in filled["env"]]
+    return {**filled, "ports": ports} if ports else filled
+
+
+def _template_defaults(obj: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    spec = {**defaults, **(obj.get("spec") or {})}
+    template = dict(spec.get("template") or {})
+    if template.get("spec"):
+        template["spec"] = _pod_defaults(template["spec"])
+        spec["template"] = {"metadata": {}, **template}
+    return {**obj, "spec": spec}
+
+
+def _deployment(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
+    filled = _template_defaults(
+        obj, {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600, "strategy": {}}
+    )
+    strategy = filled["spec"]["strategy"]
+    if strategy.get("type", "RollingUpdate") == "RollingUpdate":
+        rolling = {"maxUnavailable": "25%", "maxSurge": "25%", **(strategy.get("rollingUpdate") or {})}
+        filled["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": rolling}
+    return filled
+
+
+def _stateful_set(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
+    return _template_defaults(
+        obj,
+        {
+            "replicas": 1,
+            "podManagementPolicy": "OrderedReady",
+            "revisionHistoryLimit": 10,
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+        },
+    )
+
+
+def _daemon_set(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
+    update = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
+    return _template_defaults(obj, {"revisionHistoryLimit": 10, "updateStrategy": update})
+
+
+def _replica_set(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
+    return _template_defaults(obj, {"replicas": 1})
+
+
+def _job(obj: dict[str, Any], old: dict[str, Any] | None, _ip: Any) -> dict[str, Any]:
+    filled = _template_defaults(
+        obj,
+        {
+            "parallelism": 1,
+            "completions": 1,
+            "backoffLimit": 6,
+            "completionMode": "NonIndexed",
+            "suspend": False,
+            "manualSelector": False,
+            "podReplacementPolicy": "TerminatingOrFailed",
+        },
+    )
+    uid = str((old or obj)["metadata"].get("uid", ""))
+    name = obj["metadata"]["name"]
+    prefixes = ("batch.kubernetes.io/", "")
+    labels = {
+        f"{prefix}{key}": value for prefix in prefixes for key, value in (("controller-uid", uid), ("job-name", name))
+    }
+    spec = filled["spec"]
+    spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
+    template = spec.get("template") or {}
+    meta = template.get("metadata") or {}
+    labels = {**(meta.get("labels") or {}), **labels}
+    spec["template"] = {**template, "metadata": {**meta, "labels": labels}}
+    if not filled["metadata"].get("labels"):  # as the real one: a Job without labels has its pods'
+        filled["metadata"] = {**filled["metadata"], "labels": labels}
+    return filled
+
+
+def _pod(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
+    spec = _pod_defaults(obj.get("spec") or {})
+    return {
+        **obj,
+        "spec": {
+            "serviceAccountName": "default",
+            "serviceAccount": "default",
+            "enableServiceLinks": True,
+            "priority": 0,
+            "preemptionPolicy": "PreemptLowerPriority",
+            **spec,
+        },
+    }
+
+
+def _claim(obj: dict[str, Any], old: dict[str, Any] | None, _ip: Any) -> dict[str, Any]:
+    spec = {"volumeMode": "Filesystem", **(obj.get("spec") or {})}
+    if old:
+        return {**obj, "spec": spec}
+    meta = obj["metadata"]
+    finalizers = [*(meta.get("finalizers") or []), "kubernetes.io/pvc-protection"]
+    return {
+        **obj,
+        "metadata": {**meta, "finalizers": list(dict.fromkeys(finalizers))},
+        "spec": spec,
+        "status": {"phase": "Pending"},
+    }
+
+
+def _service(obj: dict[str, Any], old: dict[str, Any] | None, free_ip: Callable[[], str]) -> dict[str, Any]:
+    given = {key: one for key, one in (obj.get("spec") or {}).items() if one or key not in ("clusterIP", "clusterIPs")}
+    ports = [{"protocol": "TCP", "targetPort": port.get("port"), **port} for port in given.get("ports") or []]
+    spec = {"type": "ClusterIP", "sessionAffinity": "None", **given}
+    if ports:
+        spec["ports"] = ports
+    if spec["type"] != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+        if (
+            "clusterIP" in given
+            and "clusterIPs" in given
+            and old
+            and given["clusterIP"] != old["spec"].get("clusterIP")
+        ):
+            spec["clusterIPs"] = [given["clusterIP"]]
+        spec.setdefault("clusterIP", ((old or {}).get("spec") or {}).get("clusterIP") or free_ip())
+        spec.setdefault("clusterIPs", [spec["clusterIP"]])
+        spec.setdefault("ipFamilies", ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+    return {**obj, "spec": spec, "status": obj.get("status") or {"loadBalancer": {}}}
+
+
+def _namespace(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
+    meta = obj["metadata"]
+    labels = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": meta.get("name", "")}
+    spec = {"finalizers": ["kubernetes"], **(obj.get("spec") or {})}
+    return {
+        **obj,
+        "metadata": {**meta, "labels": labels},
+        "spec": spec,
+        "status": obj.get("status") or {"phase": "Active"},
+    }
+
+
+def _secret(obj: dict[str, Any], old: dict[str, Any] | None, _ip: Any) -> dict[str, Any]:
+    """`stringData` is written into `data` and gone; what is no base64 cannot be read at all."""
+    data = dict(obj.get("data") or {})
+    for value in data.values():
+        try:
+            is_read = isinstance(value, str) and base64.b64decode(value, validate=True) is not None
+        except ValueError:
+            is_read = False
+        if not is_read:
+            said = "illegal base64 data at input byte 0"
+            raise StatusRefusal(400, "BadRequest", f'Secret in version "v1" cannot be handled as a Secret: {said}')
+    data |= {
+        name: base64.b64encode(str(value).encode()).decode() for name, value in (obj.get("stringData") or {}).items()
+    }
+    rest = {key: value for key, value in obj.items() if key not in ("data", "stringData")}
+    return {"type": (old or {}).get("type", "Opaque"), **rest, **({"data": data} if data else {})}
+
+
+def _role_binding(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
+    role = {"apiGroup": RBAC_GROUP, **(obj.get("roleRef") or {})}
+    subjects = [
+        subject if subject.get("kind") == "ServiceAccount" else {"apiGroup": RBAC_GROUP, **subject}
+        for subject in obj.get("subjects") or []
+    ]
+    return {**obj, "roleRef": role, **({"subjects": subjects} if subjects else {})}
+
+
+_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_FILE_MODES = {"configMap", "secret", "downwardAPI", "projected"}
+
+
+def _probe(probe: Object) -> Object:
+    filled = {**_PROBE, **probe}
+    if "httpGet" in filled:
+        filled["httpGet"] = {"path": "/", "scheme": "HTTP", **filled["httpGet"]}
+    return filled
+
+
+def _volume(volume: Object) -> Object:
+    filled = dict(volume)
+    for name in _FILE_MODES & set(volume):
+        filled[name] = {"defaultMode": 420, **volume[name]}
+    if "hostPath" in volume:
+        filled["hostPath"] = {"type": "", **volume["hostPath"]}
+    if set(volume) == {"name"}:
+        filled["emptyDir"] = {}
+    return filled
+
+
+def _env(entry: Object) -> Object:
+    source = entry.get("valueFrom") or {}
+    if "fieldRef" in source:
+        return {**entry, "valueFrom": {**source, "fieldRef": {"apiVersion": "v1", **source["fieldRef"]}}}
+    return entry
+
+
+def _cron_job(obj: Object, _old: Any, _ip: Any) -> Object:
+    kept = {"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
+    spec = {"concurrencyPolicy": "Allow", "suspend": False, **kept, **(obj.get("spec") or {})}
+    job = spec.get("jobTemplate") or {}
+    inner = _template_defaults({"spec": job.get("spec") or {}}, {})["spec"]
+    return {**obj, "spec": {**spec, "jobTemplate": {**job, "spec": inner}}, "status": obj.get("status") or {}}
+
+
+def _network_policy(obj: Object, _old: Any, _ip: Any) -> Object:
+    spec = obj.get("spec") or {}
+    types = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+    return {**obj, "spec": {"policyTypes": types, **spec}}
+
+
+def _autoscaler(obj: Object, _old: Any, _ip: Any) -> Object:
+    target = {"type": "Utilization", "averageUtilization": 80}
+    metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+    status = obj.get("status") or {"desiredReplicas": 0, "currentMetrics": None}
+    return {**obj, "spec": {"minReplicas": 1, "metrics": [metric], **(obj.get("spec") or {})}, "status": status}
+
+
+def _webhooks(obj: Object, _old: Any, _ip: Any) -> Object:
+    return {**obj, "webhooks": [_webhook(webhook, obj["kind"]) for webhook in obj.get("webhooks") or []]}
+
+
+def _webhook(hook: Object, kind: str) -> Object:
+    more = {"reinvocationPolicy": "Never"} if kind == "MutatingWebhookConfiguration" else {}
+    filled = {
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {},
+        "objectSelector": {},
+        "timeoutSeconds": 10,
+        **more,
+        **hook,
+    }
+    client = hook.get("clientConfig") or {}
+    if "service" in client:
+        filled["clientConfig"] = {**client, "service": {"port": 443, **client["service"]}}
+    if "rules" in hook:
+        filled["rules"] = [{"scope": "*", **rule} for rule in hook["rules"] or []]
+    return filled
+
+
+def _policy(obj: Object, _old: Any, _ip: Any) -> Object:
+    spec = {"failurePolicy": "Fail", **(obj.get("spec") or {})}
+    matched = spec.get("matchConstraints")
+    if matched is not None:
+        spec["matchConstraints"] = _matched(matched)
+    return {**obj, "spec": spec, "status": obj.get("status") or {}}
+
+
+def _policy_binding(obj: Object, _old: Any, _ip: Any) -> Object:
+    spec = dict(obj.get("spec") or {})
+    if spec.get("matchResources") is not None:
+        spec["matchResources"] = _matched(spec["matchResources"])
+    return {**obj, "spec": spec}
+
+
+def _matched(matched: Object) -> Object:
+    filled = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}, **matched}
+    for name in ("resourceRules", "excludeResourceRules"):
+        if name in matched:
+            filled[name] = [{"scope": "*", **rule} for rule in matched[name] or []]
+    return filled
+
+
+def _with(**defaults: Any) -> Callable[..., Object]:
+    return lambda obj, _old, _ip: {**defaults, **obj}
+
+
+def _with_status(status: Object) -> Callable[..., Object]:
+    return lambda obj, _old, _ip: {**obj, "status": obj.get("status") or status}
+
+
+DEFAULTS: dict[str, Callable[..., dict[str, Any]]] = {
+    "Deployment": _deployment,
+    "StatefulSet": _stateful_set,
+    "DaemonSet": _daemon_set,
+    "ReplicaSet": _replica_set,
+    "Job": _job,
+    "Pod": _pod,
+    "Service": _service,
+    "PersistentVolumeClaim": _claim,
+    "Namespace": _namespace,
+    "Secret": _secret,
+    "RoleBinding": _role_binding,
+    "ClusterRoleBinding": _role_binding,
+    "CronJob": _cron_job,
+    "NetworkPolicy": _network_policy,
+    "HorizontalPodAutoscaler": _autoscaler,
+    "ValidatingWebhookConfiguration": _webhooks,
+    "MutatingWebhookConfiguration": _webhooks,
+    "ValidatingAdmissionPolicy": _policy,
+    "ValidatingAdmissionPolicyBinding": _policy_binding,
+    "MutatingAdmissionPolicy": _policy,
+    "MutatingAdmissionPolicyBinding": _policy_binding,
+    "StorageClass": _with(reclaimPolicy="Delete", volumeBindingMode="Immediate"),
+    "PriorityClass": _with(preemptionPolicy="PreemptLowerPriority"),
+    "Ingress": _with_status({"loadBalancer": {}}),
+    "ResourceQuota": _with_status({}),
+    "PodDisruptionBudget": _with_status(
+        {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
+    ),
+}

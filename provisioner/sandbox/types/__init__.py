@@ -1,1 +1,0 @@
-"""The kinds that the sandbox serves: their fields and types, and what discovery, OpenAPI and tables say of them."""
