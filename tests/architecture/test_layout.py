@@ -36,6 +36,7 @@ TESTED_ELSEWHERE = {
     "approvals.steps": "tests/journeys",
     "approvals.tasks": "tests/approvals/ledger",
     "approvals.wake": "tests/approvals/ledger",
+    "provisioner.catalogs.spec_source": "tests/approvals/test_bundle_spec.py",
     "provisioner.reading": "tests/provisioner/pipeline",
     "provisioner.regexes": "tests/provisioner/schema",
 }

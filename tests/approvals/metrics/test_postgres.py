@@ -19,7 +19,7 @@ import uuid
 from django.db import connection
 from django.utils import timezone
 from django.test.utils import CaptureQueriesContext
-from approvals.metrics import records
+from approvals.metrics import collectors
 from approvals.metrics.collectors import SourceAway
 from approvals.models import ChatDelivery
 now = timezone.now()
@@ -28,9 +28,9 @@ ChatDelivery.objects.bulk_create(
 )
 with connection.cursor() as cursor:
     cursor.execute("ANALYZE")
-records.TIMEOUT_MILLISECONDS = 600_000
+collectors.TIMEOUT_MILLISECONDS = 600_000
 with CaptureQueriesContext(connection) as asked:
-    records.RecordsCollector().read()
+    collectors.RecordsCollector().read()
 words = [one["sql"] for one in asked]
 assert [one for one in words if "statement_timeout" in one], words
 assert len([one for one in words if one.startswith("SELECT")]) == 6, words
@@ -39,14 +39,14 @@ with connection.cursor() as cursor:
         cursor.execute("EXPLAIN " + sql)
         plan = " ".join(row[0] for row in cursor.fetchall())
         assert "delivery_open" in plan, plan
-records.TIMEOUT_MILLISECONDS = 200
+collectors.TIMEOUT_MILLISECONDS = 200
 def slow(now):
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(3600)")
     yield
-records.FAMILIES = (slow,)
+collectors.FAMILIES = (slow,)
 try:
-    records.RecordsCollector().read()
+    collectors.RecordsCollector().read()
 except SourceAway:
     pass
 else:
