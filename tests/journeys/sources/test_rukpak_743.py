@@ -19,6 +19,7 @@ from django.core.files.storage import storages
 from django.utils import timezone
 
 from approvals import services, store, tasks
+from approvals.ledger import waits
 from approvals.lifecycle import WORKABLE
 from approvals.models import Content, Request
 from provisioner import pipeline
@@ -126,17 +127,17 @@ def test_defect_04_what_is_not_there_is_asked_for_more_and_more_rarely_and_what_
 ) -> None:
     assert cloned.first.state not in WORKABLE
     cloned.station.wish(cloned.name, branch(cloned.repository, "gone"))
-    waits = []
+    lengths = []
     for _ in range(6):
         before = timezone.now()
         cloned.station.work()
         request = cloned.station.latest(cloned.deployment)
         assert (request.state, request.problem_code) == ("preparing", "source-unavailable")
         assert request.look_again_at is not None
-        waits.append((request.look_again_at - before).total_seconds())
+        lengths.append((request.look_again_at - before).total_seconds())
         Request.objects.filter(pk=request.pk).update(look_again_at=None)
-    assert all(wait >= 2**count * (1 - waits.JITTER) for count, wait in enumerate(waits, 1)), waits
-    assert waits == sorted(waits)
+    assert all(wait >= 2**count * (1 - waits.JITTER) for count, wait in enumerate(lengths, 1)), lengths
+    assert lengths == sorted(lengths)
     assert waits.seconds(1000, share=0) == waits.LONGEST_SECONDS
 
 

@@ -133,14 +133,14 @@ def test_health_checks_of_a_load_balancer_are_no_crowd(here: World, settings: Se
     assert clients.found() == []
 
 
-def noticed(clients: list[str]) -> list[str]:
-    for client in clients:
+def noticed(addresses: list[str]) -> list[str]:
+    for client in addresses:
         clients.notes.note(PROXY, client, is_unbelieved=False)
     return clients.found()
 
 
 @pytest.mark.parametrize(
-    ("clients", "is_told"),
+    ("addresses", "is_told"),
     [
         pytest.param(["10.9.0.1"] * 200, True, id="an ingress that hides the addresses"),
         pytest.param(["127.0.0.1"] * 200, True, id="nginx beside it that was not named"),
@@ -154,8 +154,8 @@ def noticed(clients: list[str]) -> list[str]:
         pytest.param(["10.9.0.1"] * 200 + [CLIENT] * 20, False, id="not any more"),
     ],
 )
-def test_S29_the_operator_is_told_when_everybody_is_one_address(clients: list[str], is_told: bool) -> None:
-    assert (clients.CROWDED in noticed(clients)) is is_told
+def test_S29_the_operator_is_told_when_everybody_is_one_address(addresses: list[str], is_told: bool) -> None:
+    assert (clients.CROWDED in noticed(addresses)) is is_told
 
 
 def test_what_is_noticed_does_not_make_the_service_unready(settings: Settings, db: None) -> None:
