@@ -14,7 +14,7 @@ from django.test import Client, RequestFactory
 from pytest_django import Settings
 
 from approvals.health_endpoints.checks import PROBES
-from approvals.limits import clients
+from approvals.limits import clients as crowds
 from approvals.networks import Proxies
 from approvals.project.middleware import Forwarding
 from tests.support.approvals.fixtures import World
@@ -29,9 +29,9 @@ PUBLIC = "https://pratique.example"
 
 @pytest.fixture(autouse=True)
 def noticed_nothing() -> Iterator[None]:
-    clients.notes.forget()
+    crowds.notes.forget()
     yield
-    clients.notes.forget()
+    crowds.notes.forget()
 
 
 @pytest.fixture
@@ -106,13 +106,13 @@ def test_S29_a_proxy_that_nobody_named_is_told_of_once(
     client = Client(REMOTE_ADDR=PROXY, headers={"X-Forwarded-For": CLIENT})
     for _ in range(5):
         client.get("/sign-in")
-    assert [one.message for one in caplog.records if one.levelname == "WARNING"].count(clients.UNBELIEVED) == 1
-    assert clients.UNBELIEVED in ready()["notes"]["addresses"]
+    assert [one.message for one in caplog.records if one.levelname == "WARNING"].count(crowds.UNBELIEVED) == 1
+    assert crowds.UNBELIEVED in ready()["notes"]["addresses"]
 
 
 def test_a_proxy_that_was_named_is_nothing_to_tell(here: World, settings: Settings) -> None:
     trust(settings, "10.0.0.0/8")
-    for number in range(clients.LOOKED_AT):
+    for number in range(crowds.LOOKED_AT):
         Client(REMOTE_ADDR=PROXY, headers={"X-Forwarded-For": f"198.51.100.{number % 50}"}).get("/nowhere")
     assert "notes" not in ready()
 
@@ -128,15 +128,15 @@ def test_S29_what_strangers_say_of_others_reaches_nothing(settings: Settings) ->
 
 def test_health_checks_of_a_load_balancer_are_no_crowd(here: World, settings: Settings) -> None:
     trust(settings, "")
-    for _ in range(clients.LOOKED_AT):
+    for _ in range(crowds.LOOKED_AT):
         Client(REMOTE_ADDR=PROXY).get("/healthz")
-    assert clients.found() == []
+    assert crowds.found() == []
 
 
 def noticed(clients: list[str]) -> list[str]:
     for client in clients:
-        clients.notes.note(PROXY, client, is_unbelieved=False)
-    return clients.found()
+        crowds.notes.note(PROXY, client, is_unbelieved=False)
+    return crowds.found()
 
 
 @pytest.mark.parametrize(
@@ -155,19 +155,19 @@ def noticed(clients: list[str]) -> list[str]:
     ],
 )
 def test_S29_the_operator_is_told_when_everybody_is_one_address(clients: list[str], is_told: bool) -> None:
-    assert (clients.CROWDED in noticed(clients)) is is_told
+    assert (crowds.CROWDED in noticed(clients)) is is_told
 
 
 def test_what_is_noticed_does_not_make_the_service_unready(settings: Settings, db: None) -> None:
     noticed(["10.9.0.1"] * 200)
-    assert clients.CROWDED in ready()["notes"]["addresses"]
-    assert clients.CROWDED not in ready()["checks"].values()
+    assert crowds.CROWDED in ready()["notes"]["addresses"]
+    assert crowds.CROWDED not in ready()["checks"].values()
 
 
 def test_nothing_is_told_where_the_site_is_for_this_machine_alone(here: World) -> None:
-    for _ in range(clients.LOOKED_AT):
+    for _ in range(crowds.LOOKED_AT):
         Client(REMOTE_ADDR="127.0.0.1", headers={"X-Forwarded-For": CLIENT}).get("/nowhere")
-    assert clients.found() == []
+    assert crowds.found() == []
 
 
 class OverSocket(http.client.HTTPConnection):
@@ -198,11 +198,11 @@ def test_S29_a_unix_socket_is_refused_until_a_proxy_on_it_is_trusted(tmp_path: P
         over.request("GET", "/sign-in", headers={"X-Forwarded-For": "192.0.2.7"})
         assert over.getresponse().status == 200, "another client is counted apart"
         over.close()
-        assert clients.NAMELESS not in site.server.log.read_text()
+        assert crowds.NAMELESS not in site.server.log.read_text()
         over = OverSocket(path)
         over.request("GET", "/sign-in")
         assert over.getresponse().status == 200
-        assert clients.NAMELESS in site.server.log.read_text()
+        assert crowds.NAMELESS in site.server.log.read_text()
     finally:
         site.stop()
 
