@@ -234,7 +234,7 @@ def caller_of(http: Http) -> Caller:
     """Who is asking; the permission classes let nobody else in."""
     if isinstance(http.auth, Caller):
         return http.auth
-    caller = http._request.find_caller()  # type: ignore[attr-defined]  # set by project.middleware.callers
+    caller = http._request.find_caller()  # type: ignore[attr-defined]  # set by project.middleware
     assert isinstance(caller, Caller)
     return caller
 

@@ -207,7 +207,7 @@ def _safe(html: str) -> str:
 
 
 def by_itself(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """For what pages ask for without anybody's doing, as project.middleware.callers reads; the innermost decorator."""
+    """For what pages ask for without anybody's doing, as project.middleware reads; the innermost decorator."""
     view.is_by_itself = True  # type: ignore[attr-defined] # views are marked so, as by csrf_exempt
     return view
 

@@ -59,10 +59,11 @@ def memory_limit_mib() -> float:
 
 
 def give_way(pids: Iterable[int], niceness: int) -> None:
-    """Lower the priority of processes that this process may signal; what they start later inherits it."""
+    """Lower the priority of processes, never raise it; what they start later inherits it."""
     for pid in pids:
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PGRP, pid, niceness)
+            if os.getpriority(os.PRIO_PGRP, pid) < niceness:
+                os.setpriority(os.PRIO_PGRP, pid, niceness)
 
 
 def end_with_parent() -> None:

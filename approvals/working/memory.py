@@ -18,16 +18,24 @@ logger = logging.getLogger(__name__)
 # A process may take 2 GiB a second: a tick takes 50 MiB of what is left above NEAR.
 TICK_SECONDS = 0.025
 NEAR = 0.9
+# Steps of priority (nice) by which a process gives way to each that begins after it, and the last there is.
+NEWER_STEPS, LOWEST = 6, 19
 
 
 @dataclass(eq=False)
 class WatchedProcess:
-    """A subprocess, which `end` kills. `is_suspect`: its row has killed before. `was_too_large`: it was ended here."""
+    """A subprocess for the requester `group`, which `end` kills.
+
+    `is_suspect`: its row has killed before. `was_too_large`: it was ended here. `newer`: so many began after it that go
+    before it.
+    """
 
     pid: int
     is_suspect: bool
     end: Callable[[], None]
+    group: str = ""
     was_too_large: bool = False
+    newer: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,14 @@ class MemoryWatch:
                 self._processes.remove(process)
             if not self._processes:
                 self._has_processes.clear()
+
+    def give_way(self, is_before: Callable[[str], bool]) -> None:
+        """Have those processes give way to one that is about to start whose group the new one goes before."""
+        with self._lock:
+            processes = [process for process in self._processes if is_before(process.group)]
+        for process in processes:
+            process.newer += 1
+            linux.give_way(linux.family(process.pid), min(LOWEST, NEWER_STEPS * process.newer))
 
     def _run(self) -> None:
         while True:

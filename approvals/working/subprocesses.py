@@ -47,6 +47,7 @@ PRELOADED = "approvals.project.fork_server"
 POLL_SECONDS = 0.25
 # What a process counts for that ended before anybody looked at it.
 LEAST_USE_SECONDS = 0.1
+ABOUT_AS_MUCH_SECONDS = 1.0
 MAX_TOLD = 1024 * 1024
 # What multiprocessing says where the process that it forks from is gone, and with it all that it forked.
 SERVER_GONE = 255
@@ -100,12 +101,14 @@ def _run(work: Work, worker: str, group: str, *, is_suspect: bool) -> End:
     most = settings.PRATIQUE["ALONE_MEMORY_MIB"] if is_suspect else memory.most_mib()
     facts = structlog.contextvars.get_contextvars()
     used = _recent_use.seconds(group, time.monotonic())
+    # What has just begun goes first, but for a stream of new ones whose requester has used more than the others.
+    MEMORY.give_way(lambda other: used <= 2 * _recent_use.seconds(other, time.monotonic()) + ABOUT_AS_MUCH_SECONDS)
     order = subprocess_main.Order(work.remake, worker, most, used, facts, work.handover())
     mine, its = _processes.Pipe(duplex=False)
     with mine:
         with its:
             process = _started(order, its)
-        watched = WatchedProcess(int(process.pid or 0), is_suspect, lambda: _kill(process))
+        watched = WatchedProcess(int(process.pid or 0), is_suspect, lambda: _kill(process), group)
         try:
             MEMORY.add(watched)
             _close_connections()

@@ -199,7 +199,7 @@ def _say_strangers(crds: Iterable[JsonObject], stored: Stored, place: Path) -> N
 COMMANDS: tuple[ReviewCommand, ...] = (
     ReviewCommand(
         "review",
-        "show what a bundle would change: objects, permissions, CRDs, pods, webhooks, images",
+        "show what a bundle would change: objects, rights, CRDs, pods, webhooks, images",
         add_review,
         _run_review,
         REVIEW_EPILOG,

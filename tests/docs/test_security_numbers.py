@@ -14,7 +14,7 @@ from approvals.ledger import labels, waits
 from approvals.oidc import discovery
 from approvals.proxies import identity_proxies
 from approvals.web.requests import diff_lines
-from approvals.working import memory, subprocess_main
+from approvals.working import memory
 from provisioner.cli import inputs
 from provisioner.expressions import limits
 from provisioner.render import scalars
@@ -48,7 +48,7 @@ SENTENCES = {
         f" {whole(limits.WALL_SECONDS)} s in all for an expression,"
         f" {whole(limits.BATCH_SECONDS)} s for those that are asked together"
     ),
-    "priority": f"(nice 0 to {max(steps for _, steps in subprocess_main.NICENESS)})",
+    "priority": f"(nice 0 to {memory.LOWEST})",
     "bodies": f"| request bodies | {whole(settings.DATA_UPLOAD_MAX_MEMORY_SIZE / MIB)} MiB |",
     "lines": (
         f"{whole(diff_lines.MAX_SHOWN)} at first and {whole(diff_lines.CHUNK)} more at a time;"

@@ -193,7 +193,7 @@ class ColumnField(serializers.Field[Any, Any, Any, Any]):
         return self.column.rest_value(value)
 
 
-class ColumnFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+class ColumnFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # its metaclass has no types
     target_class = ColumnField
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:

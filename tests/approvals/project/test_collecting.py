@@ -14,7 +14,7 @@ from tests.support.patience import scaled
 PROGRAM = """
 import gc, sys
 from approvals.project import gunicorn, wsgi
-gunicorn._keep_what_is_loaded()
+gunicorn.freeze_pages()
 left = len(gc.get_objects())
 assert gc.get_freeze_count() > 10 * left, left
 assert "approvals.web.inbox" in sys.modules

@@ -106,6 +106,16 @@ def test_S26_a_process_gives_way_with_what_it_started() -> None:
         assert nice(process.pid) >= 5
 
 
+def test_S26_what_begins_goes_before_those_that_began_earlier_but_for_groups_that_used_less() -> None:
+    with running(SMALL, SMALL) as (first, second):
+        memory, as_started = MemoryWatch(), nice(second.pid)
+        for process, group in ((first, "heavy"), (second, "light")):
+            memory.add(WatchedProcess(process.pid, is_suspect=False, end=process.kill, group=group))
+        memory.give_way(lambda group: group == "heavy")
+        assert nice(first.pid) >= as_started + 6
+        assert nice(second.pid) == as_started
+
+
 def test_S26_the_largest_process_is_ended_and_only_that(settings: Any) -> None:
     with one_too_large(settings) as (large, small):
         memory = MemoryWatch()

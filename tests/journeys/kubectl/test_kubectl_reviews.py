@@ -333,7 +333,7 @@ def test_the_plug_in_decides_and_changes_as_the_caller(
     assert run("deny", name, "--yes", user="carol") == 2
     assert 'User "carol" cannot create' in capsys.readouterr().err
     assert run("deny", name, user="alice") == 2
-    assert "add --yes" in capsys.readouterr().err
+    assert "pass --yes" in capsys.readouterr().err
     assert run("deny", name, "--yes", "--reason", "not now", "--timeout", "0", user="alice") == 2
     assert "is created and not counted yet" in capsys.readouterr().out
     watch = SeenReviews(cluster=station.cluster)

@@ -170,7 +170,7 @@ def test_the_reports_say_that_too_many_rights_are_undecided(size: tuple[int, int
     found = pipeline.permissions(None, new, old)
     text = permission_text.as_text(found, {})
     assert permission_text.to_record(found, {})["worst"] in {"unknown", "dangerous"}
-    assert UNDECIDED in " ".join(findings.split())
+    assert UNDECIDED in " ".join(text.split())
     assert "no effective change" not in text
     assert "ClusterRole" in found.problems[0]
     assert str(size[0] * size[1] * size[2]) in found.problems[0]

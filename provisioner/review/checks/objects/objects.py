@@ -268,10 +268,7 @@ def _judge_untried(
     """
     ref = planned.ref
     answer = try_offline(facts, ref)
-    has_namespace = any(
-        manifest.ref.group_kind == _NAMESPACE and manifest.ref.name == ref.namespace
-        for manifest in facts.content.manifests
-    )
+    has_namespace = ref.namespace in facts.once("namespaces of the bundle", _find_own_namespaces)
     if not answer.is_served:
         yield _REFUSED_OFFLINE.finding("version-not-served", ref, key=ref.version, version=ref.version)
     elif answer.errors:
@@ -289,6 +286,11 @@ def _judge_untried(
     else:
         comes = Untried("namespace-comes", (("namespace", ref.namespace),))
         untried.setdefault(answer.why or (comes if has_namespace else Untried("no-dry-run")), []).append(ref)
+
+
+def _find_own_namespaces(facts: Facts) -> set[str]:
+    refs = (manifest.ref for manifest in facts.content.manifests)
+    return {ref.name for ref in refs if ref.group_kind == _NAMESPACE}
 
 
 def is_untried(planned: PlannedAction) -> bool:

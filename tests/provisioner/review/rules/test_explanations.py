@@ -11,7 +11,7 @@ import pytest
 from provisioner.cli import main
 from provisioner.pipeline import look_offline
 from provisioner.review.output.html import as_html, rendered
-from provisioner.review.rules import RuleText, messages, rule_ids, rule_text
+from provisioner.review.rules import RuleText, explanations, rule_ids, rule_text
 from provisioner.values import Section, Severity
 from tests.support.provisioner.contents import content_of
 from tests.support.provisioner.shapes import crd_of
@@ -112,7 +112,7 @@ def test_a_printed_page_explains_each_rule_once() -> None:
 
 
 def test_html_shows_paragraphs_and_code_and_escapes_the_rest() -> None:
-    page = rendered("rules.html", rules=messages.explanations({"XX-01": PARAGRAPHS}))
+    page = rendered("rules.html", rules=explanations.explanations({"XX-01": PARAGRAPHS}))
     assert "<code>XX-01</code> A &lt;b&gt;title&lt;/b&gt;" in page
     assert "<p>What it means: It <code>&lt;means&gt;</code> this.</p>" in page
     assert "<p>Why it matters: First.</p>\n<p>Then.</p>" in page
@@ -120,8 +120,8 @@ def test_html_shows_paragraphs_and_code_and_escapes_the_rest() -> None:
 
 
 def test_text_shows_paragraphs() -> None:
-    assert "  Why it matters: First.\n    Then.\n  What to do: Ask.\n" in messages.as_text({"XX-01": PARAGRAPHS})
+    assert "  Why it matters: First.\n    Then.\n  What to do: Ask.\n" in explanations.as_text({"XX-01": PARAGRAPHS})
 
 
 def test_one_paragraph_says_it_all() -> None:
-    assert messages.in_one_paragraph(PARAGRAPHS) == "It `<means>` this. First. Then. Ask. Source: A & B."
+    assert explanations.in_one_paragraph(PARAGRAPHS) == "It `<means>` this. First. Then. Ask. Source: A & B."

@@ -324,7 +324,7 @@ def test_S27_a_fingerprint_of_a_warning_cannot_be_guessed() -> None:
 
     def names(**rest: Any) -> list[str]:
         action = planned(BUNDLE, Action.CREATE, warnings=("hunter2", "second"), **rest)
-        found = objects.CHECK.changes(seen(action, bundle=(), live_rbac=roles))
+        found = objects.OBJECTS_CHECK.changes(seen(action, bundle=(), live_rbac=roles))
         return [one.fingerprint for one in found if one.rule == "OBJ-05"]
 
     roles: tuple[dict[str, Any], ...] = (ROLE,)

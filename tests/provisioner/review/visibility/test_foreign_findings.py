@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.field_owners import owners
 from provisioner.errors import AlreadyExists
 from provisioner.review.base.facts import Facts, ReviewRule
 from provisioner.review.checks.objects import objects
@@ -49,7 +48,7 @@ def look(facts: Facts) -> list[Finding]:
     ]
     every = sorted(str(obj["data"].get("theirs", "")) for obj in facts.state().objects)
     together = PROBE.at(None, f"together {every}", key=every)
-    return [*found, together, *objects.CHECK.changes(facts), *owners.CHECK.changes(facts)]
+    return [*found, together, *objects.OBJECTS_CHECK.changes(facts), *objects.OWNERS_CHECK.changes(facts)]
 
 
 def by_privacy(found: list[Finding]) -> tuple[list[Finding], list[Finding]]:
@@ -101,7 +100,7 @@ def test_S09_what_is_said_of_a_secret_is_for_who_may_get_that_secret() -> None:
     met = replace(planned(secret, Action.ADOPT, uid="u-2"), owner=HELM, notes=("it is taken over",))
     bundle = (planned(wished("one"), Action.CREATE), planned(secret, Action.CREATE))
     given = facts(near, met, content=content_with(wished("one"), secret), bundle=Plan(bundle, "sha256:bundle"))
-    _, private = by_privacy(mark_findings(given, lambda it: list(objects.CHECK.changes(it))))
+    _, private = by_privacy(mark_findings(given, lambda it: list(objects.OBJECTS_CHECK.changes(it))))
     told = [one for one in private if "taken over" in one.server_words]
     assert [(one.ref, one.sources) for one in told] == [(met.ref, ())]
 

@@ -33,7 +33,7 @@ def test_a_grant_is_shown_before_given_changes_nothing_the_second_time_and_is_ta
     assert scene.api.get(role_ref) is None
 
     assert scene.run(*given) == 2
-    assert "add --yes" in capsys.readouterr().err
+    assert "pass --yes" in capsys.readouterr().err
     assert scene.run(*given, "--yes") == 0
     until_may(scene.api, somebody(dora), AccessRequest("create", scene.group, "widgets", namespace=scene.mark))
     live = scene.api.get(role_ref)
