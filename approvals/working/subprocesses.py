@@ -45,8 +45,8 @@ logger = logging.getLogger(__name__)
 
 PRELOADED = "approvals.project.fork_server"
 POLL_SECONDS = 0.25
-# What a process counts for that ended before anybody looked at it.
-LEAST_USE_SECONDS = 0.1
+# What a process counts for from its start: of ten that one requester has started at once, the last gives way to others.
+LEAST_USE_SECONDS = 0.2
 ABOUT_AS_MUCH_SECONDS = 1.0
 MAX_TOLD = 1024 * 1024
 # What multiprocessing says where the process that it forks from is gone, and with it all that it forked.
@@ -101,6 +101,7 @@ def _run(work: Work, worker: str, group: str, *, is_suspect: bool) -> End:
     most = settings.PRATIQUE["ALONE_MEMORY_MIB"] if is_suspect else memory.most_mib()
     facts = structlog.contextvars.get_contextvars()
     used = _recent_use.seconds(group, time.monotonic())
+    _recent_use.add(group, LEAST_USE_SECONDS, time.monotonic())
     # What has just begun goes first, but for a stream of new ones whose requester has used more than the others.
     MEMORY.give_way(lambda other: used <= 2 * _recent_use.seconds(other, time.monotonic()) + ABOUT_AS_MUCH_SECONDS)
     order = subprocess_main.Order(work.remake, worker, most, used, facts, work.handover())
@@ -112,8 +113,7 @@ def _run(work: Work, worker: str, group: str, *, is_suspect: bool) -> End:
         try:
             MEMORY.add(watched)
             _close_connections()
-            used = _listen(process, mine, worker)
-            _recent_use.add(group, used, time.monotonic())
+            _listen(process, mine, worker, group)
         finally:
             MEMORY.remove(watched)
             code = _end(process)
@@ -144,20 +144,22 @@ def _close_connections() -> None:
             one.close()
 
 
-def _listen(process: Any, told: Connection[bytes, bytes], worker: str) -> float:
-    """Take its messages until it has ended; return the processor time (s) that it and its children used."""
-    is_stopping, open_ends, used = False, [told, process.sentinel], LEAST_USE_SECONDS
+def _listen(process: Any, told: Connection[bytes, bytes], worker: str, group: str) -> None:
+    """Take its messages until it has ended, and count the processor time that it and its children use for its group."""
+    is_stopping, open_ends, counted = False, [told, process.sentinel], LEAST_USE_SECONDS
     while process.sentinel not in (ready := connection.wait(open_ends, POLL_SECONDS)):
         if told in ready and not _heard(told, worker):
             open_ends.remove(told)
-        used = max(used, sum(map(linux.cpu_seconds, linux.family(process.pid))))
+        used = sum(map(linux.cpu_seconds, linux.family(process.pid)))
+        if used > counted:
+            _recent_use.add(group, used - counted, time.monotonic())
+            counted = used
         if HELD.is_stopping and not is_stopping:
             is_stopping = True
             _signal(process, signal.SIGTERM)
     while told in open_ends and told.poll():
         if not _heard(told, worker):
             break
-    return used
 
 
 def _heard(told: Connection[bytes, bytes], worker: str) -> bool:

@@ -1,7 +1,7 @@
 """How much longer an innocent request takes to its report while ten hostile ones are prepared beside it.
 
 Run by `make bench`, on a real API server: one service, alone and in bad company in turn, as a ratio. The innocent
-request is a small bundle, and a real one.
+request is a small bundle, and a real one, of somebody else than the hostile ones.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def test_hostile_neighbours(
     try:
         with neighbourhood(machine, own_controlplane.endpoint, "pills") as here:
             here.seconds_until_ready("pills-first", make)
+            here.know_authors()
             idle = sum(map(linux.own_mib, linux.family(here.worker.pid)))
             alone, beside = [], []
             for number in range(ROUNDS):

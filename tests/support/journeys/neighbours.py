@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
+from tests.support.folders import ROOT
 from tests.support.journeys import station as built
 from tests.support.journeys.machine import LONG_CLAIM, Machine
 from tests.support.journeys.pills import PILLS, harmless, spec
@@ -22,6 +25,8 @@ STATES = (
     "SELECT d.name, r.state, r.problem_code, r.problem FROM approvals_request r"
     " JOIN approvals_bundledeployment d ON d.id = r.deployment_id"
 )
+SURE = "SELECT 1 FROM approvals_authoradmission WHERE sure_from IS NOT NULL"
+STRANGER = "mallory"
 GONE = "SELECT name FROM approvals_bundledeployment GROUP BY name HAVING sum(gone_at IS NULL) = 0"
 
 
@@ -33,6 +38,8 @@ class Neighbourhood:
         self.namespace = namespace
         self.address = address
         self.api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(60))
+        self.endpoint = endpoint
+        self.hostile_api = self.api
         built.prepare(self.api, namespace)
         kubeconfig = machine.folder / "service-kubeconfig"
         kubeconfig.write_text(endpoint.kubeconfig("pratique"))
@@ -56,8 +63,18 @@ class Neighbourhood:
             for name, (make, more) in made.items()
         }
         for name, wanted in specs.items():
-            self._create(name, wanted)
+            self._create(name, wanted, self.hostile_api)
         return list(specs)
+
+    def know_authors(self) -> None:
+        """Let the cluster prove who writes from now on, as docs/operating/kubectl.md has it; what is hostile is a stranger's."""
+        for file in ("author-stamp.yaml", "authors.yaml"):
+            for obj in yaml.safe_load_all((ROOT / "deploy/admission" / file).read_text()):
+                self.api.apply(obj, field_manager=built.SEEDER)
+        as_admin = built.binding("strangers", "cluster-admin", built.user_subject(STRANGER))
+        self.api.apply(as_admin, field_manager=built.SEEDER)
+        self.hostile_api = Api.connect(self.endpoint.kubeconfig(STRANGER), timeout_seconds=scaled(60))
+        wait_for(lambda: self.machine.rows(SURE), "it is sure who writes", 90, log=self.machine.log)
 
     def rows(self) -> dict[str, tuple[str, str, str]]:
         """State, problem code and problem of the newest request of each deployment."""
@@ -101,9 +118,9 @@ class Neighbourhood:
 
         wait_for(left, "all of them are gone", seconds, is_so=lambda names: not names, log=self.machine.log)
 
-    def _create(self, name: str, wanted: dict[str, Any]) -> None:
+    def _create(self, name: str, wanted: dict[str, Any], api: Api | None = None) -> None:
         about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": name}}
-        self.api.create({**about, "spec": wanted})
+        (api or self.api).create({**about, "spec": wanted})
 
 
 def _ref(name: str) -> ObjectRef:
