@@ -27,10 +27,7 @@ from provisioner.schema.definition.crd import Crd
 from provisioner.schema.verdicts import D, SchemaVerdict, U
 from provisioner.values import Action, Finding, JsonObject, Note, ObjectRef, Section, Severity
 
-AUTOSCALERS = (
-    Listing("autoscaling", "", "HorizontalPodAutoscaler"),
-    Listing("keda.sh", "", "ScaledObject"),
-)
+AUTOSCALERS = (Listing("autoscaling", "", "HorizontalPodAutoscaler"), Listing("keda.sh", "", "ScaledObject"))
 SEEKERS = (
     Listing(ADMISSION_GROUP, "", "MutatingWebhookConfiguration"),
     Listing(ADMISSION_GROUP, "", "ValidatingWebhookConfiguration"),

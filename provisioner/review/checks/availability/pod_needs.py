@@ -51,11 +51,7 @@ _CLASS_ABSENT = ReviewRule("AVL-06", Section.AVAILABILITY, Severity.DANGEROUS)
 _CLASS_UNKNOWN = ReviewRule("AVL-06", Section.AVAILABILITY, Severity.UNKNOWN)
 
 _IN_EVERY_NAMESPACE = frozenset(
-    {
-        ("ConfigMap", "kube-root-ca.crt"),
-        ("ConfigMap", "openshift-service-ca.crt"),
-        ("ServiceAccount", "default"),
-    }
+    {("ConfigMap", "kube-root-ca.crt"), ("ConfigMap", "openshift-service-ca.crt"), ("ServiceAccount", "default")}
 )
 
 _ARCHITECTURE, _SYSTEM = "kubernetes.io/arch", "kubernetes.io/os"

@@ -22,16 +22,7 @@ from provisioner.review.checks.network.webhooks import (
     find_webhooks,
     is_looser,
 )
-from provisioner.values import (
-    Action,
-    Finding,
-    GroupKind,
-    JsonObject,
-    ObjectIdentity,
-    ObjectRef,
-    Section,
-    Severity,
-)
+from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
 _LOCKS = ReviewRule("WH-11", Section.WEBHOOKS, Severity.CRITICAL)
 _ALTERS = ReviewRule("WH-11", Section.WEBHOOKS, Severity.DANGEROUS)

@@ -8,17 +8,7 @@ from typing import Any
 
 from provisioner.rbac import BUILT_IN_RESOURCES
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import (
-    Check,
-    Facts,
-    FieldPath,
-    Reads,
-    ReviewRule,
-    StateFacts,
-    items,
-    mapping,
-    maps,
-)
+from provisioner.review.base.facts import Check, Facts, FieldPath, Reads, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.checks.network.webhooks import find_webhooks
 from provisioner.review.crds.live_scene import CRD
 from provisioner.review.workloads.pod_specs import pod_specs, pods_of_service
@@ -269,9 +259,6 @@ _EXPOSURE_CLAIMS = (
 EXPOSURE_CHECK = Check("network", claims=_EXPOSURE_CLAIMS, standing=judge_exposure)
 ALLOCATIONS_CHECK = Check("allocations", changes=compare_allocations, reads=frozenset({Reads.CHOICES}))
 API_SERVICES_CHECK = Check(
-    "api-services",
-    changes=compare_api_services,
-    standing=judge_api_services,
-    mentions=mention_answering_services,
+    "api-services", changes=compare_api_services, standing=judge_api_services, mentions=mention_answering_services
 )
 CALLERS_CHECK = Check("callers", changes=compare_callers)

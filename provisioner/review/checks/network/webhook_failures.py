@@ -42,10 +42,7 @@ _LISTINGS = tuple(Listing(ADMISSION_GROUP, "", kind.kind) for kind in sorted(KIN
 MAX_SECONDS = 10
 MANY = 5
 # What the control plane itself writes all the time: refused, nodes go NotReady and nothing is elected or signed in.
-_VITAL_IN_NAMESPACES = {
-    "": {"events", "endpoints", "serviceaccounts/token"},
-    "coordination.k8s.io": {"leases"},
-}
+_VITAL_IN_NAMESPACES = {"": {"events", "endpoints", "serviceaccounts/token"}, "coordination.k8s.io": {"leases"}}
 _VITAL_IN_CLUSTER = {
     "": {"nodes", "nodes/status"},
     "authentication.k8s.io": {"tokenreviews"},

@@ -72,12 +72,7 @@ MISSED = {
 _CLAIMED = frozenset({"persistentVolumeClaim", ""})
 _RETAIN, _DELETE = "Retain", "Delete"
 # The messages about what an object that is restored does not bring along.
-_WITHOUT = {
-    CLAIM: "without-data",
-    _NAMESPACE: "without-contents",
-    _VOLUME: "without-volume",
-    CRD: "without-objects",
-}
+_WITHOUT = {CLAIM: "without-data", _NAMESPACE: "without-contents", _VOLUME: "without-volume", CRD: "without-objects"}
 # The file with what a rename adds to findings.
 RENAMES = "shared/renames"
 _Read = list[tuple[Listing, Listed | None]]

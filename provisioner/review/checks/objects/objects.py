@@ -33,16 +33,7 @@ from provisioner.review.base.sizes import bytes_of
 from provisioner.review.preflight.needs import evidence_of as evidence_of_absence
 from provisioner.schema import admit
 from provisioner.sentences import unescaped
-from provisioner.values import (
-    Action,
-    Finding,
-    GroupKind,
-    JsonObject,
-    ObjectRef,
-    PlannedAction,
-    Section,
-    Severity,
-)
+from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
 _CREATED = ReviewRule("OBJ-01", Section.OBJECTS, Severity.SAFE)
 _CHANGED = ReviewRule("OBJ-02", Section.OBJECTS, Severity.SAFE)
@@ -89,7 +80,7 @@ _BY_CODE = {
 _SELECTOR = ("spec", "selector")
 # What the server changes neither, and the table of facts does not hold as fields that never change in any object.
 _ALSO_FIXED: dict[GroupKind, tuple[tuple[str, ...], ...]] = {
-    GroupKind("", "Service"): (("spec", "clusterIP"), ("spec", "clusterIPs"), ("spec", "ipFamilies")),
+    GroupKind("", "Service"): (("spec", "clusterIP"), ("spec", "clusterIPs"), ("spec", "ipFamilies"))
 }
 # A claim may grow.
 _FREE: dict[GroupKind, tuple[str, ...]] = {_CLAIM: ("spec", "resources")}

@@ -425,9 +425,7 @@ _POD_CLAIMS = (
     _of_securities("POD-16", "runAsUser"),
     of_containers("POD-18", "securityContext.capabilities.drop"),
     Claim(
-        "POD-22",
-        frozenset({_NAMESPACE}),
-        (f"metadata.labels.[{_ENFORCE}]", f"metadata.labels.[{_ENFORCE_VERSION}]"),
+        "POD-22", frozenset({_NAMESPACE}), (f"metadata.labels.[{_ENFORCE}]", f"metadata.labels.[{_ENFORCE_VERSION}]")
     ),
 )
 _ISOLATION_CLAIMS = (

@@ -44,11 +44,7 @@ def thing(name: str, **spec: Any) -> JsonDict:
         (mapped(TEXT), mapped(TEXT, maxProperties=1), "an object has more than 1 key there"),
         (WHOLE, {**WHOLE, "maximum": 5}, "an object has a number there that is above 5"),
         (WHOLE, {**WHOLE, "minimum": 1, "maximum": 5}, "an object has a number there that is below 1 or above 5"),
-        (
-            WHOLE,
-            {**WHOLE, "maximum": 5, "exclusiveMaximum": True},
-            "an object has a number there that is 5 or more",
-        ),
+        (WHOLE, {**WHOLE, "maximum": 5, "exclusiveMaximum": True}, "an object has a number there that is 5 or more"),
         ({**TEXT, "enum": ["<a>", "é"]}, {**TEXT, "enum": ["é"]}, 'an object has "<a>" there'),
         (TEXT, {**TEXT, "enum": ["a"]}, "an object has a value there that is not listed"),
         (TEXT, {**TEXT, "pattern": "^a$"}, "an object has a text there that does not match"),
@@ -113,10 +109,7 @@ def test_objects_of_another_kind_settle_nothing() -> None:
     stored = Stored((), frozenset({GroupKind("other.example.com", "Other")}))
     old, new = (content_with(crd_of(obj(a=it))) for it in (TEXT, {**TEXT, "maxLength": 3}))
     found = look_offline(new, old, stored=stored)
-    assert (of_schema(found).severity, of_schema(found).certainty) == (
-        Severity.BREAKING,
-        Certainty.DEPENDS_ON_OBJECTS,
-    )
+    assert (of_schema(found).severity, of_schema(found).certainty) == (Severity.BREAKING, Certainty.DEPENDS_ON_OBJECTS)
     (quality,) = [it for it in found.findings if it.rule == "LIV-07"]
     assert "they settle nothing here" in quality.message
 

@@ -304,10 +304,7 @@ def autoscaler(kind: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("kind", "severity"),
-    [
-        pytest.param("Order", Severity.BREAKING, id="used"),
-        pytest.param("Other", Severity.DANGEROUS, id="unused"),
-    ],
+    [pytest.param("Order", Severity.BREAKING, id="used"), pytest.param("Other", Severity.DANGEROUS, id="unused")],
 )
 def test_a_scale_that_goes_is_breaking_where_an_autoscaler_uses_it(kind: str, severity: Severity) -> None:
     scale = {"scale": {"specReplicasPath": ".spec.a", "statusReplicasPath": ".status.a"}}

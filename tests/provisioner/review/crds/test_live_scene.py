@@ -124,9 +124,7 @@ def test_a_review_says_whose_names_and_crds_are_touched() -> None:
     rival = ServedKind("example.com", "v1", "Thing", "gadgets")
     ref = ObjectRef.of(THING)
     given = facts(
-        planned(THING, Action.UPDATE),
-        live={ref.identity: applied("flux")},
-        around=ClusterSurroundings(kinds=(rival,)),
+        planned(THING, Action.UPDATE), live={ref.identity: applied("flux")}, around=ClusterSurroundings(kinds=(rival,))
     )
     assert {it.rule for it in crds.DEFINITIONS_CHECK.changes(given)} == {"CRD-07", "CRD-09"}
 

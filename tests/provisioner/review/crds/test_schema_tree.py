@@ -138,9 +138,7 @@ def test_what_is_nested_too_deep_is_not_drawn_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "schema",
-    [None, {}, {"properties": None}, {"properties": {"a": None}}, {"items": [1]}, {"type": 3}],
-    ids=str,
+    "schema", [None, {}, {"properties": None}, {"properties": {"a": None}}, {"items": [1]}, {"type": 3}], ids=str
 )
 def test_a_schema_that_is_none_is_drawn_as_far_as_it_goes(schema: Any) -> None:
     broken = crd({"a": TEXT})

@@ -57,10 +57,7 @@ def test_the_default_that_is_there_is_named_unless_the_same_change_ends_it(
     (listing,) = listings(facts(action), [control_plane.DEFAULTS_CHECK])
     old = {**default, "metadata": {**default["metadata"], "name": "slow"}}
     around = ClusterSurroundings(lists={listing: Listed((old, plain), 2)})
-    told = {
-        "slow": [action],
-        "": [action, planned({**plain, "metadata": {"name": "slow"}}, Action.UPDATE, before=old)],
-    }
+    told = {"slow": [action], "": [action, planned({**plain, "metadata": {"name": "slow"}}, Action.UPDATE, before=old)]}
     for name, actions in told.items():
         found = report(facts(*actions, around=around), [control_plane.DEFAULTS_CHECK]).findings
         (message,) = [one.message for one in found if one.variant == "becomes"]

@@ -124,16 +124,8 @@ def test_old_and_unstable_apis_are_said(obj: tuple[str, str], version: str, rule
 @pytest.mark.parametrize(
     ("obj", "count"),
     [
-        pytest.param(
-            autoscaler_of("extensions/v1beta1"),
-            1,
-            id="an autoscaler's target",
-        ),
-        pytest.param(
-            autoscaler_of("apps/v1"),
-            0,
-            id="a target of today",
-        ),
+        pytest.param(autoscaler_of("extensions/v1beta1"), 1, id="an autoscaler's target"),
+        pytest.param(autoscaler_of("apps/v1"), 0, id="a target of today"),
         pytest.param(
             an_object(
                 "admissionregistration.k8s.io/v1",

@@ -169,11 +169,7 @@ def test_content_that_is_no_stateful_set_crashes_nothing(hostile: dict[str, Any]
 
 def test_a_version_in_which_objects_are_stored_is_missed_once_by_the_rule_about_it() -> None:
     live, old = crd("v1", "v2", stored=("v1", "v2")), crd("v1")
-    given = facts(
-        planned(old, UPDATE, before=live),
-        way_back=WayBack(2),
-        live={ObjectRef.of(old).identity: live},
-    )
+    given = facts(planned(old, UPDATE, before=live), way_back=WayBack(2), live={ObjectRef.of(old).identity: live})
     found = judged_by(given, [deletions.WAY_BACK_CHECK, crds.DEFINITIONS_CHECK])
     assert [one.severity for one in found if one.rule == "CRD-10"] == [Severity.BREAKING]
     assert not [one for one in found if one.rule.startswith("HIS")]

@@ -89,11 +89,7 @@ POD: dict[str, Any] = {
     "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
     "hostAliases": [{"ip": "192.0.2.7", "hostnames": ["a.b"]}],
     "dnsPolicy": "None",
-    "dnsConfig": {
-        "nameservers": ["192.0.2.8"],
-        "searches": ["a.b"],
-        "options": [{"name": "ndots", "value": "2"}],
-    },
+    "dnsConfig": {"nameservers": ["192.0.2.8"], "searches": ["a.b"], "options": [{"name": "ndots", "value": "2"}]},
     "shareProcessNamespace": False,
     "runtimeClassName": "gvisor",
     "containers": [CONTAINER, {"name": "beside"}],

@@ -99,10 +99,7 @@ def test_offline_what_the_bundle_grants_is_compared() -> None:
 
 @pytest.mark.parametrize(
     ("more", "count"),
-    [
-        pytest.param((), 1, id="of somebody else"),
-        pytest.param((an_account("b"),), 0, id="of the bundle"),
-    ],
+    [pytest.param((), 1, id="of somebody else"), pytest.param((an_account("b"),), 0, id="of the bundle")],
 )
 def test_a_new_object_that_runs_as_a_strong_account_of_somebody_else_is_told(more: tuple[Any, ...], count: int) -> None:
     roles = (READS_SECRETS, bound("secrets", account("b", "shop")))

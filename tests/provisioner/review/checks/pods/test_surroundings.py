@@ -9,15 +9,7 @@ import pytest
 from provisioner.review.base.facts import Check
 from provisioner.review.checks.pods import commands, credentials, runtime, security
 from provisioner.values import Action, Finding, Severity
-from tests.support.provisioner.contents import (
-    an_object,
-    content_with,
-    core_ref,
-    facts,
-    findings_of,
-    named,
-    planned,
-)
+from tests.support.provisioner.contents import an_object, content_with, core_ref, facts, findings_of, named, planned
 from tests.support.provisioner.contents import reading as variable
 from tests.support.provisioner.roles import account, bound, cluster_role, rule
 
