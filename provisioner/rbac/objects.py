@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
-from provisioner.json_values import as_mapping
+from provisioner.json_values import as_mapping, value_at
 from provisioner.rbac.rules import PolicyRule
 from provisioner.selectors import selects
 from provisioner.values import Identity, JsonObject, ObjectIdentity, ObjectRef, object_in
@@ -393,9 +393,9 @@ def _own_rules(role: JsonObject, problems: list[RoleProblem]) -> list[RoleRule]:
 
 
 def _selectors(role: JsonObject) -> list[Mapping[str, Any]]:
-    listed = as_mapping(role.get("aggregationRule")).get("clusterRoleSelectors")
+    listed = value_at(role, "aggregationRule", "clusterRoleSelectors")
     return [as_mapping(entry) for entry in listed] if isinstance(listed, list | tuple) else []
 
 
 def _labels(role: JsonObject) -> Mapping[str, Any]:
-    return as_mapping(as_mapping(role.get("metadata")).get("labels"))
+    return as_mapping(value_at(role, "metadata", "labels"))

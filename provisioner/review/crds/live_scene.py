@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.review.base.facts import (
     Facts,
     Listed,
@@ -81,7 +82,7 @@ class OwnerKind:
     version: str = ""
 
     def owns(self, obj: JsonObject, *, as_controller: bool = False) -> bool:
-        references = maps(mapping(obj.get("metadata")).get("ownerReferences"))
+        references = maps(value_at(obj, "metadata", "ownerReferences"))
         return any(
             self._is_named(reference) and (reference.get("controller") is True or not as_controller)
             for reference in references
@@ -113,10 +114,10 @@ def needs_scale(budget: JsonObject) -> bool:
 
 
 def _covers(budget: JsonObject, pod: JsonObject) -> bool:
-    selector = mapping(budget.get("spec")).get("selector")
+    selector = value_at(budget, "spec", "selector")
     if selector is None or ObjectRef.of(budget).namespace != ObjectRef.of(pod).namespace:
         return False
-    return selects(selector, mapping(mapping(pod.get("metadata")).get("labels")))
+    return selects(selector, mapping(value_at(pod, "metadata", "labels")))
 
 
 def _list_objects(facts: Facts, listing: Listing) -> Iterator[JsonObject]:
@@ -156,7 +157,7 @@ def describe_managers(managers: Mapping[str, int]) -> str:
 
 
 def _entries(obj: JsonObject) -> list[Mapping[str, Any]]:
-    return maps(mapping(obj.get("metadata")).get("managedFields"))
+    return maps(value_at(obj, "metadata", "managedFields"))
 
 
 def _owns(fields: Mapping[str, Any], wanted: list[str]) -> bool:
@@ -394,7 +395,7 @@ def taken_in_cluster(crd: JsonObject, kinds: Iterable[ServedKind]) -> Iterator[F
 
 def refused_names(crd: JsonObject) -> Iterator[Finding]:
     """What the API server itself says of the names of a CRD that it holds."""
-    for condition in maps(mapping(crd.get("status")).get("conditions")):
+    for condition in maps(value_at(crd, "status", "conditions")):
         if condition.get("type") == "NamesAccepted" and condition.get("status") == "False":
             told: dict[str, Any] = {"reason": condition.get("message") or None, "basis": "objects"}
             yield _TAKEN.finding("not-accepted", ObjectRef.of(crd), where=_NAMES, key="NamesAccepted", **told)

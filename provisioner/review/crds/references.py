@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
+from provisioner.json_values import value_at
 from provisioner.review.base.facts import Facts, Listing, ReviewRule, items, mapping, maps, said
 from provisioner.review.base.messages import with_message
 from provisioner.review.crds.live_findings import OBJECTS
@@ -131,7 +132,7 @@ def _staying(facts: Facts, listings: Iterable[Listing]) -> Iterator[JsonObject]:
 
 def _targets(facts: Facts, group: str, kind: str) -> Iterator[str]:
     for obj in _staying(facts, AUTOSCALERS):
-        target = mapping(mapping(obj.get("spec")).get("scaleTargetRef"))
+        target = mapping(value_at(obj, "spec", "scaleTargetRef"))
         if target.get("kind") == kind and str(target.get("apiVersion") or "").startswith(f"{group}/"):
             yield said(ObjectRef.of(obj))
 
@@ -184,7 +185,7 @@ def _targets_of(scene: CrdObjects, version: str, facts: Facts) -> Iterator[str]:
     for listing in AUTOSCALERS:
         listed = facts.around.lists.get(listing)
         for obj in listed.objects if listed is not None else ():
-            target = mapping(mapping(obj.get("spec")).get("scaleTargetRef"))
+            target = mapping(value_at(obj, "spec", "scaleTargetRef"))
             if target.get("kind") == scene.kind and target.get("apiVersion") == f"{scene.old.group}/{version}":
                 yield said(ObjectRef.of(obj))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import (
     Check,
@@ -159,8 +160,8 @@ class _Node:
 
     @classmethod
     def of(cls, obj: JsonObject) -> _Node:
-        labels = {**mapping(mapping(obj.get("metadata")).get("labels")), _NAME: ObjectRef.of(obj).name}
-        taints = maps(mapping(obj.get("spec")).get("taints"))
+        labels = {**mapping(value_at(obj, "metadata", "labels")), _NAME: ObjectRef.of(obj).name}
+        taints = maps(value_at(obj, "spec", "taints"))
         stay = (taint for taint in taints if not str(taint.get("key")).startswith(_PASSING))
         return cls(labels, tuple(taint for taint in stay if taint.get("effect") in _KEEPS_OFF))
 
@@ -246,7 +247,7 @@ def judge_nodes(state: StateFacts) -> Iterator[Finding]:
 
 def _required_terms(pod: PodSpec) -> list[Mapping[str, Any]] | None:
     """Return what node affinity requires, one of which has to fit; None where it requires nothing."""
-    affinity = mapping(mapping(pod.body.get("affinity")).get("nodeAffinity"))
+    affinity = mapping(value_at(pod.body, "affinity", "nodeAffinity"))
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     return maps(mapping(required).get("nodeSelectorTerms")) if required else None
 
@@ -322,7 +323,7 @@ def compare_storage_classes(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_default(obj: JsonObject) -> bool:
-    annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
+    annotations = mapping(value_at(obj, "metadata", "annotations"))
     return any(annotations.get(key) == "true" for key in _IS_DEFAULT)
 
 
@@ -350,7 +351,7 @@ def _find_claim_specs(manifest: Manifest) -> Iterator[tuple[FieldPath, Mapping[s
             yield ("spec", "volumeClaimTemplates", at, "spec"), mapping(template.get("spec"))
     for pod in pod_specs((manifest.body,)):
         for at, volume in enumerate(maps(pod.body.get("volumes"))):
-            template = mapping(mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
+            template = mapping(value_at(volume, "ephemeral", "volumeClaimTemplate"))
             if template:
                 path = (*pod.path, "volumes", at, "ephemeral", "volumeClaimTemplate", "spec")
                 yield path, mapping(template.get("spec"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.workloads.mounts import CLAIM
@@ -82,7 +83,7 @@ def _find_holding_back(ref: ObjectRef, obj: JsonObject) -> dict[str, Any]:
     strategy = mapping(_spec(obj).get("updateStrategy"))
     if strategy.get("type") == "OnDelete":
         return {"how": "on-delete"}
-    partition, count = mapping(strategy.get("rollingUpdate")).get("partition"), replicas_of(obj)
+    partition, count = value_at(strategy, "rollingUpdate", "partition"), replicas_of(obj)
     if ref.group_kind != STATEFUL_SET or not isinstance(partition, int) or not partition:
         return {}
     how = "for-all" if partition >= count else "for-some"
@@ -95,7 +96,7 @@ def _compare_rollouts(ref: ObjectRef, before: JsonObject, after: JsonObject) -> 
     Where it was so that old pods end before new ones start, programs may rely on that.
     """
     where = ("spec", "strategy" if ref.group_kind == DEPLOYMENT else "updateStrategy")
-    old, new = (mapping(_spec(side).get("strategy")).get("type") for side in (before, after))
+    old, new = (value_at(_spec(side), "strategy", "type") for side in (before, after))
     if ref.group_kind == DEPLOYMENT and old == _RECREATE != new:
         yield _GAP.finding("together", ref, where=(*where, "type"))
     count = replicas_of(after)
@@ -179,7 +180,7 @@ def _find_mounted_claims(workload: JsonObject, state: StateFacts) -> _Modes:
     """Return the claims of the bundle that pods mount and that no two nodes can mount at once, with their modes."""
     claims = state.once("claims of one node", _find_claims_of_one_node)
     volumes = [volume for pod in pod_specs((workload,)) for volume in maps(pod.body.get("volumes"))]
-    names = {str(mapping(volume.get("persistentVolumeClaim")).get("claimName") or "") for volume in volumes}
+    names = {str(value_at(volume, "persistentVolumeClaim", "claimName") or "") for volume in volumes}
     namespace = ObjectRef.of(workload).namespace
     return {ref: modes for ref, modes in claims.items() if ref.namespace == namespace and ref.name in names}
 

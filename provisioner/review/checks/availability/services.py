@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, pods_of_service
@@ -90,7 +91,7 @@ def _find_routes(ingress: JsonObject) -> list[str]:
     """Return the hosts and paths that an Ingress serves."""
     found = []
     for rule in maps(_spec(ingress).get("rules")):
-        paths = [str(path.get("path") or "/") for path in maps(mapping(rule.get("http")).get("paths"))] or ["/"]
+        paths = [str(path.get("path") or "/") for path in maps(value_at(rule, "http", "paths"))] or ["/"]
         found += [f"{rule.get('host') or '*'}{path}" for path in paths]
     return list(dict.fromkeys(found))
 
@@ -197,7 +198,7 @@ def _judge_backends(
 def _find_backends(ingress: JsonObject) -> Iterator[tuple[str, Any]]:
     """Yield (name, port) of each Service that an Ingress leads to."""
     spec = _spec(ingress)
-    paths = [path for rule in maps(spec.get("rules")) for path in maps(mapping(rule.get("http")).get("paths"))]
+    paths = [path for rule in maps(spec.get("rules")) for path in maps(value_at(rule, "http", "paths"))]
     for backend in (mapping(spec.get("defaultBackend")), *(mapping(path.get("backend")) for path in paths)):
         service = mapping(backend.get("service"))
         port = mapping(service.get("port"))
@@ -259,7 +260,7 @@ def _find_scraped(ref: ObjectRef, monitor: JsonObject, state: StateFacts) -> lis
     near = {str(name) for name in items(places.get("matchNames"))} or {ref.namespace}
     if ref.group_kind == _SERVICE_MONITOR:
         found = [
-            (service, mapping(mapping(obj.get("metadata")).get("labels")), maps(_spec(obj).get("ports")))
+            (service, mapping(value_at(obj, "metadata", "labels")), maps(_spec(obj).get("ports")))
             for service, obj in state.named
             if service.group_kind == _SERVICE
         ]

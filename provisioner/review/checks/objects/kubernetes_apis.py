@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.builtin import Judgement, WhyUnknown, judge, knows
+from provisioner.json_values import value_at
 from provisioner.review.base.difference import changed_paths
 from provisioner.review.base.facts import (
     SECRET,
@@ -80,7 +81,7 @@ def find_brought_kinds(state: StateFacts) -> set[tuple[str, str, str]]:
     for ref, obj in state.named:
         if ref.group_kind == CRD:
             spec = mapping(obj.get("spec"))
-            kind = str(mapping(spec.get("names")).get("kind") or "")
+            kind = str(value_at(spec, "names", "kind") or "")
             served = (version for version in maps(spec.get("versions")) if version.get("served"))
             found |= {(str(spec.get("group")), str(version.get("name")), kind) for version in served}
     return found
@@ -98,7 +99,7 @@ def judge_apis(state: StateFacts) -> Iterator[Finding]:
         elif ref.group in KUBERNETES_GROUPS and _UNSTABLE.fullmatch(ref.version):
             yield _NOT_STABLE.finding("not-stable", ref, key=api, api=api)
         # Rules of webhooks and targets of autoscalers that name an API which is gone select or find nothing.
-        target = mapping(mapping(obj.get("spec")).get("scaleTargetRef"))
+        target = mapping(value_at(obj, "spec", "scaleTargetRef"))
         named: list[tuple[tuple[str, ...], str, str]]
         named = [(("spec", "scaleTargetRef"), str(target.get("apiVersion") or ""), str(target.get("kind") or ""))]
         for index, webhook in enumerate(maps(obj.get("webhooks")) if ref.group == ADMISSION_GROUP else []):
@@ -142,8 +143,8 @@ def compare_builtin_kinds(facts: Facts) -> Iterator[Finding]:
 
 def _compare_service_types(planned: PlannedAction, body: JsonObject, version: str) -> Iterator[Finding]:
     """Find what the server takes once, and drops, since its former type needed it: the same again is refused."""
-    new_type = mapping(body.get("spec")).get("type")
-    if mapping((planned.before or {}).get("spec")).get("type") == new_type:
+    new_type = value_at(body, "spec", "type")
+    if value_at(planned.before, "spec", "type") == new_type:
         return
     now, later = (judge(body, sent=sent, version=version).refusals for sent in (planned.before, body))
     for refusal in later if not now else ():

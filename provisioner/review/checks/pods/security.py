@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.rules.messages import VARIANT
@@ -89,7 +90,7 @@ def judge_pod_security(state: StateFacts) -> Iterator[Finding]:
     # A folder of a node that pods reach by a claim: Pod Security looks at their own volumes only.
     for ref, obj in state.named:
         for kind in ("hostPath", "local") if ref.group_kind == _PERSISTENT_VOLUME else ():
-            if path := _find_folder(mapping(obj.get("spec")).get(kind)):
+            if path := _find_folder(value_at(obj, "spec", kind)):
                 rule = _NODE_FOLDER if _holds_credentials(path) else _VOLUME_ON_NODE
                 yield rule.finding("persistent-volume", ref, where=("spec", kind, "path"), key=path, path=path)
 
@@ -192,7 +193,7 @@ def _compare_namespace(
 
 
 def _find_labels(obj: JsonObject) -> Mapping[str, Any]:
-    return mapping(mapping(obj.get("metadata")).get("labels"))
+    return mapping(value_at(obj, "metadata", "labels"))
 
 
 def _find_level(namespace: JsonObject) -> Level | None:
@@ -280,7 +281,7 @@ def _find_failures(change: PodChange, rule: ReviewRule) -> tuple[set[str], set[s
 
 
 def _find_apparmor(pod: PodSpec, container: Container) -> object:
-    own, default = (mapping(side.get("appArmorProfile")).get("type") for side in (container.security, pod.security))
+    own, default = (value_at(side, "appArmorProfile", "type") for side in (container.security, pod.security))
     return own or pod.annotations.get(f"{APPARMOR_ANNOTATION}{container.name}") or default or None
 
 
@@ -290,7 +291,7 @@ def _find_selinux(pod: PodSpec, container: Container) -> object:
 
 
 def _find_seccomp(pod: PodSpec, container: Container) -> object:
-    own, default = (mapping(side.get("seccompProfile")).get("type") for side in (container.security, pod.security))
+    own, default = (value_at(side, "seccompProfile", "type") for side in (container.security, pod.security))
     return own or default or None
 
 
@@ -309,7 +310,7 @@ _LIMITS = (
 
 def _find_dropped(container: Container) -> set[str]:
     """Return the capabilities that it drops, as they are written, and nothing beside ALL."""
-    dropped = {str(name).upper() for name in items(mapping(container.security.get("capabilities")).get("drop"))}
+    dropped = {str(name).upper() for name in items(value_at(container.security, "capabilities", "drop"))}
     return {"ALL"} if "ALL" in dropped else dropped
 
 
