@@ -12,8 +12,8 @@ import pytest
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
 from provisioner.review.checks.objects import crds
 from provisioner.review.crd_diff import differences
+from provisioner.review.crds.object_fates import masked
 from provisioner.review.crds.references import DEPENDENTS
-from provisioner.review.crds.stored import masked
 from provisioner.schema import FieldError
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import content_with, facts, judged_by, planned
