@@ -218,16 +218,16 @@ def conf(*keys: str, **more: Any) -> dict[str, Any]:
 def test_keys_that_volumes_name_are_in_the_bundle(pod: dict[str, Any], variants: list[str]) -> None:
     brought = config_map("c", a="1")
     found = find_needs(planned(pod, Action.CREATE), planned(brought, Action.CREATE))
-    assert [one.variant for one in named(found, "SEC-04")] == variants
+    assert [finding.variant for finding in named(found, "SEC-04")] == variants
 
 
 def test_what_comes_without_keys_is_filled_by_somebody_unless_it_had_the_key() -> None:
     pod, empty, full = mounting(conf("a")), config_map("c"), config_map("c", a="1")
     first = find_needs(planned(pod, Action.CREATE), planned(empty, Action.CREATE))
-    assert [one.severity for one in named(first, "SEC-04")] == [Severity.NOTABLE]
+    assert [finding.severity for finding in named(first, "SEC-04")] == [Severity.NOTABLE]
     actions = planned(pod, Action.UPDATE, before=pod), planned(empty, Action.UPDATE, before=full)
     then = find_needs(*actions, previous=content_with(pod, full))
-    assert [one.severity for one in named(then, "SEC-04")] == [Severity.BREAKING]
+    assert [finding.severity for finding in named(then, "SEC-04")] == [Severity.BREAKING]
 
 
 NODES = Listing("", "v1", "Node")
@@ -265,7 +265,7 @@ def term(key: str, operator: str, *values: str, within: str = "matchExpressions"
 def find_node_findings(obj: dict[str, Any], listed: Listed | None = LISTED) -> list[Finding]:
     around = ClusterSurroundings(lists={NODES: listed} if listed else {})
     found = judged_by(facts(planned(obj, Action.CREATE), around=around), [pod_needs.NODES_CHECK])
-    return [one for one in found if one.rule != "UNCLAIMED"]
+    return [finding for finding in found if finding.rule != "UNCLAIMED"]
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def find_node_findings(obj: dict[str, Any], listed: Listed | None = LISTED) -> l
     ],
 )
 def test_some_node_has_to_be_what_pods_ask_for(pod: dict[str, Any], severities: list[Severity]) -> None:
-    assert [(one.rule, one.severity) for one in find_node_findings(workload(**pod))] == [
+    assert [(finding.rule, finding.severity) for finding in find_node_findings(workload(**pod))] == [
         ("IMG-10", it) for it in severities
     ]
 
@@ -363,8 +363,8 @@ def tolerates(**toleration: str) -> dict[str, Any]:
 )
 def test_taints_keep_off_pods_that_do_not_tolerate_them(pod: dict[str, Any], is_kept_off: bool) -> None:
     found = find_node_findings(workload(**pod), TAINTED)
-    assert [(one.rule, one.severity) for one in found] == [("IMG-10", Severity.DANGEROUS)] * is_kept_off
-    assert all("does not tolerate the taints of" in one.message for one in found)
+    assert [(finding.rule, finding.severity) for finding in found] == [("IMG-10", Severity.DANGEROUS)] * is_kept_off
+    assert all("does not tolerate the taints of" in finding.message for finding in found)
 
 
 def test_a_finding_names_the_taints_of_the_nodes_that_would_do() -> None:
@@ -415,7 +415,7 @@ def find_classes(*actions: Any, exists: bool | None = None, classes: Listed | No
     lists = {} if classes is None else {CLASSES: classes}
     around = ClusterSurroundings(exists={} if exists is None else {FAST.identity: exists}, lists=lists)
     found = judged_by(facts(*actions, around=around), [pod_needs.STORAGE_CHECK])
-    return [one for one in found if one.rule != "UNCLAIMED"]
+    return [finding for finding in found if finding.rule != "UNCLAIMED"]
 
 
 WITHOUT_CLASS = an_object("v1", "PersistentVolumeClaim", "data", "shop", spec=SPEC)
