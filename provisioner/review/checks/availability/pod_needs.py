@@ -299,7 +299,8 @@ def compare_storage_classes(facts: Facts) -> Iterator[Finding]:
     actions = {planned.ref.identity: planned.action for planned in facts.plan.actions}
     own = [manifest.body for manifest in facts.content.manifests if manifest.ref.group_kind == _CLASS]
     listed = facts.around.lists.get(_CLASSES)
-    has_default = any(map(_is_default, (*own, *(listed.objects if listed else ()))))
+    classes = (*own, *(listed.objects if listed else ()))
+    has_default = any(value_at(obj, "metadata", "annotations", key) == "true" for obj in classes for key in _IS_DEFAULT)
     for claimed in _find_claimed_classes(facts.content):
         is_new = actions.get(claimed.ref.identity) in {Action.CREATE, Action.REPLACE}
         goes = actions.get(claimed.class_ref.identity) is Action.DELETE
@@ -320,11 +321,6 @@ def compare_storage_classes(facts: Facts) -> Iterator[Finding]:
         else:
             rule, variant = (_CLASS_UNKNOWN, "class-unknown") if exists is None else (_CLASS_ABSENT, "no-class")
         yield rule.finding(variant, claimed.ref, where=claimed.path, key=claimed.name, **{"class": claimed.name})
-
-
-def _is_default(obj: JsonObject) -> bool:
-    annotations = mapping(value_at(obj, "metadata", "annotations"))
-    return any(annotations.get(key) == "true" for key in _IS_DEFAULT)
 
 
 def _find_claimed_classes(content: Content) -> Iterator[_ClaimedClass]:

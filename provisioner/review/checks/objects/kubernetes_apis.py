@@ -17,7 +17,6 @@ from provisioner.review.base.facts import (
     SECRET,
     Check,
     Facts,
-    FieldPath,
     Reads,
     ReviewRule,
     StateFacts,
@@ -165,7 +164,10 @@ def _say_judgement(facts: Facts, planned: PlannedAction, judgement: Judgement) -
         yield rule.finding("refused", ref, where=refusal.path, key="known", field=refusal.field, why=why)
     if paths := [refusal.path for refusal in judgement.refusals if refusal.is_of_update]:
         found = changed_paths(planned.before, planned.after)
-        near = [change for change in found if any(_is_near(change.path, path) for path in paths)]
+        # What leads to a refused field, or stands below it.
+        near = [
+            change for change in found if any(change.path[: len(path)] == path[: len(change.path)] for path in paths)
+        ]
         params = {"fields": [".".join(map(str, path)) for path in paths], "loss": find_loss(ref.group_kind)}
         params |= evidence_of(near, planned)
         yield _NEVER_CHANGES.finding("refused", ref, where=paths[0], key="known", **params)
@@ -176,11 +178,6 @@ def _say_judgement(facts: Facts, planned: PlannedAction, judgement: Judgement) -
         fields, since = [refusal.field for refusal in before], judgement.since
         where = before[0].path
         yield _TOO_NEW.finding(variant, ref, where=where, key=since, since=since, fields=fields, api=ref.api_version)
-
-
-def _is_near(path: FieldPath, other: FieldPath) -> bool:
-    """Whether one of the paths leads to the other."""
-    return path[: len(other)] == other[: len(path)]
 
 
 APIS_CHECK = Check("apis", changes=compare_apis, standing=judge_apis)

@@ -125,7 +125,8 @@ def _holds_credentials(path: str) -> bool:
 def compare_pod_security(facts: Facts) -> Iterator[Finding]:
     """Find pods that need a lower level than before or than their namespace enforces, and namespaces that change it."""
     before = {pod.ref.identity: level_needed(pod) for pod in pod_specs(facts.previous_state().objects)}
-    live, now = _find_live_namespaces(facts), _find_namespaces(facts.state())
+    live = {ref[3]: obj for ref, obj in facts.live.items() if ref[1] == _NAMESPACE.kind and obj is not None}
+    now = _find_namespaces(facts.state())
     for pod in pod_specs(facts.state().objects):
         needed, old = level_needed(pod), before.get(pod.ref.identity)
         if old is not None and needed > old:
@@ -150,10 +151,6 @@ def compare_pod_security(facts: Facts) -> Iterator[Finding]:
     for ref, obj in facts.state().named:
         if ref.group_kind == _NAMESPACE:
             yield from _compare_namespace(ref, known.get(ref.name), obj, is_unseen=ref.name in unseen)
-
-
-def _find_live_namespaces(facts: Facts) -> dict[str, JsonObject]:
-    return {ref[3]: obj for ref, obj in facts.live.items() if ref[1] == _NAMESPACE.kind and obj is not None}
 
 
 def _find_namespaces(state: StateFacts) -> dict[str, JsonObject]:
