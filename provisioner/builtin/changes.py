@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeGuard
 
-from provisioner.builtin.forms import alike
-from provisioner.json_values import as_mapping
+from provisioner.builtin.forms import FORMS, alike
+from provisioner.json_values import as_mapping, value_at
 from provisioner.values import JsonObject
 
 Path = tuple[str | int, ...]
@@ -61,6 +61,64 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
+class Node:
+    """A mapping inside an object with the path to it: rules read its fields and refuse them by the same keys."""
+
+    value: Mapping[str, Any]
+    path: Path = ()
+
+    def get(self, *keys: str) -> Any:
+        """Return the value that `keys` lead to, None where they lead nowhere."""
+        return value_at(self.value, *keys)
+
+    def at(self, *keys: str) -> Node:
+        """Return the mapping that `keys` lead to, an empty one where they lead to none."""
+        return Node(as_mapping(self.get(*keys)), (*self.path, *keys))
+
+    def items(self, *keys: str) -> Iterator[Node]:
+        """Yield the mappings in the list that `keys` lead to; what else stands in it is left out."""
+        for place, item in numbered(self.get(*keys)):
+            yield Node(item, (*self.path, *keys, place))
+
+    def refuse(self, words: str, *steps: str | int) -> FieldRefusal:
+        return FieldRefusal((*self.path, *steps), words)
+
+    def refuse_value(self, words: str, *keys: str) -> FieldRefusal:
+        """Refuse a field, and quote its value."""
+        return self.refuse(f"{words}, and is {quoted(self.get(*keys))}", *keys)
+
+    def refuse_change(self, *steps: str | int, words: str = NEVER) -> FieldRefusal:
+        """Refuse an update that would do in a new object."""
+        return FieldRefusal((*self.path, *steps), words, is_of_update=True)
+
+    def check_form(self, form: str, *keys: str) -> Iterator[FieldRefusal]:
+        """Refuse a text that is not of the form (see `forms.FORMS`); an empty one passes."""
+        is_sound, words = FORMS[form]
+        text = self.get(*keys)
+        if isinstance(text, str) and text and not is_sound(text):
+            yield self.refuse_value(f"must be {words}", *keys)
+
+    def check_choice(self, allowed: Iterable[str], *keys: str) -> Iterator[FieldRefusal]:
+        if self.get(*keys) not in allowed:
+            yield self.refuse_value(f"must be {' or '.join(allowed)}", *keys)
+
+    def check_least(self, least: int, *fields: str) -> Iterator[FieldRefusal]:
+        for field in fields:
+            number = self.get(field)
+            if is_number(number) and number < least:
+                yield self.refuse(f"must be at least {least}, and is {number}", field)
+
+    def check_unique(self, items: str, key: str, *, allows_empty: bool = False) -> Iterator[FieldRefusal]:
+        """Refuse items of a list whose key an earlier one has; without `allows_empty` only one may have none."""
+        seen: set[str] = set()
+        for item in self.items(items):
+            name = str(item.get(key) or "")
+            if name in seen and not (allows_empty and not name):
+                yield item.refuse(f"stands there twice: {quoted(name)}", key)
+            seen.add(name)
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One object as the server would hold it: `old` is None for a new one. `sent` is what is written down.
 
@@ -77,12 +135,20 @@ class Change:
         return bool(self.minor) and int(self.minor.rpartition(".")[2]) < minor
 
     @property
-    def spec(self) -> Mapping[str, Any]:
-        return as_mapping(self.new.get("spec"))
+    def root(self) -> Node:
+        return Node(self.new)
+
+    @property
+    def spec(self) -> Node:
+        return self.root.at("spec")
 
     @property
     def old_spec(self) -> Mapping[str, Any]:
         return as_mapping((self.old or {}).get("spec"))
+
+    @property
+    def sent_spec(self) -> Mapping[str, Any]:
+        return as_mapping(self.sent.get("spec"))
 
 
 def dotted(path: Iterable[str | int]) -> str:
@@ -101,9 +167,9 @@ def quoted(value: object) -> str:
 def numbered(value: object) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The mappings of a list with their places; what else stands in it is left out."""
     if isinstance(value, list):
-        for place, one in enumerate(value):
-            if isinstance(one, Mapping):
-                yield place, one
+        for place, item in enumerate(value):
+            if isinstance(item, Mapping):
+                yield place, item
 
 
 def is_number(value: object) -> TypeGuard[int]:
@@ -111,7 +177,7 @@ def is_number(value: object) -> TypeGuard[int]:
 
 
 def texts(value: object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def first_difference(old: Any, new: Any, path: Path) -> Path:
@@ -120,7 +186,7 @@ def first_difference(old: Any, new: Any, path: Path) -> Path:
         keys = sorted(key for key in {**old, **new} if not alike(old.get(key), new.get(key)))
         return first_difference(old.get(keys[0]), new.get(keys[0]), (*path, str(keys[0]))) if keys else path
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for place, (one, other) in enumerate(zip(old, new, strict=True)):
-            if not alike(one, other):
-                return first_difference(one, other, (*path, place))
+        for place, (before, after) in enumerate(zip(old, new, strict=True)):
+            if not alike(before, after):
+                return first_difference(before, after, (*path, place))
     return path

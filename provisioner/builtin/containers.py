@@ -7,153 +7,145 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.builtin import forms
-from provisioner.builtin.changes import FieldRefusal, Path, is_number, numbered, quoted, texts
-from provisioner.json_values import as_mapping, value_at
+from provisioner.builtin.changes import FieldRefusal, Node, is_number, quoted, texts
+
+PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
+_HOOK_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
+_HEADER = re.compile(r"[-A-Za-z0-9]+")
 
 _VARIABLE_SOURCES = ("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef")
-_FIELD_PATHS = frozenset(
-    [
-        "metadata.name",
-        "metadata.namespace",
-        "metadata.uid",
-        "spec.nodeName",
-        "spec.serviceAccountName",
-        "status.hostIP",
-        "status.hostIPs",
-        "status.podIP",
-        "status.podIPs",
-    ]
-)
+_NAMING = frozenset({"metadata.name", "metadata.namespace", "metadata.uid"})
+_FILE_FIELDS = _NAMING | {"metadata.labels", "metadata.annotations"}
+_VARIABLE_FIELDS = _NAMING | {"spec.nodeName", "spec.serviceAccountName"}
+_VARIABLE_FIELDS |= {"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"}
 _BY_KEY = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
-
-
-def check_environment(container: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    for place, one in numbered(container.get("env")):
-        where = (*path, "env", place)
-        name, source = one.get("name"), one.get("valueFrom")
-        if isinstance(name, str) and name and not forms.is_environment_name(name):
-            yield FieldRefusal((*where, "name"), f"must be {forms.FORMS['environment'][1]}, and is {quoted(name)}")
-        if source is not None:
-            if one.get("value"):
-                yield FieldRefusal((*where, "valueFrom"), "must not be set beside a value")
-            yield from _check_variable_source(source, (*where, "valueFrom"))
-    for place, one in numbered(container.get("envFrom")):
-        prefix = one.get("prefix")
-        if isinstance(prefix, str) and prefix and not forms.is_environment_name(prefix):
-            words = f"must be {forms.FORMS['environment'][1]}, and is {quoted(prefix)}"
-            yield FieldRefusal((*path, "envFrom", place, "prefix"), words)
-        if (one.get("configMapRef") is None) == (one.get("secretRef") is None):
-            yield FieldRefusal((*path, "envFrom", place), "must name one source")
-
-
-def _check_variable_source(source: Any, path: Path) -> Iterator[FieldRefusal]:
-    found = [key for key in _VARIABLE_SOURCES if as_mapping(source).get(key) is not None]
-    if len(found) != 1:
-        yield FieldRefusal(path, "must name one source" if found else "must name a source")
-    field = value_at(source, "fieldRef", "fieldPath")
-    if isinstance(field, str) and field and field not in _FIELD_PATHS and not is_by_key(field):
-        yield FieldRefusal((*path, "fieldRef", "fieldPath"), f"names no field that can be read: {quoted(field)}")
-    for key in ("configMapKeyRef", "secretKeyRef"):
-        if as_mapping(source).get(key) is not None:
-            name = str(value_at(as_mapping(source)[key], "name") or "")
-            if not forms.is_subdomain(name):
-                yield FieldRefusal(
-                    (*path, key, "name"), f"must be {forms.FORMS['subdomain'][1]}, and is {quoted(name)}"
-                )
-    measured = as_mapping(value_at(source, "resourceFieldRef"))
-    if not _is_divisor(str(measured.get("resource")), measured.get("divisor")):
-        words = f"does not divide {measured.get('resource')}: {quoted(measured['divisor'])}"
-        yield FieldRefusal((*path, "resourceFieldRef", "divisor"), words)
-
-
 _DIVISORS = {forms.quantity(f"1{unit}") for unit in ("", *"kMGTPE", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")}
+_CPU_DIVISORS = {forms.quantity("1"), forms.quantity("1m")}
+
+_HUGE = "hugepages-"
+_STANDARD_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
+_MOST_PRIVILEGED = "CAP_SYS_ADMIN"
+_FILE_SOURCES = ("configMap", "secret", "downwardAPI")
+LEAST_TOKEN_SECONDS = 600
+_OF_LINUX = {"allowPrivilegeEscalation", "appArmorProfile", "capabilities", "fsGroup", "fsGroupChangePolicy"}
+_OF_LINUX |= {"privileged", "procMount", "readOnlyRootFilesystem", "runAsGroup", "runAsUser", "seLinuxOptions"}
+_OF_LINUX |= {"seccompProfile", "supplementalGroups", "supplementalGroupsPolicy", "sysctls"}
 
 
-def _is_divisor(resource: str, divisor: Any) -> bool:
-    found = forms.quantity(divisor)
-    if not found:
-        return True
-    if resource.endswith(".cpu"):
-        return found in (forms.quantity("1m"), 1)
-    return found in _DIVISORS
+def check_container(container: Node, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
+    if not container.get("image"):
+        yield container.refuse("is missing", "image")
+    yield from _check_environment(container)
+    yield from container.check_unique("ports", "name", allows_empty=True)
+    for policy in container.items("resizePolicy"):
+        yield from policy.check_choice(("NotRequired", "RestartContainer"), "restartPolicy")
+    if container.get("restartPolicyRules") and not container.get("restartPolicy"):
+        yield container.refuse("is missing, and needed by restartPolicyRules", "restartPolicy")
+    yield from _check_mounts(container, volumes)
+    yield from check_resources(container.at("resources"))
+    for name in PROBES:
+        if container.get(name) is not None:
+            yield from _check_probe(name, container.at(name))
+    lifecycle = container.at("lifecycle")
+    for name, handler in lifecycle.value.items():
+        if isinstance(handler, Mapping):
+            yield from _check_handlers(lifecycle.at(name), _HOOK_HANDLERS)
+    context = container.at("securityContext")
+    if context.get("allowPrivilegeEscalation") is False:
+        if context.get("privileged") is True:
+            yield context.refuse("must not be false where privileged is true", "allowPrivilegeEscalation")
+        elif _MOST_PRIVILEGED in texts(context.get("capabilities", "add")):
+            words = f"must not be false where {_MOST_PRIVILEGED} is added"
+            yield context.refuse(words, "allowPrivilegeEscalation")
+    yield from check_profiles(context)
 
 
-def is_by_key(field: str) -> bool:
+def _check_environment(container: Node) -> Iterator[FieldRefusal]:
+    for variable in container.items("env"):
+        yield from variable.check_form("environment", "name")
+        if variable.get("valueFrom") is not None:
+            if variable.get("value"):
+                yield variable.refuse("must not be set beside a value", "valueFrom")
+            yield from _check_variable_source(variable.at("valueFrom"))
+    for source in container.items("envFrom"):
+        yield from source.check_form("environment", "prefix")
+        if (source.get("configMapRef") is None) == (source.get("secretRef") is None):
+            yield source.refuse("must name one source")
+
+
+def _check_variable_source(source: Node) -> Iterator[FieldRefusal]:
+    given = [key for key in _VARIABLE_SOURCES if source.get(key) is not None]
+    if len(given) != 1:
+        yield source.refuse("must name one source" if given else "must name a source")
+    field = source.get("fieldRef", "fieldPath")
+    if isinstance(field, str) and field and field not in _VARIABLE_FIELDS and not _is_by_key(field):
+        yield source.refuse(f"names no field that can be read: {quoted(field)}", "fieldRef", "fieldPath")
+    for key in ("configMapKeyRef", "secretKeyRef"):
+        name = str(source.get(key, "name") or "")
+        if source.get(key) is not None and not forms.is_subdomain(name):
+            yield source.refuse(f"must be {forms.FORMS['subdomain'][1]}, and is {quoted(name)}", key, "name")
+    resource, divisor = source.get("resourceFieldRef", "resource"), source.get("resourceFieldRef", "divisor")
+    amount, allowed = forms.quantity(divisor), _CPU_DIVISORS if str(resource).endswith(".cpu") else _DIVISORS
+    if amount and amount not in allowed:
+        yield source.refuse(f"does not divide {resource}: {quoted(divisor)}", "resourceFieldRef", "divisor")
+
+
+def _is_by_key(field: str) -> bool:
     match = _BY_KEY.fullmatch(field)
     return match is not None and forms.is_qualified_name(match[2].lower())
 
 
-_PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
-LIFECYCLE = ("exec", "httpGet", "tcpSocket", "sleep")
-PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_HEADER = re.compile(r"[-A-Za-z0-9]+")
+def _check_probe(name: str, probe: Node) -> Iterator[FieldRefusal]:
+    yield from _check_handlers(probe, _PROBE_HANDLERS)
+    if name != "readinessProbe" and probe.get("successThreshold") not in (None, 0, 1):
+        yield probe.refuse(f"must be 1, and is {probe.get('successThreshold')}", "successThreshold")
+    if name == "readinessProbe" and probe.get("terminationGracePeriodSeconds") is not None:
+        yield probe.refuse("must not be set for a readiness probe", "terminationGracePeriodSeconds")
+    times = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds")
+    yield from probe.check_least(0, *times, "failureThreshold", "successThreshold")
 
 
-def check_probe(name: str, probe: Any, path: Path) -> Iterator[FieldRefusal]:
-    yield from check_handlers(as_mapping(probe), path, _PROBE_HANDLERS)
-    if name != "readinessProbe" and value_at(probe, "successThreshold") not in (None, 0, 1):
-        yield FieldRefusal((*path, "successThreshold"), f"must be 1, and is {probe['successThreshold']}")
-    if name == "readinessProbe" and value_at(probe, "terminationGracePeriodSeconds") is not None:
-        yield FieldRefusal((*path, "terminationGracePeriodSeconds"), "must not be set for a readiness probe")
-    for key in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "failureThreshold", "successThreshold"):
-        value = value_at(probe, key)
-        if is_number(value) and value < 0:
-            yield FieldRefusal((*path, key), f"must be at least 0, and is {value}")
-
-
-def check_handlers(handler: Mapping[str, Any], path: Path, kinds: tuple[str, ...]) -> Iterator[FieldRefusal]:
-    found = [one for one in kinds if handler.get(one) is not None]
-    if len(found) != 1:
-        yield FieldRefusal(path, f"must have one of {', '.join(kinds)}, and has {' and '.join(found) or 'none'}")
-    if "exec" in found and not value_at(handler, "exec", "command"):
-        yield FieldRefusal((*path, "exec", "command"), "must not be empty")
-    for place, header in numbered(value_at(handler, "httpGet", "httpHeaders")):
+def _check_handlers(handler: Node, kinds: tuple[str, ...]) -> Iterator[FieldRefusal]:
+    given = [kind for kind in kinds if handler.get(kind) is not None]
+    if len(given) != 1:
+        yield handler.refuse(f"must have one of {', '.join(kinds)}, and has {' and '.join(given) or 'none'}")
+    if "exec" in given and not handler.get("exec", "command"):
+        yield handler.refuse("must not be empty", "exec", "command")
+    for header in handler.at("httpGet").items("httpHeaders"):
         name = str(header.get("name") or "")
         if not _HEADER.fullmatch(name):
-            words = f"must be letters, digits and hyphens, and is {quoted(name)}"
-            yield FieldRefusal((*path, "httpGet", "httpHeaders", place, "name"), words)
+            yield header.refuse(f"must be letters, digits and hyphens, and is {quoted(name)}", "name")
     for kind in ("httpGet", "tcpSocket", "grpc"):
-        port = value_at(handler, kind, "port")
+        port = handler.get(kind, "port")
         is_name = isinstance(port, str) and kind != "grpc" and forms.is_port_name(port)
-        if kind in found and not is_name and not (is_number(port) and 0 < port < 65536):
-            yield FieldRefusal(
-                (*path, kind, "port"), f"must be a number from 1 to 65535 or the name of a port, and is {quoted(port)}"
-            )
+        if kind in given and not is_name and not (is_number(port) and 0 < port < 65536):
+            yield handler.refuse_value("must be a number from 1 to 65535 or the name of a port", kind, "port")
 
 
-_HUGE = "hugepages-"
-_NEEDED = frozenset({"cpu", "memory"})
-_STANDARD_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
-
-
-def check_resources(resources: Any, path: Path) -> Iterator[FieldRefusal]:
-    limits, requests = as_mapping(value_at(resources, "limits")), as_mapping(value_at(resources, "requests"))
-    for part, amounts in (("limits", limits), ("requests", requests)):
-        for name, amount in amounts.items():
-            own_name = str(name)
-            inner = (*path, part, str(name))
-            found = forms.quantity(amount)
-            if found is not None and found < 0:
-                yield FieldRefusal(inner, f"must not be below 0, and is {quoted(amount)}")
-            if not _is_resource(own_name):
-                yield FieldRefusal(inner, f"names no resource of a container: {quoted(own_name)}")
-            elif found is not None and _is_extended(own_name) and found != found.to_integral_value():
-                yield FieldRefusal(inner, f"must be a whole number, and is {quoted(amount)}")
-    if any(name.startswith(_HUGE) for name in {*limits, *requests}) and not _NEEDED & {*limits, *requests}:
-        yield FieldRefusal(path, "must ask for cpu or memory beside huge pages")
-    for name, amount in requests.items():
-        asked, most = forms.quantity(amount), forms.quantity(limits.get(name))
-        where = (*path, "requests", str(name))
-        if asked is not None and most is not None and asked > most:
-            yield FieldRefusal(where, f"must not be above the limit {quoted(limits[name])}, and is {quoted(amount)}")
-        elif _is_whole(str(name)) and asked != most:
-            yield FieldRefusal(where, "must be the same as the limit")
-
-
-def _is_resource(name: str) -> bool:
-    if "/" in name:
-        return forms.is_qualified_name(name)
-    return name in _STANDARD_RESOURCES or name.startswith(_HUGE)
+def check_resources(resources: Node) -> Iterator[FieldRefusal]:
+    limits, requests = resources.at("limits"), resources.at("requests")
+    for amounts in (limits, requests):
+        for name, value in amounts.value.items():
+            amount = forms.quantity(value)
+            if amount is not None and amount < 0:
+                yield amounts.refuse(f"must not be below 0, and is {quoted(value)}", str(name))
+            is_known = name in _STANDARD_RESOURCES or str(name).startswith(_HUGE)
+            if not (forms.is_qualified_name(str(name)) if "/" in str(name) else is_known):
+                yield amounts.refuse(f"names no resource of a container: {quoted(name)}", str(name))
+            elif amount is not None and _is_extended(str(name)) and amount != amount.to_integral_value():
+                yield amounts.refuse(f"must be a whole number, and is {quoted(value)}", str(name))
+    names = {*limits.value, *requests.value}
+    if any(name.startswith(_HUGE) for name in names) and not names & {"cpu", "memory"}:
+        yield resources.refuse("must ask for cpu or memory beside huge pages")
+    for name, value in requests.value.items():
+        asked, limit = forms.quantity(value), forms.quantity(limits.value.get(name))
+        if asked is not None and limit is not None and asked > limit:
+            words = f"must not be above the limit {quoted(limits.value[name])}, and is {quoted(value)}"
+            yield requests.refuse(words, str(name))
+        elif asked != limit and (str(name).startswith(_HUGE) or _is_extended(str(name))):
+            # These cannot be promised twice.
+            yield requests.refuse("must be the same as the limit", str(name))
 
 
 def _is_extended(name: str) -> bool:
@@ -161,212 +153,93 @@ def _is_extended(name: str) -> bool:
     return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
 
 
-def _is_whole(name: str) -> bool:
-    """Resources that cannot be promised twice."""
-    return name.startswith(_HUGE) or _is_extended(name)
-
-
-_MOST_PRIVILEGED = frozenset({"CAP_SYS_ADMIN"})
-
-
-def check_privileges(context: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    if context.get("allowPrivilegeEscalation") is False:
-        added = set(texts(value_at(context, "capabilities", "add")))
-        if context.get("privileged") is True:
-            yield FieldRefusal((*path, "allowPrivilegeEscalation"), "must not be false where privileged is true")
-        elif added & _MOST_PRIVILEGED:
-            yield FieldRefusal((*path, "allowPrivilegeEscalation"), "must not be false where CAP_SYS_ADMIN is added")
-    yield from check_seccomp(context, path)
-
-
-_OF_LINUX = frozenset(
-    [
-        "allowPrivilegeEscalation",
-        "appArmorProfile",
-        "capabilities",
-        "fsGroup",
-        "fsGroupChangePolicy",
-        "privileged",
-        "procMount",
-        "readOnlyRootFilesystem",
-        "runAsGroup",
-        "runAsUser",
-        "seLinuxOptions",
-        "seccompProfile",
-        "supplementalGroups",
-        "supplementalGroupsPolicy",
-        "sysctls",
-    ]
-)
-
-
-_OF_THE_HOST = ("hostIPC", "hostNetwork", "hostPID")
-
-
-def check_system(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    """What the operating system that a pod names does not have."""
-    name = value_at(pod, "os", "name")
-    foreign = _OF_LINUX if name == "windows" else {"windowsOptions"} if name == "linux" else frozenset()
-    for context, where in _contexts(pod, path):
+def check_system(pod: Node) -> Iterator[FieldRefusal]:
+    """Refuse what the operating system that a pod names does not have, and what a user namespace rules out."""
+    name = pod.get("os", "name")
+    foreign = _OF_LINUX if name == "windows" else {"windowsOptions"} if name == "linux" else set()
+    for holder in (pod, *pod.items("initContainers"), *pod.items("containers")):
+        context = holder.at("securityContext")
         if context.get("procMount") == "Unmasked" and pod.get("hostUsers") is not False:
-            yield FieldRefusal((*where, "procMount"), "must be Default unless hostUsers is false")
-        for key in sorted(foreign & context.keys()):
-            yield FieldRefusal((*where, key), f"must not be set in a pod of {name}")
-    for key in _OF_THE_HOST if pod.get("hostUsers") is False else ():
+            yield context.refuse("must be Default unless hostUsers is false", "procMount")
+        for key in sorted(foreign & context.value.keys()):
+            yield context.refuse(f"must not be set in a pod of {name}", key)
+    for key in ("hostIPC", "hostNetwork", "hostPID") if pod.get("hostUsers") is False else ():
         if pod.get(key) is True:
-            yield FieldRefusal((*path, key), "must not be set where hostUsers is false")
+            yield pod.refuse("must not be set where hostUsers is false", key)
     for key in ("hostPID", "hostIPC", "shareProcessNamespace", "hostUsers") if name == "windows" else ():
         if pod.get(key):
-            yield FieldRefusal((*path, key), f"must not be set in a pod of {name}")
+            yield pod.refuse(f"must not be set in a pod of {name}", key)
 
 
-def _contexts(pod: Mapping[str, Any], path: Path) -> Iterator[tuple[Mapping[str, Any], Path]]:
-    yield as_mapping(pod.get("securityContext")), (*path, "securityContext")
-    for part in ("initContainers", "containers"):
-        for place, one in numbered(pod.get(part)):
-            yield as_mapping(one.get("securityContext")), (*path, part, place, "securityContext")
-
-
-def check_seccomp(context: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
+def check_profiles(context: Node) -> Iterator[FieldRefusal]:
     for profile in ("seccompProfile", "appArmorProfile"):
-        given = as_mapping(context.get(profile))
-        where = (*path, profile, "localhostProfile")
-        if given.get("type") == "Localhost" and not given.get("localhostProfile"):
-            yield FieldRefusal(where, "is missing, and the type is Localhost")
-        elif given.get("localhostProfile") is not None and given.get("type") != "Localhost":
-            yield FieldRefusal(where, "must be set only where the type is Localhost")
+        kind, file = context.get(profile, "type"), context.get(profile, "localhostProfile")
+        if kind == "Localhost" and not file:
+            yield context.refuse("is missing, and the type is Localhost", profile, "localhostProfile")
+        elif file is not None and kind != "Localhost":
+            yield context.refuse("must be set only where the type is Localhost", profile, "localhostProfile")
 
 
-_FILE_PATHS = frozenset(
-    ["metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.annotations"]
-)
-LEAST_TOKEN_SECONDS = 600
-
-
-def check_mounts(container: Mapping[str, Any], path: Path, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
-    is_privileged = value_at(container, "securityContext", "privileged") is True
-    for place, mount in numbered(container.get("volumeMounts")):
-        where = (*path, "volumeMounts", place)
+def _check_mounts(container: Node, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
+    is_privileged = container.get("securityContext", "privileged") is True
+    for mount in container.items("volumeMounts"):
         if mount.get("name") not in volumes:
-            yield FieldRefusal((*where, "name"), f"names no volume of the pod: {quoted(mount.get('name') or '')}")
+            yield mount.refuse(f"names no volume of the pod: {quoted(mount.get('name') or '')}", "name")
         for key in ("subPath", "subPathExpr"):
             text = str(mount.get(key) or "")
             if text.startswith("/") or ".." in text.split("/"):
-                yield FieldRefusal(((*where, key)), "must be a path inside the volume, without `..`")
+                yield mount.refuse("must be a path inside the volume, without `..`", key)
         if mount.get("subPath") and mount.get("subPathExpr"):
-            yield FieldRefusal((*where, "subPathExpr"), "must not be set beside subPath")
+            yield mount.refuse("must not be set beside subPath", "subPathExpr")
         if mount.get("mountPropagation") == "Bidirectional" and not is_privileged:
-            words = "must not be Bidirectional in a container that is not privileged"
-            yield FieldRefusal((*where, "mountPropagation"), words)
-    for place, device in numbered(container.get("volumeDevices")):
-        volume = as_mapping(volumes.get(str(device.get("name"))))
+            yield mount.refuse("must not be Bidirectional in a container that is not privileged", "mountPropagation")
+    for device in container.items("volumeDevices"):
+        volume = volumes.get(str(device.get("name"))) or {}
         if not (volume.get("persistentVolumeClaim") or volume.get("ephemeral")):
-            yield FieldRefusal((*path, "volumeDevices", place, "name"), "must name a volume of the pod that is a claim")
+            yield device.refuse("must name a volume of the pod that is a claim", "name")
 
 
-def check_volumes(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    for place, volume in numbered(pod.get("volumes")):
-        where = (*path, "volumes", place)
-        sources = [key for key, value in volume.items() if key != "name" and value is not None]
+def check_volumes(pod: Node) -> Iterator[FieldRefusal]:
+    for volume in pod.items("volumes"):
+        sources = [key for key, value in volume.value.items() if key != "name" and value is not None]
         if len(sources) > 1:
-            yield FieldRefusal(where, f"must be of one type, and is of {', '.join(sorted(sources))}")
-        if ".." in str(value_at(volume, "hostPath", "path") or "").split("/"):
-            yield FieldRefusal((*where, "hostPath", "path"), "must not hold `..`")
-        yield from _check_volume_sources(volume, where)
-        for holder, inner in _file_holders(volume, where):
-            for position, item in numbered(value_at(holder, "items")):
-                text = str(item.get("path") or "")
-                if text.startswith(("/", "..")) or ".." in text.split("/"):
-                    yield FieldRefusal(
-                        (*inner, "items", position, "path"), "must be a path inside the volume, without `..`"
-                    )
-                field = value_at(item, "fieldRef", "fieldPath")
-                if (
-                    inner[-1] == "downwardAPI"
-                    and isinstance(field, str)
-                    and field not in _FILE_PATHS
-                    and not is_by_key(field)
-                ):
-                    yield FieldRefusal(
-                        (*inner, "items", position, "fieldRef", "fieldPath"),
-                        f"names no field that can be read: {quoted(field)}",
-                    )
+            yield volume.refuse(f"must be of one type, and is of {', '.join(sorted(sources))}")
+        if ".." in str(volume.get("hostPath", "path") or "").split("/"):
+            yield volume.refuse("must not hold `..`", "hostPath", "path")
+        limit = forms.quantity(volume.get("emptyDir", "sizeLimit"))
+        if limit is not None and limit < 0:
+            yield volume.refuse("must not be below 0", "emptyDir", "sizeLimit")
+        if volume.get("image", "pullPolicy") not in (None, "", "Always", "IfNotPresent", "Never"):
+            yield volume.refuse_value("must be Always, IfNotPresent or Never", "image", "pullPolicy")
+        claim = volume.at("ephemeral", "volumeClaimTemplate")
+        if claim.get("spec") is not None and claim.get("spec", "resources", "requests", "storage") is None:
+            yield claim.refuse("is missing", "spec", "resources", "requests", "storage")
+        yield from _check_projected(volume.at("projected"))
+        for holder in (volume, *volume.at("projected").items("sources")):
+            for kind in _FILE_SOURCES:
+                for item in holder.at(kind).items("items"):
+                    yield from _check_file(item, kind)
 
 
-def _check_volume_sources(volume: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    limit = forms.quantity(value_at(volume, "emptyDir", "sizeLimit"))
-    if limit is not None and limit < 0:
-        yield FieldRefusal((*path, "emptyDir", "sizeLimit"), "must not be below 0")
-    policy = value_at(volume, "image", "pullPolicy")
-    if policy not in (None, "", "Always", "IfNotPresent", "Never"):
-        words = f"must be Always, IfNotPresent or Never, and is {quoted(policy)}"
-        yield FieldRefusal((*path, "image", "pullPolicy"), words)
-    inner = ("ephemeral", "volumeClaimTemplate", "spec")
-    claim = value_at(volume, *inner)
-    if claim is not None and value_at(claim, "resources", "requests", "storage") is None:
-        yield FieldRefusal((*path, *inner, "resources", "requests", "storage"), "is missing")
+def _check_projected(projected: Node) -> Iterator[FieldRefusal]:
     taken: dict[str, int] = {}
-    for place, source in numbered(value_at(volume, "projected", "sources")):
-        where = (*path, "projected", "sources", place)
-        kinds = sorted(key for key, value in source.items() if value is not None)
+    for place, source in enumerate(projected.items("sources")):
+        kinds = sorted(key for key, value in source.value.items() if value is not None)
         if len(kinds) > 1:
-            yield FieldRefusal(where, f"must be of one type, and is of {', '.join(kinds)}")
-        seconds = value_at(source, "serviceAccountToken", "expirationSeconds")
-        if is_number(seconds) and seconds < LEAST_TOKEN_SECONDS:
-            problem = f"must be at least {LEAST_TOKEN_SECONDS}, and is {seconds}"
-            yield FieldRefusal((*where, "serviceAccountToken", "expirationSeconds"), problem)
-        for file in _files_of(source):
+            yield source.refuse(f"must be of one type, and is of {', '.join(kinds)}")
+        yield from source.at("serviceAccountToken").check_least(LEAST_TOKEN_SECONDS, "expirationSeconds")
+        files = [str(item.get("path") or "") for kind in _FILE_SOURCES for item in source.at(kind).items("items")]
+        token = source.get("serviceAccountToken", "path")
+        for file in [*files, str(token)] if token else files:
             if taken.setdefault(file, place) != place:
-                yield FieldRefusal((*path, "projected"), f"has two files by one path: {quoted(file)}")
+                yield projected.refuse(f"has two files by one path: {quoted(file)}")
 
 
-def _files_of(source: Mapping[str, Any]) -> Iterator[str]:
-    for kind in ("secret", "configMap", "downwardAPI"):
-        for _, item in numbered(value_at(source, kind, "items")):
-            yield str(item.get("path") or "")
-    token = value_at(source, "serviceAccountToken", "path")
-    if token:
-        yield str(token)
-
-
-def _file_holders(volume: Mapping[str, Any], path: Path) -> Iterator[tuple[Any, Path]]:
-    for kind in ("configMap", "secret", "downwardAPI"):
-        if volume.get(kind) is not None:
-            yield volume[kind], (*path, kind)
-    for place, source in numbered(value_at(volume, "projected", "sources")):
-        where = (*path, "projected", "sources", place)
-        for kind in ("configMap", "secret", "downwardAPI"):
-            if source.get(kind) is not None:
-                yield source[kind], (*where, kind)
-
-
-def check_container(container: Mapping[str, Any], path: Path, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
-    image = container.get("image")
-    if not image:
-        yield FieldRefusal((*path, "image"), "is missing")
-    yield from check_environment(container, path)
-    yield from _check_ports(container, path)
-    for place, one in numbered(container.get("resizePolicy")):
-        if one.get("restartPolicy") not in ("NotRequired", "RestartContainer"):
-            words = f"must be NotRequired or RestartContainer, and is {quoted(one.get('restartPolicy'))}"
-            yield FieldRefusal((*path, "resizePolicy", place, "restartPolicy"), words)
-    if container.get("restartPolicyRules") and not container.get("restartPolicy"):
-        yield FieldRefusal((*path, "restartPolicy"), "is missing, and needed by restartPolicyRules")
-    yield from check_mounts(container, path, volumes)
-    yield from check_resources(container.get("resources"), (*path, "resources"))
-    for name in PROBES:
-        if container.get(name) is not None:
-            yield from check_probe(name, container[name], (*path, name))
-    for name, handler in as_mapping(container.get("lifecycle")).items():
-        if isinstance(handler, Mapping):
-            yield from check_handlers(handler, (*path, "lifecycle", name), LIFECYCLE)
-    yield from check_privileges(as_mapping(container.get("securityContext")), (*path, "securityContext"))
-
-
-def _check_ports(container: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    names: set[str] = set()
-    for place, port in numbered(container.get("ports")):
-        name = str(port.get("name") or "")
-        if name and name in names:
-            yield FieldRefusal((*path, "ports", place, "name"), f"stands there twice: {quoted(name)}")
-        names.add(name)
+def _check_file(item: Node, kind: str) -> Iterator[FieldRefusal]:
+    path = str(item.get("path") or "")
+    if path.startswith(("/", "..")) or ".." in path.split("/"):
+        yield item.refuse("must be a path inside the volume, without `..`", "path")
+    field = item.get("fieldRef", "fieldPath")
+    is_known = field in _FILE_FIELDS or (isinstance(field, str) and _is_by_key(field))
+    if kind == "downwardAPI" and isinstance(field, str) and not is_known:
+        yield item.refuse(f"names no field that can be read: {quoted(field)}", "fieldRef", "fieldPath")

@@ -25,8 +25,8 @@ Row = Mapping[str, Any]
 _PODS = "PodSpec"
 _CONTAINERS, _INIT_CONTAINERS = "containers[].", "initContainers[]."
 # Of each the server was asked about a part of the fields, and it judges them alike.
-_PROBES = tuple(f"{_CONTAINERS}{one}." for one in ("livenessProbe", "readinessProbe", "startupProbe"))
-_HOOKS = tuple(f"{_CONTAINERS}lifecycle.{one}." for one in ("postStart", "preStop"))
+_PROBES = tuple(f"{_CONTAINERS}{name}." for name in ("livenessProbe", "readinessProbe", "startupProbe"))
+_HOOKS = tuple(f"{_CONTAINERS}lifecycle.{name}." for name in ("postStart", "preStop"))
 _OF_HOOKS = ("exec.", "httpGet.", "tcpSocket.")
 # Where the template of a kind has its pods.
 POD_PATHS: dict[str, tuple[str, ...]] = {
@@ -52,7 +52,7 @@ class Fact:
 
 
 @functools.cache
-def _table() -> Mapping[str, Mapping[str, Row]]:
+def _read_table() -> Mapping[str, Mapping[str, Row]]:
     found: dict[str, dict[str, Row]] = orjson.loads(files(__package__).joinpath("facts.json").read_bytes())
     return found
 
@@ -60,30 +60,30 @@ def _table() -> Mapping[str, Mapping[str, Row]]:
 @functools.cache
 def facts_of(api_version: str, kind: str) -> tuple[Fact, ...]:
     """The facts of a kind, those of its pods among them; outer fields first."""
-    rows = dict(_table().get(f"{api_version} {kind}", {}))
+    rows = dict(_read_table().get(f"{api_version} {kind}", {}))
     where = pod_path(api_version, kind)
     if where:
-        for path, row in _pods_of_kind().items():
+        for path, row in _read_pod_rows().items():
             place = f"{'.'.join(where)}.{path}"
             rows[place] = {**row, **rows.get(place, {})}
     found = [Fact(tuple(path.replace("[]", ".[]").split(".")), row) for path, row in rows.items()]
-    return tuple(sorted(found, key=lambda one: (len(one.steps), one.steps)))
+    return tuple(sorted(found, key=lambda fact: (len(fact.steps), fact.steps)))
 
 
 @functools.cache
-def _pods_of_kind() -> Mapping[str, Row]:
+def _read_pod_rows() -> Mapping[str, Row]:
     """The rows of pods: what was found of one probe, hook or container holds for its like."""
-    rows = dict(_table()[_PODS])
-    shared = _shared(rows, (*_PROBES, *_HOOKS))
+    rows = dict(_read_table()[_PODS])
+    shared = _merge_rows(rows, (*_PROBES, *_HOOKS))
     for path, row in shared.items():
-        for one in (*_PROBES, *(_HOOKS if path.startswith(_OF_HOOKS) else ())):
-            rows[f"{one}{path}"] = {**row, **rows.get(f"{one}{path}", {})}
-    for path, row in _shared(rows, (_CONTAINERS,)).items():
+        for beginning in (*_PROBES, *(_HOOKS if path.startswith(_OF_HOOKS) else ())):
+            rows[f"{beginning}{path}"] = {**row, **rows.get(f"{beginning}{path}", {})}
+    for path, row in _merge_rows(rows, (_CONTAINERS,)).items():
         rows[f"{_INIT_CONTAINERS}{path}"] = {**row, **rows.get(f"{_INIT_CONTAINERS}{path}", {})}
     return rows
 
 
-def _shared(rows: Mapping[str, Row], beginnings: tuple[str, ...]) -> dict[str, Row]:
+def _merge_rows(rows: Mapping[str, Row], beginnings: tuple[str, ...]) -> dict[str, Row]:
     """What rows below any of these beginnings say, by the rest of their paths."""
     found: dict[str, Row] = {}
     for path, row in rows.items():
@@ -99,12 +99,12 @@ def pod_path(api_version: str, kind: str) -> tuple[str, ...]:
 
 
 def has_facts(api_version: str, kind: str) -> bool:
-    return f"{api_version} {kind}" in _table()
+    return f"{api_version} {kind}" in _read_table()
 
 
 def defaulted(obj: JsonObject) -> dict[str, Any]:
     """A copy of `obj` with what the server fills in."""
-    made: dict[str, Any] = _copied(obj)
+    made: dict[str, Any] = _copy_json(obj)
     api_version, kind = str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
     _fill_first(made, kind)
     where = pod_path(api_version, kind)
@@ -117,9 +117,9 @@ def defaulted(obj: JsonObject) -> dict[str, Any]:
             _fill_requests(pod)
     for fact in facts_of(api_version, kind):
         if "default" in fact.row:
-            for holder, _ in _holders(made, fact.steps, ()):
+            for holder, _ in _find_holders(made, fact.steps, ()):
                 if holder.get(fact.steps[-1]) is None:
-                    holder[fact.steps[-1]] = _copied(fact.row["default"])
+                    holder[fact.steps[-1]] = _copy_json(fact.row["default"])
     _fill_by_kind(made, kind)
     return made
 
@@ -133,9 +133,8 @@ def misfits_of_facts(obj: JsonObject) -> Iterator[FieldRefusal]:
     for fact in facts_of(str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")):
         if fact.row.keys() <= {"default", "allocated", "fixed", "optional"} or fact.steps in _MORE_THAN_A_FORM:
             continue
-        for value, path in _values(obj, fact.steps, ()):
-            words = _against(fact.row, value)
-            if words:
+        for value, path in _find_values(obj, fact.steps, ()):
+            if words := _find_problem(fact.row, value):
                 yield FieldRefusal(path, words)
 
 
@@ -144,55 +143,57 @@ def fixed_changes(old: JsonObject, new: JsonObject) -> Iterator[FieldRefusal]:
     for fact in facts_of(str(new.get("apiVersion") or ""), str(new.get("kind") or "")):
         if not fact.row.get("fixed"):
             continue
-        before = [it for it in _values(old, fact.steps, ()) if it[0] is not None]
-        after = [it for it in _values(new, fact.steps, ()) if it[0] is not None]
-        if not alike([one for one, _ in before], [one for one, _ in after]):
-            yield FieldRefusal(_place_of(before, after), NEVER, is_of_update=True)
-
-
-def _place_of(before: list[tuple[Any, Path]], after: list[tuple[Any, Path]]) -> Path:
-    for (old, path), (new, other) in zip(before, after, strict=False):
-        if path == other and not alike(old, new):
-            return first_difference(old, new, path)
-    return (after or before)[0][1]
+        before, after = (
+            [(value, path) for value, path in _find_values(side, fact.steps, ()) if value is not None]
+            for side in (old, new)
+        )
+        if not alike([value for value, _ in before], [value for value, _ in after]):
+            pairs = zip(before, after, strict=False)
+            differing = (
+                first_difference(was, value, path)
+                for (was, path), (value, other) in pairs
+                if path == other and not alike(was, value)
+            )
+            yield FieldRefusal(next(differing, (after or before)[0][1]), NEVER, is_of_update=True)
 
 
 def fixed_fields(kind: GroupKind) -> tuple[tuple[str, ...], ...]:
     """The steps to the fields of a kind, in any of its versions, that never change."""
-    found = {
-        fact.steps
-        for one in _table()
-        if _is_of(one, kind)
-        for fact in facts_of(*one.split(" "))
-        if fact.row.get("fixed")
-    }
+    found: set[tuple[str, ...]] = set()
+    for named in _read_table():
+        api_version, _, name = named.partition(" ")
+        if name == kind.kind and api_version.rpartition("/")[0] == kind.group:
+            found |= {fact.steps for fact in facts_of(api_version, name) if fact.row.get("fixed")}
     return tuple(sorted(found))
-
-
-def _is_of(named: str, kind: GroupKind) -> bool:
-    api_version, _, name = named.partition(" ")
-    return name == kind.kind and api_version.rpartition("/")[0] == kind.group
 
 
 def is_optional(api_version: str, kind: str, path: Path) -> bool:
     """Whether the server takes an object without a field that its schema requires."""
-    return any(fact.row.get("optional") and _leads_to(fact.steps, path) for fact in facts_of(api_version, kind))
-
-
-def _leads_to(steps: tuple[str, ...], path: Path) -> bool:
     named = tuple("[]" if isinstance(part, int) else part for part in path)
-    return len(steps) == len(named) and all(one in ("{}", part) for one, part in zip(steps, named, strict=True))
+    return any(
+        len(fact.steps) == len(named)
+        and all(step in ("{}", part) for step, part in zip(fact.steps, named, strict=True))
+        for fact in facts_of(api_version, kind)
+        if fact.row.get("optional")
+    )
 
 
-def _against(row: Row, value: Any) -> str:
-    """Why a row refuses a value, "" where it does not."""
+def _find_problem(row: Row, value: Any) -> str:
+    """Return why a row refuses a value, "" where it does not."""
     if value is None:
         return "is missing" if row.get("required") else ""
     if value in ("", []) and not isinstance(value, bool):
-        is_refused = row.get("filled") or (value == [] and row.get("required"))
-        return "must not be empty" if is_refused else _against_text(row, "") if value == "" and "oneOf" in row else ""
+        if row.get("filled") or (value == [] and row.get("required")):
+            return "must not be empty"
+        if value == [] or "oneOf" not in row:
+            return ""
     if isinstance(value, str):
-        return _against_text(row, value)
+        if "oneOf" in row and value not in row["oneOf"]:
+            *others, last = [choice for choice in row["oneOf"] if choice] or [""]
+            listed = f"{', '.join(others)} or {last}" if others else last
+            return f"must be {listed}, and is {quoted(value)}"
+        is_sound, words = FORMS.get(row.get("form", ""), (None, ""))
+        return f"must be {words}, and is {quoted(value)}" if is_sound is not None and not is_sound(value) else ""
     if isinstance(value, int) and not isinstance(value, bool):
         if value < row.get("least", value):
             return f"must be at least {row['least']}, and is {value}"
@@ -201,59 +202,45 @@ def _against(row: Row, value: Any) -> str:
     return ""
 
 
-def _against_text(row: Row, value: str) -> str:
-    if "oneOf" in row and value not in row["oneOf"]:
-        return f"must be {_listed(row['oneOf'])}, and is {quoted(value)}"
-    is_sound, words = FORMS.get(row.get("form", ""), (None, ""))
-    if is_sound is not None and not is_sound(value):
-        return f"must be {words}, and is {quoted(value)}"
-    return ""
-
-
-def _listed(allowed: list[str]) -> str:
-    named = [one for one in allowed if one]
-    return f"{', '.join(named[:-1])} or {named[-1]}" if len(named) > 1 else "".join(named)
-
-
-def _holders(value: Any, steps: tuple[str, ...], path: Path) -> Iterator[tuple[dict[str, Any], Path]]:
+def _find_holders(value: Any, steps: tuple[str, ...], path: Path) -> Iterator[tuple[dict[str, Any], Path]]:
     """The mappings that have, or could have, the field to which `steps` lead, with their paths."""
     step, rest = steps[0], steps[1:]
     if step == "[]":
-        for place, one in enumerate(value) if isinstance(value, list) else ():
+        for place, item in enumerate(value) if isinstance(value, list) else ():
             if rest:
-                yield from _holders(one, rest, (*path, place))
+                yield from _find_holders(item, rest, (*path, place))
     elif not isinstance(value, dict):
         return
     elif not rest:
         yield value, path
     else:
         for key in [key for key in value if step in (key, "{}")]:
-            yield from _holders(value[key], rest, (*path, key))
+            yield from _find_holders(value[key], rest, (*path, key))
 
 
-def _values(value: Any, steps: tuple[str, ...], path: Path) -> Iterator[tuple[Any, Path]]:
+def _find_values(value: Any, steps: tuple[str, ...], path: Path) -> Iterator[tuple[Any, Path]]:
     """The values to which `steps` lead, None where the last of them is absent."""
     if not steps:
         yield value, path
         return
     step, rest = steps[0], steps[1:]
     if step == "[]":
-        for place, one in enumerate(value) if isinstance(value, list) else ():
-            yield from _values(one, rest, (*path, place))
+        for place, item in enumerate(value) if isinstance(value, list) else ():
+            yield from _find_values(item, rest, (*path, place))
     elif isinstance(value, (dict, Mapping)):
         for key in value if step == "{}" else (step,):
             if not rest or value.get(key) is not None:
-                yield from _values(value.get(key), rest, (*path, str(key)))
+                yield from _find_values(value.get(key), rest, (*path, str(key)))
 
 
 # Defaults that depend on other fields. Source: Kubernetes, pkg/apis, defaults.go of each group.
 
 
-def _copied(value: Any) -> Any:
+def _copy_json(value: Any) -> Any:
     """Much quicker than deepcopy, for JSON."""
     if isinstance(value, (dict, Mapping)):
-        return {key: _copied(one) for key, one in value.items()}
-    return [_copied(one) for one in value] if isinstance(value, list) else value
+        return {key: _copy_json(inner) for key, inner in value.items()}
+    return [_copy_json(item) for item in value] if isinstance(value, list) else value
 
 
 def _fill_first(obj: dict[str, Any], kind: str) -> None:
@@ -283,8 +270,8 @@ def _fill_by_kind(obj: dict[str, Any], kind: str) -> None:
         if isinstance(strategy, dict):
             strategy["type"] = strategy.get("type") or "RollingUpdate"
             if strategy["type"] == "RollingUpdate":
-                given = {key: one for key, one in as_mapping(strategy.get("rollingUpdate")).items() if one is not None}
-                strategy["rollingUpdate"] = {**_ROLLING[kind], **given}
+                given = as_mapping(strategy.get("rollingUpdate")).items()
+                strategy["rollingUpdate"] = _ROLLING[kind] | {key: value for key, value in given if value is not None}
     elif kind == "Service":
         for _, port in numbered(spec.get("ports")):
             if isinstance(port, dict) and port.get("targetPort") in (None, "", 0) and spec.get("clusterIP") != "None":
@@ -306,19 +293,16 @@ def _fill_pod(pod: dict[str, Any]) -> None:
     for part in ("containers", "initContainers"):
         for _, container in numbered(pod.get(part)):
             if isinstance(container, dict):
-                container["imagePullPolicy"] = container.get("imagePullPolicy") or _pull_policy(container.get("image"))
+                last = str(container.get("image") or "").rpartition("/")[2]
+                is_fixed = "@" in last or (":" in last and not last.endswith(":latest"))
+                policy = "IfNotPresent" if is_fixed else "Always"
+                container["imagePullPolicy"] = container.get("imagePullPolicy") or policy
     account = pod.get("serviceAccountName") or pod.get("serviceAccount")
     if account:  # the older name of the field goes along
         pod["serviceAccountName"] = pod["serviceAccount"] = account
     for _, volume in numbered(pod.get("volumes")):
         if isinstance(volume, dict) and set(texts(list(volume))) == {"name"}:
             volume["emptyDir"] = {}
-
-
-def _pull_policy(image: Any) -> str:
-    last = str(image or "").rpartition("/")[2]
-    is_fixed = "@" in last or (":" in last and not last.endswith(":latest"))
-    return "IfNotPresent" if is_fixed else "Always"
 
 
 def _fill_requests(pod: dict[str, Any]) -> None:

@@ -5,12 +5,11 @@ Order: does it fit the schema; if so, what would the server hold, and do its fie
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from provisioner.builtin import facts, metadata, pods, policies, services, storage, workloads
-from provisioner.builtin.changes import Change, FieldRefusal, Judgement, WhyUnknown
+from provisioner.builtin.changes import Change, FieldRefusal, Judgement, Path, WhyUnknown
 from provisioner.builtin.schemas import MINORS, Schemas, minor_of, misfits, schemas_of, with_empty_texts
 from provisioner.builtin.server_side_apply import merged, without_nulls
 from provisioner.json_values import as_mapping
@@ -51,23 +50,22 @@ def judge(
     refuse is told apart.
     """
     if obj.get("kind") in _ELSEWHERE:
-        return Judgement(
-            tuple(_once(list(metadata.refusals(Change(_plain(obj), live if live is not None else sent, obj)))))
-        )
+        change = Change(_plain(obj), live if live is not None else sent, obj)
+        return Judgement(_keep_first_by_field(metadata.check_metadata(change)))
     schemas = schemas_of(minor_of(version))
     if schemas is None:
         return Judgement(unknown=(WhyUnknown.NO_SCHEMAS,))
     unfit = _misfits(schemas, obj)
     newest = schemas_of(MINORS[-1])
     if newest is not None and newest is not schemas and unfit:
-        required = {one.path for one in _misfits(newest, obj) if one.is_missing}
-        unfit = tuple(one for one in unfit if not one.is_missing or one.path in required)
+        required = {misfit.path for misfit in _misfits(newest, obj) if misfit.is_missing}
+        unfit = tuple(misfit for misfit in unfit if not misfit.is_missing or misfit.path in required)
     if unfit:
         return Judgement(unfit)
-    change = replace(_change(schemas, obj, sent, live), minor=minor_of(version) if version else "")
-    refusals = tuple(_once([*_check_limits(change), *_check_kind(change), *_check_fixed(change)]))
+    change = replace(_apply_change(schemas, obj, sent, live), minor=minor_of(version) if version else "")
+    refusals = _keep_first_by_field(_find_refusals(change))
     before, since = ((), "") if version or refusals else _refused_before(obj)
-    return Judgement(refusals, tuple(_unknown(change)), before, since, policies.has_expressions(change))
+    return Judgement(refusals, tuple(_find_unknown(change)), before, since, policies.has_expressions(change))
 
 
 def _misfits(schemas: Schemas, obj: JsonObject) -> tuple[FieldRefusal, ...]:
@@ -75,11 +73,13 @@ def _misfits(schemas: Schemas, obj: JsonObject) -> tuple[FieldRefusal, ...]:
     schema = schemas.of(api_version, kind)
     if schema is None:
         return (FieldRefusal(("kind",), f"is not known in {api_version}", is_of_schema=True),)
-    found = misfits(schemas, schema, {key: one for key, one in obj.items() if key != "status"})
-    return tuple(one for one in found if not one.is_missing or not facts.is_optional(api_version, kind, one.path))
+    found = misfits(schemas, schema, {key: value for key, value in obj.items() if key != "status"})
+    return tuple(
+        misfit for misfit in found if not misfit.is_missing or not facts.is_optional(api_version, kind, misfit.path)
+    )
 
 
-def _change(schemas: Schemas, obj: JsonObject, sent: JsonObject | None, live: JsonObject | None) -> Change:
+def _apply_change(schemas: Schemas, obj: JsonObject, sent: JsonObject | None, live: JsonObject | None) -> Change:
     schema = schemas.of(str(obj.get("apiVersion")), str(obj.get("kind"))) or {}
     obj = with_empty_texts(schemas, schema, obj)
     if sent is None and live is None:
@@ -87,11 +87,11 @@ def _change(schemas: Schemas, obj: JsonObject, sent: JsonObject | None, live: Js
     sent = with_empty_texts(schemas, schema, sent) if sent is not None else None
     old = facts.defaulted(_plain(live if live is not None else sent or {}))
     if live is None and obj.get("kind") == "Service":  # the server never kept what its type does not need
-        services.without_stale(old, old)
+        services.remove_stale_fields(old, old)
     new = merged(schemas, schema, old, _plain(sent or {}), obj) or {}
     made = facts.defaulted(new)
     if obj.get("kind") == "Service":
-        services.without_stale(old, made)
+        services.remove_stale_fields(old, made)
     return Change(made, old, _plain(obj))
 
 
@@ -103,49 +103,38 @@ def _plain(obj: JsonObject) -> JsonObject:
     return found
 
 
-def _check_limits(change: Change) -> Iterator[FieldRefusal]:
+def _find_refusals(change: Change) -> Iterator[FieldRefusal]:
     yield from facts.misfits_of_facts(change.new)
-    yield from metadata.refusals(change)
-
-
-def _check_kind(change: Change) -> Iterator[FieldRefusal]:
-    rules = _RULES.get(f"{change.new.get('apiVersion')} {change.new.get('kind')}")
-    if rules is not None:
-        yield from rules(change)
-    elif change.new.get("kind") == "PodTemplate":
-        yield from pods.check_template(change.new.get("template"), ("template",))
-
-
-def _check_fixed(change: Change) -> Iterator[FieldRefusal]:
-    if change.old is None:
-        return
-    by_rule = _BY_RULE.get(f"{change.new.get('apiVersion')} {change.new.get('kind')}", ())
-    is_job = change.new.get("kind") == "Job"
-    for one in facts.fixed_changes(change.old, change.new):
-        is_ruled = bool(by_rule) and one.path[: len(by_rule)] == by_rule
-        if not is_ruled and not (is_job and one.path[:2] == _JOB_TEMPLATE):
-            yield one
+    yield from metadata.check_metadata(change)
+    name, kind = f"{change.new.get('apiVersion')} {change.new.get('kind')}", change.new.get("kind")
+    if name in _RULES:
+        yield from _RULES[name](change)
+    elif kind == "PodTemplate":
+        yield from pods.check_template(change.root.at("template"))
+    by_rule = _BY_RULE.get(name)
+    for refusal in facts.fixed_changes(change.old, change.new) if change.old is not None else ():
+        is_ruled = by_rule is not None and refusal.path[: len(by_rule)] == by_rule
+        if not is_ruled and not (kind == "Job" and refusal.path[:2] == _JOB_TEMPLATE):
+            yield refusal
 
 
 def _refused_before(obj: JsonObject) -> tuple[tuple[FieldRefusal, ...], str]:
-    """What the oldest supported minor cannot read of an object that the newest can, and the first that can."""
-    oldest = schemas_of(MINORS[0])
-    found = _unknown_fields(oldest, obj) if oldest is not None else ()
-    if not found:
-        return (), ""
-    for minor in MINORS[1:]:
+    """Return what the oldest supported minor cannot read of an object that the newest can, and the first that can."""
+    oldest: tuple[FieldRefusal, ...] = ()
+    for minor in MINORS:
         schemas = schemas_of(minor)
-        if schemas is not None and not _unknown_fields(schemas, obj):
-            return found, minor
-    return found, MINORS[-1]
+        # Older schemas require some fields that their servers do not.
+        found = tuple(unfit for unfit in _misfits(schemas, obj) if not unfit.is_missing) if schemas else ()
+        if minor == MINORS[0]:
+            oldest = found
+        if not oldest:
+            return (), ""
+        if schemas is not None and not found:
+            return oldest, minor
+    return oldest, MINORS[-1]
 
 
-def _unknown_fields(schemas: Schemas, obj: JsonObject) -> tuple[FieldRefusal, ...]:
-    """Older schemas require some fields that their servers do not."""
-    return tuple(one for one in _misfits(schemas, obj) if not one.is_missing)
-
-
-def _unknown(change: Change) -> Iterator[WhyUnknown]:
+def _find_unknown(change: Change) -> Iterator[WhyUnknown]:
     kind = change.new.get("kind")
     if kind in _BY_SERVER and change.new != change.old:
         yield WhyUnknown.RULES
@@ -157,10 +146,8 @@ def _unknown(change: Change) -> Iterator[WhyUnknown]:
         yield WhyUnknown.GROWTH
 
 
-def _once(found: list[FieldRefusal]) -> Iterator[FieldRefusal]:
-    """One refusal a field."""
-    seen: set[Any] = set()
-    for one in found:
-        if one.path not in seen:
-            seen.add(one.path)
-            yield one
+def _keep_first_by_field(refusals: Iterable[FieldRefusal]) -> tuple[FieldRefusal, ...]:
+    first: dict[Path, FieldRefusal] = {}
+    for refusal in refusals:
+        first.setdefault(refusal.path, refusal)
+    return tuple(first.values())

@@ -8,32 +8,22 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from provisioner.builtin import forms, metadata
-from provisioner.builtin.changes import NEVER, Change, FieldRefusal, Path, numbered, quoted, texts
+from provisioner.builtin.changes import Change, FieldRefusal, Node, quoted, texts
 from provisioner.json_values import as_mapping, value_at
 
 LARGEST_DATA_BYTES = 1024 * 1024
-_MODES = frozenset({"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"})
+_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_SIZE = ("resources", "requests", "storage")
+_ACCOUNT = "kubernetes.io/service-account.name"
 # What a claim may still change: its size, and the class of its attributes.
 _FREE = frozenset({"resources", "volumeAttributesClassName"})
 _SOURCES = frozenset({"dataSource", "dataSourceRef"})
 _ALSO_SET = _SOURCES | {"storageClassName", "volumeName"}
-_NOT_SOURCES = frozenset(
-    [
-        "accessModes",
-        "capacity",
-        "claimRef",
-        "mountOptions",
-        "nodeAffinity",
-        "persistentVolumeReclaimPolicy",
-        "storageClassName",
-        "volumeAttributesClassName",
-        "volumeMode",
-    ]
-)
+_NOT_SOURCES = {"accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "storageClassName"}
+_NOT_SOURCES |= {"persistentVolumeReclaimPolicy", "volumeAttributesClassName", "volumeMode"}
 _KEYS_BY_TYPE = {
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
     "kubernetes.io/dockercfg": (".dockercfg",),
@@ -42,141 +32,123 @@ _KEYS_BY_TYPE = {
 }
 
 
-def refusals_of_claim_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    yield from _check_modes(texts(spec.get("accessModes")), (*path, "accessModes"))
-    size = forms.quantity(value_at(spec, "resources", "requests", "storage"))
-    if value_at(spec, "resources", "requests", "storage") is None:
-        yield FieldRefusal((*path, "resources", "requests", "storage"), "is missing")
+def _check_claim(change: Change) -> Iterator[FieldRefusal]:
+    spec, old = change.spec, change.old_spec
+    size, before = forms.quantity(spec.get(*_SIZE)), forms.quantity(value_at(old, *_SIZE))
+    yield from _check_modes(spec)
+    if spec.get(*_SIZE) is None:
+        yield spec.refuse("is missing", *_SIZE)
     elif size is not None and size <= 0:
-        yield FieldRefusal((*path, "resources", "requests", "storage"), "must be above 0")
-    yield from metadata.check_selector(spec.get("selector"), (*path, "selector"))
+        yield spec.refuse("must be above 0", *_SIZE)
+    yield from metadata.check_selector(spec.at("selector"))
     source, other = as_mapping(spec.get("dataSource")), as_mapping(spec.get("dataSourceRef"))
     if source and other and dict(source) != dict(other):
-        yield FieldRefusal((*path, "dataSource"), "must be the same as dataSourceRef")
-
-
-def _check_claim(change: Change) -> Iterator[FieldRefusal]:
-    yield from refusals_of_claim_spec(change.spec, ("spec",))
+        yield spec.refuse("must be the same as dataSourceRef", "dataSource")
     if change.old is None:
         return
-    old, new, sent = change.old_spec, change.spec, as_mapping(change.sent.get("spec"))
-    for key in sorted({*old, *new} - _FREE):
+    for key in sorted({*old, *spec.value} - _FREE):
         is_filled_in = key in _ALSO_SET and key not in old  # the server may have set it since
-        if old.get(key) != new.get(key) and not is_filled_in and (key in sent or key not in _SOURCES):
-            yield FieldRefusal(("spec", key), NEVER, is_of_update=True)
-    if not forms.alike(value_at(old, "resources", "limits"), value_at(new, "resources", "limits")):
-        yield FieldRefusal(("spec", "resources", "limits"), NEVER, is_of_update=True)
-    before, after = (forms.quantity(value_at(one, "resources", "requests", "storage")) for one in (old, new))
-    if before is not None and after is not None and after < before:
-        yield FieldRefusal(("spec", "resources", "requests", "storage"), "must not become smaller", is_of_update=True)
+        is_left_out = key in _SOURCES and key not in change.sent_spec
+        if old.get(key) != spec.get(key) and not is_filled_in and not is_left_out:
+            yield spec.refuse_change(key)
+    if not forms.alike(value_at(old, "resources", "limits"), spec.get("resources", "limits")):
+        yield spec.refuse_change("resources", "limits")
+    if before is not None and size is not None and size < before:
+        yield spec.refuse_change(*_SIZE, words="must not become smaller")
 
 
 def grows(change: Change) -> bool:
     """Whether a claim becomes larger, which its storage class may not allow."""
-    before, after = (
-        forms.quantity(value_at(one, "resources", "requests", "storage")) for one in (change.old_spec, change.spec)
-    )
-    return change.old is not None and before is not None and after is not None and after > before
+    before, after = forms.quantity(value_at(change.old_spec, *_SIZE)), forms.quantity(change.spec.get(*_SIZE))
+    return before is not None and after is not None and after > before
 
 
 def _check_volume(change: Change) -> Iterator[FieldRefusal]:
-    spec = change.spec
-    sources = sorted(key for key, value in spec.items() if key not in _NOT_SOURCES and value is not None)
+    spec, path = change.spec, change.spec.get("hostPath", "path")
+    sources = sorted(key for key, value in spec.value.items() if key not in _NOT_SOURCES and value is not None)
     if len(sources) != 1:
-        yield FieldRefusal(("spec",), f"must be of one type, and is of {', '.join(sources) or 'none'}")
-    yield from _check_modes(texts(spec.get("accessModes")), ("spec", "accessModes"))
+        yield spec.refuse(f"must be of one type, and is of {', '.join(sources) or 'none'}")
+    yield from _check_modes(spec)
     if list(as_mapping(spec.get("capacity"))) != ["storage"]:
-        yield FieldRefusal(("spec", "capacity"), "must name storage and nothing else")
-    if ".." in str(value_at(spec, "hostPath", "path") or "").split("/"):
-        yield FieldRefusal(("spec", "hostPath", "path"), "must not hold `..`")
-    is_recycled = spec.get("persistentVolumeReclaimPolicy") == "Recycle"
-    if is_recycled and value_at(spec, "hostPath", "path") == "/":
-        yield FieldRefusal(("spec", "persistentVolumeReclaimPolicy"), "must not be Recycle for the root of a machine")
+        yield spec.refuse("must name storage and nothing else", "capacity")
+    if ".." in str(path or "").split("/"):
+        yield spec.refuse("must not hold `..`", "hostPath", "path")
+    if spec.get("persistentVolumeReclaimPolicy") == "Recycle" and path == "/":
+        yield spec.refuse("must not be Recycle for the root of a machine", "persistentVolumeReclaimPolicy")
     if spec.get("local") and not spec.get("nodeAffinity"):
-        yield FieldRefusal(("spec", "nodeAffinity"), "is missing, and the volume is local")
-    for key in sorted({*change.old_spec, *spec} - _NOT_SOURCES) if change.old is not None else ():
+        yield spec.refuse("is missing, and the volume is local", "nodeAffinity")
+    for key in sorted({*change.old_spec, *spec.value} - _NOT_SOURCES) if change.old is not None else ():
         if change.old_spec.get(key) != spec.get(key):
-            yield FieldRefusal(("spec", key), NEVER, is_of_update=True)
+            yield spec.refuse_change(key)
 
 
-def _check_modes(modes: list[str], path: Path) -> Iterator[FieldRefusal]:
+def _check_modes(spec: Node) -> Iterator[FieldRefusal]:
+    modes = texts(spec.get("accessModes"))
     if not modes:
-        yield FieldRefusal(path, "must name at least one mode")
+        yield spec.refuse("must name at least one mode", "accessModes")
     for mode in modes:
         if mode not in _MODES:
-            yield FieldRefusal(path, f"must be of {', '.join(sorted(_MODES))}, and is {quoted(mode)}")
+            yield spec.refuse(f"must be of {', '.join(_MODES)}, and is {quoted(mode)}", "accessModes")
     if "ReadWriteOncePod" in modes and len(modes) > 1:
-        yield FieldRefusal(path, "must name no other mode beside ReadWriteOncePod")
+        yield spec.refuse("must name no other mode beside ReadWriteOncePod", "accessModes")
 
 
 def _check_settings(change: Change) -> Iterator[FieldRefusal]:
-    yield from _check_keys(change.new, ("data", "binaryData"))
-    both = sorted(as_mapping(change.new.get("data")).keys() & as_mapping(change.new.get("binaryData")).keys())
-    for key in both:
-        yield FieldRefusal(("binaryData", key), "stands in data, too")
+    yield from _check_keys(change.root, ("data", "binaryData"))
+    data, binary = change.root.at("data"), change.root.at("binaryData")
+    for key in sorted(data.value.keys() & binary.value.keys()):
+        yield binary.refuse("stands in data, too", key)
 
 
 def _check_secret(change: Change) -> Iterator[FieldRefusal]:
     """Words name keys, and never values."""
-    yield from _check_keys(change.new, ("data", "stringData"))
-    kind = str(change.new.get("type") or "Opaque")
-    known = {key for part in ("data", "stringData") for key in as_mapping(change.new.get(part))}
+    secret, kind = change.root, str(change.new.get("type") or "Opaque")
+    yield from _check_keys(secret, ("data", "stringData"))
+    known = {*secret.at("data").value, *secret.at("stringData").value}
     for key in _KEYS_BY_TYPE.get(kind, ()):
         if key not in known:
-            yield FieldRefusal(("data", key), f"is missing in a secret of type {kind}")
+            yield secret.refuse(f"is missing in a secret of type {kind}", "data", key)
     if kind == "kubernetes.io/basic-auth" and not known & {"username", "password"}:
-        yield FieldRefusal(("data",), f"must hold username or password in a secret of type {kind}")
-    account = value_at(change.new, "metadata", "annotations", "kubernetes.io/service-account.name")
-    if kind == "kubernetes.io/service-account-token" and not account:
-        yield FieldRefusal(("metadata", "annotations", "kubernetes.io/service-account.name"), "is missing")
+        yield secret.refuse(f"must hold username or password in a secret of type {kind}", "data")
+    if kind == "kubernetes.io/service-account-token" and not secret.get("metadata", "annotations", _ACCOUNT):
+        yield secret.refuse("is missing", "metadata", "annotations", _ACCOUNT)
     if kind in ("kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"):
-        yield from _check_json(change.new, _KEYS_BY_TYPE[kind][0])
-
-
-def _check_json(obj: Mapping[str, Any], key: str) -> Iterator[FieldRefusal]:
-    given = value_at(obj, "stringData", key)
-    if given is None:
+        (key,) = _KEYS_BY_TYPE[kind]
+        text = secret.get("stringData", key)
         try:
-            given = base64.b64decode(str(value_at(obj, "data", key) or ""), validate=True).decode()
+            if text is None:
+                text = base64.b64decode(str(secret.get("data", key) or ""), validate=True).decode()
         except (binascii.Error, ValueError):
-            return
-    if isinstance(given, str) and given and not _is_json_object(given):
-        yield FieldRefusal(("data", key), "must be a JSON object")
+            return  # what is no base64, the schema refuses
+        try:
+            is_object = not isinstance(text, str) or not text or isinstance(json.loads(text), dict)
+        except (ValueError, RecursionError):
+            is_object = False
+        if not is_object:
+            yield secret.refuse("must be a JSON object", "data", key)
 
 
-def _is_json_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _check_keys(obj: Mapping[str, Any], parts: tuple[str, ...]) -> Iterator[FieldRefusal]:
+def _check_keys(obj: Node, parts: tuple[str, ...]) -> Iterator[FieldRefusal]:
     size = 0
     for part in parts:
-        for key, value in as_mapping(obj.get(part)).items():
+        for key, value in obj.at(part).value.items():
             if not forms.is_config_key(str(key)):
-                yield FieldRefusal((part, str(key)), f"must be {forms.FORMS['config-key'][1]}, and is {quoted(key)}")
+                yield obj.refuse(f"must be {forms.FORMS['config-key'][1]}, and is {quoted(key)}", part, str(key))
             text = str(value)
             is_coded = part == "binaryData" or (part == "data" and obj.get("kind") == "Secret")
             size += len(text) * 3 // 4 - text.count("=") if is_coded else len(text.encode("utf-8", "replace"))
     if size > LARGEST_DATA_BYTES:
-        yield FieldRefusal(("data",), f"must not be larger than {LARGEST_DATA_BYTES} bytes together, and is {size}")
+        yield obj.refuse(f"must not be larger than {LARGEST_DATA_BYTES} bytes together, and is {size}", "data")
 
 
 def _check_storage_class(change: Change) -> Iterator[FieldRefusal]:
-    for key, value in as_mapping(change.new.get("parameters")).items():
+    for key, value in change.root.at("parameters").value.items():
         if not key:
-            yield FieldRefusal(("parameters", key), "must have a name")
+            yield change.root.refuse("must have a name", "parameters", key)
         elif value is None:
-            yield FieldRefusal(("parameters", str(key)), "must be a text")
-    for place, term in numbered(change.new.get("allowedTopologies")):
-        seen: set[str] = set()
-        for number, expression in numbered(term.get("matchLabelExpressions")):
-            if str(expression.get("key")) in seen:
-                where = ("allowedTopologies", place, "matchLabelExpressions", number, "key")
-                yield FieldRefusal(where, f"stands there twice: {quoted(expression.get('key'))}")
-            seen.add(str(expression.get("key")))
+            yield change.root.refuse("must be a text", "parameters", str(key))
+    for term in change.root.items("allowedTopologies"):
+        yield from term.check_unique("matchLabelExpressions", "key")
 
 
 RULES: dict[str, Callable[[Change], Iterator[FieldRefusal]]] = {

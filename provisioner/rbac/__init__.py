@@ -1,11 +1,6 @@
 """Kubernetes' role-based access control, pure: rules, covering, effective rights, escalation, risks."""
 
-from provisioner.rbac.catalogue import (
-    IDENTITIES,
-    PARTS_OF_THE_CLUSTER,
-    PUBLIC_ROLES_OF_KUBERNETES,
-    WIDE_SUBJECTS,
-)
+from provisioner.rbac.catalogue import IDENTITIES, PARTS_OF_THE_CLUSTER, PUBLIC_ROLES_OF_KUBERNETES, WIDE_SUBJECTS
 from provisioner.rbac.compare import Comparisons, PermissionDiff, ScopedRule, diff
 from provisioner.rbac.effective import (
     EffectiveRules,

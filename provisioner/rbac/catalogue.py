@@ -184,20 +184,9 @@ def _each(template: RiskPattern, powers: tuple[RulePower, ...]) -> tuple[RiskPat
 PATTERNS: tuple[RiskPattern, ...] = (
     RiskPattern("RB-01", CRITICAL, "everything", (RulePower(("*",), "*", ("*",)),), is_cluster_only=True),
     RiskPattern(
-        "RB-01",
-        CRITICAL,
-        "everything-in-core",
-        (RulePower(("*",), CORE, ("*",)),),
-        is_cluster_only=True,
-        is_part=True,
+        "RB-01", CRITICAL, "everything-in-core", (RulePower(("*",), CORE, ("*",)),), is_cluster_only=True, is_part=True
     ),
-    RiskPattern(
-        "RB-05",
-        CRITICAL,
-        "grant",
-        (RulePower(("escalate",), RBAC, ROLES),),
-        of_named="grant-in-named",
-    ),
+    RiskPattern("RB-05", CRITICAL, "grant", (RulePower(("escalate",), RBAC, ROLES),), of_named="grant-in-named"),
     RiskPattern(
         "RB-06",
         CRITICAL,
@@ -208,17 +197,7 @@ PATTERNS: tuple[RiskPattern, ...] = (
     ),
     RiskPattern("RB-07", MEDIUM, "hand-on", (RulePower(WRITE, RBAC, BINDINGS),)),
     RiskPattern("RB-08", MEDIUM, "change-roles", (RulePower(WRITE, RBAC, ROLES),)),
-    *_each(
-        RiskPattern(
-            "RB-10",
-            CRITICAL,
-            "act-as-others",
-            (),
-            of_named="act-as-named",
-            fatal=MASTERS,
-        ),
-        IMPERSONATED,
-    ),
+    *_each(RiskPattern("RB-10", CRITICAL, "act-as-others", (), of_named="act-as-named", fatal=MASTERS), IMPERSONATED),
     RiskPattern(
         "RB-11",
         CRITICAL,
@@ -234,13 +213,7 @@ PATTERNS: tuple[RiskPattern, ...] = (
         (RulePower(("create",), CORE, ("secrets",)), RulePower(("get", *READ_ALL), CORE, ("secrets",))),
         of_named="make-named-token",
     ),
-    RiskPattern(
-        "RB-12",
-        CRITICAL,
-        "overwrite",
-        (RulePower(CHANGE, CORE, ("secrets",)),),
-        of_named="overwrite-named",
-    ),
+    RiskPattern("RB-12", CRITICAL, "overwrite", (RulePower(CHANGE, CORE, ("secrets",)),), of_named="overwrite-named"),
     RiskPattern(
         "RB-13",
         CRITICAL,
@@ -249,16 +222,7 @@ PATTERNS: tuple[RiskPattern, ...] = (
         of_named="named-tokens",
     ),
     *_each(RiskPattern("RB-14", CRITICAL, "run-pods", ()), WORKLOADS),
-    *_each(
-        RiskPattern(
-            "RB-14",
-            HIGH,
-            "make-operator-run-pods",
-            (),
-            named=HIGH,
-        ),
-        WORKLOADS_BY_OPERATORS,
-    ),
+    *_each(RiskPattern("RB-14", HIGH, "make-operator-run-pods", (), named=HIGH), WORKLOADS_BY_OPERATORS),
     RiskPattern(
         "RB-15",
         HIGH,
@@ -267,12 +231,7 @@ PATTERNS: tuple[RiskPattern, ...] = (
         named=HIGH,
         of_named="commands-in-named",
     ),
-    RiskPattern(
-        "RB-16",
-        MEDIUM,
-        "reach",
-        (RulePower(("create", "get"), CORE, ("pods/portforward",)),),
-    ),
+    RiskPattern("RB-16", MEDIUM, "reach", (RulePower(("create", "get"), CORE, ("pods/portforward",)),)),
     RiskPattern("RB-17", HIGH, "start-code", (RulePower(CHANGE, CORE, ("pods/ephemeralcontainers", "pods")),)),
     RiskPattern(
         "RB-18",
@@ -294,12 +253,7 @@ PATTERNS: tuple[RiskPattern, ...] = (
         ),
         is_cluster_only=True,
     ),
-    RiskPattern(
-        "RB-19",
-        MEDIUM,
-        "reach",
-        (RulePower(("get", *WRITE), CORE, ("services/proxy", "pods/proxy")),),
-    ),
+    RiskPattern("RB-19", MEDIUM, "reach", (RulePower(("get", *WRITE), CORE, ("services/proxy", "pods/proxy")),)),
     RiskPattern(
         "RB-20",
         HIGH,
@@ -318,19 +272,8 @@ PATTERNS: tuple[RiskPattern, ...] = (
         is_cluster_only=True,
         is_part=True,
     ),
-    RiskPattern(
-        "RB-21",
-        MEDIUM,
-        "draw",
-        (RulePower(CHANGE, CORE, ("services/status", "pods/status")),),
-    ),
-    RiskPattern(
-        "RB-22",
-        HIGH,
-        "mount",
-        (RulePower(WRITE, CORE, ("persistentvolumes",)),),
-        is_cluster_only=True,
-    ),
+    RiskPattern("RB-21", MEDIUM, "draw", (RulePower(CHANGE, CORE, ("services/status", "pods/status")),)),
+    RiskPattern("RB-22", HIGH, "mount", (RulePower(WRITE, CORE, ("persistentvolumes",)),), is_cluster_only=True),
     RiskPattern(
         "RB-23",
         CRITICAL,
@@ -399,13 +342,7 @@ PATTERNS: tuple[RiskPattern, ...] = (
         (RulePower(WRITE, "apiregistration.k8s.io", ("apiservices",)),),
         is_cluster_only=True,
     ),
-    RiskPattern(
-        "RB-27",
-        HIGH,
-        "change",
-        (RulePower(ANY_WRITE, CORE, ("namespaces",)),),
-        of_named="change-named",
-    ),
+    RiskPattern("RB-27", HIGH, "change", (RulePower(ANY_WRITE, CORE, ("namespaces",)),), of_named="change-named"),
     RiskPattern(
         "RB-28",
         HIGH,
@@ -435,10 +372,7 @@ PATTERNS: tuple[RiskPattern, ...] = (
         fatal=ELECTIONS,
     ),
     RiskPattern(
-        "RB-36",
-        CRITICAL,
-        "run",
-        (RulePower(("use",), "security.openshift.io", ("securitycontextconstraints",)),),
+        "RB-36", CRITICAL, "run", (RulePower(("use",), "security.openshift.io", ("securitycontextconstraints",)),)
     ),
     RiskPattern("RB-36", CRITICAL, "run", (RulePower(("use",), "policy", ("podsecuritypolicies",)),)),
     *_each(RiskPattern("RB-37", CRITICAL, "install", ()), DEPLOYERS),
@@ -453,13 +387,7 @@ PATTERNS: tuple[RiskPattern, ...] = (
         is_cluster_only=True,
     ),
     RiskPattern("RB-49", CRITICAL, "read", (RulePower(("get", *READ_ALL), "*", ("*",)),)),
-    RiskPattern(
-        "RB-49",
-        CRITICAL,
-        "read-in-core",
-        (RulePower(("get", *READ_ALL), CORE, ("*",)),),
-        is_part=True,
-    ),
+    RiskPattern("RB-49", CRITICAL, "read-in-core", (RulePower(("get", *READ_ALL), CORE, ("*",)),), is_part=True),
 )
 
 # Whose rights a grant to these groups and users really is: (id, severity where it writes or reads Secrets, else, who)
@@ -472,12 +400,7 @@ WIDE_SUBJECTS: dict[tuple[str, str], tuple[str, Severity, Severity, str]] = {
 }
 # What every account of a new cluster holds, by the groups that it is in.
 PUBLIC_ROLES_OF_KUBERNETES = frozenset(
-    {
-        "system:public-info-viewer",
-        "system:discovery",
-        "system:basic-user",
-        "system:service-account-issuer-discovery",
-    }
+    {"system:public-info-viewer", "system:discovery", "system:basic-user", "system:service-account-issuer-discovery"}
 )
 PUBLIC_ROLES = PUBLIC_ROLES_OF_KUBERNETES | {"cluster-info"}
 # What these roles hold in every cluster. Whoever can write one of them may put more into it.

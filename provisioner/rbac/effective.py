@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest, TooManyRights
+from provisioner.json_values import value_at
 from provisioner.rbac.objects import (
     CLUSTER,
     RbacObjects,
@@ -73,7 +74,17 @@ def effective_rules(subject: Identity, objects: Iterable[JsonObject] | RbacObjec
     grants: list[Grant] = []
     problems: list[RoleProblem] = []
     for binding, matched in known.bindings_of(subject):
-        grants += _granted_by(known, binding, matched, problems)
+        ref, role = ObjectRef.of(binding), known.role_of(binding)
+        if role is None:
+            kind, name = role_ref(binding)
+            words = f"names {kind or 'no kind'} {name}, which does not exist"
+            problems.append(RoleProblem(ref, words, is_missing=True))
+            continue
+        scope = CLUSTER if ref.kind == "ClusterRoleBinding" else ref.namespace
+        rules, unreadable = known.rules_of(role)
+        problems += unreadable
+        named = ObjectRef.of(role)
+        grants += [Grant(entry.rule, scope, matched, ref, named, entry.origin, entry.index) for entry in rules]
     return EffectiveRules(subject, tuple(grants), tuple(problems))
 
 
@@ -94,30 +105,13 @@ def holders(objects: Iterable[JsonObject] | RbacObjects, request: AccessRequest)
     for binding in known.bindings.values():
         ref, role = ObjectRef.of(binding), known.role_of(binding)
         reaches = ref.kind == "ClusterRoleBinding" or (not request.path and ref.namespace == request.namespace)
-        if role and reaches and any(allows_by(it.rule, request) for it in known.rules_of(role)[0]):
+        if role and reaches and any(allows_by(entry.rule, request) for entry in known.rules_of(role)[0]):
             found.update(binding_subjects(binding))
     return sorted(found, key=str)
 
 
 def _that_count(effective: EffectiveRules, request: AccessRequest) -> list[Grant]:
     return effective.grants_in(CLUSTER if request.path else request.namespace)
-
-
-def _granted_by(
-    known: RbacObjects, binding: JsonObject, matched: RbacSubject, problems: list[RoleProblem]
-) -> list[Grant]:
-    ref = ObjectRef.of(binding)
-    role = known.role_of(binding)
-    if role is None:
-        kind, name = role_ref(binding)
-        words = f"names {kind or 'no kind'} {name}, which does not exist"
-        problems.append(RoleProblem(ref, words, is_missing=True))
-        return []
-    scope = CLUSTER if ref.kind == "ClusterRoleBinding" else ref.namespace
-    rules, unreadable = known.rules_of(role)
-    problems += unreadable
-    named = ObjectRef.of(role)
-    return [Grant(entry.rule, scope, matched, ref, named, entry.origin, entry.index) for entry in rules]
 
 
 SUPERUSERS = "system:masters"
@@ -160,7 +154,7 @@ def may_write_role(requester: EffectiveRules, role: JsonObject, *, old: JsonObje
         return EscalationCheck(
             False, coverage.missing, f"{ref} grants what {requester.identity.username} does not hold"
         )
-    aggregates = any(_has_selectors(it) for it in (role, before))
+    aggregates = any(value_at(side, "aggregationRule", "clusterRoleSelectors") for side in (role, before))
     if aggregates and not holds(requester.rules_in(namespace), FULL_AUTHORITY):
         return EscalationCheck(
             False, FULL_AUTHORITY, f"{ref}: must have cluster-admin privileges to use the aggregationRule"
@@ -217,8 +211,3 @@ def is_escalation(requester: EffectiveRules, obj: JsonObject, objects: Iterable[
 def _may(requester: EffectiveRules, verb: str, resource: str, target: ObjectRef) -> bool:
     request = AccessRequest(verb, group=RBAC_GROUP, resource=resource, namespace=target.namespace, name=target.name)
     return allows_in(requester, request)
-
-
-def _has_selectors(role: JsonObject) -> bool:
-    rule = role.get("aggregationRule")
-    return isinstance(rule, Mapping) and bool(rule.get("clusterRoleSelectors"))

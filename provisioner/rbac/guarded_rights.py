@@ -95,15 +95,7 @@ _REMOVE = ("delete", "deletecollection")
 _ANY_ACCESS = ("get", *ANY_WRITE)
 # What is done in one namespace, that of Pratique or of an installer.
 IN_NAMESPACE = frozenset(
-    {
-        "change-secrets",
-        "change-the-labels",
-        "get-certificates",
-        "get-into-pods",
-        "read-secrets",
-        "run-programs",
-        "stop",
-    }
+    {"change-secrets", "change-the-labels", "get-certificates", "get-into-pods", "read-secrets", "run-programs", "stop"}
 )
 # What another deployer installs is reviewed by nobody here. Our own objects have rows of their own.
 OTHER_DEPLOYERS = tuple(one for one in DEPLOYERS if one.group != OWN_GROUP)
@@ -125,22 +117,8 @@ GUARDED: tuple[Guarded, ...] = (
         ("serviceaccounts",),
         Reach.ACCOUNTS,
     ),
-    Guarded(
-        Means.BE_ANOTHER,
-        "get-tokens",
-        ("create",),
-        (CORE,),
-        ("serviceaccounts/token",),
-        Reach.ACCOUNTS,
-    ),
-    Guarded(
-        Means.BE_ANOTHER,
-        "read-secrets",
-        tuple(sorted(READING)),
-        (CORE,),
-        ("secrets",),
-        Reach.OWN,
-    ),
+    Guarded(Means.BE_ANOTHER, "get-tokens", ("create",), (CORE,), ("serviceaccounts/token",), Reach.ACCOUNTS),
+    Guarded(Means.BE_ANOTHER, "read-secrets", tuple(sorted(READING)), (CORE,), ("secrets",), Reach.OWN),
     Guarded(
         Means.BE_ANOTHER,
         "run-programs",
@@ -172,32 +150,14 @@ GUARDED: tuple[Guarded, ...] = (
         (f"{CSR}/nodeclient", f"{CSR}/selfnodeclient"),
     ),
     Guarded(
-        Means.BE_ANOTHER,
-        "get-certificates",
-        ("create",),
-        (CERTIFICATES,),
-        ("podcertificaterequests",),
-        Reach.STRONG,
+        Means.BE_ANOTHER, "get-certificates", ("create",), (CERTIFICATES,), ("podcertificaterequests",), Reach.STRONG
     ),
     *(
-        Guarded(
-            Means.CHANGE_RIGHTS,
-            "change-who-somebody-is",
-            ANY_WRITE,
-            (one.group,),
-            one.resources,
-        )
+        Guarded(Means.CHANGE_RIGHTS, "change-who-somebody-is", ANY_WRITE, (one.group,), one.resources)
         for one in IDENTITIES
     ),
     *(
-        Guarded(
-            Means.BE_ANOTHER,
-            "have-another-deployer",
-            _CHANGE,
-            (one.group,),
-            one.resources,
-            Reach.ANYWHERE,
-        )
+        Guarded(Means.BE_ANOTHER, "have-another-deployer", _CHANGE, (one.group,), one.resources, Reach.ANYWHERE)
         for one in OTHER_DEPLOYERS
     ),
     Guarded(
@@ -211,23 +171,8 @@ GUARDED: tuple[Guarded, ...] = (
     Guarded(
         Means.CHANGE_RIGHTS, "change-who-may", ANY_WRITE, (RBAC,), ("roles", "rolebindings"), Reach.OWN, NameLimit.OWN
     ),
-    Guarded(
-        Means.CHANGE_RIGHTS,
-        "give-rights",
-        ("bind",),
-        (RBAC,),
-        ROLES,
-        Reach.HOMES,
-        NameLimit.ROLE,
-    ),
-    Guarded(
-        Means.CHANGE_RIGHTS,
-        "put-rights",
-        ("escalate",),
-        (RBAC,),
-        ROLES,
-        Reach.HOMES,
-    ),
+    Guarded(Means.CHANGE_RIGHTS, "give-rights", ("bind",), (RBAC,), ROLES, Reach.HOMES, NameLimit.ROLE),
+    Guarded(Means.CHANGE_RIGHTS, "put-rights", ("escalate",), (RBAC,), ROLES, Reach.HOMES),
     Guarded(
         Means.FORGE,
         "alter-objects",

@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
-from provisioner.json_values import as_mapping
+from provisioner.json_values import as_mapping, value_at
 from provisioner.rbac.rules import PolicyRule
 from provisioner.selectors import selects
 from provisioner.values import Identity, JsonObject, ObjectIdentity, ObjectRef, object_in
@@ -295,21 +295,20 @@ def subjects(objects: Iterable[JsonObject] | RbacObjects) -> list[RbacSubject]:
     """Everybody whom a binding among `objects` names, sorted."""
     known = RbacObjects.of(objects)
     found = {named for binding in known.bindings.values() for named in binding_subjects(binding)}
-    return sorted(found, key=lambda it: (it.kind, it.namespace, it.name))
+    return sorted(found, key=lambda subject: (subject.kind, subject.namespace, subject.name))
 
 
 def binding_subjects(binding: JsonObject) -> list[RbacSubject]:
     """The subjects of a binding; a ServiceAccount without a namespace is one of the RoleBinding's namespace."""
-    kind = object_in(binding, "the binding").get("kind")
-    return [_subject(entry, kind, binding) for entry in _entries(binding)]
-
-
-def _subject(entry: Mapping[str, Any], kind: object, binding: JsonObject) -> RbacSubject:
-    name = str(entry.get("name", ""))
-    if entry.get("kind") != "ServiceAccount":
-        return RbacSubject(str(entry.get("kind", "")), name)
-    own = entry.get("namespace") or (CLUSTER if kind == "ClusterRoleBinding" else ObjectRef.of(binding).namespace)
-    return RbacSubject("ServiceAccount", name, str(own))
+    is_cluster_wide = object_in(binding, "the binding").get("kind") == "ClusterRoleBinding"
+    found = []
+    for entry in _entries(binding):
+        kind, namespace = str(entry.get("kind", "")), ""
+        if kind == "ServiceAccount":
+            given = entry.get("namespace")
+            namespace = str(given or (CLUSTER if is_cluster_wide else ObjectRef.of(binding).namespace))
+        found.append(RbacSubject(kind, str(entry.get("name", "")), namespace))
+    return found
 
 
 def role_rules(objects: Iterable[JsonObject] | RbacObjects, role: JsonObject) -> list[PolicyRule]:
@@ -363,16 +362,16 @@ def _rules_of(known: RbacObjects, role: JsonObject, problems: list[RoleProblem])
             for (namespace, name), candidate in sorted(known.roles.items())
             if namespace == CLUSTER and any(selects(selector, _labels(candidate)) for selector in selectors)
         ]
-        if not any(is_aggregated(it) or it.get("rules") for _, it in selected):
+        if not any(is_aggregated(other) or other.get("rules") for _, other in selected):
             found += _own_rules(current, problems)
-        for name, one in selected:
+        for name, other in selected:
             if name in seen:
                 continue
             seen.add(name)
-            if is_aggregated(one):
-                waiting.append(one)
+            if is_aggregated(other):
+                waiting.append(other)
             else:
-                found += _own_rules(one, problems)
+                found += _own_rules(other, problems)
     return found
 
 
@@ -393,9 +392,9 @@ def _own_rules(role: JsonObject, problems: list[RoleProblem]) -> list[RoleRule]:
 
 
 def _selectors(role: JsonObject) -> list[Mapping[str, Any]]:
-    listed = as_mapping(role.get("aggregationRule")).get("clusterRoleSelectors")
+    listed = value_at(role, "aggregationRule", "clusterRoleSelectors")
     return [as_mapping(entry) for entry in listed] if isinstance(listed, list | tuple) else []
 
 
 def _labels(role: JsonObject) -> Mapping[str, Any]:
-    return as_mapping(as_mapping(role.get("metadata")).get("labels"))
+    return as_mapping(value_at(role, "metadata", "labels"))

@@ -105,8 +105,8 @@ class PowerJudge:
         """The powers over Pratique in rules, each with its scope ("" is the whole cluster); the worst means first."""
         everything = list(dict.fromkeys(held))
         found = {power for rule, scope in everything for power in self._find_powers(rule, scope)}
-        found |= set(_by_filled_secrets(everything, self.ours))
-        return sorted(found, key=lambda it: (_ORDER.index(it.means), it.key))
+        found |= set(_find_filled_secrets(everything, self.ours))
+        return sorted(found, key=lambda power: (_ORDER.index(power.means), power.key))
 
     def powers_of(self, grants: Iterable[Grant]) -> list[BypassPower]:
         """`powers` of grants."""
@@ -115,11 +115,11 @@ class PowerJudge:
     def _find_powers(self, rule: PolicyRule, scope: str) -> tuple[BypassPower, ...]:
         key = (rule, scope)
         if key not in self._judged:
-            self._judged[key] = tuple(_powers_of_rule(rule, _At(scope, self.ours, self.known)))
+            self._judged[key] = tuple(_find_powers_of_rule(rule, _At(scope, self.ours, self.known)))
         return self._judged[key]
 
 
-def _by_filled_secrets(held: Iterable[tuple[PolicyRule, str]], ours: Ours) -> Iterator[BypassPower]:
+def _find_filled_secrets(held: Iterable[tuple[PolicyRule, str]], ours: Ours) -> Iterator[BypassPower]:
     """Kubernetes fills a Secret of the type service-account-token: whoever makes one and reads it has the token."""
     everything = list(held)
     for home in sorted(ours.strong_homes - ours.places):
@@ -127,81 +127,67 @@ def _by_filled_secrets(held: Iterable[tuple[PolicyRule, str]], ours: Ours) -> It
         making = HeldRules(rules).covering(_secrets("create"))
         named = HeldRules(replace(rule, resource_names=()) for rule in rules)
         if making and any(named.covering(_secrets(verb)) for verb in READING):
-            yield BypassPower(Means.BE_ANOTHER, "make-token-secrets", home, installers=_installers(home, ours))
+            yield BypassPower(Means.BE_ANOTHER, "make-token-secrets", home, installers=_list_installers(home, ours))
 
 
 def _secrets(verb: str) -> PolicyRule:
     return PolicyRule((verb,), (CORE,), ("secrets",))
 
 
-def _installers(home: str, ours: Ours) -> tuple[str, ...]:
+def _list_installers(home: str, ours: Ours) -> tuple[str, ...]:
     return tuple(sorted(name for namespace, name in ours.strong if namespace == home))
 
 
-def _powers_of_rule(rule: PolicyRule, at: _At) -> Iterator[BypassPower]:
+def _find_powers_of_rule(rule: PolicyRule, at: _At) -> Iterator[BypassPower]:
     if not rule.verbs or not rule.api_groups or not rule.resources:
         return
-    if _is_everything(rule, at.scope):
+    is_any = all(ANY in wanted for wanted in (rule.verbs, rule.api_groups, rule.resources))
+    if at.scope == CLUSTER and is_any and not rule.resource_names:
         yield BypassPower(Means.EVERYTHING, "do-everything")
-    yield from _over_own_objects(rule, at.scope)
+    if at.scope == CLUSTER and _has_own_objects(rule):
+        # Any verb but reading: whatever the verbs of our objects are called later, they count.
+        verbs = set(rule.verbs) - READING
+        is_review = bool({ANY, "bundledeploymentreviews"} & set(rule.resources))
+        if verbs & {ANY, *_DECISIONS} or ("create" in verbs and is_review):
+            yield BypassPower(Means.DECIDE, "approve")
+        if ANY in verbs or verbs - _DECISIONS:
+            yield BypassPower(Means.FORGE, "write-objects")
     if any(verb.startswith(IMPERSONATE_ON) for verb in rule.verbs):
         yield BypassPower(Means.BE_ANOTHER, "do-as-others")
     for row in GUARDED:
-        if _matches(rule, row, at):
+        if _matches_row(rule, row, at):
             is_home = at.scope != CLUSTER and at.scope not in at.ours.places
             place = (at.scope or at.ours.namespace) if row.what in IN_NAMESPACE else ""
             scope = at.scope if is_home and not place else ""
-            installers = _installers(at.scope, at.ours) if is_home and row.reach is not Reach.ANYWHERE else None
+            installers = _list_installers(at.scope, at.ours) if is_home and row.reach is not Reach.ANYWHERE else None
             yield BypassPower(row.means, row.what, place, scope, installers, tuple(sorted(rule.resource_names)))
 
 
-def _is_everything(rule: PolicyRule, scope: str) -> bool:
-    return (
-        scope == CLUSTER
-        and all(ANY in one for one in (rule.verbs, rule.api_groups, rule.resources))
-        and not (rule.resource_names)
+def _has_own_objects(rule: PolicyRule) -> bool:
+    """Whether a rule is about objects of our API group."""
+    split = [resource.partition("/") for resource in rule.resources] if ANY in rule.api_groups else []
+    return OWN_GROUP in rule.api_groups or any(
+        name in OWN_RESOURCES or (name == ANY and (not slash or subresource in OWN_SUBRESOURCES))
+        for name, slash, subresource in split
     )
 
 
-def _over_own_objects(rule: PolicyRule, scope: str) -> Iterator[BypassPower]:
-    """Any verb but reading, on our API group: whatever our objects' verbs are called later, they count."""
-    verbs = set(rule.verbs) - READING
-    if scope != CLUSTER or not verbs or not _is_of_own_group(rule):
-        return
-    if (
-        ANY in verbs
-        or verbs & _DECISIONS
-        or ("create" in verbs and bool({ANY, "bundledeploymentreviews"} & set(rule.resources)))
-    ):
-        yield BypassPower(Means.DECIDE, "approve")
-    if ANY in verbs or verbs - _DECISIONS:
-        yield BypassPower(Means.FORGE, "write-objects")
-
-
-def _is_of_own_group(rule: PolicyRule) -> bool:
-    if OWN_GROUP in rule.api_groups:
-        return True
-    return ANY in rule.api_groups and any(_is_own_resource(resource) for resource in rule.resources)
-
-
-def _is_own_resource(resource: str) -> bool:
-    name, _, subresource = resource.partition("/")
-    return name in OWN_RESOURCES or resource == ANY or (name == ANY and subresource in OWN_SUBRESOURCES)
-
-
-def _matches(rule: PolicyRule, row: Guarded, at: _At) -> bool:
+def _matches_row(rule: PolicyRule, row: Guarded, at: _At) -> bool:
     # `*` in a namespace says nothing of deployers: nobody knows whether there are any.
     is_named = bool(set(row.groups) & set(rule.api_groups))
     if not is_named and (ANY not in rule.api_groups or (row.reach is Reach.ANYWHERE and at.scope != CLUSTER)):
         return False
     resources = [resource for resource in row.resources if _has_resource(rule, resource)]
-    verbs = _verbs(rule, row)
-    if not resources or not verbs or not _reaches(row.reach, at):
+    # All verbs of the row for `*`.
+    prefixes = tuple(verb for verb in row.verbs if verb.endswith(":"))
+    verbs = {verb for verb in rule.verbs if verb in row.verbs or verb.startswith(prefixes)}
+    verbs = set(row.verbs) if ANY in rule.verbs else verbs
+    if not resources or not verbs or not _has_reach(row.reach, at):
         return False
     if not rule.resource_names:
         return True
-    carries_a_name = bool(verbs - _NO_NAME) or any("/" in one for one in resources)
-    return carries_a_name and any(_counts(name, row, at) for name in rule.resource_names)
+    carries_a_name = bool(verbs - _NO_NAME) or any("/" in resource for resource in resources)
+    return carries_a_name and any(_counts_by_name(name, row, at) for name in rule.resource_names)
 
 
 def _has_resource(rule: PolicyRule, wanted: str) -> bool:
@@ -216,15 +202,7 @@ def _has_resource(rule: PolicyRule, wanted: str) -> bool:
     )
 
 
-def _verbs(rule: PolicyRule, row: Guarded) -> set[str]:
-    """The verbs of the rule that the row is about; all of the row for `*`."""
-    if ANY in rule.verbs:
-        return set(row.verbs)
-    prefixes = tuple(verb for verb in row.verbs if verb.endswith(":"))
-    return {verb for verb in rule.verbs if verb in row.verbs or verb.startswith(prefixes)}
-
-
-def _reaches(reach: Reach, at: _At) -> bool:
+def _has_reach(reach: Reach, at: _At) -> bool:
     if at.scope == CLUSTER:
         return True
     if reach is Reach.CLUSTER:
@@ -235,7 +213,7 @@ def _reaches(reach: Reach, at: _At) -> bool:
     return at.scope in homes.get(reach, ())
 
 
-def _counts(name: str, row: Guarded, at: _At) -> bool:
+def _counts_by_name(name: str, row: Guarded, at: _At) -> bool:
     if row.reach is Reach.ACCOUNTS and at.scope not in (CLUSTER, *at.ours.places):
         return (at.scope, name) in at.ours.installers
     if row.named is NameLimit.ROLE:
@@ -249,7 +227,7 @@ def _counts(name: str, row: Guarded, at: _At) -> bool:
                 rules = role_rules(at.known, role)
             except InvalidManifest:
                 return True
-            if any(True for rule in rules for _ in _powers_of_rule(rule, inside)):
+            if any(True for rule in rules for _ in _find_powers_of_rule(rule, inside)):
                 return True
         return False
     return _NAMES[row.named](name, at.ours)

@@ -83,14 +83,14 @@ def risks(effective: EffectiveRules, *, sensitive: Iterable[str] = ()) -> list[R
     for grant in effective.grants:
         if grant.scope == CLUSTER and grant.role.kind == "ClusterRole" and grant.role.name in STRONG_ROLES:
             by_role.setdefault(grant.role.name, []).append(grant)
-    found = matcher.patterns() + _impersonated_requests(effective)
+    found = matcher.patterns() + _find_impersonated_requests(effective)
     for name, grants in by_role.items():
         found.append(Risk("RB-03", STRONG_ROLES[name], HELD, CLUSTER, tuple(grants), (("role", name),)))
-    found += _urls(effective)
-    found += _wide_subjects(effective) + _dead_rules(effective)
-    held = _merged(found)
+    found += _judge_urls(effective)
+    found += _judge_wide_subjects(effective) + _find_dead_rules(effective)
+    held = _merge_risks(found)
     everything = [risk for risk in held if risk.id in _EVERYTHING]
-    marked = [_marked(risk, everything) for risk in held]
+    marked = [_mark_implied(risk, everything) for risk in held]
     return sorted(marked, key=lambda it: (it.severity.rank, it.scope, it.id, it.what, str(it.details)))
 
 
@@ -112,8 +112,10 @@ class _Matcher:
                     continue
                 if pattern.namespaces and scope not in pattern.namespaces:
                     continue
-                is_matched = not pattern.is_cluster_only or pattern.id == "RB-01"
-                inside = self._match(_namespaced(pattern), scope) if is_matched else None
+                near = pattern
+                if pattern.id == "RB-01":  # everything in one namespace has an id of its own
+                    near = RiskPattern("RB-02", pattern.severity, pattern.what, pattern.powers)
+                inside = self._match(near, scope) if not near.is_cluster_only else None
                 if inside is not None and any(grant.scope == scope for grant in inside.evidence):
                     matched.append(inside)
             if pattern.is_part:
@@ -126,13 +128,15 @@ class _Matcher:
         if not all(held):
             return None
         grants = tuple(dict.fromkeys(grant for powers in held for grant, _ in powers))
-        names = _names(held)
+        # The names to which what is held is limited, none where it is not: one power that is limited limits all.
+        limited = [powers for powers in held if all(is_named for _, is_named in powers)]
+        names = sorted({name for powers in limited for grant, _ in powers for name in grant.rule.resource_names})
         severity, what = pattern.severity, pattern.what
         if names:
             what = pattern.of_named or what
-            severity = severity if pattern.fatal & set(names) else pattern.named or _lowered(severity)
+            severity = severity if pattern.fatal & set(names) else pattern.named or _lower_severity(severity)
         if scope != CLUSTER and scope not in self.sensitive:
-            severity = _lowered(severity)
+            severity = _lower_severity(severity)
         return Risk(pattern.id, severity, what, scope, grants, (("names", tuple(names)),), scope)
 
     def _holding(self, scope: str) -> dict[RulePower, _Holding]:
@@ -140,16 +144,10 @@ class _Matcher:
         if scope not in self._held:
             found: dict[RulePower, _Holding] = {}
             for grant in self.effective.grants_in(scope):
-                for power in _powers_in(grant.rule):
+                for power in _find_powers(grant.rule):
                     found.setdefault(power, []).append((grant, bool(grant.rule.resource_names)))
             self._held[scope] = found
         return self._held[scope]
-
-
-def _names(held: list[_Holding]) -> list[str]:
-    """The names to which what is held is limited, none where it is not: one power that is limited limits all."""
-    limited = [powers for powers in held if all(is_named for _, is_named in powers)]
-    return sorted({name for powers in limited for grant, _ in powers for name in grant.rule.resource_names})
 
 
 def _contains(wider: Risk, risk: Risk) -> bool:
@@ -158,25 +156,18 @@ def _contains(wider: Risk, risk: Risk) -> bool:
     return same and wider.scope in (CLUSTER, risk.scope) and wider.severity.is_at_least(risk.severity)
 
 
-def _namespaced(pattern: RiskPattern) -> RiskPattern:
-    """Everything in one namespace has an id of its own."""
-    if pattern.id != "RB-01":
-        return pattern
-    return RiskPattern("RB-02", pattern.severity, pattern.what, pattern.powers)
-
-
 @lru_cache(maxsize=MAX_JUDGED_RULES)
-def _powers_in(rule: PolicyRule) -> tuple[RulePower, ...]:
+def _find_powers(rule: PolicyRule) -> tuple[RulePower, ...]:
     """The powers of the catalogue that the rule gives."""
-    return tuple(power for power in _POWERS if _gives(rule, power))
-
-
-def _gives(rule: PolicyRule, power: RulePower) -> bool:
-    resources = _resources(rule, power)
-    if not resources:
-        return False
-    verbs = _verbs(rule, power.verbs)
-    return bool(verbs) and not (rule.resource_names and _carry_no_name(verbs, resources))
+    found = []
+    acts_as_others = any(verb.startswith("impersonate") for verb in rule.verbs)
+    for power in _POWERS:
+        resources, verbs = _find_resources(rule, power), set(power.verbs)
+        if ANY not in rule.verbs:
+            verbs = {"impersonate"} if "impersonate" in verbs and acts_as_others else verbs & set(rule.verbs)
+        if resources and verbs and not (rule.resource_names and _carry_no_name(verbs, resources)):
+            found.append(power)
+    return tuple(found)
 
 
 def _carry_no_name(verbs: Iterable[str], resources: Iterable[str]) -> bool:
@@ -187,15 +178,7 @@ def _carry_no_name(verbs: Iterable[str], resources: Iterable[str]) -> bool:
     return set(verbs) <= UNNAMED_VERBS and not any("/" in resource or resource == ANY for resource in resources)
 
 
-def _verbs(rule: PolicyRule, wanted: tuple[str, ...]) -> set[str]:
-    if ANY in rule.verbs:
-        return set(wanted)
-    if "impersonate" in wanted and any(verb.startswith("impersonate") for verb in rule.verbs):
-        return {"impersonate"}
-    return set(wanted) & set(rule.verbs)
-
-
-def _resources(rule: PolicyRule, power: RulePower) -> list[str]:
+def _find_resources(rule: PolicyRule, power: RulePower) -> list[str]:
     """The resources of the power that the rule is about."""
     if ANY not in rule.api_groups and power.group not in rule.api_groups:
         return []
@@ -210,7 +193,7 @@ def _resources(rule: PolicyRule, power: RulePower) -> list[str]:
     ]
 
 
-def _impersonated_requests(effective: EffectiveRules) -> list[Risk]:
+def _find_impersonated_requests(effective: EffectiveRules) -> list[Risk]:
     """The half of constrained impersonation that is about requests; who also may act as somebody has a risk of that."""
     found = []
     for grant in effective.grants:
@@ -222,7 +205,7 @@ def _impersonated_requests(effective: EffectiveRules) -> list[Risk]:
     return found
 
 
-def _urls(effective: EffectiveRules) -> list[Risk]:
+def _judge_urls(effective: EffectiveRules) -> list[Risk]:
     found = []
     for grant in effective.grants:
         urls = grant.rule.non_resource_urls
@@ -235,7 +218,7 @@ def _urls(effective: EffectiveRules) -> list[Risk]:
     return found
 
 
-def _wide_subjects(effective: EffectiveRules) -> list[Risk]:
+def _judge_wide_subjects(effective: EffectiveRules) -> list[Risk]:
     found = []
     for grant in effective.grants:
         known = WIDE_SUBJECTS.get((grant.subject.kind, grant.subject.name))
@@ -277,18 +260,18 @@ def _writes_or_reads_secrets(rule: PolicyRule) -> bool:
     return ANY in rule.resources or "secrets" in rule.resources
 
 
-def _dead_rules(effective: EffectiveRules) -> list[Risk]:
+def _find_dead_rules(effective: EffectiveRules) -> list[Risk]:
     """Rules that grant nothing, which their author probably does not know."""
     found = []
     for grant in effective.grants:
-        if reason := _why_dead(grant.rule) or _why_not_here(grant):
+        if reason := _explain_dead(grant.rule) or _explain_out_of_reach(grant):
             details = (("rule", grant.rule_index), ("role", display_name(grant.origin)), *reason)
             found.append(Risk("RB-47", Severity.SAFE, HELD, grant.scope, (grant,), details))
     return found
 
 
 @lru_cache(maxsize=MAX_JUDGED_RULES)
-def _why_dead(rule: PolicyRule) -> _Details:
+def _explain_dead(rule: PolicyRule) -> _Details:
     if not rule.verbs:
         return (("reason", "no-verbs"),)
     if rule.non_resource_urls:
@@ -306,7 +289,7 @@ def _why_dead(rule: PolicyRule) -> _Details:
     return (("reason", "no-verb"), ("verb", unknown[0])) if len(unknown) == len(rule.verbs) else ()
 
 
-def _why_not_here(grant: Grant) -> _Details:
+def _explain_out_of_reach(grant: Grant) -> _Details:
     """A RoleBinding reaches into its namespace, and what belongs to no namespace is not there."""
     rule = grant.rule
     if grant.scope == CLUSTER or not rule.resources or not set(rule.api_groups) <= set(BUILT_IN_RESOURCES):
@@ -317,7 +300,7 @@ def _why_not_here(grant: Grant) -> _Details:
     return (("reason", "not-here"), ("resource", plurals[0]))
 
 
-def _merged(found: list[Risk]) -> list[Risk]:
+def _merge_risks(found: list[Risk]) -> list[Risk]:
     """The same risk at the same place once, with all its grants."""
     merged: dict[Risk, dict[Grant, None]] = {}
     for risk in found:
@@ -325,10 +308,10 @@ def _merged(found: list[Risk]) -> list[Risk]:
     return [replace(risk, evidence=tuple(grants)) for risk, grants in merged.items()]
 
 
-def _marked(risk: Risk, everything: list[Risk]) -> Risk:
-    wider = [it for it in everything if it.id != risk.id and it.scope in (CLUSTER, risk.scope)]
+def _mark_implied(risk: Risk, everything: list[Risk]) -> Risk:
+    wider = [other for other in everything if other.id != risk.id and other.scope in (CLUSTER, risk.scope)]
     return replace(risk, implied_by=wider[0].id) if wider and risk.what != HELD else risk
 
 
-def _lowered(severity: Severity) -> Severity:
+def _lower_severity(severity: Severity) -> Severity:
     return STEPS[min(STEPS.index(severity) + 1, len(STEPS) - 1)]

@@ -40,7 +40,7 @@ class PolicyRule:
         Raises InvalidManifest where a list of strings is something else: what such a rule grants cannot be told.
         """
         rule = object_in(obj, "a rule")
-        return cls(**{name: _strings(rule, key) for name, key in FIELDS.items()})
+        return cls(**{name: _read_strings(rule, key) for name, key in FIELDS.items()})
 
     def to_object(self) -> dict[str, list[str]]:
         """The rule as a manifest writes it, empty lists left out but for `verbs`."""
@@ -79,7 +79,7 @@ FULL_AUTHORITY = (
 )
 
 
-def _strings(obj: Mapping[str, Any], key: str) -> tuple[str, ...]:
+def _read_strings(obj: Mapping[str, Any], key: str) -> tuple[str, ...]:
     values = obj.get(key)
     if values is None:
         return ()
@@ -131,7 +131,7 @@ def covers(owner: Iterable[PolicyRule], servant: Iterable[PolicyRule]) -> Covera
     """
     held, wanted = HeldRules(owner), list(servant)
     missing = [atom for part in left_over(held, wanted) for atom in breakdown(part) if not held.covering(atom)]
-    return Coverage(not missing, tuple(_joined_verbs(missing)))
+    return Coverage(not missing, tuple(_join_verbs(missing)))
 
 
 def holds(owner: Iterable[PolicyRule], servant: Iterable[PolicyRule]) -> bool:
@@ -163,7 +163,10 @@ def allows_by(rule: PolicyRule, request: AccessRequest) -> bool:
             url in (ANY, request.path) or (url.endswith(ANY) and request.path.startswith(url.rstrip(ANY)))
             for url in rule.non_resource_urls
         )
-    if not _has(rule.api_groups, request.group) or not _resource_matches(rule, request):
+    resource, part = request.resource, request.subresource
+    is_held = _has(rule.resources, f"{resource}/{part}" if part else resource)
+    is_held = is_held or bool(part and f"{ANY}/{part}" in rule.resources)
+    if not _has(rule.api_groups, request.group) or not is_held:
         return False
     return not rule.resource_names or request.name in rule.resource_names
 
@@ -173,10 +176,10 @@ def compact(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
 
     Raises TooManyRights past MAX_ATOMS.
     """
-    widest = _widest(rules)
+    widest = _find_widest(rules)
     _refuse_too_many(widest)
-    atoms = sorted({atom for part in widest for atom in breakdown(part)}, key=_specificity)
-    kept = _widest(atoms)
+    atoms = sorted({atom for part in widest for atom in breakdown(part)}, key=_rank_width)
+    kept = _find_widest(atoms)
     joined: dict[tuple[Any, ...], list[str]] = {}
     for atom in kept:
         key = (atom.api_groups, atom.resources, atom.resource_names, atom.non_resource_urls)
@@ -192,14 +195,14 @@ def minimal(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
 
     Raises TooManyRights past MAX_ATOMS, but for one rule alone, which needs no breaking down.
     """
-    widest = _widest(rules)
+    widest = _find_widest(rules)
     if len(widest) == 1:
         # `part` with each list sorted, and without the entries that another entry of the list covers.
         part = widest[0]
         lists = {}
         for name in FIELDS:
-            one = {value: _with(part, name, (value,)) for value in getattr(part, name)}
-            lists[name] = tuple(sorted(getattr(rule, name)[0] for rule in _widest(one.values()))) if one else ()
+            one = {value: _with_list(part, name, (value,)) for value in getattr(part, name)}
+            lists[name] = tuple(sorted(getattr(rule, name)[0] for rule in _find_widest(one.values()))) if one else ()
         return [PolicyRule(**lists)]
     found = compact(widest)
     for field in ("resource_names", "resources", "api_groups", "non_resource_urls"):
@@ -209,14 +212,16 @@ def minimal(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
         for rule in found:
             values = getattr(rule, field)
             if values:
-                joined.setdefault(_with(rule, field, ()), set()).update(values)
+                joined.setdefault(_with_list(rule, field, ()), set()).update(values)
             else:
                 alone.append(rule)
-        found = [*alone, *(_with(rule, field, tuple(sorted(values))) for rule, values in joined.items())]
-    return sorted(found, key=lambda it: (it.non_resource_urls, it.api_groups, it.resources, it.resource_names))
+        found = [*alone, *(_with_list(rule, field, tuple(sorted(values))) for rule, values in joined.items())]
+    return sorted(
+        found, key=lambda rule: (rule.non_resource_urls, rule.api_groups, rule.resources, rule.resource_names)
+    )
 
 
-def _widest(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
+def _find_widest(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
     """The parts of `rules` that no other part covers as a whole; of two that cover each other the first."""
     known = list(dict.fromkeys(part for rule in rules for part in parts(rule)))
     held = HeldRules(known)
@@ -237,19 +242,19 @@ def _refuse_too_many(left: list[PolicyRule]) -> None:
         )
 
 
-def _with(rule: PolicyRule, field: str, values: tuple[str, ...]) -> PolicyRule:
+def _with_list(rule: PolicyRule, field: str, values: tuple[str, ...]) -> PolicyRule:
     lists = {name: getattr(rule, name) for name in FIELDS}
     return PolicyRule(**{**lists, field: values})
 
 
-def _specificity(atom: PolicyRule) -> tuple[int, int, PolicyRule | str]:
+def _rank_width(atom: PolicyRule) -> tuple[int, int, PolicyRule | str]:
     """Wide atoms first, so that each narrower one is held against all that may cover it."""
     texts = (*atom.verbs, *atom.api_groups, *atom.resources, *atom.non_resource_urls)
     wildcards = sum(text == ANY for text in texts) * 2 + sum(ANY in text and text != ANY for text in texts)
     return (-wildcards, len(atom.resource_names), str(atom))
 
 
-def _joined_verbs(atoms: list[PolicyRule]) -> list[PolicyRule]:
+def _join_verbs(atoms: list[PolicyRule]) -> list[PolicyRule]:
     """Atoms that differ only by verb joined in order of appearance; URL atoms stay alone and stand first."""
     joined: dict[tuple[Any, ...], PolicyRule] = {}
     for atom in atoms:
@@ -259,13 +264,6 @@ def _joined_verbs(atoms: list[PolicyRule]) -> list[PolicyRule]:
         known = joined.get(key)
         joined[key] = replace(known, verbs=known.verbs + atom.verbs) if known else atom
     return [*(atom for atom in atoms if atom.non_resource_urls), *joined.values()]
-
-
-def _resource_matches(rule: PolicyRule, request: AccessRequest) -> bool:
-    wanted = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
-    if _has(rule.resources, wanted):
-        return True
-    return bool(request.subresource) and f"{ANY}/{request.subresource}" in rule.resources
 
 
 def _has(values: tuple[str, ...], wanted: str) -> bool:
@@ -445,7 +443,7 @@ def remainder(held: HeldRules, servant: Iterable[PolicyRule], *, is_cut: bool) -
     left = [part for rule in servant for part in parts(rule) if not held.covering(part)]
     if is_cut:
         looks = [0]
-        left = [piece for part in dict.fromkeys(left) for piece in _pieces(held, part, looks)]
+        left = [piece for part in dict.fromkeys(left) for piece in _cut_pieces(held, part, looks)]
     return left
 
 
@@ -476,7 +474,7 @@ def bits_of(places: int) -> Iterator[int]:
         places ^= lowest
 
 
-def _pieces(held: HeldRules, part: PolicyRule, looks: list[int]) -> list[PolicyRule]:
+def _cut_pieces(held: HeldRules, part: PolicyRule, looks: list[int]) -> list[PolicyRule]:
     """`part` without what any rule of `held` covers: each rule cuts every piece once along each list."""
     pieces = [part]
     for place in bits_of(held.sharing(part)):

@@ -17,7 +17,7 @@ from cel_expr_python import cel
 from approvals.policy import POLICY
 from provisioner.expressions import ExpressionAnswer, ExpressionQuestion, evaluator, runtime
 from provisioner.expressions.evaluator import ask
-from provisioner.review.crds.stored import Fate, fates
+from provisioner.review.crds.object_fates import Fate, fates
 from provisioner.schema.cel import runtime as rules
 from provisioner.schema.definition.crd import Crd
 from tests.support.approvals.policies import FACTS

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.review.base.facts import (
     Facts,
     Listed,
@@ -21,7 +22,7 @@ from provisioner.review.base.facts import (
     said,
 )
 from provisioner.review.base.messages import with_message
-from provisioner.review.crds.stored import ITEMS, VALUES, Fate, fates, triable_versions
+from provisioner.review.crds.object_fates import ITEMS, VALUES, Fate, fates, triable_versions
 from provisioner.schema.definition.crd import Crd
 from provisioner.schema.fields import copied, same_json
 from provisioner.schema.forms import is_crd
@@ -81,13 +82,14 @@ class OwnerKind:
     version: str = ""
 
     def owns(self, obj: JsonObject, *, as_controller: bool = False) -> bool:
-        references = maps(mapping(obj.get("metadata")).get("ownerReferences"))
+        references = maps(value_at(obj, "metadata", "ownerReferences"))
         return any(
-            self._is_named(reference) and (reference.get("controller") is True or not as_controller)
+            self.is_named(reference) and (reference.get("controller") is True or not as_controller)
             for reference in references
         )
 
-    def _is_named(self, reference: Mapping[str, Any]) -> bool:
+    def is_named(self, reference: Mapping[str, Any]) -> bool:
+        """Whether a reference with apiVersion and kind is to an object of this kind."""
         group, _, version = str(reference.get("apiVersion") or "").rpartition("/")
         is_kind = (group, reference.get("kind")) == (self.group, self.kind)
         return is_kind and self.version in {"", version}
@@ -95,15 +97,20 @@ class OwnerKind:
 
 def owned(facts: Facts, owner: OwnerKind) -> list[ObjectRef]:
     """What of the kinds OWNED names the owner, as far as those lists were read."""
-    found = (ObjectRef.of(obj) for listing in OWNED for obj in _list_objects(facts, listing) if owner.owns(obj))
-    return sorted(found)
+    return sorted(ObjectRef.of(obj) for obj in list_objects(facts, *OWNED) if owner.owns(obj))
 
 
 def budgets(facts: Facts, owner: OwnerKind) -> list[str]:
     """Budgets that are counted by the scale of the owner: they select a pod that one of its objects controls."""
-    found = [obj for obj in _list_objects(facts, BUDGETS) if needs_scale(obj)]
-    pods = [one for one in _list_objects(facts, PODS) if owner.owns(one, as_controller=True)] if found else []
-    return sorted({said(ObjectRef.of(one)) for one in found if any(_covers(one, pod) for pod in pods)})
+    found = set()
+    pods = [pod for pod in list_objects(facts, PODS) if owner.owns(pod, as_controller=True)]
+    for budget in list_objects(facts, BUDGETS):
+        ref, selector = ObjectRef.of(budget), value_at(budget, "spec", "selector")
+        near = [pod for pod in pods if ObjectRef.of(pod).namespace == ref.namespace]
+        if selector is not None and needs_scale(budget):
+            labels = (mapping(value_at(pod, "metadata", "labels")) for pod in near)
+            found |= {said(ref)} if any(selects(selector, own) for own in labels) else set()
+    return sorted(found)
 
 
 def needs_scale(budget: JsonObject) -> bool:
@@ -112,16 +119,11 @@ def needs_scale(budget: JsonObject) -> bool:
     return "maxUnavailable" in spec or isinstance(spec.get("minAvailable"), str)
 
 
-def _covers(budget: JsonObject, pod: JsonObject) -> bool:
-    selector = mapping(budget.get("spec")).get("selector")
-    if selector is None or ObjectRef.of(budget).namespace != ObjectRef.of(pod).namespace:
-        return False
-    return selects(selector, mapping(mapping(pod.get("metadata")).get("labels")))
-
-
-def _list_objects(facts: Facts, listing: Listing) -> Iterator[JsonObject]:
-    listed = facts.around.lists.get(listing)
-    yield from listed.objects if listed is not None else ()
+def list_objects(facts: Facts, *listings: Listing) -> Iterator[JsonObject]:
+    """Yield the objects of these lists, as far as they were read."""
+    for listing in listings:
+        listed = facts.around.lists.get(listing)
+        yield from listed.objects if listed is not None else ()
 
 
 def managers_by_version(objects: Iterable[JsonObject]) -> dict[str, Counter[str]]:
@@ -156,7 +158,7 @@ def describe_managers(managers: Mapping[str, int]) -> str:
 
 
 def _entries(obj: JsonObject) -> list[Mapping[str, Any]]:
-    return maps(mapping(obj.get("metadata")).get("managedFields"))
+    return maps(value_at(obj, "metadata", "managedFields"))
 
 
 def _owns(fields: Mapping[str, Any], wanted: list[str]) -> bool:
@@ -394,7 +396,7 @@ def taken_in_cluster(crd: JsonObject, kinds: Iterable[ServedKind]) -> Iterator[F
 
 def refused_names(crd: JsonObject) -> Iterator[Finding]:
     """What the API server itself says of the names of a CRD that it holds."""
-    for condition in maps(mapping(crd.get("status")).get("conditions")):
+    for condition in maps(value_at(crd, "status", "conditions")):
         if condition.get("type") == "NamesAccepted" and condition.get("status") == "False":
             told: dict[str, Any] = {"reason": condition.get("message") or None, "basis": "objects"}
             yield _TAKEN.finding("not-accepted", ObjectRef.of(crd), where=_NAMES, key="NamesAccepted", **told)
@@ -408,7 +410,10 @@ def owned_by_others(old: JsonObject, new: JsonObject) -> Iterator[Finding]:
     if differing:
         differing = dict(sorted(differing.items()))
         yield _OWNED.finding("marked", ref, where=("metadata",), key=differing, old=differing, new=after)
-    others = sorted(_appliers(old))
+    # Those who only update (an injected caBundle) do not fight for it.
+    entries = [entry for entry in _entries(old) if entry.get("operation") == "Apply"]
+    appliers = owners_of({"metadata": {"managedFields": entries}}, ("spec",))
+    others = sorted(name for name in appliers if not name.startswith(_OURSELVES))
     if others:
         yield _OWNED.finding("applied", ref, where=("spec",), key=others, managers=others, basis="objects")
 
@@ -430,11 +435,3 @@ def _marks(crd: JsonObject) -> dict[str, Any]:
     metadata = mapping(crd.get("metadata"))
     known: Mapping[str, Any] = {**mapping(metadata.get("labels")), **mapping(metadata.get("annotations"))}
     return {mark: known[mark] for mark in _MARKS if known.get(mark)}
-
-
-def _appliers(crd: JsonObject) -> set[str]:
-    """Who else owns the spec by server-side apply; those who only update (an injected caBundle) do not fight."""
-    metadata = mapping(crd.get("metadata"))
-    entries = [entry for entry in maps(metadata.get("managedFields")) if entry.get("operation") == "Apply"]
-    owners = owners_of({"metadata": {"managedFields": entries}}, ("spec",))
-    return {owner for owner in owners if not owner.startswith(_OURSELVES)}

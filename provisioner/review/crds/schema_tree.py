@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 from provisioner.review.base.facts import said
@@ -85,7 +86,9 @@ class SchemaTree:
     @property
     def totals(self) -> list[tuple[Severity, int]]:
         """How many findings there are of each severity, the worst first, whether drawn or not."""
-        return _totals([*self.about, *(finding for branch in walk(self.root) for finding in branch.findings)])
+        drawn = [finding for branch in walk(self.root) for finding in branch.findings]
+        counted = Counter(finding.severity for finding in (*self.about, *drawn))
+        return [(severity, counted[severity]) for severity in Severity if counted[severity]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +141,14 @@ def crds_of(report: Report) -> list[PlannedAction]:
         for finding in reversed(report.findings)
         if finding.ref and finding.ref.kind == _CRD.kind
     }
-    return sorted(crds, key=lambda it: (ranks.get(it.ref.identity, _HARMLESS), it.ref.name))
+    return sorted(crds, key=lambda planned: (ranks.get(planned.ref.identity, _HARMLESS), planned.ref.name))
 
 
 def picture_of(report: Report, planned: PlannedAction) -> SchemaPicture:
     """The picture of one CRD of a report."""
     name = said(planned.ref)
-    about = [one for one in report.in_section(Section.CRDS) if any(place.of == name for place in places_of(one))]
+    own = report.in_section(Section.CRDS)
+    about = [finding for finding in own if any(place.of == name for place in places_of(finding))]
     return schema_picture(planned.before, planned.after, about, name)
 
 
@@ -163,13 +167,13 @@ def schema_picture(
     before, after = (Crd(side or {}) for side in (old, new))
     by_version: dict[str, list[_Remark]] = {version.name: [] for side in (after, before) for version in side.versions}
     about: list[Finding] = []
-    for one in told:
-        for place in places_of(one):
+    for finding in told:
+        for place in places_of(finding):
             if place.version not in by_version:
-                about += [one] if one not in about else []
+                about += [finding] if finding not in about else []
             elif not name or place.of == name:
-                by_version[place.version].append((place.path, one))
-    trees = [_tree(name, before.version(name), after.version(name), found) for name, found in by_version.items()]
+                by_version[place.version].append((place.path, finding))
+    trees = [_draw_tree(name, before.version(name), after.version(name), found) for name, found in by_version.items()]
     return SchemaPicture(tuple(about), tuple(trees))
 
 
@@ -177,50 +181,51 @@ def walk(branch: Branch | None) -> Iterator[Branch]:
     """A branch and all below it, each before what it holds."""
     if branch is not None:
         yield branch
-        for one in branch.branches:
-            yield from walk(one)
+        for inner in branch.branches:
+            yield from walk(inner)
 
 
-def _tree(name: str, old: CrdVersion | None, new: CrdVersion | None, findings: Sequence[_Remark]) -> SchemaTree:
+def _draw_tree(name: str, old: CrdVersion | None, new: CrdVersion | None, findings: Sequence[_Remark]) -> SchemaTree:
     mark = Mark.of(was=old is not None, is_=new is not None)
-    before, after = (_node(side.schema) if side and side.schema is not None else None for side in (old, new))
+    before, after = (_read_node(side.schema) if side and side.schema is not None else None for side in (old, new))
     fields = max(side.size() if side else 0 for side in (before, after))
-    remarks, about = _placed(findings, before, after)
+    # Each finding stands at the deepest field that its path leads to; those without such a path are about the whole.
+    remarks, about = _Remarks(), list[Finding]()
+    for path, finding in findings:
+        if finding.rule.startswith(_IN_SCHEMAS) and (before or after):
+            remarks.put(_find_nearest(path, before, after), finding)
+        else:
+            about.append(finding)
     if mark is not Mark.SAME or (before == after and not remarks.at):
-        return SchemaTree(name, mark, fields, about=(*about, *(one for found in remarks.at.values() for one in found)))
-    root = _branch("", (), before, after, remarks)
-    kept = _kept(root)
-    drawn = _flattened(_pruned(root, kept), 0)
+        return SchemaTree(
+            name, mark, fields, about=(*about, *(remark for found in remarks.at.values() for remark in found))
+        )
+    root = _grow_branch("", (), before, after, remarks)
+    # The branches to draw: those with the worst findings, each with all that lead to it.
+    ranked = sorted((branch.worst, at, branch.path) for at, branch in enumerate(walk(root)))
+    kept = {path for _, _, path in ranked[:MAX_BRANCHES]}
+    drawn = _flatten_branch(_prune_branch(root, kept), 0)
     left_out = sum(1 for _ in walk(root)) - len(kept)
     return SchemaTree(name, Mark.CHANGED, fields, drawn, tuple(about), len(kept), left_out)
 
 
-def _node(schema: Mapping[str, Any]) -> _Node:
+def _read_node(schema: Mapping[str, Any]) -> _Node:
     children = {}
     properties = schema.get("properties")
     if isinstance(properties, Mapping):
-        children.update({str(name): _node(one) for name, one in properties.items() if isinstance(one, Mapping)})
+        children.update(
+            {str(name): _read_node(inner) for name, inner in properties.items() if isinstance(inner, Mapping)}
+        )
     for keyword, name in (("items", ITEMS), ("additionalProperties", VALUES)):
         inner = schema.get(keyword)
         if isinstance(inner, Mapping):
-            children[name] = _node(inner)
+            children[name] = _read_node(inner)
     left = {key for key in _CHILDREN if not isinstance(schema.get(key), Mapping)}
     own = {key: value for key, value in schema.items() if key not in DOCS and (key not in _CHILDREN or key in left)}
     return _Node(own, children)
 
 
-def _placed(findings: Iterable[_Remark], old: _Node | None, new: _Node | None) -> tuple[_Remarks, list[Finding]]:
-    """Each finding at the deepest field that its path leads to; those without such a path in a list."""
-    remarks, about = _Remarks(), []
-    for path, one in findings:
-        if one.rule.startswith(_IN_SCHEMAS) and (old or new):
-            remarks.put(_nearest(path, old, new), one)
-        else:
-            about.append(one)
-    return remarks, about
-
-
-def _nearest(path: Path, old: _Node | None, new: _Node | None) -> Path:
+def _find_nearest(path: Path, old: _Node | None, new: _Node | None) -> Path:
     for length, part in enumerate(path):
         old, new = (side.children.get(str(part)) if side else None for side in (old, new))
         if old is None and new is None:
@@ -228,7 +233,7 @@ def _nearest(path: Path, old: _Node | None, new: _Node | None) -> Path:
     return path
 
 
-def _branch(name: str, path: Path, old: _Node | None, new: _Node | None, remarks: _Remarks) -> Branch:
+def _grow_branch(name: str, path: Path, old: _Node | None, new: _Node | None, remarks: _Remarks) -> Branch:
     same, same_names, branches = 0, [], []
     is_one_sided = old is None or new is None
     for child in sorted({*(old.children if old else ()), *(new.children if new else ())}):
@@ -238,11 +243,19 @@ def _branch(name: str, path: Path, old: _Node | None, new: _Node | None, remarks
             same += (after or before or _EMPTY).size()
             same_names.append(child)
         else:
-            branches.append(_branch(child, inner, before, after, remarks))
-    drawn = Branch(name, path, _mark(old, new), _kind(old, new), (new or old or _EMPTY).size())
-    return replace(
-        drawn,
-        differences=_differences(old, new),
+            branches.append(_grow_branch(child, inner, before, after, remarks))
+    if old is None or new is None:
+        mark = Mark.of(was=old is not None, is_=new is not None)
+    else:
+        mark = Mark.SAME if is_same(old.own, new.own) else Mark.CHANGED
+    kind = " → ".join(dict.fromkeys(side.kind for side in (old, new) if side))
+    return Branch(
+        name,
+        path,
+        mark,
+        kind,
+        (new or old or _EMPTY).size(),
+        differences=_compare_keywords(old, new),
         findings=tuple(remarks.at.get(path, ())),
         branches=tuple(branches),
         same=same,
@@ -254,84 +267,54 @@ def _branch(name: str, path: Path, old: _Node | None, new: _Node | None, remarks
 _EMPTY = _Node({}, {})
 
 
-def _mark(old: _Node | None, new: _Node | None) -> Mark:
-    if old is None or new is None:
-        return Mark.of(was=old is not None, is_=new is not None)
-    return Mark.SAME if is_same(old.own, new.own) else Mark.CHANGED
-
-
-def _kind(old: _Node | None, new: _Node | None) -> str:
-    kinds = dict.fromkeys(side.kind for side in (old, new) if side)
-    return " → ".join(kinds)
-
-
-def _differences(old: _Node | None, new: _Node | None) -> tuple[KeywordDifference, ...]:
-    """What the field says of itself now and said before; of a new or a gone one nothing: it is all of it."""
+def _compare_keywords(old: _Node | None, new: _Node | None) -> tuple[KeywordDifference, ...]:
+    """Return what the field says of itself now and said before; of a new or a gone one nothing: it is all of it."""
     if old is None or new is None:
         return ()
     changed = [key for key in sorted({*old.own, *new.own}) if not is_same(old.own.get(key), new.own.get(key))]
-    return tuple(_difference(key, old.own, new.own) for key in changed[:MAX_DIFFERENCES])
+    found = []
+    for key in changed[:MAX_DIFFERENCES]:
+        before, after = old.own.get(key), new.own.get(key)
+        if isinstance(before, list) and isinstance(after, list):
+            # Of long lists, such as those of required fields, only what goes and what comes.
+            gone, come = [item for item in before if item not in after], [item for item in after if item not in before]
+            if gone or come:
+                before, after = gone or None, come or None
+        sides = [
+            json.dumps(side, ensure_ascii=False, default=str) if side is not None else "" for side in (before, after)
+        ]
+        found.append(
+            KeywordDifference(key, *(text if len(text) <= MAX_WORDS else f"{text[: MAX_WORDS - 1]}…" for text in sides))
+        )
+    return tuple(found)
 
 
-def _difference(key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> KeywordDifference:
-    before, after = old.get(key), new.get(key)
-    if isinstance(before, list) and isinstance(after, list):
-        # Of long lists, such as those of required fields, only what goes and what comes.
-        gone, come = ([one for one in mine if one not in theirs] for mine, theirs in ((before, after), (after, before)))
-        if gone or come:
-            before, after = gone or None, come or None
-    return KeywordDifference(key, *(_short(side) if side is not None else "" for side in (before, after)))
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= MAX_WORDS else f"{text[: MAX_WORDS - 1]}…"
-
-
-def _kept(root: Branch) -> set[Path]:
-    """The branches to draw: those with the worst findings, each with all that lead to it."""
-    ranked = sorted((one.worst, at, one.path) for at, one in enumerate(walk(root)))
-    return {path for _, _, path in ranked[:MAX_BRANCHES]}
-
-
-def _pruned(branch: Branch, kept: set[Path]) -> Branch:
-    drawn = tuple(_pruned(one, kept) for one in branch.branches if one.path in kept)
-    left_out = sum(1 for one in branch.branches if one.path not in kept for _ in walk(one))
+def _prune_branch(branch: Branch, kept: set[Path]) -> Branch:
+    drawn = tuple(_prune_branch(inner, kept) for inner in branch.branches if inner.path in kept)
+    left_out = sum(1 for inner in branch.branches if inner.path not in kept for _ in walk(inner))
     return replace(branch, branches=drawn, left_out=left_out)
 
 
-def _flattened(branch: Branch, depth: int) -> Branch:
+def _flatten_branch(branch: Branch, depth: int) -> Branch:
     """A field that only leads to one other is drawn with it as one; what is deeper than MAX_DEPTH stands in a row."""
-    inner = tuple(_joined(one) for one in branch.branches)
     if depth < MAX_DEPTH:
-        return replace(branch, branches=tuple(_flattened(one, depth + 1) for one in inner))
-    deeper = (one for one in walk(branch) if one is not branch and _says_something(one))
-    row = (replace(one, name=_relative(branch.path, one.path), branches=()) for one in deeper)
+        drawn = []
+        for child in branch.branches:
+            inner = child
+            while len(inner.branches) == 1 and not _says_something(inner):
+                only = inner.branches[0]
+                inner = replace(only, name=_join_names(inner.name, only.name))
+            drawn.append(_flatten_branch(inner, depth + 1))
+        return replace(branch, branches=tuple(drawn))
+    deeper = [inner for inner in walk(branch) if inner is not branch and _says_something(inner)]
+    names = (reduce(_join_names, map(str, inner.path[len(branch.path) :]), "") for inner in deeper)
+    row = (replace(inner, name=name, branches=()) for inner, name in zip(deeper, names, strict=True))
     return replace(branch, branches=tuple(row))
-
-
-def _joined(branch: Branch) -> Branch:
-    while len(branch.branches) == 1 and not _says_something(branch):
-        only = branch.branches[0]
-        branch = replace(only, name=_with(branch.name, only.name))
-    return branch
 
 
 def _says_something(branch: Branch) -> bool:
     return bool(branch.findings or branch.differences or branch.same or branch.left_out) or branch.mark is not Mark.SAME
 
 
-def _relative(base: Path, path: Path) -> str:
-    name = ""
-    for part in path[len(base) :]:
-        name = _with(name, str(part))
-    return name
-
-
-def _with(name: str, part: str) -> str:
+def _join_names(name: str, part: str) -> str:
     return f"{name}{part}" if part in (ITEMS, VALUES) or not name else f"{name}.{part}"
-
-
-def _totals(findings: Iterable[Finding]) -> list[tuple[Severity, int]]:
-    counted = Counter(finding.severity for finding in findings)
-    return [(severity, counted[severity]) for severity in Severity if counted[severity]]

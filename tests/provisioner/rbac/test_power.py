@@ -211,13 +211,13 @@ def test_what_is_limited_to_names_says_so() -> None:
 
 def test_a_rule_that_many_accounts_hold_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     judged: list[PolicyRule] = []
-    of_rule = power._powers_of_rule
+    of_rule = power._find_powers_of_rule
 
     def counted(rule: PolicyRule, at: Any) -> Iterator[BypassPower]:
         judged.append(rule)
         return of_rule(rule, at)
 
-    monkeypatch.setattr(power, "_powers_of_rule", counted)
+    monkeypatch.setattr(power, "_find_powers_of_rule", counted)
     rules = [PolicyRule.from_object(rule("get", f"secrets{number}")) for number in range(50)]
     judge = PowerJudge(OURS, RbacObjects())
     for _ in range(20):

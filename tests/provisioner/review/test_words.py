@@ -24,7 +24,7 @@ from tests.support.provisioner.corpus import content_of, named, pairs
 # What writes sentences, or shows them. All else takes what a finding says from its variant and its values.
 RENDERERS = ("provisioner/review/base/messages.py", "provisioner/review/output/")
 # These have messages that are no findings': errors of fields as the API server words them, and the health of objects.
-OTHER_MESSAGES = ("provisioner/review/crds/stored.py", "approvals/steps/running/observe.py")
+OTHER_MESSAGES = ("provisioner/review/crds/object_fates.py", "approvals/steps/running/observe.py")
 READING = frozenset(
     [
         "count",

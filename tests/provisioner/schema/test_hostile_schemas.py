@@ -16,7 +16,7 @@ from provisioner.cluster.compare import lost
 from provisioner.expressions import evaluator
 from provisioner.regexes import BadRegularExpression, TooMuchWork, compiled
 from provisioner.review.base.sizes import bytes_of
-from provisioner.review.crds.stored import NOT_EVALUATED
+from provisioner.review.crds.object_fates import NOT_EVALUATED
 from provisioner.schema.admission.rules import ObjectUpdate, errors_of_rules, rule_errors
 from provisioner.schema.cel.rule_check import unknown_fields
 from provisioner.schema.cel.runtime import MAX_EXPRESSION_CHARS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from provisioner.json_values import value_at
 from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, mapping
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.review.workloads.workload_changes import DAEMON_SET, SCALED, most_of, part_of, replicas_of
@@ -30,7 +31,7 @@ def compare_budgets(facts: Facts) -> Iterator[Finding]:
         if lost := _select_pods(old, previous) if old else []:
             yield _GUARDS_NOTHING.finding("selects-none-any-more", ref, where=_SELECTOR, key="none", lost=lost)
         near = [other for other, _ in state.named if other.group_kind in SCALED and other.namespace == ref.namespace]
-        if old is None and mapping(budget.get("spec")).get("selector") and near:
+        if old is None and value_at(budget, "spec", "selector") and near:
             yield _GUARDS_NOTHING.finding("selects-none", ref, where=_SELECTOR, key="none", workloads=near)
     # Budgets that are new or changed, beside those of the cluster that are not in the plan.
     listed, in_plan = facts.around.lists.get(_BUDGETS), {planned.ref.identity for planned in facts.plan.actions}
@@ -98,7 +99,7 @@ def _judge_budget(budget: JsonObject, state: StateFacts) -> Iterator[Finding]:
 
 def _select_pods(budget: JsonObject, state: StateFacts) -> list[ObjectRef]:
     """Return whatever makes pods in a state that the budget selects."""
-    ref, selector = ObjectRef.of(budget), mapping(budget.get("spec")).get("selector")
+    ref, selector = ObjectRef.of(budget), value_at(budget, "spec", "selector")
 
     def find_pods(state: StateFacts) -> list[ObjectRef]:
         pods = state.once("pod specs", lambda facts: list(pod_specs(facts.objects))) if selector is not None else []
@@ -109,7 +110,7 @@ def _select_pods(budget: JsonObject, state: StateFacts) -> list[ObjectRef]:
 
 def _count_workloads(budget: JsonObject, state: StateFacts) -> Iterator[JsonObject]:
     """Yield the workloads of a state whose pods the budget counts."""
-    ref, selector = ObjectRef.of(budget), mapping(budget.get("spec")).get("selector")
+    ref, selector = ObjectRef.of(budget), value_at(budget, "spec", "selector")
     if selector is None:
         return
     labels = {pod.ref.identity: pod.labels for pod in pod_specs(state.objects)}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import (
     Check,
@@ -51,11 +52,7 @@ _CLASS_ABSENT = ReviewRule("AVL-06", Section.AVAILABILITY, Severity.DANGEROUS)
 _CLASS_UNKNOWN = ReviewRule("AVL-06", Section.AVAILABILITY, Severity.UNKNOWN)
 
 _IN_EVERY_NAMESPACE = frozenset(
-    {
-        ("ConfigMap", "kube-root-ca.crt"),
-        ("ConfigMap", "openshift-service-ca.crt"),
-        ("ServiceAccount", "default"),
-    }
+    {("ConfigMap", "kube-root-ca.crt"), ("ConfigMap", "openshift-service-ca.crt"), ("ServiceAccount", "default")}
 )
 
 _ARCHITECTURE, _SYSTEM = "kubernetes.io/arch", "kubernetes.io/os"
@@ -163,8 +160,8 @@ class _Node:
 
     @classmethod
     def of(cls, obj: JsonObject) -> _Node:
-        labels = {**mapping(mapping(obj.get("metadata")).get("labels")), _NAME: ObjectRef.of(obj).name}
-        taints = maps(mapping(obj.get("spec")).get("taints"))
+        labels = {**mapping(value_at(obj, "metadata", "labels")), _NAME: ObjectRef.of(obj).name}
+        taints = maps(value_at(obj, "spec", "taints"))
         stay = (taint for taint in taints if not str(taint.get("key")).startswith(_PASSING))
         return cls(labels, tuple(taint for taint in stay if taint.get("effect") in _KEEPS_OFF))
 
@@ -250,7 +247,7 @@ def judge_nodes(state: StateFacts) -> Iterator[Finding]:
 
 def _required_terms(pod: PodSpec) -> list[Mapping[str, Any]] | None:
     """Return what node affinity requires, one of which has to fit; None where it requires nothing."""
-    affinity = mapping(mapping(pod.body.get("affinity")).get("nodeAffinity"))
+    affinity = mapping(value_at(pod.body, "affinity", "nodeAffinity"))
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     return maps(mapping(required).get("nodeSelectorTerms")) if required else None
 
@@ -302,7 +299,8 @@ def compare_storage_classes(facts: Facts) -> Iterator[Finding]:
     actions = {planned.ref.identity: planned.action for planned in facts.plan.actions}
     own = [manifest.body for manifest in facts.content.manifests if manifest.ref.group_kind == _CLASS]
     listed = facts.around.lists.get(_CLASSES)
-    has_default = any(map(_is_default, (*own, *(listed.objects if listed else ()))))
+    classes = (*own, *(listed.objects if listed else ()))
+    has_default = any(value_at(obj, "metadata", "annotations", key) == "true" for obj in classes for key in _IS_DEFAULT)
     for claimed in _find_claimed_classes(facts.content):
         is_new = actions.get(claimed.ref.identity) in {Action.CREATE, Action.REPLACE}
         goes = actions.get(claimed.class_ref.identity) is Action.DELETE
@@ -323,11 +321,6 @@ def compare_storage_classes(facts: Facts) -> Iterator[Finding]:
         else:
             rule, variant = (_CLASS_UNKNOWN, "class-unknown") if exists is None else (_CLASS_ABSENT, "no-class")
         yield rule.finding(variant, claimed.ref, where=claimed.path, key=claimed.name, **{"class": claimed.name})
-
-
-def _is_default(obj: JsonObject) -> bool:
-    annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
-    return any(annotations.get(key) == "true" for key in _IS_DEFAULT)
 
 
 def _find_claimed_classes(content: Content) -> Iterator[_ClaimedClass]:
@@ -354,7 +347,7 @@ def _find_claim_specs(manifest: Manifest) -> Iterator[tuple[FieldPath, Mapping[s
             yield ("spec", "volumeClaimTemplates", at, "spec"), mapping(template.get("spec"))
     for pod in pod_specs((manifest.body,)):
         for at, volume in enumerate(maps(pod.body.get("volumes"))):
-            template = mapping(mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
+            template = mapping(value_at(volume, "ephemeral", "volumeClaimTemplate"))
             if template:
                 path = (*pod.path, "volumes", at, "ephemeral", "volumeClaimTemplate", "spec")
                 yield path, mapping(template.get("spec"))

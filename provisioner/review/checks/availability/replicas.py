@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.workloads.mounts import CLAIM
@@ -45,9 +46,9 @@ def compare_replicas(facts: Facts) -> Iterator[Finding]:
         ref, before, after = planned.ref, planned.before, planned.after
         if planned.action is not Action.UPDATE or before is None or after is None:
             continue
-        old, new = _spec(before), _spec(after)
+        old, new = mapping(before.get("spec")), mapping(after.get("spec"))
         if ref.group_kind in SCALED:
-            is_left_out = _spec(bodies.get(ref.identity, after)).get("replicas") is None
+            is_left_out = value_at(bodies.get(ref.identity, after), "spec", "replicas") is None
             yield from _compare_counts(ref, replicas_of(before), replicas_of(after), facts, is_left_out=is_left_out)
         elif ref.group_kind in _SUSPENDED and new.get("suspend") is True and old.get("suspend") is not True:
             yield _PAUSES.finding("suspended", ref, where=("spec", "suspend"))
@@ -79,10 +80,10 @@ def _compare_counts(ref: ObjectRef, before: int, after: int, facts: Facts, *, is
 
 def _find_holding_back(ref: ObjectRef, obj: JsonObject) -> dict[str, Any]:
     """Return how the strategy holds changes back, from all pods or from the lowest numbers; {} where it does not."""
-    strategy = mapping(_spec(obj).get("updateStrategy"))
+    strategy = mapping(value_at(obj, "spec", "updateStrategy"))
     if strategy.get("type") == "OnDelete":
         return {"how": "on-delete"}
-    partition, count = mapping(strategy.get("rollingUpdate")).get("partition"), replicas_of(obj)
+    partition, count = value_at(strategy, "rollingUpdate", "partition"), replicas_of(obj)
     if ref.group_kind != STATEFUL_SET or not isinstance(partition, int) or not partition:
         return {}
     how = "for-all" if partition >= count else "for-some"
@@ -95,20 +96,20 @@ def _compare_rollouts(ref: ObjectRef, before: JsonObject, after: JsonObject) -> 
     Where it was so that old pods end before new ones start, programs may rely on that.
     """
     where = ("spec", "strategy" if ref.group_kind == DEPLOYMENT else "updateStrategy")
-    old, new = (mapping(_spec(side).get("strategy")).get("type") for side in (before, after))
+    old, new = (value_at(side, "spec", "strategy", "type") for side in (before, after))
     if ref.group_kind == DEPLOYMENT and old == _RECREATE != new:
         yield _GAP.finding("together", ref, where=(*where, "type"))
     count = replicas_of(after)
     if why := _find_gap(ref, after, count):
         if not _find_gap(ref, before, count):
             yield _NEW_GAP.finding("new", ref, where=where, key=why, **why)
-        elif _spec(before).get("template") != _spec(after).get("template"):
+        elif value_at(before, "spec", "template") != value_at(after, "spec", "template"):
             yield _GAP.finding("in-this-rollout", ref, where=where, key=why, **why)
 
 
 def _find_gap(ref: ObjectRef, obj: JsonObject, count: int) -> dict[str, Any]:
     """Return why all of `count` pods may be away during a rollout; {} where some stay."""
-    kind, spec = ref.group_kind, _spec(obj)
+    kind, spec = ref.group_kind, mapping(obj.get("spec"))
     if kind == DEPLOYMENT and count:
         strategy = mapping(spec.get("strategy"))
         if strategy.get("type") == _RECREATE:
@@ -131,7 +132,9 @@ def _find_gap(ref: ObjectRef, obj: JsonObject, count: int) -> dict[str, Any]:
 def judge_replicas(state: StateFacts) -> Iterator[Finding]:
     """Find replicas that a workload writes down and an autoscaler sets."""
     scalers = [(ref, target) for ref, obj in state.named if (target := target_of(obj)) and ref.group_kind != SIZER]
-    counts = {ref.identity: (ref, _spec(obj).get("replicas")) for ref, obj in state.named if ref.group_kind in SCALED}
+    counts = {
+        ref.identity: (ref, value_at(obj, "spec", "replicas")) for ref, obj in state.named if ref.group_kind in SCALED
+    }
     for scaler, target in scalers:
         ref, count = counts.get(target.identity, (target, None))
         if count is not None:
@@ -147,7 +150,7 @@ def compare_volumes(facts: Facts) -> Iterator[Finding]:
             continue
         is_new = not _find_held_claims(before, facts.previous_state())
         held = _find_held_claims(after, facts.state())
-        if held and (is_new or _spec(before).get("template") != _spec(after).get("template")):
+        if held and (is_new or value_at(before, "spec", "template") != value_at(after, "spec", "template")):
             is_of_pod = any(_ONE_POD in modes for modes in held.values())
             variant, claims = "one-pod" if is_of_pod else "one-node", sorted(held)
             rule, where = _HANGS if is_new or is_of_pod else _MAY_HANG, ("spec", "strategy")
@@ -169,7 +172,7 @@ def judge_volumes(state: StateFacts) -> Iterator[Finding]:
 
 def _find_held_claims(deployment: JsonObject, state: StateFacts) -> _Modes:
     """Return the claims that old pods of a Deployment hold while a new one starts."""
-    spread = rolling(mapping(_spec(deployment).get("strategy")), replicas_of(deployment))
+    spread = rolling(mapping(value_at(deployment, "spec", "strategy")), replicas_of(deployment))
     if spread is None or not spread.surge or spread.unavailable >= replicas_of(deployment):
         return {}
     return _find_mounted_claims(deployment, state)
@@ -179,20 +182,18 @@ def _find_mounted_claims(workload: JsonObject, state: StateFacts) -> _Modes:
     """Return the claims of the bundle that pods mount and that no two nodes can mount at once, with their modes."""
     claims = state.once("claims of one node", _find_claims_of_one_node)
     volumes = [volume for pod in pod_specs((workload,)) for volume in maps(pod.body.get("volumes"))]
-    names = {str(mapping(volume.get("persistentVolumeClaim")).get("claimName") or "") for volume in volumes}
+    names = {str(value_at(volume, "persistentVolumeClaim", "claimName") or "") for volume in volumes}
     namespace = ObjectRef.of(workload).namespace
     return {ref: modes for ref, modes in claims.items() if ref.namespace == namespace and ref.name in names}
 
 
 def _find_claims_of_one_node(state: StateFacts) -> _Modes:
     claims = {
-        ref: list(map(str, items(_spec(obj).get("accessModes")))) for ref, obj in state.named if ref.group_kind == CLAIM
+        ref: list(map(str, items(value_at(obj, "spec", "accessModes"))))
+        for ref, obj in state.named
+        if ref.group_kind == CLAIM
     }
     return {ref: modes for ref, modes in claims.items() if modes and _ONE_NODE.issuperset(modes)}
-
-
-def _spec(obj: JsonObject) -> Mapping[str, Any]:
-    return mapping(obj.get("spec"))
 
 
 _CLAIMS = (

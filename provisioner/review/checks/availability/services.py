@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, pods_of_service
@@ -37,8 +38,8 @@ def compare_services(facts: Facts) -> Iterator[Finding]:
         if planned.action not in {Action.UPDATE, Action.REPLACE} or before is None or after is None:
             continue
         if planned.ref.group_kind == _SERVICE:
-            yield from _compare_types(planned.ref, _spec(before), _spec(after))
-            yield from _compare_ports(planned.ref, _spec(before), _spec(after))
+            yield from _compare_types(planned.ref, mapping(before.get("spec")), mapping(after.get("spec")))
+            yield from _compare_ports(planned.ref, mapping(before.get("spec")), mapping(after.get("spec")))
         elif planned.ref.group_kind == _INGRESS:
             kept = set(_find_routes(after))
             if gone := [route for route in _find_routes(before) if route not in kept]:
@@ -89,8 +90,8 @@ def _compare_ports(ref: ObjectRef, before: Mapping[str, Any], after: Mapping[str
 def _find_routes(ingress: JsonObject) -> list[str]:
     """Return the hosts and paths that an Ingress serves."""
     found = []
-    for rule in maps(_spec(ingress).get("rules")):
-        paths = [str(path.get("path") or "/") for path in maps(mapping(rule.get("http")).get("paths"))] or ["/"]
+    for rule in maps(value_at(ingress, "spec", "rules")):
+        paths = [str(path.get("path") or "/") for path in maps(value_at(rule, "http", "paths"))] or ["/"]
         found += [f"{rule.get('host') or '*'}{path}" for path in paths]
     return list(dict.fromkeys(found))
 
@@ -103,7 +104,7 @@ def _compare_selected_pods(facts: Facts) -> Iterator[Finding]:
     was, now = (list(pod_specs(state.objects)) for state in (facts.previous_state(), facts.state()))
     before = {ref.identity: obj for ref, obj in facts.previous_state().named}
     for ref, service in facts.state().named:
-        old, selector = before.get(ref.identity), mapping(_spec(service).get("selector"))
+        old, selector = before.get(ref.identity), mapping(value_at(service, "spec", "selector"))
         if ref.group_kind != _SERVICE or old is None or not selector:
             continue
         lost, pods = pods_of_service(old, was), pods_of_service(service, now)
@@ -117,8 +118,8 @@ def _compare_selected_pods(facts: Facts) -> Iterator[Finding]:
                 workloads=[pod.ref for pod in lost],
             )
         declared_before, declared = _find_declared_ports(lost), _find_declared_ports(pods)
-        for index, port in enumerate(maps(_spec(service).get("ports"))):
-            same = [former for former in maps(_spec(old).get("ports")) if _is_same_port(former, port)]
+        for index, port in enumerate(maps(value_at(service, "spec", "ports"))):
+            same = [former for former in maps(value_at(old, "spec", "ports")) if _is_same_port(former, port)]
             target, is_number = _target_of(port), str(port.get("targetPort") or 1).isdigit()
             is_lost = target not in declared and not declared_before.isdisjoint(map(_target_of, same))
             if pods and is_number and declared and is_lost:
@@ -164,7 +165,7 @@ def judge_services(state: StateFacts) -> Iterator[Finding]:
         elif ref.group_kind == _SERVICE:
             found = pods_of_service(obj, pods)
             listening = {str(port.get("name")) for pod in found for port in _container_ports(pod)}
-            for index, port in enumerate(maps(_spec(obj).get("ports"))):
+            for index, port in enumerate(maps(value_at(obj, "spec", "ports"))):
                 target = port.get("targetPort")
                 if found and isinstance(target, str) and not target.isdigit() and target not in listening:
                     yield _NOWHERE.finding(
@@ -185,9 +186,9 @@ def _judge_backends(
     for name, port in dict.fromkeys(_find_backends(ingress)):
         service = ObjectRef("", "v1", "Service", ref.namespace, name)
         body = services.get(service.identity)
-        if body is None or _spec(body).get("type") == _OUTSIDE:
+        if body is None or value_at(body, "spec", "type") == _OUTSIDE:
             continue
-        ports = maps(_spec(body).get("ports"))
+        ports = maps(value_at(body, "spec", "ports"))
         if not any(port in (offer.get("port"), offer.get("name")) for offer in ports):
             offered = [str(offer.get("name") or offer.get("port")) for offer in ports]
             key, variant = ["backend", name, port], "no-backend-port" if offered else "no-backend-ports"
@@ -196,8 +197,8 @@ def _judge_backends(
 
 def _find_backends(ingress: JsonObject) -> Iterator[tuple[str, Any]]:
     """Yield (name, port) of each Service that an Ingress leads to."""
-    spec = _spec(ingress)
-    paths = [path for rule in maps(spec.get("rules")) for path in maps(mapping(rule.get("http")).get("paths"))]
+    spec = mapping(ingress.get("spec"))
+    paths = [path for rule in maps(spec.get("rules")) for path in maps(value_at(rule, "http", "paths"))]
     for backend in (mapping(spec.get("defaultBackend")), *(mapping(path.get("backend")) for path in paths)):
         service = mapping(backend.get("service"))
         port = mapping(service.get("port"))
@@ -244,9 +245,9 @@ def _compare_monitors(ref: ObjectRef, old: JsonObject, new: JsonObject, facts: F
         return
     list_name = _ENDPOINTS[ref.group_kind]
     had, has = ({port for _, _, ports in side for port in ports} for side in (was, now))
-    if had.isdisjoint(str(endpoint.get("port")) for endpoint in maps(_spec(old).get(list_name))):
+    if had.isdisjoint(str(endpoint.get("port")) for endpoint in maps(value_at(old, "spec", list_name))):
         return
-    for place, endpoint in enumerate(maps(_spec(new).get(list_name))):
+    for place, endpoint in enumerate(maps(value_at(new, "spec", list_name))):
         if (port := endpoint.get("port")) and port not in has:
             where, scraped = ("spec", list_name, place, "port"), [scraped for scraped, _, _ in now]
             yield _NOT_SEEN.finding("no-port", ref, where=where, key=["port", port], port=port, scraped=scraped)
@@ -254,12 +255,12 @@ def _compare_monitors(ref: ObjectRef, old: JsonObject, new: JsonObject, facts: F
 
 def _find_scraped(ref: ObjectRef, monitor: JsonObject, state: StateFacts) -> list[_Scraped]:
     """Return the Services or pods of a state that a monitor selects, in its namespace or in those that it names."""
-    spec = _spec(monitor)
+    spec = mapping(monitor.get("spec"))
     places, selector = mapping(spec.get("namespaceSelector")), mapping(spec.get("selector"))
     near = {str(name) for name in items(places.get("matchNames"))} or {ref.namespace}
     if ref.group_kind == _SERVICE_MONITOR:
         found = [
-            (service, mapping(mapping(obj.get("metadata")).get("labels")), maps(_spec(obj).get("ports")))
+            (service, mapping(value_at(obj, "metadata", "labels")), maps(value_at(obj, "spec", "ports")))
             for service, obj in state.named
             if service.group_kind == _SERVICE
         ]
@@ -275,10 +276,6 @@ def _find_scraped(ref: ObjectRef, monitor: JsonObject, state: StateFacts) -> lis
 def mention_targets(facts: Facts) -> Iterator[ObjectRef]:
     targets = (target_of(manifest.body) for manifest in facts.content.manifests)
     yield from (target for target in targets if target is not None)
-
-
-def _spec(obj: JsonObject) -> Mapping[str, Any]:
-    return mapping(obj.get("spec"))
 
 
 SERVICES_CHECK = Check(

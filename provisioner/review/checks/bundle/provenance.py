@@ -44,11 +44,7 @@ _SAID_BY_BUNDLE = {
     "olm.constraint": RequirementKind.CONSTRAINT,
 }
 # The messages of CAT-01 for steps that nothing allows.
-_STEPS = {
-    UpgradeStep.LEAVES: "no-edge",
-    UpgradeStep.ELSEWHERE: "other-package",
-    UpgradeStep.UNKNOWN: "not-of-package",
-}
+_STEPS = {UpgradeStep.LEAVES: "no-edge", UpgradeStep.ELSEWHERE: "other-package", UpgradeStep.UNKNOWN: "not-of-package"}
 _CHART_STEPS = {
     UpgradeStep.LEAVES: "not-higher",
     UpgradeStep.ELSEWHERE: "other-chart",

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.checks.network.webhooks import (
@@ -22,16 +23,7 @@ from provisioner.review.checks.network.webhooks import (
     find_webhooks,
     is_looser,
 )
-from provisioner.values import (
-    Action,
-    Finding,
-    GroupKind,
-    JsonObject,
-    ObjectIdentity,
-    ObjectRef,
-    Section,
-    Severity,
-)
+from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
 _LOCKS = ReviewRule("WH-11", Section.WEBHOOKS, Severity.CRITICAL)
 _ALTERS = ReviewRule("WH-11", Section.WEBHOOKS, Severity.DANGEROUS)
@@ -88,7 +80,7 @@ def _judge_binding(
     if wanted.identity not in bodies and state.around.exists.get(wanted.identity) is False:
         yield _NO_POLICY.finding("no-policy", ref, where=("spec", "policyName"), key=wanted.name, policy=wanted)
     parameters = _parameters_of(obj, bodies.get(wanted.identity))
-    named = mapping(mapping(obj.get("spec")).get("paramRef"))
+    named = mapping(value_at(obj, "spec", "paramRef"))
     if parameters is None or parameters.identity in bodies or state.is_offline:
         return
     exists = state.around.exists.get(parameters.identity)
@@ -99,14 +91,14 @@ def _judge_binding(
 
 
 def _policy_of(ref: ObjectRef, binding: JsonObject) -> ObjectRef:
-    policy, name = BINDINGS[ref.group_kind], str(mapping(binding.get("spec")).get("policyName") or "")
+    policy, name = BINDINGS[ref.group_kind], str(value_at(binding, "spec", "policyName") or "")
     return ObjectRef(policy.group, ref.version, policy.kind, "", name)
 
 
 def _parameters_of(binding: JsonObject, policy: JsonObject | None) -> ObjectRef | None:
     """Return the object that a binding names as parameters, where its policy, in the bundle too, says of which kind."""
-    named = mapping(mapping(binding.get("spec")).get("paramRef"))
-    kind = mapping(mapping((policy or {}).get("spec")).get("paramKind"))
+    named = mapping(value_at(binding, "spec", "paramRef"))
+    kind = mapping(value_at(policy, "spec", "paramKind"))
     if not named.get("name") or not kind:
         return None
     group, _, version = str(kind.get("apiVersion") or "").rpartition("/")

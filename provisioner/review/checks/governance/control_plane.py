@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from provisioner.api_groups import RBAC_GROUP
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, FieldPath, Listing, ReviewRule, mapping, what_it_says
 from provisioner.review.checks.own.pratique_objects import find_cluster_place
@@ -177,7 +178,7 @@ def compare_well_known(facts: Facts) -> Iterator[Finding]:
         known = find_well_known(ref)
         if known is None and ref.kind == _SLICE:
             # Of a slice with whatever name the Service counts that it belongs to.
-            labels = mapping(mapping(obj.get("metadata")).get("labels"))
+            labels = mapping(value_at(obj, "metadata", "labels"))
             service = str(labels.get(_OF_SERVICE) or "")
             known = find_well_known(ObjectRef("", "v1", "Service", ref.namespace, service))
         if known is None or planned.action not in _ACTIONS:
@@ -243,7 +244,7 @@ def _find_default_field(kind: GroupKind, obj: JsonObject | None) -> FieldPath:
     obj = obj or {}
     if kind == _PRIORITY_CLASS:
         return ("globalDefault",) if obj.get("globalDefault") is True else ()
-    annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
+    annotations = mapping(value_at(obj, "metadata", "annotations"))
     found = (name for name in _ANNOTATIONS.get(kind, ()) if str(annotations.get(name)) == "true")
     return next((("metadata", "annotations", name) for name in found), ())
 

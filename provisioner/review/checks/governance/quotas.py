@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from provisioner.builtin import quantity
+from provisioner.json_values import value_at
 from provisioner.rbac import plural_of
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, mapping, maps, said
@@ -121,7 +122,7 @@ def _count_object(obj: JsonObject) -> Amounts:
     if not ref.group and plural in _SHORT:
         found[plural] = Decimal(1)
     if ref.group_kind == _CLAIM:
-        asked = quantity(mapping(mapping(spec.get("resources")).get("requests")).get("storage"))
+        asked = quantity(value_at(spec, "resources", "requests", "storage"))
         found |= {"requests.storage": asked} if asked is not None else {}
     if ref.group_kind == _SERVICE and spec.get("type") in ("LoadBalancer", "NodePort"):
         found["services.nodeports"] = Decimal(len(maps(spec.get("ports"))))
@@ -232,7 +233,7 @@ def compare_room(facts: Facts) -> Iterator[Finding]:
             if quota.identity in own or any(map(spec.get, _SCOPES)):
                 continue
             # What is used and what is added together, against what there may be.
-            hard, used = _read_amounts(spec.get("hard")), _read_amounts(mapping(obj.get("status")).get("used"))
+            hard, used = _read_amounts(spec.get("hard")), _read_amounts(value_at(obj, "status", "used"))
             needed = {name: used[name] + added[name] for name in hard if name in used and added.get(name, 0) > 0}
             if exceeded := sorted(name for name, amount in needed.items() if amount > hard[name]):
                 yield _NO_ROOM.finding(
@@ -287,7 +288,7 @@ def _find_defaults(facts: Facts, namespace: str) -> set[tuple[str, str]] | None:
     own = [obj for ref, obj in facts.state().named if ref.kind == "LimitRange" and ref.namespace == namespace]
     found: set[tuple[str, str]] = set()
     for obj in (*listed.objects, *own):
-        for limits in maps(mapping(obj.get("spec")).get("limits")):
+        for limits in maps(value_at(obj, "spec", "limits")):
             if limits.get("type") == "Container":
                 # A maximum is a limit for who has none.
                 for key in ("default", "max", "defaultRequest", "min"):
@@ -329,9 +330,7 @@ def list_quotas(facts: Facts) -> Iterator[Listing]:
 def judge_limit_ranges(state: StateFacts) -> Iterator[Finding]:
     """Find limit ranges that refuse pods or claims of the bundle (QUO-02)."""
     for ref, obj in state.named:
-        for index, limits in enumerate(
-            maps(mapping(obj.get("spec")).get("limits")) if ref.group_kind == _RANGE else []
-        ):
+        for index, limits in enumerate(maps(value_at(obj, "spec", "limits")) if ref.group_kind == _RANGE else []):
             refused = [dict(entry) for entry in dict.fromkeys(_find_beyond(limits, state, ref.namespace))]
             if refused:
                 where, kind = ("spec", "limits", index), str(limits.get("type"))
@@ -396,7 +395,7 @@ def _flatten_limits(obj: Mapping[str, Any]) -> dict[str, str]:
     """Return each limit by its kind, part and resource: `Container max cpu`."""
     return {
         f"{limits.get('type')} {part} {name}": str(value)
-        for limits in maps(mapping(obj.get("spec")).get("limits"))
+        for limits in maps(value_at(obj, "spec", "limits"))
         for part in _RANGE_PARTS
         for name, value in mapping(limits.get(part)).items()
     }

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.review.base.causes import OTHER_PODS
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, pods_of_policy, pods_of_service
@@ -99,7 +100,7 @@ def _judge_policy(ref: ObjectRef, policy: JsonObject, state: StateFacts) -> Iter
 def _find_closed_pods(state: StateFacts) -> list[PodSpec]:
     """Return the pods that a Service of the bundle leads to, and that no policy of the bundle lets anything reach."""
     policies = [obj for ref, obj in state.named if ref.group_kind == _POLICY]
-    opening = [policy for policy in policies if maps(mapping(policy.get("spec")).get(INGRESS))]
+    opening = [policy for policy in policies if maps(value_at(policy, "spec", INGRESS))]
     services = [obj for ref, obj in state.named if ref.group_kind == _SERVICE]
     return [
         pod
@@ -125,7 +126,7 @@ def _find_openness(peers: list[_Body], networks: Iterable[_Network], *, has_wide
 def _find_networks(peers: Iterable[_Body]) -> Iterator[_Network]:
     for peer in peers:
         try:
-            yield ipaddress.ip_network(str(mapping(peer.get("ipBlock")).get("cidr")), strict=False)
+            yield ipaddress.ip_network(str(value_at(peer, "ipBlock", "cidr")), strict=False)
         except ValueError:
             continue  # no address block; the API server refuses one that is none
 

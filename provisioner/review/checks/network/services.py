@@ -6,19 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.rbac import BUILT_IN_RESOURCES
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import (
-    Check,
-    Facts,
-    FieldPath,
-    Reads,
-    ReviewRule,
-    StateFacts,
-    items,
-    mapping,
-    maps,
-)
+from provisioner.review.base.facts import Check, Facts, FieldPath, Reads, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.checks.network.webhooks import find_webhooks
 from provisioner.review.crds.live_scene import CRD
 from provisioner.review.workloads.pod_specs import pod_specs, pods_of_service
@@ -90,7 +81,7 @@ def _judge_service(ref: ObjectRef, obj: JsonObject, spec: Mapping[str, Any]) -> 
     """Find a load balancer that is open to everybody, unless it stays in the provider's network or lets only some in,
     and other ways in."""
     if spec.get("type") == "LoadBalancer":
-        annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
+        annotations = mapping(value_at(obj, "metadata", "annotations"))
         ranges = sorted(str(block) for block in items(spec.get("loadBalancerSourceRanges")))
         is_inside = any(str(annotations.get(key)).lower() in words for key, words in _INTERNAL.items())
         is_limited = ranges and not any(block.endswith("/0") for block in ranges)
@@ -153,7 +144,7 @@ def _find_asked(service: JsonObject) -> dict[tuple[str, Any], FieldPath]:
 
 def _find_answering_service(obj: object) -> ObjectRef | None:
     """Return the Service that answers for an APIService; None where the API server does itself."""
-    service = mapping(mapping(mapping(obj).get("spec")).get("service"))
+    service = mapping(value_at(obj, "spec", "service"))
     if not service.get("name"):
         return None
     return ObjectRef("", "v1", "Service", str(service.get("namespace") or ""), str(service["name"]))
@@ -237,7 +228,7 @@ def _find_calls(ref: ObjectRef, obj: JsonObject) -> Iterator[tuple[ReviewRule, s
     if ref.group_kind == _API_SERVICE and (service := _find_answering_service(obj)) is not None:
         yield _STOPS, "api-unusable", service, None
     if ref.group_kind == CRD and (crd := Crd(obj)).uses_webhook:
-        called = mapping(mapping(crd.conversion.get("webhookClientConfig")).get("service"))
+        called = mapping(value_at(crd.conversion, "webhookClientConfig", "service"))
         if called:
             service = ObjectRef("", "v1", _SERVICE.kind, str(called.get("namespace") or ""), str(called.get("name")))
             yield _STOPS, "not-converted", service, None
@@ -269,9 +260,6 @@ _EXPOSURE_CLAIMS = (
 EXPOSURE_CHECK = Check("network", claims=_EXPOSURE_CLAIMS, standing=judge_exposure)
 ALLOCATIONS_CHECK = Check("allocations", changes=compare_allocations, reads=frozenset({Reads.CHOICES}))
 API_SERVICES_CHECK = Check(
-    "api-services",
-    changes=compare_api_services,
-    standing=judge_api_services,
-    mentions=mention_answering_services,
+    "api-services", changes=compare_api_services, standing=judge_api_services, mentions=mention_answering_services
 )
 CALLERS_CHECK = Check("callers", changes=compare_callers)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from provisioner.api_groups import ADMISSION_GROUP
+from provisioner.json_values import value_at
 from provisioner.rbac import plural_of
 from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, items, mapping, maps, said
 from provisioner.review.base.renames import renamed, renames
@@ -42,10 +43,7 @@ _LISTINGS = tuple(Listing(ADMISSION_GROUP, "", kind.kind) for kind in sorted(KIN
 MAX_SECONDS = 10
 MANY = 5
 # What the control plane itself writes all the time: refused, nodes go NotReady and nothing is elected or signed in.
-_VITAL_IN_NAMESPACES = {
-    "": {"events", "endpoints", "serviceaccounts/token"},
-    "coordination.k8s.io": {"leases"},
-}
+_VITAL_IN_NAMESPACES = {"": {"events", "endpoints", "serviceaccounts/token"}, "coordination.k8s.io": {"leases"}}
 _VITAL_IN_CLUSTER = {
     "": {"nodes", "nodes/status"},
     "authentication.k8s.io": {"tokenreviews"},
@@ -129,7 +127,7 @@ def _find_own_workloads(webhook: Webhook, state: StateFacts) -> Iterator[str]:
     """Yield the workloads behind its Service of which it sees changes; that it sees their pods is WH-01."""
     service = webhook.service
     body: JsonObject = next((obj for ref, obj in state.named if service is not None and ref == service), {})
-    selector = mapping(mapping(body.get("spec")).get("selector"))
+    selector = mapping(value_at(body, "spec", "selector"))
     if service is None or not selector or not _sees_namespace_of(webhook, state, service.namespace):
         return
     bodies = {ref.identity: obj for ref, obj in state.named}
@@ -212,7 +210,7 @@ def judge_effects(state: StateFacts) -> Iterator[Finding]:
             continue
         spec, where = mapping(service.get("spec")), (*path, "clientConfig", "service")
         called = ObjectRef.of(service)
-        port = mapping(webhook.client.get("service")).get("port") or 443
+        port = value_at(webhook.client, "service", "port") or 443
         offered = [offer.get("port") for offer in maps(spec.get("ports"))]
         if port not in offered:
             variant, key = "no-port" if offered else "no-ports", [name, port]

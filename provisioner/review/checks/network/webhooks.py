@@ -12,6 +12,7 @@ from typing import Any
 
 from provisioner import rbac
 from provisioner.api_groups import ADMISSION_GROUP
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.rights.accounts import bound_accounts
@@ -80,7 +81,7 @@ def _find_labels_by_namespace(state: StateFacts) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for ref, obj in state.named:
         if (ref.group, ref.kind) == ("", "Namespace"):
-            found.setdefault(ref.name, {}).update(mapping(mapping(obj.get("metadata")).get("labels")))
+            found.setdefault(ref.name, {}).update(mapping(value_at(obj, "metadata", "labels")))
     return found
 
 
@@ -267,7 +268,7 @@ def find_webhooks(objects: Iterable[JsonObject]) -> Iterator[Webhook]:
             continue
         ref = ObjectRef.of(obj)
         if ref.group_kind in KINDS:
-            annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
+            annotations = mapping(value_at(obj, "metadata", "annotations"))
             for index, body in enumerate(maps(obj.get("webhooks"))):
                 yield Webhook(ref, ("webhooks", index), body, annotations)
 
@@ -325,7 +326,7 @@ def _find_locked_namespaces(webhook: Webhook, state: StateFacts) -> list[str]:
     service = webhook.service
     own = service.namespace if service else state.install_namespace
     objects = state.once("objects by reference", lambda state: dict(reversed(state.named)))
-    selector = mapping(mapping((objects.get(service) or {} if service else {}).get("spec")).get("selector"))
+    selector = mapping(value_at(objects.get(service) or {} if service else {}, "spec", "selector"))
     # The pods of the bundle that its service leads to.
     pods = [labels for labels in find_pod_labels(state, service) if selector and selector.items() <= labels.items()]
     places: dict[str, list[Body]] = {own: pods or [{}], SYSTEM: [{}, *(pods if own == SYSTEM else [])]}
@@ -345,8 +346,8 @@ def find_pod_labels(state: StateFacts, beside: ObjectRef | None) -> list[Body]:
 def _find_labels_of_pods(state: StateFacts) -> dict[str, list[Body]]:
     found: dict[str, list[Body]] = {}
     for ref, obj in state.named:
-        template = mapping(mapping(obj.get("spec")).get("template")) or obj
-        found.setdefault(ref.namespace, []).append(mapping(mapping(template.get("metadata")).get("labels")))
+        template = mapping(value_at(obj, "spec", "template")) or obj
+        found.setdefault(ref.namespace, []).append(mapping(value_at(template, "metadata", "labels")))
     return found
 
 

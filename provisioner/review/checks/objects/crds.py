@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, Listing, Reads, ReviewRule, items, mapping
+from provisioner.review.base.facts import Check, Facts, Listing, Reads, ReviewRule, items
 from provisioner.review.base.messages import with_message
 from provisioner.review.crds.live_findings import (
     compare_crds,
@@ -83,8 +84,8 @@ def _bodies_before(facts: Facts) -> dict[tuple[str, str, str, str], JsonObject]:
 
 def say_deletion(ref: ObjectRef, old: JsonObject | None) -> Finding:
     """Return what goes with a CRD; `old` is what it was, if that is known."""
-    kind = mapping(mapping((old or {}).get("spec")).get("names")).get("kind")
-    stored = [str(version) for version in items(mapping((old or {}).get("status")).get("storedVersions"))]
+    kind = value_at(old, "spec", "names", "kind")
+    stored = [str(version) for version in items(value_at(old, "status", "storedVersions"))]
     return _GONE.finding("deleted", ref, kind=str(kind) if kind else None, storedVersions=stored, live=True)
 
 

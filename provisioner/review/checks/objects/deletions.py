@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.retention import STATEFUL_SET, claims_of, left_out, takes_claims_along
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import SECRET, Check, Facts, Listed, Listing, ReviewRule, mapping, maps
@@ -72,12 +73,7 @@ MISSED = {
 _CLAIMED = frozenset({"persistentVolumeClaim", ""})
 _RETAIN, _DELETE = "Retain", "Delete"
 # The messages about what an object that is restored does not bring along.
-_WITHOUT = {
-    CLAIM: "without-data",
-    _NAMESPACE: "without-contents",
-    _VOLUME: "without-volume",
-    CRD: "without-objects",
-}
+_WITHOUT = {CLAIM: "without-data", _NAMESPACE: "without-contents", _VOLUME: "without-volume", CRD: "without-objects"}
 # The file with what a rename adds to findings.
 RENAMES = "shared/renames"
 _Read = list[tuple[Listing, Listed | None]]
@@ -272,7 +268,7 @@ def _settle_renamed(finding: Finding, rename: Rename) -> Finding:
         severity = Severity.DANGEROUS
     losses = []  # names of messages of DEL-01
     if kind == SERVICE:
-        has_address = mapping(before.get("spec")).get("type") in {"LoadBalancer", "NodePort"}
+        has_address = value_at(before, "spec", "type") in {"LoadBalancer", "NodePort"}
         losses = ["service-name", *(["outside-address"] if has_address else [])]
     elif kind in WEBHOOKS:
         losses = ["same-webhooks" if rename.is_equal else "other-webhooks"]
@@ -300,7 +296,7 @@ def compare_data_policies(facts: Facts) -> Iterator[Finding]:
         if planned.ref.group_kind == STATEFUL_SET:
             name = "persistentVolumeClaimRetentionPolicy"
             for field in ("whenDeleted", "whenScaled"):
-                before, after = (str(mapping(side.get(name)).get(field) or _RETAIN) for side in (old, new))
+                before, after = (str(value_at(side, name, field) or _RETAIN) for side in (old, new))
                 if before != after:
                     goes, where = after == _DELETE, ("spec", name, field)
                     params = {"when": field, "before": before, "after": after}
@@ -371,8 +367,8 @@ def compare_way_back(facts: Facts) -> Iterator[Finding]:
 
 
 def _find_first_claims(ref: ObjectRef, body: JsonObject) -> list[ObjectRef]:
-    templates = maps(mapping(body.get("spec")).get("volumeClaimTemplates"))
-    names = [str(mapping(template.get("metadata")).get("name") or "") for template in templates]
+    templates = maps(value_at(body, "spec", "volumeClaimTemplates"))
+    names = [str(value_at(template, "metadata", "name") or "") for template in templates]
     return [ObjectRef("", "v1", CLAIM.kind, ref.namespace, f"{name}-{ref.name}-0") for name in names if name]
 
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.builtin import Judgement, WhyUnknown, judge, knows
+from provisioner.json_values import value_at
 from provisioner.review.base.difference import changed_paths
 from provisioner.review.base.facts import (
     SECRET,
     Check,
     Facts,
-    FieldPath,
     Reads,
     ReviewRule,
     StateFacts,
@@ -80,7 +80,7 @@ def find_brought_kinds(state: StateFacts) -> set[tuple[str, str, str]]:
     for ref, obj in state.named:
         if ref.group_kind == CRD:
             spec = mapping(obj.get("spec"))
-            kind = str(mapping(spec.get("names")).get("kind") or "")
+            kind = str(value_at(spec, "names", "kind") or "")
             served = (version for version in maps(spec.get("versions")) if version.get("served"))
             found |= {(str(spec.get("group")), str(version.get("name")), kind) for version in served}
     return found
@@ -98,7 +98,7 @@ def judge_apis(state: StateFacts) -> Iterator[Finding]:
         elif ref.group in KUBERNETES_GROUPS and _UNSTABLE.fullmatch(ref.version):
             yield _NOT_STABLE.finding("not-stable", ref, key=api, api=api)
         # Rules of webhooks and targets of autoscalers that name an API which is gone select or find nothing.
-        target = mapping(mapping(obj.get("spec")).get("scaleTargetRef"))
+        target = mapping(value_at(obj, "spec", "scaleTargetRef"))
         named: list[tuple[tuple[str, ...], str, str]]
         named = [(("spec", "scaleTargetRef"), str(target.get("apiVersion") or ""), str(target.get("kind") or ""))]
         for index, webhook in enumerate(maps(obj.get("webhooks")) if ref.group == ADMISSION_GROUP else []):
@@ -142,8 +142,8 @@ def compare_builtin_kinds(facts: Facts) -> Iterator[Finding]:
 
 def _compare_service_types(planned: PlannedAction, body: JsonObject, version: str) -> Iterator[Finding]:
     """Find what the server takes once, and drops, since its former type needed it: the same again is refused."""
-    new_type = mapping(body.get("spec")).get("type")
-    if mapping((planned.before or {}).get("spec")).get("type") == new_type:
+    new_type = value_at(body, "spec", "type")
+    if value_at(planned.before, "spec", "type") == new_type:
         return
     now, later = (judge(body, sent=sent, version=version).refusals for sent in (planned.before, body))
     for refusal in later if not now else ():
@@ -164,7 +164,10 @@ def _say_judgement(facts: Facts, planned: PlannedAction, judgement: Judgement) -
         yield rule.finding("refused", ref, where=refusal.path, key="known", field=refusal.field, why=why)
     if paths := [refusal.path for refusal in judgement.refusals if refusal.is_of_update]:
         found = changed_paths(planned.before, planned.after)
-        near = [change for change in found if any(_is_near(change.path, path) for path in paths)]
+        # What leads to a refused field, or stands below it.
+        near = [
+            change for change in found if any(change.path[: len(path)] == path[: len(change.path)] for path in paths)
+        ]
         params = {"fields": [".".join(map(str, path)) for path in paths], "loss": find_loss(ref.group_kind)}
         params |= evidence_of(near, planned)
         yield _NEVER_CHANGES.finding("refused", ref, where=paths[0], key="known", **params)
@@ -175,11 +178,6 @@ def _say_judgement(facts: Facts, planned: PlannedAction, judgement: Judgement) -
         fields, since = [refusal.field for refusal in before], judgement.since
         where = before[0].path
         yield _TOO_NEW.finding(variant, ref, where=where, key=since, since=since, fields=fields, api=ref.api_version)
-
-
-def _is_near(path: FieldPath, other: FieldPath) -> bool:
-    """Whether one of the paths leads to the other."""
-    return path[: len(other)] == other[: len(path)]
 
 
 APIS_CHECK = Check("apis", changes=compare_apis, standing=judge_apis)

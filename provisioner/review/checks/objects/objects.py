@@ -25,6 +25,7 @@ from provisioner.errors import (
     UnknownKind,
 )
 from provisioner.escaping import visible
+from provisioner.json_values import value_at
 from provisioner.masking import masked_value
 from provisioner.retention import KINDS_WITH_CONSEQUENCE, is_remade, kept_keys, may_be_remade
 from provisioner.review.base.difference import ABSENT, FieldChange, changed_paths
@@ -33,16 +34,7 @@ from provisioner.review.base.sizes import bytes_of
 from provisioner.review.preflight.needs import evidence_of as evidence_of_absence
 from provisioner.schema import admit
 from provisioner.sentences import unescaped
-from provisioner.values import (
-    Action,
-    Finding,
-    GroupKind,
-    JsonObject,
-    ObjectRef,
-    PlannedAction,
-    Section,
-    Severity,
-)
+from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
 _CREATED = ReviewRule("OBJ-01", Section.OBJECTS, Severity.SAFE)
 _CHANGED = ReviewRule("OBJ-02", Section.OBJECTS, Severity.SAFE)
@@ -89,7 +81,7 @@ _BY_CODE = {
 _SELECTOR = ("spec", "selector")
 # What the server changes neither, and the table of facts does not hold as fields that never change in any object.
 _ALSO_FIXED: dict[GroupKind, tuple[tuple[str, ...], ...]] = {
-    GroupKind("", "Service"): (("spec", "clusterIP"), ("spec", "clusterIPs"), ("spec", "ipFamilies")),
+    GroupKind("", "Service"): (("spec", "clusterIP"), ("spec", "clusterIPs"), ("spec", "ipFamilies"))
 }
 # A claim may grow.
 _FREE: dict[GroupKind, tuple[str, ...]] = {_CLAIM: ("spec", "resources")}
@@ -315,7 +307,7 @@ def try_offline(facts: Facts, ref: ObjectRef) -> OfflineResult:
         version = next((version for version in versions if version.get("name") == ref.version), None)
         if version is None or not version.get("served"):
             return OfflineResult(True, is_served=False)
-        schema = mapping(version.get("schema")).get("openAPIV3Schema")
+        schema = value_at(version, "schema", "openAPIV3Schema")
     if not isinstance(schema, Mapping):
         return OfflineResult(False, why=Untried("no-schema", (("version", ref.version),)))
     body = next(manifest.body for manifest in facts.content.manifests if manifest.ref == ref)
@@ -342,7 +334,7 @@ def _find_definitions(facts: Facts) -> dict[tuple[str, str], Mapping[str, Any]]:
     for manifest in facts.content.manifests:
         if manifest.ref.group_kind == CRD:
             spec = mapping(manifest.body.get("spec"))
-            found.setdefault((str(spec.get("group")), str(mapping(spec.get("names")).get("kind"))), spec)
+            found.setdefault((str(spec.get("group")), str(value_at(spec, "names", "kind"))), spec)
     return found
 
 

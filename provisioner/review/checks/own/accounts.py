@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, RbacSubject
 from provisioner.review.base.facts import SECRET, Check, Facts, FieldPath, Reads, ReviewRule, StateFacts, mapping
 from provisioner.review.checks.own.power import Judge, advice_of, describe_powers, find_judge, weigh
@@ -50,7 +51,7 @@ def find_uses(state: StateFacts) -> Iterator[Use]:
         yield Use(pod.ref, pod.path, pod.ref.namespace or state.install_namespace, pod.account, "runs-as")
     for ref, obj in state.named:
         if ref.group_kind == SECRET and obj.get("type") == _TOKEN_SECRET:
-            name = str(mapping(mapping(obj.get("metadata")).get("annotations")).get(_TOKEN_OF) or "")
+            name = str(value_at(obj, "metadata", "annotations", _TOKEN_OF) or "")
             yield Use(ref, ("type",), ref.namespace, name, "holds-token")
         elif ref.group not in BUILT_IN_RESOURCES:
             # Operators make pods of custom resources, as the accounts that those name.

@@ -9,6 +9,7 @@ from typing import Any
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
+from provisioner.json_values import value_at
 from provisioner.rbac import (
     BypassPower,
     EffectiveRules,
@@ -197,7 +198,7 @@ def _is_told_with_accounts(
 
     So it is where it is bound, or where only roles of the bundle collect it of which the same is true.
     """
-    labels = mapping(mapping(role.get("metadata")).get("labels"))
+    labels = mapping(value_at(role, "metadata", "labels"))
     collectors: list[JsonObject] = []
     if ref.kind == "ClusterRole" and labels:
         if any(str(label).startswith(f"{RBAC_GROUP}/aggregate-to-") for label in labels):
@@ -215,7 +216,7 @@ def _is_told_with_accounts(
 
 
 def _collects_everything(role: JsonObject) -> bool:
-    selectors = mapping(role.get("aggregationRule")).get("clusterRoleSelectors")
+    selectors = value_at(role, "aggregationRule", "clusterRoleSelectors")
     for selector in map(mapping, selectors if isinstance(selectors, list) else []):
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
             return True

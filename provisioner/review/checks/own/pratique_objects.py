@@ -9,6 +9,7 @@ from typing import Any
 
 from provisioner import rbac
 from provisioner.api_groups import ADMISSION_GROUP, OWN_GROUP, RBAC_GROUP
+from provisioner.json_values import value_at
 from provisioner.rbac import (
     BUILT_IN_RESOURCES,
     CONTROL_PLANE,
@@ -147,7 +148,7 @@ def _is_one_of(ref: ObjectRef, group: str, resources: tuple[str, ...]) -> bool:
 
 def _find_own_place(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
     """Return what an object has to do with Pratique; "" where it has nothing to do with it."""
-    group = str(mapping(obj.get("spec")).get("group"))
+    group = str(value_at(obj, "spec", "group"))
     if part := find_cluster_place(ref, obj, own_namespace):
         return part
     if ref.namespace == own_namespace:
@@ -156,7 +157,7 @@ def _find_own_place(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> str:
         return "definition"
     if ref.group == "apiregistration.k8s.io":
         # It is about our API group, or takes a group of Kubernetes away from the API server.
-        is_served = group in BUILT_IN_RESOURCES and bool(mapping(obj.get("spec")).get("service"))
+        is_served = group in BUILT_IN_RESOURCES and bool(value_at(obj, "spec", "service"))
         if group == OWN_GROUP or is_served:
             return "api-service"
     is_named_so = ref.name == _NAME or ref.name.startswith((f"{_NAME}-", f"{_NAME}."))
@@ -188,7 +189,7 @@ def find_cluster_place(ref: ObjectRef, obj: JsonObject, own_namespace: str) -> s
     if ref.group_kind == _CONFIG_MAP and ref.namespace == CONTROL_PLANE and ref.name in PARTS_OF_THE_CLUSTER:
         return "cluster-setting"
     # The Service that the object is or belongs to.
-    labels = mapping(mapping(obj.get("metadata")).get("labels")) if ref.group_kind == _SLICE else {}
+    labels = mapping(value_at(obj, "metadata", "labels")) if ref.group_kind == _SLICE else {}
     service = ref.name if ref.group_kind in _SERVICES else str(labels.get(_OF_SERVICE) or "")
     return "way-to-cluster" if (ref.namespace, service) in _WAYS_TO else ""
 
@@ -231,7 +232,7 @@ def _judge_admission(state: StateFacts) -> Iterator[Finding]:
         found.append(_Admission(ref, path, webhook.name, body, webhook.rules(), webhook.is_mutating))
     for ref, obj in state.named:
         if ref.group_kind == _POLICY:
-            limits = mapping(mapping(obj.get("spec")).get("matchConstraints"))
+            limits = mapping(value_at(obj, "spec", "matchConstraints"))
             rules = maps(limits.get("resourceRules"))
             found.append(_Admission(ref, ("spec", "matchConstraints"), None, limits, rules, is_mutating=True))
     for admission in found:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.masking import masked
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
@@ -226,7 +227,7 @@ def _find_mounted_files(
     volumes = {str(volume.get("name")): volume for volume in maps(pod.body.get("volumes"))}
     for mount in maps(container.body.get("volumeMounts")):
         volume, part = volumes.get(str(mount.get("name")), {}), str(mount.get("subPath") or "")
-        for source in (volume, *maps(mapping(volume.get("projected")).get("sources"))):
+        for source in (volume, *maps(value_at(volume, "projected", "sources"))):
             named = mapping(source.get("configMap"))
             ref = ObjectRef("", "v1", "ConfigMap", pod.ref.namespace, str(named.get("name") or ""))
             texts = mapping(mapping(config_maps.get(ref.identity)).get("data"))
@@ -285,7 +286,7 @@ def _find_commands(container: Container) -> Iterator[tuple[tuple[str | int, ...]
     hooks = mapping(body.get("lifecycle"))
     handlers = {("lifecycle", name): hooks.get(name) for name in HOOKS} | {(name,): body.get(name) for name in PROBES}
     for path, handler in handlers.items():
-        yield (*path, "exec", "command"), list(map(str, items(mapping(mapping(handler).get("exec")).get("command"))))
+        yield (*path, "exec", "command"), list(map(str, items(value_at(handler, "exec", "command"))))
 
 
 def judge_hidden_files(state: StateFacts) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import (
@@ -158,7 +159,7 @@ def judge_tokens(state: StateFacts) -> Iterator[Finding]:
         for volume in maps(pod.body.get("volumes")):
             if str(volume.get("name")).startswith(MOUNTED_BY_SERVER):
                 continue
-            for source in maps(mapping(volume.get("projected")).get("sources")):
+            for source in maps(value_at(volume, "projected", "sources")):
                 if source.get("serviceAccountToken") is not None:
                     token = mapping(source["serviceAccountToken"])
                     seconds = token.get("expirationSeconds")
@@ -226,7 +227,7 @@ def judge_configuration(state: StateFacts) -> Iterator[Finding]:
         elif ref.group_kind == SECRET and obj.get("type") == "bootstrap.kubernetes.io/token":
             yield _JOINS.finding("bootstrap", ref, where=("type",))
         elif ref.group_kind == SECRET and obj.get("type") == "kubernetes.io/service-account-token":
-            annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
+            annotations = mapping(value_at(obj, "metadata", "annotations"))
             account = str(annotations.get("kubernetes.io/service-account.name"))
             yield _NEVER_EXPIRES.finding("never-expires", ref, key=account, account=account)
     for pod in pod_specs(state.objects):

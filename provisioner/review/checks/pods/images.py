@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, StateFacts, mapping, maps
+from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, StateFacts, maps
 from provisioner.review.workloads.pod_specs import CONTAINER_LISTS, Container, PodSpec, pod_specs
 from provisioner.values import Finding, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 
@@ -99,7 +100,7 @@ def judge_images(state: StateFacts) -> Iterator[Finding]:
 def _find_volumes(pod: PodSpec) -> Iterator[tuple[str, FieldPath, object]]:
     """Yield images that a pod mounts without running them: the name of the volume, the path and the reference."""
     for index, volume in enumerate(maps(pod.body.get("volumes"))):
-        reference = mapping(volume.get("image")).get("reference")
+        reference = value_at(volume, "image", "reference")
         if reference is not None:
             yield str(volume.get("name")), (*pod.path, "volumes", index, "image", "reference"), reference
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.base.sizes import amount_of
@@ -96,7 +97,7 @@ def _find_stated_probe(probe: Mapping[str, Any]) -> dict[str, Any]:
 def _compare_resources(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield requests and limits whose amounts differ, however they are written."""
     for part in ("limits", "requests"):
-        before, after = (mapping(mapping(side.get("resources")).get(part)) for side in (old, new))
+        before, after = (mapping(value_at(side, "resources", part)) for side in (old, new))
         for name in sorted({*before, *after}, key=str):
             was, shall = before.get(name), after.get(name)
             if was != shall and not _is_same_amount(was, shall):
@@ -173,8 +174,8 @@ def judge_placement(state: StateFacts) -> Iterator[Finding]:
 def _find_control_plane_reasons(pod: PodSpec) -> Iterator[tuple[str, str]]:
     """Yield by what a pod may run there; an agent that runs on each node tolerates every taint."""
     roles = [key for key in mapping(pod.body.get("nodeSelector")) if key in _CONTROL_PLANE]
-    affinity = mapping(mapping(pod.body.get("affinity")).get("nodeAffinity"))
-    terms = maps(mapping(affinity.get(_REQUIRED)).get("nodeSelectorTerms"))
+    affinity = mapping(value_at(pod.body, "affinity", "nodeAffinity"))
+    terms = maps(value_at(affinity, _REQUIRED, "nodeSelectorTerms"))
     terms += [mapping(preferred.get("preference")) for preferred in maps(affinity.get(_PREFERRED))]
     for requirement in (requirement for term in terms for requirement in maps(term.get("matchExpressions"))):
         operator, values = requirement.get("operator"), items(requirement.get("values"))
@@ -238,7 +239,7 @@ def judge_habits(state: StateFacts) -> Iterator[Finding]:
         is_served = any(maps(container.body.get("ports")) for container in containers)
         is_probed = any(container.body.get("readinessProbe") for container in containers)
         habits = {
-            "memory-limit": all(mapping(stated.get("limits")).get("memory") for stated in resources),
+            "memory-limit": all(value_at(stated, "limits", "memory") for stated in resources),
             "read-only-root": all(container.security.get("readOnlyRootFilesystem") is True for container in containers),
             "readiness-probe": is_probed or not is_served,
             "opt-out-of-token": pod.account != "default" or pod.body.get("automountServiceAccountToken") is False,

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.rules.messages import VARIANT
@@ -89,7 +90,7 @@ def judge_pod_security(state: StateFacts) -> Iterator[Finding]:
     # A folder of a node that pods reach by a claim: Pod Security looks at their own volumes only.
     for ref, obj in state.named:
         for kind in ("hostPath", "local") if ref.group_kind == _PERSISTENT_VOLUME else ():
-            if path := _find_folder(mapping(obj.get("spec")).get(kind)):
+            if path := _find_folder(value_at(obj, "spec", kind)):
                 rule = _NODE_FOLDER if _holds_credentials(path) else _VOLUME_ON_NODE
                 yield rule.finding("persistent-volume", ref, where=("spec", kind, "path"), key=path, path=path)
 
@@ -124,7 +125,8 @@ def _holds_credentials(path: str) -> bool:
 def compare_pod_security(facts: Facts) -> Iterator[Finding]:
     """Find pods that need a lower level than before or than their namespace enforces, and namespaces that change it."""
     before = {pod.ref.identity: level_needed(pod) for pod in pod_specs(facts.previous_state().objects)}
-    live, now = _find_live_namespaces(facts), _find_namespaces(facts.state())
+    live = {ref[3]: obj for ref, obj in facts.live.items() if ref[1] == _NAMESPACE.kind and obj is not None}
+    now = _find_namespaces(facts.state())
     for pod in pod_specs(facts.state().objects):
         needed, old = level_needed(pod), before.get(pod.ref.identity)
         if old is not None and needed > old:
@@ -149,10 +151,6 @@ def compare_pod_security(facts: Facts) -> Iterator[Finding]:
     for ref, obj in facts.state().named:
         if ref.group_kind == _NAMESPACE:
             yield from _compare_namespace(ref, known.get(ref.name), obj, is_unseen=ref.name in unseen)
-
-
-def _find_live_namespaces(facts: Facts) -> dict[str, JsonObject]:
-    return {ref[3]: obj for ref, obj in facts.live.items() if ref[1] == _NAMESPACE.kind and obj is not None}
 
 
 def _find_namespaces(state: StateFacts) -> dict[str, JsonObject]:
@@ -192,7 +190,7 @@ def _compare_namespace(
 
 
 def _find_labels(obj: JsonObject) -> Mapping[str, Any]:
-    return mapping(mapping(obj.get("metadata")).get("labels"))
+    return mapping(value_at(obj, "metadata", "labels"))
 
 
 def _find_level(namespace: JsonObject) -> Level | None:
@@ -280,7 +278,7 @@ def _find_failures(change: PodChange, rule: ReviewRule) -> tuple[set[str], set[s
 
 
 def _find_apparmor(pod: PodSpec, container: Container) -> object:
-    own, default = (mapping(side.get("appArmorProfile")).get("type") for side in (container.security, pod.security))
+    own, default = (value_at(side, "appArmorProfile", "type") for side in (container.security, pod.security))
     return own or pod.annotations.get(f"{APPARMOR_ANNOTATION}{container.name}") or default or None
 
 
@@ -290,7 +288,7 @@ def _find_selinux(pod: PodSpec, container: Container) -> object:
 
 
 def _find_seccomp(pod: PodSpec, container: Container) -> object:
-    own, default = (mapping(side.get("seccompProfile")).get("type") for side in (container.security, pod.security))
+    own, default = (value_at(side, "seccompProfile", "type") for side in (container.security, pod.security))
     return own or default or None
 
 
@@ -309,7 +307,7 @@ _LIMITS = (
 
 def _find_dropped(container: Container) -> set[str]:
     """Return the capabilities that it drops, as they are written, and nothing beside ALL."""
-    dropped = {str(name).upper() for name in items(mapping(container.security.get("capabilities")).get("drop"))}
+    dropped = {str(name).upper() for name in items(value_at(container.security, "capabilities", "drop"))}
     return {"ALL"} if "ALL" in dropped else dropped
 
 
@@ -425,9 +423,7 @@ _POD_CLAIMS = (
     _of_securities("POD-16", "runAsUser"),
     of_containers("POD-18", "securityContext.capabilities.drop"),
     Claim(
-        "POD-22",
-        frozenset({_NAMESPACE}),
-        (f"metadata.labels.[{_ENFORCE}]", f"metadata.labels.[{_ENFORCE_VERSION}]"),
+        "POD-22", frozenset({_NAMESPACE}), (f"metadata.labels.[{_ENFORCE}]", f"metadata.labels.[{_ENFORCE_VERSION}]")
     ),
 )
 _ISOLATION_CLAIMS = (

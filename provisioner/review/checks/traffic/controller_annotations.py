@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
+from provisioner.json_values import value_at
 from provisioner.masking import masked
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
@@ -299,7 +300,7 @@ def compare_annotations(facts: Facts) -> Iterator[Finding]:
 
 def _find_changes(planned: PlannedAction) -> Iterator[_Change]:
     sides: list[JsonObject | None] = [planned.before, planned.after]
-    old, new = (mapping(mapping(mapping(side).get("metadata")).get("annotations")) for side in sides)
+    old, new = (mapping(value_at(side, "metadata", "annotations")) for side in sides)
     for name in sorted({*old, *new}, key=str):
         entry = find_annotation(str(name))
         if entry is not None and old.get(name) != new.get(name):

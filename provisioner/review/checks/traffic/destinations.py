@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
 from provisioner.review.base.renames import renamed, renames
@@ -84,7 +85,7 @@ class _Selected:
         if self.ref.group_kind == _SERVICE:
             field, before, after = "selector", dict(selector_of(self.old)), dict(selector_of(self.new))
         else:
-            sides = (mapping(side.get("spec")).get("podSelector") for side in (self.old, self.new))
+            sides = (value_at(side, "spec", "podSelector") for side in (self.old, self.new))
             field, (before, after) = "podSelector", (dict(mapping(selector)) for selector in sides)
         was, now = list(self.was.values()), list(self.now.values())
         evidence = {"before": before, "after": after, "selected_before": was, "selected": now, **pods}
@@ -126,7 +127,7 @@ def compare_selected_pods(facts: Facts) -> Iterator[Finding]:
 def _compare_service(service: _Selected) -> Iterator[Finding]:
     """Where a Service leads to no pod of the bundle any more, AVL-04 says so."""
     old, new = selector_of(service.old), selector_of(service.new)
-    if any(mapping(side.get("spec")).get("type") == _OUTSIDE for side in (service.old, service.new)):
+    if any(value_at(side, "spec", "type") == _OUTSIDE for side in (service.old, service.new)):
         return
     # Of an unchanged Service, what merely stands in the place of what is gone gets no traffic that others had.
     is_shared = old != new or any(key in service.was for key in service.now)
@@ -249,7 +250,7 @@ def _compare_addresses(planned: PlannedAction, after: JsonObject, facts: Facts) 
 
 def _service_of(ref: ObjectRef, obj: JsonObject) -> ObjectRef | None:
     """Return the Service that the addresses are of; a slice without that label is nobody's."""
-    label = mapping(mapping(obj.get("metadata")).get("labels")).get(_OF_SERVICE)
+    label = value_at(obj, "metadata", "labels", _OF_SERVICE)
     name = ref.name if ref.group_kind == _ENDPOINTS else str(label or "")
     return ObjectRef("", "v1", "Service", ref.namespace, name) if name else None
 
@@ -326,7 +327,7 @@ def _phrase_host(host: str) -> str:
 def _find_certificates(ingress: JsonObject) -> dict[str, str]:
     """Return the hosts that TLS is for, each with the Secret of its certificate, "" where none is named."""
     found: dict[str, str] = {}
-    for entry in maps(mapping(ingress.get("spec")).get("tls")):
+    for entry in maps(value_at(ingress, "spec", "tls")):
         hosts = list(map(str, items(entry.get("hosts")))) or [_EVERY]
         found |= dict.fromkeys(hosts, str(entry.get("secretName") or ""))
     return found

@@ -56,4 +56,4 @@ def found_by(given: Facts) -> list[Finding]:
 
 
 def one_of(given: Facts, rule: str) -> Finding:
-    return next(one for one in found_by(given) if one.rule == rule)
+    return next(finding for finding in found_by(given) if finding.rule == rule)

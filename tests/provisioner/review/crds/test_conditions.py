@@ -26,7 +26,11 @@ def report(old: JsonDict, new: JsonDict, objects: list[Any] | None = None) -> Re
 
 
 def of_schema(found: Report) -> Finding:
-    (one,) = [it for it in found.findings if it.rule.startswith("SCH-") and it.severity is not Severity.SAFE]
+    (one,) = [
+        finding
+        for finding in found.findings
+        if finding.rule.startswith("SCH-") and finding.severity is not Severity.SAFE
+    ]
     return one
 
 
@@ -44,11 +48,7 @@ def thing(name: str, **spec: Any) -> JsonDict:
         (mapped(TEXT), mapped(TEXT, maxProperties=1), "an object has more than 1 key there"),
         (WHOLE, {**WHOLE, "maximum": 5}, "an object has a number there that is above 5"),
         (WHOLE, {**WHOLE, "minimum": 1, "maximum": 5}, "an object has a number there that is below 1 or above 5"),
-        (
-            WHOLE,
-            {**WHOLE, "maximum": 5, "exclusiveMaximum": True},
-            "an object has a number there that is 5 or more",
-        ),
+        (WHOLE, {**WHOLE, "maximum": 5, "exclusiveMaximum": True}, "an object has a number there that is 5 or more"),
         ({**TEXT, "enum": ["<a>", "é"]}, {**TEXT, "enum": ["é"]}, 'an object has "<a>" there'),
         (TEXT, {**TEXT, "enum": ["a"]}, "an object has a value there that is not listed"),
         (TEXT, {**TEXT, "pattern": "^a$"}, "an object has a text there that does not match"),
@@ -82,8 +82,12 @@ def test_what_differs_between_versions_says_so_too(other: JsonDict, words: str) 
         [version(schema=root(obj(b=TEXT))), version("v2", root(other), storage=False)],
     ]
     old, new = (content_with(crd(*side)) for side in sides)
-    found = [it for it in look_offline(new, old).findings if it.rule == "SRV-03" and it.evidence.get("to") == "v2"]
-    assert [it.message.rpartition(" only if ")[2] for it in found] == [words]
+    found = [
+        finding
+        for finding in look_offline(new, old).findings
+        if finding.rule == "SRV-03" and finding.evidence.get("to") == "v2"
+    ]
+    assert [finding.message.rpartition(" only if ")[2] for finding in found] == [words]
 
 
 def test_the_headline_and_the_record_say_so_too() -> None:
@@ -99,7 +103,7 @@ def test_an_object_that_exceeds_a_limit_proves_it_and_is_named() -> None:
     assert (one.severity, one.certainty) == (Severity.BREAKING, Certainty.PROVED)
     assert "1 stored object is concerned (shop/long); 2 of 2 objects checked" in one.message
     assert "only if" not in one.message
-    (refused,) = [it for it in found.findings if it.rule == "LIV-01"]
+    (refused,) = [finding for finding in found.findings if finding.rule == "LIV-01"]
     assert "shop/long" in refused.message
 
 
@@ -113,11 +117,8 @@ def test_objects_of_another_kind_settle_nothing() -> None:
     stored = Stored((), frozenset({GroupKind("other.example.com", "Other")}))
     old, new = (content_with(crd_of(obj(a=it))) for it in (TEXT, {**TEXT, "maxLength": 3}))
     found = look_offline(new, old, stored=stored)
-    assert (of_schema(found).severity, of_schema(found).certainty) == (
-        Severity.BREAKING,
-        Certainty.DEPENDS_ON_OBJECTS,
-    )
-    (quality,) = [it for it in found.findings if it.rule == "LIV-07"]
+    assert (of_schema(found).severity, of_schema(found).certainty) == (Severity.BREAKING, Certainty.DEPENDS_ON_OBJECTS)
+    (quality,) = [finding for finding in found.findings if finding.rule == "LIV-07"]
     assert "they settle nothing here" in quality.message
 
 
@@ -127,20 +128,30 @@ def test_offline_and_with_the_same_objects_crd_diff_says_the_same() -> None:
     name = old["metadata"]["name"]
     (theirs,) = differences({name: old}, {name: new}, objects, THINGS)
     ours = report(TEXT, {**TEXT, "maxLength": 3}, objects)
-    known = {(it.rule, it.severity, it.certainty) for it in theirs.findings if it.rule.startswith(("SCH", "LIV-01"))}
+    known = {
+        (finding.rule, finding.severity, finding.certainty)
+        for finding in theirs.findings
+        if finding.rule.startswith(("SCH", "LIV-01"))
+    }
     assert known == {
-        (it.rule, it.severity, it.certainty) for it in ours.findings if it.rule.startswith(("SCH", "LIV-01"))
+        (finding.rule, finding.severity, finding.certainty)
+        for finding in ours.findings
+        if finding.rule.startswith(("SCH", "LIV-01"))
     }
 
 
 def test_a_deleted_crd_breaks_only_if_there_is_an_object() -> None:
     gone, kept = content_with(crd_of(TEXT)), content_with()
-    (open_one,) = [it for it in look_offline(kept, gone).findings if it.rule == "CRD-08"]
+    (open_one,) = [finding for finding in look_offline(kept, gone).findings if finding.rule == "CRD-08"]
     assert (open_one.severity, open_one.certainty) == (Severity.BREAKING, Certainty.DEPENDS_ON_OBJECTS)
     assert open_one.message.endswith("; breaks only if there is such an object")
     for objects, severity in ((), Severity.DANGEROUS), ((thing("a"),), Severity.BREAKING):
         found = look_offline(kept, gone, stored=Stored(objects, THINGS)).findings
-        told = [(it.severity, it.certainty, it.also) for it in found if it.rule in ("CRD-08", "DEL-01")]
+        told = [
+            (finding.severity, finding.certainty, finding.also)
+            for finding in found
+            if finding.rule in ("CRD-08", "DEL-01")
+        ]
         assert told == [(severity, Certainty.PROVED, ("DEL-01",))]
 
 
@@ -162,7 +173,7 @@ def test_a_resource_is_an_object_whether_or_not_its_schema_said_so() -> None:
     old, new = crd_of(TEXT), crd_of(TEXT)
     old["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = dict(KEPT)
     new["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = obj("spec", spec=obj(a=TEXT))
-    rules = {it.rule for it in look_offline(content_with(new), content_with(old)).findings}
+    rules = {finding.rule for finding in look_offline(content_with(new), content_with(old)).findings}
     assert "SCH-08" in rules
     assert "SCH-13" not in rules
 

@@ -166,7 +166,7 @@ def test_objects_are_told_apart_by_when_they_are_refused() -> None:
     spec["properties"]["c"] |= {"x-kubernetes-list-type": "set"}
     old = props(a=SIZES, b=TEXT, c={"type": "array", "items": TEXT})
     objects = [order("good", a=3), order("later", a=1), order("good-too", a=4, c=["x"])]
-    found = [one for one in found_by(scene(crd(old), crd(new), *objects)) if one.rule == "LIV-01"]
+    found = [finding for finding in found_by(scene(crd(old), crd(new), *objects)) if finding.rule == "LIV-01"]
     (later,) = found
     assert later.severity is Severity.BREAKING
     assert (later.evidence["rejectsNextWrite"], later.evidence["rejectsWhenEdited"]) == (0, 1)
@@ -230,7 +230,7 @@ def test_S09_a_refusal_is_told_without_the_value_that_it_quotes(
     old: dict[str, Any], new: dict[str, Any], obj: dict[str, Any]
 ) -> None:
     given = scene(crd(props(a=old)), crd(props(a=new)), order(**obj))
-    refused = [one for one in found_by(given) if one.rule == "LIV-01"]
+    refused = [finding for finding in found_by(given) if finding.rule == "LIV-01"]
     assert "spec.a" in str(refused[0].evidence["examples"])
     assert "Pl4nted" not in str(found_by(given))
 
@@ -251,7 +251,7 @@ def test_a_changed_default_names_the_objects_whose_value_nobody_wrote() -> None:
 def test_every_new_served_version_is_tried() -> None:
     both = [version(properties={"a": TEXT}), version("v2", storage=False, properties={"a": SIZES})]
     found = found_by(scene(crd(both[0]), crd(*both), order(a="x")))
-    fates = {one.evidence["version"]: one.severity for one in found if one.rule == "LIV-01"}
+    fates = {finding.evidence["version"]: finding.severity for finding in found if finding.rule == "LIV-01"}
     assert fates == {"v1": Severity.SAFE, "v2": Severity.BREAKING}
 
 
@@ -266,9 +266,9 @@ def behind_webhook(v2_limit: int, **lists: Any) -> Facts:
 
 def test_behind_a_webhook_nothing_is_known_of_versions_that_nobody_read() -> None:
     found = found_by(behind_webhook(3))
-    assert not [one for one in found if one.rule == "LIV-01" and one.evidence["version"] == "v2"]
-    assert any(one.rule == "LIV-07" and one.evidence["versions"] == ["v2"] for one in found)
-    assert {one.evidence["basis"] for one in found if one.rule == "SCH-25"} == {"schemas"}
+    assert not [finding for finding in found if finding.rule == "LIV-01" and finding.evidence["version"] == "v2"]
+    assert any(finding.rule == "LIV-07" and finding.evidence["versions"] == ["v2"] for finding in found)
+    assert {finding.evidence["basis"] for finding in found if finding.rule == "SCH-25"} == {"schemas"}
 
 
 @pytest.mark.parametrize(
@@ -286,8 +286,8 @@ def test_behind_a_webhook_each_version_is_tried_on_what_it_made_of_the_objects(l
 def test_a_version_without_a_schema_takes_every_object_as_it_is() -> None:
     old, new = crd(props(a=TEXT)), crd({"name": "v1", "served": True, "storage": True})
     found = found_by(scene(old, new, order(a="x")))
-    assert [one.severity for one in found if one.rule == "LIV-01"] == [Severity.SAFE]
-    assert not [one for one in found if one.rule == "LIV-02"]
+    assert [finding.severity for finding in found if finding.rule == "LIV-01"] == [Severity.SAFE]
+    assert not [finding for finding in found if finding.rule == "LIV-02"]
 
 
 def test_who_writes_a_version_that_goes_is_named() -> None:
@@ -304,10 +304,7 @@ def autoscaler(kind: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("kind", "severity"),
-    [
-        pytest.param("Order", Severity.BREAKING, id="used"),
-        pytest.param("Other", Severity.DANGEROUS, id="unused"),
-    ],
+    [pytest.param("Order", Severity.BREAKING, id="used"), pytest.param("Other", Severity.DANGEROUS, id="unused")],
 )
 def test_a_scale_that_goes_is_breaking_where_an_autoscaler_uses_it(kind: str, severity: Severity) -> None:
     scale = {"scale": {"specReplicasPath": ".spec.a", "statusReplicasPath": ".status.a"}}
@@ -402,4 +399,4 @@ def test_the_objects_are_asked_for_in_the_version_they_are_stored_in() -> None:
 def test_without_a_cluster_nothing_is_said_of_objects() -> None:
     new = crd(props(a=TEXT))
     given = facts(planned(new, Action.UPDATE, before=new), previous=content_with(crd(props(b=TEXT))), is_offline=True)
-    assert not [one for one in found_by(given) if one.rule.startswith("LIV")]
+    assert not [finding for finding in found_by(given) if finding.rule.startswith("LIV")]

@@ -43,8 +43,8 @@ def marked(**metadata: Any) -> JsonDict:
 )
 def test_a_name_is_served_once_per_group(other: JsonDict, expected: str) -> None:
     found = list(twice_taken([THING, other]))
-    assert {(it.rule, it.severity) for it in found} == ({("CRD-07", BREAKING)} if expected else set())
-    assert any(expected in it.message for it in found) or not expected
+    assert {(finding.rule, finding.severity) for finding in found} == ({("CRD-07", BREAKING)} if expected else set())
+    assert any(expected in finding.message for finding in found) or not expected
 
 
 def test_a_crd_does_not_rival_itself() -> None:
@@ -76,8 +76,8 @@ def test_short_names_and_singulars_that_the_cluster_serves_already_are_taken(nam
         ServedKind("example.org", "v1", "Gadget", "gadgets", other_names=frozenset({"gg"})),
     ]
     found = list(taken_in_cluster(named("things", kind="Thing", **names), rivals))
-    assert [one.rule for one in found] == (["CRD-07"] if expected else [])
-    assert all(expected in one.message and one.evidence["by"] == ["gadgets.example.com"] for one in found)
+    assert [finding.rule for finding in found] == (["CRD-07"] if expected else [])
+    assert all(expected in finding.message and finding.evidence["by"] == ["gadgets.example.com"] for finding in found)
 
 
 def test_names_that_the_api_server_did_not_accept_are_said() -> None:
@@ -117,18 +117,16 @@ def applied(manager: str, operation: str = "Apply", fields: JsonDict | None = No
 )
 def test_two_owners_of_a_crd_are_said(old: JsonDict, new: JsonDict, is_owned: bool) -> None:
     found = list(owned_by_others(old, new))
-    assert [(it.rule, it.severity) for it in found] == ([("CRD-09", DANGEROUS)] if is_owned else [])
+    assert [(finding.rule, finding.severity) for finding in found] == ([("CRD-09", DANGEROUS)] if is_owned else [])
 
 
 def test_a_review_says_whose_names_and_crds_are_touched() -> None:
     rival = ServedKind("example.com", "v1", "Thing", "gadgets")
     ref = ObjectRef.of(THING)
     given = facts(
-        planned(THING, Action.UPDATE),
-        live={ref.identity: applied("flux")},
-        around=ClusterSurroundings(kinds=(rival,)),
+        planned(THING, Action.UPDATE), live={ref.identity: applied("flux")}, around=ClusterSurroundings(kinds=(rival,))
     )
-    assert {it.rule for it in crds.DEFINITIONS_CHECK.changes(given)} == {"CRD-07", "CRD-09"}
+    assert {finding.rule for finding in crds.DEFINITIONS_CHECK.changes(given)} == {"CRD-07", "CRD-09"}
 
 
 def test_crd_diff_says_names_that_two_crds_of_a_file_want() -> None:

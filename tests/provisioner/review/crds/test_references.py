@@ -57,7 +57,7 @@ def removal(*there: dict[str, Any], also: tuple[dict[str, Any], ...] = ()) -> li
     roles = tuple(obj for obj in there if obj["kind"] == "ClusterRole")
     around = ClusterSurroundings(lists=lists)
     given = facts(*actions, live={ObjectRef.of(old).identity: old}, live_rbac=roles, around=around)
-    return [one for one in found_by(given) if one.rule == "LIV-05"]
+    return [finding for finding in found_by(given) if finding.rule == "LIV-05"]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_an_autoscaler_that_nobody_could_look_for_is_unknown() -> None:
     old = crd(props(a=TEXT))
     around = ClusterSurroundings(lists={HPA: Listed(total=None, problem="forbidden")})
     given = facts(planned(old, Action.DELETE, before=old), live={ObjectRef.of(old).identity: old}, around=around)
-    (found,) = [one for one in found_by(given) if one.rule == "LIV-05"]
+    (found,) = [finding for finding in found_by(given) if finding.rule == "LIV-05"]
     assert found.severity is Severity.UNKNOWN
 
 
@@ -121,7 +121,7 @@ def without_v1beta1(*there: dict[str, Any]) -> Facts:
 
 
 def of_live_05(given: Facts) -> list[Finding]:
-    return [one for one in found_by(given) if one.rule == "LIV-05"]
+    return [finding for finding in found_by(given) if finding.rule == "LIV-05"]
 
 
 OLD, KEPT = f"{GROUP}/v1beta1", f"{GROUP}/v1"
@@ -181,7 +181,7 @@ def test_a_budget_over_pods_of_a_version_that_goes_is_said_where_it_needs_the_sc
 def test_a_budget_over_pods_that_something_else_runs_is_not_said() -> None:
     pod = belonging("Pod", OLD, controller=False, app="one")
     found = of_live_05(without_v1beta1(pod, budget({}, maxUnavailable=1)))
-    assert not any("Budget" in one.message for one in found)
+    assert not any("Budget" in finding.message for finding in found)
 
 
 def test_a_scale_that_goes_is_breaking_where_a_budget_counts_on_it() -> None:
@@ -199,7 +199,7 @@ def test_a_scale_that_goes_is_breaking_where_a_budget_counts_on_it() -> None:
 
 def test_what_the_objects_of_a_kind_that_goes_own_is_counted() -> None:
     found = removal(belonging("Deployment", KEPT), belonging("Service", OLD))
-    assert [one.message.split(":")[0] for one in found] == [
+    assert [finding.message.split(":")[0] for finding in found] == [
         "1 Deployment, 1 Service belong to objects of Order, whose definition goes"
     ]
 

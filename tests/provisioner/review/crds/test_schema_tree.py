@@ -22,7 +22,7 @@ def lines(branch: Branch | None, depth: int = 0) -> list[str]:
     if branch is None:
         return []
     said = [f"{one.keyword} {one.before} > {one.after}".replace('"', "") for one in branch.differences]
-    said += [one.rule for one in branch.findings]
+    said += [finding.rule for finding in branch.findings]
     said += [f"{branch.same} same"] if branch.same else []
     first = f"{'.' * depth}{branch.mark.sign} {branch.name or '*'} {branch.kind}"
     return ["; ".join([first, *said]), *(line for one in branch.branches for line in lines(one, depth + 1))]
@@ -95,7 +95,7 @@ def test_no_finding_is_lost_between_the_tree_and_the_lists_beside_it() -> None:
     picture = schema_picture(old, new, found)
     placed = [*picture.about, *(one for tree in picture.trees for one in tree.about)]
     placed += [one for tree in picture.trees for branch in walk(tree.root) for one in branch.findings]
-    assert sorted(one.fingerprint for one in placed) == sorted(one.fingerprint for one in found)
+    assert sorted(one.fingerprint for one in placed) == sorted(finding.fingerprint for finding in found)
 
 
 def test_a_large_schema_keeps_its_worst_branches_and_counts_the_others() -> None:
@@ -112,7 +112,7 @@ def test_a_large_schema_keeps_its_worst_branches_and_counts_the_others() -> None
     assert tree.drawn == MAX_BRANCHES
     assert tree.left_out == 1 + 1 + 100 + 100 * 39 + 1 + 100 - MAX_BRANCHES
     # All that narrows breaks; what only widens is left out first.
-    assert {one.rule for branch in walk(tree.root) for one in branch.findings} <= {"SCH-25", "SCH-13"}
+    assert {finding.rule for branch in walk(tree.root) for finding in branch.findings} <= {"SCH-25", "SCH-13"}
     assert sum(branch.left_out for branch in walk(tree.root)) == tree.left_out
 
 
@@ -138,9 +138,7 @@ def test_what_is_nested_too_deep_is_not_drawn_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "schema",
-    [None, {}, {"properties": None}, {"properties": {"a": None}}, {"items": [1]}, {"type": 3}],
-    ids=str,
+    "schema", [None, {}, {"properties": None}, {"properties": {"a": None}}, {"items": [1]}, {"type": 3}], ids=str
 )
 def test_a_schema_that_is_none_is_drawn_as_far_as_it_goes(schema: Any) -> None:
     broken = crd({"a": TEXT})

@@ -24,8 +24,8 @@ WORDS = (
 
 
 def test_a_stricter_schema_without_objects_is_one_notable_line_that_holds_every_field() -> None:
-    found = [one for one in found_by(scene(OLD, NEW)) if one.severity is not Severity.SAFE]
-    assert [(one.rule, one.severity, one.message) for one in found if one.rule != "LIV-06"] == [
+    found = [finding for finding in found_by(scene(OLD, NEW)) if finding.severity is not Severity.SAFE]
+    assert [(finding.rule, finding.severity, finding.message) for finding in found if finding.rule != "LIV-06"] == [
         ("LIV-08", Severity.NOTABLE, WORDS)
     ]
     told = one_of(scene(OLD, NEW), "LIV-08")
@@ -36,8 +36,8 @@ def test_a_stricter_schema_without_objects_is_one_notable_line_that_holds_every_
 
 def test_with_one_object_each_field_is_told_by_itself_and_the_default_that_goes_breaks() -> None:
     found = found_by(scene(OLD, NEW, order(a="x")))
-    assert "LIV-08" not in {one.rule for one in found}
-    assert {one.rule: one.severity for one in found}["SCH-35"] is Severity.BREAKING
+    assert "LIV-08" not in {finding.rule for finding in found}
+    assert {finding.rule: finding.severity for finding in found}["SCH-35"] is Severity.BREAKING
 
 
 @pytest.mark.parametrize(
@@ -50,15 +50,15 @@ def test_with_one_object_each_field_is_told_by_itself_and_the_default_that_goes_
 )
 def test_a_list_that_is_not_whole_says_of_no_field_that_nothing_breaks(unread: Listed) -> None:
     found = found_by(scene(OLD, NEW, lists={Listing(GROUP, "v1", "Order"): unread}))
-    assert "LIV-08" not in {one.rule for one in found}
-    assert Severity.BREAKING in {one.severity for one in found}
+    assert "LIV-08" not in {finding.rule for finding in found}
+    assert Severity.BREAKING in {finding.severity for finding in found}
 
 
 def test_what_no_comparison_decides_and_a_version_that_goes_keep_their_own_lines() -> None:
     rule = {"rule": "self.a == self.b", "message": "alike"}
     old = crd(version("v1", properties={"a": TEXT}), version("v0", storage=False, properties={"a": TEXT}))
     undecided = {"properties": {"a": {**TEXT, "pattern": "^(a|b)+$"}}, "x-kubernetes-validations": [rule]}
-    found = {one.rule: one.severity for one in found_by(scene(old, crd(version("v1", **undecided))))}
+    found = {finding.rule: finding.severity for finding in found_by(scene(old, crd(version("v1", **undecided))))}
     assert found["CRD-11"] is Severity.BREAKING
     assert all(found[one].is_at_least(Severity.DANGEROUS) for one in found if one.startswith("CRD-"))
 

@@ -40,7 +40,7 @@ CASES = (
     "review/test_cases.py",
     "review/crds/test_live_scene.py",
     "review/crds/test_verdicts.py",
-    "review/crds/test_stored.py",
+    "review/crds/test_object_fates.py",
     "review/base/test_difference.py",
     "review/test_frame.py",
     "review/test_plugged.py::test_two_checks_of_one_name_are_unknown_and_both_named",

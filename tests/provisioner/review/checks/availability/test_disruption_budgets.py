@@ -32,7 +32,7 @@ def found_by(*objects: dict[str, Any], live: tuple[Any, ...] = ()) -> list[Findi
     around = ClusterSurroundings(lists={BUDGETS: Listed(live, len(live))})
     actions = [planned(one, Action.CREATE) for one in objects]
     found = judged_by(facts(*actions, around=around), [disruption_budgets.CHECK])
-    return [one for one in found if one.rule != "UNCLAIMED"]
+    return [finding for finding in found if finding.rule != "UNCLAIMED"]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def found_by(*objects: dict[str, Any], live: tuple[Any, ...] = ()) -> list[Findi
 )
 def test_a_budget_that_lets_no_pod_go_is_said(replicas: int, spec: dict[str, Any], count: int) -> None:
     found = found_by(workload(replicas), budget(**spec))
-    assert [one.rule for one in found if one.variant != "selects-none"] == ["AVL-01"] * count
+    assert [finding.rule for finding in found if finding.variant != "selects-none"] == ["AVL-01"] * count
 
 
 def test_a_budget_of_somebody_else_counts_where_fewer_pods_run() -> None:
@@ -95,9 +95,9 @@ def named_budget(name: str, **labels: str) -> dict[str, Any]:
 def test_two_budgets_that_select_the_same_pods_block_every_eviction() -> None:
     (found,) = found_by(workload(3), named_budget("a", app="web"), named_budget("b", app="web"))
     assert (found.variant, found.severity, found.evidence["other"].name) == ("overlap", "dangerous", "b")
-    assert [one.variant for one in found_by(workload(3), named_budget("a", app="web"), named_budget("b", app="x"))] == [
-        "selects-none"
-    ]
+    assert [
+        finding.variant for finding in found_by(workload(3), named_budget("a", app="web"), named_budget("b", app="x"))
+    ] == ["selects-none"]
 
 
 def test_a_budget_beside_one_of_somebody_else_blocks_every_eviction() -> None:
@@ -121,4 +121,4 @@ def test_a_budget_cannot_count_pods_whose_workload_has_no_scale(
     group = "batch/v1" if kind == "Job" else "apps/v1"
     template = {"metadata": {"labels": {"app": "web"}}}
     made = an_object(group, kind, "web", "shop", spec={"replicas": 3, "template": template})
-    assert [one.severity for one in found_by(made, budget(selector=SELECTOR, **spec))] == severities
+    assert [finding.severity for finding in found_by(made, budget(selector=SELECTOR, **spec))] == severities

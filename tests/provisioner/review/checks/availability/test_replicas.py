@@ -38,4 +38,4 @@ def workload(kind: str, image: str, **spec: Any) -> dict[str, Any]:
 def test_a_rollout_that_leaves_no_pod_is_said(kind: str, spec: dict[str, Any], count: int) -> None:
     old, new = workload(kind, "a:1", **spec), workload(kind, "a:2", **spec)
     found = judged_by(facts(planned(new, Action.UPDATE, before=old)), [replicas.REPLICAS_CHECK])
-    assert [one.rule for one in found if one.rule != "UNCLAIMED"] == ["AVL-05"] * count
+    assert [finding.rule for finding in found if finding.rule != "UNCLAIMED"] == ["AVL-05"] * count

@@ -40,14 +40,14 @@ def test_a_new_autoscaler_needs_a_workload_of_the_bundle_or_of_the_cluster(
     exists: dict[ObjectRef, bool], variants: list[str]
 ) -> None:
     added = planned(scaler(apiVersion="apps/v1", kind="Deployment"), Action.CREATE)
-    assert [one.variant for one in findings_of(services.TARGETS_CHECK, added, exists=exists)] == variants
+    assert [finding.variant for finding in findings_of(services.TARGETS_CHECK, added, exists=exists)] == variants
     assert mentioned(facts(added), [services.TARGETS_CHECK]) == [THERE]
 
 
 @pytest.mark.parametrize("target", [{}, {"kind": "StatefulSet"}, {"kind": "Deployment", "apiVersion": "apps/v1beta2"}])
 def test_a_target_is_a_kind_of_any_version(target: dict[str, str]) -> None:
     both = [planned(one, Action.CREATE) for one in (WEB, scaler(**target))]
-    found = [one.variant for one in findings_of(services.TARGETS_CHECK, *both)]
+    found = [finding.variant for finding in findings_of(services.TARGETS_CHECK, *both)]
     assert found == (["not-in-bundle"] if target.get("kind") == "StatefulSet" else [])
 
 

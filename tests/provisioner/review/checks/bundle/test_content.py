@@ -29,7 +29,7 @@ def found_values(
     made = facts(planned(config_map(), Action.CREATE))
     previous = replace(content_with(config_map()), values=before, spec_values=frozenset(was_set))
     made = replace(made, content=replace(made.content, values=after, spec_values=frozenset(is_set)), previous=previous)
-    return [one for one in judged_by(made, [content.CHART_VALUES_CHECK]) if one.rule == "VAL-01"]
+    return [finding for finding in judged_by(made, [content.CHART_VALUES_CHECK]) if finding.rule == "VAL-01"]
 
 
 def test_values_that_changed_came_and_went_are_told() -> None:
@@ -129,7 +129,7 @@ def test_S09_everybody_is_told_which_values_changed_and_few_what_they_are() -> N
         for one, value, size in zip(secrets, ("4711", "4712"), "12", strict=True)
     ]
     made = Facts(sides[1], Plan((), "sha256:plan"), sides[0], bundle=Plan((), "sha256:plan"), deployment="shop")
-    (told,) = (one for one in report(made).findings if one.rule == "VAL-01")
+    (told,) = (finding for finding in report(made).findings if finding.rule == "VAL-01")
     assert told.message == "2 values of the chart changed: `pin`, `size`"
     assert told.server_words == '2 values of the chart changed: `pin` was "4711", is "4712"; `size` was 1, is 2'
     assert told.is_withheld
@@ -139,7 +139,7 @@ def test_S09_everybody_is_told_which_values_changed_and_few_what_they_are() -> N
         "Secret shop/old",
     ]
     other = replace(made, content=replace(sides[1], values={"pin": "4713", "size": "3"}))
-    (again,) = (one for one in report(other).findings if one.rule == "VAL-01")
+    (again,) = (finding for finding in report(other).findings if finding.rule == "VAL-01")
     assert again.fingerprint == told.fingerprint, "nobody can try values on it"
 
 
@@ -168,7 +168,9 @@ def with_hook(obj: dict[str, Any], action: Action, *moments: HookMoment, **hook:
 
 
 def told(found: Facts, rule: str) -> list[Finding]:
-    return [one for one in judged_by(found, [content.HOOKS_CHECK, objects.OBJECTS_CHECK]) if one.rule == rule]
+    return [
+        finding for finding in judged_by(found, [content.HOOKS_CHECK, objects.OBJECTS_CHECK]) if finding.rule == rule
+    ]
 
 
 def test_what_a_job_runs_and_as_whom() -> None:
@@ -199,7 +201,10 @@ def test_a_hook_that_holds_data_and_is_cleared_is_dangerous() -> None:
 def test_a_hook_that_could_not_be_tried_is_said() -> None:
     made = facts(planned(JOB, Action.CREATE, is_proved=False))
     made = replace(made, content=replace(made.content, manifests=(Manifest(JOB, hook=Hook.at([BEFORE])),)))
-    assert {one.rule for one in judged_by(made, [content.HOOKS_CHECK, objects.OBJECTS_CHECK])} >= {"HOOK-01", "OBJ-04"}
+    assert {finding.rule for finding in judged_by(made, [content.HOOKS_CHECK, objects.OBJECTS_CHECK])} >= {
+        "HOOK-01",
+        "OBJ-04",
+    }
 
 
 def test_a_hook_that_runs_again() -> None:
@@ -244,7 +249,7 @@ def test_offline_a_hook_takes_the_place_of_what_was_there_as_on_a_cluster(
     hook = Hook.at([BEFORE])
     before = replace(content_with(), manifests=(Manifest(obj, hook=hook if was_hook else None),))
     found = look_offline(replace(before, manifests=(Manifest(obj, hook=hook),)), before)
-    (finding,) = [one for one in found.findings if one.rule == "HOOK-01"]
+    (finding,) = [finding for finding in found.findings if finding.rule == "HOOK-01"]
     assert (finding.severity, finding.is_new) == (severity, not was_hook)
     assert finding.message.endswith(words)
 
@@ -337,7 +342,9 @@ def test_a_value_that_was_looked_up_is_not_called_one_of_the_bundle() -> None:
     looked_up = Lookup(SECRET, DIGEST, ("copy",), ("copy/url",))
     told = replace(made, content=replace(made.content, lookups=(looked_up,)))
     for given, keys in ((made, ["own", "url"]), (told, ["own"])):
-        (found_lookups,) = [one for one in judged_by(given, [content.CONTENT_CHECK]) if one.rule == "SEC-01"]
+        (found_lookups,) = [
+            finding for finding in judged_by(given, [content.CONTENT_CHECK]) if finding.rule == "SEC-01"
+        ]
         assert found_lookups.evidence["keys"] == keys
 
 

@@ -156,7 +156,9 @@ def asked_of(asked: Requirement, *objects: dict[str, Any], is_offline: bool = Fa
 
 
 def only(found: Facts) -> Finding:
-    (finding,) = (one for one in judged_by(found, [provenance.REQUIREMENTS_CHECK]) if one.rule.startswith("REQ"))
+    (finding,) = (
+        finding for finding in judged_by(found, [provenance.REQUIREMENTS_CHECK]) if finding.rule.startswith("REQ")
+    )
     return finding
 
 
@@ -335,7 +337,7 @@ def test_forward_is_as_expected() -> None:
 )
 def test_a_lower_version_is_told(version: str, earlier: str, is_lower: bool) -> None:
     known = EarlierVersion(earlier, "revision 3", has_releases=True)
-    said = [one.message for one in found_moves(version, versions=(known,))]
+    said = [finding.message for finding in found_moves(version, versions=(known,))]
     words = f"The bundle claims version {version}, lower than {earlier} of revision 3"
     assert said == ([words] if is_lower else [])
 

@@ -37,7 +37,7 @@ def find_weaker_policies(before: dict[str, Any], after: dict[str, Any]) -> list[
 
 
 def severities(found: list[Finding]) -> list[str]:
-    return [str(one.severity) for one in found]
+    return [str(finding.severity) for finding in found]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_policy_that_becomes_weaker_says_what_passes(
 ) -> None:
     found = find_weaker_policies(policy(**before), policy(**after))
     assert severities(found) == expected
-    assert any(words in one.message for one in found) == bool(expected)
+    assert any(words in finding.message for finding in found) == bool(expected)
     assert (
         severities(find_weaker_policies(*(policy("MutatingAdmissionPolicy", **side) for side in (before, after))))
         == expected
@@ -132,7 +132,7 @@ def test_a_binding_that_becomes_weaker_says_what_passes(
 ) -> None:
     found = find_weaker_policies(binding(**before), binding(**after))
     assert severities(found) == expected
-    assert any(words in one.message for one in found) == bool(expected)
+    assert any(words in finding.message for finding in found) == bool(expected)
 
 
 def test_an_object_that_holds_the_parameters_of_a_policy_decides_what_passes() -> None:
@@ -232,8 +232,8 @@ def test_a_webhook_that_becomes_weaker_says_what_passes(
     before: dict[str, Any], after: dict[str, Any], expected: list[str], words: str
 ) -> None:
     found = find_weaker_webhooks([webhook(**before)], [webhook(**after)])
-    assert [str(one.severity) for one in found] == expected
-    assert any(words in one.message for one in found) == bool(expected)
+    assert [str(finding.severity) for finding in found] == expected
+    assert any(words in finding.message for finding in found) == bool(expected)
 
 
 def test_a_webhook_that_is_gone_is_told_unless_another_one_stands_for_it() -> None:
@@ -258,7 +258,7 @@ def test_mutating_ones_and_configurations_that_are_taken_over_are_looked_at_too(
         for policy in ("Fail", "Ignore")
     )
     found = findings_of(admission.WEAKER_WEBHOOKS_CHECK, planned(new, Action.ADOPT, before=old))
-    assert [str(one.severity) for one in named(found, "WH-13")] == ["dangerous"]
+    assert [str(finding.severity) for finding in named(found, "WH-13")] == ["dangerous"]
 
 
 def test_another_path_of_the_bundles_own_server_is_told_where_no_answer_means_yes() -> None:
@@ -270,4 +270,4 @@ def test_another_path_of_the_bundles_own_server_is_told_where_no_answer_means_ye
             for path in ("/v1beta1", "/v1")
         )
         found = findings_of(admission.WEAKER_WEBHOOKS_CHECK, service, planned(new, Action.UPDATE, before=old))
-        assert [str(one.severity) for one in named(found, "WH-13")] == expected
+        assert [str(finding.severity) for finding in named(found, "WH-13")] == expected

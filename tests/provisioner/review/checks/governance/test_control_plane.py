@@ -57,13 +57,10 @@ def test_the_default_that_is_there_is_named_unless_the_same_change_ends_it(
     (listing,) = listings(facts(action), [control_plane.DEFAULTS_CHECK])
     old = {**default, "metadata": {**default["metadata"], "name": "slow"}}
     around = ClusterSurroundings(lists={listing: Listed((old, plain), 2)})
-    told = {
-        "slow": [action],
-        "": [action, planned({**plain, "metadata": {"name": "slow"}}, Action.UPDATE, before=old)],
-    }
+    told = {"slow": [action], "": [action, planned({**plain, "metadata": {"name": "slow"}}, Action.UPDATE, before=old)]}
     for name, actions in told.items():
         found = report(facts(*actions, around=around), [control_plane.DEFAULTS_CHECK]).findings
-        (message,) = [one.message for one in found if one.variant == "becomes"]
+        (message,) = [finding.message for finding in found if finding.variant == "becomes"]
         assert (f" beside {default['kind']} {name}:" in message) is bool(name)
 
 
@@ -110,7 +107,7 @@ def found_by(obj: dict[str, Any], action: Action = Action.CREATE, **rest: Any) -
     ],
 )
 def test_an_object_of_the_control_plane_is_told_by_its_name(what: str, severity: str) -> None:
-    assert [str(one.severity) for one in found_by(an_object(*what.split()))] == ([severity] if severity else [])
+    assert [str(finding.severity) for finding in found_by(an_object(*what.split()))] == ([severity] if severity else [])
 
 
 LEASE = an_object("coordination.k8s.io/v1", "Lease", "kube-scheduler", "kube-system")
@@ -130,7 +127,7 @@ LEASE = an_object("coordination.k8s.io/v1", "Lease", "kube-scheduler", "kube-sys
 )
 def test_whatever_happens_to_it_is_said(action: Action, verb: str) -> None:
     found = found_by(LEASE, action, before=LEASE)
-    assert [one.message.startswith(f"{verb} Lease kube-system/kube-scheduler, by which") for one in found] == [
+    assert [finding.message.startswith(f"{verb} Lease kube-system/kube-scheduler, by which") for finding in found] == [
         True
     ] * bool(verb)
 
@@ -144,15 +141,17 @@ def test_what_is_said_of_an_object_as_one_of_pratiques_ground_is_not_said_twice(
 
     def rules(action: Action, **rest: Any) -> list[tuple[str, bool]]:
         found = report(facts(planned(AWS_AUTH, action, **rest), content=content_with(AWS_AUTH)), checks).findings
-        return [(one.rule, one.is_new) for one in found if one.rule in {"SYS-01", "OWN-PRATIQUE-02"}]
+        return [(finding.rule, finding.is_new) for finding in found if finding.rule in {"SYS-01", "OWN-PRATIQUE-02"}]
 
     assert rules(Action.CREATE) == [("OWN-PRATIQUE-02", True)]
     before = {**AWS_AUTH, "data": {"mapRoles": "[a]"}}
     action = planned(AWS_AUTH, Action.UPDATE, before=before)
     found = report(facts(action, previous=content_with(before)), checks).findings
-    assert [(one.rule, one.is_new) for one in found if str(one.severity) == "critical"] == [("OWN-PRATIQUE-02", True)]
+    assert [(finding.rule, finding.is_new) for finding in found if str(finding.severity) == "critical"] == [
+        ("OWN-PRATIQUE-02", True)
+    ]
     found = report(facts(action, previous=content_with(AWS_AUTH)), checks).findings
-    assert sorted((one.rule, one.is_new) for one in found if str(one.severity) == "critical") == [
+    assert sorted((finding.rule, finding.is_new) for finding in found if str(finding.severity) == "critical") == [
         ("OWN-PRATIQUE-02", False),
         ("SYS-01", True),
     ]

@@ -45,7 +45,7 @@ def claim(size: str) -> dict[str, Any]:
 def standing(check: Check, *objects: dict[str, Any]) -> list[Finding]:
     """What is refused of a bundle that holds these objects as they were."""
     found = findings_of(check, *(planned(one, Action.NONE, before=one) for one in objects))
-    return [one for one in found if one.rule.startswith("QUO-")]
+    return [finding for finding in found if finding.rule.startswith("QUO-")]
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def standing(check: Check, *objects: dict[str, Any]) -> list[Finding]:
 )
 def test_a_quota_that_does_not_let_the_bundle_run_is_breaking(objects: list[Any], exceeded: list[str]) -> None:
     found = standing(quotas.QUOTAS_CHECK, *objects)
-    assert [str(one.severity) for one in found] == (["breaking"] if exceeded else [])
-    assert [one.evidence["exceeded"] for one in found] == ([exceeded] if exceeded else [])
+    assert [str(finding.severity) for finding in found] == (["breaking"] if exceeded else [])
+    assert [finding.evidence["exceeded"] for finding in found] == ([exceeded] if exceeded else [])
 
 
 def test_an_autoscaler_says_how_many_pods_there_may_be() -> None:
@@ -144,7 +144,9 @@ def limits(kind: str = "Container", **parts: dict[str, str]) -> dict[str, Any]:
 )
 def test_a_limit_range_that_refuses_what_the_bundle_brings_is_breaking(objects: list[Any], words: str) -> None:
     found = standing(quotas.LIMIT_RANGES_CHECK, *objects)
-    assert [(str(one.severity), words in one.message) for one in found] == ([("breaking", True)] if words else [])
+    assert [(str(finding.severity), words in finding.message) for finding in found] == (
+        [("breaking", True)] if words else []
+    )
 
 
 def test_changed_defaults_of_a_limit_range_are_told() -> None:
@@ -182,7 +184,7 @@ def seen(*actions: PlannedAction, quotas: Listed, ranges: tuple[Json, ...] = ())
 
 def find_full(*actions: PlannedAction, there: Json, ranges: tuple[Json, ...] = ()) -> list[Finding]:
     given = seen(*actions, quotas=Listed((there,), 1), ranges=ranges)
-    return [one for one in judged_by(given, [quotas.FULL_QUOTAS_CHECK]) if one.rule == "QUO-03"]
+    return [finding for finding in judged_by(given, [quotas.FULL_QUOTAS_CHECK]) if finding.rule == "QUO-03"]
 
 
 def created(obj: Json) -> PlannedAction:
@@ -267,7 +269,7 @@ def test_a_quota_of_the_bundle_is_judged_by_what_it_becomes() -> None:
 )
 def test_quotas_that_nobody_could_list_are_no_room(listed: Listed, words: str) -> None:
     given = seen(created(web()), quotas=listed)
-    (told,) = [one for one in judged_by(given, [quotas.FULL_QUOTAS_CHECK]) if one.rule == "QUO-03"]
+    (told,) = [finding for finding in judged_by(given, [quotas.FULL_QUOTAS_CHECK]) if finding.rule == "QUO-03"]
     assert told.severity is Severity.UNKNOWN
     assert told.message.endswith(words)
 

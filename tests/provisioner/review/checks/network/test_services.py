@@ -27,7 +27,7 @@ def found_by(
 
 
 def rules_of(found: list[Finding]) -> list[str]:
-    return sorted(one.rule for one in found)
+    return sorted(finding.rule for finding in found)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ SERVED = (ServedKind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes"),)
 )
 def test_an_api_service_needs_its_service(exists: dict[Any, bool], expected: list[tuple[str, Severity]]) -> None:
     found = found_by(planned(METRICS, Action.CREATE), exists=exists)
-    assert [(one.rule, one.severity) for one in found] == expected
+    assert [(finding.rule, finding.severity) for finding in found] == expected
 
 
 def test_the_service_of_an_api_is_asked_for() -> None:
@@ -137,7 +137,7 @@ def test_the_service_of_an_api_is_asked_for() -> None:
 
 def test_a_group_that_is_served_already_is_taken_over() -> None:
     found = found_by(planned(METRICS, Action.CREATE), kinds=SERVED, exists={SERVICE.identity: True})
-    assert [(one.rule, one.severity) for one in found] == [("AS-01", Severity.CRITICAL)]
+    assert [(finding.rule, finding.severity) for finding in found] == [("AS-01", Severity.CRITICAL)]
 
 
 def test_a_group_that_nobody_answers_for_any_more_is_breaking() -> None:
@@ -188,7 +188,7 @@ def test_only_what_is_not_contained_in_the_old_rules_is_called_wider(
 )
 def test_address_blocks_are_judged_by_what_they_hold_together(cidrs: list[str], words: str) -> None:
     obj = policy(ingress=[{"from": [{"ipBlock": {"cidr": one}} for one in cidrs]}])
-    said = [one.message for one in found_by(planned(obj, Action.CREATE)) if one.rule == "NP-03"]
+    said = [finding.message for finding in found_by(planned(obj, Action.CREATE)) if finding.rule == "NP-03"]
     assert [words in one for one in said] == ([True] if words else [])
 
 
@@ -231,8 +231,8 @@ FREE = service("a")
 )
 def test_what_only_one_service_can_have_is_told_of_the_second(actions: list[Any], variants: list[str]) -> None:
     found = named(findings_of(services.ALLOCATIONS_CHECK, *actions), "OBJ-10")
-    assert [one.variant for one in found] == variants
-    assert all(one.ref is not None and "shop" in one.message for one in found)
+    assert [finding.variant for finding in found] == variants
+    assert all(finding.ref is not None and "shop" in finding.message for finding in found)
 
 
 @pytest.mark.parametrize("group", [{}, ["apps"], None], ids=str)
@@ -241,4 +241,4 @@ def test_a_group_that_is_no_text_is_taken_over_too(group: object) -> None:
         "apiregistration.k8s.io/v1", "APIService", "v1.apps", spec={"group": group, "service": {"name": "s"}}
     )
     found = judged_by(facts(planned(taking, Action.CREATE)), [services.EXPOSURE_CHECK])
-    assert [one.variant for one in found if one.rule == "AS-01"] == ["answered-by-service"]
+    assert [finding.variant for finding in found if finding.rule == "AS-01"] == ["answered-by-service"]

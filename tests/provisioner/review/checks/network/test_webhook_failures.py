@@ -38,7 +38,7 @@ def found_by(new: dict[str, Any], old: dict[str, Any] | None = None) -> list[Fin
     action = planned(new, Action.UPDATE if old else Action.CREATE, before=old)
     content, previous = content_with(new, SERVICE, WORKLOAD), content_with(old, SERVICE, WORKLOAD) if old else None
     found = judged_by(facts(action, content=content, previous=previous), [webhook_failures.FAIL_CLOSED_CHECK])
-    return [one for one in found if one.rule == "WH-12"]
+    return [finding for finding in found if finding.rule == "WH-12"]
 
 
 @pytest.mark.parametrize(
@@ -111,17 +111,17 @@ def test_webhooks_of_one_configuration_are_said_together() -> None:
     ],
 )
 def test_what_fails_closed_now_or_sees_more_is_new(old: dict[str, Any], is_new: bool) -> None:
-    assert [one.is_new for one in found_by(configuration(webhook(ORDERS)), configuration(old))] == [is_new]
+    assert [finding.is_new for finding in found_by(configuration(webhook(ORDERS)), configuration(old))] == [is_new]
 
 
 def test_what_only_sees_less_is_not_new() -> None:
     both = configuration(webhook(ORDERS), webhook(("shop.example.com", "bills"), "b"))
-    assert [one.is_new for one in found_by(configuration(webhook(ORDERS)), both)] == [False]
+    assert [finding.is_new for finding in found_by(configuration(webhook(ORDERS)), both)] == [False]
 
 
 def test_its_own_workload_among_what_it_sees_is_new() -> None:
     old = configuration(webhook(DEPLOYMENTS, namespaceSelector=NOWHERE))
-    assert [one.is_new for one in found_by(configuration(webhook(DEPLOYMENTS)), old)] == [True]
+    assert [finding.is_new for finding in found_by(configuration(webhook(DEPLOYMENTS)), old)] == [True]
 
 
 def test_what_lets_pass_while_it_is_down_holds_nobody_up() -> None:

@@ -35,7 +35,7 @@ def configuration(*listed: dict[str, Any], name: str = "guard") -> dict[str, Any
 def found_by(*actions: Any, checks: Any = None, **rest: Any) -> list[Finding]:
     """What these checks say; that others look at the same objects is not their matter."""
     found = judged_by(facts(*actions, **rest), checks or [webhook_failures.EFFECTS_CHECK])
-    return [one for one in found if one.rule != "UNCLAIMED"]
+    return [finding for finding in found if finding.rule != "UNCLAIMED"]
 
 
 def rules_of(*objects: dict[str, Any], **rest: Any) -> list[str]:
@@ -130,7 +130,7 @@ def test_a_webhook_that_goes_leaves_its_objects_unchecked() -> None:
     )
     odd = an_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "odd", spec={"group": []})
     found = found_by(planned(gone, Action.DELETE, before=gone), planned(crd, Action.NONE), planned(odd, Action.NONE))
-    assert [(one.rule, one.evidence["groups"]) for one in found if one.rule == "WH-10"] == [
+    assert [(finding.rule, finding.evidence["groups"]) for finding in found if finding.rule == "WH-10"] == [
         ("WH-10", ["shop.example.com"])
     ]
 
@@ -157,7 +157,7 @@ def test_one_more_webhook_of_many_is_said(count: int, expected: list[str]) -> No
 def test_a_webhook_has_to_understand_reviews(versions: list[str], severity: Severity | None) -> None:
     hook = webhook("configmaps", admissionReviewVersions=versions)
     found = found_by(planned(configuration(hook), Action.CREATE), checks=[webhooks.CHECK])
-    assert [one.severity for one in found if one.rule == "WH-06"] == ([severity] if severity else [])
+    assert [finding.severity for finding in found if finding.rule == "WH-06"] == ([severity] if severity else [])
 
 
 def pods_of_guard(**labels: str) -> list[dict[str, Any]]:
@@ -203,7 +203,7 @@ def test_a_webhook_that_counts_on_itself_is_said_with_whose_pods(
 ) -> None:
     objects = [configuration(webhook("pods", **hook)), *beside]
     found = found_by(*(planned(one, Action.CREATE) for one in objects), checks=[webhooks.CHECK])
-    locks = [one for one in found if one.rule == "WH-01"]
+    locks = [finding for finding in found if finding.rule == "WH-01"]
     assert [one.severity for one in locks] == ([Severity.CRITICAL] if places else [])
     assert all(f"before any pod of {places} starts" in one.message for one in locks)
 
@@ -211,9 +211,9 @@ def test_a_webhook_that_counts_on_itself_is_said_with_whose_pods(
 def test_conditions_that_may_let_pass_are_mentioned() -> None:
     hook = webhook("pods", matchConditions=[{"name": "a", "expression": "request.namespace != 'shop'"}])
     (found,) = [
-        one
-        for one in found_by(planned(configuration(hook), Action.CREATE), checks=[webhooks.CHECK])
-        if one.rule == "WH-01"
+        finding
+        for finding in found_by(planned(configuration(hook), Action.CREATE), checks=[webhooks.CHECK])
+        if finding.rule == "WH-01"
     ]
     assert "unless its matchConditions let it pass" in found.message
 
@@ -231,13 +231,13 @@ def test_what_keeps_a_webhook_from_working_is_said(body: Any, live: dict[str, An
     known = {ObjectRef("", "v1", "Service", "shop", name).identity: obj for name, obj in live.items()}
     made = planned(configuration(webhook("orders", **body)), Action.CREATE)
     found = found_by(made, checks=[webhooks.CHECK], live=known)
-    assert [(one.rule, one.variant) for one in found] == [told]
+    assert [(finding.rule, finding.variant) for finding in found] == [told]
 
 
 def test_an_old_configuration_lets_pass_where_it_does_not_say() -> None:
     old = {**configuration(webhook("pods")), "apiVersion": f"{GROUP}/v1beta1"}
     found = found_by(planned(old, Action.CREATE), checks=[webhooks.CHECK])
-    assert "WH-01" not in {one.rule for one in found}
+    assert "WH-01" not in {finding.rule for finding in found}
 
 
 def term(operator: str, *values: str, key: str = "env") -> dict[str, Any]:
@@ -293,12 +293,12 @@ def test_what_a_webhook_sees_is_compared_by_what_it_means(
     change = planned(configuration(after), Action.UPDATE, before=configuration(before))
     previous = facts(planned(configuration(before), Action.CREATE)).content
     found = found_by(change, checks=[webhooks.CHECK], previous=previous)
-    assert bool([one for one in found if one.rule == "WH-09"]) is is_wider
+    assert bool([finding for finding in found if finding.rule == "WH-09"]) is is_wider
 
 
 def test_a_webhook_without_rules_goes_without_a_crash() -> None:
     gone = configuration({"name": "a", "rules": [{}, "x"]}, {"name": "b", "rules": 7})
-    assert [one.rule for one in found_by(planned(gone, Action.DELETE, before=gone))] == ["WH-10"]
+    assert [finding.rule for finding in found_by(planned(gone, Action.DELETE, before=gone))] == ["WH-10"]
 
 
 # Admission policies
@@ -325,7 +325,10 @@ def judged(*objects: dict[str, Any], **exists: bool) -> list[tuple[str, Severity
     }
     around = ClusterSurroundings(exists={key: answer for key, answer in known.items() if answer is not None})
     actions = [planned(one, Action.CREATE) for one in objects]
-    return [(one.rule, one.severity) for one in found_by(*actions, checks=[admission.POLICIES_CHECK], around=around)]
+    return [
+        (finding.rule, finding.severity)
+        for finding in found_by(*actions, checks=[admission.POLICIES_CHECK], around=around)
+    ]
 
 
 @pytest.mark.parametrize(

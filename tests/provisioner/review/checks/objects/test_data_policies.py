@@ -42,7 +42,7 @@ def test_what_becomes_of_data_from_now_on_is_told(
 ) -> None:
     action = planned(after, Action.UPDATE, before=before) if before else planned(after, Action.CREATE)
     found = named(findings_of(deletions.DATA_POLICIES_CHECK, action), "DEL-03")
-    assert [one.severity for one in found] == [Severity(severity) for severity, _ in told]
+    assert [finding.severity for finding in found] == [Severity(severity) for severity, _ in told]
     assert all(words in one.message for one, (_, words) in zip(found, told, strict=True))
 
 
@@ -80,4 +80,4 @@ def test_a_claim_of_which_another_folder_is_mounted_is_told(
 ) -> None:
     old, new = mounting(*before, kind=kind), mounting(*after, kind=kind)
     found = named(findings_of(deletions.DATA_POLICIES_CHECK, planned(new, Action.UPDATE, before=old)), "DEL-03")
-    assert [one.severity for one in found] == ([Severity.DANGEROUS] if is_told else [])
+    assert [finding.severity for finding in found] == ([Severity.DANGEROUS] if is_told else [])

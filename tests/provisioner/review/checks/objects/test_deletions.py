@@ -36,7 +36,7 @@ def deletion(obj: dict[str, Any], *there: dict[str, Any], unread: str = "") -> F
     given = facts(planned(obj, Action.DELETE, before=obj), live=live)
     lists = {one: _listed(one, there, unread) for one in listings(given, CHECKS)}
     given = facts(planned(obj, Action.DELETE, before=obj), live=live, around=ClusterSurroundings(lists=lists))
-    return next(one for one in judged_by(given, CHECKS) if one.rule == "DEL-01")
+    return next(finding for finding in judged_by(given, CHECKS) if finding.rule == "DEL-01")
 
 
 def _listed(listing: Listing, there: tuple[dict[str, Any], ...], unread: str) -> Listed:
@@ -112,9 +112,9 @@ def test_scaling_down_says_which_claims_go(when: str, replicas: int, *, is_found
     given = facts(
         planned(after, Action.UPDATE, before=before, after=after), live={ObjectRef.of(before).identity: before}
     )
-    found = [one for one in judged_by(given, CHECKS) if one.rule == "DEL-02"]
+    found = [finding for finding in judged_by(given, CHECKS) if finding.rule == "DEL-02"]
     words = "the PersistentVolumeClaims of pods 1 to 2 would be deleted, by its own retention policy"
-    assert [(one.severity, words in one.message) for one in found] == [(Severity.BREAKING, True)] * is_found
+    assert [(finding.severity, words in finding.message) for finding in found] == [(Severity.BREAKING, True)] * is_found
 
 
 def test_S15_no_deletion_of_a_stateful_set_is_folded_with_what_its_claims_hold() -> None:
@@ -126,7 +126,7 @@ def test_S15_no_deletion_of_a_stateful_set_is_folded_with_what_its_claims_hold()
     given = facts(*actions, live=live)
     lists = {one: _listed(one, (*held, volume()), "") for one in listings(given, CHECKS)}
     found = judged_by(facts(*actions, live=live, around=ClusterSurroundings(lists=lists)), CHECKS)
-    assert sum(1 for one in found if one.rule == "DEL-01" and len(one.evidence["volumes"]) == 1) == 12
+    assert sum(1 for finding in found if finding.rule == "DEL-01" and len(finding.evidence["volumes"]) == 1) == 12
 
 
 def test_claims_and_stateful_sets_that_go_are_asked_for() -> None:
@@ -196,7 +196,7 @@ def test_what_has_run_to_its_end_stops_nothing(obj: dict[str, Any], severity: Se
 
 def test_a_job_that_nobody_could_look_at_is_deleted_as_any_other() -> None:
     gone = planned(ran(JOB), Action.DELETE, before=ran(JOB))
-    (found,) = [one for one in judged_by(facts(gone), CHECKS) if one.rule == "DEL-01"]
+    (found,) = [finding for finding in judged_by(facts(gone), CHECKS) if finding.rule == "DEL-01"]
     assert found.severity is Severity.DANGEROUS
     assert wanted(facts(gone).content, facts(gone).plan, CHECKS) == [
         ObjectRef("batch", "v1", "Job", "shop", "certgen-v1")

@@ -43,7 +43,7 @@ def find_apis(*objects: dict[str, Any], **around: Any) -> list[Finding]:
 
 
 def severities(found: list[Finding], rule: str) -> list[Severity]:
-    return [one.severity for one in found if one.rule == rule]
+    return [finding.severity for finding in found if finding.rule == rule]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_discovery_is_the_truth_about_kinds(
 )
 def test_why_a_kind_is_not_served_is_said(api: tuple[str, str], words: str) -> None:
     obj = an_object(*api, "one", "" if api[1].startswith("Custom") else "shop")
-    (found,) = (one for one in find_apis(obj, kinds=SERVED, version="v1.36.3") if one.rule == "API-01")
+    (found,) = (finding for finding in find_apis(obj, kinds=SERVED, version="v1.36.3") if finding.rule == "API-01")
     assert found.message == words
 
 
@@ -118,22 +118,14 @@ def test_why_a_kind_is_not_served_is_said(api: tuple[str, str], words: str) -> N
 )
 def test_old_and_unstable_apis_are_said(obj: tuple[str, str], version: str, rule: str | None) -> None:
     found = find_apis(an_object(*obj, "a", "shop"), version=version)
-    assert [one.rule for one in found if one.rule.startswith("API")] == ([rule] if rule else [])
+    assert [finding.rule for finding in found if finding.rule.startswith("API")] == ([rule] if rule else [])
 
 
 @pytest.mark.parametrize(
     ("obj", "count"),
     [
-        pytest.param(
-            autoscaler_of("extensions/v1beta1"),
-            1,
-            id="an autoscaler's target",
-        ),
-        pytest.param(
-            autoscaler_of("apps/v1"),
-            0,
-            id="a target of today",
-        ),
+        pytest.param(autoscaler_of("extensions/v1beta1"), 1, id="an autoscaler's target"),
+        pytest.param(autoscaler_of("apps/v1"), 0, id="a target of today"),
         pytest.param(
             an_object(
                 "admissionregistration.k8s.io/v1",
@@ -174,7 +166,7 @@ def deletion(listed: Listed, obj: dict[str, Any] = CRD, **rest: Any) -> Finding:
     assert lists
     given = facts(planned(obj, Action.DELETE, before=obj), live=live, around=ClusterSurroundings(lists=lists))
     found = judged_by(given, [objects.OBJECTS_CHECK, deletions.DELETIONS_CHECK])
-    return next(one for one in found if one.rule == "DEL-01")
+    return next(finding for finding in found if finding.rule == "DEL-01")
 
 
 @pytest.mark.parametrize(
@@ -222,7 +214,7 @@ def claim(size: str) -> dict[str, Any]:
 
 
 def of(rule: str, found: list[Finding]) -> list[Finding]:
-    return [one for one in found if one.rule == rule]
+    return [finding for finding in found if finding.rule == rule]
 
 
 def test_what_the_server_took_by_dry_run_is_not_judged_again() -> None:
@@ -233,7 +225,7 @@ def test_what_the_server_refused_by_dry_run_is_its_word_alone() -> None:
     action = planned(
         scaler(5), Action.CREATE, is_proved=False, problem="it is refused", problem_code=InvalidObject.code
     )
-    assert [one.rule for one in find_refusals(action)] == ["PRE-09"]
+    assert [finding.rule for finding in find_refusals(action)] == ["PRE-09"]
 
 
 def test_with_a_cluster_what_could_not_be_tried_is_judged_by_rules() -> None:
@@ -260,7 +252,7 @@ def test_the_version_of_the_cluster_decides() -> None:
         find_refusals(planned(pod, Action.CREATE, is_proved=False), around=ClusterSurroundings(version=version))
         for version in ("v1.33.1", "v1.36.3")
     )
-    assert [one.path for one in of("OBJ-07", old)] == [("spec", "hostnameOverride")]
+    assert [finding.path for finding in of("OBJ-07", old)] == [("spec", "hostnameOverride")]
     assert [one for one in new if one.rule in ("OBJ-07", "OBJ-11")] == []
 
 
@@ -285,14 +277,14 @@ def test_what_cannot_be_judged_is_said_once_of_all_objects(
 def test_settings_that_never_change_are_said_once() -> None:
     old, new = (an_object("v1", "ConfigMap", "a", "shop", immutable=True, data={"a": one}) for one in "bc")
     found = look_offline(content_with(new), content_with(old)).findings
-    assert [one.rule for one in found if one.rule in REFUSING] == ["SEC-03"]
+    assert [finding.rule for finding in found if finding.rule in REFUSING] == ["SEC-03"]
 
 
 def test_no_value_of_a_secret_is_told() -> None:
     secret = an_object("v1", "Secret", "a", "shop", data={"a": "hunter2!", "b c": "aHVudGVyMg=="}, stringData={"d": 7})
     found = look_offline(content_with(secret), None).findings
-    assert {one.rule for one in found} >= {"OBJ-07"}
-    told = [f"{one.message} {one.evidence}" for one in found]
+    assert {finding.rule for finding in found} >= {"OBJ-07"}
+    told = [f"{finding.message} {finding.evidence}" for finding in found]
     assert not [one for one in told if "hunter2" in one or "aHVudGVyMg" in one]
 
 
@@ -301,7 +293,9 @@ def test_a_binding_that_leaves_out_the_group_of_its_role_names_the_same_role() -
     old = an_object("rbac.authorization.k8s.io/v1", "RoleBinding", "a", "shop", roleRef=role)
     new = {**old, "roleRef": {"kind": "Role", "name": "a"}}
     assert [
-        one.rule for one in look_offline(content_with(new), content_with(old)).findings if one.rule in REFUSING
+        finding.rule
+        for finding in look_offline(content_with(new), content_with(old)).findings
+        if finding.rule in REFUSING
     ] == []
 
 
@@ -314,8 +308,8 @@ def test_a_webhook_of_any_shape_does_not_crash_the_check() -> None:
     }
     obj = an_object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "a", webhooks=[hook])
     found = look_offline(content_with(obj), None).findings
-    assert [one for one in found if one.rule == "CRASHED"] == []
-    assert [one for one in found if one.rule == "WH-06"]
+    assert [finding for finding in found if finding.rule == "CRASHED"] == []
+    assert [finding for finding in found if finding.rule == "WH-06"]
 
 
 def test_custom_resources_are_left_to_their_own_schemas() -> None:
@@ -324,10 +318,10 @@ def test_custom_resources_are_left_to_their_own_schemas() -> None:
         facts(planned(order, Action.CREATE, is_proved=False), is_offline=True),
         [objects.OBJECTS_CHECK, kubernetes_apis.BUILTIN_CHECK],
     )
-    assert sorted(one.rule for one in found.findings) == ["OBJ-01", "UNCLAIMED"]
+    assert sorted(finding.rule for finding in found.findings) == ["OBJ-01", "UNCLAIMED"]
 
 
 def test_true_in_the_place_of_1_is_a_change() -> None:
     old, new = ({**scaler(1), "spec": {**scaler(1)["spec"], "minReplicas": one}} for one in (1, True))
     found = look_offline(content_with(new), content_with(old)).findings
-    assert [one.path for one in found if one.rule == "OBJ-07"] == [("spec", "minReplicas")]
+    assert [finding.path for finding in found if finding.rule == "OBJ-07"] == [("spec", "minReplicas")]

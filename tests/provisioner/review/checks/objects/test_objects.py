@@ -119,7 +119,7 @@ def test_a_replacement_names_field_and_consequence() -> None:
     before = an_object("apps/v1", "Deployment", "a", "shop", spec={"selector": {"matchLabels": {"a": "b"}}})
     after = an_object("apps/v1", "Deployment", "a", "shop", spec={"selector": {"matchLabels": {"a": "c"}}})
     replaced = planned(after, Action.REPLACE, before=before, is_proved=False)
-    found = next(one for one in found_by(replaced) if one.rule == "IMM-01")
+    found = next(finding for finding in found_by(replaced) if finding.rule == "IMM-01")
     assert found.severity is Severity.BREAKING
     assert "spec.selector.matchLabels.a" in found.message
     assert "all its pods stop" in found.message
@@ -159,7 +159,9 @@ def test_what_a_crd_says_of_its_fields_comes_after_what_it_accepts() -> None:
         return an_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "ws.g.example.com", spec=spec)
 
     found = next(
-        one for one in found_by(planned(crd("b", 2), Action.UPDATE, before=crd("a", 1))) if one.rule == "OBJ-02"
+        finding
+        for finding in found_by(planned(crd("b", 2), Action.UPDATE, before=crd("a", 1)))
+        if finding.rule == "OBJ-02"
     )
     first = [tuple(one["path"][-2:]) for one in found.evidence["changes"]][:3]
     assert first == [("description", "maxLength"), ("z", "maxLength"), ("a00", "description")]
@@ -176,9 +178,9 @@ def test_a_replacement_lists_first_what_makes_it_necessary() -> None:
         return an_object("apps/v1", "Deployment", "a", "shop", data=labels, spec=spec)
 
     found = next(
-        one
-        for one in found_by(planned(deployment("b"), Action.REPLACE, before=deployment("a"), is_proved=False))
-        if one.rule == "IMM-01"
+        finding
+        for finding in found_by(planned(deployment("b"), Action.REPLACE, before=deployment("a"), is_proved=False))
+        if finding.rule == "IMM-01"
     )
     assert found.evidence["changes"][0]["path"] == ["spec", "selector", "matchLabels", "z"]
 
@@ -208,13 +210,15 @@ def test_of_a_secret_that_nobody_may_get_is_said_what_is_done_with_it(
 
 
 def test_how_an_object_is_applied_is_a_finding() -> None:
-    (found, *_) = (one for one in found_by(planned(MAP, Action.NONE, notes=("it is new",))) if one.rule == "OBJ-05")
+    (found, *_) = (
+        finding for finding in found_by(planned(MAP, Action.NONE, notes=("it is new",))) if finding.rule == "OBJ-05"
+    )
     assert (found.variant, found.message) == ("noted", "ConfigMap shop/settings: it is new")
 
 
 def test_each_warning_of_the_server_is_a_finding() -> None:
     found = found_by(planned(MAP, Action.CREATE, warnings=("old API", "no limits")))
-    warned = [one for one in found if one.rule == "OBJ-05"]
+    warned = [finding for finding in found if finding.rule == "OBJ-05"]
     assert [one.server_words for one in warned] == ["old API", "no limits"]
     assert {one.message for one in warned} == {"The API server warns of ConfigMap shop/settings"}
 
@@ -234,7 +238,7 @@ def test_S11_a_container_that_somebody_else_added_is_a_finding() -> None:
 
     wished, result = deployment(), deployment("foreign")
     found = found_by(planned(result, Action.UPDATE, before=result), content=content_with(wished))
-    foreign = next(one for one in found if one.rule == "OBJ-06")
+    foreign = next(finding for finding in found if finding.rule == "OBJ-06")
     assert foreign.severity is Severity.DANGEROUS
     assert "foreign" in foreign.message
 
@@ -242,7 +246,7 @@ def test_S11_a_container_that_somebody_else_added_is_a_finding() -> None:
 def test_what_the_server_could_not_be_asked_is_unknown_and_says_why() -> None:
     namespace = an_object("v1", "Namespace", "shop")
     found = found_by(planned(namespace, Action.CREATE), planned(MAP, Action.CREATE, is_proved=False))
-    unknown = next(one for one in found if one.severity is Severity.UNKNOWN)
+    unknown = next(finding for finding in found if finding.severity is Severity.UNKNOWN)
     assert "the namespace shop comes with this bundle" in unknown.message
     assert unknown.ref == ObjectRef.of(MAP)
 
@@ -276,8 +280,8 @@ def test_a_first_install_is_held_against_the_schemas_that_the_cluster_publishes(
     obj: dict[str, Any], rule: str, severity: Severity
 ) -> None:
     found = in_new_namespace(obj, PUBLISHED)
-    assert [one.severity for one in found if one.rule == rule] == [severity]
-    assert not [one for one in found if one.severity is Severity.UNKNOWN]
+    assert [finding.severity for finding in found if finding.rule == rule] == [severity]
+    assert not [finding for finding in found if finding.severity is Severity.UNKNOWN]
 
 
 def test_what_fits_a_schema_is_said_once_with_what_no_schema_knows() -> None:
@@ -289,13 +293,13 @@ def test_what_fits_a_schema_is_said_once_with_what_no_schema_knows() -> None:
 def test_what_a_webhook_would_not_let_be_tried_stays_unknown_whatever_its_schema_says() -> None:
     around = ClusterSurroundings(schemas={("", "v1", "ConfigMap"): PUBLISHED})
     found = found_by(planned(MAP, Action.CREATE, is_proved=False), around=around)
-    assert Severity.UNKNOWN in [one.severity for one in found]
+    assert Severity.UNKNOWN in [finding.severity for finding in found]
 
 
 def test_what_the_bundles_own_webhook_would_not_let_be_tried_says_so_once() -> None:
     words = "a webhook of the bundle itself does not answer"
     found = found_by(planned(MAP, Action.UPDATE, before=MAP, is_proved=False, notes=(words,)))
-    (said,) = [one for one in found if words in one.message]
+    (said,) = [finding for finding in found if words in finding.message]
     assert (said.rule, said.severity) == ("OBJ-04", Severity.UNKNOWN)
 
 
@@ -307,7 +311,7 @@ def test_S09_a_refused_secret_keeps_its_values() -> None:
         planned(secret, Action.CREATE, is_proved=False),
     )
     found = found_by(*actions, around=ClusterSurroundings(schemas={("", "v1", "Secret"): schema}))
-    assert "OBJ-07" in [one.rule for one in found]
+    assert "OBJ-07" in [finding.rule for finding in found]
     assert "Pl4nted" not in str(found)
 
 
@@ -324,7 +328,7 @@ def test_a_custom_resource_of_the_same_bundle_is_tried_on_its_schema_and_marked(
     good = an_object("shop.example.com/v1", "Order", "good", "shop", spec={"a": "b"})
     bad = an_object("shop.example.com/v1", "Order", "bad", "shop", spec={"a": 1})
     actions = [planned(crd, Action.CREATE)] + [planned(one, Action.CREATE, is_proved=False) for one in (good, bad)]
-    found = {(one.rule, one.ref.name): one.severity for one in found_by(*actions) if one.ref}
+    found = {(finding.rule, finding.ref.name): finding.severity for finding in found_by(*actions) if finding.ref}
     assert found["OBJ-03", "good"] is Severity.NOTABLE
     assert found["OBJ-07", "bad"] is Severity.BREAKING
 
@@ -350,12 +354,12 @@ def test_fields_that_never_change_are_known_where_nobody_could_be_asked(
 ) -> None:
     action = planned(after, Action.UPDATE, before=before, is_proved=proved)
     found = judged_by(facts(action, is_offline=not proved), [objects.OBJECTS_CHECK, kubernetes_apis.BUILTIN_CHECK])
-    assert [one.path for one in found if one.rule == "IMM-01"] == [("spec", "serviceName")] * count
+    assert [finding.path for finding in found if finding.rule == "IMM-01"] == [("spec", "serviceName")] * count
 
 
 def test_a_replacement_names_only_what_forces_it() -> None:
     replaced = planned(stateful(image="b", service="new"), Action.REPLACE, before=stateful(), is_proved=False)
-    found = next(one for one in found_by(replaced) if one.rule == "IMM-01")
+    found = next(finding for finding in found_by(replaced) if finding.rule == "IMM-01")
     assert "spec.serviceName" in found.message
     assert "image" not in found.message
 
@@ -376,10 +380,12 @@ def test_keys_that_were_written_as_string_data_stay(
 ) -> None:
     before, after = (an_object("v1", "Secret", "a", "shop", **one) for one in (old, new))
     found = look_offline(content_with(after), content_with(before))
-    assert [one.evidence["keys"] for one in found.findings if one.rule == "OBJ-06"] == ([stay] if stay else [])
+    assert [finding.evidence["keys"] for finding in found.findings if finding.rule == "OBJ-06"] == (
+        [stay] if stay else []
+    )
     assert [one.action for one in found.plan.actions] == [Action.UPDATE if changed else Action.NONE]
     written = {*new.get("data", {}), *new.get("stringData", {})}
-    told = [set(one.evidence["keys"]) for one in found.findings if one.rule == "SEC-01"]
+    told = [set(finding.evidence["keys"]) for finding in found.findings if finding.rule == "SEC-01"]
     assert told == ([written] if written else []), "of the bundle's own values only"
 
 
@@ -414,15 +420,17 @@ def test_a_schema_that_has_not_the_form_of_one_tries_nothing_and_says_so(odd: di
 def test_what_comes_of_trying_is_said_of_the_object(defined: Any, spec: Any, told: tuple[str, str]) -> None:
     new = thing(spec)
     actions = planned(crd(defined), Action.CREATE), planned(new, Action.CREATE, is_proved=False)
-    found = [one for one in judged_by(facts(*actions), [objects.OBJECTS_CHECK]) if one.ref == ObjectRef.of(new)]
-    assert told in [(one.rule, one.variant) for one in found]
+    found = [
+        finding for finding in judged_by(facts(*actions), [objects.OBJECTS_CHECK]) if finding.ref == ObjectRef.of(new)
+    ]
+    assert told in [(finding.rule, finding.variant) for finding in found]
 
 
 def test_of_many_errors_the_first_are_shown_and_the_others_counted() -> None:
     new = thing(dict.fromkeys("abcde", 1))
     definition = crd_of(obj(**dict.fromkeys("abcde", TEXT)))
     actions = planned(definition, Action.CREATE), planned(new, Action.CREATE, is_proved=False)
-    (found,) = [one for one in judged_by(facts(*actions), [objects.OBJECTS_CHECK]) if one.rule == "OBJ-07"]
+    (found,) = [finding for finding in judged_by(facts(*actions), [objects.OBJECTS_CHECK]) if finding.rule == "OBJ-07"]
     assert len(found.evidence["errors"]) == 5
     assert found.message.endswith("; and 2 more")
 
@@ -438,7 +446,7 @@ def owned(name: str, owner: str) -> PlannedAction:
 def found(*actions: PlannedAction) -> list[Finding]:
     content = content_with(*(one.after for one in actions if one.after is not None))
     given = facts(*actions, content=content)
-    return [one for one in report(given, [objects.OWNERS_CHECK]).findings if one.rule == "OWN-03"]
+    return [finding for finding in report(given, [objects.OWNERS_CHECK]).findings if finding.rule == "OWN-03"]
 
 
 def test_each_owner_has_one_line_with_the_number_of_its_objects() -> None:

@@ -47,12 +47,14 @@ def between(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Report:
 
 
 def deletion(report: Report) -> tuple[Severity, str]:
-    (found,) = [one for one in report.findings if one.rule == "DEL-01"]
+    (found,) = [finding for finding in report.findings if finding.rule == "DEL-01"]
     return found.severity, found.message
 
 
 def words_of(case: str, rule: str = "DEL-01") -> list[tuple[Severity, str]]:
-    return [(one.severity, one.message) for one in report_of(FOLDER / case).findings if one.rule == rule]
+    return [
+        (finding.severity, finding.message) for finding in report_of(FOLDER / case).findings if finding.rule == rule
+    ]
 
 
 def test_a_config_map_renamed_by_its_hash_loses_nothing_where_everything_follows() -> None:
@@ -84,7 +86,7 @@ def test_a_renamed_service_loses_its_name_in_dns_and_its_webhook_follows() -> No
 
 def test_what_was_so_under_the_old_name_is_as_before_under_the_new_one() -> None:
     found = between([webhooks("first")], [webhooks("second")])
-    standing = [one for one in found.findings if one.rule.startswith("WH-0")]
+    standing = [finding for finding in found.findings if finding.rule.startswith("WH-0")]
     assert standing and not any(one.is_new for one in standing)
 
 
@@ -182,7 +184,9 @@ def test_a_thousand_renamed_objects_are_paired_in_time() -> None:
     old = [config(f"settings{number}-2hg4f5k6t7", a=str(number)) for number in range(150)]
     new = [config(f"settings{number}-9mbc8d7f6g", a="x" * 1000) for number in range(150)]
     found = between(old, new)
-    assert sum(one.rule == "DEL-01" for one in found.findings) >= 1
+    assert sum(finding.rule == "DEL-01" for finding in found.findings) >= 1
     assert not [
-        one for one in found.findings if one.rule in ("CRASHED", "DEL-01") and one.message.startswith("Deletes")
+        finding
+        for finding in found.findings
+        if finding.rule in ("CRASHED", "DEL-01") and finding.message.startswith("Deletes")
     ]

@@ -47,7 +47,9 @@ def going_back(
     around = ClusterSurroundings(exists={DATA.identity: exists} if exists is not None else {})
     given = facts(planned(obj, action, **rest), way_back=WayBack(2, gone), around=around)
     return [
-        one for one in judged_by(given, [deletions.WAY_BACK_CHECK, objects.OBJECTS_CHECK]) if one.rule.startswith("HIS")
+        finding
+        for finding in judged_by(given, [deletions.WAY_BACK_CHECK, objects.OBJECTS_CHECK])
+        if finding.rule.startswith("HIS")
     ]
 
 
@@ -148,7 +150,7 @@ def test_a_job_that_is_there_or_replaced_is_not_said_to_run_again_here(action: A
 @pytest.mark.parametrize("obj", [job(), claim()], ids=["job", "claim"])
 def test_a_request_that_goes_nowhere_back_to_says_none_of_it(obj: dict[str, Any]) -> None:
     given = facts(planned(obj, CREATE))
-    assert not [one for one in judged_by(given, [deletions.WAY_BACK_CHECK]) if one.rule.startswith("HIS")]
+    assert not [finding for finding in judged_by(given, [deletions.WAY_BACK_CHECK]) if finding.rule.startswith("HIS")]
 
 
 @pytest.mark.parametrize(
@@ -163,17 +165,13 @@ def test_a_request_that_goes_nowhere_back_to_says_none_of_it(obj: dict[str, Any]
 def test_content_that_is_no_stateful_set_crashes_nothing(hostile: dict[str, Any]) -> None:
     gone = (Gone(ObjectRef.of(hostile), DELETE, 4),)
     given = facts(planned(hostile, CREATE), way_back=WayBack(2, gone))
-    rules = {one.rule for one in judged_by(given, [deletions.WAY_BACK_CHECK])}
+    rules = {finding.rule for finding in judged_by(given, [deletions.WAY_BACK_CHECK])}
     assert "CRASHED" not in rules
 
 
 def test_a_version_in_which_objects_are_stored_is_missed_once_by_the_rule_about_it() -> None:
     live, old = crd("v1", "v2", stored=("v1", "v2")), crd("v1")
-    given = facts(
-        planned(old, UPDATE, before=live),
-        way_back=WayBack(2),
-        live={ObjectRef.of(old).identity: live},
-    )
+    given = facts(planned(old, UPDATE, before=live), way_back=WayBack(2), live={ObjectRef.of(old).identity: live})
     found = judged_by(given, [deletions.WAY_BACK_CHECK, crds.DEFINITIONS_CHECK])
-    assert [one.severity for one in found if one.rule == "CRD-10"] == [Severity.BREAKING]
-    assert not [one for one in found if one.rule.startswith("HIS")]
+    assert [finding.severity for finding in found if finding.rule == "CRD-10"] == [Severity.BREAKING]
+    assert not [finding for finding in found if finding.rule.startswith("HIS")]

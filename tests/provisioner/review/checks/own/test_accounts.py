@@ -31,7 +31,7 @@ def made(*objects: dict[str, Any], live: Objects | None = (), **rest: Any) -> Fa
 
 
 def found(given: Facts) -> list[Finding]:
-    return [one for one in find_changes(given) if one.rule == "OWN-PRATIQUE-05"]
+    return [finding for finding in find_changes(given) if finding.rule == "OWN-PRATIQUE-05"]
 
 
 def template(api: str, kind: str) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def test_S22_what_the_bundle_gives_its_own_account_is_said_of_the_account_and_no
     objects = (cluster_role("r", rule("impersonate", "users")), bound("r", ROBOT))
     given = made(pod(), *objects, live=objects)
     assert not found(given)
-    assert [one.rule for one in find_changes(given)] == ["OWN-PRATIQUE-03"]
+    assert [finding.rule for finding in find_changes(given)] == ["OWN-PRATIQUE-03"]
 
 
 def test_S22_a_binding_that_waits_for_an_account_that_the_bundle_makes_counts() -> None:
@@ -178,9 +178,9 @@ def test_S22_what_ran_as_a_strong_account_before_is_said_and_is_not_new() -> Non
 
 def test_S22_it_stands_in_the_report_and_an_ordinary_bundle_has_none() -> None:
     live = named("r", ROBOT, rule("impersonate", "users"))
-    assert any(one.rule == "OWN-PRATIQUE-05" for one in judged_by(made(pod(), live=live)))
+    assert any(finding.rule == "OWN-PRATIQUE-05" for finding in judged_by(made(pod(), live=live)))
     quiet = made(an_object("v1", "ServiceAccount", "mine", "shop"), pod("mine", "shop"), live=live)
-    assert not any(one.rule.startswith("OWN-PRATIQUE") for one in judged_by(quiet))
+    assert not any(finding.rule.startswith("OWN-PRATIQUE") for finding in judged_by(quiet))
 
 
 INSTALLER = account("installer", "shop")
@@ -201,7 +201,7 @@ def test_S28_who_can_run_as_a_strong_installer_has_its_power(way: str) -> None:
         bound("r", account("robot", "shop"), namespace="shop", kind="Role"),
     )
     strong = (cluster_role("all", rule("*", "*", group="*")), bound("all", INSTALLER))
-    (one,) = [one for one in find_changes(made(*objects, live=strong)) if one.rule == "OWN-PRATIQUE-03"]
+    (one,) = [finding for finding in find_changes(made(*objects, live=strong)) if finding.rule == "OWN-PRATIQUE-03"]
     assert "in the namespace shop" in one.message
     assert "where an installer lives (installer)" in one.message
     weak = (role("shop", "w", rule("*", "*", group="*")), bound("w", INSTALLER, namespace="shop", kind="Role"))
@@ -231,7 +231,7 @@ def test_S28_another_deployments_strong_installer_counts() -> None:
 
 
 def test_S22_offline_nothing_is_guessed_of_accounts() -> None:
-    assert not any(one.rule.startswith("OWN") for one in look_offline(content_with(pod()), None).findings)
+    assert not any(finding.rule.startswith("OWN") for finding in look_offline(content_with(pod()), None).findings)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_S22_offline_nothing_is_guessed_of_accounts() -> None:
     ids=lambda one: one["kind"] if isinstance(one, dict) else "",
 )
 def test_S22_who_makes_others_act_for_it_is_said(obj: dict[str, Any], rule_id: str) -> None:
-    assert [one.rule for one in find_changes(made(obj))] == [rule_id]
+    assert [finding.rule for finding in find_changes(made(obj))] == [rule_id]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ SECRETS = rule("get", "secrets")
 
 
 def found(given: Facts) -> list[Finding]:
-    return [one for one in find_changes(given) if one.rule == "OWN-PRATIQUE-03"]
+    return [finding for finding in find_changes(given) if finding.rule == "OWN-PRATIQUE-03"]
 
 
 def made(*objects: dict[str, Any], live: tuple[dict[str, Any], ...] = (), **rest: Any) -> Facts:
@@ -62,7 +62,7 @@ def test_S28_a_role_that_others_collect_is_judged_as_if_it_were_bound_everywhere
     collecting = cluster_role("all", aggregationRule={"clusterRoleSelectors": [{"matchLabels": {"mine": "yes"}}]})
     mine = cluster_role("r", SECRETS, labels={"mine": "yes"})
     bindings = (bound("r", account("robot", "shop"), namespace="shop"), bound("all", user("zoe")))
-    assert {str(one.ref) for one in found(made(mine, bindings[0], live=(collecting, bindings[1])))} == {
+    assert {str(finding.ref) for finding in found(made(mine, bindings[0], live=(collecting, bindings[1])))} == {
         f"User.{API} zoe",
         f"ClusterRole.{API} r",
     }
@@ -108,7 +108,7 @@ def test_S28_a_role_of_the_bundle_that_bound_ones_collect_is_told_with_their_acc
     objects: tuple[dict[str, Any], ...], told: set[str] | None
 ) -> None:
     part = cluster_role("part", SECRETS, labels={"mine": "yes"})
-    refs = [one.ref for one in found(made(part, *objects)) if one.ref]
+    refs = [finding.ref for finding in found(made(part, *objects)) if finding.ref]
     roles = {one.name for one in refs if one.kind == "ClusterRole"}
     assert roles == told if told is not None else "part" in roles
     assert any(one.kind == "ServiceAccount" for one in refs) == any(one["kind"].endswith("Binding") for one in objects)
@@ -130,9 +130,9 @@ def test_S28_a_role_of_the_cluster_is_judged_by_its_name_where_nobody_could_read
     bindings = (bound(name, account("robot", "shop")), bound(name, account("robot"), namespace="pratique"))
     for each in bindings:
         report = look_offline(content_with(each), None)
-        assert any(one.rule == "OWN-PRATIQUE-03" for one in report.findings)
+        assert any(finding.rule == "OWN-PRATIQUE-03" for finding in report.findings)
     elsewhere = look_offline(content_with(bound(name, account("robot"), namespace="shop")), None)
-    assert not any(one.rule == "OWN-PRATIQUE-03" and one.path == ("roleRef",) for one in elsewhere.findings)
+    assert not any(finding.rule == "OWN-PRATIQUE-03" and finding.path == ("roleRef",) for finding in elsewhere.findings)
 
 
 def test_S28_a_role_of_the_cluster_is_judged_by_what_it_grants() -> None:
@@ -182,7 +182,7 @@ def test_S28_another_namespace_of_ours_is_believed() -> None:
 )
 def test_S22_rights_for_our_own_accounts_are_said_however_they_are_named(subject: dict[str, Any]) -> None:
     report = look_offline(content_with(cluster_role("r", rule("get", "pods")), bound("r", subject)), None)
-    assert any(one.rule == "OWN-PRATIQUE-04" for one in report.findings)
+    assert any(finding.rule == "OWN-PRATIQUE-04" for finding in report.findings)
 
 
 @pytest.mark.parametrize(
@@ -209,19 +209,21 @@ def test_S22_rights_for_our_own_accounts_are_said_however_they_are_named(subject
 )
 def test_S28_what_runs_as_the_installer_or_holds_its_token_is_for_people(made_as: dict[str, Any]) -> None:
     report = look_offline(content_with(made_as), None)
-    assert any(one.rule == "OWN-PRATIQUE-05" for one in report.findings)
+    assert any(finding.rule == "OWN-PRATIQUE-05" for finding in report.findings)
 
 
 def test_an_account_of_the_bundles_own_runs_what_it_likes() -> None:
     pod = an_object("v1", "Pod", "x", "shop", spec={"serviceAccountName": "robot", "containers": []})
-    assert not any(one.rule.startswith("OWN") for one in look_offline(content_with(pod), None).findings)
+    assert not any(finding.rule.startswith("OWN") for finding in look_offline(content_with(pod), None).findings)
 
 
 def standing(*objects: dict[str, Any]) -> list[Finding]:
     """What the objects themselves are, whatever rights they hand out."""
     facts = made(*objects)
     found = [*find_standing(facts.state()), *find_changes(facts)]
-    return [one for one in found if one.rule.startswith("OWN-PRATIQUE") and one.rule != "OWN-PRATIQUE-03"]
+    return [
+        finding for finding in found if finding.rule.startswith("OWN-PRATIQUE") and finding.rule != "OWN-PRATIQUE-03"
+    ]
 
 
 def webhook(kind: str, *rules: dict[str, Any], spares: list[str] | None = None) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def made(obj: dict[str, Any], *live: dict[str, Any], is_read: bool = True) -> Fa
 
 
 def found(given: Facts) -> list[Finding]:
-    return [one for one in find_standing(given.state()) if one.rule == "OWN-PRATIQUE-06"]
+    return [finding for finding in find_standing(given.state()) if finding.rule == "OWN-PRATIQUE-06"]
 
 
 REACHING = {

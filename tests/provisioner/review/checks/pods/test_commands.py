@@ -32,7 +32,7 @@ def container(name: str = "main", **rest: Any) -> dict[str, Any]:
 
 def told(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     found = find_commands(planned(new, Action.UPDATE, before=old))
-    return [one.message.removeprefix("Deployment shop/web has ") for one in found]
+    return [finding.message.removeprefix("Deployment shop/web has ") for finding in found]
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,9 @@ def test_a_script_that_a_container_runs_is_told_when_it_changes(
 ) -> None:
     old, new = (config_map(**{key: text}) for text in ("go\n", "go\nstop\n"))
     found = find_scripts([old, pod], [new, pod])
-    assert [(one.severity, one.evidence["lines"]) for one in found] == ([(NOTABLE, ["+ stop"])] if is_told else [])
+    assert [(finding.severity, finding.evidence["lines"]) for finding in found] == (
+        [(NOTABLE, ["+ stop"])] if is_told else []
+    )
 
 
 @pytest.mark.parametrize(
@@ -289,10 +291,14 @@ def test_a_line_that_deletes_is_dangerous_and_stands_first(line: str, severity: 
     shebang, more = "#!/bin/sh\n", "".join(f"echo {at}\n" for at in range(20))
     sides = [config_map(run=f"{shebang}{text}") for text in ("go\n", f"go\n{more if severity else ''}{line}\n")]
     found = find_scripts([sides[0], running()], [sides[1], running()])
-    assert [one.severity for one in found] == ([severity] if severity else [])
+    assert [finding.severity for finding in found] == ([severity] if severity else [])
     assert severity is not DANGEROUS or found[0].evidence["lines"][0] == f"+ {line}"
     assert severity is not DANGEROUS or f"`+ {line}`" in found[0].message
-    assert not [one for one in find_scripts([sides[1], running()], [sides[0], running()]) if one.severity is DANGEROUS]
+    assert not [
+        finding
+        for finding in find_scripts([sides[1], running()], [sides[0], running()])
+        if finding.severity is DANGEROUS
+    ]
 
 
 @pytest.mark.parametrize(
@@ -312,7 +318,7 @@ def test_a_config_map_with_a_hash_in_its_name_is_compared_by_where_its_files_sta
     pods = [running(volume={"configMap": {"name": name}}) for name in ("s-1", "s-2")]
     maps = [config_map(name, **{"a.sh": text}) for name, text in (("s-1", "go"), ("s-2", "rm -r /data"))]
     given = [maps[0], pods[0]], [maps[1], pods[1]]
-    assert [one.severity for one in find_scripts(*given)] == [DANGEROUS]
+    assert [finding.severity for finding in find_scripts(*given)] == [DANGEROUS]
     assert not find_scripts(*given, hides_old_names=True)
 
 

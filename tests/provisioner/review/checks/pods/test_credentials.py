@@ -99,16 +99,13 @@ def test_offline_what_the_bundle_grants_is_compared() -> None:
 
 @pytest.mark.parametrize(
     ("more", "count"),
-    [
-        pytest.param((), 1, id="of somebody else"),
-        pytest.param((an_account("b"),), 0, id="of the bundle"),
-    ],
+    [pytest.param((), 1, id="of somebody else"), pytest.param((an_account("b"),), 0, id="of the bundle")],
 )
 def test_a_new_object_that_runs_as_a_strong_account_of_somebody_else_is_told(more: tuple[Any, ...], count: int) -> None:
     roles = (READS_SECRETS, bound("secrets", account("b", "shop")))
     actions = [planned(one, Action.CREATE) for one in (runs_as("b"), *more)]
     found = named(findings_of(credentials.ACCOUNTS_CHECK, *actions, live_rbac=roles), "POD-32")
-    assert [one.severity for one in found] == [Severity.CRITICAL] * count
+    assert [finding.severity for finding in found] == [Severity.CRITICAL] * count
 
 
 def test_a_new_object_whose_account_may_do_little_is_not_told() -> None:

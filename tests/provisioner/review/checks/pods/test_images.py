@@ -50,14 +50,14 @@ def found_in(
     ids=str,
 )
 def test_an_image_from_a_place_on_no_list_is_said(image: str, allowed: tuple[str, ...], is_said: bool) -> None:
-    found = [one for one in found_in(pod(image + DIGEST), allowed=allowed) if one.rule == "IMG-07"]
-    assert [one.severity for one in found] == ([Severity.DANGEROUS] if is_said else [])
+    found = [finding for finding in found_in(pod(image + DIGEST), allowed=allowed) if finding.rule == "IMG-07"]
+    assert [finding.severity for finding in found] == ([Severity.DANGEROUS] if is_said else [])
 
 
 def test_an_image_that_a_program_is_told_to_run_is_held_against_the_list() -> None:
     told = pod(f"quay.io/a/b{DIGEST}", env=[{"name": "RELATED_IMAGE_X", "value": f"evil.example.org/x{DIGEST}"}])
-    found = [one for one in found_in(told, allowed=("quay.io",)) if one.rule == "IMG-07"]
-    assert [one.path[-2:] for one in found] == [("env", 0)]
+    found = [finding for finding in found_in(told, allowed=("quay.io",)) if finding.rule == "IMG-07"]
+    assert [finding.path[-2:] for finding in found] == [("env", 0)]
 
 
 def test_the_command_takes_the_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +86,7 @@ def test_the_command_takes_the_places(tmp_path: Path, capsys: pytest.CaptureFixt
 )
 def test_a_step_back_is_one_by_version(before: str, after: str, is_back: bool) -> None:
     found = found_in(pod(f"quay.io/a/b:{after}{OTHER}"), pod(f"quay.io/a/b:{before}{DIGEST}"))
-    assert ("IMG-06" in [one.rule for one in found]) is is_back
+    assert ("IMG-06" in [finding.rule for finding in found]) is is_back
 
 
 def test_a_new_container_that_pulls_from_another_registry_is_told() -> None:

@@ -39,7 +39,7 @@ def rejected(pod: dict[str, Any], level: str, version: str, server: str) -> list
     live = {ObjectRef("", "v1", "Namespace", "", "shop").identity: namespace(level, version)}
     given = facts(planned(pod, Action.CREATE), live=live, around=ClusterSurroundings(version=server))
     found = judged_by(given, [security.PODS_CHECK])
-    return [str(one.evidence["version"]) for one in found if one.rule == "POD-20"]
+    return [str(finding.evidence["version"]) for finding in found if finding.rule == "POD-20"]
 
 
 PROBE = {"livenessProbe": {"httpGet": {"host": "10.0.0.1", "port": 80}}}
@@ -99,11 +99,13 @@ def test_a_bundle_that_lets_its_namespace_admit_more_or_less_is_told(
     old, new = ({"labels": {ENFORCE: level}} if level else {} for level in (before, after))
     old, new = ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", **it}} for it in (old, new))
     found = judged_by(facts(planned(new, Action.UPDATE, before=old), previous=content_with(old)), [security.PODS_CHECK])
-    assert [one.variant for one in found if one.rule == "POD-22"] == ([variant] if variant else [])
+    assert [finding.variant for finding in found if finding.rule == "POD-22"] == ([variant] if variant else [])
 
 
 def habits(*actions: Any, **rest: Any) -> list[Finding]:
-    return [one for one in judged_by(facts(*actions, **rest), [runtime.HABITS_CHECK]) if one.rule != "UNCLAIMED"]
+    return [
+        finding for finding in judged_by(facts(*actions, **rest), [runtime.HABITS_CHECK]) if finding.rule != "UNCLAIMED"
+    ]
 
 
 GOOD = {
@@ -151,4 +153,4 @@ def test_a_class_that_nobody_has_is_breaking() -> None:
 def test_a_user_namespace_that_is_given_up_is_said() -> None:
     old, new = workload(**WELL, hostUsers=False), workload(**WELL)
     found = habits(planned(new, Action.UPDATE, before=old), previous=content_with(old))
-    assert [one.rule for one in found] == ["POD-27"]
+    assert [finding.rule for finding in found] == ["POD-27"]

@@ -9,15 +9,7 @@ import pytest
 from provisioner.review.base.facts import Check
 from provisioner.review.checks.pods import commands, credentials, runtime, security
 from provisioner.values import Action, Finding, Severity
-from tests.support.provisioner.contents import (
-    an_object,
-    content_with,
-    core_ref,
-    facts,
-    findings_of,
-    named,
-    planned,
-)
+from tests.support.provisioner.contents import an_object, content_with, core_ref, facts, findings_of, named, planned
 from tests.support.provisioner.contents import reading as variable
 from tests.support.provisioner.roles import account, bound, cluster_role, rule
 
@@ -41,7 +33,7 @@ def of(check: Check, rule: str, old: dict[str, Any] | None, new: dict[str, Any],
 
 
 def messages(found: list[Finding]) -> list[str]:
-    return [one.message.removeprefix("Deployment shop/web ") for one in found]
+    return [finding.message.removeprefix("Deployment shop/web ") for finding in found]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +53,7 @@ def test_a_secret_that_is_nobodys_of_the_bundle_is_told(
 ) -> None:
     before = content_with(*previous) if previous else None
     found = of(credentials.READ_SECRETS_CHECK, "POD-30", old, READER, exists={SECRET: True}, previous=before)
-    assert [one.severity for one in found] == ([severity] if severity else [])
+    assert [finding.severity for finding in found] == ([severity] if severity else [])
 
 
 def test_a_secret_that_pods_of_the_bundle_may_make_is_told_apart() -> None:
@@ -110,7 +102,7 @@ def test_a_volume_over_files_that_the_image_runs_or_trusts_is_told(path: str, se
     mounting = {"volumeMounts": [{"name": "v", "mountPath": path}]}
     for source, is_told in (({"configMap": {"name": "m"}}, True), ({"hostPath": {"path": "/x"}}, False)):
         found = of(commands.HIDDEN_FILES_CHECK, "POD-31", None, workload(mounting, volumes=[{"name": "v", **source}]))
-        assert [one.severity for one in found] == ([severity] if severity and is_told else [])
+        assert [finding.severity for finding in found] == ([severity] if severity and is_told else [])
 
 
 PROBE = {"httpGet": {"port": 80}}
@@ -204,8 +196,10 @@ def test_probes_requests_and_limits_are_told_where_they_differ(
 )
 def test_pods_that_may_run_on_the_control_plane_are_told(pod: dict[str, Any], is_told: bool) -> None:
     found = of(runtime.PLACEMENT_CHECK, "POD-35", None, workload(**pod))
-    assert [one.severity for one in found] == ([Severity.NOTABLE] if is_told else [])
-    assert not [one for one in of(runtime.PLACEMENT_CHECK, "POD-35", workload(**pod), workload(**pod)) if one.is_new]
+    assert [finding.severity for finding in found] == ([Severity.NOTABLE] if is_told else [])
+    assert not [
+        finding for finding in of(runtime.PLACEMENT_CHECK, "POD-35", workload(**pod), workload(**pod)) if finding.is_new
+    ]
 
 
 @pytest.mark.parametrize(
@@ -243,9 +237,11 @@ def test_other_rules_for_nodes_are_told(old: dict[str, Any], new: dict[str, Any]
 def test_names_that_lead_elsewhere_are_told_of_new_objects_too(pod: dict[str, Any], words: str) -> None:
     expected = [f"resolves names differently than the cluster: {words}"] if words else []
     assert messages(of(runtime.NAMES_CHECK, "POD-37", None, workload(**pod))) == expected
-    assert [one.is_new for one in of(runtime.NAMES_CHECK, "POD-37", workload(), workload(**pod))] == [True]
+    assert [finding.is_new for finding in of(runtime.NAMES_CHECK, "POD-37", workload(), workload(**pod))] == [True]
     assert len(of(runtime.NAMES_CHECK, "POD-37", workload(**pod), workload())) == 1
-    assert not [one for one in of(runtime.NAMES_CHECK, "POD-37", workload(**pod), workload(**pod)) if one.is_new]
+    assert not [
+        finding for finding in of(runtime.NAMES_CHECK, "POD-37", workload(**pod), workload(**pod)) if finding.is_new
+    ]
 
 
 def test_files_of_the_image_that_become_writable_are_told() -> None:
@@ -314,7 +310,7 @@ def test_what_containers_must_not_do_any_more_is_told(old: dict[str, Any], new: 
 
 def test_root_that_must_not_be_root_is_breaking_in_new_objects_too() -> None:
     both = workload({"securityContext": {"runAsNonRoot": True}}, securityContext={"runAsUser": 0})
-    assert [one.severity for one in of(security.HARDENING_CHECK, "POD-39", None, both)] == [Severity.BREAKING]
+    assert [finding.severity for finding in of(security.HARDENING_CHECK, "POD-39", None, both)] == [Severity.BREAKING]
 
 
 def test_containers_that_see_each_other_and_a_runtime_that_goes_are_told() -> None:
@@ -329,10 +325,10 @@ def test_a_folder_of_the_node_that_becomes_writable_is_new() -> None:
         workload({"volumeMounts": [{"name": "v", "mountPath": "/v", "readOnly": it}]}, volumes=volumes)
         for it in (True, False)
     )
-    assert [(one.severity, one.is_new) for one in of(security.PODS_CHECK, "POD-05", read, write)] == [
+    assert [(finding.severity, finding.is_new) for finding in of(security.PODS_CHECK, "POD-05", read, write)] == [
         (Severity.CRITICAL, True)
     ]
-    assert [(one.severity, one.is_new) for one in of(security.PODS_CHECK, "POD-05", write, write)] == [
+    assert [(finding.severity, finding.is_new) for finding in of(security.PODS_CHECK, "POD-05", write, write)] == [
         (Severity.CRITICAL, False)
     ]
 

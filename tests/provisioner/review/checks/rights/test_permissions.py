@@ -20,7 +20,7 @@ ROBOT = an_object("v1", "ServiceAccount", "robot", "shop")
 
 
 def findings(given: Facts, rule_id: str) -> list[Finding]:
-    return [one for one in judged_by(given, [permissions.PERMISSIONS_CHECK]) if one.rule == rule_id]
+    return [finding for finding in judged_by(given, [permissions.PERMISSIONS_CHECK]) if finding.rule == rule_id]
 
 
 def created(*objects: dict[str, Any], **rest: Any) -> Facts:
@@ -86,10 +86,10 @@ def test_an_exposed_pod_without_power_is_not_said(objects: tuple[dict[str, Any],
 def test_an_exposed_account_that_was_so_before_is_not_new() -> None:
     objects = (EVERYTHING, bound("all", account("robot", "shop")), ROBOT, pods("DaemonSet"))
     same = facts(*(planned(obj, Action.NONE) for obj in objects), is_offline=True, previous=content_with(*objects))
-    assert [one.is_new for one in findings(same, "RB-50")] == [False]
+    assert [finding.is_new for finding in findings(same, "RB-50")] == [False]
     before = content_with(*objects[:-1], pods())
     changed = facts(*(planned(obj, Action.UPDATE) for obj in objects), is_offline=True, previous=before)
-    assert [one.is_new for one in findings(changed, "RB-50")] == [True]
+    assert [finding.is_new for finding in findings(changed, "RB-50")] == [True]
 
 
 def test_a_subject_outside_of_the_bundle_is_said() -> None:
@@ -127,7 +127,7 @@ def test_a_wildcard_says_what_it_is_today_and_what_it_gained_since() -> None:
     assert found.is_new
     assert found.evidence["means"] == {"shop.example.com": ["bills", "orders"]}
     unchanged = facts(*(planned(obj, Action.NONE) for obj in old), is_offline=True, previous=content_with(*old))
-    assert [one.is_new for one in findings(unchanged, "RB-48")] == [False]
+    assert [finding.is_new for finding in findings(unchanged, "RB-48")] == [False]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_rights_that_pods_lose_are_more_than_safe(
     rest = [bound("r", account("robot", "shop")), ROBOT, SHOPS, *([workload] if workload else [])]
     actions = [planned(roles[1], Action.UPDATE, before=roles[0]), *(planned(it, Action.NONE, before=it) for it in rest)]
     given = facts(*actions, previous=content_with(roles[0], *rest), is_offline=True)
-    assert [one.severity for one in findings(given, "RB-LESS")] == [severity]
+    assert [finding.severity for finding in findings(given, "RB-LESS")] == [severity]
 
 
 RULES = frozenset({"RB-40", "RB-41", "RB-42", "RB-43"})
@@ -205,11 +205,11 @@ def bound_wide(name: str, kind: str, subject: str) -> dict[str, Any]:
 
 def found_by(*objects: dict[str, Any], old: list[dict[str, Any]] | None = None) -> list[Finding]:
     found = look_offline(content_with(*objects), content_with(*old) if old else None).findings
-    return [one for one in found if one.rule in RULES]
+    return [finding for finding in found if finding.rule in RULES]
 
 
 def said_of(*objects: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(one.rule, str(one.severity)) for one in found_by(*objects)]
+    return [(finding.rule, str(finding.severity)) for finding in found_by(*objects)]
 
 
 @pytest.mark.parametrize(
@@ -276,14 +276,14 @@ def test_a_role_of_that_name_with_more_in_it_is_one(more: dict[str, Any]) -> Non
 @pytest.mark.parametrize("name", ["unauthenticated", "authenticated", "masters", "serviceaccounts:shop"])
 def test_a_binding_that_was_there_is_no_longer_new(name: str) -> None:
     binding = bound_wide("view", "Group", f"system:{name}")
-    assert [(one.is_new, one.variant) for one in found_by(binding, old=[binding])] == [(False, "bound")]
+    assert [(finding.is_new, finding.variant) for finding in found_by(binding, old=[binding])] == [(False, "bound")]
     other = bound_wide("edit", "Group", f"system:{name}")
-    assert [(one.is_new, one.variant) for one in found_by(other, old=[binding])] == [(True, "bound-newly")]
+    assert [(finding.is_new, finding.variant) for finding in found_by(other, old=[binding])] == [(True, "bound-newly")]
 
 
 def test_a_known_role_that_was_bound_is_held_as_before() -> None:
     both = [wide_role("reader", READS), bound_wide("reader", "Group", "system:authenticated")]
-    assert [(one.is_new, one.variant) for one in found_by(*both, old=both)] == [(False, "holds")]
+    assert [(finding.is_new, finding.variant) for finding in found_by(*both, old=both)] == [(False, "holds")]
 
 
 STEPS = (Severity.CRITICAL, Severity.DANGEROUS, Severity.NOTABLE, Severity.SAFE)
@@ -313,7 +313,7 @@ def lower(severity: Severity) -> Severity:
 def severities(pattern: RiskPattern, *, names: str = "", namespace: str = "") -> set[Severity]:
     """Of the findings of the pattern's rule about an account that may do exactly what the pattern says."""
     rules = [_rule(one.verbs, one.group, one.resources, names) for one in pattern.powers]
-    return {one.severity for one in found(rules, namespace) if one.rule == pattern.id}
+    return {finding.severity for finding in found(rules, namespace) if finding.rule == pattern.id}
 
 
 def found(rules: list[dict[str, Any]], namespace: str = "") -> tuple[Finding, ...]:
@@ -353,8 +353,10 @@ def test_a_permission_on_named_objects_in_such_a_namespace_weighs_least(pattern:
 def test_everything_in_one_namespace_has_a_rule_of_its_own() -> None:
     (everything,) = (one for one in PATTERNS if one.id == "RB-01" and not one.is_part)
     rules = [_rule(one.verbs, one.group, one.resources, "") for one in everything.powers]
-    assert [one.severity for one in found(rules, "elsewhere") if one.rule == "RB-02"] == [Severity.DANGEROUS]
-    assert [one.severity for one in found(rules, "shop") if one.rule == "RB-02"] == [Severity.CRITICAL]
+    assert [finding.severity for finding in found(rules, "elsewhere") if finding.rule == "RB-02"] == [
+        Severity.DANGEROUS
+    ]
+    assert [finding.severity for finding in found(rules, "shop") if finding.rule == "RB-02"] == [Severity.CRITICAL]
 
 
 @pytest.mark.parametrize(
@@ -364,7 +366,7 @@ def test_everything_in_one_namespace_has_a_rule_of_its_own() -> None:
 def test_a_broad_role_of_kubernetes_weighs_as_much_as_it_grants(name: str, severity: Severity) -> None:
     objects = (cluster_role(name, rule("get")), bound(name, account("robot", "shop")))
     report = look_offline(content_with(*objects), None)
-    assert [one.severity for one in report.findings if one.rule == "RB-03"] == [severity]
+    assert [finding.severity for finding in report.findings if finding.rule == "RB-03"] == [severity]
 
 
 @pytest.mark.parametrize(
@@ -383,7 +385,7 @@ def test_rights_of_many_weigh_more_where_they_read_secrets(
 ) -> None:
     objects = (cluster_role("r", rule("get", resources)), bound("r", subject))
     report = look_offline(content_with(*objects), None)
-    assert {one.severity for one in report.findings if one.rule == rule_id} == {severity}
+    assert {finding.severity for finding in report.findings if finding.rule == rule_id} == {severity}
 
 
 @pytest.mark.parametrize(
@@ -393,11 +395,13 @@ def test_a_binding_to_a_role_that_does_not_exist_grants_nothing_yet(
     live: tuple[JsonObject, ...] | None, severity: Severity
 ) -> None:
     given = facts(planned(bound("later", account("robot", "shop")), Action.CREATE), live_rbac=live)
-    assert [one.severity for one in permissions.PERMISSIONS_CHECK.changes(given) if one.rule == "RB-45"] == [severity]
+    assert [
+        finding.severity for finding in permissions.PERMISSIONS_CHECK.changes(given) if finding.rule == "RB-45"
+    ] == [severity]
 
 
 def test_a_role_that_cannot_be_read_is_unknown() -> None:
     broken = {**cluster_role("r"), "rules": [{"verbs": "get"}]}
     changes = facts(*(planned(one, Action.CREATE) for one in (broken, bound("r", account("robot", "shop")))))
-    unknown = [one for one in permissions.PERMISSIONS_CHECK.changes(changes) if one.rule == "RB-00"]
+    unknown = [finding for finding in permissions.PERMISSIONS_CHECK.changes(changes) if finding.rule == "RB-00"]
     assert [(one.severity, one.variant) for one in unknown] == [(Severity.UNKNOWN, "partly-known")]

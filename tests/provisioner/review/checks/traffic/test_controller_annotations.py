@@ -25,14 +25,14 @@ def ingress(kind: str = "networking.k8s.io/v1 Ingress", **found: str) -> dict[st
 def found_by(before: dict[str, Any] | None, after: dict[str, Any]) -> list[Finding]:
     action = Action.CREATE if before is None else Action.UPDATE
     found = findings_of(controller_annotations.CHECK, planned(after, action, before=before))
-    return [one for one in found if one.rule.startswith("ING-")]
+    return [finding for finding in found if finding.rule.startswith("ING-")]
 
 
 def change_of(name: str, before: str | None, after: str | None) -> list[tuple[str, str]]:
     """What is said where one find_annotation of an existing Ingress changes."""
     sides = ({name: value} if value is not None else {} for value in (before, after))
     old, new = (ingress(**side) for side in sides)
-    return [(one.rule, str(one.severity)) for one in found_by(old, new)]
+    return [(finding.rule, str(finding.severity)) for finding in found_by(old, new)]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_of_a_new_object_only_what_concerns_others_is_told(
     name: str, value: str, expected: tuple[str, str] | None
 ) -> None:
     found = found_by(None, ingress(**{name: value}))
-    assert [(one.rule, str(one.severity)) for one in found] == ([expected] if expected else [])
+    assert [(finding.rule, str(finding.severity)) for finding in found] == ([expected] if expected else [])
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_a_service_that_leads_to_a_host_says_so(
     action: Action, before: dict[str, Any] | None, after: dict[str, Any], severity: str
 ) -> None:
     found = named(findings_of(destinations.DESTINATIONS_CHECK, planned(after, action, before=before)), "SV-05")
-    assert [str(one.severity) for one in found] == ([severity] if severity else [])
+    assert [str(finding.severity) for finding in found] == ([severity] if severity else [])
 
 
 def test_a_name_inside_the_cluster_is_not_called_a_host() -> None:
@@ -112,7 +112,7 @@ def find_elsewhere(*created: dict[str, Any], old: list[dict[str, Any]] | None = 
 def test_addresses_that_no_selector_makes_are_told_with_whose_traffic_they_take(
     created: list[dict[str, Any]], old: list[dict[str, Any]], severity: str
 ) -> None:
-    assert [str(one.severity) for one in find_elsewhere(*created, old=old)] == ([severity] if severity else [])
+    assert [str(finding.severity) for finding in find_elsewhere(*created, old=old)] == ([severity] if severity else [])
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_a_host_that_is_no_longer_served_by_tls_is_told(
     before: dict[str, Any], after: dict[str, Any], hosts: list[str]
 ) -> None:
     found = named(findings_of(destinations.TLS_CHECK, planned(after, Action.UPDATE, before=before)), "ING-04")
-    assert [one.evidence["hosts"] for one in found] == ([hosts] if hosts else [])
-    assert all(one.severity is Severity.DANGEROUS and one.is_new for one in found)
+    assert [finding.evidence["hosts"] for finding in found] == ([hosts] if hosts else [])
+    assert all(finding.severity is Severity.DANGEROUS and finding.is_new for finding in found)
 
 
 @pytest.mark.parametrize(
@@ -237,11 +237,11 @@ def find_selected(old: Objects, new: Objects) -> list[Finding]:
         before = names.get((one["kind"], one["metadata"]["name"]))
         actions.append(planned(one, Action.UPDATE if before else Action.CREATE, before=before))
     found = findings_of(destinations.SELECTORS_CHECK, *actions, content=content_with(*new), previous=content_with(*old))
-    return [one for one in found if one.rule in {"SV-04", "NP-05"}]
+    return [finding for finding in found if finding.rule in {"SV-04", "NP-05"}]
 
 
 def said_by(old: Objects, new: Objects) -> list[tuple[str, str]]:
-    return sorted((one.rule, str(one.severity)) for one in find_selected(old, new))
+    return sorted((finding.rule, str(finding.severity)) for finding in find_selected(old, new))
 
 
 WEB, DEBUG = workload("web"), workload("debug")

@@ -203,7 +203,7 @@ def general(path: str) -> str:
     return ".".join(parts_of(path)).replace(f".{ITEMS}", ITEMS)
 
 
-def value_at(obj: object, path: str) -> object:
+def value_at_path(obj: object, path: str) -> object:
     """The value at a path as `pruned` names it; None where there is none."""
     found: object = obj
     for inside, outside in _PART.findall(path):

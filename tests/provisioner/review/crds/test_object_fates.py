@@ -12,8 +12,8 @@ import pytest
 from provisioner.review.base.facts import ClusterSurroundings, Listed, Listing
 from provisioner.review.checks.objects import crds
 from provisioner.review.crd_diff import differences
+from provisioner.review.crds.object_fates import masked
 from provisioner.review.crds.references import DEPENDENTS
-from provisioner.review.crds.stored import masked
 from provisioner.schema import FieldError
 from provisioner.values import Action, Finding, ObjectRef, Severity
 from tests.support.provisioner.contents import content_with, facts, judged_by, planned
@@ -170,7 +170,7 @@ def as_v2(obj: JsonDict) -> JsonDict:
 def test_every_version_is_tried_and_told_apart(written: Callable[[JsonDict], JsonDict]) -> None:
     old, new = two(obj(a=TEXT), obj(a=TEXT)), two(obj(a=TEXT), obj("a", a=TEXT))
     found = [one for one in judged(old, new, [written(thing({}))]) if one.rule == "SCH-08"]
-    assert [(one.evidence["version"], one.severity) for one in found] == [("v2", BREAKING)]
+    assert [(finding.evidence["version"], finding.severity) for finding in found] == [("v2", BREAKING)]
 
 
 def test_behind_a_webhook_objects_in_only_some_versions_take_nothing_back() -> None:
