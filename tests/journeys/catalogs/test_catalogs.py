@@ -298,7 +298,7 @@ def test_S05_S08_who_names_their_secret_beside_the_address_of_another_sends_it_n
     row = seen(station, write(station, source), mallory())
     row = changed(station, row, lambda source: source["image"].update(auth=auth), rita())
     assert row.edition is None
-    assert "does not let mallory get secrets" in row.problem
+    assert "does not allow mallory to get secrets" in row.problem
 
 
 def test_S08_no_secret_is_read_for_a_catalog_that_nobody_is_known_to_have_written(
