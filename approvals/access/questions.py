@@ -202,7 +202,7 @@ def ask_for(identity: Identity, cluster: models.Cluster, request: AccessRequest,
         words = f"Kubernetes allows {identity.username} to {request}"
         permission = Permission(True, words, "", identity, server_words=answer.reason)
     else:
-        words = f"Kubernetes does not let {identity.username} {request} on cluster {cluster.name}"
+        words = f"Kubernetes does not allow {identity.username} to {request} on cluster {cluster.name}"
         permission = Permission(False, words, _rule_for(identity, request), identity)
     cache.set(key, permission, READ_SECONDS)
     return permission

@@ -196,7 +196,7 @@ _WORDS: tuple[tuple[PolicySet, str, str], ...] = (
     (
         AUTHORS,
         "Authors of changes with kubectl and GitOps",
-        "Whoever changes a BundleDeployment outside Pratique is an unknown requester.",
+        "Changes made with kubectl or GitOps have no known requester.",
     ),
     (REVIEWS, "Reviews with kubectl", "Reviews by kubectl do not count."),
 )

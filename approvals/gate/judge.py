@@ -121,7 +121,7 @@ def _wish(facts: GateFacts) -> Iterator[Reason]:
 
 
 def _is_there(facts: GateFacts) -> Iterator[Reason]:
-    """Putting back needs no more of the wish than that it is not to be taken away."""
+    """A rollback only requires that the BundleDeployment is not being deleted."""
     wish = value_of(facts.wish)
     if wish is not None and (not wish.is_the_same or wish.is_being_deleted):
         words = f"BundleDeployment {facts.about.name} is gone or being deleted"
@@ -206,7 +206,7 @@ def _running(facts: GateFacts) -> Iterator[Reason]:
 
 
 def _stands(facts: GateFacts) -> Iterator[Reason]:
-    """Another wish takes nothing from what runs until its own request is applied; but a pause or deletion."""
+    """A newer spec does not affect the running revision until it is applied; a pause or deletion does."""
     about, wish = facts.about, value_of(facts.wish)
     if wish is None:
         return

@@ -61,7 +61,7 @@ def judge(said: SaidReview, request: KnownRequest | None, policies: PolicyState,
 def unproved(said: SaidReview, policies: PolicyState) -> NotCounted | None:
     """Why nobody knows who made it, or it cannot even be kept."""
     if any(NUL in text for text in _texts(said)):
-        return NotCounted("invalid", "this review holds a NUL character, which nothing may hold: create another one")
+        return NotCounted("invalid", "this review contains a NUL character, which is not allowed: create another one")
     seconds = int(MARGIN.total_seconds())
     again = f"Create the review again {seconds} seconds after the policies are in force, or decide in the browser"
     if policies.since is None:

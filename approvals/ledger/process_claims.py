@@ -110,7 +110,7 @@ class HeldClaims:
                 holding.is_over = True
 
     def beat(self, now: float, renew: Renew, free: Callable[[QuerySet[Any]], object]) -> list[str]:
-        """Renew what is due, free what is owed; the holders that stand still."""
+        """Renew and release claims; return the holders that made no progress."""
         still: list[str] = []
         due: dict[type[Model], dict[str, HeldClaim]] = defaultdict(dict)
         for worker, holding in self._all():

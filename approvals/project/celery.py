@@ -59,7 +59,7 @@ def keep_files_private(**_: object) -> None:
 
 @worker_ready.connect
 def keep_what_is_loaded(**_: object) -> None:
-    """Have the collector of garbage pass over the code: looking through that took as long as planning 500 objects."""
+    """Freeze loaded modules so that the garbage collector skips them: a scan took as long as planning 500 objects."""
     gc.collect()
     gc.freeze()
 

@@ -310,10 +310,12 @@ def _check_cleared(place: FileSection, headers: Headers) -> None:
 def _check_email(place: FileSection, found: Headers) -> None:
     """An address is given to somebody else one day, and says nothing of who verified it."""
     if found.uid.lower().endswith("email"):
-        raise ValueError(f"{place.where}.uid: {found.uid} is an e-mail address, which is nobody's for good")
+        raise ValueError(
+            f"{place.where}.uid: {found.uid} is an email address; use an identifier that never changes owner"
+        )
     if found.user.lower().endswith("email") and not found.uid:
         raise ValueError(
-            f"{place.where}.user: {found.user} is an e-mail address, which is nobody's for good: name a header that"
+            f"{place.where}.user: {found.user} is an email address, which may change owner: name a header that"
             " holds the person's identifier as uid, or another one as user"
         )
 
@@ -374,7 +376,7 @@ def identity_on(names: ClusterNames, said: Said) -> Identity:
         if name.startswith(RESERVED):
             raise NameRefused(f"{name} starts with {RESERVED}, which only the cluster itself may prove")
         if len(name) > MAX_CHARACTERS:
-            raise NameRefused(f"a name of more than {MAX_CHARACTERS} characters is nobody's")
+            raise NameRefused(f"the user name is longer than {MAX_CHARACTERS} characters")
     return Identity(username, groups)
 
 

@@ -90,7 +90,7 @@ SENTENCES = {
     "chat.unlinked": "unlinked a chat account",
     "keys.rotated": "rotated the encryption keys",
 }
-DECIDED = {"Approve": "gave an approval", "Deny": "gave a denial", REQUEST_CHANGES: "requested changes"}
+DECIDED = {"Approve": "approved", "Deny": "denied", REQUEST_CHANGES: "requested changes"}
 
 
 ROWS = 50
@@ -120,8 +120,8 @@ def fact_words(name: str) -> str:
 def sentence_of(entry: AuditEntry) -> str:
     """What the actor did, as it follows their name."""
     if entry.verb == "review.given":
-        said = DECIDED.get(str(entry.facts.get("decision", "")), "gave a review")
-        return f"{said} instead of an earlier decision" if entry.facts.get("replaces") else said
+        said = DECIDED.get(str(entry.facts.get("decision", "")), "reviewed")
+        return f"{said}, replacing an earlier decision" if entry.facts.get("replaces") else said
     if entry.verb == "review.dismissed":
         reviewer = entry.facts.get("reviewer")
         return f"dismissed the changes that {reviewer} requested" if reviewer else "dismissed a review"

@@ -36,8 +36,8 @@ class CatalogSource(SourceType):
             "version",
             "Versions",
             "A constraint such as >=1.2.0 <2.0.0: nothing else is taken, now or as an upgrade. One version alone, such "
-            "as 1.2.0, is pinned: nothing newer is offered. If empty, any version may be taken; of a chart without a "
-            "channel, pre-releases only of the version of which one runs already.",
+            "as 1.2.0, is pinned: nothing newer is offered. If empty, any version may be taken. A chart without a "
+            "channel gets a pre-release only if one of the same version runs.",
         ),
     )
 

@@ -237,7 +237,7 @@ class _Batch:
         except Lost as exc:
             child.is_leaving = True
             count += 1
-            # Where the time for all is over, it is no fault of this one.
+            # The time that all share ran out; this expression is not to blame.
             stopped = self._why_stopped()
             self._found[asked[count - 1]] = _ended(stopped) if stopped else _ended(str(exc), exceeds=exc.exceeds)
         self._allowance.charge(time.monotonic() - began if taken is None else taken, answers=count)

@@ -27,7 +27,7 @@ def test_who_may_not_is_told_why_and_who_may_approves_by_clicking(
 
     page = sign_in(station.people["carol"])
     page.goto(address)
-    assert "does not let carol approve" in page.inner_text("main")
+    assert "does not allow carol to approve" in page.inner_text("main")
     assert page.get_by_role("button", name="Approve").count() == 0
     page.context.clear_cookies()
 

@@ -143,7 +143,7 @@ def test_a_grant_whose_right_comes_later_approves_then(desk: Desks) -> None:
     own = f"pratique:policy:{policy.pk}"
     deployment = granted.wish()
     granted.enter("alice")
-    assert f"does not let {own} approve" in granted.open()
+    assert f"does not allow {own} to approve" in granted.open()
     granted.station.let_approve(own, deployment.name)
     granted.station.work()
     assert "3 of 3 objects" in granted.open()

@@ -67,12 +67,12 @@ def own_rules(cluster: ClusterClient, namespace: str = "") -> OwnRules:
     path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
     status = cluster.post(path, body, subject="what we may do").get("status")
     if not isinstance(status, dict):
-        raise ClusterError("what we may do: the answer has no status")
+        raise ClusterError("could not read our own permissions: the answer has no status")
     listed = [*(status.get("resourceRules") or []), *(status.get("nonResourceRules") or [])]
     try:
         rules = tuple(PolicyRule.from_object(one) for one in listed)
     except InvalidManifest as exc:
-        raise ClusterError(f"what we may do: {exc}") from exc
+        raise ClusterError(f"could not read our own permissions: {exc}") from exc
     return OwnRules(rules, status.get("incomplete") is not True, str(status.get("evaluationError") or ""))
 
 

@@ -366,7 +366,7 @@ class Facts:
 
 
 def nothing(*_: Any) -> tuple[()]:
-    """What a check says that has nothing to say."""
+    """Return no findings: the default of a check."""
     return ()
 
 

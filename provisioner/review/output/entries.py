@@ -273,7 +273,7 @@ class Entry:
             told = [words_in_entry(finding) for finding in self.findings]
             most = max(sum(finding.severity in NEVER_FOLDED for finding in self.findings), MAX_TOLD)
             by = f", by {self.ways}" if self.ways else ""
-            return f"{self.account} will newly be able to {some_phrases(told, most)}{by}"
+            return f"{self.account} can now {some_phrases(told, most)}{by}"
         if self.cause.kind in (CauseKind.SAFE, CauseKind.KNOWN):
             return in_counts(self.findings)
         said = statements(self.findings)

@@ -75,7 +75,7 @@ def headline(
     if not worst:
         still = (finding for finding in findings if finding.severity.is_at_least(_WORTH_A_SENTENCE))
         known = _sentences(one for one in still if one.rule != _OF_OTHERS)
-        worst = [f"Nothing dangerous is new. Still: {known[0]}"] if known else []
+        worst = [f"No new risk. Already the case: {known[0]}"] if known else []
     return (*worst[: MAX_SENTENCES - TOTALS], *totals)
 
 

@@ -59,9 +59,9 @@ def _everybody(effect: RoleEffect) -> Iterator[tuple[str, str]]:
     """(shape, sentence) of each risk that all who have a role newly have, and of what they gain and lose."""
     who = f"E{effect.who[1:]}"
     for risk in effect.risks:
-        yield SHAPES[risk.severity], f"{who} {'newly' if risk.what == HELD else 'can newly'} {power_of(risk)}"
+        yield SHAPES[risk.severity], f"{who} {'now' if risk.what == HELD else 'can now'} {power_of(risk)}"
     if effect.delta is not None and effect.delta.added:
-        words = f"{who} can newly {words_of(effect.delta.added)}, in every namespace where they have it"
+        words = f"{who} can now {words_of(effect.delta.added)}, in every namespace where they have it"
         yield SHAPES[Severity.DANGEROUS if effect.roles[0].is_built_in else Severity.NOTABLE], words
     if effect.delta is not None and effect.delta.removed:
         yield "·", f"{who} can no longer {words_of(effect.delta.removed)}"

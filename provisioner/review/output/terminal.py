@@ -153,7 +153,7 @@ def _entries(told: Sequence[Entry], paint: Paint, brief: Brief) -> Iterator[str]
         rules = {finding.rule for finding in entry.findings}
         if entry.tells_powers:
             ways = visible(entry.ways)
-            yield from _head(entry, f"{entry.account} will newly be able to{f', by {ways}' if ways else ''}", paint)
+            yield from _head(entry, f"{entry.account} can now{f', by {ways}' if ways else ''}", paint)
             yield from _powers(entry, brief)
         elif len(rules) == 1:
             yield from _grouped(entry.findings, paint, brief)

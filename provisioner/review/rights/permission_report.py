@@ -194,9 +194,9 @@ def _sentence(
     """One sentence for one account: its worst new powers, else what it gains or loses, else that nothing changes."""
     powers = [power_of(risk) for risk in fresh if risk.what != HELD]
     if powers:
-        return f"{who(subject)} can newly {some_phrases(powers, MAX_POWERS)}"
+        return f"{who(subject)} can now {some_phrases(powers, MAX_POWERS)}"
     if fresh:
-        return f"{who(subject)} newly {power_of(fresh[0])}"
+        return f"{who(subject)} now {power_of(fresh[0])}"
     parts = [f"gains {counted(delta.added)}: {words_of(delta.added)}"] if delta.added else []
     parts += [f"loses {counted(delta.removed)}: {words_of(delta.removed)}"] if delta.removed else []
     if parts:

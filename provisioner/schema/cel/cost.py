@@ -1,4 +1,4 @@
-"""How dear a CEL rule may become, estimated from the bounds in its schema as the API server estimates it.
+"""The worst-case cost of a CEL rule, estimated from the bounds in its schema as the API server estimates it.
 
 The server refuses a CRD whose rules may cost too much on the largest object that fits into a request. The estimate here
 follows the same model (sizes by schema path, cost by function); it is the upper figure only.

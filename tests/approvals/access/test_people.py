@@ -178,7 +178,7 @@ def test_RBAC_still_tells_capitals_apart(here: World) -> None:
     request = world.in_review(world.wish(here.cluster, world.seen("x", world.spec()), here.rita).requests.get())
     caller = comes(here, "proxy", "Alice")
     here.kubernetes.allowed = {(name.lower(), verb, rest) for name, verb, rest in here.kubernetes.allowed}
-    with pytest.raises(NotAllowed, match="does not let Alice approve"):
+    with pytest.raises(NotAllowed, match="does not allow Alice to approve"):
         approve(request, caller)
 
 

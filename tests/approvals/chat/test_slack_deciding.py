@@ -89,7 +89,7 @@ def test_promise_3_a_linked_person_whom_kubernetes_does_not_let_decides_nothing(
 ) -> None:
     link(here.bert, "UBERT")
     press(asked, account="UBERT")
-    assert "does not let bert" in act().words
+    assert "does not allow bert" in act().words
     assert not Review.objects.exists()
 
 

@@ -48,7 +48,7 @@ def test_S21_a_human_named_in_the_body_is_text(here: World, asked: Request, robo
 def test_S21_the_robot_has_no_right_but_its_own(here: World, asked: Request) -> None:
     world.user("robot", here.cluster)
     send(decision_body(asked, actor="ada"))
-    assert "does not let robot" in act().words
+    assert "does not allow robot" in act().words
     assert not Review.objects.exists()
 
 

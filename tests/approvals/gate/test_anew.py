@@ -81,7 +81,7 @@ def test_S25_an_approval_that_does_not_count_is_said_and_counts_again_once_it_do
     here.kubernetes.allowed.discard(("ada", "approve", "*"))
     found = look(asked)
     assert (found.state, found.problem_code) == ("in_review", "approval-lost")
-    assert "the approval of ada does not count: Kubernetes does not let ada approve" in found.problem
+    assert "the approval of ada does not count: Kubernetes does not allow ada to approve" in found.problem
     assert "which Pratique detects automatically" in found.remedy
     here.kubernetes.allow("ada", "approve")
     assert look(asked).state == "approved"

@@ -111,7 +111,7 @@ def may_read(_: Request) -> None:
 
 
 def may_not_read(_: Request) -> None:
-    raise Forbidden("Kubernetes does not let rita get catalogs.core.rukpak.io port")
+    raise Forbidden("Kubernetes does not allow rita to get catalogs.core.rukpak.io port")
 
 
 def test_S09_who_lost_the_right_to_the_catalog_is_shown_nothing_of_it_any_more(
@@ -125,7 +125,7 @@ def test_S09_who_lost_the_right_to_the_catalog_is_shown_nothing_of_it_any_more(
     monkeypatch.setattr(source_checks, "_ask_reader", may_not_read)
     LookForUpgrades(running.pk).look("w")
     (after,) = followed_sources.offered(deployment=BundleDeployment.objects.get())
-    assert "does not let rita get" in after.words
+    assert "does not allow rita to get" in after.words
     assert [after.version, after.bundle, after.since, after.reason, after.why_not, after.beyond] == [
         "",
         "",
@@ -294,7 +294,7 @@ def test_a_policy_that_is_tightened_reaches_what_is_open_and_what_takes_its_plac
     prepared(first)
     grant = save(here, expression="true")
     look(first)
-    assert "Kubernetes does not let" in words_of(grant)[1]
+    assert "Kubernetes does not allow" in words_of(grant)[1]
     world.wish(here.cluster, world.seen("harbour", spec("Request"), uid="harbour", generation=3), by=here.rita)
     allow(here, grant)
     assert look(first).state == "in_review"

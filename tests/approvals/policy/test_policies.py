@@ -133,7 +133,7 @@ def test_S36_no_grant_approves_a_report_that_does_not_say_what_was_judged(here: 
 def test_S13_a_policy_that_kubernetes_does_not_let_approve_does_not(here: World, request_: Request) -> None:
     policy = save(here)
     assert look(request_).state == "in_review"
-    assert "does not let pratique:policy" in words_of(policy)[1]
+    assert "does not allow pratique:policy" in words_of(policy)[1]
 
 
 @pytest.mark.parametrize("asks", ["ada", "bert", "carol", "rita"])

@@ -49,10 +49,10 @@ def test_what_was_replaced_leads_to_what_replaced_it() -> None:
 
 
 def test_what_introduces_the_next_line_is_not_in_the_first_one() -> None:
-    problem = "Kubernetes does not let rita get secrets db; this would allow it:\nrules: []"
+    problem = "Kubernetes does not allow rita to get secrets db; this would allow it:\nrules: []"
     found = status_of(a_request(State.FAILED, problem=problem), Beside())
-    assert (found.cause, found.further_lines) == ("Kubernetes does not let rita get secrets db.", "rules: []")
-    assert found.first_paragraph == "Kubernetes does not let rita get secrets db; this would allow it:"
+    assert (found.cause, found.further_lines) == ("Kubernetes does not allow rita to get secrets db.", "rules: []")
+    assert found.first_paragraph == "Kubernetes does not allow rita to get secrets db; this would allow it:"
 
 
 @pytest.mark.parametrize("state", list(State))

@@ -51,7 +51,7 @@ def test_every_entry_is_told_in_a_sentence() -> None:
     ("verb", "facts", "words"),
     [
         ("review.given", {"decision": "RequestChanges"}, "requested changes"),
-        ("review.given", {"decision": "Deny", "replaces": "Approve"}, "gave a denial instead of an earlier decision"),
+        ("review.given", {"decision": "Deny", "replaces": "Approve"}, "denied, replacing an earlier decision"),
         ("review.dismissed", {"reviewer": "bob"}, "dismissed the changes that bob requested"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Nobody sees what Kubernetes does not let them read, and a page never costs more for more rows (S02)."""
+"""Nobody sees what Kubernetes does not allow them to read, and a page never costs more for more rows (S02)."""
 
 from __future__ import annotations
 

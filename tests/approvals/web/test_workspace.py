@@ -153,7 +153,7 @@ def test_a_requester_is_told_of_a_review_until_it_is_marked_as_read(here: World,
     bulk(browse(here.ada), made, decision="Deny", reason="not this week")
     client = browse(here.rita)
     text = text_of(client.get("/home"))
-    assert "gave a denial" in text
+    assert "denied" in text
     assert "not this week" in text
     assert 'class="count">' in text_of(client.get("/me"))
     number = text.partition('name="number"')[2].partition('value="')[2].partition('"')[0]

@@ -27,7 +27,7 @@ from tests.support.stored_catalogs import catalog, offer
 
 Cause = Callable[[World, BundleDeployment, Catalog], None]
 
-NO_MORE = "who asked may no longer read it: Kubernetes does not let rita get catalogs.core.rukpak.io port. Give them the right"
+NO_MORE = "who asked may no longer read it: Kubernetes does not allow rita to get catalogs.core.rukpak.io port. Give them the right"
 
 
 def spec(policy: str = "Request", **asked: Any) -> dict[str, Any]:
@@ -101,7 +101,7 @@ CAUSES: dict[str, tuple[Cause, list[str]]] = {
     "a constraint of the version": (constrained, ["1.1.0 is not in <1.1.0: change catalog.version to take it"]),
     "no edge": (edge_missing, ["no edge leads to 1.2.0 from what runs; it may follow after 1.1.0"]),
     "deprecated": (deprecated, ["1.1.0 is deprecated: name it in catalog.version to take it"]),
-    "may not be read any more": (forbidden, ["Nobody can tell what is offered", "Give them the right"]),
+    "may not be read any more": (forbidden, ["Cannot check for newer versions", "Give them the right"]),
     "the source is down": (source_down, ["he source of Catalog port could not be checked since", "say why"]),
     "denied": (denied, ["request 2 was for it (denied). It is taken when somebody asks for a new request"]),
 }

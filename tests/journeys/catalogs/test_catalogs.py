@@ -252,7 +252,7 @@ def test_S08_the_secret_of_a_catalog_is_read_as_who_wrote_it(
     source = private(any_station, registry_with_auth)
     row = look(seen(any_station, write(any_station, source), rita()))
     assert row.edition is None
-    assert "is not read: Kubernetes does not let rita" in row.problem
+    assert "is not read: Kubernetes does not allow rita" in row.problem
     assert not row.is_writer_proved
     let_get(any_station, "pull")
     row = look(row)
@@ -283,7 +283,7 @@ def test_S05_S08_who_writes_a_part_of_the_source_must_be_allowed_to_get_the_secr
     elsewhere = "127.0.0.1:1/catalog:latest"
     row = changed(station, row, lambda source: source["image"].update(ref=elsewhere), mallory())
     assert row.edition is None
-    assert "Kubernetes does not let mallory get secrets" in row.problem
+    assert "Kubernetes does not allow mallory to get secrets" in row.problem
     assert "who wrote the source of this Catalog (image.ref)" in row.problem
     assert not row.is_writer_proved
 
@@ -298,7 +298,7 @@ def test_S05_S08_who_names_their_secret_beside_the_address_of_another_sends_it_n
     row = seen(station, write(station, source), mallory())
     row = changed(station, row, lambda source: source["image"].update(auth=auth), rita())
     assert row.edition is None
-    assert "does not let mallory get secrets" in row.problem
+    assert "does not allow mallory to get secrets" in row.problem
 
 
 def test_S08_no_secret_is_read_for_a_catalog_that_nobody_is_known_to_have_written(

@@ -94,7 +94,7 @@ def test_S08_the_secret_of_a_catalogs_source_is_not_read_for_who_may_not_get_it(
     station.work()
     request = station.latest(deployment)
     assert (request.state, request.problem_code) == ("preparing", "forbidden")
-    assert "does not let rita get secrets" in request.problem
+    assert "does not allow rita to get secrets" in request.problem
 
 
 @pytest.fixture

@@ -142,7 +142,7 @@ def test_S08_who_may_not_get_the_catalog_asks_in_vain(any_station: Station, offe
     station.work()
     request = station.latest(deployment)
     assert (request.state, request.bundles) == ("preparing", [])
-    assert f"Kubernetes does not let mallory get catalogs.core.rukpak.io {offered.name}" in request.problem
+    assert f"Kubernetes does not allow mallory to get catalogs.core.rukpak.io {offered.name}" in request.problem
 
 
 @pytest.mark.parametrize(

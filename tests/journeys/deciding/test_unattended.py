@@ -243,7 +243,7 @@ def test_S08_whom_kubernetes_does_not_let_read_it_any_more_stops_it_also_there(
     station.until_may(Identity("rita", ("requesters",)), "get", "configmaps", name="bundle", is_allowed=False)
     request = by_nobody(station, wished)
     assert (request.state, request.problem_code) == ("preparing", "forbidden")
-    assert "does not let rita get" in request.problem
+    assert "does not allow rita to get" in request.problem
 
 
 def test_S07_a_grant_approves_unattended_work_where_its_own_identity_may_use_the_account(
@@ -310,8 +310,8 @@ def test_S07_a_group_that_who_asked_has_lost_since_stops_it_in_words(any_station
     station.work()
     request = station.latest(wished)
     assert (request.state, request.problem_code) == ("approved", "forbidden")
-    assert "does not let rita impersonate" in request.problem
-    assert "does not let rita impersonate" in messages(mirror(station, request))
+    assert "does not allow rita to impersonate" in request.problem
+    assert "does not allow rita to impersonate" in messages(mirror(station, request))
     assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, name)) is None
     back(rita, "requesters")
     Request.objects.update(look_again_at=None)

@@ -43,7 +43,7 @@ def test_S08_a_chart_looks_up_a_secret_that_its_requester_may_get(any_station: S
     station.work()
     waiting = Request.objects.get(deployment=wished)
     assert waiting.content_id is None
-    assert waiting.problem.startswith("Kubernetes does not let rita get secrets db"), waiting.problem
+    assert waiting.problem.startswith("Kubernetes does not allow rita to get secrets db"), waiting.problem
     rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["db"], "verbs": ["get"]}
     for each in role("get-db", station.namespace, rule, group("requesters")):
         station.api.apply(each, field_manager="test")

@@ -112,7 +112,7 @@ def test_S08_a_private_image_is_refused_to_who_may_not_get_its_secret(
     docker_config(station, registry_with_auth.host)
     request = wished(station, "closed", locked_image(registry_with_auth, "closed"))
     assert (request.state, request.problem_code) == ("preparing", "forbidden")
-    assert "does not let rita get" in request.problem
+    assert "does not allow rita to get" in request.problem
     assert is_told_nowhere(request)
 
 
@@ -224,7 +224,7 @@ def test_S08_S09_a_private_branch_is_looked_at_for_who_may_get_its_secret_and_th
     assert station.latest(deployment).number == 2
     down = sources_condition(station, deployment)
     assert (down["status"], down["reason"]) == ("False", "Forbidden")
-    assert "does not let rita get" in down["message"]
+    assert "does not allow rita to get" in down["message"]
     assert third not in str(down)
 
     let_requesters_get(station, "secrets", "pull")
@@ -285,7 +285,7 @@ def test_S08_a_config_map_is_not_read_for_who_may_not_get_it(station: Station) -
     config_map(station, "bundle", data={"a.yaml": "kind: A"})
     request = wished(station, "peek", {"kind": "configMap", "configMap": {"name": "bundle"}})
     assert (request.state, request.problem_code) == ("preparing", "forbidden")
-    assert "does not let rita get" in request.problem
+    assert "does not allow rita to get" in request.problem
 
 
 def test_S31_a_secret_is_read_for_an_account_without_being_it(station: Station, registry_with_auth: Registry) -> None:

@@ -84,7 +84,7 @@ def test_the_exit_status_says_whether_somebody_gains_a_danger(
 
 def test_the_first_line_is_the_sentence_on_the_account_that_gains_the_worst(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "rbac", *case("account-reads-every-secret"))
-    assert out.splitlines()[0] == "◆ `shop/robot` can newly read every Secret in the whole cluster"
+    assert out.splitlines()[0] == "◆ `shop/robot` can now read every Secret cluster-wide"
 
 
 def test_evidence_goes_down_to_binding_role_rule_and_file(capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,7 +173,7 @@ def test_reach_folds_verbs_and_shows_what_comes_goes_and_stays(
 def test_what_aggregation_gives_to_everybody_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     found = rbac(capsys, *case("role-widens-everybodys-edit"))
     assert [one["role"] for one in found["everybody"]] == ["admin", "edit"]
-    assert found["everybody"][0]["sentence"].startswith("Everybody with the role admin can newly")
+    assert found["everybody"][0]["sentence"].startswith("Everybody with the role admin can now")
 
 
 def test_the_accounts_of_others_are_told_apart(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

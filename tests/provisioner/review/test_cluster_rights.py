@@ -51,7 +51,7 @@ def test_each_of_60_teams_with_power_is_told_by_itself() -> None:
     everything = [one for one in found.findings if one.rule == "RB-01"]
     assert len(everything) == 12
     assert all(one.is_new and one.severity is Severity.CRITICAL for one in everything)
-    assert "can do everything in the whole cluster" in everything[0].message
+    assert "can do everything cluster-wide" in everything[0].message
 
 
 def test_the_headline_says_what_was_looked_at() -> None:

@@ -159,7 +159,7 @@ def test_the_headline_has_at_most_five_sentences_and_never_hides_a_total() -> No
 def test_one_account_has_one_sentence_however_much_it_gains() -> None:
     powers = ["read every Secret in the cluster", "delete Nodes", "delete Deployments"]
     gained = [
-        BAD.at(MAP, f"`a/b` will newly be able to {power}", evidence={"subject": "a/b", "power": power}, key=power)
+        BAD.at(MAP, f"`a/b` can now {power}", evidence={"subject": "a/b", "power": power}, key=power)
         for power in powers
     ]
     found = report(facts(), [Check("permissions", changes=lambda _: gained)])

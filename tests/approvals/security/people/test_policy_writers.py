@@ -17,7 +17,7 @@ def test_the_page_of_a_grant_says_as_whom_it_approves_and_what_it_lacks(here: Wo
     enter(client, here.ada)
     page = client.get("/policies/of/routine").content.decode()
     assert f"pratique:policy:{each.pk}" in page
-    assert f"does not let pratique:policy:{each.pk} approve" in page.replace("Does not", "does not")
+    assert f"does not allow pratique:policy:{each.pk} to approve" in page.replace("Does not", "does not")
     assert "It cannot approve anything now" in page
     here.kubernetes.allow("bert", "approve")
     save(here, by=acting(here.bert))

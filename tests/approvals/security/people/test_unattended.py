@@ -144,7 +144,7 @@ def test_S07_who_asked_is_asked_for_in_the_groups_of_now_and_a_no_stops_it(here:
     check_requesters(request)
     assert set(asked) == {("leavers",)}
     here.kubernetes.allowed.discard(("rita", "impersonate", "*"))
-    with pytest.raises(gate.Waiting, match="does not let rita impersonate"):
+    with pytest.raises(gate.Waiting, match="does not allow rita to impersonate"):
         check_requesters(request)
 
 
@@ -154,7 +154,7 @@ def test_S07_by_groups_that_are_too_old_a_no_still_stops_it(here: World) -> None
     by_token(here.rita, hours=13)
     check_requesters(request)
     here.kubernetes.allowed.discard(("rita", "impersonate", "*"))
-    with pytest.raises(gate.Waiting, match="does not let rita impersonate"):
+    with pytest.raises(gate.Waiting, match="does not allow rita to impersonate"):
         check_requesters(request)
 
 

@@ -57,7 +57,7 @@ def test_S08_unattended_they_are_read_only_where_the_operator_lists_the_deployme
     if is_read:
         check_requesters(request)
         here.kubernetes.allowed.discard(("rita", "get", "pull"))
-        with pytest.raises(gate.Waiting, match="does not let rita get"):
+        with pytest.raises(gate.Waiting, match="does not allow rita to get"):
             check_requesters(request)
     else:
         words = f"this request was created automatically; .* an operator adds prod/{NAME} to PRATIQUE_UNATTENDED_READS"

@@ -74,11 +74,11 @@ def test_what_waits_for_a_right_says_which_and_where_the_yaml_is(request_: Reque
 
 
 def test_what_introduces_the_yaml_is_not_said_where_none_follows(request_: Request) -> None:
-    problem = "Kubernetes does not let rita get secrets db; this would allow it:\nkind: Role"
+    problem = "Kubernetes does not allow rita to get secrets db; this would allow it:\nkind: Role"
     held = {"problem": problem, "problem_code": "forbidden", "problem_since": NOON}
     words = shown(request_, state="preparing", remedy="Somebody grants it.", **held)["Ready"][2]
     assert words == (
-        "request web-1 cannot be prepared since 2026-11-21T12:00:00Z: Kubernetes does not let rita get secrets db. "
+        "request web-1 cannot be prepared since 2026-11-21T12:00:00Z: Kubernetes does not allow rita to get secrets db. "
         "Somebody grants it. `kubectl get bdr web-1 -o yaml` shows what to apply."
     )
 

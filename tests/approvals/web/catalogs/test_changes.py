@@ -49,22 +49,22 @@ def test_who_lacks_a_right_is_shown_nothing_of_what_others_asked(here: World, br
     for page in (PAGE, ASKED, f"{PAGE}/again?from=1.0.0&to=1.1.0"):
         refused = browse(here.bert).get(page)
         assert refused.status_code == 403
-        assert "can newly" not in text_of(refused)
+        assert "can now" not in text_of(refused)
     here.kubernetes.allow("bert", "get", "port")
     cache.clear()
     refused = browse(here.bert).get(ASKED)
     assert refused.status_code == 403
     assert "kind: ClusterRole" in text_of(refused)
-    assert "can newly" not in text_of(refused)
+    assert "can now" not in text_of(refused)
     here.kubernetes.allow("bert", "create")
     cache.clear()
-    assert "can newly" in opened(browse(here.bert), ASKED)
+    assert "can now" in opened(browse(here.bert), ASKED)
 
 
 def test_it_is_asked_for_by_the_form_and_followed_until_it_is_known(here: World, browse: Browse) -> None:
     port(here, "ada")
     client = browse(here.ada)
-    assert "Nobody has asked for this comparison lately" in opened(client, ASKED)
+    assert "No recent comparison" in opened(client, ASKED)
     answer = client.post(PAGE, {"from": "1.0.0", "to": "1.1.0"})
     assert answer.status_code == 302
     row = BundleComparison.objects.get()

@@ -32,8 +32,8 @@ HOUR = timedelta(hours=1)
         ),
         (
             {"looked_at": HOUR},
-            {"problem_since": HOUR, "problem": "the cluster does not let rita get Secret x/pull"},
-            "the cluster does not let rita get Secret x/pull",
+            {"problem_since": HOUR, "problem": "the cluster does not allow rita to get Secret x/pull"},
+            "the cluster does not allow rita to get Secret x/pull",
             "Forbidden",
         ),
         ({"looked_at": HOUR}, {"moved_at": HOUR}, "A new request is created when the open request is settled", "Moved"),

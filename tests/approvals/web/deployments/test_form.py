@@ -342,7 +342,7 @@ def test_a_deployment_that_moved_meanwhile_is_not_overwritten(here: World, brows
 
 
 def test_who_may_not_change_a_deployment_is_told_before_they_type(here: World, request_: Any, browse: Browse) -> None:
-    path, words = "/deployments/prod/strimzi/edit", "Kubernetes does not let ada update"
+    path, words = "/deployments/prod/strimzi/edit", "Kubernetes does not allow ada to update"
     assert words in text_of(browse(here.ada).get(path))
     here.kubernetes.allow("ada", "update")
     cache.clear()

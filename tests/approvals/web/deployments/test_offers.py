@@ -75,7 +75,7 @@ def test_a_new_deployment_is_offered_to_those_who_may_create_one(here: World, br
     assert 'href="/deployments/new"' in opened(browse(here.ada), "/deployments")
     assert 'href="/deployments/new"' not in opened(browse(here.bert), "/deployments")
     told = opened(browse(here.bert), "/deployments/new")
-    assert "Kubernetes does not let bert create" in told
+    assert "Kubernetes does not allow bert to create" in told
     assert "RBAC rule that would allow this" in told
 
 

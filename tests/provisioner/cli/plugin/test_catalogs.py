@@ -242,7 +242,7 @@ RESULT: dict[str, Any] = {
         "accounts": [
             {
                 "account": "ServiceAccount harbour/harbour",
-                "sentence": "`harbour/harbour` can newly read Secrets",
+                "sentence": "`harbour/harbour` can now read Secrets",
                 "gained": ["get secrets"],
                 "gained_count": 3,
                 "lost": [],
@@ -273,7 +273,7 @@ def test_what_would_change_is_asked_of_the_service_and_told(
         "version: 1.0.0 → 1.1.0",
         "In namespace harbour, without the live objects of the cluster:",
         "  ~ Deployment.apps harbour/harbour",
-        "  `harbour/harbour` can newly read Secrets",
+        "  `harbour/harbour` can now read Secrets",
         "    ◆ can read every Secret",
         "    + and 2 more rights",
         "  ~ Deployment.apps harbour/harbour main: example.com/a: 1 → 2",
@@ -342,7 +342,7 @@ def test_nothing_and_what_a_deployment_runs_can_be_compared_with(
 @pytest.mark.parametrize(
     ("status", "answer", "said"),
     [
-        (403, {"detail": "Kubernetes does not let ada create bundledeployments"}, "does not let ada create"),
+        (403, {"detail": "Kubernetes does not allow ada to create bundledeployments"}, "does not allow ada to create"),
         (429, {"detail": "2 comparisons that you asked for are still being prepared"}, "still being prepared"),
         (200, comparison("failed", problem="no YAML", problem_code="invalid-manifest"), "no YAML [invalid-manifest]"),
         (202, comparison("waiting", progress="fetching it"), "not ready after 0 s"),

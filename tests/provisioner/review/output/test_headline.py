@@ -148,7 +148,7 @@ def test_an_outage_that_is_unknown_or_no_longer_new_is_said_as_all_others() -> N
     unknown = ReviewRule("SEC-04", Section.AVAILABILITY, Severity.UNKNOWN).at(None, "Whether it is there is not known")
     assert headline([unknown], Plan((), ""))[0] == "Whether it is there is not known."
     known = replace(outages(1)[0], is_new=False)
-    assert headline([known], Plan((), ""))[0] == "Nothing dangerous is new. Still: Deployment shop/0 stops."
+    assert headline([known], Plan((), ""))[0] == "No new risk. Already the case: Deployment shop/0 stops."
 
 
 WEB = ObjectRef("apps", "v1", "Deployment", "shop", "web")

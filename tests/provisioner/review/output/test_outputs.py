@@ -250,7 +250,7 @@ def test_S24_what_an_account_may_newly_do_is_one_entry_with_a_line_for_each_crit
     ]
     text = as_text(Report((), (*found, *milder), Plan((), "")))
     lines = text.splitlines()
-    assert "`shop/robot` will newly be able to, by ClusterRole x, rules 1 to 3, 5 and 6" in " ".join(text.split())
+    assert "`shop/robot` can now, by ClusterRole x, rules 1 to 3, 5 and 6" in " ".join(text.split())
     powers = ["      ◆ read roles (RB-04)", "      ◆ read Secrets (RB-11)", "      ◆ write (RB-12)"]
     assert [line for line in lines if "◆" in line][1:] == powers
     assert "do 3 (RB-15); and 5 more" in " ".join(text.split())
@@ -272,7 +272,7 @@ def test_an_account_that_gains_rights_and_no_power_or_holds_a_role_has_sentences
     assert [one.words for one in entries([rights, held])] == [held.message, rights.message]
     holds, entry = entries([rights, held, power])
     assert holds.findings == (held,)
-    assert entry.words == "`shop/robot` will newly be able to do it; use 2 rights in all"
+    assert entry.words == "`shop/robot` can now do it; use 2 rights in all"
 
 
 def test_a_terminal_shows_all_sections_the_one_with_the_worst_new_finding_first() -> None:

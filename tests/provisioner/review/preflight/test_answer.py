@@ -334,7 +334,7 @@ def test_a_cluster_admin_holds_too_much() -> None:
     answer = found(SETTINGS, held=boss)
     (excess,) = [one for one in answer.findings if one.rule == "PRE-10"]
     assert excess.severity is Severity.DANGEROUS
-    assert "can do everything in the whole cluster" in excess.message
+    assert "can do everything cluster-wide" in excess.message
     assert answer.verdict is Severity.SAFE
 
 

@@ -150,7 +150,7 @@ def test_what_an_account_held_before_is_as_before_where_its_rights_are_altered()
 
 def test_a_role_that_adds_to_edit_is_said_once_however_many_have_edit() -> None:
     (widened,) = of(on(MANY, ORDERS), "RB-09")
-    assert "Everybody with the roles admin or edit will newly be able to create orders" in widened.message
+    assert "Everybody with the roles admin or edit can now create orders" in widened.message
     assert not of(on(MANY, ORDERS), "RB-DIFF")
 
 
@@ -158,7 +158,7 @@ def test_S24_a_danger_for_everybody_with_view_is_critical_once() -> None:
     found = on(MANY, cluster_role("shop-view", SECRETS, labels=TO_VIEW))
     (risk,) = of(found, "RB-11")
     assert (risk.severity, risk.is_new) == (Severity.CRITICAL, True)
-    told = "Everybody with the role view will newly be able to read every Secret, wherever they have it"
+    told = "Everybody with the role view can now read every Secret, wherever they have it"
     assert risk.server_words == told  # what admin and edit had before only the cluster knows (S09)
     assert risk.evidence["by"] == [
         {"role": f"ClusterRole.{API} view", "origin": f"ClusterRole.{API} shop-view", "rule": 0}

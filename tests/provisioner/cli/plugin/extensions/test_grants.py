@@ -98,7 +98,7 @@ def test_a_role_of_somebody_else_is_left_alone_and_an_aggregated_one_stays_so(
     assert f"there is no namespace {scene.mark}-nowhere" in capsys.readouterr().err
 
     assert scene.run("grant", scene.name, "--role", "view", "--aggregate", "--yes") == 0
-    assert "Everybody with the roles admin, edit or view can newly" in capsys.readouterr().out
+    assert "Everybody with the roles admin, edit or view can now" in capsys.readouterr().out
     assert scene.run(*given, "view") == 0
     labels = (scene.api.get(ObjectRef(RBAC, "v1", "ClusterRole", "", f"{scene.name}-apis-view")) or {})["metadata"][
         "labels"

@@ -31,7 +31,7 @@ def test_S22_it_is_one_sentence_for_each_who_gets_it() -> None:
     (one,) = found(made(cluster_role("r", *rules), bound("r", account("robot", "shop"))))
     assert str(one.ref) == "ServiceAccount shop/robot"
     assert one.message == (
-        "`shop/robot` will newly be able to bypass the approvals of Pratique: act as other users or groups (impersonate); "
+        "`shop/robot` can now bypass the approvals of Pratique: act as other users or groups (impersonate); "
         "read the Secrets in the namespace pratique; run programs in the namespace pratique as its accounts; "
         "change Secrets, services and settings in the namespace pratique"
     )

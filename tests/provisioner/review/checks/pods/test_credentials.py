@@ -50,13 +50,13 @@ def moved(old: dict[str, Any], new: dict[str, Any], *, roles: tuple[Any, ...] | 
         pytest.param(
             (READS_SECRETS, bound("secrets", account("b", "shop"))),
             Severity.CRITICAL,
-            "and newly can read every Secret in the whole cluster",
+            "and now can read every Secret cluster-wide",
             id="critical rights",
         ),
         pytest.param(
             (STARTS_CODE, bound("starts-code", account("b", "shop"))),
             Severity.DANGEROUS,
-            "and newly can start code in others' pods",
+            "and now can start code in others' pods",
             id="dangerous rights",
         ),
         pytest.param(

@@ -345,7 +345,7 @@ GOING_OUT = policy("other", ("Egress",), app="web")
         pytest.param(
             [FRONT, policy(part="front")], [WEB, policy(part="front")], ["dangerous"], id="the labels of pods change"
         ),
-        pytest.param([WEB, policy(app="x")], [WEB, policy(app="web")], ["notable"], id="it newly holds pods"),
+        pytest.param([WEB, policy(app="x")], [WEB, policy(app="web")], ["notable"], id="it now holds pods"),
         pytest.param(
             [WEB, DEBUG, policy(app="web")],
             [WEB, DEBUG, policy(app="debug")],
