@@ -1,4 +1,4 @@
-"""What the API server fills in: the defaults of built-in kinds, and what it decides by itself in new objects."""
+"""What the API server fills in: the defaults of what people deploy most, and what it decides in new objects."""
 
 from __future__ import annotations
 
@@ -44,7 +44,11 @@ def _container_defaults(container: dict[str, Any]) -> dict[str, Any]:
         "terminationMessagePolicy": "File",
         **container,
     }
-    filled |= {name: _probe(filled[name]) for name in _PROBES if filled.get(name)}
+    for name in _PROBES:
+        if filled.get(name):
+            probe = filled[name] = {**_PROBE, **filled[name]}
+            if "httpGet" in probe:
+                probe["httpGet"] = {"path": "/", "scheme": "HTTP", **probe["httpGet"]}
     if filled.get("env"):
         filled["env"] = [_env(entry) for entry in filled["env"]]
     return {**filled, "ports": ports} if ports else filled
@@ -217,13 +221,6 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _FILE_MODES = {"configMap", "secret", "downwardAPI", "projected"}
 
 
-def _probe(probe: Object) -> Object:
-    filled = {**_PROBE, **probe}
-    if "httpGet" in filled:
-        filled["httpGet"] = {"path": "/", "scheme": "HTTP", **filled["httpGet"]}
-    return filled
-
-
 def _volume(volume: Object) -> Object:
     filled = dict(volume)
     for name in _FILE_MODES & set(volume):
@@ -242,81 +239,6 @@ def _env(entry: Object) -> Object:
     return entry
 
 
-def _cron_job(obj: Object, _old: Any, _ip: Any) -> Object:
-    kept = {"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
-    spec = {"concurrencyPolicy": "Allow", "suspend": False, **kept, **(obj.get("spec") or {})}
-    job = spec.get("jobTemplate") or {}
-    inner = _template_defaults({"spec": job.get("spec") or {}}, {})["spec"]
-    return {**obj, "spec": {**spec, "jobTemplate": {**job, "spec": inner}}, "status": obj.get("status") or {}}
-
-
-def _network_policy(obj: Object, _old: Any, _ip: Any) -> Object:
-    spec = obj.get("spec") or {}
-    types = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
-    return {**obj, "spec": {"policyTypes": types, **spec}}
-
-
-def _autoscaler(obj: Object, _old: Any, _ip: Any) -> Object:
-    target = {"type": "Utilization", "averageUtilization": 80}
-    metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
-    status = obj.get("status") or {"desiredReplicas": 0, "currentMetrics": None}
-    return {**obj, "spec": {"minReplicas": 1, "metrics": [metric], **(obj.get("spec") or {})}, "status": status}
-
-
-def _webhooks(obj: Object, _old: Any, _ip: Any) -> Object:
-    return {**obj, "webhooks": [_webhook(webhook, obj["kind"]) for webhook in obj.get("webhooks") or []]}
-
-
-def _webhook(hook: Object, kind: str) -> Object:
-    more = {"reinvocationPolicy": "Never"} if kind == "MutatingWebhookConfiguration" else {}
-    filled = {
-        "failurePolicy": "Fail",
-        "matchPolicy": "Equivalent",
-        "namespaceSelector": {},
-        "objectSelector": {},
-        "timeoutSeconds": 10,
-        **more,
-        **hook,
-    }
-    client = hook.get("clientConfig") or {}
-    if "service" in client:
-        filled["clientConfig"] = {**client, "service": {"port": 443, **client["service"]}}
-    if "rules" in hook:
-        filled["rules"] = [{"scope": "*", **rule} for rule in hook["rules"] or []]
-    return filled
-
-
-def _policy(obj: Object, _old: Any, _ip: Any) -> Object:
-    spec = {"failurePolicy": "Fail", **(obj.get("spec") or {})}
-    matched = spec.get("matchConstraints")
-    if matched is not None:
-        spec["matchConstraints"] = _matched(matched)
-    return {**obj, "spec": spec, "status": obj.get("status") or {}}
-
-
-def _policy_binding(obj: Object, _old: Any, _ip: Any) -> Object:
-    spec = dict(obj.get("spec") or {})
-    if spec.get("matchResources") is not None:
-        spec["matchResources"] = _matched(spec["matchResources"])
-    return {**obj, "spec": spec}
-
-
-def _matched(matched: Object) -> Object:
-    filled = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}, **matched}
-    for name in ("resourceRules", "excludeResourceRules"):
-        if name in matched:
-            filled[name] = [{"scope": "*", **rule} for rule in matched[name] or []]
-    return filled
-
-
-def _with(**defaults: Any) -> Callable[..., Object]:
-    return lambda obj, _old, _ip: {**defaults, **obj}
-
-
-def _with_status(status: Object) -> Callable[..., Object]:
-    return lambda obj, _old, _ip: {**obj, "status": obj.get("status") or status}
-
-
 DEFAULTS: dict[str, Callable[..., dict[str, Any]]] = {
     "Deployment": _deployment,
     "StatefulSet": _stateful_set,
@@ -330,20 +252,4 @@ DEFAULTS: dict[str, Callable[..., dict[str, Any]]] = {
     "Secret": _secret,
     "RoleBinding": _role_binding,
     "ClusterRoleBinding": _role_binding,
-    "CronJob": _cron_job,
-    "NetworkPolicy": _network_policy,
-    "HorizontalPodAutoscaler": _autoscaler,
-    "ValidatingWebhookConfiguration": _webhooks,
-    "MutatingWebhookConfiguration": _webhooks,
-    "ValidatingAdmissionPolicy": _policy,
-    "ValidatingAdmissionPolicyBinding": _policy_binding,
-    "MutatingAdmissionPolicy": _policy,
-    "MutatingAdmissionPolicyBinding": _policy_binding,
-    "StorageClass": _with(reclaimPolicy="Delete", volumeBindingMode="Immediate"),
-    "PriorityClass": _with(preemptionPolicy="PreemptLowerPriority"),
-    "Ingress": _with_status({"loadBalancer": {}}),
-    "ResourceQuota": _with_status({}),
-    "PodDisruptionBudget": _with_status(
-        {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
-    ),
 }

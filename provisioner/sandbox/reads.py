@@ -51,7 +51,8 @@ _FIELDS = {
 
 def labels(text: str) -> Callable[[Labels], bool]:
     """Whether labels fit a labelSelector; raises Refusal 400."""
-    terms = [_label_term(term.strip()) for term in _split(text)]
+    split = re.split(r",(?![^()]*\))", text)  # by commas outside of brackets
+    terms = [_label_term(term.strip()) for term in split if term.strip()]
     return lambda has: all(term(has) for term in terms)
 
 
@@ -60,11 +61,6 @@ def fields(text: str, kind: SandboxKind, more: set[str]) -> Callable[[dict[str, 
     known = {"metadata.name", "metadata.namespace", *_FIELDS.get(kind.kind, ()), *more}
     terms = [_field_term(term, known) for term in filter(None, text.split(","))]
     return lambda obj: all((_value(obj, path) == value) == is_same for path, value, is_same in terms)
-
-
-def _split(text: str) -> list[str]:
-    """Terms by commas outside of brackets."""
-    return [term for term in re.split(r",(?![^()]*\))", text) if term.strip()]
 
 
 def _label_term(term: str) -> Callable[[Labels], bool]:
