@@ -123,7 +123,9 @@ def _remove(shown: object, wished: object, path: _Path) -> None:
     first, rest = path[0], path[1:]
     if isinstance(shown, list) and first == _ANY:
         for item in shown:
-            _remove(item, _counterpart(item, wished), rest)
+            # The item of the content that became this one; None where the server, or somebody else, put it there.
+            wishes = [one for one in wished if isinstance(one, Mapping)] if isinstance(wished, list) else []
+            _remove(item, next((wish for wish in wishes if _is_meant(wish, item)), None), rest)
     elif isinstance(shown, dict):
         wish = wished.get(first) if isinstance(wished, Mapping) else None
         if rest:
@@ -142,14 +144,6 @@ def _items(value: object, path: _Path) -> Iterator[dict[str, Any]]:
         yield from _items(value.get(path[0]), path[1:])
 
 
-def _counterpart(item: object, wished: object) -> object:
-    """The item of the content that became this one; None where the server, or somebody else, put it there."""
-    found = [one for one in wished if _is_meant(one, item)] if isinstance(wished, list) else []
-    return found[0] if found else None
-
-
-def _is_meant(wished: object, item: object) -> bool:
-    if not isinstance(wished, Mapping) or not isinstance(item, Mapping):
-        return False
-    key = next((one for one in _KEYS if wished.get(one)), "")
-    return bool(key) and wished[key] == item.get(key)
+def _is_meant(wished: Mapping[str, Any], item: object) -> bool:
+    key = next((name for name in _KEYS if wished.get(name)), "")
+    return bool(key) and isinstance(item, Mapping) and wished[key] == item.get(key)

@@ -7,7 +7,7 @@ object as its owner, and the tokens of accounts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -223,23 +223,18 @@ def find_lost_volumes(readers: Sequence[ClusterClient], shown: Iterable[VolumeCl
     """
     asked = list(shown)
     live = _read_live(readers, [one.ref for one in asked])
-    named = [
-        (one.ref, name)
-        for one in asked
-        for name in list(
-            dict.fromkeys(
-                filter(None, (one.volume, str(mapping((live[one.ref] or {}).get("spec")).get("volumeName") or "")))
-            )
-        )
-    ]
+    named = []
+    for claim in asked:
+        bound = str(mapping((live[claim.ref] or {}).get("spec")).get("volumeName") or "")
+        named += [(claim.ref, name) for name in dict.fromkeys((claim.volume, bound)) if name]
     volumes = {name: ObjectRef("", "v1", "PersistentVolume", "", name) for _, name in named}
     there = _read_live(readers, volumes.values())
     words = []
-    for claim, name in named:
+    for ref, name in named:
         volume = there[volumes[name]]
         policy = str(mapping((volume or {}).get("spec")).get("persistentVolumeReclaimPolicy") or _KEPT)
         if volume is not None and policy != _KEPT:
-            words.append(f"{volumes[name]} would be deleted with {claim} ({policy})")
+            words.append(f"{volumes[name]} would be deleted with {ref} ({policy})")
     return words
 
 
@@ -283,19 +278,13 @@ def find_dependents(readers: Sequence[ClusterClient], going: Iterable[tuple[Obje
     for query, found in read_samples(readers, queries).items():
         if found.problem or found.total != len(found.objects):
             words.append(f"whether a {query.kind} of {query.namespace} goes along: {found.problem or 'too many'}")
-        for one in found.objects:
-            ref = ObjectRef("", "v1", query.kind, query.namespace, str(one["metadata"]["name"]))
+        for meta in (obj["metadata"] for obj in found.objects):
+            ref = ObjectRef("", "v1", query.kind, query.namespace, str(meta["name"]))
             if ref.identity not in known:
-                words += [f"{ref} goes along with {owner}" for owner in _owners(one, uids)]
+                owners = [uids[owner["uid"]] for owner in meta.get("ownerReferences") or [] if owner.get("uid") in uids]
+                served = (meta.get("namespace"), (meta.get("annotations") or {}).get(_SERVED_ACCOUNT))
+                owners += [
+                    it for it in uids.values() if it.group_kind == _ACCOUNT and (it.namespace, it.name) == served
+                ]
+                words += [f"{ref} goes along with {owner}" for owner in owners]
     return words
-
-
-def _owners(obj: JsonObject, uids: dict[str, ObjectRef]) -> Iterator[ObjectRef]:
-    meta: dict[str, Any] = dict(obj["metadata"])
-    for owner in meta.get("ownerReferences") or []:
-        if owner.get("uid") in uids:
-            yield uids[owner["uid"]]
-    account = (meta.get("annotations") or {}).get(_SERVED_ACCOUNT)
-    for ref in uids.values():
-        if ref.group_kind == _ACCOUNT and (ref.namespace, ref.name) == (meta.get("namespace"), account):
-            yield ref

@@ -198,7 +198,10 @@ def compare(
     """
     manifest = held.manifest
     if live is None:
-        return None if _has_finished(manifest) else ObjectDrift(DriftKind.GONE, message="it was deleted")
+        # A Job with a time to live is deleted by Kubernetes when it is done.
+        spec = manifest.body.get("spec") or {}
+        is_done = manifest.ref.group_kind == _JOB and spec.get("ttlSecondsAfterFinished") is not None
+        return None if is_done else ObjectDrift(DriftKind.GONE, message="it was deleted")
     if uid_of(live) != held.uid:
         return ObjectDrift(DriftKind.REMADE, message="an object of this name was made by somebody else: it is not ours")
     if (live.get("metadata") or {}).get("deletionTimestamp"):
@@ -212,12 +215,6 @@ def compare(
     return ObjectDrift(
         DriftKind.CHANGED if changed else DriftKind.ADDED, tuple(sorted(fields, key=lambda one: one.path))
     )
-
-
-def _has_finished(manifest: Manifest) -> bool:
-    """A Job with a time to live is deleted by Kubernetes when it is done."""
-    spec = manifest.body.get("spec") or {}
-    return manifest.ref.group_kind == _JOB and spec.get("ttlSecondsAfterFinished") is not None
 
 
 def _others(live: JsonObject, manager: str) -> list[FieldOwner]:

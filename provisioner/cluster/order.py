@@ -52,7 +52,17 @@ def needs_of(manifests: Iterable[Manifest]) -> dict[ObjectIdentity, frozenset[Ne
 
     Raises InvalidManifest where an object states an order that nobody can read.
     """
-    bundle = _bundle(manifests)
+    bundle = _Bundle()
+    for manifest in manifests:
+        ref, spec = manifest.ref, mapping(manifest.body.get("spec"))
+        bundle.by_identity[ref.identity] = manifest
+        if ref.group_kind == DEFINITION:
+            names = mapping(spec.get("names"))
+            bundle.definitions[GroupKind(_text(spec.get("group")), _text(names.get("kind")))] = manifest
+        elif ref.group_kind == GroupKind("apiregistration.k8s.io", "APIService") and spec.get("service"):
+            bundle.served[_text(spec.get("group")), _text(spec.get("version"))] = manifest
+        elif _pod_labels(manifest.body):
+            bundle.workloads.append(manifest)
     needs = {}
     for identity, manifest in bundle.by_identity.items():
         found = (*_needs_of_place(bundle, manifest), *_needs_of_kind(bundle, manifest), *_stated(manifest))
@@ -111,21 +121,6 @@ def _sorted_needs(
     needs: Mapping[ObjectIdentity, frozenset[Need]], identity: ObjectIdentity
 ) -> Iterator[ObjectIdentity]:
     return iter(sorted({need.identity for need in needs[identity]}))
-
-
-def _bundle(manifests: Iterable[Manifest]) -> _Bundle:
-    found = _Bundle()
-    for manifest in manifests:
-        ref, spec = manifest.ref, mapping(manifest.body.get("spec"))
-        found.by_identity[ref.identity] = manifest
-        if ref.group_kind == DEFINITION:
-            names = mapping(spec.get("names"))
-            found.definitions[GroupKind(_text(spec.get("group")), _text(names.get("kind")))] = manifest
-        elif ref.group_kind == GroupKind("apiregistration.k8s.io", "APIService") and spec.get("service"):
-            found.served[_text(spec.get("group")), _text(spec.get("version"))] = manifest
-        elif _pod_labels(manifest.body):
-            found.workloads.append(manifest)
-    return found
 
 
 def _needs_of_place(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
@@ -274,10 +269,16 @@ def phases(manifests: Iterable[Manifest]) -> list[Phase]:
     for manifest in bundle:
         phase, step = places[manifest.ref.identity]
         found.setdefault(phase, {}).setdefault((step, _numbers(manifest.file)), []).append(manifest)
-    return [
-        Phase(PHASES[phase], tuple(_step(turns[turn], needs) for turn in sorted(turns)))
-        for phase, turns in sorted(found.items())
-    ]
+    made = []
+    for phase, turns in sorted(found.items()):
+        steps = []
+        for _, together in sorted(turns.items()):
+            ready = {need.identity for one in together for need in needs[one.ref.identity] if need.is_ready}
+            # Custom resources last: a webhook that still refuses them must not keep the workload behind it from coming.
+            together.sort(key=lambda one: (not is_built_in(one.ref.group), _as_numbered(one.file), one.ref))
+            steps.append(ApplyStep(tuple(together), frozenset(ready)))
+        made.append(Phase(PHASES[phase], tuple(steps)))
+    return made
 
 
 def hooks_at(moment: HookMoment, manifests: Iterable[Manifest]) -> list[Manifest]:
@@ -289,13 +290,6 @@ def hooks_at(moment: HookMoment, manifests: Iterable[Manifest]) -> list[Manifest
         return weight, ref.name, _phase_number(ref.group, ref.kind), ref
 
     return sorted(running, key=turn)
-
-
-def _step(manifests: list[Manifest], needs: Mapping[ObjectIdentity, frozenset[Need]]) -> ApplyStep:
-    ready = {need.identity for manifest in manifests for need in needs[manifest.ref.identity] if need.is_ready}
-    # Custom resources last: a webhook that refuses them as yet must not keep the workload behind it from coming.
-    ordered = sorted(manifests, key=lambda one: (not is_built_in(one.ref.group), _as_numbered(one.file), one.ref))
-    return ApplyStep(tuple(ordered), frozenset(ready))
 
 
 def deletion_phases(

@@ -91,27 +91,23 @@ def from_aggregated(documents: Iterable[Mapping[str, Any]]) -> Served:
             name = str((group.get("metadata") or {}).get("name") or "")
             for version in group.get("versions") or []:
                 word = str(version.get("version") or "")
-                resources = [_of_aggregated(name, word, entry) for entry in version.get("resources") or []]
-                found.extend(resource for resource in resources if resource)
-                if version.get("freshness") == "Stale" and not resources:
+                entries = version.get("resources") or []
+                if version.get("freshness") == "Stale" and not entries:
                     unknown.add((name, word))
+                for entry in entries:
+                    if kind := str((entry.get("responseKind") or {}).get("kind") or ""):
+                        resource = ServedResource(
+                            name,
+                            word,
+                            str(entry.get("resource") or ""),
+                            kind,
+                            entry.get("scope") == "Namespaced",
+                            frozenset(entry.get("verbs") or ()),
+                            frozenset(str(sub.get("subresource")) for sub in entry.get("subresources") or []),
+                            other_names=_other_names(entry, "singularResource"),
+                        )
+                        found.append(resource)
     return Served(_with_preferred(found), frozenset(unknown))
-
-
-def _of_aggregated(group: str, version: str, entry: Mapping[str, Any]) -> ServedResource | None:
-    kind = str((entry.get("responseKind") or {}).get("kind") or "")
-    if not kind:
-        return None
-    return ServedResource(
-        group,
-        version,
-        str(entry.get("resource") or ""),
-        kind,
-        entry.get("scope") == "Namespaced",
-        frozenset(entry.get("verbs") or ()),
-        frozenset(str(sub.get("subresource")) for sub in entry.get("subresources") or []),
-        other_names=_other_names(entry, "singularResource"),
-    )
 
 
 def _other_names(entry: Mapping[str, Any], singular: str) -> frozenset[str]:

@@ -50,7 +50,10 @@ class _Inliner:
 
     def inlined(self, schema: Mapping[str, Any], above: frozenset[str]) -> dict[str, Any]:
         """`above` are the references that led here: what holds itself (JSONSchemaProps) is taken as it is."""
-        name = _reference(schema)
+        # Kubernetes also writes a reference as an allOf of one.
+        branches = schema.get("allOf")
+        stated = branches[0] if isinstance(branches, list) and len(branches) == 1 else schema
+        name = str(stated.get("$ref") or "").removeprefix(_REFERENCE)
         node = self._schemas.get(name) if name else schema
         if name in above or not isinstance(node, Mapping):
             return {_PRESERVE: True}
@@ -67,10 +70,3 @@ class _Inliner:
         fields = ("properties", "additionalProperties")
         telling = fields if found.get("type") == "object" else ("type", "oneOf", "anyOf", "allOf", _INT_OR_STRING)
         return found if any(key in found for key in telling) else {**found, _PRESERVE: True}
-
-
-def _reference(schema: Mapping[str, Any]) -> str:
-    """The name of the schema that is meant, "" for none; Kubernetes also writes a reference as an allOf of one."""
-    branches = schema.get("allOf")
-    inner = branches[0] if isinstance(branches, list) and len(branches) == 1 else schema
-    return str(inner.get("$ref") or "").removeprefix(_REFERENCE)

@@ -163,7 +163,10 @@ class Transport:
 
     def send(self, call: TransportCall, identity: Identity | None) -> TransportAnswer:
         """The JSON answer of a call that succeeded; else one of provisioner.errors."""
-        question = _question(call) if identity is None and (self._known or self._note) else ""
+        question = ""
+        if identity is None and (self._known or self._note):  # all that an answer depends on, but who asks
+            asked = orjson.dumps(call.body).decode() if call.body is not None else ""
+            question = " ".join((call.method, call.path, urlencode(call.query), call.accept, asked))
         if question in self._known:
             return TransportAnswer(200, orjson.loads(self._known[question]), ())
         response, body = self._exchange(call, identity)
@@ -232,8 +235,11 @@ class Transport:
                 body = _guarded(body, call.before_send)
         query = f"?{urlencode(call.query)}" if call.query else ""
         try:
-            # `request` would copy everything several times, and be a tenth of what a write costs us.
-            response = self._opener()(
+            # The pool's own `urlopen`: the manager would look for the pool by the parts of the address at each call,
+            # and its `request` would copy everything several times. Through a proxy, too: the server speaks TLS, so it
+            # is tunnelled, and the proxy is told nothing of the calls.
+            self._pool = self._pool or self._manager.connection_from_url(self._host)
+            response = self._pool.urlopen(
                 call.method,
                 f"{self._path}{call.path}{query}",
                 body=body,
@@ -251,15 +257,6 @@ class Transport:
         if self._presence.back_at == math.inf:
             self._presence.back_at = time.monotonic()
         return response
-
-    def _opener(self) -> Callable[..., urllib3.BaseHTTPResponse]:
-        """The pool's own `urlopen`: the manager would look for it by the parts of the address, at each call.
-
-        Through a proxy, too: the server speaks TLS, so it is tunnelled, and the proxy is told nothing of the calls.
-        """
-        pool = self._pool or self._manager.connection_from_url(self._host)
-        self._pool = pool
-        return pool.urlopen
 
     def _failure(self, doing: Doing, response: urllib3.BaseHTTPResponse, body: bytes) -> PratiqueError:
         """What the answer says went wrong; a refusal right after the server was away is no answer yet.
@@ -311,12 +308,6 @@ class Stream(Iterator[dict[str, Any]]):
                 raise Unreachable(f"{self._doing}: the stream broke off ({type(exc).__name__})") from exc
         finally:
             self._response.close()
-
-
-def _question(call: TransportCall) -> str:
-    """All that an answer depends on, but who asks."""
-    asked = orjson.dumps(call.body).decode() if call.body is not None else ""
-    return " ".join((call.method, call.path, urlencode(call.query), call.accept, asked))
 
 
 def _guarded(body: bytes, before_send: Callable[[], None]) -> Iterator[bytes]:
@@ -371,19 +362,15 @@ def _impersonating(headers: Mapping[str, str], identity: Identity) -> Mapping[st
         if not value or value != value.strip() or not (value.isascii() and value.isprintable()):
             raise ClusterError(f"{value!r} cannot be impersonated: expected printable ASCII without blanks at the ends")
     named = {**headers, "Impersonate-User": identity.username}
-    groups = _groups_to_ask_for(identity)
+    kind, _, account = identity.username.partition(":serviceaccount:")
+    groups = tuple(group for group in identity.groups if group != AUTHENTICATED)
+    if kind == "system":
+        namespace, _, name = account.partition(":")
+        is_plain = set(identity.groups) == set(Identity.of_service_account(namespace, name).groups)
+        groups = () if is_plain else identity.groups
     if not groups:
         return named
     several = HTTPHeaderDict(named)
     for group in groups:
         several.add("Impersonate-Group", group)
     return several
-
-
-def _groups_to_ask_for(identity: Identity) -> tuple[str, ...]:
-    kind, _, account = identity.username.partition(":serviceaccount:")
-    if kind != "system":
-        return tuple(group for group in identity.groups if group != AUTHENTICATED)
-    namespace, _, name = account.partition(":")
-    is_plain = set(identity.groups) == set(Identity.of_service_account(namespace, name).groups)
-    return () if is_plain else identity.groups

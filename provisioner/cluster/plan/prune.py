@@ -85,7 +85,13 @@ def _deletion(scene: PlanInputs, ref: ObjectRef) -> PlannedAction:
             planned, is_proved=False, problem=f"{ref} belongs to Kubernetes itself", problem_code="forbidden"
         )
     try:
-        planned = replace(planned, ref=_in_staying_version(scene, ref))
+        # In a version that is served, and still is when it goes: after the definitions of the bundle have come.
+        served = in_served_version(scene.cluster, ref).version
+        staying = scene.new_versions.get(ref.group_kind, frozenset())
+        if staying and served not in staying:
+            known = (version for version in sorted(staying) if scene.cluster.resource_of(ref.group, version, ref.kind))
+            served = next(known, served)
+        planned = replace(planned, ref=replace(ref, version=served))
         live = scene.live(planned.ref)
         return planned if live is None else _deletion_of(scene, planned, live)
     except UnknownKind:
@@ -134,16 +140,3 @@ def in_served_version(cluster: ClusterClient, ref: ObjectRef) -> ObjectRef:
     """`ref` in its own version if that is still served, else in the preferred one."""
     found = cluster.resource_of(ref.group, ref.version, ref.kind) or cluster.resource_of(ref.group, "", ref.kind)
     return replace(ref, version=found.version) if found else ref
-
-
-def _in_staying_version(scene: PlanInputs, ref: ObjectRef) -> ObjectRef:
-    """`ref` in a version that is served, and still is when it goes: after the definitions of the bundle have come.
-
-    In its own if possible, else the preferred one.
-    """
-    served = in_served_version(scene.cluster, ref).version
-    staying = scene.new_versions.get(ref.group_kind, frozenset())
-    if not staying or served in staying:
-        return replace(ref, version=served)
-    known = [one for one in sorted(staying) if scene.cluster.resource_of(ref.group, one, ref.kind)]
-    return replace(ref, version=(known or [served])[0])
