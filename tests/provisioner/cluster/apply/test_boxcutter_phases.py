@@ -29,7 +29,7 @@ GATE = {"apiVersion": "v1", "kind": "ConfigMap", "name": "gate", "fieldValue": {
 def waits_on_incomplete_phase(scene: Scene) -> None:
     gate = scene.config_map("gate", open="no")
     checks = health_checks({"healthChecks": [GATE]})
-    outcomes = scene.deploy(gate, scene.service(), checks=checks, wait_seconds=1.0)
+    outcomes = scene.deploy(gate, scene.service(), checks=checks, wait_seconds=0.3)
     assert states(outcomes) == {"ConfigMap/gate": DONE, "Service/web": SKIPPED}
     assert scene.live(scene.service()) is None
 
@@ -50,7 +50,7 @@ def teardown_delayed(scene: Scene) -> None:
     """What came last goes first, and what came before it stays while a finalizer holds that."""
     scene.deploy(settings := scene.config_map(), web := scene.service())
     scene.edit(web, lambda it: it["metadata"].update(finalizers=["example.com/hold"]), manager="somebody")
-    assert states(scene.deploy(wait_seconds=1.0)) == {"Service/web": FAILED, "ConfigMap/settings": SKIPPED}
+    assert states(scene.deploy(wait_seconds=0.3)) == {"Service/web": FAILED, "ConfigMap/settings": SKIPPED}
     assert scene.live(settings) is not None
     scene.edit(web, lambda it: it["metadata"].update(finalizers=[]), manager="somebody")
     assert failures(scene.deploy()) == []
