@@ -10,7 +10,7 @@ runs already. Those of operators stand in the channels that their publishers mea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -107,10 +107,15 @@ def _best_choice(
 def _list_candidates(wish: PackageWish, package: Package, installed: Installed | None) -> dict[str, list[str]]:
     """The names of the bundles that may be taken, each with the channels that lead to it."""
     found: dict[str, list[str]] = {}
-    for channel, name in _reachable_names(wish, package, installed):
-        bundle = package.bundles.get(name)
-        if bundle is not None and _is_in_wish(wish, bundle, installed.version if installed else None):
-            found.setdefault(name, []).append(channel)
+    for channel in _wished_channels(wish, package):
+        names = [entry.name for entry in channel.entries]
+        if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
+            following = {entry.name for entry in successors(channel, installed.name, installed.version)}
+            names = [name for name in names if name in following or _is_installed(package, name, installed)]
+        for name in names:
+            bundle = package.bundles.get(name)
+            if bundle is not None and _is_in_wish(wish, bundle, installed.version if installed else None):
+                found.setdefault(name, []).append(channel.name)
     return found
 
 
@@ -148,17 +153,8 @@ def _choice_order(
     return place
 
 
-def _wished_channels(wish: PackageWish, package: Package) -> Iterator[Channel]:
-    yield from (channel for channel in package.channels.values() if not wish.channels or channel.name in wish.channels)
-
-
-def _reachable_names(wish: PackageWish, package: Package, installed: Installed | None) -> Iterator[tuple[str, str]]:
-    for channel in _wished_channels(wish, package):
-        names = [entry.name for entry in channel.entries]
-        if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
-            following = {entry.name for entry in successors(channel, installed.name, installed.version)}
-            names = [name for name in names if name in following or _is_installed(package, name, installed)]
-        yield from ((channel.name, name) for name in names)
+def _wished_channels(wish: PackageWish, package: Package) -> list[Channel]:
+    return [channel for channel in package.channels.values() if not wish.channels or channel.name in wish.channels]
 
 
 def _is_installed(package: Package, name: str, installed: Installed) -> bool:
@@ -189,7 +185,11 @@ def _explain_none(wish: PackageWish, packages: Sequence[Package], installed: Ins
         and not wish.channels
         and (found := _version_words(every, packages, installed))
     ):
-        return _only_prereleases(wish, found, installed)
+        words = f"package {wish.package} has no release"
+        if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
+            words += f" that is as high as {installed.version}, which runs, or higher"
+        how = "name one in catalog.version to take it (>=0-0 takes the highest)"
+        return f"{words}; these are pre-releases: {found}; {how}"
     words = f"package {wish.package} has no {'version' if is_chart else 'bundle'}"
     if wish.versions is not None:
         words += f" in {wish.versions}"
@@ -202,13 +202,6 @@ def _explain_none(wish: PackageWish, packages: Sequence[Package], installed: Ins
         return f"{words}; these are: {_version_words(every, packages, installed) or 'none'}"
     words += f" that may follow {installed.name} ({installed.version}) by the catalog's edges"
     return f"{words}; these may: {_version_words(every, packages, installed) or 'none'}"
-
-
-def _only_prereleases(wish: PackageWish, found: str, installed: Installed | None) -> str:
-    words = f"package {wish.package} has no release"
-    if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
-        words += f" that is as high as {installed.version}, which runs, or higher"
-    return f"{words}; these are pre-releases: {found}; name one in catalog.version to take it (>=0-0 takes the highest)"
 
 
 def _version_words(wish: PackageWish, packages: Sequence[Package], installed: Installed | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from semver import Version
 
@@ -78,13 +78,12 @@ def find_route(package: Package, channel: Channel, installed: CatalogBundle, wan
             before = list(waiting.take_before(entry))
             leads_to.update(dict.fromkeys(before, here))
             pending.extend(before)
-    return tuple(_follow_route(leads_to, installed.name)) if installed.name in waiting.taken else None
-
-
-def _follow_route(leads_to: Mapping[str, str], name: str) -> Iterator[str]:
-    while name in leads_to:
-        name = leads_to[name]
-        yield name
+    if installed.name not in waiting.taken:
+        return None
+    route = [installed.name]
+    while route[-1] in leads_to:
+        route.append(leads_to[route[-1]])
+    return tuple(route[1:])
 
 
 class _Waiting:

@@ -43,26 +43,20 @@ def read_operator(document: Mapping[str, Any]) -> Mapping[str, Any]:
     for prop in properties:
         if prop.get("type") == "olm.csv.metadata" and isinstance(prop.get("value"), dict):
             return dict(prop["value"])
-    return next(map(_operator_fields, _list_operators(properties)), {})
-
-
-def _operator_fields(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    meta, spec = found.get("metadata"), found.get("spec")
-    annotations = meta.get("annotations") if isinstance(meta, dict) else None
-    return {**(spec if isinstance(spec, dict) else {}), "annotations": annotations}
-
-
-def _list_operators(properties: list[dict[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """The ClusterServiceVersions among the manifests."""
     carried = [prop.get("value") for prop in properties if prop.get("type") == "olm.bundle.object"]
     meter = YamlMeter(YamlLimits(max_file_bytes=MAX_OBJECT_BYTES, max_nodes=MAX_NODES))
     for value in carried[:MOST_OBJECTS]:
         data = value.get("data") if isinstance(value, dict) else None
         if isinstance(data, str) and len(data) <= MAX_OBJECT_BYTES * 2:
-            yield from _decode_operators(data, meter)
+            for operator in _decode_operators(data, meter):
+                meta, spec = operator.get("metadata"), operator.get("spec")
+                annotations = meta.get("annotations") if isinstance(meta, dict) else None
+                return {**(spec if isinstance(spec, dict) else {}), "annotations": annotations}
+    return {}
 
 
 def _decode_operators(data: str, meter: YamlMeter) -> Iterator[Mapping[str, Any]]:
+    """The ClusterServiceVersions among the documents of one manifest."""
     try:
         text = base64.b64decode(data, validate=True)
         if KIND.encode() not in text:
@@ -173,7 +167,11 @@ class _Reader:
             for value in values:
                 place = _describe_place(value, where)
                 try:
-                    self._use(value, place)
+                    if not isinstance(value, dict) or not isinstance(value.get("schema"), str):
+                        raise _Unusable("no document of a catalog: it has no schema")
+                    take = self._take.get(value["schema"])
+                    if take is not None:  # anybody may add documents of a schema of their own
+                        take(value, place)
                 except _Unusable as exc:
                     self._complain(place, str(exc))
 
@@ -187,13 +185,6 @@ class _Reader:
             self._nodes += meter.nodes
             if self._nodes > self._limits.max_nodes:
                 raise BundleTooLarge(f"{where}: the catalog has more than {self._limits.max_nodes} values (max_nodes)")
-
-    def _use(self, value: Any, where: str) -> None:
-        if not isinstance(value, dict) or not isinstance(value.get("schema"), str):
-            raise _Unusable("no document of a catalog: it has no schema")
-        take = self._take.get(value["schema"])
-        if take is not None:  # anybody may add documents of a schema of their own
-            take(value, where)
 
     def _complain(self, where: str, words: str) -> None:
         if len(self._problems) < self._limits.max_problems:
@@ -338,18 +329,15 @@ class _Reader:
             for problem in list_contradictions(packages[name]):
                 self._complain(f"package {name}", problem)
         if not packages:
-            raise InvalidManifest(self._no_catalog())
+            words = f"expected packages (schema olm.package), found none in {self._documents} documents"
+            if self._problems:
+                words += f"; {self._problems[0]}"
+                if more := len(self._problems) + self._unsaid - 1:
+                    words += f"; and {number(more, 'more problem')}"
+            raise InvalidManifest(f"this is no catalog: {words}")
         if self._unsaid:
             self._problems.append(CatalogProblem("the catalog", f"{self._unsaid} more problems are not listed"))
         return Catalog(packages, tuple(self._problems))
-
-    def _no_catalog(self) -> str:
-        words = f"this is no catalog: expected packages (schema olm.package), found none in {self._documents} documents"
-        if not self._problems:
-            return words
-        first = self._problems[0]
-        more = len(self._problems) + self._unsaid - 1
-        return f"{words}; {first.where}: {first.words}" + (f"; and {number(more, 'more problem')}" if more else "")
 
 
 def _describe_place(value: Any, where: str) -> str:
