@@ -85,9 +85,9 @@ def choose(wish: PackageWish, offers: Iterable[CatalogOffer], installed: Install
     found = [best for offer, package in having if (best := _best_choice(wish, offer, package, installed))]
     if not found:
         return NoChoice("no-bundle", _explain_none(wish, [package for _, package in having], installed))
-    supported = [one for one in found if one.deprecation is None] or found
+    supported = [choice for choice in found if choice.deprecation is None] or found
     if len(supported) > 1:
-        names = some(sorted(one.catalog for one in supported))
+        names = some(sorted(choice.catalog for choice in supported))
         return NoChoice("ambiguous", f"several catalogs have the package {wish.package}: {names}; name one of them")
     return supported[0]
 
@@ -138,12 +138,12 @@ def _choice_order(
     """By which the bundles of these names are taken, the last one first."""
     known = {name: package.bundles[name] for name in names}
     passed = {
-        one
+        skipped
         for channel in _wished_channels(wish, package)
         for entry in channel.entries
         if (by := known.get(entry.name)) is not None
-        for one in (entry.replaces, *entry.skips)
-        if one in known and one != by.name and known[one].version == by.version
+        for skipped in (entry.replaces, *entry.skips)
+        if skipped in known and skipped != by.name and known[skipped].version == by.version
     }
 
     def place(bundle: CatalogBundle) -> tuple[Version, bool, object]:
@@ -207,7 +207,7 @@ def _explain_none(wish: PackageWish, packages: Sequence[Package], installed: Ins
 def _version_words(wish: PackageWish, packages: Sequence[Package], installed: Installed | None) -> str:
     """The versions that there are for a wish, the highest first, as people read them."""
     found = [package.bundles[name] for package in packages for name in _list_candidates(wish, package, installed)]
-    names = [str(one.version) for one in sorted(found, key=lambda one: one.rank, reverse=True)]
+    names = [str(bundle.version) for bundle in sorted(found, key=lambda one: one.rank, reverse=True)]
     return some(list(dict.fromkeys(names)), 10)
 
 
@@ -216,7 +216,7 @@ def newer_not_taken(wish: PackageWish, package: Package, chosen: CatalogBundle) 
     anywhere = replace(wish, versions=_EVERY_VERSION, edges=UpgradeEdges.SELF_CERTIFIED)
     bundles = [package.bundles[name] for name in _list_candidates(anywhere, package, None)]
     order = _choice_order(
-        anywhere, package, {one.name: None for one in (*bundles, chosen) if one.name in package.bundles}
+        anywhere, package, {bundle.name: None for bundle in (*bundles, chosen) if bundle.name in package.bundles}
     )
     highest = max(bundles, key=order, default=chosen)
     if order(highest) <= order(chosen):
@@ -262,7 +262,7 @@ def list_deprecations(package: Package, channel: str, bundle: str) -> tuple[str,
     """What the publisher says against the package, this channel and this bundle, each with what it is about."""
     names = {"olm.package": package.name, "olm.channel": channel, "olm.bundle": bundle}
     return tuple(
-        f"{it.schema.removeprefix('olm.')} {names[it.schema]}: {it.message or 'no reason is given'}"
-        for it in package.deprecations
-        if it.schema in names and (it.name == names[it.schema] or it.schema == "olm.package")
+        f"{known.schema.removeprefix('olm.')} {names[known.schema]}: {known.message or 'no reason is given'}"
+        for known in package.deprecations
+        if known.schema in names and (known.name == names[known.schema] or known.schema == "olm.package")
     )

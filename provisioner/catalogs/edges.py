@@ -163,6 +163,8 @@ def list_contradictions(package: Package) -> Iterator[str]:
         by_version[str(bundle.version), bundle.release].append(bundle.name)
     if twins := sorted(name for names in by_version.values() if len(names) > 1 for name in names):
         yield f"several bundles have the same version: {some(twins)}"
-    nowhere = sorted(package.bundles.keys() - {entry.name for it in package.channels.values() for entry in it.entries})
+    nowhere = sorted(
+        package.bundles.keys() - {entry.name for channel in package.channels.values() for entry in channel.entries}
+    )
     if nowhere and not package.unusable_channels:
         yield f"no channel has these bundles: {some(nowhere)}"

@@ -39,7 +39,7 @@ MAX_NODES = 200_000
 def read_operator(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """The fields that olm.csv.metadata has; none where the bundle says nothing that can be read."""
     listed = document.get("properties")
-    properties = [one for one in (listed if isinstance(listed, list) else []) if isinstance(one, dict)]
+    properties = [item for item in (listed if isinstance(listed, list) else []) if isinstance(item, dict)]
     for prop in properties:
         if prop.get("type") == "olm.csv.metadata" and isinstance(prop.get("value"), dict):
             return dict(prop["value"])
@@ -64,7 +64,7 @@ def _decode_operators(data: str, meter: YamlMeter) -> Iterator[Mapping[str, Any]
         values = [document.value for document in load_documents(text, name="olm.bundle.object", meter=meter)]
     except (binascii.Error, ValueError, BadBundle):
         return
-    yield from (one for one in values if isinstance(one, dict) and one.get("kind") == KIND)
+    yield from (blob for blob in values if isinstance(blob, dict) and blob.get("kind") == KIND)
 
 
 # Constraints that one bundle places on others: OLM v1 refuses such bundles, and so does whoever chooses here.
@@ -235,11 +235,11 @@ class _Reader:
             most = self._limits.max_channel_entries
             words = f"channel {name} of package {value['package']} has {len(listed)} entries, at most {most}"
             raise _Unusable(f"{words}, so it is left out")
-        for one in listed:
+        for item in listed:
             self._entries += 1
             if self._entries > self._limits.max_entries:
                 raise BundleTooLarge(f"{where}: more than {self._limits.max_entries} channel entries (max_entries)")
-            entry = self._entry(one, f"{where}, channel {name}")
+            entry = self._entry(item, f"{where}, channel {name}")
             if entry is not None and entries.setdefault(entry.name, entry) is not entry:
                 self._complain(where, f"channel {name} has {entry.name} twice; the first one counts")
         return Channel(name, tuple(entries.values()))
@@ -255,7 +255,7 @@ class _Reader:
             if not isinstance(value, dict):
                 raise _Unusable("an entry that is no mapping")
             name = _read_name(value, "name")
-            skips = tuple(_read_skip(one) for one in _read_list(value, "skips"))
+            skips = tuple(_read_skip(skip) for skip in _read_list(value, "skips"))
             self._entries += len(skips)
             return ChannelEntry(name, _read_text(value, "replaces"), skips, self._range(value, f"{where}, {name}"))
         except _Unusable as exc:
@@ -297,14 +297,14 @@ class _Reader:
 
     def _deprecations(self, value: dict[str, Any], where: str) -> None:
         draft = self._draft(value, "package")
-        for one in _read_list(value, "entries"):
-            reference = one.get("reference") if isinstance(one, dict) else None
+        for listed_entry in _read_list(value, "entries"):
+            reference = listed_entry.get("reference") if isinstance(listed_entry, dict) else None
             if not isinstance(reference, dict):
                 raise _Unusable("a deprecation that does not say of what")
             found = Deprecation(
                 _read_text(reference, "schema"),
                 _read_text(reference, "name"),
-                _read_text(one, "message", most=MAX_TEXT),
+                _read_text(listed_entry, "message", most=MAX_TEXT),
             )
             self._keep(where, _estimate_size(found.schema, found.name, found.message))
             draft.deprecations.append(found)
@@ -349,7 +349,7 @@ def _describe_place(value: Any, where: str) -> str:
 
 
 def _read_bundle(name: str, value: dict[str, Any]) -> CatalogBundle:
-    properties = [one for one in _read_list(value, "properties") if isinstance(one, dict)]
+    properties = [item for item in _read_list(value, "properties") if isinstance(item, dict)]
     about = [prop.get("value") for prop in properties if prop.get("type") == "olm.package"]
     if len(about) != 1 or not isinstance(about[0], dict):
         raise _Unusable(f"bundle {name} has {len(about)} properties olm.package; expected one, with its version")

@@ -129,7 +129,7 @@ def pack_facts(facts: BundleFacts) -> dict[str, Any]:
     return {name: value for name, value in asdict(facts).items() if value}
 
 
-_FIELDS = {one.name for one in fields(BundleFacts)}
+_FIELDS = {fact.name for fact in fields(BundleFacts)}
 
 
 def unpack_facts(document: Mapping[str, Any]) -> BundleFacts:
@@ -145,9 +145,9 @@ def unpack_facts(document: Mapping[str, Any]) -> BundleFacts:
 def _unique_keywords(listed: object) -> tuple[str, ...]:
     """Each once, in whatever letters it is written, in the publisher's order."""
     kept: dict[str, str] = {}
-    for one in listed if isinstance(listed, list) else ():
+    for item in listed if isinstance(listed, list) else ():
         # Without control, bidi and zero-width characters: nobody types them into a search.
-        text = one[: MAX_WORD * 4] if isinstance(one, str) else ""
+        text = item[: MAX_WORD * 4] if isinstance(item, str) else ""
         if word := cut_line("".join(sign for sign in text if sign.isprintable() or sign.isspace()), MAX_WORD):
             kept.setdefault(word.lower(), word)
         if len(kept) == MOST_KEYWORDS:
@@ -186,7 +186,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _mappings(value: object) -> Iterator[Mapping[str, Any]]:
-    yield from (one for one in (value if isinstance(value, list) else []) if isinstance(one, dict))
+    yield from (item for item in (value if isinstance(value, list) else []) if isinstance(item, dict))
 
 
 SVG = "image/svg+xml"

@@ -223,7 +223,7 @@ def package_to_address(name: str) -> str:
     """What stands for the package in an address, before it is percent-encoded."""
     if name in _FOLDERS:
         return "~2" * len(name)
-    return "".join(_WRITTEN.get(one, one) for one in name)
+    return "".join(_WRITTEN.get(letter, letter) for letter in name)
 
 
 def package_of_address(part: str) -> str:

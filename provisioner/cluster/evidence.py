@@ -118,10 +118,10 @@ def read_objects(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) ->
     wished = list(dict.fromkeys(refs))
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
         found = list(pool.map(lambda ref: _first(readers, lambda reader: reader.get(ref)), wished))
-    for one in found:
-        if isinstance(one, ClusterError):
-            raise one
-    return {ref: one for ref, one in zip(wished, found, strict=True) if not isinstance(one, ClusterError)}
+    for answer in found:
+        if isinstance(answer, ClusterError):
+            raise answer
+    return {ref: answer for ref, answer in zip(wished, found, strict=True) if not isinstance(answer, ClusterError)}
 
 
 def published_schemas(

@@ -102,7 +102,7 @@ def _needed_first(needs: Mapping[ObjectIdentity, frozenset[Need]]) -> Iterator[O
         path = {start: _sorted_needs(needs, start)} if start not in done else {}
         while path:
             current = next(reversed(path))
-            needed = next((one for one in path[current] if one not in done), None)
+            needed = next((need for need in path[current] if need not in done), None)
             if needed is None:
                 done.add(current)
                 path.popitem()
@@ -262,18 +262,20 @@ def phases(manifests: Iterable[Manifest]) -> list[Phase]:
     moving the object into a later phase; within that, numbers in front of file names order (01_a, 02-b).
     Raises DependencyCycle and InvalidManifest where no order can be found.
     """
-    bundle = [one for one in manifests if one.hook is None]
+    bundle = [manifest for manifest in manifests if manifest.hook is None]
     needs = needs_of(bundle)
     places = place_in_steps(needs, lambda identity: (_phase_number(*identity[:2]), 0))
     found: dict[int, dict[_Turn, list[Manifest]]] = {}
     for manifest in bundle:
         phase, step = places[manifest.ref.identity]
-        found.setdefault(phase, {}).setdefault((step, _numbers(manifest.file)), []).append(manifest)
+        parts = (_NUMBER.match(part) for part in manifest.file.split("/"))
+        numbers = tuple(float(number.group(1)) if number else math.inf for number in parts)  # what has none comes last
+        found.setdefault(phase, {}).setdefault((step, numbers), []).append(manifest)
     made = []
     for phase, turns in sorted(found.items()):
         steps = []
         for _, together in sorted(turns.items()):
-            ready = {need.identity for one in together for need in needs[one.ref.identity] if need.is_ready}
+            ready = {need.identity for manifest in together for need in needs[manifest.ref.identity] if need.is_ready}
             # Custom resources last: a webhook that still refuses them must not keep the workload behind it from coming.
             together.sort(key=lambda one: (not is_built_in(one.ref.group), _as_numbered(one.file), one.ref))
             steps.append(ApplyStep(tuple(together), frozenset(ready)))
@@ -283,7 +285,7 @@ def phases(manifests: Iterable[Manifest]) -> list[Phase]:
 
 def hooks_at(moment: HookMoment, manifests: Iterable[Manifest]) -> list[Manifest]:
     """The hooks that run at a moment, in the order in which they do: one after the other, as Helm has it."""
-    running = [one for one in manifests if one.hook and moment in one.hook.moments]
+    running = [manifest for manifest in manifests if manifest.hook and moment in manifest.hook.moments]
 
     def turn(manifest: Manifest) -> tuple[int, str, int, ObjectRef]:
         ref, weight = manifest.ref, manifest.hook.weight if manifest.hook else 0
@@ -365,7 +367,7 @@ def served_versions(manifests: Iterable[Manifest]) -> dict[GroupKind, frozenset[
     for manifest in manifests:
         for kind in defined_kinds([manifest]):
             known = [mapping(version) for version in items(mapping(manifest.body.get("spec")).get("versions"))]
-            found[kind] = frozenset(str(one.get("name")) for one in known if one.get("served"))
+            found[kind] = frozenset(str(version.get("name")) for version in known if version.get("served"))
     return found
 
 
@@ -375,12 +377,6 @@ def created_namespaces(manifests: Iterable[Manifest]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1024)
-def _numbers(file: str) -> tuple[float, ...]:
-    """The number in front of each part of a path; what has none comes last."""
-    found = (_NUMBER.match(part) for part in file.split("/"))
-    return tuple(float(one.group(1)) if one else math.inf for one in found)
-
-
 @lru_cache(maxsize=1024)
 def _as_numbered(file: str) -> tuple[tuple[int, int, str], ...]:
     """A file name as people number it: 2_a before 10_b. Numbers by their length: one may have any number of digits."""

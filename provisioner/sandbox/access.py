@@ -210,7 +210,7 @@ class Access:
         """(identity, audiences) of a token that counts for `audience` ("" is this API); None for any other."""
         for known, identity in self._users.items():
             if hmac.compare_digest(known.encode(), token.encode()):
-                audiences = [it for it in API_AUDIENCES if it == audience or not audience]
+                audiences = [known for known in API_AUDIENCES if known == audience or not audience]
                 return (_with(identity, AUTHENTICATED), audiences) if audiences else None
         head, _, mark = token.rpartition(".")
         if not hmac.compare_digest(self._sign(head).encode(), mark.encode()):
@@ -219,7 +219,9 @@ class Access:
         claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
         if claims["exp"] < time.time():
             return None
-        audiences = [it for it in claims["aud"] if it == audience or (not audience and it in API_AUDIENCES)]
+        audiences = [
+            claimed for claimed in claims["aud"] if claimed == audience or (not audience and claimed in API_AUDIENCES)
+        ]
         if not audiences:
             return None
         account = claims["kubernetes.io"]
@@ -385,7 +387,7 @@ class Access:
 
 def _with(identity: Identity, group: str) -> Identity:
     """As the API server lists them: the group that everybody is in comes last."""
-    return dataclasses.replace(identity, groups=(*(it for it in identity.groups if it != group), group))
+    return dataclasses.replace(identity, groups=(*(other for other in identity.groups if other != group), group))
 
 
 def _encoded(data: bytes) -> str:

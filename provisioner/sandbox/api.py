@@ -123,7 +123,7 @@ class Api:
         verb = self._verb(call, target)
         place = AccessRequest(verb, kind.group, kind.plural, target.subresource, target.namespace, target.name)
         self._access.check(identity, place)
-        if any((it.group, it.version) == (kind.group, kind.version) for it in self.kinds()):
+        if any((other.group, other.version) == (kind.group, kind.version) for other in self.kinds()):
             raise lost()
         return _LOST_PAGE
 
@@ -208,8 +208,8 @@ class Api:
             return self._table(kind, objects, meta)
         if "as=PartialObjectMetadataList" in accept:
             items = [
-                {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": it["metadata"]}
-                for it in objects
+                {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+                for obj in objects
             ]
             return {
                 "kind": "PartialObjectMetadataList",
@@ -220,7 +220,7 @@ class Api:
         items = (
             objects
             if kind.is_custom
-            else [{k: v for k, v in it.items() if k not in ("apiVersion", "kind")} for it in objects]
+            else [{k: v for k, v in obj.items() if k not in ("apiVersion", "kind")} for obj in objects]
         )
         return {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": meta, "items": items}
 
@@ -238,8 +238,15 @@ class Api:
             return ()
         if version.get("deprecationWarning"):
             return (version["deprecationWarning"],)
-        served = [it for it in self.kinds() if (it.group, it.plural) == (kind.group, kind.plural)]
-        stable = sorted((it.version for it in served if it.version != kind.version), key=discovery.by_stability)
+        served = [
+            served_kind
+            for served_kind in self.kinds()
+            if (served_kind.group, served_kind.plural) == (kind.group, kind.plural)
+        ]
+        stable = sorted(
+            (served_kind.version for served_kind in served if served_kind.version != kind.version),
+            key=discovery.by_stability,
+        )
         better = f"; use {kind.group}/{stable[0]} {kind.kind}" if stable else ""
         return (f"{kind.api_version} {kind.kind} is deprecated{better}",)
 

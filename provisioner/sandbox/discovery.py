@@ -90,7 +90,7 @@ def _describe_resource(kind: SandboxKind) -> dict[str, Any]:
 
 def by_stability(version: str) -> tuple[int, int, str]:
     """Kubernetes' order: v2, v1, v1beta1, v1alpha1."""
-    digits = "".join(one if one.isdigit() else " " for one in version).split()
+    digits = "".join(letter if letter.isdigit() else " " for letter in version).split()
     rank = 2 if "alpha" in version else 1 if "beta" in version else 0
     return (rank, -int(digits[0]) if digits else 0, version)
 

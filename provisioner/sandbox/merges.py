@@ -71,14 +71,19 @@ def apply(
         entries = [_entry(former, of_paths(unowned), now)]
     paths = set(leaves(owned))
     merged: dict[str, Any] = merge(live or {}, wish, topology)
-    conflicts = _conflicts(live, merged, paths, [it for it in entries if not manager.owns(it)], topology)
+    conflicts = []  # fields that others own and that the merge would change
+    for entry in entries:
+        for path in [] if manager.owns(entry) else in_order(paths & set(leaves(entry["fieldsV1"]))):
+            is_there, value = lookup(live, path, topology)
+            if path[-1][:2] not in ("k:", "v:") and is_there and value != lookup(merged, path, topology)[1]:
+                conflicts.append((entry, path))
     if conflicts and not force:
         raise _conflict_refusal(conflicts)
     for entry, path in conflicts:
         entry["fieldsV1"] = of_paths(set(leaves(entry["fieldsV1"])) - {path})
     mine = next((entry for entry in entries if manager.owns(entry)), None)
     if mine:
-        merged = _without_given_up(merged, mine, paths, [it for it in entries if it is not mine], topology)
+        merged = _without_given_up(merged, mine, paths, [entry for entry in entries if entry is not mine], topology)
     entries = [entry for entry in entries if entry is not mine and entry["fieldsV1"]]
     is_same = mine is not None and set(leaves(mine["fieldsV1"])) == paths and ownable(merged) == ownable(live or {})
     if owned:
@@ -98,7 +103,7 @@ def update(
     entries = []
     for entry in _entries(after) if live else []:
         owned = set(leaves(entry["fieldsV1"]))
-        gone = {it for it in owned if lookup(before, it, topology)[0] and not lookup(wanted, it, topology)[0]}
+        gone = {path for path in owned if lookup(before, path, topology)[0] and not lookup(wanted, path, topology)[0]}
         kept = owned - gone - moved
         entries.append(entry if kept == owned else {**entry, "fieldsV1": of_paths(kept)})
     mine = next((entry for entry in entries if manager.owns(entry)), None)
@@ -127,19 +132,6 @@ def ownable(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 def _entries(obj: Mapping[str, Any] | None) -> list[Entry]:
     return list(((obj or {}).get("metadata") or {}).get("managedFields") or [])
-
-
-def _conflicts(
-    live: dict[str, Any] | None, merged: dict[str, Any], paths: set[Path], others: list[Entry], topology: Topology
-) -> list[tuple[Entry, Path]]:
-    """Fields that others own and that the merge would change."""
-    found = []
-    for entry in others:
-        for path in in_order(paths & set(leaves(entry["fieldsV1"]))):
-            is_there, value = lookup(live, path, topology)
-            if path[-1][:2] not in ("k:", "v:") and is_there and value != lookup(merged, path, topology)[1]:
-                found.append((entry, path))
-    return found
 
 
 def _conflict_refusal(conflicts: list[tuple[Entry, Path]]) -> StatusRefusal:
@@ -226,7 +218,13 @@ def strategic(target: Any, patch: Any, topology: Topology, path: tuple[str, ...]
         return patch
     if patch.get("$patch") == "replace":
         return {key: value for key, value in patch.items() if key != "$patch"}
-    merged = _kept(target, patch)
+    merged = dict(target) if isinstance(target, dict) else {}
+    if "$retainKeys" in patch:
+        merged = {key: value for key, value in merged.items() if key in patch["$retainKeys"]}
+    for key, value in patch.items():
+        directive, _, name = key.partition("/")
+        if directive == "$deleteFromPrimitiveList":
+            merged[name] = [item for item in merged.get(name) or [] if item not in value]
     for key, value in patch.items():
         if key.startswith("$"):
             continue
@@ -237,18 +235,6 @@ def strategic(target: Any, patch: Any, topology: Topology, path: tuple[str, ...]
         else:
             merged[key] = strategic(merged.get(key), value, topology, (*path, key))
     return merged
-
-
-def _kept(target: Any, patch: dict[str, Any]) -> dict[str, Any]:
-    """What `$retainKeys` and `$deleteFromPrimitiveList/…` leave of the target."""
-    kept = dict(target) if isinstance(target, dict) else {}
-    if "$retainKeys" in patch:
-        kept = {key: value for key, value in kept.items() if key in patch["$retainKeys"]}
-    for key, gone in patch.items():
-        directive, _, name = key.partition("/")
-        if directive == "$deleteFromPrimitiveList":
-            kept[name] = [item for item in kept.get(name) or [] if item not in gone]
-    return kept
 
 
 def _merged_list(target: Any, patch: list[Any], topology: Topology, path: tuple[str, ...]) -> list[Any]:

@@ -37,7 +37,7 @@ def fetch(source: PluginSource, *, egress: EgressPolicy, max_bytes: int) -> Fetc
 
     Raises PluginFailed, and what a plug-in may raise: BadSource, BadBundle and TryLater.
     """
-    plugin = next((one for one in _plugins() if one.name == source.kind), None)
+    plugin = next((plugin for plugin in _plugins() if plugin.name == source.kind), None)
     if plugin is None:
         raise BadSource(f"there is no way to fetch the source {source.kind!r}; expected the name of a plug-in")
     function = load(plugin, callable, FUNCTION)

@@ -158,7 +158,7 @@ def _client(texts: Mapping[str, str], now: datetime) -> tuple[bytes, bytes]:
     if chain[0].not_valid_before_utc > now:
         begins = chain[0].not_valid_before_utc
         raise SourceUnavailable(f"the certificate of its key {CLIENT_KEY} is not valid before {begins:%Y-%m-%d %H:%M}")
-    pem = b"".join(one.public_bytes(Encoding.PEM) for one in chain)
+    pem = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in chain)
     return pem, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
@@ -166,8 +166,8 @@ def _read(key: str, text: str) -> list[x509.Certificate]:
     try:
         found = x509.load_pem_x509_certificates(text.encode())
         # Dates are read when they are asked for.
-        for one in found:
-            _ = one.not_valid_before_utc, one.not_valid_after_utc
+        for certificate in found:
+            _ = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     except UNREADABLE:
         raise BadSource(f"a certificate of its key {key} cannot be read; {EXPECTED_CERTIFICATES}") from None
     if len(found) > MAX_CERTIFICATES[key]:

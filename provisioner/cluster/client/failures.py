@@ -156,7 +156,7 @@ def is_immutable_field(error: InvalidObject) -> bool:
 
 def is_immutable_value(error: InvalidObject) -> bool:
     """Whether the object was refused only because values of an immutable Secret differ."""
-    return is_immutable_field(error) and {one.get("field") for one in _causes(error.details)} == {"data"}
+    return is_immutable_field(error) and {cause.get("field") for cause in _causes(error.details)} == {"data"}
 
 
 def _is_immutable(cause: Mapping[str, Any]) -> bool:

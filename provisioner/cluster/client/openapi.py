@@ -33,7 +33,9 @@ def schema_of_kind(document: Mapping[str, Any], group: str, version: str, kind: 
     for schema in schemas.values():
         if wanted not in (schema.get(_GVK) or []):
             continue
-        properties = {name: one for name, one in (schema.get("properties") or {}).items() if name != "metadata"}
+        properties = {
+            name: property_ for name, property_ in (schema.get("properties") or {}).items() if name != "metadata"
+        }
         if not properties:
             return None
         # Of a custom resource the defaults are the CRD's own; those of built-in kinds are zero values of Go.
@@ -62,7 +64,9 @@ class _Inliner:
             return {_INT_OR_STRING: True}
         found = {key: value for key, value in node.items() if key not in self._left_out}
         if isinstance(found.get("properties"), Mapping):
-            found["properties"] = {key: self.inlined(one, below) for key, one in found["properties"].items()}
+            found["properties"] = {
+                key: self.inlined(property_, below) for key, property_ in found["properties"].items()
+            }
         for key in ("items", "additionalProperties"):
             if isinstance(found.get(key), Mapping):
                 found[key] = self.inlined(found[key], below)

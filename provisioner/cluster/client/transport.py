@@ -182,7 +182,9 @@ class Transport:
             raise ClusterError(f"{call.doing}: the answer is no JSON object", status=response.status)
         if self._note and question:
             self._note(question, body)
-        return TransportAnswer(response.status, document, _warnings(response))
+        headers = response.headers.getlist("Warning")  # of RFC 7234's form, with the code 299
+        warnings = [re.sub(r"\\(.)", r"\1", text) for header in headers for text in _WARNING.findall(header)]
+        return TransportAnswer(response.status, document, tuple(dict.fromkeys(warnings)))
 
     def stream(self, call: TransportCall, identity: Identity | None, *, read_seconds: float) -> Stream:
         """The lines of an answer that goes on, as JSON objects. `read_seconds` bounds the silence between two lines."""
@@ -339,15 +341,6 @@ def _read(response: urllib3.BaseHTTPResponse, doing: Doing, ends_at: float) -> b
     finally:
         response.release_conn()
     return b"".join(parts)
-
-
-def _warnings(response: urllib3.BaseHTTPResponse) -> tuple[str, ...]:
-    """The texts of the Warning headers (RFC 7234 form, code 299), each once."""
-    found: dict[str, None] = {}
-    for header in response.headers.getlist("Warning"):
-        for text in _WARNING.findall(header):
-            found[re.sub(r"\\(.)", r"\1", text)] = None
-    return tuple(found)
 
 
 def _impersonating(headers: Mapping[str, str], identity: Identity) -> Mapping[str, str]:

@@ -49,7 +49,9 @@ def join_reason(reason: str, message: object) -> str:
 
 def shorten_message(message: object) -> str:
     """A message of the cluster on one line, without control characters, of at most MAX_WORDS characters."""
-    plain = " ".join("".join(one if one.isprintable() else " " for one in str(message or "")[: 4 * MAX_WORDS]).split())
+    plain = " ".join(
+        "".join(letter if letter.isprintable() else " " for letter in str(message or "")[: 4 * MAX_WORDS]).split()
+    )
     return plain if len(plain) <= MAX_WORDS else plain[: MAX_WORDS - 1] + "…"
 
 

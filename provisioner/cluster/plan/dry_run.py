@@ -132,7 +132,7 @@ def _holds(wished: object, live: object, owned: Mapping[str, Any]) -> bool:
             key in live and _holds(value, live[key], inner[f"{_FIELD}{key}"]) for key, value in wished.items()
         )
     if isinstance(wished, list) and isinstance(live, list) and len(wished) == len(live) == len(inner):
-        return all(_holds_item(one, other, inner) for one, other in zip(wished, live, strict=True))
+        return all(_holds_item(wish, other, inner) for wish, other in zip(wished, live, strict=True))
     return False
 
 

@@ -42,7 +42,7 @@ def plan_deletions(scene: PlanInputs, refs: Iterable[ObjectRef]) -> list[Planned
     """In the order in which they go."""
     with ThreadPoolExecutor(max_workers=PARALLEL_READS) as pool:
         planned = _with_holders(scene, pool.map(lambda ref: _deletion(scene, ref), refs))
-    ordered = deletion_phases((one.ref for one in planned.values()), bodies_of(planned.values()))
+    ordered = deletion_phases((action.ref for action in planned.values()), bodies_of(planned.values()))
     return [planned[ref.identity] for phase in ordered for ref in phase.refs]
 
 
@@ -55,11 +55,15 @@ def _with_holders(scene: PlanInputs, actions: Iterable[PlannedAction]) -> dict[O
     """The actions, where what would take an object that is kept along stays as well: its namespace, the definition of
     its kind, an owner of it, and what these are in. What the content still has may be to be kept, too."""
     planned = {action.ref.identity: action for action in actions}
-    running = [one for identity, one in scene.before.items() if identity in scene.brought and keep_words(one.body)]
-    kept = [(one.ref, one.before) for one in planned.values() if one.action is Action.ORPHAN]
-    kept += [(one.ref, None) for one in running]
-    going = {one.ref.identity: one for one in planned.values() if one.action is Action.DELETE}
-    kinds = {identity: defined_kinds([Manifest(one.before)]) for identity, one in going.items() if one.before}
+    running = [
+        manifest
+        for identity, manifest in scene.before.items()
+        if identity in scene.brought and keep_words(manifest.body)
+    ]
+    kept = [(action.ref, action.before) for action in planned.values() if action.action is Action.ORPHAN]
+    kept += [(manifest.ref, None) for manifest in running]
+    going = {action.ref.identity: action for action in planned.values() if action.action is Action.DELETE}
+    kinds = {identity: defined_kinds([Manifest(action.before)]) for identity, action in going.items() if action.before}
     while kept and going:
         ref, live = kept.pop()
         owners = {str(owner.get("uid")) for owner in ((live or {}).get("metadata") or {}).get("ownerReferences") or ()}

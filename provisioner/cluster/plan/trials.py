@@ -252,7 +252,7 @@ def plan_replacement(scene: PlanInputs, manifest: Manifest, planned: PlannedActi
     It is tried each time: nothing on the old object tells that the new one is refused now.
     """
     running, kinds = scene.before.get(manifest.ref.identity), defined_kinds([manifest])
-    along = [one.body for one in scene.before.values() if one.ref.group_kind in kinds] if kinds else []
+    along = [manifest.body for manifest in scene.before.values() if manifest.ref.group_kind in kinds] if kinds else []
     said = map(keep_words, (manifest.body, running.body if running else None, planned.before, *along))
     if planned.action is Action.REPLACE and any(said):
         words = (
