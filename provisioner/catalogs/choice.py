@@ -82,7 +82,16 @@ def choose(wish: PackageWish, offers: Iterable[CatalogOffer], installed: Install
     having = [(offer, offer.package) for offer in offers if offer.package is not None]
     if not having:
         return NoChoice("no-package", f"no catalog has the package {wish.package}")
-    found = [best for offer, package in having if (best := _best_choice(wish, offer, package, installed))]
+    found: list[Choice] = []
+    for offer, package in having:
+        channels = _list_candidates(wish, package, installed)
+        bundles = [package.bundles[name] for name in channels]
+        if not bundles:
+            continue
+        said, order = package.deprecation_of, _choice_order(wish, package, channels)
+        # A deprecated bundle only where nothing else is left.
+        best = max(bundles, key=lambda bundle: (said(bundle.name) is None, order(bundle)))
+        found.append(Choice(offer.catalog, best, tuple(sorted(channels[best.name])), said(best.name)))
     if not found:
         return NoChoice("no-bundle", _explain_none(wish, [package for _, package in having], installed))
     supported = [choice for choice in found if choice.deprecation is None] or found
@@ -90,18 +99,6 @@ def choose(wish: PackageWish, offers: Iterable[CatalogOffer], installed: Install
         names = some(sorted(choice.catalog for choice in supported))
         return NoChoice("ambiguous", f"several catalogs have the package {wish.package}: {names}; name one of them")
     return supported[0]
-
-
-def _best_choice(
-    wish: PackageWish, offer: CatalogOffer, package: Package, installed: Installed | None
-) -> Choice | None:
-    channels = _list_candidates(wish, package, installed)
-    bundles = [package.bundles[name] for name in channels]
-    if not bundles:
-        return None
-    order = _choice_order(wish, package, channels)
-    best = max(bundles, key=lambda one: (package.deprecation_of(one.name) is None, order(one)))
-    return Choice(offer.catalog, best, tuple(sorted(channels[best.name])), package.deprecation_of(best.name))
 
 
 def _list_candidates(wish: PackageWish, package: Package, installed: Installed | None) -> dict[str, list[str]]:

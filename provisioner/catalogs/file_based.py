@@ -27,7 +27,7 @@ from provisioner.catalogs.values import (
 from provisioner.errors import BadBundle, BundleTooLarge, InvalidManifest, InvalidRange
 from provisioner.render import YamlLimits, YamlMeter, load_documents
 from provisioner.sentences import number
-from provisioner.versions import VersionRange, range_of, version_of
+from provisioner.versions import range_of, version_of
 
 KIND = "ClusterServiceVersion"
 # No object of a cluster is larger.
@@ -255,20 +255,20 @@ class _Reader:
             if not isinstance(value, dict):
                 raise _Unusable("an entry that is no mapping")
             name = _read_name(value, "name")
-            skips = tuple(_read_skip(skip) for skip in _read_list(value, "skips"))
+            skips = _read_list(value, "skips")
+            if any(not isinstance(skip, str) or len(skip) > MAX_NAME for skip in skips):
+                raise _Unusable("skips holds something that is no name of a bundle")
             self._entries += len(skips)
-            return ChannelEntry(name, _read_text(value, "replaces"), skips, self._range(value, f"{where}, {name}"))
+            replaced = _read_text(value, "replaces")
         except _Unusable as exc:
             self._complain(where, str(exc))
             return None
-
-    def _range(self, value: dict[str, Any], where: str) -> VersionRange | None:
-        words = value.get("skipRange") or ""
+        words, follows = value.get("skipRange") or "", None
         try:
-            return range_of(words) if isinstance(words, str) and words.strip() else None
+            follows = range_of(words) if isinstance(words, str) and words.strip() else None
         except InvalidRange as exc:
-            self._complain(where, f"skipRange is ignored: {exc}")
-            return None
+            self._complain(f"{where}, {name}", f"skipRange is ignored: {exc}")
+        return ChannelEntry(name, replaced, tuple(skip.replace("\0", "\ufffd") for skip in skips), follows)
 
     def _bundle(self, value: dict[str, Any], where: str) -> None:
         draft, name = self._draft(value, "package"), _read_name(value, "name")
@@ -414,12 +414,6 @@ def _read_name(value: dict[str, Any], key: str) -> str:
     if not str(value[key]).isprintable() or text != " ".join(text.split()):
         raise _Unusable(f"{key} holds characters that cannot be seen: {str(value[key])[:MAX_SHOWN]!a}")
     return text
-
-
-def _read_skip(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > MAX_NAME:
-        raise _Unusable("skips holds something that is no name of a bundle")
-    return value.replace("\0", "\ufffd")
 
 
 def _read_text(value: dict[str, Any], key: str, *, most: int = MAX_NAME) -> str:
