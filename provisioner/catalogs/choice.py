@@ -10,7 +10,7 @@ runs already. Those of operators stand in the channels that their publishers mea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -82,35 +82,37 @@ def choose(wish: PackageWish, offers: Iterable[CatalogOffer], installed: Install
     having = [(offer, offer.package) for offer in offers if offer.package is not None]
     if not having:
         return NoChoice("no-package", f"no catalog has the package {wish.package}")
-    found = [best for offer, package in having if (best := _best_choice(wish, offer, package, installed))]
+    found: list[Choice] = []
+    for offer, package in having:
+        channels = _list_candidates(wish, package, installed)
+        bundles = [package.bundles[name] for name in channels]
+        if not bundles:
+            continue
+        said, order = package.deprecation_of, _choice_order(wish, package, channels)
+        # A deprecated bundle only where nothing else is left.
+        best = max(bundles, key=lambda bundle: (said(bundle.name) is None, order(bundle)))
+        found.append(Choice(offer.catalog, best, tuple(sorted(channels[best.name])), said(best.name)))
     if not found:
         return NoChoice("no-bundle", _explain_none(wish, [package for _, package in having], installed))
-    supported = [one for one in found if one.deprecation is None] or found
+    supported = [choice for choice in found if choice.deprecation is None] or found
     if len(supported) > 1:
-        names = some(sorted(one.catalog for one in supported))
+        names = some(sorted(choice.catalog for choice in supported))
         return NoChoice("ambiguous", f"several catalogs have the package {wish.package}: {names}; name one of them")
     return supported[0]
-
-
-def _best_choice(
-    wish: PackageWish, offer: CatalogOffer, package: Package, installed: Installed | None
-) -> Choice | None:
-    channels = _list_candidates(wish, package, installed)
-    bundles = [package.bundles[name] for name in channels]
-    if not bundles:
-        return None
-    order = _choice_order(wish, package, channels)
-    best = max(bundles, key=lambda one: (package.deprecation_of(one.name) is None, order(one)))
-    return Choice(offer.catalog, best, tuple(sorted(channels[best.name])), package.deprecation_of(best.name))
 
 
 def _list_candidates(wish: PackageWish, package: Package, installed: Installed | None) -> dict[str, list[str]]:
     """The names of the bundles that may be taken, each with the channels that lead to it."""
     found: dict[str, list[str]] = {}
-    for channel, name in _reachable_names(wish, package, installed):
-        bundle = package.bundles.get(name)
-        if bundle is not None and _is_in_wish(wish, bundle, installed.version if installed else None):
-            found.setdefault(name, []).append(channel)
+    for channel in _wished_channels(wish, package):
+        names = [entry.name for entry in channel.entries]
+        if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
+            following = {entry.name for entry in successors(channel, installed.name, installed.version)}
+            names = [name for name in names if name in following or _is_installed(package, name, installed)]
+        for name in names:
+            bundle = package.bundles.get(name)
+            if bundle is not None and _is_in_wish(wish, bundle, installed.version if installed else None):
+                found.setdefault(name, []).append(channel.name)
     return found
 
 
@@ -133,12 +135,12 @@ def _choice_order(
     """By which the bundles of these names are taken, the last one first."""
     known = {name: package.bundles[name] for name in names}
     passed = {
-        one
+        skipped
         for channel in _wished_channels(wish, package)
         for entry in channel.entries
         if (by := known.get(entry.name)) is not None
-        for one in (entry.replaces, *entry.skips)
-        if one in known and one != by.name and known[one].version == by.version
+        for skipped in (entry.replaces, *entry.skips)
+        if skipped in known and skipped != by.name and known[skipped].version == by.version
     }
 
     def place(bundle: CatalogBundle) -> tuple[Version, bool, object]:
@@ -148,17 +150,8 @@ def _choice_order(
     return place
 
 
-def _wished_channels(wish: PackageWish, package: Package) -> Iterator[Channel]:
-    yield from (channel for channel in package.channels.values() if not wish.channels or channel.name in wish.channels)
-
-
-def _reachable_names(wish: PackageWish, package: Package, installed: Installed | None) -> Iterator[tuple[str, str]]:
-    for channel in _wished_channels(wish, package):
-        names = [entry.name for entry in channel.entries]
-        if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
-            following = {entry.name for entry in successors(channel, installed.name, installed.version)}
-            names = [name for name in names if name in following or _is_installed(package, name, installed)]
-        yield from ((channel.name, name) for name in names)
+def _wished_channels(wish: PackageWish, package: Package) -> list[Channel]:
+    return [channel for channel in package.channels.values() if not wish.channels or channel.name in wish.channels]
 
 
 def _is_installed(package: Package, name: str, installed: Installed) -> bool:
@@ -189,7 +182,11 @@ def _explain_none(wish: PackageWish, packages: Sequence[Package], installed: Ins
         and not wish.channels
         and (found := _version_words(every, packages, installed))
     ):
-        return _only_prereleases(wish, found, installed)
+        words = f"package {wish.package} has no release"
+        if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
+            words += f" that is as high as {installed.version}, which runs, or higher"
+        how = "name one in catalog.version to take it (>=0-0 takes the highest)"
+        return f"{words}; these are pre-releases: {found}; {how}"
     words = f"package {wish.package} has no {'version' if is_chart else 'bundle'}"
     if wish.versions is not None:
         words += f" in {wish.versions}"
@@ -204,17 +201,10 @@ def _explain_none(wish: PackageWish, packages: Sequence[Package], installed: Ins
     return f"{words}; these may: {_version_words(every, packages, installed) or 'none'}"
 
 
-def _only_prereleases(wish: PackageWish, found: str, installed: Installed | None) -> str:
-    words = f"package {wish.package} has no release"
-    if installed is not None and wish.edges is UpgradeEdges.CATALOG_PROVIDED:
-        words += f" that is as high as {installed.version}, which runs, or higher"
-    return f"{words}; these are pre-releases: {found}; name one in catalog.version to take it (>=0-0 takes the highest)"
-
-
 def _version_words(wish: PackageWish, packages: Sequence[Package], installed: Installed | None) -> str:
     """The versions that there are for a wish, the highest first, as people read them."""
     found = [package.bundles[name] for package in packages for name in _list_candidates(wish, package, installed)]
-    names = [str(one.version) for one in sorted(found, key=lambda one: one.rank, reverse=True)]
+    names = [str(bundle.version) for bundle in sorted(found, key=lambda one: one.rank, reverse=True)]
     return some(list(dict.fromkeys(names)), 10)
 
 
@@ -223,7 +213,7 @@ def newer_not_taken(wish: PackageWish, package: Package, chosen: CatalogBundle) 
     anywhere = replace(wish, versions=_EVERY_VERSION, edges=UpgradeEdges.SELF_CERTIFIED)
     bundles = [package.bundles[name] for name in _list_candidates(anywhere, package, None)]
     order = _choice_order(
-        anywhere, package, {one.name: None for one in (*bundles, chosen) if one.name in package.bundles}
+        anywhere, package, {bundle.name: None for bundle in (*bundles, chosen) if bundle.name in package.bundles}
     )
     highest = max(bundles, key=order, default=chosen)
     if order(highest) <= order(chosen):
@@ -269,7 +259,7 @@ def list_deprecations(package: Package, channel: str, bundle: str) -> tuple[str,
     """What the publisher says against the package, this channel and this bundle, each with what it is about."""
     names = {"olm.package": package.name, "olm.channel": channel, "olm.bundle": bundle}
     return tuple(
-        f"{it.schema.removeprefix('olm.')} {names[it.schema]}: {it.message or 'no reason is given'}"
-        for it in package.deprecations
-        if it.schema in names and (it.name == names[it.schema] or it.schema == "olm.package")
+        f"{known.schema.removeprefix('olm.')} {names[known.schema]}: {known.message or 'no reason is given'}"
+        for known in package.deprecations
+        if known.schema in names and (known.name == names[known.schema] or known.schema == "olm.package")
     )

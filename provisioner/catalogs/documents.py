@@ -73,34 +73,35 @@ class _Cutter:
             self._begins = self._line
             self._depth = 0 if piece.startswith(b"{") else None
         end = len(piece) if self._depth is None else self._end_of_json(piece)
-        self._keep(piece[:end])
-        if self._depth == 0 and self._parts:
-            yield from self.rest()
-        return piece[end:]
-
-    def _keep(self, part: bytes) -> None:
-        if not part:
-            return
+        part = piece[:end]
         self._size += len(part)
         if self._size > self._max_bytes:
             raise BundleTooLarge(
                 f"{self._name}:{self._begins}: a document of more than {self._max_bytes} bytes (max_document_bytes)"
             )
         self._line += part.count(b"\n")
-        self._parts.append(part)
+        self._parts += [part] if part else []
+        if self._depth == 0 and self._parts:
+            yield from self.rest()
+        return piece[end:]
 
     def _end_of_json(self, piece: bytes) -> int:
         """Where the object that is open ends in `piece`, or its length."""
         at = 0
         depth = self._depth or 0
         while at < len(piece):
-            if self._is_in_string:
-                at = self._end_of_string(piece, at)
+            if self._is_escaped:
+                self._is_escaped = False
+                at += 1
                 continue
-            found = _MARKS.search(piece, at)
+            found = (_IN_STRING if self._is_in_string else _MARKS).search(piece, at)
             if found is None:
                 break
             at = found.end()
+            if self._is_in_string:
+                self._is_in_string = found[0] != b'"'
+                self._is_escaped = found[0] == b"\\"
+                continue
             self._is_in_string = found[0] == b'"'
             depth += {b"{": 1, b"}": -1}.get(found[0], 0)
             if depth == 0:
@@ -108,14 +109,3 @@ class _Cutter:
                 return at
         self._depth = depth
         return len(piece)
-
-    def _end_of_string(self, piece: bytes, at: int) -> int:
-        if self._is_escaped:
-            self._is_escaped = False
-            return at + 1
-        found = _IN_STRING.search(piece, at)
-        if found is None:
-            return len(piece)
-        self._is_in_string = found[0] != b'"'
-        self._is_escaped = found[0] == b"\\"
-        return found.end()

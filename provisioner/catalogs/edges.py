@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from semver import Version
 
@@ -78,13 +78,12 @@ def find_route(package: Package, channel: Channel, installed: CatalogBundle, wan
             before = list(waiting.take_before(entry))
             leads_to.update(dict.fromkeys(before, here))
             pending.extend(before)
-    return tuple(_follow_route(leads_to, installed.name)) if installed.name in waiting.taken else None
-
-
-def _follow_route(leads_to: Mapping[str, str], name: str) -> Iterator[str]:
-    while name in leads_to:
-        name = leads_to[name]
-        yield name
+    if installed.name not in waiting.taken:
+        return None
+    route = [installed.name]
+    while route[-1] in leads_to:
+        route.append(leads_to[route[-1]])
+    return tuple(route[1:])
 
 
 class _Waiting:
@@ -164,6 +163,8 @@ def list_contradictions(package: Package) -> Iterator[str]:
         by_version[str(bundle.version), bundle.release].append(bundle.name)
     if twins := sorted(name for names in by_version.values() if len(names) > 1 for name in names):
         yield f"several bundles have the same version: {some(twins)}"
-    nowhere = sorted(package.bundles.keys() - {entry.name for it in package.channels.values() for entry in it.entries})
+    nowhere = sorted(
+        package.bundles.keys() - {entry.name for channel in package.channels.values() for entry in channel.entries}
+    )
     if nowhere and not package.unusable_channels:
         yield f"no channel has these bundles: {some(nowhere)}"

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 
 from provisioner.catalogs.file_based import CatalogFile
@@ -80,11 +81,8 @@ def fetch_catalog(
         if not files:
             where = f" in its folder {root}" if root else ""
             raise BadSource(f"{masked(found.pin.reference)}: holds no files{where} that end in {', '.join(SUFFIXES)}")
-        yield FetchedCatalog(found.pin, tuple(_catalog_file(path, place) for path, place in files.items()))
-
-
-def _catalog_file(path: str, place: Path) -> CatalogFile:
-    return CatalogFile(path, lambda: place.open("rb"))
+        opening = {path: partial(open, place, "rb") for path, place in files.items()}
+        yield FetchedCatalog(found.pin, tuple(starmap(CatalogFile, opening.items())))
 
 
 def _is_wanted(path: str, *, root: str) -> bool:

@@ -27,7 +27,7 @@ from provisioner.catalogs.values import (
 from provisioner.errors import BadBundle, BundleTooLarge, InvalidManifest, InvalidRange
 from provisioner.render import YamlLimits, YamlMeter, load_documents
 from provisioner.sentences import number
-from provisioner.versions import VersionRange, range_of, version_of
+from provisioner.versions import range_of, version_of
 
 KIND = "ClusterServiceVersion"
 # No object of a cluster is larger.
@@ -39,30 +39,24 @@ MAX_NODES = 200_000
 def read_operator(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """The fields that olm.csv.metadata has; none where the bundle says nothing that can be read."""
     listed = document.get("properties")
-    properties = [one for one in (listed if isinstance(listed, list) else []) if isinstance(one, dict)]
+    properties = [item for item in (listed if isinstance(listed, list) else []) if isinstance(item, dict)]
     for prop in properties:
         if prop.get("type") == "olm.csv.metadata" and isinstance(prop.get("value"), dict):
             return dict(prop["value"])
-    return next(map(_operator_fields, _list_operators(properties)), {})
-
-
-def _operator_fields(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    meta, spec = found.get("metadata"), found.get("spec")
-    annotations = meta.get("annotations") if isinstance(meta, dict) else None
-    return {**(spec if isinstance(spec, dict) else {}), "annotations": annotations}
-
-
-def _list_operators(properties: list[dict[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """The ClusterServiceVersions among the manifests."""
     carried = [prop.get("value") for prop in properties if prop.get("type") == "olm.bundle.object"]
     meter = YamlMeter(YamlLimits(max_file_bytes=MAX_OBJECT_BYTES, max_nodes=MAX_NODES))
     for value in carried[:MOST_OBJECTS]:
         data = value.get("data") if isinstance(value, dict) else None
         if isinstance(data, str) and len(data) <= MAX_OBJECT_BYTES * 2:
-            yield from _decode_operators(data, meter)
+            for operator in _decode_operators(data, meter):
+                meta, spec = operator.get("metadata"), operator.get("spec")
+                annotations = meta.get("annotations") if isinstance(meta, dict) else None
+                return {**(spec if isinstance(spec, dict) else {}), "annotations": annotations}
+    return {}
 
 
 def _decode_operators(data: str, meter: YamlMeter) -> Iterator[Mapping[str, Any]]:
+    """The ClusterServiceVersions among the documents of one manifest."""
     try:
         text = base64.b64decode(data, validate=True)
         if KIND.encode() not in text:
@@ -70,7 +64,7 @@ def _decode_operators(data: str, meter: YamlMeter) -> Iterator[Mapping[str, Any]
         values = [document.value for document in load_documents(text, name="olm.bundle.object", meter=meter)]
     except (binascii.Error, ValueError, BadBundle):
         return
-    yield from (one for one in values if isinstance(one, dict) and one.get("kind") == KIND)
+    yield from (blob for blob in values if isinstance(blob, dict) and blob.get("kind") == KIND)
 
 
 # Constraints that one bundle places on others: OLM v1 refuses such bundles, and so does whoever chooses here.
@@ -173,7 +167,11 @@ class _Reader:
             for value in values:
                 place = _describe_place(value, where)
                 try:
-                    self._use(value, place)
+                    if not isinstance(value, dict) or not isinstance(value.get("schema"), str):
+                        raise _Unusable("no document of a catalog: it has no schema")
+                    take = self._take.get(value["schema"])
+                    if take is not None:  # anybody may add documents of a schema of their own
+                        take(value, place)
                 except _Unusable as exc:
                     self._complain(place, str(exc))
 
@@ -187,13 +185,6 @@ class _Reader:
             self._nodes += meter.nodes
             if self._nodes > self._limits.max_nodes:
                 raise BundleTooLarge(f"{where}: the catalog has more than {self._limits.max_nodes} values (max_nodes)")
-
-    def _use(self, value: Any, where: str) -> None:
-        if not isinstance(value, dict) or not isinstance(value.get("schema"), str):
-            raise _Unusable("no document of a catalog: it has no schema")
-        take = self._take.get(value["schema"])
-        if take is not None:  # anybody may add documents of a schema of their own
-            take(value, where)
 
     def _complain(self, where: str, words: str) -> None:
         if len(self._problems) < self._limits.max_problems:
@@ -244,11 +235,11 @@ class _Reader:
             most = self._limits.max_channel_entries
             words = f"channel {name} of package {value['package']} has {len(listed)} entries, at most {most}"
             raise _Unusable(f"{words}, so it is left out")
-        for one in listed:
+        for item in listed:
             self._entries += 1
             if self._entries > self._limits.max_entries:
                 raise BundleTooLarge(f"{where}: more than {self._limits.max_entries} channel entries (max_entries)")
-            entry = self._entry(one, f"{where}, channel {name}")
+            entry = self._entry(item, f"{where}, channel {name}")
             if entry is not None and entries.setdefault(entry.name, entry) is not entry:
                 self._complain(where, f"channel {name} has {entry.name} twice; the first one counts")
         return Channel(name, tuple(entries.values()))
@@ -264,20 +255,20 @@ class _Reader:
             if not isinstance(value, dict):
                 raise _Unusable("an entry that is no mapping")
             name = _read_name(value, "name")
-            skips = tuple(_read_skip(one) for one in _read_list(value, "skips"))
+            skips = _read_list(value, "skips")
+            if any(not isinstance(skip, str) or len(skip) > MAX_NAME for skip in skips):
+                raise _Unusable("skips holds something that is no name of a bundle")
             self._entries += len(skips)
-            return ChannelEntry(name, _read_text(value, "replaces"), skips, self._range(value, f"{where}, {name}"))
+            replaced = _read_text(value, "replaces")
         except _Unusable as exc:
             self._complain(where, str(exc))
             return None
-
-    def _range(self, value: dict[str, Any], where: str) -> VersionRange | None:
-        words = value.get("skipRange") or ""
+        words, follows = value.get("skipRange") or "", None
         try:
-            return range_of(words) if isinstance(words, str) and words.strip() else None
+            follows = range_of(words) if isinstance(words, str) and words.strip() else None
         except InvalidRange as exc:
-            self._complain(where, f"skipRange is ignored: {exc}")
-            return None
+            self._complain(f"{where}, {name}", f"skipRange is ignored: {exc}")
+        return ChannelEntry(name, replaced, tuple(skip.replace("\0", "\ufffd") for skip in skips), follows)
 
     def _bundle(self, value: dict[str, Any], where: str) -> None:
         draft, name = self._draft(value, "package"), _read_name(value, "name")
@@ -306,14 +297,14 @@ class _Reader:
 
     def _deprecations(self, value: dict[str, Any], where: str) -> None:
         draft = self._draft(value, "package")
-        for one in _read_list(value, "entries"):
-            reference = one.get("reference") if isinstance(one, dict) else None
+        for listed_entry in _read_list(value, "entries"):
+            reference = listed_entry.get("reference") if isinstance(listed_entry, dict) else None
             if not isinstance(reference, dict):
                 raise _Unusable("a deprecation that does not say of what")
             found = Deprecation(
                 _read_text(reference, "schema"),
                 _read_text(reference, "name"),
-                _read_text(one, "message", most=MAX_TEXT),
+                _read_text(listed_entry, "message", most=MAX_TEXT),
             )
             self._keep(where, _estimate_size(found.schema, found.name, found.message))
             draft.deprecations.append(found)
@@ -338,18 +329,15 @@ class _Reader:
             for problem in list_contradictions(packages[name]):
                 self._complain(f"package {name}", problem)
         if not packages:
-            raise InvalidManifest(self._no_catalog())
+            words = f"expected packages (schema olm.package), found none in {self._documents} documents"
+            if self._problems:
+                words += f"; {self._problems[0]}"
+                if more := len(self._problems) + self._unsaid - 1:
+                    words += f"; and {number(more, 'more problem')}"
+            raise InvalidManifest(f"this is no catalog: {words}")
         if self._unsaid:
             self._problems.append(CatalogProblem("the catalog", f"{self._unsaid} more problems are not listed"))
         return Catalog(packages, tuple(self._problems))
-
-    def _no_catalog(self) -> str:
-        words = f"this is no catalog: expected packages (schema olm.package), found none in {self._documents} documents"
-        if not self._problems:
-            return words
-        first = self._problems[0]
-        more = len(self._problems) + self._unsaid - 1
-        return f"{words}; {first.where}: {first.words}" + (f"; and {number(more, 'more problem')}" if more else "")
 
 
 def _describe_place(value: Any, where: str) -> str:
@@ -361,7 +349,7 @@ def _describe_place(value: Any, where: str) -> str:
 
 
 def _read_bundle(name: str, value: dict[str, Any]) -> CatalogBundle:
-    properties = [one for one in _read_list(value, "properties") if isinstance(one, dict)]
+    properties = [item for item in _read_list(value, "properties") if isinstance(item, dict)]
     about = [prop.get("value") for prop in properties if prop.get("type") == "olm.package"]
     if len(about) != 1 or not isinstance(about[0], dict):
         raise _Unusable(f"bundle {name} has {len(about)} properties olm.package; expected one, with its version")
@@ -426,12 +414,6 @@ def _read_name(value: dict[str, Any], key: str) -> str:
     if not str(value[key]).isprintable() or text != " ".join(text.split()):
         raise _Unusable(f"{key} holds characters that cannot be seen: {str(value[key])[:MAX_SHOWN]!a}")
     return text
-
-
-def _read_skip(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > MAX_NAME:
-        raise _Unusable("skips holds something that is no name of a bundle")
-    return value.replace("\0", "\ufffd")
 
 
 def _read_text(value: dict[str, Any], key: str, *, most: int = MAX_NAME) -> str:

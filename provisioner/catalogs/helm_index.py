@@ -146,13 +146,13 @@ def _index_entries(file: CatalogFile) -> Iterator[tuple[str, Any]]:
 
 
 def _chart_package(name: str, newest: list[CatalogBundle], deprecated: list[str]) -> Package:
-    stable = [one for one in newest if not one.version.prerelease]
+    stable = [entry for entry in newest if not entry.version.prerelease]
     channels = {EVERY: _chart_channel(EVERY, newest)} | ({STABLE: _chart_channel(STABLE, stable)} if stable else {})
     # Helm takes a chart for deprecated where its latest version is.
     latest = (stable or newest)[0].name
     whole = [Deprecation("olm.package", "", "its latest version is deprecated")] if latest in deprecated else []
-    each = [Deprecation("olm.bundle", one, "its publisher marks it as deprecated") for one in deprecated]
-    bundles = {one.name: one for one in newest}
+    each = [Deprecation("olm.bundle", chart, "its publisher marks it as deprecated") for chart in deprecated]
+    bundles = {entry.name: entry for entry in newest}
     return Package(name, STABLE if stable else EVERY, "", dict(sorted(channels.items())), bundles, (*whole, *each))
 
 
@@ -165,8 +165,8 @@ def _chart_channel(name: str, newest: list[CatalogBundle]) -> Channel:
     levels = [list(level) for _, level in groupby(newest, key=lambda one: precedence(one.version))]
     entries: list[ChannelEntry] = []
     for level, lower in zip(levels, [*levels[1:], []], strict=True):
-        replaced, *skipped = [one.name for one in lower] or [""]
-        for at, one in enumerate(level):
-            lower_range = range_of(f"<{one.version}")
-            entries.append(ChannelEntry(one.name, replaced, () if at else tuple(skipped), skip_range=lower_range))
+        replaced, *skipped = [entry.name for entry in lower] or [""]
+        for at, entry in enumerate(level):
+            lower_range = range_of(f"<{entry.version}")
+            entries.append(ChannelEntry(entry.name, replaced, () if at else tuple(skipped), skip_range=lower_range))
     return Channel(name, tuple(entries))

@@ -84,9 +84,11 @@ def operator_facts(value: Mapping[str, Any]) -> BundleFacts:
     """Those of the property olm.csv.metadata, which has the fields of a ClusterServiceVersion's spec."""
     annotations, provider = _mapping(value.get("annotations")), _mapping(value.get("provider"))
     links = [(mapping.get("name"), mapping.get("url")) for mapping in _mappings(value.get("links"))]
+    supported = (mode for mode in _mappings(value.get("installModes")) if mode.get("supported") is True)
+    modes = filter(None, (cut_line(mode.get("type"), MAX_WORD) for mode in supported))
     return BundleFacts(
         kubernetes=operator_kubernetes(value),
-        install_modes=tuple(islice(_list_install_modes(value.get("installModes")), MOST_INSTALL_MODES)),
+        install_modes=tuple(islice(modes, MOST_INSTALL_MODES)),
         capability=cut_line(annotations.get("capabilities"), MAX_WORD),
         maturity=cut_line(value.get("maturity"), MAX_WORD),
         keywords=_unique_keywords(value.get("keywords")),
@@ -127,7 +129,7 @@ def pack_facts(facts: BundleFacts) -> dict[str, Any]:
     return {name: value for name, value in asdict(facts).items() if value}
 
 
-_FIELDS = {one.name for one in fields(BundleFacts)}
+_FIELDS = {fact.name for fact in fields(BundleFacts)}
 
 
 def unpack_facts(document: Mapping[str, Any]) -> BundleFacts:
@@ -140,28 +142,17 @@ def unpack_facts(document: Mapping[str, Any]) -> BundleFacts:
     return BundleFacts(**said)
 
 
-def _list_install_modes(listed: object) -> Iterator[str]:
-    for mapping in _mappings(listed):
-        name = cut_line(mapping.get("type"), MAX_WORD)
-        if name and mapping.get("supported") is True:
-            yield name
-
-
 def _unique_keywords(listed: object) -> tuple[str, ...]:
     """Each once, in whatever letters it is written, in the publisher's order."""
     kept: dict[str, str] = {}
-    for one in listed if isinstance(listed, list) else ():
-        if word := cut_line(_strip_hidden(one), MAX_WORD):
+    for item in listed if isinstance(listed, list) else ():
+        # Without control, bidi and zero-width characters: nobody types them into a search.
+        text = item[: MAX_WORD * 4] if isinstance(item, str) else ""
+        if word := cut_line("".join(sign for sign in text if sign.isprintable() or sign.isspace()), MAX_WORD):
             kept.setdefault(word.lower(), word)
         if len(kept) == MOST_KEYWORDS:
             break
     return tuple(kept.values())
-
-
-def _strip_hidden(value: object) -> str:
-    """The text without control, bidi and zero-width characters: nobody types them into a search."""
-    text = value[: MAX_WORD * 4] if isinstance(value, str) else ""
-    return "".join(one for one in text if one.isprintable() or one.isspace())
 
 
 def _safe_links(told: Iterable[tuple[object, object]]) -> tuple[BundleLink, ...]:
@@ -195,7 +186,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _mappings(value: object) -> Iterator[Mapping[str, Any]]:
-    yield from (one for one in (value if isinstance(value, list) else []) if isinstance(one, dict))
+    yield from (item for item in (value if isinstance(value, list) else []) if isinstance(item, dict))
 
 
 SVG = "image/svg+xml"

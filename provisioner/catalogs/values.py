@@ -159,7 +159,13 @@ def pack_package(package: Package) -> dict[str, Any]:
             ]
             for channel in package.channels.values()
         ],
-        "bundles": [_pack_bundle(bundle) for bundle in package.bundles.values()],
+        "bundles": [
+            [
+                *(bundle.name, bundle.image, str(bundle.version), bundle.release, bundle.apis, bundle.needs),
+                *(bundle.url, bundle.checksum, bundle.is_chart, bundle.needed, bundle.kubernetes),
+            ]
+            for bundle in package.bundles.values()
+        ],
         "deprecations": [
             [deprecation.schema, deprecation.name, deprecation.message] for deprecation in package.deprecations
         ],
@@ -168,27 +174,27 @@ def pack_package(package: Package) -> dict[str, Any]:
     }
 
 
-def _pack_bundle(one: CatalogBundle) -> list[Any]:
-    named = [one.name, one.image, str(one.version), one.release, one.apis, one.needs]
-    return [*named, one.url, one.checksum, one.is_chart, one.needed, one.kubernetes]
-
-
 def unpack_package(document: Mapping[str, Any]) -> Package:
+    channels = {
+        channel: Channel(
+            channel,
+            tuple(
+                ChannelEntry(name, replaces, tuple(skips), range_of(skip_range) if skip_range else None)
+                for name, replaces, skips, skip_range in entries
+            ),
+        )
+        for channel, entries in document["channels"]
+    }
     return Package(
         document["name"],
         document["defaultChannel"],
         document["description"],
-        {name: Channel(name, tuple(map(_unpack_entry, entries))) for name, entries in document["channels"]},
+        channels,
         {bundle[0]: _unpack_bundle(bundle) for bundle in document["bundles"]},
         tuple(Deprecation(*deprecation) for deprecation in document["deprecations"]),
         document.get("unusableChannels", {}),
         document.get("unusableBundles", {}),
     )
-
-
-def _unpack_entry(parts: list[Any]) -> ChannelEntry:
-    name, replaces, skips, skip_range = parts
-    return ChannelEntry(name, replaces, tuple(skips), range_of(skip_range) if skip_range else None)
 
 
 def _unpack_bundle(parts: list[Any]) -> CatalogBundle:
@@ -223,7 +229,7 @@ def package_to_address(name: str) -> str:
     """What stands for the package in an address, before it is percent-encoded."""
     if name in _FOLDERS:
         return "~2" * len(name)
-    return "".join(_WRITTEN.get(one, one) for one in name)
+    return "".join(_WRITTEN.get(letter, letter) for letter in name)
 
 
 def package_of_address(part: str) -> str:

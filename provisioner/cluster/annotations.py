@@ -137,7 +137,7 @@ def has_named_owner(obj: JsonObject, manager: str) -> bool:
     """Whether it was `manager` that wrote whose revision the object is: anybody may write such words (S20)."""
     entries = (obj.get("metadata") or {}).get("managedFields") or []
     fields = (entry.get("fieldsV1") or {} for entry in entries if entry.get("manager") == manager)
-    return any(f"f:{OWNER}" in ((one.get("f:metadata") or {}).get("f:annotations") or {}) for one in fields)
+    return any(f"f:{OWNER}" in ((field_set.get("f:metadata") or {}).get("f:annotations") or {}) for field_set in fields)
 
 
 def nonce_of(obj: JsonObject) -> str:
@@ -207,6 +207,6 @@ def keep_words(obj: JsonObject | None, *, is_removal: bool | None = None) -> str
         value = str((labels if policy.is_label else annotations).get(policy.key) or "")
         if policy.reads(value) == policy.means:
             return f"{policy.key}: {value}"
-    options = [one.strip() for one in str(annotations.get(_SYNC_OPTIONS) or "").split(",")]
+    options = [option.strip() for option in str(annotations.get(_SYNC_OPTIONS) or "").split(",")]
     wanted = {True: (_OF_REMOVED,), False: (_OF_DROPPED,), None: (_OF_DROPPED, _OF_REMOVED)}[is_removal]
-    return next((f"{_SYNC_OPTIONS}: {one}" for one in wanted if one in options), "")
+    return next((f"{_SYNC_OPTIONS}: {option}" for option in wanted if option in options), "")

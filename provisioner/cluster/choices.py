@@ -109,12 +109,12 @@ def _without(value: Any, path: _Path, is_left: Callable[[object], bool]) -> Any:
     if first == _ANY:
         if not isinstance(value, list):
             return value
-        kept = [_without(one, rest, is_left) for one in value]
-        return value if all(one is other for one, other in zip(kept, value, strict=True)) else kept
+        kept = [_without(item, rest, is_left) for item in value]
+        return value if all(item is other for item, other in zip(kept, value, strict=True)) else kept
     if not isinstance(value, Mapping) or first not in value:
         return value
     if not rest:
-        return {key: one for key, one in value.items() if key != first} if is_left(value[first]) else value
+        return {key: inner for key, inner in value.items() if key != first} if is_left(value[first]) else value
     inner = _without(value[first], rest, is_left)
     return value if inner is value[first] else {**value, first: inner}
 
@@ -123,7 +123,15 @@ def _remove(shown: object, wished: object, path: _Path) -> None:
     first, rest = path[0], path[1:]
     if isinstance(shown, list) and first == _ANY:
         for item in shown:
-            _remove(item, _counterpart(item, wished), rest)
+            # The item of the content that became this one; None where the server, or somebody else, put it there.
+            wishes = [wish for wish in wished if isinstance(wish, Mapping)] if isinstance(wished, list) else []
+            keys = [next((name for name in _KEYS if wish.get(name)), "") for wish in wishes]
+            same = (
+                wish
+                for key, wish in zip(keys, wishes, strict=True)
+                if key and isinstance(item, Mapping) and wish[key] == item.get(key)
+            )
+            _remove(item, next(same, None), rest)
     elif isinstance(shown, dict):
         wish = wished.get(first) if isinstance(wished, Mapping) else None
         if rest:
@@ -140,16 +148,3 @@ def _items(value: object, path: _Path) -> Iterator[dict[str, Any]]:
             yield from _items(item, path[1:])
     elif isinstance(value, dict):
         yield from _items(value.get(path[0]), path[1:])
-
-
-def _counterpart(item: object, wished: object) -> object:
-    """The item of the content that became this one; None where the server, or somebody else, put it there."""
-    found = [one for one in wished if _is_meant(one, item)] if isinstance(wished, list) else []
-    return found[0] if found else None
-
-
-def _is_meant(wished: object, item: object) -> bool:
-    if not isinstance(wished, Mapping) or not isinstance(item, Mapping):
-        return False
-    key = next((one for one in _KEYS if wished.get(one)), "")
-    return bool(key) and wished[key] == item.get(key)

@@ -60,7 +60,9 @@ class Altered:
 def altered_words(found: Iterable[Altered]) -> str:
     """What was altered, for who may see the object (S27)."""
     told = sorted(set(found))
-    return "; ".join(filter(None, [*(one.words for one in told[:MAX_TOLD]), and_more(len(told) - MAX_TOLD, "fields")]))
+    return "; ".join(
+        filter(None, [*(difference.words for difference in told[:MAX_TOLD]), and_more(len(told) - MAX_TOLD, "fields")])
+    )
 
 
 def cleaned(obj: JsonObject) -> dict[str, Any]:
@@ -105,7 +107,7 @@ def masked(before: JsonObject | None, after: JsonObject | None) -> tuple[dict[st
 
     Only for Secrets of our own: of someone else's not even equality may be told (S09); use `hidden`.
     """
-    first, second = (cleaned(one) if one is not None else None for one in (before, after))
+    first, second = (cleaned(state) if state is not None else None for state in (before, after))
     if not _is_secret(before or after or {}):
         return first, second
     old, new = _values(first or {}), _values(second or {})
@@ -134,13 +136,13 @@ def changes(before: JsonObject | None, after: JsonObject | None) -> dict[tuple[s
 
 def altered(expected: JsonObject, found: JsonObject, wished: JsonObject) -> list[Altered]:
     """Where an answer is not what was expected, beside what the server chooses freely (S10)."""
-    first, second = (_comparable(one, wished) for one in (expected, found))
+    first, second = (_comparable(obj, wished) for obj in (expected, found))
     wrong = [] if is_same(first, second) else list(_differences(first, second, ""))
     if not _is_secret(wished):
         return sorted(wrong)
     live = found.get("data") or {}
     paths = {f"data.{key}" for key, value in _values(wished).items() if live.get(key) != value}
-    return [Altered(path) for path in sorted(paths | {one.path for one in wrong})]
+    return [Altered(path) for path in sorted(paths | {difference.path for difference in wrong})]
 
 
 def lost(wished: JsonObject, found: JsonObject) -> list[Altered]:
@@ -152,7 +154,7 @@ def lost(wished: JsonObject, found: JsonObject) -> list[Altered]:
     if not _is_secret(wished):
         return sorted(_lost(shown, found, ""))
     wrong = _lost({**shown, "data": _values(wished)}, found, "")
-    return [Altered(path) for path in sorted({one.path for one in wrong})]
+    return [Altered(path) for path in sorted({difference.path for difference in wrong})]
 
 
 def shown_value(value: object) -> str:
@@ -237,8 +239,8 @@ def _differences(expected: object, found: object, path: str) -> Iterator[Altered
         for key in sorted({*expected, *found}):
             yield from _differences(expected.get(key), found.get(key), f"{path}.{key}".lstrip("."))
     elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        for index, (one, other) in enumerate(zip(expected, found, strict=True)):
-            yield from _differences(one, other, f"{path}[{index}]")
+        for index, (wish, other) in enumerate(zip(expected, found, strict=True)):
+            yield from _differences(wish, other, f"{path}[{index}]")
     else:
         yield Altered(path, shown_value(expected), shown_value(found))
 

@@ -7,7 +7,7 @@ object as its owner, and the tokens of accounts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,7 +58,9 @@ class Holder:
         ref = ObjectRef.of(owner)
         is_inside = ref.namespace == self.namespace if self.namespace else ref.group_kind in self.shown
         known = [self.shown[ref.group_kind]] if ref.group_kind in self.shown else self.shown.values()
-        return is_inside and "" < created_at(owner) <= max((one.last or "" for one in known), default="")
+        return is_inside and "" < created_at(owner) <= max(
+            (owner_known.last or "" for owner_known in known), default=""
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ def _late(there: Sample, shown: Shown, goes: Callable[[JsonObject], bool]) -> in
         return there.total
     if not shown.is_dated:
         return max(0, there.total - shown.count)
-    made = [one for one in there.objects if not goes(one)]
+    made = [obj for obj in there.objects if not goes(obj)]
     # Whose owner goes is known of those only that were kept.
     beyond = there.late - len(there.objects)
     # What was created in the same second as the last that was shown.
@@ -149,7 +151,7 @@ class _Owners:
     def go_with(self, obj: JsonObject) -> bool:
         """Whether the controller of `obj` goes, and is not new itself."""
         owners = obj["metadata"].get("ownerReferences") or []
-        owner = next((one for one in owners if one.get("controller") is True), None)
+        owner = next((reference for reference in owners if reference.get("controller") is True), None)
         if owner is None:
             return False
         uid = str(owner.get("uid") or "")
@@ -222,24 +224,19 @@ def find_lost_volumes(readers: Sequence[ClusterClient], shown: Iterable[VolumeCl
     `readers` who may. Raises TryLater where nobody can tell.
     """
     asked = list(shown)
-    live = _read_live(readers, [one.ref for one in asked])
-    named = [
-        (one.ref, name)
-        for one in asked
-        for name in list(
-            dict.fromkeys(
-                filter(None, (one.volume, str(mapping((live[one.ref] or {}).get("spec")).get("volumeName") or "")))
-            )
-        )
-    ]
+    live = _read_live(readers, [claim.ref for claim in asked])
+    named = []
+    for claim in asked:
+        bound = str(mapping((live[claim.ref] or {}).get("spec")).get("volumeName") or "")
+        named += [(claim.ref, name) for name in dict.fromkeys((claim.volume, bound)) if name]
     volumes = {name: ObjectRef("", "v1", "PersistentVolume", "", name) for _, name in named}
     there = _read_live(readers, volumes.values())
     words = []
-    for claim, name in named:
+    for ref, name in named:
         volume = there[volumes[name]]
         policy = str(mapping((volume or {}).get("spec")).get("persistentVolumeReclaimPolicy") or _KEPT)
         if volume is not None and policy != _KEPT:
-            words.append(f"{volumes[name]} would be deleted with {claim} ({policy})")
+            words.append(f"{volumes[name]} would be deleted with {ref} ({policy})")
     return words
 
 
@@ -254,7 +251,7 @@ def find_new_claims(
     if there.problem or there.total != len(there.objects):
         raise TryLater(f"the claims that would be deleted with {ref} could not be read: {there.problem or 'too many'}")
     made = claims_of({**stateful_set, "metadata": {"name": ref.name}}, there.objects)
-    names = sorted(str(one["metadata"]["name"]) for one in made)
+    names = sorted(str(obj["metadata"]["name"]) for obj in made)
     return [name for name in names if name not in known]
 
 
@@ -283,19 +280,13 @@ def find_dependents(readers: Sequence[ClusterClient], going: Iterable[tuple[Obje
     for query, found in read_samples(readers, queries).items():
         if found.problem or found.total != len(found.objects):
             words.append(f"whether a {query.kind} of {query.namespace} goes along: {found.problem or 'too many'}")
-        for one in found.objects:
-            ref = ObjectRef("", "v1", query.kind, query.namespace, str(one["metadata"]["name"]))
+        for meta in (obj["metadata"] for obj in found.objects):
+            ref = ObjectRef("", "v1", query.kind, query.namespace, str(meta["name"]))
             if ref.identity not in known:
-                words += [f"{ref} goes along with {owner}" for owner in _owners(one, uids)]
+                owners = [uids[owner["uid"]] for owner in meta.get("ownerReferences") or [] if owner.get("uid") in uids]
+                served = (meta.get("namespace"), (meta.get("annotations") or {}).get(_SERVED_ACCOUNT))
+                owners += [
+                    ref for ref in uids.values() if ref.group_kind == _ACCOUNT and (ref.namespace, ref.name) == served
+                ]
+                words += [f"{ref} goes along with {owner}" for owner in owners]
     return words
-
-
-def _owners(obj: JsonObject, uids: dict[str, ObjectRef]) -> Iterator[ObjectRef]:
-    meta: dict[str, Any] = dict(obj["metadata"])
-    for owner in meta.get("ownerReferences") or []:
-        if owner.get("uid") in uids:
-            yield uids[owner["uid"]]
-    account = (meta.get("annotations") or {}).get(_SERVED_ACCOUNT)
-    for ref in uids.values():
-        if ref.group_kind == _ACCOUNT and (ref.namespace, ref.name) == (meta.get("namespace"), account):
-            yield ref

@@ -174,7 +174,7 @@ def to_apply(manifest: Manifest, live: JsonObject, *, manager: str, left: Iterab
     answer is the approved one. Who owns only what a field stands in, such as the item of a list, owns not the field.
     """
     ours = _leaves(applied_by(live, manager))
-    theirs = _leaves(path for one in _others(live, manager) for path in _leaves(one.paths))
+    theirs = _leaves(path for owner in _others(live, manager) for path in _leaves(owner.paths))
     body = copy.deepcopy(dict(manifest.body))
     for pattern in left:
         for holder, key, path in list(_places(body, pattern, ())):
@@ -198,7 +198,10 @@ def compare(
     """
     manifest = held.manifest
     if live is None:
-        return None if _has_finished(manifest) else ObjectDrift(DriftKind.GONE, message="it was deleted")
+        # A Job with a time to live is deleted by Kubernetes when it is done.
+        spec = manifest.body.get("spec") or {}
+        is_done = manifest.ref.group_kind == _JOB and spec.get("ttlSecondsAfterFinished") is not None
+        return None if is_done else ObjectDrift(DriftKind.GONE, message="it was deleted")
     if uid_of(live) != held.uid:
         return ObjectDrift(DriftKind.REMADE, message="an object of this name was made by somebody else: it is not ours")
     if (live.get("metadata") or {}).get("deletionTimestamp"):
@@ -214,12 +217,6 @@ def compare(
     )
 
 
-def _has_finished(manifest: Manifest) -> bool:
-    """A Job with a time to live is deleted by Kubernetes when it is done."""
-    spec = manifest.body.get("spec") or {}
-    return manifest.ref.group_kind == _JOB and spec.get("ttlSecondsAfterFinished") is not None
-
-
 def _others(live: JsonObject, manager: str) -> list[FieldOwner]:
     """Everybody else who wrote something other than a status."""
     return [owner for owner in owners(live) if not owner.is_applier(manager) and owner.subresource != STATUS]
@@ -228,13 +225,17 @@ def _others(live: JsonObject, manager: str) -> list[FieldOwner]:
 def _changed(manifest: Manifest, live: JsonObject, expected: JsonObject | None, manager: str) -> Iterator[FieldDrift]:
     """The approved fields that have another value, or none."""
     if expected is None:
-        for one in lost(manifest.body, live):
-            is_gone = one.approved and not one.stored
+        for loss in lost(manifest.body, live):
+            is_gone = loss.approved and not loss.stored
             change = FieldChangeKind.REMOVED if is_gone else FieldChangeKind.CHANGED
-            yield FieldDrift(one.path, change, expected=one.approved, found=one.stored)
+            yield FieldDrift(loss.path, change, expected=loss.approved, found=loss.stored)
         return
     sides = cleaned(live), cleaned(expected)
-    differing = [one for path in changes(*sides) for one in _inside(path, *(value_at(side, path) for side in sides))]
+    differing = [
+        differing_path
+        for path in changes(*sides)
+        for differing_path in _inside(path, *(value_at(side, path) for side in sides))
+    ]
     if not differing:
         return
     mine, had = applied_by(expected, manager), applied_by(live, manager)
@@ -289,8 +290,12 @@ def _added(live: JsonObject, expected: JsonObject, manager: str, left: tuple[Fie
     stored = {("data", *path[1:]) for path in applied if path[0] == "stringData"}
     mine = {path[:length] for path in applied | stored for length in range(1, len(path) + 1)}
     for owner in _others(live, manager):
-        told = [path for path in _leaves(owner.paths) if not any(_fits(path, one) for one in left)]
-        theirs = {path for path in owner.paths - mine if path[0] != STATUS and any(is_below(one, path) for one in told)}
+        told = [path for path in _leaves(owner.paths) if not any(_fits(path, pattern) for pattern in left)]
+        theirs = {
+            path
+            for path in owner.paths - mine
+            if path[0] != STATUS and any(is_below(told_path, path) for told_path in told)
+        }
         for path in sorted(theirs):
             found = value_at(live, path)
             if found is not None and not any(path[:length] in theirs for length in range(1, len(path))):
@@ -298,7 +303,7 @@ def _added(live: JsonObject, expected: JsonObject, manager: str, left: tuple[Fie
 
 
 def _touches(paths: Iterable[FieldPath], path: FieldPath) -> bool:
-    return any(is_below(one, path) or is_below(path, one) for one in paths)
+    return any(is_below(other, path) or is_below(path, other) for other in paths)
 
 
 def _leaves(paths: Iterable[FieldPath]) -> list[FieldPath]:
@@ -406,7 +411,7 @@ def scaled_by(cluster: ClusterClient, namespaces: Iterable[str]) -> IsScaled:
             found.extend(cluster.list(resource, namespace))
         except Forbidden:
             continue
-    return lambda ref: any(is_target(one, ref) for one in found)
+    return lambda ref: any(is_target(target, ref) for target in found)
 
 
 def has_replicas(manifest: Manifest) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from itertools import groupby
+from operator import methodcaller
 from typing import Any, TypeVar
 
 import orjson
@@ -117,10 +118,10 @@ def read_objects(readers: Sequence[ClusterClient], refs: Iterable[ObjectRef]) ->
     wished = list(dict.fromkeys(refs))
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
         found = list(pool.map(lambda ref: _first(readers, lambda reader: reader.get(ref)), wished))
-    for one in found:
-        if isinstance(one, ClusterError):
-            raise one
-    return {ref: one for ref, one in zip(wished, found, strict=True) if not isinstance(one, ClusterError)}
+    for answer in found:
+        if isinstance(answer, ClusterError):
+            raise answer
+    return {ref: answer for ref, answer in zip(wished, found, strict=True) if not isinstance(answer, ClusterError)}
 
 
 def published_schemas(
@@ -130,16 +131,13 @@ def published_schemas(
     out."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for (group, version), members in groupby(sorted(set(kinds)), key=lambda one: one[:2]):
-        document = _first(readers, partial(_read_openapi, group, version))
+        ask = methodcaller("openapi", group, version)
+        document: dict[str, Any] | ClusterError = _first(readers, ask)
         for member in members:
             schema = schema_of_kind(document, *member) if isinstance(document, dict) else None
             if schema is not None:
                 found[member] = schema
     return found
-
-
-def _read_openapi(group: str, version: str, reader: ClusterClient) -> dict[str, Any]:
-    return reader.openapi(group, version)
 
 
 def _sample(readers: Sequence[ClusterClient], query: Query, bounds: Bounds) -> Sample:

@@ -104,18 +104,15 @@ def _item(items: list[Any], step: str) -> Any:
     wanted = step[1:-1]
     if wanted.isdecimal() and len(wanted) < 10 and int(wanted) < len(items):
         return items[int(wanted)]
+    keys = [part.partition("=") for part in wanted.split(",")]
     for item in items:
-        if _matches(item, wanted):
+        if not isinstance(item, Mapping):
+            if json.dumps(item) == wanted:
+                return item
+        # A key that the server fills in (a port's protocol) is missing from what people write.
+        elif keys[0][0] in item and all(str(item[name]) == value for name, _, value in keys if name in item):
             return item
     return None
-
-
-def _matches(item: Any, wanted: str) -> bool:
-    if not isinstance(item, Mapping):
-        return json.dumps(item) == wanted
-    keys = [part.partition("=") for part in wanted.split(",")]
-    # A key that the server fills in (a port's protocol) is missing from what people write.
-    return all(str(item[name]) == value for name, _, value in keys if name in item) and keys[0][0] in item
 
 
 WORDS = "who set which of its fields is recorded in a version that is not served any more; that is rewritten first"

@@ -52,7 +52,17 @@ def needs_of(manifests: Iterable[Manifest]) -> dict[ObjectIdentity, frozenset[Ne
 
     Raises InvalidManifest where an object states an order that nobody can read.
     """
-    bundle = _bundle(manifests)
+    bundle = _Bundle()
+    for manifest in manifests:
+        ref, spec = manifest.ref, mapping(manifest.body.get("spec"))
+        bundle.by_identity[ref.identity] = manifest
+        if ref.group_kind == DEFINITION:
+            names = mapping(spec.get("names"))
+            bundle.definitions[GroupKind(_text(spec.get("group")), _text(names.get("kind")))] = manifest
+        elif ref.group_kind == GroupKind("apiregistration.k8s.io", "APIService") and spec.get("service"):
+            bundle.served[_text(spec.get("group")), _text(spec.get("version"))] = manifest
+        elif _pod_labels(manifest.body):
+            bundle.workloads.append(manifest)
     needs = {}
     for identity, manifest in bundle.by_identity.items():
         found = (*_needs_of_place(bundle, manifest), *_needs_of_kind(bundle, manifest), *_stated(manifest))
@@ -92,7 +102,7 @@ def _needed_first(needs: Mapping[ObjectIdentity, frozenset[Need]]) -> Iterator[O
         path = {start: _sorted_needs(needs, start)} if start not in done else {}
         while path:
             current = next(reversed(path))
-            needed = next((one for one in path[current] if one not in done), None)
+            needed = next((need for need in path[current] if need not in done), None)
             if needed is None:
                 done.add(current)
                 path.popitem()
@@ -111,21 +121,6 @@ def _sorted_needs(
     needs: Mapping[ObjectIdentity, frozenset[Need]], identity: ObjectIdentity
 ) -> Iterator[ObjectIdentity]:
     return iter(sorted({need.identity for need in needs[identity]}))
-
-
-def _bundle(manifests: Iterable[Manifest]) -> _Bundle:
-    found = _Bundle()
-    for manifest in manifests:
-        ref, spec = manifest.ref, mapping(manifest.body.get("spec"))
-        found.by_identity[ref.identity] = manifest
-        if ref.group_kind == DEFINITION:
-            names = mapping(spec.get("names"))
-            found.definitions[GroupKind(_text(spec.get("group")), _text(names.get("kind")))] = manifest
-        elif ref.group_kind == GroupKind("apiregistration.k8s.io", "APIService") and spec.get("service"):
-            found.served[_text(spec.get("group")), _text(spec.get("version"))] = manifest
-        elif _pod_labels(manifest.body):
-            found.workloads.append(manifest)
-    return found
 
 
 def _needs_of_place(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
@@ -267,35 +262,36 @@ def phases(manifests: Iterable[Manifest]) -> list[Phase]:
     moving the object into a later phase; within that, numbers in front of file names order (01_a, 02-b).
     Raises DependencyCycle and InvalidManifest where no order can be found.
     """
-    bundle = [one for one in manifests if one.hook is None]
+    bundle = [manifest for manifest in manifests if manifest.hook is None]
     needs = needs_of(bundle)
     places = place_in_steps(needs, lambda identity: (_phase_number(*identity[:2]), 0))
     found: dict[int, dict[_Turn, list[Manifest]]] = {}
     for manifest in bundle:
         phase, step = places[manifest.ref.identity]
-        found.setdefault(phase, {}).setdefault((step, _numbers(manifest.file)), []).append(manifest)
-    return [
-        Phase(PHASES[phase], tuple(_step(turns[turn], needs) for turn in sorted(turns)))
-        for phase, turns in sorted(found.items())
-    ]
+        parts = (_NUMBER.match(part) for part in manifest.file.split("/"))
+        numbers = tuple(float(number.group(1)) if number else math.inf for number in parts)  # what has none comes last
+        found.setdefault(phase, {}).setdefault((step, numbers), []).append(manifest)
+    made = []
+    for phase, turns in sorted(found.items()):
+        steps = []
+        for _, together in sorted(turns.items()):
+            ready = {need.identity for manifest in together for need in needs[manifest.ref.identity] if need.is_ready}
+            # Custom resources last: a webhook that still refuses them must not keep the workload behind it from coming.
+            together.sort(key=lambda one: (not is_built_in(one.ref.group), _as_numbered(one.file), one.ref))
+            steps.append(ApplyStep(tuple(together), frozenset(ready)))
+        made.append(Phase(PHASES[phase], tuple(steps)))
+    return made
 
 
 def hooks_at(moment: HookMoment, manifests: Iterable[Manifest]) -> list[Manifest]:
     """The hooks that run at a moment, in the order in which they do: one after the other, as Helm has it."""
-    running = [one for one in manifests if one.hook and moment in one.hook.moments]
+    running = [manifest for manifest in manifests if manifest.hook and moment in manifest.hook.moments]
 
     def turn(manifest: Manifest) -> tuple[int, str, int, ObjectRef]:
         ref, weight = manifest.ref, manifest.hook.weight if manifest.hook else 0
         return weight, ref.name, _phase_number(ref.group, ref.kind), ref
 
     return sorted(running, key=turn)
-
-
-def _step(manifests: list[Manifest], needs: Mapping[ObjectIdentity, frozenset[Need]]) -> ApplyStep:
-    ready = {need.identity for manifest in manifests for need in needs[manifest.ref.identity] if need.is_ready}
-    # Custom resources last: a webhook that refuses them as yet must not keep the workload behind it from coming.
-    ordered = sorted(manifests, key=lambda one: (not is_built_in(one.ref.group), _as_numbered(one.file), one.ref))
-    return ApplyStep(tuple(ordered), frozenset(ready))
 
 
 def deletion_phases(
@@ -371,7 +367,7 @@ def served_versions(manifests: Iterable[Manifest]) -> dict[GroupKind, frozenset[
     for manifest in manifests:
         for kind in defined_kinds([manifest]):
             known = [mapping(version) for version in items(mapping(manifest.body.get("spec")).get("versions"))]
-            found[kind] = frozenset(str(one.get("name")) for one in known if one.get("served"))
+            found[kind] = frozenset(str(version.get("name")) for version in known if version.get("served"))
     return found
 
 
@@ -381,12 +377,6 @@ def created_namespaces(manifests: Iterable[Manifest]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1024)
-def _numbers(file: str) -> tuple[float, ...]:
-    """The number in front of each part of a path; what has none comes last."""
-    found = (_NUMBER.match(part) for part in file.split("/"))
-    return tuple(float(one.group(1)) if one else math.inf for one in found)
-
-
 @lru_cache(maxsize=1024)
 def _as_numbered(file: str) -> tuple[tuple[int, int, str], ...]:
     """A file name as people number it: 2_a before 10_b. Numbers by their length: one may have any number of digits."""

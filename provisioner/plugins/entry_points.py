@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -55,56 +55,52 @@ def installed(group: PluginGroup, ours: Collection[str]) -> list[Plugin]:
 
     `ours` are the names that Pratique has itself. Nothing is loaded. What is installed later is found by new processes.
     """
-    found = [one for one in _on_path(tuple(sys.path)) if one.group is group]
+    found = [plugin for plugin in _on_path(tuple(sys.path)) if plugin.group is group]
     packages: dict[str, list[str]] = defaultdict(list)
-    for one in found:
-        packages[one.name].append(one.package)
-    return [replace(one, problem=one.problem or _problem(one, ours, packages[one.name])) for one in found]
+    for plugin in found:
+        packages[plugin.name].append(plugin.package)
 
+    def problem(plugin: Plugin) -> str:
+        if plugin.name in ours:
+            return f"Pratique has a {group.noun} of this name itself. Its authors have to choose another name"
+        if len(packages[plugin.name]) > 1:
+            return (
+                f"{some(packages[plugin.name])} bring a {group.noun} of this name, and nobody could say which one"
+                " counts. Uninstall all of them but one"
+            )
+        if not NAME.fullmatch(plugin.name):
+            return (
+                f"no BundleDeployment can name it. Its authors have to choose a name of at most {MAX_NAME} letters,"
+                " digits, dots and hyphens, which begins with a letter"
+            )
+        return ""
 
-def _problem(plugin: Plugin, ours: Collection[str], packages: Sequence[str]) -> str:
-    noun = plugin.group.noun
-    if plugin.name in ours:
-        return f"Pratique has a {noun} of this name itself. Its authors have to choose another name"
-    if len(packages) > 1:
-        return (
-            f"{some(packages)} bring a {noun} of this name, and nobody could say which one counts."
-            " Uninstall all of them but one"
-        )
-    if not NAME.fullmatch(plugin.name):
-        return (
-            f"no BundleDeployment can name it. Its authors have to choose a name of at most {MAX_NAME} letters, digits,"
-            " dots and hyphens, which begins with a letter"
-        )
-    return ""
+    return [replace(plugin, problem=plugin.problem or problem(plugin)) for plugin in found]
 
 
 @lru_cache(maxsize=1)
 def _on_path(_: tuple[str, ...]) -> tuple[Plugin, ...]:
-    """Of two copies of a package the first on `sys.path` counts, as where it is imported."""
+    """Of two copies of a package the first on `sys.path` counts, as where it is imported.
+
+    Where the entry points of one cannot be read, it brings a plug-in with that problem for each group.
+    """
     found: dict[str, list[Plugin]] = {}
     for distribution in metadata.distributions():
-        plugins = list(_of_package(distribution))
+        groups: list[PluginGroup] = list(PluginGroup)
+        try:
+            text = distribution.read_text(UNREAD) or ""
+            groups = [group for group in groups if group in text]
+            points = [point for point in distribution.entry_points if point.group in groups] if groups else []
+        except Exception as exc:  # noqa: BLE001 -- a damaged package may raise anything, and must not hide the others
+            problem = f"its {UNREAD} cannot be read ({type(exc).__name__}). Install the package again"
+            package = _package(distribution)
+            plugins = [Plugin(group, UNREAD, package, "", problem) for group in groups]
+        else:
+            package = _package(distribution) if points else ""
+            plugins = [Plugin(PluginGroup(point.group), shown(point.name), package, point.value) for point in points]
         if plugins:
             found.setdefault(re.sub(r"[-_.]+", "-", (plugins[0].package).rpartition(" ")[0]).lower(), plugins)
     return tuple(sorted(plugin for plugins in found.values() for plugin in plugins))
-
-
-def _of_package(distribution: metadata.Distribution) -> Iterator[Plugin]:
-    """What one package brings. Where its entry points cannot be read, a plug-in with that problem for each group."""
-    groups: list[PluginGroup] = list(PluginGroup)
-    try:
-        text = distribution.read_text(UNREAD) or ""
-        groups = [group for group in groups if group in text]
-        points = [point for point in distribution.entry_points if point.group in groups] if groups else []
-    except Exception as exc:  # noqa: BLE001 -- a damaged package may raise anything, and must not hide the others
-        problem = f"its {UNREAD} cannot be read ({type(exc).__name__}). Install the package again"
-        package = _package(distribution)
-        yield from (Plugin(group, UNREAD, package, "", problem) for group in groups)
-        return
-    package = _package(distribution) if points else ""
-    for point in points:
-        yield Plugin(PluginGroup(point.group), shown(point.name), package, point.value)
 
 
 def _package(distribution: metadata.Distribution) -> str:

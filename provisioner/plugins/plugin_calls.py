@@ -36,21 +36,8 @@ def load(plugin: Plugin, is_fit: Callable[[Any], bool], expected: str) -> Any:
     `is_fit` says whether it is what the group asks for, and `expected` says so in words.
     """
     _check_enabled(plugin)
-    if plugin not in _loaded:
-        _loaded[plugin] = _load(plugin, is_fit, expected)
-    return _loaded[plugin]
-
-
-def tried(plugin: Plugin, is_fit: Callable[[Any], bool], expected: str) -> Plugin:
-    """The plug-in with what loading it says against it, if anything."""
-    try:
-        load(plugin, is_fit, expected)
-    except PluginFailed:
-        return replace(plugin, problem=plugin.problem or _disabled[plugin])
-    return plugin
-
-
-def _load(plugin: Plugin, is_fit: Callable[[Any], bool], expected: str) -> Any:
+    if plugin in _loaded:
+        return _loaded[plugin]
     point = EntryPoint(plugin.name, plugin.target, plugin.group)
     found: list[Any] = []
     end = _run(lambda: found.append(point.load()), LOAD_SECONDS)
@@ -64,7 +51,17 @@ def _load(plugin: Plugin, is_fit: Callable[[Any], bool], expected: str) -> Any:
     if not is_fit(found[0]):
         kind = shown(type(found[0]).__name__)
         _disable(plugin, f"{shown(plugin.target)} is of the type {kind}; expected {expected}. {advice}")
+    _loaded[plugin] = found[0]
     return found[0]
+
+
+def tried(plugin: Plugin, is_fit: Callable[[Any], bool], expected: str) -> Plugin:
+    """The plug-in with what loading it says against it, if anything."""
+    try:
+        load(plugin, is_fit, expected)
+    except PluginFailed:
+        return replace(plugin, problem=plugin.problem or _disabled[plugin])
+    return plugin
 
 
 def call(

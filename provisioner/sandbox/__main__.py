@@ -21,7 +21,8 @@ def main() -> None:
     options = parser.parse_args()
     listed = json.loads(options.users.read_text()) if options.users else []
     users = [
-        SandboxUser(it["name"], it.get("token", ""), tuple(it.get("groups", ())), it.get("uid", "")) for it in listed
+        SandboxUser(user["name"], user.get("token", ""), tuple(user.get("groups", ())), user.get("uid", ""))
+        for user in listed
     ]
     sandbox = Sandbox(options.state, options.port, (ADMIN, *users))
     options.kubeconfig.touch(mode=0o600)

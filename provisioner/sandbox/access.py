@@ -210,12 +210,18 @@ class Access:
         """(identity, audiences) of a token that counts for `audience` ("" is this API); None for any other."""
         for known, identity in self._users.items():
             if hmac.compare_digest(known.encode(), token.encode()):
-                audiences = [it for it in API_AUDIENCES if it == audience or not audience]
+                audiences = [known for known in API_AUDIENCES if known == audience or not audience]
                 return (_with(identity, AUTHENTICATED), audiences) if audiences else None
-        claims = self._claims(token)
-        if claims is None or claims["exp"] < time.time():
+        head, _, mark = token.rpartition(".")
+        if not hmac.compare_digest(self._sign(head).encode(), mark.encode()):
             return None
-        audiences = [it for it in claims["aud"] if it == audience or (not audience and it in API_AUDIENCES)]
+        body = head.partition(".")[2]
+        claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        if claims["exp"] < time.time():
+            return None
+        audiences = [
+            claimed for claimed in claims["aud"] if claimed == audience or (not audience and claimed in API_AUDIENCES)
+        ]
         if not audiences:
             return None
         account = claims["kubernetes.io"]
@@ -247,17 +253,14 @@ class Access:
         }
         head = _encoded(json.dumps({"alg": "HS256", "typ": "JWT"}).encode())
         body = _encoded(json.dumps(claims).encode())
-        mark = hmac.new(self._key, f"{head}.{body}".encode(), hashlib.sha256).digest()
+        about = {"name": meta["name"], "namespace": meta["namespace"], "creationTimestamp": _instant(time.time())}
+        token = f"{head}.{body}.{self._sign(f'{head}.{body}')}"
         return {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
-            "metadata": {
-                "name": meta["name"],
-                "namespace": meta["namespace"],
-                "creationTimestamp": _instant(time.time()),
-            },
+            "metadata": about,
             "spec": {**spec, "audiences": audiences, "expirationSeconds": seconds},
-            "status": {"token": f"{head}.{body}.{_encoded(mark)}", "expirationTimestamp": _instant(expires)},
+            "status": {"token": token, "expirationTimestamp": _instant(expires)},
         }
 
     def impersonate(
@@ -325,62 +328,50 @@ class Access:
 
     def review(self, kind: str, identity: Identity, obj: dict[str, Any]) -> dict[str, Any]:
         """The review object with its status."""
-        answer = {
-            "SubjectAccessReview": self._subject_review,
-            "LocalSubjectAccessReview": self._subject_review,
-            "SelfSubjectAccessReview": self._self_review,
-            "SelfSubjectRulesReview": self._rules_review,
-            "TokenReview": self._token_review,
-            "SelfSubjectReview": self._who,
-        }[kind]
         spec = obj.get("spec") or {}
-        return {"metadata": {}, **obj, "spec": spec, "status": answer(identity, spec)}
+        match kind:
+            case "SubjectAccessReview" | "LocalSubjectAccessReview":
+                groups, uid = tuple(spec.get("groups") or ()), str(spec.get("uid") or "")
+                status = self._access_review(Identity(str(spec.get("user") or ""), groups, uid), spec)
+            case "SelfSubjectAccessReview":
+                status = self._access_review(identity, spec)
+            case "SelfSubjectRulesReview":
+                status = self._rules_review(identity, spec)
+            case "TokenReview":
+                status = self._token_review(spec)
+            case _:
+                status = {"userInfo": user_info(identity)}
+        return {"metadata": {}, **obj, "spec": spec, "status": status}
 
-    def _subject_review(self, _: Identity, spec: dict[str, Any]) -> dict[str, Any]:
-        if not spec.get("user") and not spec.get("groups"):
-            words = 'Invalid value: "": at least one of user or group must be specified'
-            raise invalid(".authorization.k8s.io", "", [("spec.user", words)])
-        asked = Identity(str(spec.get("user") or ""), tuple(spec.get("groups") or ()), str(spec.get("uid") or ""))
-        return self._answer(asked, spec)
-
-    def _self_review(self, identity: Identity, spec: dict[str, Any]) -> dict[str, Any]:
-        return self._answer(identity, spec)
-
-    def _answer(self, identity: Identity, spec: dict[str, Any]) -> dict[str, Any]:
-        request = _request_of(spec)
+    def _access_review(self, identity: Identity, spec: dict[str, Any]) -> dict[str, Any]:
+        resource, url = spec.get("resourceAttributes") or {}, spec.get("nonResourceAttributes")
+        names = ("verb", "group", "resource", "subresource", "namespace", "name")
+        try:
+            if url:
+                request = AccessRequest(str(url.get("verb") or ""), path=str(url.get("path") or ""))
+            else:
+                request = AccessRequest(**{name: str(resource.get(name) or "") for name in names})
+        except PratiqueError as exc:
+            raise bad_request(str(exc)) from exc
         if not self.allows(identity, request):
             return {"allowed": False}
         return {"allowed": True, "reason": f"RBAC: allowed for {identity.username}"}
 
     def _rules_review(self, identity: Identity, spec: dict[str, Any]) -> dict[str, Any]:
-        namespace = str(spec.get("namespace") or "")
-        grants = self.rules_of(identity).grants_in(namespace)
-        rules = [grant.rule for grant in grants]
-        full = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}] if MASTERS in identity.groups else []
-        return {
-            "resourceRules": full
-            + [
-                {
-                    "verbs": list(rule.verbs),
-                    "apiGroups": list(rule.api_groups),
-                    "resources": list(rule.resources),
-                    **({"resourceNames": list(rule.resource_names)} if rule.resource_names else {}),
-                }
-                for rule in rules
-                if rule.resources
-            ],
-            "nonResourceRules": [
-                {"verbs": list(rule.verbs), "nonResourceURLs": list(rule.non_resource_urls)}
-                for rule in rules
-                if rule.non_resource_urls
-            ],
-            "incomplete": False,
-        }
+        grants = self.rules_of(identity).grants_in(str(spec.get("namespace") or ""))
+        resources = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}] if MASTERS in identity.groups else []
+        paths = []
+        for rule in (grant.rule for grant in grants):
+            if rule.resources:
+                named = {"resourceNames": list(rule.resource_names)} if rule.resource_names else {}
+                asked = {"apiGroups": list(rule.api_groups), "resources": list(rule.resources)}
+                resources.append({"verbs": list(rule.verbs), **asked, **named})
+            if rule.non_resource_urls:
+                paths.append({"verbs": list(rule.verbs), "nonResourceURLs": list(rule.non_resource_urls)})
+        return {"resourceRules": resources, "nonResourceRules": paths, "incomplete": False}
 
-    def _token_review(self, _: Identity, spec: dict[str, Any]) -> dict[str, Any]:
+    def _token_review(self, spec: dict[str, Any]) -> dict[str, Any]:
         token = str(spec.get("token") or "")
-        if not token:
-            raise bad_request("token is required for TokenReview in authentication")
         found = [it for audience in spec.get("audiences") or [""] if (it := self.of_token(token, audience))]
         if not found:
             return {"user": {}, "error": "invalid bearer token"}
@@ -390,42 +381,13 @@ class Access:
             "audiences": [audience for _, audiences in found for audience in audiences],
         }
 
-    def _who(self, identity: Identity, _: dict[str, Any]) -> dict[str, Any]:
-        return {"userInfo": user_info(identity)}
-
-    # Tokens
-
-    def _claims(self, token: str) -> dict[str, Any] | None:
-        parts = token.split(".")
-        if len(parts) != 3:
-            return None
-        mark = hmac.new(self._key, f"{parts[0]}.{parts[1]}".encode(), hashlib.sha256).digest()
-        if not hmac.compare_digest(_encoded(mark), parts[2]):
-            return None
-        claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-        return claims
-
-
-def _request_of(spec: dict[str, Any]) -> AccessRequest:
-    resource, url = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if url:
-        return AccessRequest(str(url.get("verb") or ""), path=str(url.get("path") or ""))
-    if not resource:
-        words = "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        raise invalid(".authorization.k8s.io", "", [("spec.resourceAttributes", words)])
-    parts = {
-        name: str(resource.get(name) or "")
-        for name in ("verb", "group", "resource", "subresource", "namespace", "name")
-    }
-    try:
-        return AccessRequest(**parts)
-    except PratiqueError as exc:
-        raise bad_request(str(exc)) from exc
+    def _sign(self, words: str) -> str:
+        return _encoded(hmac.new(self._key, words.encode(), hashlib.sha256).digest())
 
 
 def _with(identity: Identity, group: str) -> Identity:
     """As the API server lists them: the group that everybody is in comes last."""
-    return dataclasses.replace(identity, groups=(*(it for it in identity.groups if it != group), group))
+    return dataclasses.replace(identity, groups=(*(other for other in identity.groups if other != group), group))
 
 
 def _encoded(data: bytes) -> str:

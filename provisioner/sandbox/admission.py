@@ -16,7 +16,18 @@ Causes = list[tuple[str, str]]
 _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+SUBDOMAIN_WORDS = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+LABEL_WORDS = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
 _STANDARD_FINALIZERS = {"kubernetes", "orphan", "foregroundDeletion"}
 _NAME_WORDS = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
@@ -28,16 +39,10 @@ _VALUE_WORDS = (
     "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
-_PREFIX_WORDS = (
-    "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
-    "must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
 _KEY_WORDS = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
     "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
-MAX_ANNOTATIONS_BYTES = 256 * 1024
 MAX_DATA_BYTES = 1024 * 1024
 
 
@@ -50,12 +55,8 @@ def metadata_errors(meta: dict[str, Any], old: dict[str, Any] | None) -> Causes:
             found.append(("metadata.labels", f'Invalid value: "{value}": must be no more than 63 bytes'))
         elif not _VALUE.fullmatch(value):
             found.append(("metadata.labels", f'Invalid value: "{value}": {_VALUE_WORDS}'))
-    annotations = meta.get("annotations") or {}
-    for key in annotations:
+    for key in meta.get("annotations") or {}:
         found += _qualified("metadata.annotations", key, is_lowered=True)
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > MAX_ANNOTATIONS_BYTES:
-        words = f"Too long: may not be more than {MAX_ANNOTATIONS_BYTES} bytes"
-        found.append(("metadata.annotations", words))
     for number, name in enumerate(meta.get("finalizers") or []):
         if "/" not in name and name not in _STANDARD_FINALIZERS:
             words = "name is neither a standard finalizer name nor is it fully qualified"
@@ -65,34 +66,23 @@ def metadata_errors(meta: dict[str, Any], old: dict[str, Any] | None) -> Causes:
     if added and old and old.get("deletionTimestamp"):
         words = "no new finalizers can be added if the object is being deleted, found new finalizers"
         found.append(("metadata.finalizers", f"Forbidden: {words} []string{{{', '.join(added)}}}"))
-    return found + _owner_errors(meta)
+    for owner in meta.get("ownerReferences") or []:
+        for name in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(name):
+                what = "version " if name == "apiVersion" else ""
+                found.append((f"metadata.ownerReferences.{name}", f'Invalid value: "": {what}must not be empty'))
+    return found
 
 
 def _qualified(field: str, key: str, *, is_lowered: bool = False) -> Causes:
     prefix, slash, name = key.rpartition("/")
     found: Causes = []
-    if slash and not _SUBDOMAIN.fullmatch(prefix.lower() if is_lowered else prefix):
-        found.append((field, f'Invalid value: "{key}": {_PREFIX_WORDS}'))
+    if slash and not SUBDOMAIN.fullmatch(prefix.lower() if is_lowered else prefix):
+        found.append((field, f'Invalid value: "{key}": prefix part {SUBDOMAIN_WORDS}'))
     if len(name) > 63:
         found.append((field, f'Invalid value: "{key}": name part must be no more than 63 bytes'))
     elif not _NAME.fullmatch(name):
         found.append((field, f'Invalid value: "{key}": {_NAME_WORDS}'))
-    return found
-
-
-def _owner_errors(meta: dict[str, Any]) -> Causes:
-    found: Causes = []
-    for owner in meta.get("ownerReferences") or []:
-        for name in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(name):
-                what = "version " if name == "apiVersion" else ""
-                words = f'Invalid value: "": {what}must not be empty'
-                found.append((f"metadata.ownerReferences.{name}", words))
-    controllers = [owner for owner in meta.get("ownerReferences") or [] if owner.get("controller")]
-    if len(controllers) > 1:
-        words = "Only one reference can have Controller set to true"
-        shown = f'Invalid value: "{controllers[1].get("name")}"'
-        found.append(("metadata.ownerReferences", f"{shown}: {words}"))
     return found
 
 
@@ -142,42 +132,11 @@ def binding_errors(obj: dict[str, Any], old: dict[str, Any] | None) -> Causes:
         named = {"APIGroup": "apiGroup", "Kind": "kind", "Name": "name"}
         shown = json.dumps({go: role.get(name, "") for go, name in named.items()}, separators=(",", ":"))
         found.append(("roleRef", f"Invalid value: {shown}: cannot change roleRef"))
-    allowed = ("ClusterRole",) if obj.get("kind") == "ClusterRoleBinding" else ("ClusterRole", "Role")
-    if role.get("kind") not in allowed:
-        listed = ", ".join(f'"{it}"' for it in allowed)
-        found.append(("roleRef.kind", f'Unsupported value: "{role.get("kind", "")}": supported values: {listed}'))
-    if not role.get("name"):
-        found.append(("roleRef.name", "Required value"))
-    for number, subject in enumerate(obj.get("subjects") or []):
-        found += _subject_errors(f"subjects[{number}]", subject, is_cluster=len(allowed) == 1)
     return found
 
 
-def _subject_errors(at: str, subject: dict[str, Any], *, is_cluster: bool) -> Causes:
-    found: Causes = [] if subject.get("name") else [(f"{at}.name", "Required value")]
-    kind = subject.get("kind")
-    if kind not in ("ServiceAccount", "User", "Group"):
-        words = 'supported values: "Group", "ServiceAccount", "User"'
-        return [*found, (f"{at}.kind", f'Unsupported value: "{kind or ""}": {words}')]
-    if kind == "ServiceAccount" and is_cluster and not subject.get("namespace"):
-        found.append((f"{at}.namespace", "Required value"))
-    return found
-
-
-LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 PATH_NAMES = {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 LABEL_NAMES = {"Namespace", "Service"}
-SUBDOMAIN_WORDS = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-LABEL_WORDS = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
 SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 SECRET_KEYS = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
@@ -210,7 +169,6 @@ IMMUTABLE: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 _SET_FIXED = ("selector", "serviceName", "volumeClaimTemplates", "podManagementPolicy")
-_CLAIM_MAY = ("resources", "volumeAttributesClassName", "volumeName")
 FIXED = "field is immutable"
 _FIXED = {"Service": "may not change once set"}
 
@@ -273,7 +231,14 @@ def _errors(kind: SandboxKind, obj: dict[str, Any], old: dict[str, Any] | None) 
         return _workload_errors(kind, spec)
     if kind.kind == "Pod":
         return _pod_errors(spec, "spec")
-    return _service_errors(spec) if kind.kind == "Service" else []
+    found: Causes = []
+    if kind.kind == "Service":
+        if spec.get("type") not in SERVICE_TYPES:
+            listed = ", ".join(f'"{name}"' for name in SERVICE_TYPES)
+            found.append(("spec.type", f'Unsupported value: "{spec.get("type")}": supported values: {listed}'))
+        if spec.get("type") != "ExternalName" and not spec.get("ports") and spec.get("clusterIP") != "None":
+            found.append(("spec.ports", "Required value"))
+    return found
 
 
 def _workload_errors(kind: SandboxKind, spec: dict[str, Any]) -> Causes:
@@ -293,27 +258,13 @@ def _workload_errors(kind: SandboxKind, spec: dict[str, Any]) -> Causes:
     return found
 
 
-def _service_errors(spec: dict[str, Any]) -> Causes:
-    found = []
-    if spec.get("type") not in SERVICE_TYPES:
-        listed = ", ".join(f'"{it}"' for it in SERVICE_TYPES)
-        found.append(("spec.type", f'Unsupported value: "{spec.get("type")}": supported values: {listed}'))
-    if spec.get("type") != "ExternalName" and not spec.get("ports") and spec.get("clusterIP") != "None":
-        found.append(("spec.ports", "Required value"))
-    return found
-
-
 def _pod_errors(spec: dict[str, Any], at: str) -> Causes:
     containers = spec.get("containers") or []
     found = [] if containers else [(f"{at}.containers", "Required value")]
-    seen: set[str] = set()
     for number, container in enumerate(containers):
         name = str(container.get("name") or "")
         if name and not LABEL.fullmatch(name):
             found.append((f"{at}.containers[{number}].name", f'Invalid value: "{name}": {LABEL_WORDS}'))
-        elif name in seen:
-            found.append((f"{at}.containers[{number}].name", f'Duplicate value: "{name}"'))
-        seen.add(name)
         missing = [field for field in ("name", "image") if not container.get(field)]
         found += [(f"{at}.containers[{number}].{field}", "Required value") for field in missing]
     return found
@@ -333,11 +284,6 @@ def _immutable(kind: SandboxKind, obj: dict[str, Any], old: dict[str, Any]) -> C
             "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
         )
         found.append(("spec", f"Forbidden: {words}"))
-    if kind.kind == "PersistentVolumeClaim":
-        fixed = [{key: value for key, value in it["spec"].items() if key not in _CLAIM_MAY} for it in (old, obj)]
-        if any(fixed[1].get(key) != value for key, value in fixed[0].items()):
-            words = "spec is immutable after creation except resources.requests and volumeAttributesClassName"
-            found.append(("spec", f"Forbidden: {words} for bound claims"))
     is_fixed = kind.kind in ("ConfigMap", "Secret") and old.get("immutable")
     if is_fixed and any(old.get(key) != obj.get(key) for key in ("data", "binaryData", "immutable", "stringData")):
         found.append(("data", "Forbidden: field is immutable when `immutable` is set"))

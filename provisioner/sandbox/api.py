@@ -58,17 +58,18 @@ class Api:
 
     def _route(self, call: SandboxCall, identity: Identity) -> SandboxAnswer:
         parts = [unquote(part) for part in call.path.strip("/").split("/")]
-        if not _is_resource(parts):
-            path = "/" + "/".join(parts) if parts != [""] else "/"
+        place = _resource_place(parts)
+        if place is None:
             if call.path not in OPEN_PATHS:
-                self._access.check(identity, AccessRequest("get", path=path))
+                self._access.check(identity, AccessRequest("get", path="/" + "/".join(parts)))
             return self._documents(parts, call)
-        group, version, rest = ("", parts[1], parts[2:]) if parts[0] == "api" else (parts[1], parts[2], parts[3:])
-        review = next((it for it in REVIEWS if it[0] == group and it[1] == rest[-1] and call.method == "POST"), None)
-        if review and version == "v1":
-            place = rest[1] if len(rest) == 3 else ""
-            self._access.check(identity, AccessRequest("create", group, review[1], namespace=place))
-            return SandboxAnswer(201, self._access.review(review[2], identity, call.object()))
+        group, version, rest = place
+        asked = (group, version, rest[-1])
+        review = next((kind for kind in REVIEWS if (kind.group, kind.version, kind.plural) == asked), None)
+        if review and call.method == "POST":
+            namespace = rest[1] if len(rest) == 3 else ""
+            self._access.check(identity, AccessRequest("create", group, review.plural, namespace=namespace))
+            return SandboxAnswer(201, self._access.review(review.kind, identity, call.object()))
         target = self._target(group, version, rest)
         if target is None:
             return self._stranger(call, identity, PathTarget(_stranger(group, version, rest), *_placed(rest)))
@@ -98,9 +99,10 @@ class Api:
     def _about(self, call: SandboxCall) -> AccessRequest:
         """What a request does, as the API server asks its authorizers before it looks at the object."""
         parts = [unquote(part) for part in call.path.strip("/").split("/")]
-        if not _is_resource(parts):
+        place = _resource_place(parts)
+        if place is None:
             return AccessRequest(call.method.lower(), path="/" + "/".join(parts))
-        group, version, rest = ("", parts[1], parts[2:]) if parts[0] == "api" else (parts[1], parts[2], parts[3:])
+        group, version, rest = place
         namespace, name, subresource = _placed(rest)
         target = self._target(group, version, rest)
         target = target or PathTarget(_stranger(group, version, rest), namespace, name, subresource)
@@ -121,9 +123,9 @@ class Api:
         verb = self._verb(call, target)
         place = AccessRequest(verb, kind.group, kind.plural, target.subresource, target.namespace, target.name)
         self._access.check(identity, place)
-        if any((it.group, it.version) == (kind.group, kind.version) for it in self.kinds()):
+        if any((other.group, other.version) == (kind.group, kind.version) for other in self.kinds()):
             raise lost()
-        return SandboxAnswer(404, "404 page not found\n", content_type="text/plain; charset=utf-8")
+        return _LOST_PAGE
 
     def _verb(self, call: SandboxCall, target: PathTarget) -> str:
         if call.method == "GET":
@@ -159,9 +161,6 @@ class Api:
             return self._shown(target.kind, obj)
 
         if verb == "watch":
-            if target.name:
-                query = {**call.query, "fieldSelector": f"metadata.name={target.name}"}
-                call = SandboxCall(call.method, call.path, query, call.headers)
             events = reads.watch(self._store, target, call, lambda obj: self._shown(target.kind, obj))
             if "as=Table" in call.header("accept"):
                 events = (
@@ -209,8 +208,8 @@ class Api:
             return self._table(kind, objects, meta)
         if "as=PartialObjectMetadataList" in accept:
             items = [
-                {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": it["metadata"]}
-                for it in objects
+                {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+                for obj in objects
             ]
             return {
                 "kind": "PartialObjectMetadataList",
@@ -221,7 +220,7 @@ class Api:
         items = (
             objects
             if kind.is_custom
-            else [{k: v for k, v in it.items() if k not in ("apiVersion", "kind")} for it in objects]
+            else [{k: v for k, v in obj.items() if k not in ("apiVersion", "kind")} for obj in objects]
         )
         return {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": meta, "items": items}
 
@@ -239,8 +238,15 @@ class Api:
             return ()
         if version.get("deprecationWarning"):
             return (version["deprecationWarning"],)
-        served = [it for it in self.kinds() if (it.group, it.plural) == (kind.group, kind.plural)]
-        stable = sorted((it.version for it in served if it.version != kind.version), key=discovery.by_stability)
+        served = [
+            served_kind
+            for served_kind in self.kinds()
+            if (served_kind.group, served_kind.plural) == (kind.group, kind.plural)
+        ]
+        stable = sorted(
+            (served_kind.version for served_kind in served if served_kind.version != kind.version),
+            key=discovery.by_stability,
+        )
         better = f"; use {kind.group}/{stable[0]} {kind.kind}" if stable else ""
         return (f"{kind.api_version} {kind.kind} is deprecated{better}",)
 
@@ -257,8 +263,6 @@ class Api:
         if target.subresource and not self._has_subresource(target):
             raise lost()
         if target.subresource == "scale":
-            if not target.kind.has_scale:
-                raise lost()
             wish = call.json()
             replicas = (wish.get("spec") or {}).get("replicas") if isinstance(wish, dict) else None
             if not isinstance(replicas, int):
@@ -308,41 +312,28 @@ class Api:
     # Documents
 
     def _documents(self, parts: list[str], call: SandboxCall) -> SandboxAnswer:
+        """Health, version, OpenAPI, and discovery in the aggregated form alone: all clients of today ask for that."""
+        if parts[0] in ("healthz", "readyz", "livez"):
+            return SandboxAnswer(200, "ok", content_type="text/plain")
+        if parts == ["version"]:
+            return SandboxAnswer(200, discovery.VERSION)
+        if parts in (["api"], ["apis"]) and "as=APIGroupDiscoveryList" in call.header("accept"):
+            found = discovery.aggregated(self.kinds(), core=parts == ["api"])
+            form = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+            return SandboxAnswer(200, found, content_type=form)
         if parts == ["openapi", "v2"]:
             return SandboxAnswer(200, discovery.NOTHING, content_type=discovery.NOTHING_TYPE)
         if parts[0] == "openapi":
             text = discovery.document(self.kinds(), parts[1:], lambda kind: custom.schema(self._store, kind))
             return _LOST_PAGE if text is None else SandboxAnswer(200, text)
-        is_aggregated = "as=APIGroupDiscoveryList" in call.header("accept") and "v=v2;" in call.header("accept")
-        found = self._document(parts, is_aggregated=is_aggregated)
-        if found is None:
-            return _LOST_PAGE
-        if isinstance(found, str):
-            return SandboxAnswer(200, found, content_type="text/plain")
-        if is_aggregated and parts in (["api"], ["apis"]):
-            return SandboxAnswer(
-                200, found, content_type="application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-            )
-        return SandboxAnswer(200, found)
-
-    def _document(self, parts: list[str], *, is_aggregated: bool) -> Any:
-        kinds = self.kinds()
-        if parts[0] in ("healthz", "readyz", "livez"):
-            return "ok"
-        if parts == ["api"] and not is_aggregated:
-            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
-        if parts in (["api"], ["apis"]) and is_aggregated:
-            return discovery.aggregated(kinds, core=parts == ["api"])
-        fixed = {
-            "version": discovery.VERSION,
-            "apis": discovery.group_list(kinds),
-            "": {"paths": ["/api", "/apis", "/healthz", "/livez", "/readyz", "/version"]},
-        }
-        return fixed.get("/".join(parts)) or discovery.of_group(kinds, parts)
+        return _LOST_PAGE
 
 
-def _is_resource(parts: list[str]) -> bool:
-    return (parts[0] == "api" and len(parts) > 2) or (parts[0] == "apis" and len(parts) > 3)
+def _resource_place(parts: list[str]) -> tuple[str, str, list[str]] | None:
+    """(group, version, the rest of the path) where the path names a resource; None for a document."""
+    if parts[0] == "api" and len(parts) > 2:
+        return "", parts[1], parts[2:]
+    return (parts[1], parts[2], parts[3:]) if parts[0] == "apis" and len(parts) > 3 else None
 
 
 def _asked_of(call: SandboxCall, target: PathTarget, verb: str) -> AccessRequest:

@@ -8,6 +8,7 @@ from provisioner.api_groups import RBAC_GROUP
 from provisioner.sandbox.store import Key
 
 _ISSUER = "system:service-account-issuer-discovery"
+_PUBLIC = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 _CORE = [
@@ -26,21 +27,45 @@ _GROUPS = {
 
 def objects() -> list[tuple[Key, dict[str, Any]]]:
     """(key, object) of everything that a first start makes; metadata is completed by the caller."""
-    spaces = ("default", "kube-system", "kube-public", "kube-node-lease")
-    found = [(("", "namespaces", "", name), _namespace(name)) for name in spaces]
-    found.append((("", "nodes", "", "sandbox"), _node()))
-    found += [((RBAC_GROUP, "clusterroles", "", name), _role(name, rules)) for name, rules in _roles().items()]
-    for name, role, group in (
-        ("cluster-admin", "cluster-admin", "system:masters"),
-        ("system:basic-user", "system:basic-user", "system:authenticated"),
-        ("system:discovery", "system:discovery", "system:authenticated"),
-        ("system:public-info-viewer", "system:public-info-viewer", "system:authenticated"),
-        (_ISSUER, _ISSUER, "system:serviceaccounts"),
+    found: list[tuple[Key, dict[str, Any]]] = []
+    for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
+        meta = {"name": name, "labels": {"kubernetes.io/metadata.name": name}}
+        body = {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+        found.append(
+            (("", "namespaces", "", name), {"apiVersion": "v1", "kind": "Namespace", "metadata": meta, **body})
+        )
+    labels = {"kubernetes.io/hostname": "sandbox", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
+    condition = {"type": "Ready", "status": "True", "reason": "Sandbox", "message": "nothing runs here"}
+    capacity = {"cpu": "32", "memory": "256Gi", "pods": "1000"}
+    node: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "sandbox", "labels": labels}}
+    node |= {"spec": {}, "status": {"capacity": capacity, "allocatable": capacity, "conditions": [condition]}}
+    found.append((("", "nodes", "", "sandbox"), node))
+    for name, rules in _roles().items():
+        target = name.removeprefix("system:aggregate-to-")
+        marks = {f"{RBAC_GROUP}/aggregate-to-{target}": "true"} if target != name else {}
+        found.append(_of_rbac("ClusterRole", name, marks, rules=rules))
+    for name, group in (
+        ("cluster-admin", "system:masters"),
+        ("system:basic-user", "system:authenticated"),
+        ("system:discovery", "system:authenticated"),
+        ("system:public-info-viewer", "system:authenticated"),
+        (_ISSUER, "system:serviceaccounts"),
     ):
-        found.append(((RBAC_GROUP, "clusterrolebindings", "", name), _binding(name, role, group)))
-    for name in ("admin", "edit", "view"):
-        found.append(((RBAC_GROUP, "clusterroles", "", name), _aggregated(name)))
+        role = {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": name}
+        subjects = [{"apiGroup": RBAC_GROUP, "kind": "Group", "name": group}]
+        found.append(_of_rbac("ClusterRoleBinding", name, {}, roleRef=role, subjects=subjects))
+    # admin selects what edit has, edit what view has: the same labels as the real ones.
+    for name, below in (("admin", ("admin", "edit", "view")), ("edit", ("edit", "view")), ("view", ("view",))):
+        selectors = [{"matchLabels": {f"{RBAC_GROUP}/aggregate-to-{role}": "true"}} for role in below]
+        rule = {"clusterRoleSelectors": selectors}
+        found.append(_of_rbac("ClusterRole", name, {}, aggregationRule=rule, rules=[]))
     return found
+
+
+def _of_rbac(kind: str, name: str, labels: dict[str, str], **body: Any) -> tuple[Key, dict[str, Any]]:
+    meta = {"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults", **labels}}
+    made = {"apiVersion": f"{RBAC_GROUP}/v1", "kind": kind, "metadata": meta, **body}
+    return (RBAC_GROUP, f"{kind.lower()}s", "", name), made
 
 
 def _roles() -> dict[str, list[dict[str, Any]]]:
@@ -62,25 +87,11 @@ def _roles() -> dict[str, list[dict[str, Any]]]:
         ],
         "system:discovery": [
             {
-                "nonResourceURLs": [
-                    "/api",
-                    "/api/*",
-                    "/apis",
-                    "/apis/*",
-                    "/healthz",
-                    "/livez",
-                    "/openapi",
-                    "/openapi/*",
-                    "/readyz",
-                    "/version",
-                    "/version/",
-                ],
+                "nonResourceURLs": sorted([*_PUBLIC, "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"]),
                 "verbs": ["get"],
             }
         ],
-        "system:public-info-viewer": [
-            {"nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"], "verbs": ["get"]}
-        ],
+        "system:public-info-viewer": [{"nonResourceURLs": _PUBLIC, "verbs": ["get"]}],
         _ISSUER: [
             {
                 "nonResourceURLs": [
@@ -97,64 +108,3 @@ def _roles() -> dict[str, list[dict[str, Any]]]:
 
 def _rule(groups: list[str], resources: list[str], verbs: list[str]) -> dict[str, Any]:
     return {"apiGroups": groups, "resources": resources, "verbs": verbs}
-
-
-def _role(name: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
-    labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
-    target = name.removeprefix("system:aggregate-to-")
-    if target != name:
-        labels[f"{RBAC_GROUP}/aggregate-to-{target}"] = "true"
-    return {
-        "apiVersion": f"{RBAC_GROUP}/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name, "labels": labels},
-        "rules": rules,
-    }
-
-
-def _aggregated(name: str) -> dict[str, Any]:
-    """admin selects what edit has, edit what view has: the same labels as the real ones."""
-    below = {"admin": ("admin", "edit", "view"), "edit": ("edit", "view"), "view": ("view",)}[name]
-    selectors = [{"matchLabels": {f"{RBAC_GROUP}/aggregate-to-{it}": "true"}} for it in below]
-    return {
-        "apiVersion": f"{RBAC_GROUP}/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}},
-        "aggregationRule": {"clusterRoleSelectors": selectors},
-        "rules": [],
-    }
-
-
-def _binding(name: str, role: str, group: str) -> dict[str, Any]:
-    return {
-        "apiVersion": f"{RBAC_GROUP}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}},
-        "roleRef": {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": RBAC_GROUP, "kind": "Group", "name": group}],
-    }
-
-
-def _namespace(name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-        "spec": {"finalizers": ["kubernetes"]},
-        "status": {"phase": "Active"},
-    }
-
-
-def _node() -> dict[str, Any]:
-    condition = {"type": "Ready", "status": "True", "reason": "Sandbox", "message": "nothing runs here"}
-    capacity = {"cpu": "32", "memory": "256Gi", "pods": "1000"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": "sandbox",
-            "labels": {"kubernetes.io/hostname": "sandbox", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"},
-        },
-        "spec": {},
-        "status": {"capacity": capacity, "allocatable": capacity, "conditions": [condition]},
-    }

@@ -358,7 +358,7 @@ def check_write_options(call: SandboxCall, *, is_apply: bool) -> None:
     if dry_run not in ("", "All"):
         causes.append(("dryRun", f'Unsupported value: ["{dry_run}"]: supported values: "All"'))
     if validation not in _VALIDATIONS and call.method != "DELETE":
-        listed = ", ".join(f'"{it}"' for it in _VALIDATIONS)
+        listed = ", ".join(f'"{validation}"' for validation in _VALIDATIONS)
         causes.append(("fieldValidation", f'Unsupported value: "{validation}": supported values: {listed}'))
     if is_apply and not call.query.get("fieldManager"):
         causes.append(("fieldManager", "Required value: is required for apply patch"))

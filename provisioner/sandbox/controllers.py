@@ -112,7 +112,10 @@ class Controllers(threading.Thread):
 
     def _numbered(self, obj: dict[str, Any], wanted: str) -> dict[str, Any]:
         """The Deployment with the revision of its newest ReplicaSet, for `kubectl rollout history` and `undo`."""
-        numbers = {it["metadata"]["name"]: _revision(it) for it in self._owned("apps", "replicasets", obj)}
+        numbers = {
+            replica_set["metadata"]["name"]: _revision(replica_set)
+            for replica_set in self._owned("apps", "replicasets", obj)
+        }
         newest = max(numbers.values(), default=0)
         number = numbers.get(wanted, 0)
         if number == 0 or number < newest:
@@ -292,8 +295,8 @@ class Controllers(threading.Thread):
             ):
                 self._store.remove(key)
         served = {
-            (it["spec"]["group"], it["spec"]["names"]["plural"])
-            for it in self._store.all("apiextensions.k8s.io", "customresourcedefinitions")
+            (definition["spec"]["group"], definition["spec"]["names"]["plural"])
+            for definition in self._store.all("apiextensions.k8s.io", "customresourcedefinitions")
         }
         for key in self._store.all_keys():
             if (key[0], key[1]) not in served and (key[0], key[1]) not in self._kinds:

@@ -39,7 +39,7 @@ def definition(store: ObjectStore, kind: SandboxKind) -> tuple[dict[str, Any], d
     crd = store.get((GROUP, PLURAL, "", f"{kind.plural}.{kind.group}"))
     if crd is None:
         raise StatusRefusal(404, "NotFound", "the server could not find the requested resource")
-    version = next(it for it in crd["spec"]["versions"] if it["name"] == kind.version)
+    version = next(version for version in crd["spec"]["versions"] if version["name"] == kind.version)
     return crd, version
 
 

@@ -1,9 +1,10 @@
-"""What the API server fills in: the defaults of built-in kinds, and what it decides by itself in new objects."""
+"""What the API server fills in: the defaults of what people deploy most, and what it decides in new objects."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
@@ -15,6 +16,11 @@ Object = dict[str, Any]
 def _pod_defaults(spec: dict[str, Any]) -> dict[str, Any]:
     containers = [_container_defaults(container) for container in spec.get("containers") or []]
     named = {"serviceAccount": spec["serviceAccountName"]} if spec.get("serviceAccountName") else {}
+    volumes = []
+    for volume in spec.get("volumes") or []:
+        modes = {name: {"defaultMode": 420, **volume[name]} for name in _FILE_MODES & set(volume)}
+        host = {"hostPath": {"type": "", **volume["hostPath"]}} if "hostPath" in volume else {}
+        volumes.append({**volume, **modes, **host, **({"emptyDir": {}} if set(volume) == {"name"} else {})})
     return {
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": 30,
@@ -24,7 +30,7 @@ def _pod_defaults(spec: dict[str, Any]) -> dict[str, Any]:
         **named,
         **spec,
         **({"containers": containers} if containers else {}),
-        **({"volumes": [_volume(volume) for volume in spec["volumes"]]} if spec.get("volumes") else {}),
+        **({"volumes": volumes} if volumes else {}),
         **(
             {"initContainers": [_container_defaults(init_container) for init_container in spec["initContainers"]]}
             if spec.get("initContainers")
@@ -44,13 +50,19 @@ def _container_defaults(container: dict[str, Any]) -> dict[str, Any]:
         "terminationMessagePolicy": "File",
         **container,
     }
-    filled |= {name: _probe(filled[name]) for name in _PROBES if filled.get(name)}
-    if filled.get("env"):
-        filled["env"] = [_env(entry) for entry in filled["env"]]
+    for name in _PROBES:
+        if filled.get(name):
+            probe = filled[name] = {**_PROBE, **filled[name]}
+            if "httpGet" in probe:
+                probe["httpGet"] = {"path": "/", "scheme": "HTTP", **probe["httpGet"]}
+    for number, entry in enumerate(filled["env"] if filled.get("env") else []):
+        if "fieldRef" in (source := entry.get("valueFrom") or {}):
+            reference = {**source, "fieldRef": {"apiVersion": "v1", **source["fieldRef"]}}
+            filled["env"] = [*filled["env"][:number], {**entry, "valueFrom": reference}, *filled["env"][number + 1 :]]
     return {**filled, "ports": ports} if ports else filled
 
 
-def _template_defaults(obj: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+def _workload(defaults: Object, obj: Object, *_old_and_ip: object) -> Object:
     spec = {**defaults, **(obj.get("spec") or {})}
     template = dict(spec.get("template") or {})
     if template.get("spec"):
@@ -60,9 +72,7 @@ def _template_defaults(obj: dict[str, Any], defaults: dict[str, Any]) -> dict[st
 
 
 def _deployment(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
-    filled = _template_defaults(
-        obj, {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600, "strategy": {}}
-    )
+    filled = _workload({"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600, "strategy": {}}, obj)
     strategy = filled["spec"]["strategy"]
     if strategy.get("type", "RollingUpdate") == "RollingUpdate":
         rolling = {"maxUnavailable": "25%", "maxSurge": "25%", **(strategy.get("rollingUpdate") or {})}
@@ -70,31 +80,8 @@ def _deployment(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
     return filled
 
 
-def _stateful_set(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
-    return _template_defaults(
-        obj,
-        {
-            "replicas": 1,
-            "podManagementPolicy": "OrderedReady",
-            "revisionHistoryLimit": 10,
-            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
-            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
-        },
-    )
-
-
-def _daemon_set(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
-    update = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
-    return _template_defaults(obj, {"revisionHistoryLimit": 10, "updateStrategy": update})
-
-
-def _replica_set(obj: dict[str, Any], _old: Any, _ip: Any) -> dict[str, Any]:
-    return _template_defaults(obj, {"replicas": 1})
-
-
 def _job(obj: dict[str, Any], old: dict[str, Any] | None, _ip: Any) -> dict[str, Any]:
-    filled = _template_defaults(
-        obj,
+    filled = _workload(
         {
             "parallelism": 1,
             "completions": 1,
@@ -104,6 +91,7 @@ def _job(obj: dict[str, Any], old: dict[str, Any] | None, _ip: Any) -> dict[str,
             "manualSelector": False,
             "podReplacementPolicy": "TerminatingOrFailed",
         },
+        obj,
     )
     uid = str((old or obj)["metadata"].get("uid", ""))
     name = obj["metadata"]["name"]
@@ -152,7 +140,9 @@ def _claim(obj: dict[str, Any], old: dict[str, Any] | None, _ip: Any) -> dict[st
 
 
 def _service(obj: dict[str, Any], old: dict[str, Any] | None, free_ip: Callable[[], str]) -> dict[str, Any]:
-    given = {key: one for key, one in (obj.get("spec") or {}).items() if one or key not in ("clusterIP", "clusterIPs")}
+    given = {
+        key: value for key, value in (obj.get("spec") or {}).items() if value or key not in ("clusterIP", "clusterIPs")
+    }
     ports = [{"protocol": "TCP", "targetPort": port.get("port"), **port} for port in given.get("ports") or []]
     spec = {"type": "ClusterIP", "sessionAffinity": "None", **given}
     if ports:
@@ -217,111 +207,19 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _FILE_MODES = {"configMap", "secret", "downwardAPI", "projected"}
 
 
-def _probe(probe: Object) -> Object:
-    filled = {**_PROBE, **probe}
-    if "httpGet" in filled:
-        filled["httpGet"] = {"path": "/", "scheme": "HTTP", **filled["httpGet"]}
-    return filled
-
-
-def _volume(volume: Object) -> Object:
-    filled = dict(volume)
-    for name in _FILE_MODES & set(volume):
-        filled[name] = {"defaultMode": 420, **volume[name]}
-    if "hostPath" in volume:
-        filled["hostPath"] = {"type": "", **volume["hostPath"]}
-    if set(volume) == {"name"}:
-        filled["emptyDir"] = {}
-    return filled
-
-
-def _env(entry: Object) -> Object:
-    source = entry.get("valueFrom") or {}
-    if "fieldRef" in source:
-        return {**entry, "valueFrom": {**source, "fieldRef": {"apiVersion": "v1", **source["fieldRef"]}}}
-    return entry
-
-
-def _cron_job(obj: Object, _old: Any, _ip: Any) -> Object:
-    kept = {"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
-    spec = {"concurrencyPolicy": "Allow", "suspend": False, **kept, **(obj.get("spec") or {})}
-    job = spec.get("jobTemplate") or {}
-    inner = _template_defaults({"spec": job.get("spec") or {}}, {})["spec"]
-    return {**obj, "spec": {**spec, "jobTemplate": {**job, "spec": inner}}, "status": obj.get("status") or {}}
-
-
-def _network_policy(obj: Object, _old: Any, _ip: Any) -> Object:
-    spec = obj.get("spec") or {}
-    types = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
-    return {**obj, "spec": {"policyTypes": types, **spec}}
-
-
-def _autoscaler(obj: Object, _old: Any, _ip: Any) -> Object:
-    target = {"type": "Utilization", "averageUtilization": 80}
-    metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
-    status = obj.get("status") or {"desiredReplicas": 0, "currentMetrics": None}
-    return {**obj, "spec": {"minReplicas": 1, "metrics": [metric], **(obj.get("spec") or {})}, "status": status}
-
-
-def _webhooks(obj: Object, _old: Any, _ip: Any) -> Object:
-    return {**obj, "webhooks": [_webhook(webhook, obj["kind"]) for webhook in obj.get("webhooks") or []]}
-
-
-def _webhook(hook: Object, kind: str) -> Object:
-    more = {"reinvocationPolicy": "Never"} if kind == "MutatingWebhookConfiguration" else {}
-    filled = {
-        "failurePolicy": "Fail",
-        "matchPolicy": "Equivalent",
-        "namespaceSelector": {},
-        "objectSelector": {},
-        "timeoutSeconds": 10,
-        **more,
-        **hook,
-    }
-    client = hook.get("clientConfig") or {}
-    if "service" in client:
-        filled["clientConfig"] = {**client, "service": {"port": 443, **client["service"]}}
-    if "rules" in hook:
-        filled["rules"] = [{"scope": "*", **rule} for rule in hook["rules"] or []]
-    return filled
-
-
-def _policy(obj: Object, _old: Any, _ip: Any) -> Object:
-    spec = {"failurePolicy": "Fail", **(obj.get("spec") or {})}
-    matched = spec.get("matchConstraints")
-    if matched is not None:
-        spec["matchConstraints"] = _matched(matched)
-    return {**obj, "spec": spec, "status": obj.get("status") or {}}
-
-
-def _policy_binding(obj: Object, _old: Any, _ip: Any) -> Object:
-    spec = dict(obj.get("spec") or {})
-    if spec.get("matchResources") is not None:
-        spec["matchResources"] = _matched(spec["matchResources"])
-    return {**obj, "spec": spec}
-
-
-def _matched(matched: Object) -> Object:
-    filled = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}, **matched}
-    for name in ("resourceRules", "excludeResourceRules"):
-        if name in matched:
-            filled[name] = [{"scope": "*", **rule} for rule in matched[name] or []]
-    return filled
-
-
-def _with(**defaults: Any) -> Callable[..., Object]:
-    return lambda obj, _old, _ip: {**defaults, **obj}
-
-
-def _with_status(status: Object) -> Callable[..., Object]:
-    return lambda obj, _old, _ip: {**obj, "status": obj.get("status") or status}
-
-
+_STATEFUL = {
+    "replicas": 1,
+    "podManagementPolicy": "OrderedReady",
+    "revisionHistoryLimit": 10,
+    "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+    "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+}
+_ROLLING = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
 DEFAULTS: dict[str, Callable[..., dict[str, Any]]] = {
     "Deployment": _deployment,
-    "StatefulSet": _stateful_set,
-    "DaemonSet": _daemon_set,
-    "ReplicaSet": _replica_set,
+    "StatefulSet": partial(_workload, _STATEFUL),
+    "DaemonSet": partial(_workload, {"revisionHistoryLimit": 10, "updateStrategy": _ROLLING}),
+    "ReplicaSet": partial(_workload, {"replicas": 1}),
     "Job": _job,
     "Pod": _pod,
     "Service": _service,
@@ -330,20 +228,4 @@ DEFAULTS: dict[str, Callable[..., dict[str, Any]]] = {
     "Secret": _secret,
     "RoleBinding": _role_binding,
     "ClusterRoleBinding": _role_binding,
-    "CronJob": _cron_job,
-    "NetworkPolicy": _network_policy,
-    "HorizontalPodAutoscaler": _autoscaler,
-    "ValidatingWebhookConfiguration": _webhooks,
-    "MutatingWebhookConfiguration": _webhooks,
-    "ValidatingAdmissionPolicy": _policy,
-    "ValidatingAdmissionPolicyBinding": _policy_binding,
-    "MutatingAdmissionPolicy": _policy,
-    "MutatingAdmissionPolicyBinding": _policy_binding,
-    "StorageClass": _with(reclaimPolicy="Delete", volumeBindingMode="Immediate"),
-    "PriorityClass": _with(preemptionPolicy="PreemptLowerPriority"),
-    "Ingress": _with_status({"loadBalancer": {}}),
-    "ResourceQuota": _with_status({}),
-    "PodDisruptionBudget": _with_status(
-        {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
-    ),
 }

@@ -68,7 +68,9 @@ def of_paths(paths: Iterator[Path] | list[Path] | set[Path]) -> FieldSet:
         for part in path:
             node = node.setdefault(part, {})
     for path in sorted(paths):
-        node = _node(made, path)
+        node = made
+        for part in path:
+            node = node[part]
         if node and path:
             node["."] = {}
     return made
@@ -189,12 +191,6 @@ def words(path: Path) -> str:
 ABSENT = object()
 
 
-def _node(tree: FieldSet, path: Path) -> FieldSet:
-    for part in path:
-        tree = tree[part]
-    return tree
-
-
 # By the name of the field; in which classes, where others have a field of that name that is no such list.
 _LIST_MAPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "conditions": (("type",), ()),
@@ -294,20 +290,13 @@ class _Stated:
             return _topology("object", path, isinstance(value, list))
         node: Mapping[str, Any] = self._schema
         for part in path:
-            node = _below(node, part)
+            while node.get("type") == "array":
+                node = node.get("items") or {}
+            more = node.get("additionalProperties")
+            node = (node.get("properties") or {}).get(part) or (more if isinstance(more, dict) else {})
         while isinstance(value, dict) and node.get("type") == "array":
             node = node.get("items") or {}
         if isinstance(value, list):
             kind = node.get("x-kubernetes-list-type", ATOMIC)
             return tuple(node.get("x-kubernetes-list-map-keys", ())) if kind == "map" else kind
         return ATOMIC if node.get("x-kubernetes-map-type") == ATOMIC else ""
-
-
-def _below(node: Mapping[str, Any], part: str) -> Mapping[str, Any]:
-    while node.get("type") == "array":
-        node = node.get("items") or {}
-    known = (node.get("properties") or {}).get(part)
-    if known is not None:
-        return dict(known)
-    more = node.get("additionalProperties")
-    return more if isinstance(more, dict) else {}

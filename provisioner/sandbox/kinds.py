@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -85,30 +86,32 @@ _COUNTED = {
 }  # fmt: skip
 
 
-def _read(group: str, version: str, word: str) -> SandboxKind:
-    plural, kind, *short = word.lstrip("!+=").split("/")
-    marks = word[: len(word) - len(word.lstrip("!+="))]
-    return SandboxKind(
-        group,
-        version,
-        plural,
-        kind,
-        "!" not in marks,
-        tuple(short[0].split(",")) if short else (),
-        "+" in marks or "=" in marks,
-        "=" in marks,
-        has_generation=kind in _COUNTED,
-    )
+def _parse_table() -> Iterator[SandboxKind]:
+    for (group, version), words in _TABLE.items():
+        for word in words.split():
+            plural, kind, *short = word.lstrip("!+=").split("/")
+            marks = word[: len(word) - len(word.lstrip("!+="))]
+            yield SandboxKind(
+                group,
+                version,
+                plural,
+                kind,
+                is_namespaced="!" not in marks,
+                short_names=tuple(short[0].split(",")) if short else (),
+                has_status="+" in marks or "=" in marks,
+                has_scale="=" in marks,
+                has_generation=kind in _COUNTED,
+            )
 
 
-BUILT_IN = tuple(_read(*where, word) for where, words in _TABLE.items() for word in words.split())
+BUILT_IN = tuple(_parse_table())
 
-# Posted, answered and forgotten: (group, plural, Kind, namespaced).
+# Posted, answered and forgotten.
 REVIEWS = (
-    ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", False),
-    ("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False),
-    ("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False),
-    ("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview", True),
-    ("authentication.k8s.io", "tokenreviews", "TokenReview", False),
-    ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", False),
+    SandboxKind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", False),
+    SandboxKind("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False),
+    SandboxKind("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False),
+    SandboxKind("authorization.k8s.io", "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", True),
+    SandboxKind("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", False),
+    SandboxKind("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False),
 )

@@ -64,17 +64,26 @@ def apply(
 ) -> dict[str, Any]:
     """The object after `manager` has applied `wish`, managedFields included; raises StatusRefusal 409 for conflicts."""
     owned = fields_of(ownable(wish), topology)
-    entries = [dict(entry) for entry in _entries(live) or _before_first(live, manager, topology, now)]
+    entries = [dict(entry) for entry in _entries(live)]
+    if not entries and (unowned := changed({}, ownable(live or {}), topology)):
+        # What is there and belongs to nobody is fought over like everything else, under a name of its own.
+        former = ManagedFieldsEntry(_FORMER, "Update", manager.api_version)
+        entries = [_entry(former, of_paths(unowned), now)]
     paths = set(leaves(owned))
     merged: dict[str, Any] = merge(live or {}, wish, topology)
-    conflicts = _conflicts(live, merged, paths, [it for it in entries if not manager.owns(it)], topology)
+    conflicts = []  # fields that others own and that the merge would change
+    for entry in entries:
+        for path in [] if manager.owns(entry) else in_order(paths & set(leaves(entry["fieldsV1"]))):
+            is_there, value = lookup(live, path, topology)
+            if path[-1][:2] not in ("k:", "v:") and is_there and value != lookup(merged, path, topology)[1]:
+                conflicts.append((entry, path))
     if conflicts and not force:
         raise _conflict_refusal(conflicts)
     for entry, path in conflicts:
         entry["fieldsV1"] = of_paths(set(leaves(entry["fieldsV1"])) - {path})
     mine = next((entry for entry in entries if manager.owns(entry)), None)
     if mine:
-        merged = _without_given_up(merged, mine, paths, [it for it in entries if it is not mine], topology)
+        merged = _without_given_up(merged, mine, paths, [entry for entry in entries if entry is not mine], topology)
     entries = [entry for entry in entries if entry is not mine and entry["fieldsV1"]]
     is_same = mine is not None and set(leaves(mine["fieldsV1"])) == paths and ownable(merged) == ownable(live or {})
     if owned:
@@ -94,7 +103,7 @@ def update(
     entries = []
     for entry in _entries(after) if live else []:
         owned = set(leaves(entry["fieldsV1"]))
-        gone = {it for it in owned if lookup(before, it, topology)[0] and not lookup(wanted, it, topology)[0]}
+        gone = {path for path in owned if lookup(before, path, topology)[0] and not lookup(wanted, path, topology)[0]}
         kept = owned - gone - moved
         entries.append(entry if kept == owned else {**entry, "fieldsV1": of_paths(kept)})
     mine = next((entry for entry in entries if manager.owns(entry)), None)
@@ -107,15 +116,11 @@ def update(
 
 def _with_entries(obj: dict[str, Any], entries: list[Entry]) -> dict[str, Any]:
     meta = {key: value for key, value in (obj.get("metadata") or {}).items() if key != "managedFields"}
-    return {**obj, "metadata": {**meta, "managedFields": _sorted(entries)} if entries else meta}
-
-
-def _before_first(
-    live: dict[str, Any] | None, manager: ManagedFieldsEntry, topology: Topology, now: str
-) -> list[Entry]:
-    """What is there and belongs to nobody is fought over like everything else, under a name of its own."""
-    paths = changed({}, ownable(live or {}), topology)
-    return [_entry(ManagedFieldsEntry(_FORMER, "Update", manager.api_version), of_paths(paths), now)] if paths else []
+    entries = sorted(
+        entries,
+        key=lambda entry: (entry["operation"], entry.get("time", ""), entry["manager"], entry.get("subresource", "")),
+    )
+    return {**obj, "metadata": {**meta, "managedFields": entries} if entries else meta}
 
 
 def ownable(obj: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,27 +134,14 @@ def _entries(obj: Mapping[str, Any] | None) -> list[Entry]:
     return list(((obj or {}).get("metadata") or {}).get("managedFields") or [])
 
 
-def _conflicts(
-    live: dict[str, Any] | None, merged: dict[str, Any], paths: set[Path], others: list[Entry], topology: Topology
-) -> list[tuple[Entry, Path]]:
-    """Fields that others own and that the merge would change."""
-    found = []
-    for entry in others:
-        for path in in_order(paths & set(leaves(entry["fieldsV1"]))):
-            is_there, value = lookup(live, path, topology)
-            if path[-1][:2] not in ("k:", "v:") and is_there and value != lookup(merged, path, topology)[1]:
-                found.append((entry, path))
-    return found
-
-
 def _conflict_refusal(conflicts: list[tuple[Entry, Path]]) -> StatusRefusal:
     by_manager: dict[str, list[str]] = {}
     for entry, path in conflicts:
         by_manager.setdefault(_shown(entry), []).append(words(path))
-    lines = [
-        f"conflict with {who}: {paths[0]}" if len(paths) == 1 else f"conflicts with {who}:\n" + _bulleted(paths)
-        for who, paths in sorted(by_manager.items())
-    ]
+    lines = []
+    for who, paths in sorted(by_manager.items()):
+        listed = "".join(f"\n- {path}" for path in paths)
+        lines.append(f"conflict with {who}: {paths[0]}" if len(paths) == 1 else f"conflicts with {who}:{listed}")
     count = len(conflicts)
     message = f"Apply failed with {count} conflict{'s' if count > 1 else ''}: " + "\n".join(lines)
     causes = [
@@ -166,10 +158,6 @@ def _shown(entry: Entry) -> str:
     return f"{said} using {entry['apiVersion']}" if entry["operation"] == "Update" else said
 
 
-def _bulleted(paths: list[str]) -> str:
-    return "\n".join(f"- {path}" for path in paths)
-
-
 def _without_given_up(
     merged: dict[str, Any], mine: Entry, paths: set[Path], others: list[Entry], topology: Topology
 ) -> dict[str, Any]:
@@ -179,27 +167,20 @@ def _without_given_up(
         for path in leaves(entry["fieldsV1"]):
             elsewhere |= {path[:length] for length in range(1, len(path) + 1)}
     held = {path[:length] for path in paths for length in range(1, len(path) + 1)}
-    # Whole items first; their keys go with them and never alone.
+    # Whole items first; the fields that name them go with them and never alone.
     for path in sorted(leaves(mine["fieldsV1"]), key=len):
-        if path not in held and path not in elsewhere and not _is_key(path):
-            merged = remove(merged, path, topology)
-            merged = _without_empty(merged, path[:-1], held | elsewhere, topology)
-    return merged
-
-
-def _is_key(path: Path) -> bool:
-    """Whether `path` is a field that names its list item."""
-    return len(path) > 1 and path[-2].startswith("k:") and path[-1][2:] in json.loads(path[-2][2:])
-
-
-def _without_empty(merged: dict[str, Any], above: Path, held: set[Path], topology: Topology) -> dict[str, Any]:
-    """Maps and lists that only held what went are gone with it."""
-    while above and above not in held:
-        is_there, value = lookup(merged, above, topology)
-        if is_there and value not in ({}, []):
-            return merged
-        merged = remove(merged, above, topology)
-        above = above[:-1]
+        is_key = len(path) > 1 and path[-2].startswith("k:") and path[-1][2:] in json.loads(path[-2][2:])
+        if path in held or path in elsewhere or is_key:
+            continue
+        merged = remove(merged, path, topology)
+        above = path[:-1]
+        # Maps and lists that only held what went are gone with it.
+        while above and above not in held and above not in elsewhere:
+            is_there, value = lookup(merged, above, topology)
+            if is_there and value not in ({}, []):
+                break
+            merged = remove(merged, above, topology)
+            above = above[:-1]
     return merged
 
 
@@ -213,12 +194,6 @@ def _entry(manager: ManagedFieldsEntry, fields: FieldSet, time: str) -> Entry:
         "fieldsV1": fields,
     }
     return {**entry, "subresource": manager.subresource} if manager.subresource else entry
-
-
-def _sorted(entries: list[Entry]) -> list[Entry]:
-    return sorted(
-        entries, key=lambda it: (it["operation"], it.get("time", ""), it["manager"], it.get("subresource", ""))
-    )
 
 
 MAX_OPERATIONS = 10_000
@@ -243,7 +218,13 @@ def strategic(target: Any, patch: Any, topology: Topology, path: tuple[str, ...]
         return patch
     if patch.get("$patch") == "replace":
         return {key: value for key, value in patch.items() if key != "$patch"}
-    merged = _kept(target, patch)
+    merged = dict(target) if isinstance(target, dict) else {}
+    if "$retainKeys" in patch:
+        merged = {key: value for key, value in merged.items() if key in patch["$retainKeys"]}
+    for key, value in patch.items():
+        directive, _, name = key.partition("/")
+        if directive == "$deleteFromPrimitiveList":
+            merged[name] = [item for item in merged.get(name) or [] if item not in value]
     for key, value in patch.items():
         if key.startswith("$"):
             continue
@@ -254,18 +235,6 @@ def strategic(target: Any, patch: Any, topology: Topology, path: tuple[str, ...]
         else:
             merged[key] = strategic(merged.get(key), value, topology, (*path, key))
     return merged
-
-
-def _kept(target: Any, patch: dict[str, Any]) -> dict[str, Any]:
-    """What `$retainKeys` and `$deleteFromPrimitiveList/…` leave of the target."""
-    kept = dict(target) if isinstance(target, dict) else {}
-    if "$retainKeys" in patch:
-        kept = {key: value for key, value in kept.items() if key in patch["$retainKeys"]}
-    for key, gone in patch.items():
-        directive, _, name = key.partition("/")
-        if directive == "$deleteFromPrimitiveList":
-            kept[name] = [item for item in kept.get(name) or [] if item not in gone]
-    return kept
 
 
 def _merged_list(target: Any, patch: list[Any], topology: Topology, path: tuple[str, ...]) -> list[Any]:

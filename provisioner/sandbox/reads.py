@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
-import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -51,20 +48,25 @@ _FIELDS = {
 
 def labels(text: str) -> Callable[[Labels], bool]:
     """Whether labels fit a labelSelector; raises Refusal 400."""
-    terms = [_label_term(term.strip()) for term in _split(text)]
+    split = re.split(r",(?![^()]*\))", text)  # by commas outside of brackets
+    terms = [_label_term(term.strip()) for term in split if term.strip()]
     return lambda has: all(term(has) for term in terms)
 
 
 def fields(text: str, kind: SandboxKind, more: set[str]) -> Callable[[dict[str, Any]], bool]:
     """Whether an object fits a fieldSelector; `more` are the paths a CRD makes selectable; raises Refusal 400."""
     known = {"metadata.name", "metadata.namespace", *_FIELDS.get(kind.kind, ()), *more}
-    terms = [_field_term(term, known) for term in filter(None, text.split(","))]
+    terms = []
+    for term in filter(None, text.split(",")):
+        is_same = "!=" not in term
+        path, sign, value = term.partition("=" if is_same else "!=")
+        if not sign:
+            raise bad_request(f"invalid selector: '{term}'; can't understand '{term}'")
+        if path not in known:
+            listed = ", ".join(f'"{name}"' for name in sorted(known))
+            raise bad_request(f'"{path}" is not a known field selector: only {listed}')
+        terms.append((path, value.lstrip("="), is_same))
     return lambda obj: all((_value(obj, path) == value) == is_same for path, value, is_same in terms)
-
-
-def _split(text: str) -> list[str]:
-    """Terms by commas outside of brackets."""
-    return [term for term in re.split(r",(?![^()]*\))", text) if term.strip()]
 
 
 def _label_term(term: str) -> Callable[[Labels], bool]:
@@ -84,17 +86,6 @@ def _label_term(term: str) -> Callable[[Labels], bool]:
 
 def _among(key: str, values: set[str], *, is_in: bool) -> Callable[[Labels], bool]:
     return lambda has: (has.get(key) in values) == is_in
-
-
-def _field_term(term: str, known: set[str]) -> tuple[str, str, bool]:
-    is_same = "!=" not in term
-    path, sign, value = term.partition("!=" if not is_same else "=")
-    if not sign:
-        raise bad_request(f"invalid selector: '{term}'; can't understand '{term}'")
-    if path not in known:
-        listed = ", ".join(f'"{it}"' for it in sorted(known))
-        raise bad_request(f'"{path}" is not a known field selector: only {listed}')
-    return path, value.lstrip("="), is_same
 
 
 def _value(obj: Any, path: str) -> str:
@@ -124,30 +115,23 @@ def page(
     """(objects, list metadata); `continue` holds the place in the list as it stood at its first page."""
     fits = wants(call, target.kind, selectable(store, target.kind))
     check_list_version(call)
-    start, limit = _start(call.query.get("continue", "")), query_number(call, "limit")
+    limit, at, first = query_number(call, "limit"), None, 0
+    if token := call.query.get("continue", ""):  # the version of the list, and how many of its objects came before
+        try:
+            at, first = (int(number) for number in base64.urlsafe_b64decode(token).split())
+        except ValueError as exc:
+            raise bad_request(f"invalid continue token: continue key is not valid: {exc}") from exc
     with store.lock:
-        version = start.version if start else store.version
-        at = start.version if start else None
+        version = store.version if at is None else at
         found = [obj for obj in store.all(target.kind.group, target.kind.plural, target.namespace, at) if fits(obj)]
     meta: dict[str, Any] = {"resourceVersion": str(version)}
-    chosen = found[start.at if start else 0 :]
+    chosen = found[first:]
     if limit and len(chosen) > limit:
-        meta["continue"] = _Place(version, len(found) - len(chosen) + limit).token()
+        meta["continue"] = base64.urlsafe_b64encode(f"{version} {first + limit}".encode()).decode()
         if not call.query.get("labelSelector") and not call.query.get("fieldSelector"):
             meta["remainingItemCount"] = len(chosen) - limit
         chosen = chosen[:limit]
     return [shown(obj) for obj in chosen], meta
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a page begins: after how many objects of the list at a version."""
-
-    version: int
-    at: int
-
-    def token(self) -> str:
-        return base64.urlsafe_b64encode(json.dumps(dataclasses.asdict(self)).encode()).decode()
 
 
 def watch(store: ObjectStore, target: PathTarget, call: SandboxCall, shown: Shown) -> Iterator[dict[str, Any]]:
@@ -165,43 +149,29 @@ def watch(store: ObjectStore, target: PathTarget, call: SandboxCall, shown: Show
         version = store.version if is_initial or given == 0 else given
         initial = store.all(target.kind.group, target.kind.plural, target.namespace) if is_initial else []
         store.since(version)
-    start = Beginning(version, tuple(obj for obj in initial if fits(obj)), time.monotonic() + seconds)
-    return _events(store, target, call, shown, start)
-
-
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """Where a watch starts: after which version, with which objects first, and until when (monotonic seconds)."""
-
-    version: int
-    initial: tuple[dict[str, Any], ...]
-    end: float
-
-
-def _events(
-    store: ObjectStore, target: PathTarget, call: SandboxCall, shown: Shown, start: Beginning
-) -> Iterator[dict[str, Any]]:
-    fits = wants(call, target.kind, selectable(store, target.kind))
     with_bookmarks = call.query.get("allowWatchBookmarks") in ("true", "1")
-    version = start.version
-    yield from ({"type": "ADDED", "object": shown(obj)} for obj in start.initial)
-    if with_bookmarks and call.query.get("sendInitialEvents") in ("true", "1"):
-        yield _bookmark(target.kind, version, {"k8s.io/initial-events-end": "true"})
-    bookmark_at = time.monotonic() + BOOKMARK_SECONDS
-    while (left := start.end - time.monotonic()) > 0:
-        with store.moved:
-            changes = store.since(version)
-            if not changes:
-                store.moved.wait(min(left, QUIET_SECONDS))
+    end = time.monotonic() + seconds
+
+    def events(version: int) -> Iterator[dict[str, Any]]:
+        yield from ({"type": "ADDED", "object": shown(obj)} for obj in initial if fits(obj))
+        if with_bookmarks and call.query.get("sendInitialEvents") in ("true", "1"):
+            yield _bookmark(target.kind, version, {"k8s.io/initial-events-end": "true"})
+        bookmark_at = time.monotonic() + BOOKMARK_SECONDS
+        while (left := end - time.monotonic()) > 0:
+            with store.moved:
                 changes = store.since(version)
-        for change in changes:
-            version = change.version
-            event = _event(change, target, fits)
-            if event:
-                yield {"type": event, "object": shown(change.object)}
-        if with_bookmarks and time.monotonic() > bookmark_at:
-            bookmark_at = time.monotonic() + BOOKMARK_SECONDS
-            yield _bookmark(target.kind, version, {})
+                if not changes:
+                    store.moved.wait(min(left, QUIET_SECONDS))
+                    changes = store.since(version)
+            for change in changes:
+                version = change.version
+                if event := _event(change, target, fits):
+                    yield {"type": event, "object": shown(change.object)}
+            if with_bookmarks and time.monotonic() > bookmark_at:
+                bookmark_at = time.monotonic() + BOOKMARK_SECONDS
+                yield _bookmark(target.kind, version, {})
+
+    return events(version)
 
 
 def selectable(store: ObjectStore, kind: SandboxKind) -> set[str]:
@@ -231,16 +201,6 @@ def _bookmark(kind: SandboxKind, version: int, annotations: Mapping[str, str]) -
     if annotations:
         meta["annotations"] = dict(annotations)
     return {"type": "BOOKMARK", "object": {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta}}
-
-
-def _start(token: str) -> _Place | None:
-    if not token:
-        return None
-    try:
-        read = json.loads(base64.urlsafe_b64decode(token))
-        return _Place(int(read["version"]), int(read["at"]))
-    except (ValueError, KeyError, TypeError) as exc:
-        raise bad_request(f"invalid continue token: continue key is not valid: {exc}") from exc
 
 
 Column = tuple[str, str, str]
@@ -280,8 +240,8 @@ def table(
     """meta.k8s.io/v1 Table; `custom` are additionalPrinterColumns."""
     priorities: dict[str, int] = {}
     if kind.is_custom:
-        own = tuple((it["name"], it["type"], it["jsonPath"]) for it in custom)
-        priorities = {it["name"]: int(it.get("priority") or 0) for it in custom}
+        own = tuple((column["name"], column["type"], column["jsonPath"]) for column in custom)
+        priorities = {column["name"]: int(column.get("priority") or 0) for column in custom}
         columns = (_NAME, *own) if custom else (_NAME, _AGE)
     else:
         more = _COLUMNS.get(kind.kind, ())
@@ -343,5 +303,5 @@ def value_at(obj: Any, path: str) -> Any:
         elif part["index"] is not None:
             obj = obj[int(part["index"])] if isinstance(obj, list) and len(obj) > int(part["index"]) else None
         else:
-            obj = next((it for it in obj or [] if str(it.get(part["key"])) == part["value"]), None)
+            obj = next((item for item in obj or [] if str(item.get(part["key"])) == part["value"]), None)
     return obj

@@ -80,11 +80,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return
 
     def do_GET(self) -> None:
-        self._serve()
-
-    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the standard library's names
-
-    def _serve(self) -> None:
         try:
             length = int(self.headers.get("Content-Length") or 0)
             if length > MAX_BODY_BYTES:
@@ -120,6 +115,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
         else:
             self._send(answer)
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the standard library's names
 
     def _send(self, answer: SandboxAnswer) -> None:
         is_text = isinstance(answer.body, str)
@@ -167,12 +164,19 @@ class Sandbox:
         self._store = ObjectStore(state / "cluster.sqlite3")
         self._users = {user.name: user for user in users}
         self.tokens = {user.name: user.token or self._kept(f"token:{user.name}") for user in users}
-        certificate, key = self._certificate()
-        self.ca_pem = certificate
+        if not self._store.fact("ca"):
+            certificate, key = self_signed()
+            self._store.remember("ca", certificate)
+            self._store.remember("ca key", key)
+        self.ca_pem = self._store.fact("ca")
         identities = {self.tokens[user.name]: Identity(user.name, user.groups, user.uid) for user in users}
         access = Access(self._store, identities, self._kept("signing key").encode())
-        self._fill()
-        self._server = Server((HOST, port), server_context(certificate, key), Api(self._store, access).answer)
+        for place, obj in bootstrap.objects():
+            if self._store.get(place) is None:
+                meta = {**obj["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": now()}
+                self._store.put(place, {**obj, "metadata": meta})
+        context = server_context(self.ca_pem, self._store.fact("ca key"))
+        self._server = Server((HOST, port), context, Api(self._store, access).answer)
         self._controllers = Controllers(self._store, {(kind.group, kind.plural) for kind in BUILT_IN})
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="sandbox")
         self.url = f"https://{HOST}:{self._server.server_address[1]}"
@@ -209,19 +213,6 @@ class Sandbox:
             value = secrets.token_urlsafe(32)
             self._store.remember(name, value)
         return value
-
-    def _certificate(self) -> tuple[str, str]:
-        if not self._store.fact("ca"):
-            certificate, key = self_signed()
-            self._store.remember("ca", certificate)
-            self._store.remember("ca key", key)
-        return self._store.fact("ca"), self._store.fact("ca key")
-
-    def _fill(self) -> None:
-        for key, obj in bootstrap.objects():
-            if self._store.get(key) is None:
-                meta = {**obj["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": now()}
-                self._store.put(key, {**obj, "metadata": meta})
 
 
 def server_context(certificate: str, key: str) -> ssl.SSLContext:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.rbac import PolicyRule, may_write_binding, may_write_role
+from provisioner.rbac import may_write_binding, may_write_role
 from provisioner.sandbox import admission, bodies, custom, merges
 from provisioner.sandbox.access import Access
 from provisioner.sandbox.calls import (
@@ -64,7 +64,7 @@ class Writes:
             if target.kind.is_custom and not _version(wish["metadata"]):
                 words = "Invalid value: 0: must be specified for an update"
                 raise invalid(target.kind.resource, target.name, [("metadata.resourceVersion", words)])
-            self._check_preconditions(target, live, wish["metadata"])
+            self._check_version(target, live, wish["metadata"])
             manager = ManagedFieldsEntry(writing.manager, "Update", target.kind.api_version, target.subresource)
             return self._stored(target, self._combined(target, live, wish), live, writing, manager)
 
@@ -75,7 +75,7 @@ class Writes:
             changed = _patched(target, content_type, shown, patch, custom.topology(self.store, target.kind))
             wish = self._placed(target, bodies.patched(target.kind, changed, patch, writing))
             if isinstance(patch, dict) and "resourceVersion" in (patch.get("metadata") or {}):
-                self._check_preconditions(target, live, wish["metadata"])
+                self._check_version(target, live, wish["metadata"])
             elif wish["metadata"].get("uid") != live["metadata"]["uid"]:
                 raise _other_uid(target, wish["metadata"])
             manager = ManagedFieldsEntry(writing.manager, "Update", target.kind.api_version, target.subresource)
@@ -142,15 +142,14 @@ class Writes:
                 waiting["status"] = {**(live.get("status") or {}), "phase": "Terminating"}
             if writing.is_dry_run:
                 return waiting
-            if policy == "Orphan":
-                self._let_go(live["metadata"]["uid"])
+            if policy == "Orphan":  # what it owns outlives it, without this owner
+                self._remove_owner(live["metadata"]["uid"])
             if is_held:
                 return self.store.put(target.key, waiting)
             self.store.remove(target.key)
             return live
 
-    def _let_go(self, uid: str) -> None:
-        """Take this owner from all that it owns, so that they outlive it."""
+    def _remove_owner(self, uid: str) -> None:
         for key in self.store.all_keys():
             owned = self.store.get(key)
             owners = owned["metadata"].get("ownerReferences") or [] if owned else []
@@ -192,18 +191,6 @@ class Writes:
         version = _version(meta)
         if version and version != live["metadata"]["resourceVersion"]:
             words = "the object has been modified; please apply your changes to the latest version and try again"
-            raise conflict(target.kind.resource, target.name, words)
-
-    def _check_preconditions(self, target: PathTarget, live: dict[str, Any], meta: dict[str, Any]) -> None:
-        self._check_version(target, live, meta)
-        found = live["metadata"]["uid"]
-        if meta.get("uid") and meta["uid"] != found:
-            place = f"{target.namespace}/{target.name}" if target.namespace else target.name
-            said = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {found}"
-            words = (
-                f"StorageError: invalid object, Code: 4, Key: /registry/{target.kind.plural}/{place}, "
-                f"ResourceVersion: 0, AdditionalErrorMsg: {said}"
-            )
             raise conflict(target.kind.resource, target.name, words)
 
     def _fresh(self, target: PathTarget, obj: dict[str, Any]) -> dict[str, Any]:
@@ -295,11 +282,12 @@ class Writes:
         admission.check_metadata(kind, obj, live)
         if kind.plural == custom.PLURAL and not target.subresource:
             return custom.established(custom.check_definition(obj, live), live, now())
-        return admission.admitted(kind, obj, live, self._free_ip)
 
-    def _free_ip(self) -> str:
-        taken = {(it.get("spec") or {}).get("clusterIP") for it in self.store.all("", "services")}
-        return next(ip for number in range(60_000) if (ip := admission.service_ip(number)) not in taken)
+        def free_ip() -> str:
+            taken = {(service.get("spec") or {}).get("clusterIP") for service in self.store.all("", "services")}
+            return next(ip for number in range(60_000) if (ip := admission.service_ip(number)) not in taken)
+
+        return admission.admitted(kind, obj, live, free_ip)
 
     def _check_escalation(
         self, target: PathTarget, obj: dict[str, Any], old: dict[str, Any] | None, writing: Writing
@@ -318,21 +306,19 @@ class Writes:
             raise not_found(f"{plural}.{RBAC_GROUP}", str(role.get("name", "")))
         identity = writing.identity
         who = f'user "{identity.username}" (groups={json.dumps(list(identity.groups))})'.replace(", ", " ")
-        listed = "\n".join(_go_rule(rule) for rule in check.missing)
-        words = f"{who} is attempting to grant RBAC permissions not currently held:\n{listed}"
+        words = f"{who} is attempting to grant RBAC permissions not currently held:"
+        for rule in check.missing:  # as Go prints them
+            parts = {
+                "APIGroups": rule.api_groups,
+                "Resources": rule.resources,
+                "ResourceNames": rule.resource_names,
+                "NonResourceURLs": rule.non_resource_urls,
+                "Verbs": rule.verbs,
+            }
+            shown = ", ".join(f"{name}:{json.dumps(list(values))}" for name, values in parts.items() if values)
+            words += f"\n{{{shown}}}"
         details = {"name": target.name, "group": RBAC_GROUP, "kind": target.kind.plural}
         raise StatusRefusal(403, "Forbidden", f'{target.kind.resource} "{target.name}" is forbidden: {words}', details)
-
-
-def _go_rule(rule: PolicyRule) -> str:
-    parts = {
-        "APIGroups": rule.api_groups,
-        "Resources": rule.resources,
-        "ResourceNames": rule.resource_names,
-        "NonResourceURLs": rule.non_resource_urls,
-        "Verbs": rule.verbs,
-    }
-    return "{" + ", ".join(f"{name}:{json.dumps(list(values))}" for name, values in parts.items() if values) + "}"
 
 
 def _wish_of(obj: dict[str, Any], target: PathTarget) -> dict[str, Any]:
@@ -372,10 +358,6 @@ def _patched(target: PathTarget, content_type: str, shown: Any, patch: Any, topo
         return merges.merge_patch(shown, patch)
     if content_type == "application/strategic-merge-patch+json" and not target.kind.is_custom:
         return merges.strategic(shown, patch, topology)
-    if target.kind.is_custom:
-        known = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
-        words = f"the body of the request was in an unknown format - accepted media types include: {known}"
-        raise StatusRefusal(415, "UnsupportedMediaType", words)
     raise StatusRefusal(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 

@@ -124,15 +124,15 @@ class Deadline:
         self._is_closed.set()
 
     def _watch(self) -> None:
-        while (left := self._until_end()) > 0:
+        while True:
+            now, slow_at = time.monotonic(), self._slow_at
+            self._is_too_slow = now >= slow_at
+            left = min(self._end, slow_at) - now
+            if left <= 0:
+                break
             if self._is_closed.wait(min(left, LOOK_SECONDS)):
                 return
         self._finish()
-
-    def _until_end(self) -> float:
-        now, slow_at = time.monotonic(), self._slow_at
-        self._is_too_slow = now >= slow_at
-        return min(self._end, slow_at) - now
 
     def _finish(self) -> None:
         with self._lock:
@@ -182,13 +182,17 @@ class SourceClient:
         Raises ForbiddenAddress, BadSource, BundleTooLarge (max_bytes) and Unreachable.
         """
         response, final = self.open("GET", url, own=place_of(url), headers=headers)
+        whole, digest = io.BytesIO(), hashlib.sha256()
         try:
-            body, digest = self._read(response, final, max_bytes)
+            for chunk in self._chunks(response, final, max_bytes):
+                whole.write(chunk)
+                digest.update(chunk)
         except HTTPError as exc:
             raise self.problem(exc, final) from exc
         finally:
             response.close()
-        return SourceReply(response.status, _lowered(response.headers), body, digest)
+        headers_told = _lowered(response.headers)
+        return SourceReply(response.status, headers_told, whole.getvalue(), f"sha256:{digest.hexdigest()}")
 
     def head(self, url: str, *, headers: Mapping[str, str] | None = None) -> SourceReply:
         """What a GET would say of itself, without its body. Raises as `get`."""
@@ -247,7 +251,10 @@ class SourceClient:
                     )
                 return response, url
             response.close()
-            url = _next_of(url, response.headers.get("location", ""))
+            try:  # one without a location leads to itself
+                url = urljoin(url, response.headers.get("location", ""))
+            except ValueError:
+                raise BadSource(f"{shown(url)}: redirects to what is no URL") from None
         raise BadSource(f"{shown(url)}: more than {self.policy.max_redirects} redirects")
 
     def problem(self, exc: Exception, url: str) -> PratiqueError:
@@ -312,13 +319,6 @@ class SourceClient:
         except ValueError as exc:
             raise BadSource(f"{shown(url)}: cannot be asked for ({type(exc).__name__})") from exc
 
-    def _read(self, response: urllib3.BaseHTTPResponse, url: str, max_bytes: int) -> tuple[bytes, str]:
-        whole, digest = io.BytesIO(), hashlib.sha256()
-        for chunk in self._chunks(response, url, max_bytes):
-            whole.write(chunk)
-            digest.update(chunk)
-        return whole.getvalue(), f"sha256:{digest.hexdigest()}"
-
     def _chunks(self, response: urllib3.BaseHTTPResponse, url: str, max_bytes: int) -> Iterator[bytes]:
         told = response.headers.get("content-length", "")
         if told.isascii() and told.isdigit() and len(told) < 20 and int(told) > max_bytes:
@@ -363,14 +363,6 @@ def _pool(client: SourceClient, trust: ssl.SSLContext) -> urllib3.PoolManager:
     manager = urllib3.PoolManager(retries=False, ssl_context=trust)
     manager.pool_classes_by_scheme = {"http": PlainPool, "https": TLSPool}
     return manager
-
-
-def _next_of(url: str, location: str) -> str:
-    """Where a redirect leads; one without a location leads to itself."""
-    try:
-        return urljoin(url, location)
-    except ValueError:
-        raise BadSource(f"{shown(url)}: redirects to what is no URL") from None
 
 
 def _lowered(headers: Mapping[str, Any]) -> dict[str, str]:

@@ -13,7 +13,6 @@ from provisioner.errors import BadSource, ForbiddenAddress, Unreachable
 from provisioner.masking import masked
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 DEFAULT_PORTS = {"https": 443, "http": 80, "ssh": 22}
 HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,252}[a-z0-9_])?\.?")
 # Both special-purpose registries of IANA as of 2025-10, what is routed included (AS112, AMT): no source is there.
@@ -118,9 +117,16 @@ def check_place(url: str, own: Origin, policy: EgressPolicy) -> Origin:
 
 def check_address(text: str, policy: EgressPolicy, host: str) -> str:
     """The address, if sources may connect to it; raises ForbiddenAddress."""
-    address = _inner(ipaddress.ip_address(text.partition("%")[0]))
-    is_listed = any(address in network for network in policy.allowed_networks if network.version == address.version)
-    if not is_listed and not _is_public(address):
+    address = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address):
+        # The address that is really met: that inside an IPv4-mapped, 6to4 or NAT64 one.
+        inside = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if address in NAT64 else None
+        address = inside or address.ipv4_mapped or address.sixtofour or address
+    if any(address in network for network in policy.allowed_networks if network.version == address.version):
+        return text
+    is_special = any(address in network for network in SPECIAL if network.version == address.version)
+    is_outside = isinstance(address, ipaddress.IPv6Address) and address not in UNICAST
+    if is_special or is_outside or not address.is_global or address.is_multicast:
         raise ForbiddenAddress(
             f"{host} resolves to {address}, which is not a public address; PRATIQUE_ALLOWED_NETWORKS can allow it"
         )
@@ -132,21 +138,12 @@ def resolve(host: str, port: int, policy: EgressPolicy, seconds: float) -> list[
 
     Raises ForbiddenAddress, and Unreachable for a name that is not resolved within `seconds`.
     """
-    found: list[str] = []
-    for entry in _looked_up(host, port, seconds):
-        address = check_address(str(entry[4][0]), policy, host)
-        if address not in found:
-            found.append(address)
-    return found
-
-
-def _looked_up(host: str, port: int, seconds: float) -> list[tuple[object, object, int, str, tuple[object, ...]]]:
-    answer: list[list[tuple[object, object, int, str, tuple[object, ...]]]] = []
+    answer: list[list[str]] = []
     problem: list[Exception] = []
 
     def look_up() -> None:
         try:
-            answer.append([(*entry,) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)])
+            answer.append([str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)])
         except (OSError, UnicodeError) as exc:
             problem.append(exc)
 
@@ -158,24 +155,7 @@ def _looked_up(host: str, port: int, seconds: float) -> list[tuple[object, objec
         raise Unreachable(f"{host} cannot be resolved: {problem[0]}") from problem[0]
     if not answer:
         raise Unreachable(f"{host} cannot be resolved in time")
-    return answer[0]
-
-
-def _is_public(address: Address) -> bool:
-    if any(address in network for network in SPECIAL if network.version == address.version):
-        return False
-    if isinstance(address, ipaddress.IPv6Address) and address not in UNICAST:
-        return False
-    return address.is_global and not address.is_multicast
-
-
-def _inner(address: Address) -> Address:
-    """The address that is really met: that inside an IPv4-mapped, 6to4 or NAT64 one."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return address
-    if address in NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour or address
+    return list(dict.fromkeys(check_address(address, policy, host) for address in answer[0]))
 
 
 def _is_ipv6(host: str) -> bool:

@@ -137,7 +137,11 @@ class LocalSource:
         """
         path = Path(self.path)
         if path.is_dir():
-            data, name = tar_of(_contents(path, max_bytes)), ""
+            contents, left = [], max_bytes
+            for relative in sorted(_files(path)):
+                contents.append((relative, _read(path / relative, relative, left, flags=os.O_NOFOLLOW)))
+                left -= len(contents[-1][1])
+            data, name = tar_of(contents), ""
         elif path.is_file():
             data, name = _read(path, path.name, max_bytes), path.name
         else:
@@ -146,19 +150,14 @@ class LocalSource:
         return Fetched(pin, (Archive(name, data),))
 
 
-def _contents(folder: Path, max_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """The files below `folder` by their paths, at most `max_bytes` in all."""
-    left = max_bytes
-    for relative in sorted(_files(folder)):
-        data = _read(folder / relative, relative, left, flags=os.O_NOFOLLOW)
-        left -= len(data)
-        yield relative, data
-
-
 def _files(folder: Path) -> Iterator[str]:
     """The files below `folder`, relative to it; what is neither file nor folder is refused."""
     found = 0
-    for here, folders, files in os.walk(folder, onerror=_give_up):
+
+    def give_up(error: OSError) -> None:
+        raise BadSource(f"{error.filename}: cannot be read: {error.strerror}") from error
+
+    for here, folders, files in os.walk(folder, onerror=give_up):
         folders[:] = [name for name in folders if name not in VERSION_CONTROL]
         inside = Path(here).relative_to(folder)
         for name in folders:
@@ -186,7 +185,3 @@ def _read(path: Path, shown: str, max_bytes: int, *, flags: int = 0) -> bytes:
     if len(data) > max_bytes:
         raise BundleTooLarge(f"{shown}: more than {max_bytes} bytes in all (max_bytes, PRATIQUE_MAX_BUNDLE_MIB)")
     return data
-
-
-def _give_up(error: OSError) -> None:
-    raise BadSource(f"{error.filename}: cannot be read: {error.strerror}") from error

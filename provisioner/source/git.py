@@ -293,17 +293,7 @@ class _Snapshot:
     def packed(self, commit: str, folder: list[bytes]) -> bytes:
         """The folder as a tar, which is unpacked under the same bounds as every archive."""
         tree = self._tree_of(_line(self._objects[commit], b"tree ", self._where), folder, commit)
-        return tar_of(self._bounded(self._files(tree)))
-
-    def _bounded(self, files: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-        total = 0
-        for path, data in files:
-            total += len(data)
-            if total > self._max_bytes:
-                raise BundleTooLarge(
-                    f"{self._where}: more than {self._max_bytes} bytes of files (max_bytes, PRATIQUE_MAX_BUNDLE_MIB)"
-                )
-            yield path, data
+        return tar_of(self._files(tree))
 
     def _tree_of(self, tree: str, folder: list[bytes], commit: str) -> str:
         for depth, part in enumerate(folder, start=1):
@@ -318,7 +308,7 @@ class _Snapshot:
 
     def _files(self, tree: str) -> Iterator[tuple[str, bytes]]:
         """Every file below `tree`. A tree may stand in itself a thousand times over: each time counts."""
-        found = False
+        found, total = False, 0
         todo: list[tuple[bytes, str]] = [(b"", tree)]
         while todo:
             folder, here = todo.pop()
@@ -334,6 +324,12 @@ class _Snapshot:
                 data = self._object(sha, b"blob")
                 if len(data) < LONGEST_LFS_POINTER_BYTES and data.startswith(LFS):
                     raise BadSource(f"{self._where}: {shown} is a Git LFS pointer, and the file itself is not fetched")
+                total += len(data)
+                if total > self._max_bytes:
+                    raise BundleTooLarge(
+                        f"{self._where}: more than {self._max_bytes} bytes of files "
+                        "(max_bytes, PRATIQUE_MAX_BUNDLE_MIB)"
+                    )
                 yield path.decode("utf-8", "surrogateescape"), data
         if not found:
             raise BadSource(f"{self._where}: there are no files in that folder")
@@ -388,17 +384,13 @@ def course_in(commits: Mapping[str, GitObject], *, before: str, after: str) -> C
         return Course.BACKWARD
     todo, seen = [after], {after}
     while todo:
-        found = commits.get(todo.pop())
-        for parent in _parents(found) if found else ():
+        commit = commits.get(todo.pop())
+        # Those of its header, which ends with the first empty line.
+        header = commit.data.partition(b"\n\n")[0].split(b"\n") if commit else []
+        for parent in (found[1].decode() for line in header if (found := PARENT.fullmatch(line))):
             if parent == before:
                 return Course.FORWARD
             if parent not in seen:
                 seen.add(parent)
                 todo.append(parent)
     return Course.ASIDE
-
-
-def _parents(commit: GitObject) -> list[str]:
-    """Those of its header, which ends with the first empty line."""
-    header = commit.data.partition(b"\n\n")[0].split(b"\n")
-    return [found[1].decode() for line in header if (found := PARENT.fullmatch(line))]

@@ -450,19 +450,15 @@ def _of_platform(manifests: Any, source: ImageSource) -> str:
         if not name.startswith("unknown"):  # attestations, which are no images
             found.setdefault(name, str(entry.get("digest", "")) if isinstance(entry, dict) else "")
     wanted = source.platform or DEFAULT_PLATFORM
-    chosen = found.get(wanted) or _variant(found, wanted)
+    # linux/arm64 means linux/arm64/v8, if there is only one such.
+    variants = [digest for name, digest in found.items() if name.startswith(f"{wanted}/")]
+    chosen = found.get(wanted) or (variants[0] if len(variants) == 1 else "")
     if not chosen and len(found) == 1 and not source.platform:
         chosen = next(iter(found.values()))
     if not DIGEST.fullmatch(chosen):
         names = ", ".join(sorted(name or "one without a platform" for name in found)) or "none"
         raise BadSource(f"{source.ref}: has no image for {wanted}; it has {names}")
     return chosen
-
-
-def _variant(found: Mapping[str, str], wanted: str) -> str:
-    """linux/arm64 means linux/arm64/v8, if there is only one such."""
-    variants = [digest for name, digest in found.items() if name.startswith(f"{wanted}/")]
-    return variants[0] if len(variants) == 1 else ""
 
 
 def _layers(manifest: Mapping[str, Any], source: ImageSource) -> Iterator[Mapping[str, Any]]:

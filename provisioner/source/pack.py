@@ -87,7 +87,11 @@ def _read(unpacker: _Unpacker, at: int) -> int:
         size |= more << 4
     base: int | str | None = None
     if kind == OFFSET_DELTA:
-        distance, at = _distance(view, at)
+        distance, end = -1, at + LONGEST_NUMBER
+        while distance < 0 or view[at - 1] & 0x80:  # git's own way of counting
+            if at == end:
+                raise InvalidArchive("the git pack is damaged: a number is too long")
+            distance, at = (distance + 1 << 7) | view[at] & 0x7F, at + 1
         base = place - distance
     elif kind == REF_DELTA:
         base, at = bytes(view[at : at + HASH_BYTES]).hex(), at + HASH_BYTES
@@ -105,17 +109,6 @@ def _read(unpacker: _Unpacker, at: int) -> int:
         else:
             _add(unpacker, delta.place, _applied(unpacker, known, delta.data))
     return at
-
-
-def _distance(view: memoryview, at: int) -> tuple[int, int]:
-    """How far back a delta's base is, in git's own way of counting."""
-    distance = -1
-    for _ in range(LONGEST_NUMBER):
-        distance = (distance + 1 << 7) | view[at] & 0x7F
-        at += 1
-        if not view[at - 1] & 0x80:
-            return distance, at
-    raise InvalidArchive("the git pack is damaged: a number is too long")
 
 
 def _inflated(view: memoryview, at: int, size: int) -> tuple[bytes, int]:

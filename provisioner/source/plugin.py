@@ -37,7 +37,7 @@ def fetch(source: PluginSource, *, egress: EgressPolicy, max_bytes: int) -> Fetc
 
     Raises PluginFailed, and what a plug-in may raise: BadSource, BadBundle and TryLater.
     """
-    plugin = next((one for one in _plugins() if one.name == source.kind), None)
+    plugin = next((plugin for plugin in _plugins() if plugin.name == source.kind), None)
     if plugin is None:
         raise BadSource(f"there is no way to fetch the source {source.kind!r}; expected the name of a plug-in")
     function = load(plugin, callable, FUNCTION)
@@ -59,7 +59,11 @@ def _sound(fetched: Any, source: PluginSource, max_bytes: int) -> Fetched:
     if not isinstance(fetched, Fetched):
         raise PluginFailed(f"it returned a {type(fetched).__name__}; expected Fetched")
     archives = tuple(fetched.archives)
-    if not 1 <= len(archives) <= MAX_ARCHIVES or not all(map(_is_archive, archives)):
+    are_sound = all(
+        isinstance(archive, Archive) and isinstance(archive.name, str) and type(archive.data) is bytes
+        for archive in archives
+    )
+    if not 1 <= len(archives) <= MAX_ARCHIVES or not are_sound:
         raise PluginFailed(f"its archives are not sound; expected 1 to {MAX_ARCHIVES} Archive, with a name and bytes")
     size = sum(len(archive.data) for archive in archives)
     if size > max_bytes:
@@ -73,7 +77,3 @@ def _sound(fetched: Any, source: PluginSource, max_bytes: int) -> Fetched:
     if not (isinstance(reference, str) and reference.isprintable() and 1 <= len(reference) <= MAX_REFERENCE):
         raise PluginFailed(f"its pin has no reference; expected 1 to {MAX_REFERENCE} characters that can be printed")
     return Fetched(source.pin(*(reference, pin.digest)), archives)
-
-
-def _is_archive(one: Any) -> bool:
-    return isinstance(one, Archive) and isinstance(one.name, str) and type(one.data) is bytes

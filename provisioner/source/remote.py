@@ -335,7 +335,9 @@ class _Ssh(SSHVendor):
 
     def refusal(self) -> str:
         """Why host and keys do not fit together, or the host has no such repository; "" if it is neither."""
-        status = self._status()
+        status = None  # of the latest program, where it has ended
+        with suppress(subprocess.TimeoutExpired):
+            status = self._running[-1].wait(ENDING_SECONDS) if self._running else None
         logged = self._logged()
         if "Permission denied" in logged:
             return _flaw_of(self._key) or "the host does not accept the private key"
@@ -344,13 +346,6 @@ class _Ssh(SSHVendor):
         if status not in (None, 0, STATUS_OF_SSH_ITSELF) and not self.counter.seen:
             return f"there is no git repository that this key may read (its command ended with status {status})"
         return ""
-
-    def _status(self) -> int | None:
-        """How the latest program ended; None if it did not."""
-        try:
-            return self._running[-1].wait(ENDING_SECONDS) if self._running else None
-        except subprocess.TimeoutExpired:
-            return None
 
     def _logged(self) -> str:
         if not self._log.exists():

@@ -67,7 +67,10 @@ def with_secret(source: RemoteSource, secret: JsonObject) -> RemoteSource:
     present = {str(key): str(text) for key, text in (secret.get("data") or {}).items() if text}
     suitable = [form for form in FORMS if way in form.ways]
     form = next((form for form in suitable if form.fits(type_, present)), None)
-    if form is None and not _has_certificates_alone(type_, present, way):
+    # Certificates may stand alone. Half of another form beside them, or one for another kind of source, is a mistake.
+    others = {key for each in FORMS for key in each.keys} & set(present)
+    has_certificates = not others and any(key in present for key in CERTIFICATE_KEYS)
+    if form is None and not (has_certificates and type_ in (TLS, OPAQUE) and way != SourceProtocol.SSH):
         keys = ", ".join(sorted(present)[:MAX_SHOWN_KEYS]) or "no keys with a value"
         expected = ", or ".join([*map(str, suitable), *([] if way == SourceProtocol.SSH else [CERTIFICATES])])
         raise BadSource(f"{ref} of type {type_} has {keys}; expected for {way}: {expected}")
@@ -96,13 +99,6 @@ def with_secret_for(source: RemoteSource, secret: JsonObject, *, host: str) -> R
             "beside auth.secret, or a docker configuration, which names its hosts"
         )
     return made if names_host(made.credentials, place) else source
-
-
-def _has_certificates_alone(type_: str, present: Mapping[str, str], way: SourceProtocol) -> bool:
-    """Half of another form, or one for another kind of source, is a mistake and not meant to be left out."""
-    others = {key for form in FORMS for key in form.keys} & set(present)
-    has_any = not others and any(key in present for key in CERTIFICATE_KEYS)
-    return has_any and type_ in (TLS, OPAQUE) and way != SourceProtocol.SSH
 
 
 def _certificates(

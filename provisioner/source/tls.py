@@ -58,7 +58,14 @@ def context_of(certificates: SourceCertificates | None, *, ca_pem: str = "") -> 
         if ca_pem:
             context.load_verify_locations(cadata=ca_pem)
     else:
-        context = _trusting(certificates.authorities)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which checks certificates and host names
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        # Whatever is listed is trusted, an intermediate authority too, as in Go and so in Flux and container runtimes.
+        context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+        try:
+            context.load_verify_locations(cadata=certificates.authorities)
+        except ssl.SSLError as exc:
+            raise BadSource(f"the certificates of its key {CA_KEY} cannot be used ({_reason(exc)})") from None
     if certificates is not None and certificates.client:
         try:
             with as_file(certificates.client + certificates.key) as path:
@@ -66,18 +73,6 @@ def context_of(certificates: SourceCertificates | None, *, ca_pem: str = "") -> 
         except ssl.SSLError as exc:
             words = f"the certificate of its key {CLIENT_KEY} cannot be used with {PRIVATE_KEY} ({_reason(exc)})"
             raise BadSource(words) from None
-    return context
-
-
-def _trusting(authorities: bytes) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which checks certificates and host names
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Whatever is listed is trusted, an intermediate authority too, as Go and so Flux and container runtimes have it.
-    context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
-    try:
-        context.load_verify_locations(cadata=authorities)
-    except ssl.SSLError as exc:
-        raise BadSource(f"the certificates of its key {CA_KEY} cannot be used ({_reason(exc)})") from None
     return context
 
 
@@ -126,19 +121,16 @@ def certificates_of(texts: Mapping[str, str], now: datetime) -> SourceCertificat
     for key, text in texts.items():
         if len(text.encode()) > MAX_BYTES[key]:
             raise BadSource(f"the value of its key {key} is too large; expected at most {MAX_BYTES[key]} bytes")
-    made = SourceCertificates(_authorities(texts[CA_KEY], now) if CA_KEY in texts else b"", *_client(texts, now))
+    authorities = _read(CA_KEY, texts[CA_KEY]) if CA_KEY in texts else []
+    # Some of a bundle may have expired, as they do while authorities change.
+    last = max((certificate.not_valid_after_utc for certificate in authorities), default=now)
+    if last < now:
+        raise SourceUnavailable(f"every certificate of its key {CA_KEY} has expired, the last on {last:%Y-%m-%d}")
+    trusted = b"".join(certificate.public_bytes(Encoding.DER) for certificate in authorities)
+    made = SourceCertificates(trusted, *_client(texts, now))
     # What one parser reads another may refuse: better here, where the Secret is named, than while we connect.
     context_of(made)
     return made
-
-
-def _authorities(text: str, now: datetime) -> bytes:
-    """DER, one after another; some of a bundle may have expired, as they do while authorities change."""
-    found = _read(CA_KEY, text)
-    last = max(one.not_valid_after_utc for one in found)
-    if last < now:
-        raise SourceUnavailable(f"every certificate of its key {CA_KEY} has expired, the last on {last:%Y-%m-%d}")
-    return b"".join(one.public_bytes(Encoding.DER) for one in found)
 
 
 def _client(texts: Mapping[str, str], now: datetime) -> tuple[bytes, bytes]:
@@ -166,7 +158,7 @@ def _client(texts: Mapping[str, str], now: datetime) -> tuple[bytes, bytes]:
     if chain[0].not_valid_before_utc > now:
         begins = chain[0].not_valid_before_utc
         raise SourceUnavailable(f"the certificate of its key {CLIENT_KEY} is not valid before {begins:%Y-%m-%d %H:%M}")
-    pem = b"".join(one.public_bytes(Encoding.PEM) for one in chain)
+    pem = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in chain)
     return pem, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
@@ -174,8 +166,8 @@ def _read(key: str, text: str) -> list[x509.Certificate]:
     try:
         found = x509.load_pem_x509_certificates(text.encode())
         # Dates are read when they are asked for.
-        for one in found:
-            _ = one.not_valid_before_utc, one.not_valid_after_utc
+        for certificate in found:
+            _ = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     except UNREADABLE:
         raise BadSource(f"a certificate of its key {key} cannot be read; {EXPECTED_CERTIFICATES}") from None
     if len(found) > MAX_CERTIFICATES[key]:

@@ -6,6 +6,7 @@ Beside the packed archive, memory holds the unpacked tree, twice the largest fil
 
 from __future__ import annotations
 
+import io
 import unicodedata
 import zipfile
 import zlib
@@ -25,6 +26,7 @@ from provisioner.unpack.meter import (
     Keeper,
     Metered,
     OnDisk,
+    ReadableLayer,
     UnpackLimits,
     UnpackMeter,
     zstd_stream,
@@ -104,7 +106,7 @@ def _unpacked(archives: Iterable[Archive], meter: UnpackMeter, keeper: Keeper[T]
 
 def _layer(archive: Archive, meter: UnpackMeter, keeper: Keeper[T]) -> _Layer[T]:
     layer = _Layer[T]()
-    for path, data in _named_entries(archive, meter, keeper):
+    for path, data in _entries(archive, meter, keeper):
         folder, _, name = path.rpartition("/")
         if data is None:
             layer.folders.update((path, *_folders(path)) if path else ())
@@ -129,52 +131,38 @@ def _folders(path: str) -> list[str]:
     return ["/".join(parts[:end]) for end in range(len(parts) - 1, 0, -1)]
 
 
-def _named_entries(archive: Archive, meter: UnpackMeter, keeper: Keeper[T]) -> Iterator[tuple[str, T | None]]:
-    """The entries of one archive; every error says which archive it was."""
-    what = archive.name or "the archive"
+def _entries(archive: Archive, meter: UnpackMeter, keeper: Keeper[T]) -> Iterator[tuple[str, T | None]]:
+    """The entries of one archive, told apart by what the bytes are; every error says which archive it was."""
+    what, data = archive.name or "the archive", archive.data
     try:
-        yield from _entries(archive, meter, keeper)
+        if data[:4] in MAGICS:
+            yield from zip_entries(data, meter, keeper)
+            return
+        stream: ReadableLayer | None = None
+        if data[:2] == GZIP_MAGIC:
+            stream = GzipStream(data, meter.limits)
+        elif data[:4] == ZSTD_MAGIC:
+            stream = zstd_stream(data)
+        elif is_tar(data[:BLOCK]):
+            stream = io.BytesIO(data)  # which shares the bytes
+        if stream is not None:
+            yield from tar_entries(Metered(stream, meter, len(data)), meter, keeper)
+            return
+        path = meter.path_of(archive.name)
+        if not path.lower().endswith(TEXT_SUFFIXES):
+            known = next((name for magic, name in UNREAD.items() if data.startswith(magic)), "")
+            found = f"it is {known}" if known else "it is no archive that is read, and has no suffix of a text"
+            raise InvalidArchive(f"{found}; expected tar, tar.gz, tar.zst, zip, YAML or JSON")
+        meter.count(path)
+        meter.check_file(len(data), path)
+        meter.take(len(data), path)
+        yield path, keeper.keep(path, [data])
     except (zipfile.BadZipFile, zlib.error, ZstdError, EOFError) as exc:
         raise InvalidArchive(f"{what}: it is damaged or cut off: {exc}") from exc
     except (NotImplementedError, RuntimeError, ValueError, OverflowError) as exc:  # what zipfile says of odd archives
         raise InvalidArchive(f"{what}: it cannot be read: {exc}") from exc
     except BadBundle as exc:
         raise type(exc)(f"{what}: {exc}") from exc
-
-
-def _entries(archive: Archive, meter: UnpackMeter, keeper: Keeper[T]) -> Iterator[tuple[str, T | None]]:
-    """Told apart by what the bytes are, not by what they are called."""
-    data = archive.data
-    if data[:4] in MAGICS:
-        return zip_entries(data, meter, keeper)
-    if data[:2] == GZIP_MAGIC:
-        return tar_entries(Metered(GzipStream(data, meter.limits), meter, len(data)), meter, keeper)
-    if data[:4] == ZSTD_MAGIC:
-        return tar_entries(Metered(zstd_stream(data), meter, len(data)), meter, keeper)
-    if is_tar(data[:BLOCK]):
-        return tar_entries(Metered(_Slices(data), meter, len(data)), meter, keeper)
-    path = meter.path_of(archive.name)
-    if not path.lower().endswith(TEXT_SUFFIXES):
-        known = next((name for magic, name in UNREAD.items() if archive.data.startswith(magic)), "")
-        found = f"it is {known}" if known else "it is no archive that is read, and has no suffix of a text"
-        raise InvalidArchive(f"{found}; expected tar, tar.gz, tar.zst, zip, YAML or JSON")
-    meter.count(path)
-    meter.check_file(len(archive.data), path)
-    meter.take(len(archive.data), path)
-    return iter([(path, keeper.keep(path, [archive.data]))])
-
-
-class _Slices:
-    """Bytes as a stream, without a copy of the whole."""
-
-    def __init__(self, data: bytes):
-        self._data = data
-        self._at = 0
-
-    def read(self, size: int, /) -> bytes:
-        piece = self._data[self._at : self._at + size]
-        self._at += len(piece)
-        return piece
 
 
 def _check_collisions(files: Iterable[str], folders: Iterable[str]) -> None:

@@ -84,7 +84,7 @@ class UnpackMeter:
             raise UnsafePath(
                 f"{name[:80]!r}…: its name has {length} bytes; the limit max_name_bytes is {self.limits.max_name_bytes}"
             )
-        if "\\" in name or any(unicodedata.category(one) == "Cc" for one in name):
+        if "\\" in name or any(unicodedata.category(letter) == "Cc" for letter in name):
             raise UnsafePath(f"{name!r}: its name holds a backslash or a control character")
         path = name.removeprefix("./").removesuffix("/")
         parts = path.split("/") if path not in ("", ".") else []
@@ -202,8 +202,15 @@ class GzipStream:
     def read(self, size: int, /) -> bytes:
         """At least one and at most `size` bytes; none at the end."""
         while True:
-            if self._decoder.eof and not self._begins_another():
-                return b""
+            if self._decoder.eof:
+                if bytes(self._data[self._at : self._at + 2]) != GZIP_MAGIC:
+                    if any(self._data[self._at :]):
+                        raise InvalidArchive("something follows the end of the gzip stream")
+                    return b""
+                self._members_left -= 1
+                if self._members_left < 0:
+                    raise InvalidArchive("the gzip stream has more members than a bundle may have entries")
+                self._decoder = zlib.decompressobj(wbits=31)
             piece = self._data[self._at : self._at + FEED_BYTES]
             if not piece and not self._decoder.unconsumed_tail:
                 raise EOFError("the gzip stream ends too early")
@@ -212,14 +219,3 @@ class GzipStream:
             self._at += len(piece) - len(self._decoder.unconsumed_tail or self._decoder.unused_data)
             if found:
                 return found
-
-    def _begins_another(self) -> bool:
-        if bytes(self._data[self._at : self._at + 2]) != GZIP_MAGIC:
-            if any(self._data[self._at :]):
-                raise InvalidArchive("something follows the end of the gzip stream")
-            return False
-        self._members_left -= 1
-        if self._members_left < 0:
-            raise InvalidArchive("the gzip stream has more members than a bundle may have entries")
-        self._decoder = zlib.decompressobj(wbits=31)
-        return True

@@ -88,7 +88,12 @@ def _next_header(stream: Metered) -> _Header | None:
         name = _text(block[:100])
         if block[257:263] == b"ustar\0" and (prefix := _text(block[345:500])):
             name = prefix + b"/" + name
-        return _Header(name, _number(block[124:136], name), block[156:157])
+        octal = block[124:136].strip(b" \0")
+        if block[124] == 0x80:  # GNU's base 256
+            return _Header(name, int.from_bytes(block[125:136], "big"), block[156:157])
+        if any(digit not in b"01234567" for digit in octal):
+            raise InvalidArchive(f"{_shown(name)}: its size is no number")
+        return _Header(name, int(octal or b"0", 8), block[156:157])
     while rest := stream.read(CHUNK_BYTES):
         if any(rest):
             raise InvalidArchive("something follows the end of the tar archive")
@@ -106,16 +111,6 @@ def _text(field: bytes) -> bytes:
     return field.partition(b"\0")[0]
 
 
-def _number(field: bytes, name: bytes) -> int:
-    """A size: octal, or GNU's base 256 where the first bit is set."""
-    if field[0] == 0x80:
-        return int.from_bytes(field[1:], "big")
-    words = field.strip(b" \0")
-    if any(digit not in b"01234567" for digit in words):
-        raise InvalidArchive(f"{_shown(name)}: its size is no number")
-    return int(words or b"0", 8)
-
-
 def _extension(header: _Header, stream: Metered) -> dict[str, bytes]:
     """What an extended header says of the entry that follows it."""
     if header.size > LARGEST_HEADER_BYTES:
@@ -127,28 +122,22 @@ def _extension(header: _Header, stream: Metered) -> dict[str, bytes]:
         return {"path": _text(data)}
     if header.type == LONG_LINK:
         return {}
-    records = _records(data, header.name)
+    records: dict[str, bytes] = {}
+    at = 0
+    while at < len(data) and data[at] != 0:  # each record of pax is `length key=value\n`
+        length, space, _ = data[at : at + 20].partition(b" ")
+        end = at + int(length) if space and length.isdigit() else 0
+        key, equals, value = data[at + len(length) + 1 : end].partition(b"=")
+        if not equals or end > len(data) or not value.endswith(b"\n"):
+            raise InvalidArchive(f"{_shown(header.name)}: an extended header is damaged")
+        records[key.decode("utf-8", "replace")] = value[:-1]
+        at = end
     if header.type == PAX_GLOBAL:
         if records.keys() & {"path", "size"}:
             raise InvalidArchive(f"{_shown(header.name)}: a global header gives every entry the same name or size")
         return {}
     if sparse := next((key for key in records if key.startswith("GNU.sparse")), None):
         raise UnsafePath(f"{_shown(records.get('path', b''))} is a sparse file ({sparse}); expected regular files only")
-    return records
-
-
-def _records(data: bytes, name: bytes) -> dict[str, bytes]:
-    """The records of a pax header, each `length key=value\\n`."""
-    records: dict[str, bytes] = {}
-    at = 0
-    while at < len(data) and data[at] != 0:
-        length, space, _ = data[at : at + 20].partition(b" ")
-        end = at + int(length) if space and length.isdigit() else 0
-        key, equals, value = data[at + len(length) + 1 : end].partition(b"=")
-        if not equals or end > len(data) or not value.endswith(b"\n"):
-            raise InvalidArchive(f"{_shown(name)}: an extended header is damaged")
-        records[key.decode("utf-8", "replace")] = value[:-1]
-        at = end
     return records
 
 

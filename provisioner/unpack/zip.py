@@ -30,7 +30,13 @@ def zip_entries(data: bytes, meter: UnpackMeter, keeper: Keeper[T]) -> Iterator[
     _check_directory(data, meter)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.infolist()
-        _check_overlap(members, archive.start_dir)
+        # Two entries that share bytes: how a small archive unpacks to a huge one.
+        by_place = sorted(members, key=lambda member: member.header_offset)
+        starts = [*(member.header_offset for member in by_place[1:]), archive.start_dir]
+        for member, following in zip(by_place, starts, strict=False):
+            name_bytes = len(member.orig_filename.encode("utf-8" if member.flag_bits & UTF8 else "cp437"))
+            if member.header_offset + LOCAL_BYTES + name_bytes + member.compress_size > following:
+                raise InvalidArchive(f"{member.filename[:80]!r}: overlaps with another entry of the zip archive")
         seen = 0
         for member in members:
             if not keeper.wants(member.orig_filename.removeprefix("./").strip("/")):
@@ -64,19 +70,14 @@ def _check_directory(data: bytes, meter: UnpackMeter) -> None:
         raise BundleTooLarge(f"the zip archive has more than {meter.limits.max_entries} entries (max_entries)")
 
 
-def _check_overlap(members: list[zipfile.ZipInfo], directory: int) -> None:
-    """Two entries that share bytes: how a small archive unpacks to a huge one."""
-    by_place = sorted(members, key=lambda one: one.header_offset)
-    starts = [one.header_offset for one in by_place[1:]] + [directory]
-    for member, following in zip(by_place, starts, strict=False):
-        name_bytes = len(member.orig_filename.encode("utf-8" if member.flag_bits & UTF8 else "cp437"))
-        if member.header_offset + LOCAL_BYTES + name_bytes + member.compress_size > following:
-            raise InvalidArchive(f"{member.filename[:80]!r}: overlaps with another entry of the zip archive")
-
-
 def _path(member: zipfile.ZipInfo, meter: UnpackMeter) -> tuple[str, bool]:
     """The member's path, and whether it is a folder; raises what is wrong with it."""
-    name = _name(member)
+    name = member.orig_filename  # zipfile's own is cut at a NUL
+    if not member.flag_bits & UTF8:  # UTF-8 without its flag was taken for the code page
+        try:
+            name = name.encode("cp437").decode("utf-8")
+        except UnicodeDecodeError:
+            raise UnsafePath(f"{name!r}: its name is not UTF-8") from None
     path = meter.path_of(name)
     meter.count(path)
     is_folder = name.endswith("/")
@@ -94,16 +95,6 @@ def _path(member: zipfile.ZipInfo, meter: UnpackMeter) -> tuple[str, bool]:
         raise InvalidArchive(f"{path} is packed with zip's method {member.compress_type}; expected stored or deflated")
     meter.check_file(member.file_size, path)
     return path, is_folder
-
-
-def _name(member: zipfile.ZipInfo) -> str:
-    """The name as written: zipfile cuts it at a NUL, and takes UTF-8 without its flag for another code page."""
-    if member.flag_bits & UTF8:
-        return member.orig_filename
-    try:
-        return member.orig_filename.encode("cp437").decode("utf-8")
-    except UnicodeDecodeError:
-        raise UnsafePath(f"{member.orig_filename!r}: its name is not UTF-8") from None
 
 
 def _pieces(file: ReadableLayer, path: str, meter: UnpackMeter, *, most: int, told: int) -> Iterator[bytes]:

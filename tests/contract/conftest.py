@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
-import ssl
 import subprocess
-import urllib.error
-import urllib.request
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 import yaml
 
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import AccessRequest, Identity
-from tests.contract.objects import crd
+from tests.contract.objects import binding, crd, role
 from tests.support.folders import ROOT
 from tests.support.kubernetes import live
 from tests.support.kubernetes.endpoint import USERS, Endpoint
@@ -26,6 +26,9 @@ from tests.support.patience import scaled
 
 CRD = ROOT / "deploy/crds/bundledeployments.yaml"
 PATH = "/apis/core.rukpak.io/v1alpha2/bundledeployments"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+APPS, BATCH = "/apis/apps/v1", "/apis/batch/v1"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
@@ -63,6 +66,12 @@ class Request:
     token: str = ""
 
 
+@functools.cache
+def connections(ca_pem: str) -> urllib3.PoolManager:
+    """Kept open from test to test: a handshake costs more than most of the requests."""
+    return urllib3.PoolManager(ca_cert_data=ca_pem, cert_reqs="CERT_REQUIRED", timeout=scaled(TIMEOUT_SECONDS))
+
+
 @dataclass(frozen=True)
 class Server:
     """An API server with kubectl, and a namespace of the test's own."""
@@ -84,50 +93,55 @@ class Server:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def get(self, *words: str) -> Any:
-        shown = self.ctl("get", *words, "-n", self.namespace, "-o", "json", "--show-managed-fields")
-        return json.loads(shown)
+    def here(self, *words: str, user: str = "admin", given: Any = None) -> str:
+        """What kubectl prints of a command in the test's namespace."""
+        return self.ctl(*words, "-n", self.namespace, user=user, given=given)
+
+    def get(self, plural: str, name: str = "", api: str = "/api/v1", query: str = "") -> Any:
+        reply = self.ask("GET", self.place(plural, name, api) + query)
+        assert reply.code == 200, reply.message
+        return reply.body
 
     def apply(self, obj: dict[str, Any], manager: str = "one", *flags: str) -> subprocess.CompletedProcess[str]:
         words = ("apply", "--server-side", f"--field-manager={manager}", "-n", self.namespace, "-f", "-", *flags)
         return self.run(*words, given=json.dumps(obj))
 
+    def create(self, plural: str, obj: dict[str, Any], api: str = "/api/v1") -> Any:
+        """The object as it is made, without kubectl, whose start costs more than most of the tests."""
+        made = self.ask("POST", self.place(plural, api=api), obj)
+        assert made.code == 201, made.message
+        return made.body
+
     def send(self, request: Request) -> Reply:
         """The answer to a request, whatever its code."""
         body = request.body
         token = request.token or self.endpoint.tokens[request.user]
-        asked = urllib.request.Request(
+        sent = {"Content-Type": request.content_type, "User-Agent": "contract/1", **request.headers}
+        answer = connections(self.endpoint.ca_pem).request(
+            request.method,
             self.endpoint.server + request.path,
-            method=request.method,
-            data=body if body is None or isinstance(body, bytes) else json.dumps(body).encode(),
-            headers={
-                "Authorization": f"Bearer {token}",
-                "Content-Type": request.content_type,
-                "User-Agent": "contract/1",
-                **request.headers,
-            },
+            body=body if body is None or isinstance(body, bytes) else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {token}", **sent},
+            retries=False,
         )
-        context = ssl.create_default_context(cadata=self.endpoint.ca_pem)
-        try:
-            with urllib.request.urlopen(asked, timeout=scaled(TIMEOUT_SECONDS), context=context) as answer:
-                return _reply(answer.status, answer.read(), answer.headers)
-        except urllib.error.HTTPError as exc:
-            return _reply(exc.code, exc.read(), exc.headers)
+        warnings = [words.partition(" - ")[2][1:-1].replace('\\"', '"') for words in answer.headers.getlist("Warning")]
+        is_json = answer.headers.get("Content-Type", "").partition(";")[0] == "application/json"
+        text = answer.data.decode()
+        return Reply(answer.status, json.loads(text) if is_json else text, warnings)
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Reply:
         return self.send(Request(method, path, body, content_type))
 
     def until_may(self, user: str, verb: str, resource: str, group: str = "", name: str = "") -> None:
         """Until the API server has seen what was granted to `user` here a moment ago."""
-        who = next(Identity(one.name, one.groups) for one in USERS if one.name == user)
+        who = next(Identity(known.name, known.groups) for known in USERS if known.name == user)
         live.until_may(admin(self.endpoint), who, AccessRequest(verb, group, resource, "", self.namespace, name))
 
-    def define_things(self) -> str:
-        """Create the kind Thing, until it is served: its group, which is the test's own."""
-        group = f"{self.namespace}.example.com"
-        self.ctl("create", "-f", "-", given=crd(group))
-        live.wait_until(lambda: self.run("get", f"things.{group}", "-n", self.namespace).returncode == 0)
-        return group
+    def grant(self, user: str, *rules: dict[str, list[str]]) -> None:
+        """Give `user` these rights in the test's namespace, and wait until the last of them counts."""
+        self.create("roles", role("some", *rules), RBAC)
+        self.create("rolebindings", binding("some", user, "Role"), RBAC)
+        self.until_may(user, rules[-1]["verbs"][-1], rules[-1]["resources"][0], rules[-1]["apiGroups"][0])
 
     def place(self, plural: str = "configmaps", name: str = "", api: str = "/api/v1") -> str:
         """The path of a collection in the test's namespace, or of an object in it."""
@@ -141,32 +155,54 @@ def admin(endpoint: Endpoint) -> ClusterClient:
     return ClusterClient.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(TIMEOUT_SECONDS))
 
 
-def _reply(code: int, body: bytes, headers: Any) -> Reply:
-    text = body.decode()
-    is_json = (headers.get_content_type() or "") == "application/json"
-    warnings = [it.partition(" - ")[2][1:-1].replace('\\"', '"') for it in headers.get_all("Warning") or []]
-    return Reply(code, json.loads(text) if is_json else text, warnings)
-
-
 @pytest.fixture(params=[pytest.param("controlplane", marks=pytest.mark.controlplane), "sandbox"])
 def server(request: pytest.FixtureRequest, kubectl: str, tmp_path: Path) -> Iterator[Server]:
     endpoint = request.getfixturevalue(request.param)
     kubeconfig = tmp_path / "kubeconfig"
     endpoint.write(kubeconfig)
     made = Server(endpoint, str(kubectl), kubeconfig, f"contract-{uuid.uuid4().hex[:8]}")
-    # Not with kubectl, whose start costs more than most of the tests.
     made_here = made.ask("POST", "/api/v1/namespaces", {"metadata": {"name": made.namespace}})
     assert made_here.code == 201, made_here
     yield made
-    made.ask("DELETE", f"/api/v1/namespaces/{made.namespace}")
+    # The real one looks for objects of every kind then, by a hundred requests for each test. It ends with the run.
+    if request.param == "sandbox":
+        made.ask("DELETE", f"/api/v1/namespaces/{made.namespace}")
+
+
+@pytest.fixture(scope="session")
+def define_things() -> Iterator[Callable[[Server], str]]:
+    """Has a server serve the kind Thing, once for all tests of this process; answers with its group."""
+    defined: dict[str, tuple[Server, str]] = {}
+
+    def define(server: Server) -> str:
+        if server.endpoint.server not in defined:
+            group = f"{server.namespace}.example.com"
+            assert server.ask("POST", CRDS, crd(group)).code == 201
+            path = server.place("things", api=f"/apis/{group}/v1")
+            live.wait_until(lambda: server.ask("GET", path).code == 200, "the kind Thing is served")
+            defined[server.endpoint.server] = server, group
+        return defined[server.endpoint.server][1]
+
+    yield define
+    for server, group in defined.values():
+        with contextlib.suppress(urllib3.exceptions.HTTPError):  # it may have ended before
+            server.ask("DELETE", f"{CRDS}/things.{group}")
+
+
+@pytest.fixture
+def things(server: Server, define_things: Callable[[Server], str]) -> str:
+    """The group of a custom kind, `things`, that is served."""
+    return define_things(server)
 
 
 @pytest.fixture
 def wishing(server: Server) -> Server:
     """A server with our CRD."""
-    definition = yaml.safe_load(CRD.read_text())
-    server.ctl("apply", "--server-side", "--force-conflicts", "-f", "-", given=definition)
-    server.ctl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
+    if asked(server).code != 201:
+        definition = yaml.safe_load(CRD.read_text())
+        applied = server.apply_to(f"{CRDS}/{definition['metadata']['name']}", definition, more="&force=true")
+        assert applied.code in (200, 201), applied.message
+        live.wait_until(lambda: asked(server).code == 201, "our CRD is served")
     return server
 
 

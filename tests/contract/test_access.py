@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.contract.conftest import Reply, Request, Server
+from tests.contract.conftest import RBAC, Reply, Request, Server
 from tests.contract.objects import binding, config, role
 from tests.support.kubernetes.live import wait_until
 
 AUTHENTICATION = "/apis/authentication.k8s.io/v1"
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 def _review(server: Server, token: str, *audiences: str) -> Any:
@@ -21,10 +20,8 @@ def _review(server: Server, token: str, *audiences: str) -> Any:
 
 
 def _minted(server: Server, *audiences: str) -> str:
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
-    server.ask("POST", server.place("serviceaccounts"), account)
-    words = [f"--audience={it}" for it in audiences]
-    return server.ctl("create", "token", "robot", "-n", server.namespace, *words).strip()
+    server.create("serviceaccounts", {"metadata": {"name": "robot"}})
+    return server.here("create", "token", "robot", *(f"--audience={audience}" for audience in audiences)).strip()
 
 
 def test_the_token_of_a_user_counts_for_this_api(server: Server) -> None:
@@ -43,7 +40,9 @@ def test_the_token_of_a_user_does_not_count_for_strangers(server: Server) -> Non
 
 def test_a_token_for_one_audience_counts_for_no_other(server: Server) -> None:
     token = _minted(server, "pratique")
-    assert _review(server, token, "pratique")["authenticated"]
+    status = _review(server, token, "pratique")
+    assert status["authenticated"]
+    assert status["user"]["username"] == f"system:serviceaccount:{server.namespace}:robot"
     assert _review(server, token, "other", "pratique")["audiences"] == ["pratique"]
     assert not _review(server, token, "other").get("authenticated")
 
@@ -64,6 +63,27 @@ def test_a_token_is_not_given_for_a_moment(server: Server) -> None:
     refused = server.ask("POST", server.place("serviceaccounts", "robot") + "/token", wish)
     assert refused.code == 422
     assert "may not specify a duration less than 10 minutes" in refused.message
+
+
+def test_subject_access_reviews_know_groups_and_masters(server: Server) -> None:
+    def is_allowed(*groups: str) -> bool:
+        attributes = {"verb": "approve", "group": "core.rukpak.io", "resource": "bundledeployments", "name": "x"}
+        spec = {"user": "nobody", "groups": list(groups), "resourceAttributes": attributes}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        answer = server.ask("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        return bool(answer.body["status"]["allowed"])
+
+    assert not is_allowed()
+    assert is_allowed("system:masters")
+
+
+def test_nobody_grants_what_they_do_not_have(server: Server) -> None:
+    roles = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["get", "patch", "create"]}
+    server.grant("carol", roles)
+    greedy = role("greedy", {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]})
+    refused = server.send(Request("POST", server.place("roles", api=RBAC), greedy, user="carol"))
+    assert refused.code == 403
+    assert "attempting to grant RBAC permissions not currently held" in refused.message
 
 
 def _who(server: Server, user: str = "admin", **headers: str) -> Reply:

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.conftest import MERGE, Server
+from tests.contract.conftest import APPS, BATCH, MERGE, Server
 from tests.contract.objects import LABELS, config, web
-
-APPS, BATCH = "/apis/apps/v1", "/apis/batch/v1"
+from tests.support.kubernetes.live import wait_until
 
 
 def _workload(kind: str, **spec: Any) -> dict[str, Any]:
@@ -221,3 +220,32 @@ def test_a_delete_may_presume_what_it_deletes(server: Server, name: str) -> None
     assert "in the precondition (7) does not match" in refused.message
     right = {**options, "preconditions": {name: meta[name]}}
     assert server.ask("DELETE", server.place(name="settings"), right).code == 200
+
+
+def test_finalizers_hold_an_object_until_they_are_gone(server: Server) -> None:
+    held = config(a="1")
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    server.create("configmaps", held)
+    place = server.place(name="settings")
+    assert server.ask("DELETE", place).body["metadata"]["deletionTimestamp"]
+    assert server.ask("GET", place).code == 200
+    server.ask("PATCH", place, {"metadata": {"finalizers": None}}, MERGE)
+    assert server.ask("GET", place).code == 404
+
+
+def test_a_claim_goes_once_no_pod_uses_it(server: Server) -> None:
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "hold"}, "spec": size}
+    made = server.create("persistentvolumeclaims", claim)
+    assert made["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    volume = {"name": "hold", "persistentVolumeClaim": {"claimName": "hold"}}
+    container = {"name": "main", "image": "registry.example.com/main"}
+    spec = {"nodeName": "elsewhere", "containers": [container], "volumes": [volume]}
+    wait_until(lambda: server.ask("GET", server.place("serviceaccounts", "default")).code == 200, "its account")
+    server.create("pods", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "user"}, "spec": spec})
+    place = server.place("persistentvolumeclaims", "hold")
+    assert server.ask("DELETE", place).body["metadata"]["deletionTimestamp"]
+    assert server.ask("GET", place).code == 200
+    now = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+    assert server.ask("DELETE", server.place("pods", "user"), now).code == 200
+    wait_until(lambda: server.ask("GET", place).code == 404, "the claim is gone")

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.conftest import MERGE, Reply, Request, Server
-from tests.contract.objects import binding, config, role, web
+from tests.contract.conftest import APPLY, APPS, MERGE, Reply, Request, Server
+from tests.contract.objects import config, web
 
-APPS = "/apis/apps/v1"
 FOREIGN_UID = "00000000-0000-0000-0000-000000000001"
 
 
@@ -136,6 +135,27 @@ def test_what_is_created_is_owned_with_what_holds_it(server: Server) -> None:
     assert _owned(made.body, "maker") == {"f:data": {".": {}, "f:a": {}}}
 
 
+def test_a_value_that_two_apply_is_shared_and_what_one_gives_up_alone_goes(server: Server) -> None:
+    place = server.place(name="settings")
+    server.apply_to(place, config(a="1", b="1"))
+    assert server.apply_to(place, config(a="1"), "two").code == 200
+    assert server.apply_to(place, config(c="1")).body["data"] == {"a": "1", "c": "1"}
+
+
+def test_who_updates_is_known_by_the_name_of_their_program(server: Server) -> None:
+    place = server.place(name="settings")
+    server.apply_to(place, config(a="1"))
+    patched = server.ask("PATCH", place, {"data": {"b": "2"}}, MERGE).body
+    assert (_owned(patched, "one"), _owned(patched, "contract")) == ({"f:data": {"f:a": {}}}, {"f:data": {"f:b": {}}})
+
+
+def test_a_dry_run_changes_nothing(server: Server) -> None:
+    place = server.place(name="settings")
+    before = server.apply_to(place, config(a="1")).body
+    assert server.apply_to(place, config(a="2"), more="&dryRun=All").body["data"] == {"a": "2"}
+    assert server.get("configmaps", "settings") == before
+
+
 def test_the_field_that_everybody_gives_up_goes_with_its_map(server: Server) -> None:
     place = server.place(name="settings")
     server.apply_to(place, config(a="1"))
@@ -178,7 +198,7 @@ def test_managed_fields_are_reset_by_an_empty_entry(server: Server) -> None:
     ids=["no manager", "long manager", "dry run", "validation"],
 )
 def test_options_that_do_not_exist_are_invalid(server: Server, query: str, wrong: str) -> None:
-    refused = server.ask("PATCH", server.place(name="settings") + query, config(a="1"), "application/apply-patch+yaml")
+    refused = server.ask("PATCH", server.place(name="settings") + query, config(a="1"), APPLY)
     assert refused.code == 422
     assert wrong in refused.message
 
@@ -204,11 +224,9 @@ def test_managed_fields_are_not_for_appliers(server: Server) -> None:
 )
 def test_an_apply_that_creates_needs_patch_and_create(server: Server, verbs: tuple[str, ...], code: int) -> None:
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": list(verbs) or ["get"]}
-    server.ctl("apply", "-n", server.namespace, "-f", "-", given=role("some", rule))
-    server.ctl("apply", "-n", server.namespace, "-f", "-", given=binding("some", "carol", "Role"))
-    server.until_may("carol", rule["verbs"][-1], "configmaps")
+    server.grant("carol", rule)
     path = server.place(name="settings") + "?fieldManager=one"
-    answer = server.send(Request("PATCH", path, config(a="1"), "application/apply-patch+yaml", user="carol"))
+    answer = server.send(Request("PATCH", path, config(a="1"), APPLY, user="carol"))
     assert answer.code == code, answer.message
     if code == 403:
         missing = "create" if verbs == ("patch",) else "patch"

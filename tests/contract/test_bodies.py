@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.contract.conftest import MERGE, STRATEGIC, Reply, Server
+from tests.contract.conftest import APPS, MERGE, STRATEGIC, Reply, Server
 from tests.contract.objects import config, web
 
-APPS = "/apis/apps/v1"
 UNMARSHALLED = "json: cannot unmarshal"
 
 
 @pytest.fixture
-def things(server: Server) -> Iterator[str]:
-    """The API of a custom kind, `things`, that is served."""
-    group = server.define_things()
-    yield f"/apis/{group}/v1"
-    server.ctl("delete", "crd", f"things.{group}", "--wait=false")
+def api(things: str) -> str:
+    """The API of the kind Thing."""
+    return f"/apis/{things}/v1"
 
 
 def _thing(api: str, **spec: Any) -> dict[str, Any]:
@@ -70,11 +66,13 @@ def test_a_wrong_type_is_an_invalid_patch(server: Server, content_type: str) -> 
     assert " is invalid: patch: Invalid value: " in refused.message
 
 
-def test_a_wrong_type_is_an_internal_error_of_an_apply(server: Server) -> None:
+def test_a_wrong_type_and_an_unknown_field_are_an_internal_error_of_an_apply(server: Server) -> None:
     refused = server.apply_to(server.place("deployments", "web", APPS), _mistyped())
     assert refused.code == 500
     assert refused.message.startswith("failed to create typed patch object")
     assert ".spec.replicas: expected numeric" in refused.message
+    refused = server.apply_to(server.place("deployments", "web", APPS), _unknown())
+    assert (refused.code, "field not declared in schema" in refused.message) == (500, True)
 
 
 def test_a_quantity_may_be_a_number(server: Server) -> None:
@@ -132,40 +130,40 @@ def test_a_key_that_stands_twice_counts_once_and_is_warned_of(server: Server) ->
 
 
 @pytest.mark.parametrize("field", ["colour", "taste"], ids=["known", "unknown"])
-def test_a_custom_resource_may_not_apply_what_its_schema_forbids(server: Server, things: str, field: str) -> None:
-    place = server.place("things", "a", things)
-    refused = server.apply_to(place, _thing(things, **{field: 1}))
+def test_a_custom_resource_may_not_apply_what_its_schema_forbids(server: Server, api: str, field: str) -> None:
+    place = server.place("things", "a", api)
+    refused = server.apply_to(place, _thing(api, **{field: 1}))
     assert refused.code == 500
     wanted = "field not declared in schema" if field == "taste" else "expected string, got"
     assert f".spec.{field}: {wanted}" in refused.message
 
 
-def test_a_custom_resource_of_a_wrong_type_is_invalid(server: Server, things: str) -> None:
-    refused = server.ask("POST", server.place("things", api=things), _thing(things, colour=1))
+def test_a_custom_resource_of_a_wrong_type_is_invalid(server: Server, api: str) -> None:
+    refused = server.ask("POST", server.place("things", api=api), _thing(api, colour=1))
     assert refused.code == 422
     assert "spec.colour" in refused.message
     assert 'spec.colour in body must be of type string: "integer"' in refused.message
 
 
-def test_an_unknown_field_of_a_custom_resource_is_pruned_and_warned_of(server: Server, things: str) -> None:
-    place = server.place("things", api=things)
-    refused = server.ask("POST", f"{place}?fieldValidation=Strict", _thing(things, taste=1, smell=2))
+def test_an_unknown_field_of_a_custom_resource_is_pruned_and_warned_of(server: Server, api: str) -> None:
+    place = server.place("things", api=api)
+    refused = server.ask("POST", f"{place}?fieldValidation=Strict", _thing(api, taste=1, smell=2))
     assert refused.code == 400
     assert 'unknown field "spec.smell", unknown field "spec.taste"' in refused.message
-    made = server.ask("POST", place, _thing(things, taste=1))
+    made = server.ask("POST", place, _thing(api, taste=1))
     assert (made.code, made.warnings) == (201, ['unknown field "spec.taste"'])
     assert made.body["spec"] == {"size": 3, "colour": "red"}
 
 
-def test_a_custom_resource_is_replaced_only_by_its_version(server: Server, things: str) -> None:
-    made = server.ask("POST", server.place("things", api=things), _thing(things)).body
-    place = server.place("things", "a", things)
-    refused = server.ask("PUT", place, _thing(things, colour="blue"))
+def test_a_custom_resource_is_replaced_only_by_its_version(server: Server, api: str) -> None:
+    made = server.ask("POST", server.place("things", api=api), _thing(api)).body
+    place = server.place("things", "a", api)
+    refused = server.ask("PUT", place, _thing(api, colour="blue"))
     assert refused.code == 422
     assert "metadata.resourceVersion: Invalid value: 0" in refused.message
     assert "must be specified for an update" in refused.message
     wish = {
-        **_thing(things, colour="blue"),
+        **_thing(api, colour="blue"),
         "metadata": {"name": "a", "resourceVersion": made["metadata"]["resourceVersion"]},
     }
     assert server.ask("PUT", place, wish).code == 200

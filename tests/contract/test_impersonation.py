@@ -12,11 +12,10 @@ from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden
 from provisioner.rbac import Ours, PolicyRule, PowerJudge, RbacObjects
 from provisioner.values import AccessRequest, Identity, ObjectRef
-from tests.contract.conftest import Reply, Request, Server, admin
+from tests.contract.conftest import RBAC, Reply, Request, Server, admin
 from tests.contract.objects import binding, role
 from tests.support.kubernetes.live import wait_until
 
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 IDENTITY = "authentication.k8s.io"
 ZOE = "zoe"
 # No other test gives this group a right: one that may list would answer instead of being refused.

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.conftest import MERGE, STRATEGIC, Reply, Server
+from tests.contract.conftest import APPS, MERGE, STRATEGIC, Reply, Server
 from tests.contract.objects import config, web
 
-APPS = "/apis/apps/v1"
 JSON = "application/json-patch+json"
 
 

@@ -64,11 +64,21 @@ def kind_of(obj: dict[str, Any]) -> tuple[str, str, str]:
     return group, version, obj["kind"]
 
 
+KNOWN: dict[tuple[str, tuple[str, str, str]], dict[str, Any]] = {}
+
+
 def schema_of(server: Server, obj: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an object's kind; of a custom kind the real server publishes it a moment after it is served."""
-    kind, reader = kind_of(obj), admin(server.endpoint)
-    wait_until(lambda: kind in published_schemas([reader], [kind]), f"the schema of {kind}")
-    return published_schemas([reader], [kind])[kind]
+    """The schema of an object's kind, read once; the real server publishes a custom one a moment after it is served."""
+    kind = kind_of(obj)
+
+    def is_published() -> bool:
+        found = published_schemas([admin(server.endpoint)], [kind])
+        KNOWN.update({(server.endpoint.server, name): schema for name, schema in found.items()})
+        return kind in found
+
+    if (server.endpoint.server, kind) not in KNOWN:
+        wait_until(is_published, f"the schema of {kind}")
+    return KNOWN[server.endpoint.server, kind]
 
 
 def outline(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,15 +141,13 @@ def test_an_unsound_object_does_not(server: Server, obj: dict[str, Any], pruned:
     assert told(schema_of(server, obj), obj) == (pruned, refused)
 
 
-def test_a_custom_resource_is_held_against_the_schema_of_its_definition(server: Server) -> None:
-    group = server.define_things()
-    sound = of(f"{group}/v1", "Thing", spec={"size": 3})
+def test_a_custom_resource_is_held_against_the_schema_of_its_definition(server: Server, things: str) -> None:
+    sound = of(f"{things}/v1", "Thing", spec={"size": 3})
     schema = schema_of(server, sound)
     assert told(schema, sound) == ([], [])
     assert told(schema, {**sound, "spec": {"size": 3, "color": "red"}}) == (["spec.color"], [])
     assert told(schema, {**sound, "spec": {"size": "3"}}) == ([], ["spec.size"])
     assert told(schema, {**sound, "spec": {}}) == ([], ["spec.size"])
-    server.ctl("delete", "crd", f"things.{group}", "--wait=false")
 
 
 @pytest.mark.controlplane

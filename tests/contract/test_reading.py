@@ -7,10 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.contract.conftest import MERGE, Reply, Server
+from tests.contract.conftest import APPS, MERGE, RBAC, Reply, Server
 from tests.contract.objects import binding, config, role, web
 
-APPS = "/apis/apps/v1"
 NAMES = ["a", "b", "c", "d", "e"]
 
 
@@ -126,7 +125,6 @@ def _counted(server: Server, api: str, plural: str, obj: dict[str, Any]) -> Any:
 
 SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}, "spec": {"ports": [{"port": 80}]}}
 ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "x"}}
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 RULE = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
 
 

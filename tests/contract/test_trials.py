@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.conftest import APPLY, Reply, Request, Server
+from tests.contract.conftest import APPLY, APPS, RBAC, Reply, Request, Server
 from tests.contract.objects import binding, role, web
 
-APPS = "/apis/apps/v1"
 ABSENT = "1"
 
 
@@ -34,10 +33,8 @@ def test_what_cannot_be_updated_can_be_created_beside_and_leaves_no_trace(server
     assert "immutable" in refused.message
     beside = tried(server, moved(name="wex", resourceVersion=ABSENT))
     assert (beside.code, beside.body["metadata"]["name"]) == (201, "wex"), beside.message
-    names = [one["metadata"]["name"] for one in server.ask("GET", server.place("deployments", "", APPS)).body["items"]]
-    assert names == ["web"]
-    live = server.ask("GET", server.place("deployments", "web", APPS)).body["metadata"]
-    assert live["uid"] == before.body["metadata"]["uid"]
+    (live,) = server.get("deployments", api=APPS)["items"]
+    assert live["metadata"]["uid"] == before.body["metadata"]["uid"]
 
 
 def test_a_trial_under_a_name_that_is_taken_is_a_conflict(server: Server) -> None:
@@ -64,8 +61,8 @@ def test_a_trial_tells_a_missing_right_to_create_from_rights_by_name(
     server: Server, rules: list[dict[str, Any]], missing: str
 ) -> None:
     wide = [{"apiGroups": ["apps"], "resources": ["deployments"], **rule} for rule in rules]
-    server.ctl("apply", "-n", server.namespace, "-f", "-", given=role("some", *wide))
-    server.ctl("apply", "-n", server.namespace, "-f", "-", given=binding("some", "carol", "Role"))
+    server.create("roles", role("some", *wide), RBAC)
+    server.create("rolebindings", binding("some", "carol", "Role"), RBAC)
     server.until_may("carol", rules[-1]["verbs"][-1], "deployments", "apps", "web")
     answer = tried(server, moved(name="wex", resourceVersion=ABSENT), user="carol")
     if missing:

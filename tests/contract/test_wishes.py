@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import yaml
 
-from tests.contract.conftest import Server, asked
+from tests.contract.conftest import CRDS, PATH, Server, asked
 from tests.support.folders import ROOT
+from tests.support.kubernetes.live import wait_until
 
 OURS = {one.stem: one for one in (ROOT / "deploy/crds").glob("*.yaml")}
 NAMES = {
@@ -83,27 +85,26 @@ def test_the_definition_of_rukpak_is_not_written_over(wishing: Server) -> None:
     anything = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     old = {"name": "v1alpha1", "served": True, "storage": True, "schema": anything}
     theirs = {**ours, "spec": {**ours["spec"], "versions": [old]}}
-    wishing.ctl("create", "-f", "-", given=theirs)
+    assert wishing.ask("POST", CRDS, theirs).code == 201
+    place = f"{CRDS}/bundledeployments.{group}"
     try:
-        wishing.ctl("wait", "--for=condition=Established", f"crd/bundledeployments.{group}")
-        refused = wishing.apply(ours, "pratique", "--force-conflicts")
-        assert refused.returncode == 1
-        assert "v1alpha1 was previously a storage version" in refused.stderr
+        wait_until(lambda: "storedVersions" in wishing.ask("GET", place).body.get("status", {}), "it is stored")
+        refused = wishing.apply_to(place, ours, "pratique", "&force=true")
+        assert refused.code == 422
+        assert "v1alpha1 was previously a storage version" in refused.message
     finally:
-        wishing.ctl("delete", "crd", f"bundledeployments.{group}")
+        wishing.ask("DELETE", place)
 
 
 def test_wishes_are_found_by_account_namespace_and_format(wishing: Server) -> None:
     name = f"{wishing.namespace}-found"
     spec = {"installNamespace": name, "serviceAccountName": "crane", "sources": [IMAGE]}
     about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": name}}
-    wishing.ctl("create", "-f", "-", given={**about, "spec": spec})
+    assert wishing.ask("POST", PATH, {**about, "spec": spec}).code == 201
     try:
-        for also, expected in (
-            ("spec.format=plain", f"bundledeployment.core.rukpak.io/{name}\n"),
-            ("spec.format=helm", ""),
-        ):
-            selector = f"--field-selector=spec.installNamespace={name},spec.serviceAccountName=crane,{also}"
-            assert wishing.ctl("get", "bundledeployments", selector, "-o", "name") == expected
+        for format_name, expected in (("plain", [name]), ("helm", [])):
+            selector = f"spec.installNamespace={name},spec.serviceAccountName=crane,spec.format={format_name}"
+            found = wishing.ask("GET", f"{PATH}?fieldSelector={quote(selector)}").body["items"]
+            assert [wish["metadata"]["name"] for wish in found] == expected
     finally:
-        wishing.ctl("delete", "bundledeployment", name, "--wait=false")
+        wishing.ask("DELETE", f"{PATH}/{name}")

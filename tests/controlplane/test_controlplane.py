@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -26,22 +25,6 @@ def namespace(controlplane: Endpoint) -> str:
     name = f"whole-{uuid4().hex[:8]}"
     controlplane.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     return name
-
-
-def _wait_for(read: Callable[[], Any], is_so: Callable[[Any], bool], what: str) -> None:
-    wait_until(lambda: is_so(read()), what, WAIT_SECONDS)
-
-
-def test_a_deployment_becomes_available_on_the_fake_node(controlplane: Endpoint, namespace: str) -> None:
-    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
-    pod = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "example.com/a:1"}]}}
-    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "a"}}, "template": pod}
-    controlplane.ask("POST", path, {"metadata": {"name": "a"}, "spec": spec})
-
-    def read() -> Any:
-        return controlplane.ask("GET", f"{path}/a")["status"]
-
-    _wait_for(read, lambda status: status.get("availableReplicas") == 1, "an available replica")
 
 
 @pytest.mark.thorough
@@ -65,56 +48,6 @@ def test_each_user_is_known_by_name_uid_and_groups(controlplane: Endpoint, user:
     info = review["status"]["userInfo"]
     assert (info["username"], info["uid"]) == (user.name, user.uid)
     assert set(info["groups"]) == {*user.groups, "system:authenticated"}
-
-
-def test_rights_come_only_from_bindings(controlplane: Endpoint, namespace: str) -> None:
-    path = f"/api/v1/namespaces/{namespace}/configmaps"
-    with pytest.raises(Refused, match="cannot list resource"):
-        controlplane.ask("GET", path, user="carol")
-    binding = {
-        "metadata": {"name": "readers"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "developers"}],
-    }
-    controlplane.ask("POST", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings", binding)
-    wait_until(lambda: _may_list(controlplane, path, "carol"), "carol's right", WAIT_SECONDS)
-    assert not _may_list(controlplane, path, "mallory")
-
-
-def _may_list(controlplane: Endpoint, path: str, user: str) -> bool:
-    try:
-        controlplane.ask("GET", path, user=user)
-    except Refused:
-        return False
-    return True
-
-
-def _review(controlplane: Endpoint, token: str, audience: str) -> Any:
-    spec = {"token": token, "audiences": [audience]}
-    return controlplane.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": spec})["status"]
-
-
-def test_a_service_accounts_token_for_our_audience_passes_for_that_audience_only(
-    controlplane: Endpoint, namespace: str
-) -> None:
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
-    controlplane.ask("POST", path, {"metadata": {"name": "robot"}})
-    made = controlplane.ask("POST", f"{path}/robot/token", {"spec": {"audiences": ["pratique"]}})
-    status = _review(controlplane, made["status"]["token"], "pratique")
-    assert status["user"]["username"] == f"system:serviceaccount:{namespace}:robot"
-    assert "authenticated" not in _review(controlplane, made["status"]["token"], "https://elsewhere.example")
-
-
-def test_a_users_token_passes_for_our_audience(controlplane: Endpoint) -> None:
-    assert _review(controlplane, controlplane.tokens["alice"], "pratique")["user"]["groups"] == [
-        "platform",
-        "system:authenticated",
-    ]
-
-
-def test_admission_policies_are_served(controlplane: Endpoint) -> None:
-    served = controlplane.ask("GET", "/apis/admissionregistration.k8s.io/v1")["resources"]
-    assert {"validatingadmissionpolicies", "mutatingadmissionpolicies"} <= {entry["name"] for entry in served}
 
 
 def test_kubectl_of_the_same_version_accepts_the_kubeconfig(controlplane: Endpoint, tmp_path: Path) -> None:

@@ -126,7 +126,20 @@ def _written(cluster: ClusterClient, look: Look, sent: Manifest, manager: str) -
 
 def _look(cluster: ClusterClient, held: OwnObject, manager: str, is_scaled: IsScaled) -> Look:
     try:
-        return _looked(cluster, held, manager, is_scaled)
+        for attempt in range(ATTEMPTS):
+            live = cluster.get(held.manifest.ref)
+            drift = compare(held, live, live, manager=manager)
+            if live is None or (drift and drift.kind in {DriftKind.REMADE, DriftKind.GOING}):
+                return Look(held, drift, live)
+            left = left_to_others(held.manifest, is_scaled=has_replicas(held.manifest) and is_scaled(held.manifest.ref))
+            sent = to_apply(held.manifest, live, manager=manager, left=left)
+            try:
+                expected = _asked(cluster, sent, live, held.tracking, manager)
+            except PreconditionFailed:
+                time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
+                continue
+            return Look(held, compare(held, live, expected, manager=manager, left=left), live, sent, expected)
+        return Look(held, problem=f"{held.manifest.ref} changes faster than it can be looked at")
     except UnknownKind as exc:
         return Look(held, ObjectDrift(DriftKind.GONE, message="its kind is not served any more"), problem=str(exc))
     except ClusterError as exc:
@@ -135,24 +148,6 @@ def _look(cluster: ClusterClient, held: OwnObject, manager: str, is_scaled: IsSc
         if not is_of_webhook(exc):
             raise
         return Look(held, problem=str(exc))
-
-
-def _looked(cluster: ClusterClient, held: OwnObject, manager: str, is_scaled: IsScaled) -> Look:
-    for attempt in range(ATTEMPTS):
-        live = cluster.get(held.manifest.ref)
-        drift = compare(held, live, live, manager=manager)
-        if live is None or (drift and drift.kind in {DriftKind.REMADE, DriftKind.GOING}):
-            return Look(held, drift, live)
-        left = left_to_others(held.manifest, is_scaled=has_replicas(held.manifest) and is_scaled(held.manifest.ref))
-        sent = to_apply(held.manifest, live, manager=manager, left=left)
-        try:
-            expected = _asked(cluster, sent, live, held.tracking, manager)
-        except PreconditionFailed:
-            time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
-            continue
-        drift = compare(held, live, expected, manager=manager, left=left)
-        return Look(held, drift, live, sent, expected)
-    return Look(held, problem=f"{held.manifest.ref} changes faster than it can be looked at")
 
 
 def _asked(

@@ -53,7 +53,7 @@ class Deleter:
         """Delete all at once and wait until they are gone; what is gone is forgotten."""
         patience = self.patience
         asked = patience.results([self.pool.submit(self._delete, each) for each in planned])
-        uids = {one.ref: one.uid for one in asked if one.state is OutcomeState.DONE}
+        uids = {outcome.ref: outcome.uid for outcome in asked if outcome.state is OutcomeState.DONE}
         left = until_gone(self.cluster, uids, timeout_seconds=patience.left, while_waiting=patience.pulse)
         for outcome in asked:
             still = left.get(outcome.ref, Why())
@@ -67,7 +67,7 @@ class Deleter:
     def release(self, planned: list[PlannedAction]) -> Iterator[ObjectOutcome]:
         """Take our tracking from what stays, and forget it."""
         for chunk in chunks(planned):
-            for each, released in [(one, self.pool.submit(self._release, one)) for one in chunk]:
+            for each, released in [(action, self.pool.submit(self._release, action)) for action in chunk]:
                 outcome = self.patience.result(released)
                 if outcome.state is not OutcomeState.FAILED:
                     self.inventory.forget(each.ref, each.uid)

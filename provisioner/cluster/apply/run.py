@@ -184,10 +184,10 @@ class _Apply:
         early = self._hooks(content, HookMoment.BEFORE, HookMoment.BEFORE_DELETION)
         late = self._hooks(content, HookMoment.AFTER, HookMoment.AFTER_DELETION)
         known = {manifest.ref.identity for manifest in content.manifests}
-        leaving = [one for identity, one in self._actions.items() if identity not in known]
-        released = [one for one in leaving if one.action in (Action.NONE, Action.ORPHAN)]
-        deleted = [one for one in leaving if one.action is Action.DELETE]
-        going = deletion_phases((one.ref for one in deleted), bodies_of(deleted))
+        leaving = [action for identity, action in self._actions.items() if identity not in known]
+        released = [action for action in leaving if action.action in (Action.NONE, Action.ORPHAN)]
+        deleted = [action for action in leaving if action.action is Action.DELETE]
+        going = deletion_phases((action.ref for action in deleted), bodies_of(deleted))
         changing = sum(changes(phase, self._actions) for phase in wished)
         self._reached = PhaseReached(0, changing + bool(released) + len(going) + len(early) + len(late), "")
         made = [phase for phase in wished if early and _is_made_before_hooks(phase, self._actions)]
@@ -251,7 +251,7 @@ class _Apply:
                     if outcome.state is OutcomeState.FAILED:
                         self._stopped = Why(f"phase {name}: {outcome.ref} failed")
                     yield outcome
-            yield from (_skipped(self._actions[one.ref.identity], self._stopped) for one in running[done:])
+            yield from (_skipped(self._actions[manifest.ref.identity], self._stopped) for manifest in running[done:])
 
     # Writing
 
@@ -285,11 +285,11 @@ class _Apply:
 
     def _step(self, phase: str, step: ApplyStep) -> Iterator[ObjectOutcome]:
         planned = [(manifest, self._actions[manifest.ref.identity]) for manifest in step.manifests]
-        todo = [one for one in planned if one[1].action not in IDLE]
+        todo = [pair for pair in planned if pair[1].action not in IDLE]
         if todo and not self._stopped:
             # Wait for what the step needs, and ask once more then: the wait may have taken minutes.
             needed = [self._actions[identity] for identity in sorted(step.needs)]
-            refs = [one.ref for one in needed if one.action not in IDLE]
+            refs = [action.ref for action in needed if action.action not in IDLE]
             why = in_phase(phase, self._waits.of(refs))
             if refs and not why:
                 self._ask_before(phase)
@@ -324,12 +324,12 @@ class _Apply:
             yield from self._ended(rest)
 
     def _ended(self, chunk: list[_UnderWay]) -> list[ObjectOutcome]:
-        begun = [one for one in chunk if not isinstance(one, ObjectOutcome)]
+        begun = [job for job in chunk if not isinstance(job, ObjectOutcome)]
         written = self._patience.results([future for _, future in begun])
         made = zip((nonce for nonce, _ in begun), written, strict=True)
-        self._inventory.confirm_many([(one.ref, nonce, one.uid) for nonce, one in made if one.uid])
+        self._inventory.confirm_many([(outcome.ref, nonce, outcome.uid) for nonce, outcome in made if outcome.uid])
         rest = iter(written)
-        return [one if isinstance(one, ObjectOutcome) else next(rest) for one in chunk]
+        return [job if isinstance(job, ObjectOutcome) else next(rest) for job in chunk]
 
     def _job(self, manifest: Manifest, planned: PlannedAction) -> Job | ObjectOutcome:
         item = self._items.get(manifest.ref.identity)
@@ -396,7 +396,7 @@ class _Apply:
     ) -> Iterator[ObjectOutcome]:
         """The outcomes of all, of which the first that failed stops what comes after them."""
         if self._stopped:
-            yield from (_skipped(one, self._stopped) for one in planned)
+            yield from (_skipped(action, self._stopped) for action in planned)
             return
         for outcome in work(planned):
             if outcome.state is OutcomeState.FAILED:
@@ -422,8 +422,8 @@ def _checked(content: Content, plan: Plan) -> dict[ObjectIdentity, PlannedAction
         raise PlanChanged("the plan does not have the digest that it names")
     if wished - actions.keys():
         raise PlanChanged(f"the plan says nothing of {len(wished - actions.keys())} objects of the content")
-    leaves = {identity for identity, one in actions.items() if one.action in (Action.DELETE, Action.ORPHAN)}
-    extra = {identity for identity, one in actions.items() if one.action is not Action.NONE} - leaves - wished
+    leaves = {identity for identity, action in actions.items() if action.action in (Action.DELETE, Action.ORPHAN)}
+    extra = {identity for identity, action in actions.items() if action.action is not Action.NONE} - leaves - wished
     if extra or leaves & wished:
         raise PlanChanged("the plan is not one of this content")
     for one in plan.actions:

@@ -119,7 +119,7 @@ class Waits:
 
     def of_phase(self, phase: Phase, later: list[Phase], *, is_stood_on: bool = False) -> Why:
         """Wait for what the later phases stand on, or hooks; nothing if it stands, else why not."""
-        if not is_stood_on and not any(changes(one, self._actions) for one in later):
+        if not is_stood_on and not any(changes(phase_after, self._actions) for phase_after in later):
             return Why()
         return in_phase(phase.name, self.of(self.stood_on(phase))) or Why(self._unserved(phase))
 
@@ -169,7 +169,7 @@ class Waits:
         if len({(ref.group_kind, ref.namespace) for ref in refs}) <= MAX_WATCHES:
             checked = [ref for ref in refs if self._asked.checks_select(ref)]
             found = until_settled(observer, refs, timeout_seconds=patience.left, while_waiting=patience.pulse)
-        if any(one.state is HealthState.FAILED for one in found.values()):
+        if any(health.state is HealthState.FAILED for health in found.values()):
             return found
         return found | until_sound(
             observer, checked, checks, timeout_seconds=patience.left, while_waiting=patience.pulse

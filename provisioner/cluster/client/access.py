@@ -70,7 +70,7 @@ def own_rules(cluster: ClusterClient, namespace: str = "") -> OwnRules:
         raise ClusterError("could not read our own permissions: the answer has no status")
     listed = [*(status.get("resourceRules") or []), *(status.get("nonResourceRules") or [])]
     try:
-        rules = tuple(PolicyRule.from_object(one) for one in listed)
+        rules = tuple(PolicyRule.from_object(rule) for rule in listed)
     except InvalidManifest as exc:
         raise ClusterError(f"could not read our own permissions: {exc}") from exc
     return OwnRules(rules, status.get("incomplete") is not True, str(status.get("evaluationError") or ""))

@@ -97,11 +97,11 @@ class ClusterClient:
         """The same, but `before_send` is called right before the last of each write goes out; by raising it keeps that
         back, and the API server does nothing. It may be called several times for one write. Dry-runs are no writes.
         """
-        asked = [one for one in (self._before_send, before_send) if one]
+        asked = [question for question in (self._before_send, before_send) if question]
 
         def ask_all() -> None:
-            for one in asked:
-                one()
+            for question in asked:
+                question()
 
         return ClusterClient(self._transport, self._discovery, self.identity, ask_all)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
@@ -73,7 +72,7 @@ class Served:
 
     def is_unknown(self, group: str, version: str) -> bool:
         """Whether this group's documents could not be read, so that "no such kind" is not proved."""
-        return any(group == broken and version in {"", one} for broken, one in self.unknown)
+        return any(group == broken and version in {"", version_gone} for broken, version_gone in self.unknown)
 
     def absence_of(self, group: str, version: str, kind: str) -> Absence:
         """Why a kind is not served in this version."""
@@ -91,27 +90,23 @@ def from_aggregated(documents: Iterable[Mapping[str, Any]]) -> Served:
             name = str((group.get("metadata") or {}).get("name") or "")
             for version in group.get("versions") or []:
                 word = str(version.get("version") or "")
-                resources = [_of_aggregated(name, word, entry) for entry in version.get("resources") or []]
-                found.extend(resource for resource in resources if resource)
-                if version.get("freshness") == "Stale" and not resources:
+                entries = version.get("resources") or []
+                if version.get("freshness") == "Stale" and not entries:
                     unknown.add((name, word))
+                for entry in entries:
+                    if kind := str((entry.get("responseKind") or {}).get("kind") or ""):
+                        resource = ServedResource(
+                            name,
+                            word,
+                            str(entry.get("resource") or ""),
+                            kind,
+                            entry.get("scope") == "Namespaced",
+                            frozenset(entry.get("verbs") or ()),
+                            frozenset(str(sub.get("subresource")) for sub in entry.get("subresources") or []),
+                            other_names=_other_names(entry, "singularResource"),
+                        )
+                        found.append(resource)
     return Served(_with_preferred(found), frozenset(unknown))
-
-
-def _of_aggregated(group: str, version: str, entry: Mapping[str, Any]) -> ServedResource | None:
-    kind = str((entry.get("responseKind") or {}).get("kind") or "")
-    if not kind:
-        return None
-    return ServedResource(
-        group,
-        version,
-        str(entry.get("resource") or ""),
-        kind,
-        entry.get("scope") == "Namespaced",
-        frozenset(entry.get("verbs") or ()),
-        frozenset(str(sub.get("subresource")) for sub in entry.get("subresources") or []),
-        other_names=_other_names(entry, "singularResource"),
-    )
 
 
 def _other_names(entry: Mapping[str, Any], singular: str) -> frozenset[str]:
@@ -190,7 +185,11 @@ class ResourceDiscovery:
     def served(self, *, at_most_seconds: float = math.inf) -> Served:
         """What was read within `at_most_seconds`, else what is read now."""
         kept, began = self._kept, time.monotonic()
-        with self._turn():
+        left = self._until - began
+        # One reads, the others wait for it, as long as they have time.
+        if not kept.lock.acquire(timeout=-1 if left == math.inf else max(0.0, left)):
+            raise OutOfTime("which kinds the cluster serves was not read within the time for all questions")
+        try:
             if kept.failure is not None and kept.failed_at > began:
                 raise kept.failure  # of a reading that was waited for: the next one would end in the same way
             oldest = min(at_most_seconds, self._oldest_seconds)
@@ -204,21 +203,12 @@ class ResourceDiscovery:
                     raise
                 kept.at = time.monotonic()
             return kept.served
+        finally:
+            kept.lock.release()
 
     def served_again(self) -> Served:
         """For a kind that is not known, so that it may be new: as it is since this view was made, and of late."""
         return self.served(at_most_seconds=min(DISCOVERY_AGAIN_SECONDS, time.monotonic() - self._began))
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """One reads, the others wait for it, as long as they have time."""
-        left = self._until - time.monotonic()
-        if not self._kept.lock.acquire(timeout=-1 if left == math.inf else max(0.0, left)):
-            raise OutOfTime("which kinds the cluster serves was not read within the time for all questions")
-        try:
-            yield
-        finally:
-            self._kept.lock.release()
 
     def within(self, seconds: float) -> ResourceDiscovery:
         """The same reading, read anew where it is older than that."""
@@ -255,15 +245,12 @@ class ResourceDiscovery:
         documents = [self._fetch(path) for path in ("/api", "/apis")]
         if all(document.get("kind") == "APIGroupDiscoveryList" for document in documents):
             return from_aggregated(documents)
-        return self._read_legacy(*documents)
-
-    def _read_legacy(self, core: Mapping[str, Any], groups: Mapping[str, Any]) -> Served:
-        """One document per group and version, for servers before 1.27."""
+        core, groups = documents  # of a server before 1.27, which has one document per group and version
         wanted = [("", str(version)) for version in core.get("versions") or []]
         for group in groups.get("groups") or []:
-            versions = [str(one.get("version")) for one in group.get("versions") or []]
+            versions = [str(served.get("version")) for served in group.get("versions") or []]
             first = str((group.get("preferredVersion") or {}).get("version") or "")
-            wanted += [(str(group.get("name")), one) for one in sorted(versions, key=lambda it: it != first)]
+            wanted += [(str(group.get("name")), version) for version in sorted(versions, key=lambda it: it != first)]
         lists, unknown = [], set()
         for name, version in wanted:
             try:

@@ -102,7 +102,10 @@ def failure_of(doing: Doing, http_status: int, body: bytes, headers: Mapping[str
     code = int(status.get("code") or http_status)
     reason = str(status.get("reason") or "")
     details = _details_of(status, doing.is_secret)
-    message, said, words = f"{doing}: {_words(doing, status)}", _said(doing, status), str(status.get("message") or "")
+    words = str(status.get("message") or "")
+    message, plain = f"{doing}: {_words(doing, status)}", unescaped(words)
+    # Of a Secret, where anything may be quoted, nothing is kept of the server's words; nor where our message has all.
+    said = "" if doing.is_secret or _DENIAL.fullmatch(plain) else plain[:MAX_MESSAGE_CHARACTERS]
     if code == 429 or (code >= 500 and not _FOR_EVER.search(words)):
         wait = _retry_after(headers, details)
         if not (called := _WEBHOOK.match(words)):
@@ -153,7 +156,7 @@ def is_immutable_field(error: InvalidObject) -> bool:
 
 def is_immutable_value(error: InvalidObject) -> bool:
     """Whether the object was refused only because values of an immutable Secret differ."""
-    return is_immutable_field(error) and {one.get("field") for one in _causes(error.details)} == {"data"}
+    return is_immutable_field(error) and {cause.get("field") for cause in _causes(error.details)} == {"data"}
 
 
 def _is_immutable(cause: Mapping[str, Any]) -> bool:
@@ -242,32 +245,22 @@ def _stands_in(obj: Mapping[str, Any], field: str) -> bool:
     found: object = obj
     steps = _STEP.findall(field)
     for step in steps:
-        found = _under(found, step)
+        key = step[1:-1] if step.startswith("[") else step
+        if isinstance(found, Mapping):
+            found = found.get(key)
+        elif isinstance(found, list) and _INDEX.fullmatch(key):
+            found = found[int(key)] if int(key) < len(found) else None
+        elif isinstance(found, list):
+            keys = [part.partition("=") for part in key.split(",")]
+            wanted = {name: text.strip('"') for name, _, text in keys}
+            items = [item for item in found if isinstance(item, Mapping)]
+            met = (item for item in items if all(str(item.get(name)) == text for name, text in wanted.items()))
+            found = next(met, None)
+        else:
+            return False
         if found is None:
             return False
     return bool(steps)
-
-
-def _under(value: object, step: str) -> object:
-    key = step[1:-1] if step.startswith("[") else step
-    if isinstance(value, Mapping):
-        return value.get(key)
-    if not isinstance(value, list):
-        return None
-    if _INDEX.fullmatch(key):
-        return value[int(key)] if int(key) < len(value) else None
-    keys = [part.partition("=") for part in key.split(",")]
-    wanted = {name: text.strip('"') for name, _, text in keys}
-    for item in value:
-        if isinstance(item, Mapping) and all(str(item.get(name)) == text for name, text in wanted.items()):
-            return item
-    return None
-
-
-def _said(doing: Doing, status: Mapping[str, Any]) -> str:
-    """The server's own words; of a Secret, where anything may be quoted, none; nor where our message has them all."""
-    words = unescaped(str(status.get("message") or ""))
-    return "" if doing.is_secret or _DENIAL.fullmatch(words) else words[:MAX_MESSAGE_CHARACTERS]
 
 
 def _causes(details: object) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import binascii
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -242,22 +243,13 @@ def end_of_credentials(kubeconfig: str, *, trusted: bool = False) -> datetime | 
     except BadSource:
         return None
     user = document["users"][0]["user"] if document["users"] else {}
-    ends = [*_of_certificate(str(user.get("client-certificate-data") or "")), *_of_token(str(user.get("token") or ""))]
+    ends = []
+    with suppress(ValueError, IndexError):
+        data = base64.b64decode(str(user.get("client-certificate-data") or ""))
+        ends.append(x509.load_pem_x509_certificates(data)[0].not_valid_after_utc)
+    # The token's `exp` is unproved: the API server alone proves it.
+    with suppress(IndexError, KeyError, TypeError, ValueError, OverflowError, OSError, binascii.Error):
+        part = str(user.get("token") or "").split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        ends.append(datetime.fromtimestamp(float(claims["exp"]), UTC))
     return min(ends, default=None)
-
-
-def _of_certificate(data: str) -> Iterator[datetime]:
-    try:
-        yield x509.load_pem_x509_certificates(base64.b64decode(data))[0].not_valid_after_utc
-    except (ValueError, IndexError):
-        return
-
-
-def _of_token(token: str) -> Iterator[datetime]:
-    """Its `exp`, unproved: the API server alone proves it."""
-    parts = token.split(".")
-    try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-        yield datetime.fromtimestamp(float(claims["exp"]), UTC)
-    except (IndexError, KeyError, TypeError, ValueError, OverflowError, OSError, binascii.Error):
-        return

@@ -33,7 +33,9 @@ def schema_of_kind(document: Mapping[str, Any], group: str, version: str, kind: 
     for schema in schemas.values():
         if wanted not in (schema.get(_GVK) or []):
             continue
-        properties = {name: one for name, one in (schema.get("properties") or {}).items() if name != "metadata"}
+        properties = {
+            name: property_ for name, property_ in (schema.get("properties") or {}).items() if name != "metadata"
+        }
         if not properties:
             return None
         # Of a custom resource the defaults are the CRD's own; those of built-in kinds are zero values of Go.
@@ -50,7 +52,10 @@ class _Inliner:
 
     def inlined(self, schema: Mapping[str, Any], above: frozenset[str]) -> dict[str, Any]:
         """`above` are the references that led here: what holds itself (JSONSchemaProps) is taken as it is."""
-        name = _reference(schema)
+        # Kubernetes also writes a reference as an allOf of one.
+        branches = schema.get("allOf")
+        stated = branches[0] if isinstance(branches, list) and len(branches) == 1 else schema
+        name = str(stated.get("$ref") or "").removeprefix(_REFERENCE)
         node = self._schemas.get(name) if name else schema
         if name in above or not isinstance(node, Mapping):
             return {_PRESERVE: True}
@@ -59,7 +64,9 @@ class _Inliner:
             return {_INT_OR_STRING: True}
         found = {key: value for key, value in node.items() if key not in self._left_out}
         if isinstance(found.get("properties"), Mapping):
-            found["properties"] = {key: self.inlined(one, below) for key, one in found["properties"].items()}
+            found["properties"] = {
+                key: self.inlined(property_, below) for key, property_ in found["properties"].items()
+            }
         for key in ("items", "additionalProperties"):
             if isinstance(found.get(key), Mapping):
                 found[key] = self.inlined(found[key], below)
@@ -67,10 +74,3 @@ class _Inliner:
         fields = ("properties", "additionalProperties")
         telling = fields if found.get("type") == "object" else ("type", "oneOf", "anyOf", "allOf", _INT_OR_STRING)
         return found if any(key in found for key in telling) else {**found, _PRESERVE: True}
-
-
-def _reference(schema: Mapping[str, Any]) -> str:
-    """The name of the schema that is meant, "" for none; Kubernetes also writes a reference as an allOf of one."""
-    branches = schema.get("allOf")
-    inner = branches[0] if isinstance(branches, list) and len(branches) == 1 else schema
-    return str(inner.get("$ref") or "").removeprefix(_REFERENCE)

@@ -163,7 +163,10 @@ class Transport:
 
     def send(self, call: TransportCall, identity: Identity | None) -> TransportAnswer:
         """The JSON answer of a call that succeeded; else one of provisioner.errors."""
-        question = _question(call) if identity is None and (self._known or self._note) else ""
+        question = ""
+        if identity is None and (self._known or self._note):  # all that an answer depends on, but who asks
+            asked = orjson.dumps(call.body).decode() if call.body is not None else ""
+            question = " ".join((call.method, call.path, urlencode(call.query), call.accept, asked))
         if question in self._known:
             return TransportAnswer(200, orjson.loads(self._known[question]), ())
         response, body = self._exchange(call, identity)
@@ -179,7 +182,9 @@ class Transport:
             raise ClusterError(f"{call.doing}: the answer is no JSON object", status=response.status)
         if self._note and question:
             self._note(question, body)
-        return TransportAnswer(response.status, document, _warnings(response))
+        headers = response.headers.getlist("Warning")  # of RFC 7234's form, with the code 299
+        warnings = [re.sub(r"\\(.)", r"\1", text) for header in headers for text in _WARNING.findall(header)]
+        return TransportAnswer(response.status, document, tuple(dict.fromkeys(warnings)))
 
     def stream(self, call: TransportCall, identity: Identity | None, *, read_seconds: float) -> Stream:
         """The lines of an answer that goes on, as JSON objects. `read_seconds` bounds the silence between two lines."""
@@ -232,8 +237,11 @@ class Transport:
                 body = _guarded(body, call.before_send)
         query = f"?{urlencode(call.query)}" if call.query else ""
         try:
-            # `request` would copy everything several times, and be a tenth of what a write costs us.
-            response = self._opener()(
+            # The pool's own `urlopen`: the manager would look for the pool by the parts of the address at each call,
+            # and its `request` would copy everything several times. Through a proxy, too: the server speaks TLS, so it
+            # is tunnelled, and the proxy is told nothing of the calls.
+            self._pool = self._pool or self._manager.connection_from_url(self._host)
+            response = self._pool.urlopen(
                 call.method,
                 f"{self._path}{call.path}{query}",
                 body=body,
@@ -251,15 +259,6 @@ class Transport:
         if self._presence.back_at == math.inf:
             self._presence.back_at = time.monotonic()
         return response
-
-    def _opener(self) -> Callable[..., urllib3.BaseHTTPResponse]:
-        """The pool's own `urlopen`: the manager would look for it by the parts of the address, at each call.
-
-        Through a proxy, too: the server speaks TLS, so it is tunnelled, and the proxy is told nothing of the calls.
-        """
-        pool = self._pool or self._manager.connection_from_url(self._host)
-        self._pool = pool
-        return pool.urlopen
 
     def _failure(self, doing: Doing, response: urllib3.BaseHTTPResponse, body: bytes) -> PratiqueError:
         """What the answer says went wrong; a refusal right after the server was away is no answer yet.
@@ -313,12 +312,6 @@ class Stream(Iterator[dict[str, Any]]):
             self._response.close()
 
 
-def _question(call: TransportCall) -> str:
-    """All that an answer depends on, but who asks."""
-    asked = orjson.dumps(call.body).decode() if call.body is not None else ""
-    return " ".join((call.method, call.path, urlencode(call.query), call.accept, asked))
-
-
 def _guarded(body: bytes, before_send: Callable[[], None]) -> Iterator[bytes]:
     """`body` in records of TLS, asked about before each: a sender that is stopped in between has not sent the last."""
     for start in range(0, len(body), _RECORD_BYTES):
@@ -350,15 +343,6 @@ def _read(response: urllib3.BaseHTTPResponse, doing: Doing, ends_at: float) -> b
     return b"".join(parts)
 
 
-def _warnings(response: urllib3.BaseHTTPResponse) -> tuple[str, ...]:
-    """The texts of the Warning headers (RFC 7234 form, code 299), each once."""
-    found: dict[str, None] = {}
-    for header in response.headers.getlist("Warning"):
-        for text in _WARNING.findall(header):
-            found[re.sub(r"\\(.)", r"\1", text)] = None
-    return tuple(found)
-
-
 def _impersonating(headers: Mapping[str, str], identity: Identity) -> Mapping[str, str]:
     """`headers` with those that impersonate, and only those that need a right of ours.
 
@@ -371,19 +355,15 @@ def _impersonating(headers: Mapping[str, str], identity: Identity) -> Mapping[st
         if not value or value != value.strip() or not (value.isascii() and value.isprintable()):
             raise ClusterError(f"{value!r} cannot be impersonated: expected printable ASCII without blanks at the ends")
     named = {**headers, "Impersonate-User": identity.username}
-    groups = _groups_to_ask_for(identity)
+    kind, _, account = identity.username.partition(":serviceaccount:")
+    groups = tuple(group for group in identity.groups if group != AUTHENTICATED)
+    if kind == "system":
+        namespace, _, name = account.partition(":")
+        is_plain = set(identity.groups) == set(Identity.of_service_account(namespace, name).groups)
+        groups = () if is_plain else identity.groups
     if not groups:
         return named
     several = HTTPHeaderDict(named)
     for group in groups:
         several.add("Impersonate-Group", group)
     return several
-
-
-def _groups_to_ask_for(identity: Identity) -> tuple[str, ...]:
-    kind, _, account = identity.username.partition(":serviceaccount:")
-    if kind != "system":
-        return tuple(group for group in identity.groups if group != AUTHENTICATED)
-    namespace, _, name = account.partition(":")
-    is_plain = set(identity.groups) == set(Identity.of_service_account(namespace, name).groups)
-    return () if is_plain else identity.groups

@@ -49,7 +49,9 @@ def join_reason(reason: str, message: object) -> str:
 
 def shorten_message(message: object) -> str:
     """A message of the cluster on one line, without control characters, of at most MAX_WORDS characters."""
-    plain = " ".join("".join(one if one.isprintable() else " " for one in str(message or "")[: 4 * MAX_WORDS]).split())
+    plain = " ".join(
+        "".join(letter if letter.isprintable() else " " for letter in str(message or "")[: 4 * MAX_WORDS]).split()
+    )
     return plain if len(plain) <= MAX_WORDS else plain[: MAX_WORDS - 1] + "…"
 
 
@@ -130,26 +132,20 @@ def words_of_pod(pod: JsonObject) -> list[str]:
         found.append(
             join_reason(str(scheduled.get("reason") or "not scheduled"), shorten_message(scheduled.get("message")))
         )
-    for key in ("initContainerStatuses", "containerStatuses"):
-        for container in status.get(key) or []:
-            found.extend(_words_of_container(container))
+    for container in (*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])):
+        # What a container wrote to its termination log is left out: it is its own output and may hold anything.
+        name = f"container {container.get('name')}"
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        ended = (container.get("state") or {}).get("terminated") or {}
+        if waiting.get("reason") in _STUCK:
+            last = (container.get("lastState") or {}).get("terminated") or {}
+            words = join_reason(str(waiting["reason"]), _exit_words(last))
+            found.append(f"{name}: {join_reason(words, shorten_message(waiting.get('message')))}")
+        elif ended.get("exitCode"):
+            found.append(f"{name}: {join_reason(str(ended.get('reason') or 'Error'), _exit_words(ended))}")
     if status.get("phase") == "Failed":
         found.append(join_reason(str(status.get("reason") or "Failed"), shorten_message(status.get("message"))))
     return found
-
-
-def _words_of_container(container: Mapping[str, Any]) -> list[str]:
-    """What a container wrote to its termination log is left out: it is its own output and may hold anything."""
-    name = f"container {container.get('name')}"
-    waiting = (container.get("state") or {}).get("waiting") or {}
-    ended = (container.get("state") or {}).get("terminated") or {}
-    last = (container.get("lastState") or {}).get("terminated") or {}
-    if waiting.get("reason") in _STUCK:
-        words = join_reason(str(waiting["reason"]), _exit_words(last))
-        return [f"{name}: {join_reason(words, shorten_message(waiting.get('message')))}"]
-    if ended.get("exitCode"):
-        return [f"{name}: {join_reason(str(ended.get('reason') or 'Error'), _exit_words(ended))}"]
-    return []
 
 
 def _exit_words(ended: Mapping[str, Any]) -> str:
@@ -168,36 +164,20 @@ def health_of(obj: JsonObject | None, *, now: datetime | None = None) -> Health:
     """The health of a live object, NotFound for None. `now` (aware) says how long a pod has been unscheduled."""
     if obj is None:
         return Health(HealthState.NOT_FOUND, "there is no such object")
-    rules = (_terminating, _unobserved, _general_conditions)
-    for rule in rules:
-        if (health := rule(obj)) is not None:
-            return health
-    kind = ObjectRef.of(obj).group_kind
-    if kind == GroupKind("", "Pod"):
-        return health_of_pod(obj, now or datetime.now(UTC))
-    return _KINDS.get(kind, _ready_condition)(obj)
-
-
-def _terminating(obj: JsonObject) -> Health | None:
     if meta_of(obj).get("deletionTimestamp"):
         return Health(HealthState.TERMINATING, "is being deleted")
-    return None
-
-
-def _unobserved(obj: JsonObject) -> Health | None:
     generation, observed = meta_of(obj).get("generation"), status_of(obj).get("observedGeneration")
     if generation is not None and observed is not None and generation != observed:
         return in_progress(f"generation {generation} not seen by its controller yet (it has seen {observed})")
-    return None
-
-
-def _general_conditions(obj: JsonObject) -> Health | None:
-    """Reconciling and Stalled, which any controller may set."""
+    # Conditions that any controller may set.
     for word, state in (("Reconciling", HealthState.IN_PROGRESS), ("Stalled", HealthState.FAILED)):
         condition = condition_of(obj, word)
         if condition.get("status") == "True":
             return Health(state, f"its controller says {word}", condition_words(condition))
-    return None
+    kind = ObjectRef.of(obj).group_kind
+    if kind == GroupKind("", "Pod"):
+        return health_of_pod(obj, now or datetime.now(UTC))
+    return _KINDS.get(kind, _ready_condition)(obj)
 
 
 def _ready_condition(obj: JsonObject) -> Health:

@@ -140,7 +140,7 @@ def until_sound(
             health = observe(cluster, wished, now=datetime.now(UTC), checks=checks)
         except TryLater as exc:  # who does not answer now may do so in a moment
             health = dict.fromkeys(wished, Health(HealthState.UNKNOWN, str(exc), exc.server_words))
-        states = {one.state for one in health.values()}
+        states = {found_health.state for found_health in health.values()}
         if states == {HealthState.CURRENT} or HealthState.FAILED in states or time.monotonic() >= end:
             return health
         while_waiting()
@@ -230,7 +230,7 @@ def _read_one(cluster: ClusterClient, ref: ObjectRef, is_light: bool) -> JsonObj
 
 def _explained(cluster: ClusterClient, health: dict[ObjectRef, Health], found: _Found) -> dict[ObjectRef, Health]:
     """With the reasons of the worst few added, in the cluster's words."""
-    ill = [ref for ref, one in health.items() if one.state in (HealthState.FAILED, HealthState.IN_PROGRESS)]
+    ill = [ref for ref, state in health.items() if state.state in (HealthState.FAILED, HealthState.IN_PROGRESS)]
     ill.sort(key=lambda ref: (WORST_FIRST.index(health[ref].state), str(ref)))
     for ref in ill[:MAX_EXPLAINED]:
         obj = found.objects.get(ref)

@@ -51,12 +51,17 @@ def failing_pods(cluster: ClusterClient, workload: JsonObject) -> list[str]:
 
 def pods_of(cluster: ClusterClient, workload: JsonObject) -> list[JsonObject]:
     """The pods that a workload's selector selects, at most MAX_PODS_READ; raises what a list raises."""
-    selector = _selector_words(spec_of(workload).get("selector") or {})
+    selector: Mapping[str, Any] = spec_of(workload).get("selector") or {}
+    words = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for requirement in selector.get("matchExpressions") or []:
+        key, values = requirement["key"], ",".join(requirement.get("values") or [])
+        operators = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key}
+        words.append({**operators, "DoesNotExist": f"!{key}"}[requirement["operator"]])
     resource = cluster.resource_of("", "v1", "Pod")
-    if not selector or resource is None:
+    if not words or resource is None:
         return []
     namespace = ObjectRef.of(workload).namespace
-    found = cluster.excerpt(resource, namespace=namespace, at_most=MAX_PODS_READ, label_selector=selector)
+    found = cluster.excerpt(resource, namespace=namespace, at_most=MAX_PODS_READ, label_selector=",".join(words))
     return list(found.objects)
 
 
@@ -106,20 +111,6 @@ def _events_of(cluster: ClusterClient, obj: JsonObject) -> Iterator[str]:
     yield from (join_reason(reason, message) for reason, message in told.items())
 
 
-def _selector_words(selector: Mapping[str, Any]) -> str:
-    labels = selector.get("matchLabels") or {}
-    words = [f"{key}={value}" for key, value in sorted(labels.items())]
-    for requirement in selector.get("matchExpressions") or []:
-        values = ",".join(requirement.get("values") or [])
-        operators = {
-            "In": f"{requirement['key']} in ({values})",
-            "NotIn": f"{requirement['key']} notin ({values})",
-        }
-        operators |= {"Exists": requirement["key"], "DoesNotExist": f"!{requirement['key']}"}
-        words.append(operators[requirement["operator"]])
-    return ",".join(words)
-
-
 _KINDS = frozenset({"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"})
 _SERVICE_LABEL = "kubernetes.io/service-name"
 _MAX_SLICES = 20
@@ -150,10 +141,8 @@ def _health_of_service(cluster: ClusterClient, namespace: str, name: str) -> Hea
     except ClusterError as exc:
         words = "whether the Service behind it answers could not be seen"
         return Health(HealthState.UNKNOWN, words, f"{namespace}/{name}: {exc.in_full}")
-    if any(
-        ((endpoint.get("conditions") or {}).get("ready") is not False)
-        for one in slices.objects
-        for endpoint in one.get("endpoints") or []
-    ):
-        return Health(HealthState.CURRENT)
+    for endpoint_slice in slices.objects:
+        for endpoint in endpoint_slice.get("endpoints") or []:
+            if (endpoint.get("conditions") or {}).get("ready") is not False:
+                return Health(HealthState.CURRENT)
     return Health(HealthState.IN_PROGRESS, "the Service behind it has no ready endpoint", f"{namespace}/{name}")

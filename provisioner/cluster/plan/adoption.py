@@ -197,20 +197,19 @@ def plan_takeover(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -
         untried = PlannedAction(manifest.ref, Action.ADOPT, uid_of(live), version_of(live), None, hidden(manifest.body))
         return replace(untried, is_proved=False, notes=(TAKEN_OVER,))
     planned = unproved_action(manifest, Action.ADOPT, live)
-    return try_foreign_object(scene, manifest, planned, lambda: _without_helm(scene, manifest, live, planned))
 
+    def take_over() -> PlannedAction:
+        sent = without_fields_of_others(scene, manifest, live)
+        body = body_of(sent, tracking=LARGEST_TRACKING, uid=uid_of(live), resource_version=version_of(live))
+        result = scene.cluster.apply(body, field_manager=scene.field_manager, dry_run=True, force=True).object
+        if others := managers_losing_fields(live, result, scene.field_manager):
+            words = f"{manifest.ref}: fields of it belong to other managers than Helm"
+            return with_problem(planned, FieldConflict(words, status=409, server_words=", ".join(others)))
+        before, after = masked(live, without_marks(result, scene.field_manager))
+        notes = (TAKEN_OVER, *words_on_left_fields(manifest, sent))
+        return replace(planned, before=before, after=after, is_proved=True, notes=notes)
 
-def _without_helm(scene: PlanInputs, manifest: Manifest, live: dict[str, Any], planned: PlannedAction) -> PlannedAction:
-    """What comes of what a release holds, or the conflict with others. Raises ClusterError where it is refused."""
-    sent = without_fields_of_others(scene, manifest, live)
-    body = body_of(sent, tracking=LARGEST_TRACKING, uid=uid_of(live), resource_version=version_of(live))
-    result = scene.cluster.apply(body, field_manager=scene.field_manager, dry_run=True, force=True).object
-    if others := managers_losing_fields(live, result, scene.field_manager):
-        words = f"{manifest.ref}: fields of it belong to other managers than Helm"
-        return with_problem(planned, FieldConflict(words, status=409, server_words=", ".join(others)))
-    before, after = masked(live, without_marks(result, scene.field_manager))
-    notes = (TAKEN_OVER, *words_on_left_fields(manifest, sent))
-    return replace(planned, before=before, after=after, is_proved=True, notes=notes)
+    return try_foreign_object(scene, manifest, planned, take_over)
 
 
 def plan_foreign_object(manifest: Manifest, live: dict[str, Any], objection: Objection) -> PlannedAction:

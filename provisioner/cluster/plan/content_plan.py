@@ -62,19 +62,20 @@ def is_within(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -
     stay as it is, another uid, data that goes along now.
     """
     now, reviewed = list(now), list(reviewed)
-    before = {one.ref.identity: (one.action, one.uid) for one in reviewed}
-    after = {one.ref.identity: (one.action, one.uid) for one in now}
+    before = {action.ref.identity: (action.action, action.uid) for action in reviewed}
+    after = {action.ref.identity: (action.action, action.uid) for action in now}
     moved = {identity for identity, did in after.items() if before.get(identity) != did}
     is_covered = before.keys() == after.keys() and all(
-        after[one] == (Action.NONE, before[one][1]) and before[one][0] is Action.UPDATE for one in moved
+        after[identity] == (Action.NONE, before[identity][1]) and before[identity][0] is Action.UPDATE
+        for identity in moved
     )
     return is_covered and not data_lost_since(now, reviewed)
 
 
 def data_lost_since(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -> list[str]:
     """What data goes with the objects of `now` that did not with those of `reviewed`, in words."""
-    before = {one.ref.identity: one for one in reviewed}
-    found = (takes_more(one, before[one.ref.identity]) for one in now if one.ref.identity in before)
+    before = {action.ref.identity: action for action in reviewed}
+    found = (takes_more(action, before[action.ref.identity]) for action in now if action.ref.identity in before)
     return [words for words in found if words]
 
 
@@ -121,7 +122,7 @@ def plan(
             f"the content has no object, and {len(inventory)} that are ours would go; nobody asked for it"
         )
     brought = frozenset(manifest.ref.identity for manifest in content.manifests)
-    before = {one.ref.identity: one for one in (previous.everything if previous else ())}
+    before = {manifest.ref.identity: manifest for manifest in (previous.everything if previous else ())}
     going = objects_leaving(inventory, content, before)
     known = read_many(cluster, [*(manifest.ref for manifest in content.manifests), *going])
     reviewed = {action.ref.identity: action for action in (options.reviewed.actions if options.reviewed else ())}
@@ -129,8 +130,8 @@ def plan(
     scene = PlanInputs(cluster, inventory, field_manager, options, known, before, reviewed, webhooks, brought=brought)
     first = [manifest for manifest in content.manifests if manifest.ref.group_kind in {NAMESPACE, DEFINITION}]
     actions = _in_parallel(scene, first)
-    changing = [one for one in first if actions[one.ref.identity].action is not Action.NONE]
-    creating = [one for one in first if actions[one.ref.identity].action is Action.CREATE]
+    changing = [manifest for manifest in first if actions[manifest.ref.identity].action is not Action.NONE]
+    creating = [manifest for manifest in first if actions[manifest.ref.identity].action is Action.CREATE]
     scene = replace(
         scene,
         new_kinds=defined_kinds(changing),
@@ -140,7 +141,7 @@ def plan(
     actions |= _in_parallel(scene, [manifest for manifest in content.manifests if manifest.ref.identity not in actions])
     ordered = [actions[identity] for identity in _order(content, reviewed)]
     ordered += plan_deletions(scene, going)
-    is_taking_over = options.is_taking_over or any(TAKEN_OVER in one.notes for one in ordered)
+    is_taking_over = options.is_taking_over or any(TAKEN_OVER in action.notes for action in ordered)
     if options.helm_release and is_taking_over and not options.is_removal:
         ordered += helm_releases.plan_record_deletions(cluster, options.helm_release)
     return Plan(tuple(ordered), plan_digest(ordered))
@@ -153,11 +154,11 @@ def _order(content: Content, reviewed: Iterable[ObjectIdentity]) -> list[ObjectI
     if len(known) == len(wished):
         return known
     early, late = (
-        [one for moment in moments for one in hooks_at(moment, content.manifests)]
+        [manifest for moment in moments for manifest in hooks_at(moment, content.manifests)]
         for moments in ((HookMoment.BEFORE, HookMoment.BEFORE_DELETION), (HookMoment.AFTER, HookMoment.AFTER_DELETION))
     )
     staying = (manifest for phase in phases(content.manifests) for manifest in phase.manifests)
-    return list(dict.fromkeys(one.ref.identity for one in (*early, *staying, *late)))
+    return list(dict.fromkeys(manifest.ref.identity for manifest in (*early, *staying, *late)))
 
 
 def _in_parallel(scene: PlanInputs, manifests: list[Manifest]) -> dict[ObjectIdentity, PlannedAction]:

@@ -132,7 +132,7 @@ def _holds(wished: object, live: object, owned: Mapping[str, Any]) -> bool:
             key in live and _holds(value, live[key], inner[f"{_FIELD}{key}"]) for key, value in wished.items()
         )
     if isinstance(wished, list) and isinstance(live, list) and len(wished) == len(live) == len(inner):
-        return all(_holds_item(one, other, inner) for one, other in zip(wished, live, strict=True))
+        return all(_holds_item(wish, other, inner) for wish, other in zip(wished, live, strict=True))
     return False
 
 
@@ -140,18 +140,17 @@ def _holds_item(wished: object, live: object, owned: Mapping[str, Any]) -> bool:
     """Of a list whose items have keys; a key that the content leaves out has been defaulted by the server."""
     if not isinstance(wished, Mapping) or not isinstance(live, Mapping):
         return False
-    nodes = [node for key, node in owned.items() if key.startswith(_ITEM) and _is_key_of(key, wished, live)]
+    nodes = []
+    for key, node in owned.items():
+        try:
+            stated = orjson.loads(key.removeprefix(_ITEM)) if key.startswith(_ITEM) else None
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(stated, dict) and all(
+            _bytes(live.get(name)) == _bytes(value) == _bytes(wished.get(name, value)) for name, value in stated.items()
+        ):
+            nodes.append(node)
     return len(nodes) == 1 and _holds(wished, live, nodes[0])
-
-
-def _is_key_of(key: str, wished: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
-    try:
-        stated = orjson.loads(key.removeprefix(_ITEM))
-    except orjson.JSONDecodeError:
-        return False
-    return isinstance(stated, dict) and all(
-        _bytes(live.get(name)) == _bytes(value) == _bytes(wished.get(name, value)) for name, value in stated.items()
-    )
 
 
 def _bytes(value: object) -> bytes:

@@ -119,15 +119,15 @@ def plan_record_deletions(cluster: ClusterClient, release: HelmRelease) -> list[
     words = f"it is the record of the Helm release {release.name}, which is taken over: helm forgets the release"
     return [
         PlannedAction(
-            ObjectRef("", "v1", "Secret", release.namespace, ObjectRef.of(one).name),
+            ObjectRef("", "v1", "Secret", release.namespace, ObjectRef.of(record).name),
             Action.DELETE,
-            uid_of(one),
-            version_of(one),
-            before=hidden(one),
+            uid_of(record),
+            version_of(record),
+            before=hidden(record),
             notes=(words,),
         )
-        for one in found.objects
-        if ObjectRef.of(one).name.startswith(prefix)
+        for record in found.objects
+        if ObjectRef.of(record).name.startswith(prefix)
     ]
 
 

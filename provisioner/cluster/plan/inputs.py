@@ -33,6 +33,7 @@ from provisioner.values import (
     Plan,
     PlannedAction,
 )
+from provisioner.values.objects import mapping
 
 # A webhook with side effects refuses dry-runs; that says nothing about the object.
 NO_DRY_RUN = "does not support dry run"
@@ -161,32 +162,27 @@ def names_of_own_webhooks(manifests: Iterable[Manifest]) -> frozenset[str]:
     hooks = (hook for found in lists if isinstance(found, list) for hook in found if isinstance(hook, Mapping))
     names = frozenset(str(hook["name"]) for hook in hooks if hook.get("name"))
     names |= {manifest.ref.name for manifest in manifests if manifest.ref.group_kind == _SERVED_BY}
-    return names | {
-        str(kind) for manifest in manifests if _is_converted(manifest) for kind in defined_kinds([manifest])
-    }
+    for manifest in manifests:
+        if mapping(mapping(manifest.body.get("spec")).get("conversion")).get("strategy") == "Webhook":
+            names |= set(map(str, defined_kinds([manifest])))
+    return names
 
 
 def untried_words(error: Unreachable, own: frozenset[str]) -> str:
     """Why an object could not be tried, where only something among `own` did not answer; "" for any other failure."""
-    found = sorted(_names_in(error.in_full) & own)
-    if not found:
+    called, converting, serving = (form.search(error.in_full) for form in (_CALLED, _CONVERTING, _SERVING))
+    if called:
+        name = called.group(1)
+    elif converting:
+        name = str(GroupKind(*converting.groups()))
+    else:
+        name = f"{serving.group(2)}.{serving.group(1)}" if serving else ""
+    if not name or name not in own:
         return ""
-    who = "an API server" if _SERVING.search(error.in_full) else "a webhook"
-    return f"{who} of the bundle itself ({', '.join(found)}) does not answer, so that it could not be tried"
+    who = "an API server" if serving else "a webhook"
+    return f"{who} of the bundle itself ({name}) does not answer, so that it could not be tried"
 
 
 def is_served_by_own(ref: ObjectRef, brought: Collection[ObjectIdentity]) -> bool:
     """Whether the bundle brings the APIService of an object: then nobody knows its kind yet."""
     return (_SERVED_BY.group, _SERVED_BY.kind, "", f"{ref.version}.{ref.group}") in brought
-
-
-def _names_in(words: str) -> frozenset[str]:
-    called, converting, serving = (one.search(words) for one in (_CALLED, _CONVERTING, _SERVING))
-    found = called.group(1) if called else str(GroupKind(*converting.groups())) if converting else ""
-    return frozenset({found or (f"{serving.group(2)}.{serving.group(1)}" if serving else "")} - {""})
-
-
-def _is_converted(manifest: Manifest) -> bool:
-    spec = manifest.body.get("spec")
-    conversion = spec.get("conversion") if isinstance(spec, Mapping) else None
-    return isinstance(conversion, Mapping) and conversion.get("strategy") == "Webhook"

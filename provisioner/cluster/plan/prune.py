@@ -42,7 +42,7 @@ def plan_deletions(scene: PlanInputs, refs: Iterable[ObjectRef]) -> list[Planned
     """In the order in which they go."""
     with ThreadPoolExecutor(max_workers=PARALLEL_READS) as pool:
         planned = _with_holders(scene, pool.map(lambda ref: _deletion(scene, ref), refs))
-    ordered = deletion_phases((one.ref for one in planned.values()), bodies_of(planned.values()))
+    ordered = deletion_phases((action.ref for action in planned.values()), bodies_of(planned.values()))
     return [planned[ref.identity] for phase in ordered for ref in phase.refs]
 
 
@@ -55,11 +55,15 @@ def _with_holders(scene: PlanInputs, actions: Iterable[PlannedAction]) -> dict[O
     """The actions, where what would take an object that is kept along stays as well: its namespace, the definition of
     its kind, an owner of it, and what these are in. What the content still has may be to be kept, too."""
     planned = {action.ref.identity: action for action in actions}
-    running = [one for identity, one in scene.before.items() if identity in scene.brought and keep_words(one.body)]
-    kept = [(one.ref, one.before) for one in planned.values() if one.action is Action.ORPHAN]
-    kept += [(one.ref, None) for one in running]
-    going = {one.ref.identity: one for one in planned.values() if one.action is Action.DELETE}
-    kinds = {identity: defined_kinds([Manifest(one.before)]) for identity, one in going.items() if one.before}
+    running = [
+        manifest
+        for identity, manifest in scene.before.items()
+        if identity in scene.brought and keep_words(manifest.body)
+    ]
+    kept = [(action.ref, action.before) for action in planned.values() if action.action is Action.ORPHAN]
+    kept += [(manifest.ref, None) for manifest in running]
+    going = {action.ref.identity: action for action in planned.values() if action.action is Action.DELETE}
+    kinds = {identity: defined_kinds([Manifest(action.before)]) for identity, action in going.items() if action.before}
     while kept and going:
         ref, live = kept.pop()
         owners = {str(owner.get("uid")) for owner in ((live or {}).get("metadata") or {}).get("ownerReferences") or ()}
@@ -85,7 +89,13 @@ def _deletion(scene: PlanInputs, ref: ObjectRef) -> PlannedAction:
             planned, is_proved=False, problem=f"{ref} belongs to Kubernetes itself", problem_code="forbidden"
         )
     try:
-        planned = replace(planned, ref=_in_staying_version(scene, ref))
+        # In a version that is served, and still is when it goes: after the definitions of the bundle have come.
+        served = in_served_version(scene.cluster, ref).version
+        staying = scene.new_versions.get(ref.group_kind, frozenset())
+        if staying and served not in staying:
+            known = (version for version in sorted(staying) if scene.cluster.resource_of(ref.group, version, ref.kind))
+            served = next(known, served)
+        planned = replace(planned, ref=replace(ref, version=served))
         live = scene.live(planned.ref)
         return planned if live is None else _deletion_of(scene, planned, live)
     except UnknownKind:
@@ -134,16 +144,3 @@ def in_served_version(cluster: ClusterClient, ref: ObjectRef) -> ObjectRef:
     """`ref` in its own version if that is still served, else in the preferred one."""
     found = cluster.resource_of(ref.group, ref.version, ref.kind) or cluster.resource_of(ref.group, "", ref.kind)
     return replace(ref, version=found.version) if found else ref
-
-
-def _in_staying_version(scene: PlanInputs, ref: ObjectRef) -> ObjectRef:
-    """`ref` in a version that is served, and still is when it goes: after the definitions of the bundle have come.
-
-    In its own if possible, else the preferred one.
-    """
-    served = in_served_version(scene.cluster, ref).version
-    staying = scene.new_versions.get(ref.group_kind, frozenset())
-    if not staying or served in staying:
-        return replace(ref, version=served)
-    known = [one for one in sorted(staying) if scene.cluster.resource_of(ref.group, one, ref.kind)]
-    return replace(ref, version=(known or [served])[0])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +43,8 @@ from provisioner.errors import (
 )
 from provisioner.retention import SECRET, may_be_remade
 from provisioner.schema.fields import is_same
-from provisioner.values import Action, GroupKind, JsonObject, Manifest, ObjectIdentity, ObjectRef, PlannedAction
+from provisioner.values import Action, GroupKind, Manifest, ObjectIdentity, ObjectRef, PlannedAction
+from provisioner.values.objects import mapping
 
 # Their names say what they are, so that under another name they are something else.
 _NAMED_BY_CONTENT = frozenset(
@@ -113,18 +114,15 @@ def _is_of_the_trial(ref: ObjectRef, error: ClusterError) -> bool:
         # Of a Secret the server's words are not kept, but for its authorizer's.
         is_unsaid = ref.group_kind == SECRET and " cannot " not in str(error)
         return is_unsaid or bool(_BY_NAME.search(error.in_full))
-    found = error.details.get("causes")
-    causes = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-    return any(_is_of_the_name(cause, other_name(ref.name)) for cause in causes)
-
-
-def _is_of_the_name(cause: Mapping[str, Any], other: str) -> bool:
-    """Whether a field is refused for what the object is called here, such as a label of a Job that repeats its name.
-
-    Policies and webhooks name no field; their words may hold the name for any reason.
-    """
-    field, words = str(cause.get("field") or ""), str(cause.get("message") or "")
-    return field.startswith("metadata.name") or bool(field and re.search(rf"[\"']{re.escape(other)}[\"']", words))
+    # A field may be refused for what the object is called here, such as a label of a Job that repeats its name.
+    # Policies and webhooks name no field; their words may hold the name for any reason.
+    quoted = re.compile(rf"[\"']{re.escape(other_name(ref.name))}[\"']")
+    causes = error.details.get("causes")
+    for cause in causes if isinstance(causes, list) else []:
+        field = str(cause.get("field") or "") if isinstance(cause, dict) else ""
+        if field.startswith("metadata.name") or (field and quoted.search(str(cause.get("message") or ""))):
+            return True
+    return False
 
 
 NOT_FOUND = 404
@@ -135,32 +133,24 @@ _BINDINGS = frozenset({GroupKind(RBAC_GROUP, "RoleBinding"), GroupKind(RBAC_GROU
 
 def is_expected_refusal(manifest: Manifest, error: ClusterError, brought: Collection[ObjectIdentity]) -> bool:
     """Whether `error` only misses one of `brought`: the role of a binding; the account or a class of a pod."""
-    if manifest.ref.group_kind in _BINDINGS:
-        return error.status == NOT_FOUND and _role_of(manifest) in brought
-    if manifest.ref.group_kind == POD and isinstance(error, Forbidden):
-        return any(words in error.server_words and identity in brought for words, identity in _asked_of(manifest))
-    return False
-
-
-def _role_of(manifest: Manifest) -> ObjectIdentity | None:
-    """The role that a binding names; the server looks for it before it lets anybody bind it."""
-    role = manifest.body.get("roleRef")
-    if not isinstance(role, Mapping):
-        return None
-    kind = str(role.get("kind") or "")
-    namespace = manifest.ref.namespace if kind == "Role" else ""
-    return (RBAC_GROUP, kind, namespace, str(role.get("name") or ""))
-
-
-def _asked_of(pod: Manifest) -> Iterator[tuple[str, ObjectIdentity]]:
-    """What admission looks for, with its words where it does not find it (seen on 1.36.3)."""
-    spec = pod.body.get("spec")
-    spec = spec if isinstance(spec, Mapping) else {}
-    account = spec.get("serviceAccountName") or "default"
-    yield f'serviceaccount "{account}" not found', ("", "ServiceAccount", pod.ref.namespace, str(account))
-    priority, runtime = spec.get("priorityClassName"), spec.get("runtimeClassName")
-    yield f"no PriorityClass with name {priority} was found", ("scheduling.k8s.io", "PriorityClass", "", str(priority))
-    yield f'RuntimeClass "{runtime}" not found', ("node.k8s.io", "RuntimeClass", "", str(runtime))
+    ref = manifest.ref
+    if ref.group_kind in _BINDINGS:  # the server looks for the role before it lets anybody bind it
+        role = mapping(manifest.body.get("roleRef"))
+        kind = str(role.get("kind") or "")
+        named = (RBAC_GROUP, kind, ref.namespace if kind == "Role" else "", str(role.get("name") or ""))
+        return error.status == NOT_FOUND and named in brought
+    if ref.group_kind != POD or not isinstance(error, Forbidden):
+        return False
+    # What admission looks for, with its words where it does not find it (seen on 1.36.3).
+    spec = mapping(manifest.body.get("spec"))
+    account = str(spec.get("serviceAccountName") or "default")
+    priority, runtime = str(spec.get("priorityClassName")), str(spec.get("runtimeClassName"))
+    missed: dict[str, ObjectIdentity] = {
+        f'serviceaccount "{account}" not found': ("", "ServiceAccount", ref.namespace, account),
+        f"no PriorityClass with name {priority} was found": ("scheduling.k8s.io", "PriorityClass", "", priority),
+        f'RuntimeClass "{runtime}" not found': ("node.k8s.io", "RuntimeClass", "", runtime),
+    }
+    return any(words in error.server_words and identity in brought for words, identity in missed.items())
 
 
 def plan_by_dry_run(
@@ -194,7 +184,9 @@ def plan_by_dry_run(
     except ClusterError as exc:
         return plan_despite_refusal(scene, manifest, unproved_action(manifest, action, live), exc)
     before, after = masked(live, result.object)
-    if live and is_ours and _is_same(live, result.object, shown=(before, after)):
+    # What is shown of anything but a Secret is all that could change.
+    sides = (cleaned(live or {}), cleaned(result.object)) if manifest.ref.group_kind == SECRET else (before, after)
+    if live and is_ours and is_same(*sides):
         action, after = action_if_unchanged(scene, manifest.ref), before
     running = scene.before.get(manifest.ref.identity)
     if before is not None and running is not None:
@@ -260,7 +252,7 @@ def plan_replacement(scene: PlanInputs, manifest: Manifest, planned: PlannedActi
     It is tried each time: nothing on the old object tells that the new one is refused now.
     """
     running, kinds = scene.before.get(manifest.ref.identity), defined_kinds([manifest])
-    along = [one.body for one in scene.before.values() if one.ref.group_kind in kinds] if kinds else []
+    along = [manifest.body for manifest in scene.before.values() if manifest.ref.group_kind in kinds] if kinds else []
     said = map(keep_words, (manifest.body, running.body if running else None, planned.before, *along))
     if planned.action is Action.REPLACE and any(said):
         words = (
@@ -303,10 +295,3 @@ def without_fields_of_others(scene: PlanInputs, manifest: Manifest, live: dict[s
 def words_on_left_fields(manifest: Manifest, sent: Manifest) -> list[str]:
     left = sorted(".".join(path) for path in changes(sent.body, manifest.body))
     return [f"{', '.join(left)} stays as it is: another controller writes it"] if left else []
-
-
-def _is_same(live: JsonObject, result: JsonObject, *, shown: tuple[JsonObject | None, JsonObject | None]) -> bool:
-    """Whether nothing changes; what is shown of anything but a Secret is all that could."""
-    if ObjectRef.of(live).group_kind == SECRET:
-        return is_same(cleaned(live), cleaned(result))
-    return is_same(shown[0], shown[1])

@@ -14,7 +14,6 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,9 +21,19 @@ import yaml
 
 from approvals.admission import ANNOTATION, identity_in, stamp_for
 from tests.contract.conftest import APPLY, MERGE, PATH, Reply, Request, Server
+from tests.contract.policies.conftest import (
+    CREATED,
+    FORBIDDEN,
+    INVALID,
+    OK,
+    Prepare,
+    cluster_rights,
+    rule,
+    wish,
+)
 from tests.support.folders import ROOT
 from tests.support.kubernetes import live
-from tests.support.kubernetes.endpoint import USERS, Endpoint
+from tests.support.kubernetes.endpoint import USERS
 from tests.support.servers.http import make_authority
 from tests.support.servers.process import Options, answers_on, free_port
 from tests.support.servers.process import Server as Process
@@ -32,8 +41,6 @@ from tests.support.servers.process import Server as Process
 pytestmark = pytest.mark.controlplane
 
 ADMISSION = ROOT / "deploy/admission"
-RBAC = "rbac.authorization.k8s.io"
-FORBIDDEN, INVALID, CREATED, OK = 403, 422, 201, 200
 JSON_PATCH = "application/json-patch+json"
 _numbers = itertools.count(1)
 
@@ -65,12 +72,8 @@ class Writing:
         return _stamped(self.create(self.wish(), query="?dryRun=All"))
 
     def wish(self, *, rhythm: str = "1", annotations: dict[str, str] | None = None, name: str = "") -> dict[str, Any]:
-        source = {"kind": "http", "http": {"url": f"https://example.com/{rhythm}.tar.gz"}}
-        spec = {"installNamespace": "a", "serviceAccountName": "b", "sources": [source]}
-        about: dict[str, Any] = {"name": name or f"{self.mark}-{next(_numbers)}"}
-        if annotations is not None:
-            about["annotations"] = annotations
-        return {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": about, "spec": spec}
+        about = {} if annotations is None else {"annotations": annotations}
+        return wish(name or f"{self.mark}-{next(_numbers)}", rhythm, **about)
 
     def create(self, obj: dict[str, Any], user: str = "alice", query: str = "", **headers: str) -> Reply:
         return self.server.send(Request("POST", f"{PATH}{query}", obj, user=user, headers=headers))
@@ -132,26 +135,15 @@ def stamping_by(stamper: Stamper, answering: dict[str, Any]) -> tuple[dict[str, 
 
 
 @pytest.fixture(scope="module", params=list(Stamper), ids=str)
-def writing(
-    request: pytest.FixtureRequest,
-    controlplane: Endpoint,
-    kubectl: Path,
-    answering: dict[str, Any],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Writing]:
-    kubeconfig = tmp_path_factory.mktemp("authors") / "kubeconfig"
-    controlplane.write(kubeconfig)
+def writing(request: pytest.FixtureRequest, answering: dict[str, Any], prepare: Prepare) -> Iterator[Writing]:
     mark = f"written-{uuid.uuid4().hex[:8]}"
-    server = Server(controlplane, str(kubectl), kubeconfig, mark)
+    rules = [rule("bundledeployments", "bundledeployments/status", "catalogs")]
+    files = ["crds/bundledeployments.yaml", "crds/catalogs.yaml", "admission/authors.yaml"]
+    server = prepare(mark, files, cluster_rights(mark, rules, "alice", "bob", "carol"))
     here = Writing(server, mark, stamping_by(request.param, answering))
     # Journeys of the same run leave theirs, and then nothing forged would come as far as the validating policy.
     for stamper in Stamper:
         Writing(server, mark, stamping_by(stamper, answering)).stop_stamping()
-    for file in ("crds/bundledeployments.yaml", "crds/catalogs.yaml", "admission/authors.yaml"):
-        here.server.ctl("apply", "--server-side", "--force-conflicts", "-f", str(ROOT / "deploy" / file))
-    for crd in ("bundledeployments", "catalogs"):
-        here.server.ctl("wait", "--for=condition=Established", f"crd/{crd}.core.rukpak.io")
-    here.server.ctl("apply", "-f", "-", given=yaml.safe_dump_all(_rights(mark)))
     for user in ("alice", "bob", "carol"):
         here.server.until_may(user, "create", "bundledeployments", "core.rukpak.io")
     # A policy takes effect some seconds after it is there.
@@ -162,20 +154,9 @@ def writing(
     yield here
     here.stop_stamping()
     live.wait_until(lambda: here.stamped() == "")
-    here.server.ctl("delete", "-f", "-", given=yaml.safe_dump_all(_rights(mark)))
     for obj in here.server.ask("GET", PATH).body["items"]:
         if obj["metadata"]["name"].startswith(mark):
             here.server.ask("DELETE", f"{PATH}/{obj['metadata']['name']}")
-
-
-def _rights(mark: str) -> list[dict[str, Any]]:
-    resources = ["bundledeployments", "bundledeployments/status", "catalogs"]
-    rules = [{"apiGroups": ["core.rukpak.io"], "resources": resources, "verbs": ["*"]}]
-    about = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": mark}}
-    people = [{"kind": "User", "apiGroup": RBAC, "name": user} for user in ("alice", "bob", "carol")]
-    reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": mark}
-    bound = {**about, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": people}
-    return [{**about, "kind": "ClusterRole", "rules": rules}, bound]
 
 
 def _stamped(reply: Reply) -> str:

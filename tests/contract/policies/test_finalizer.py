@@ -10,22 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from approvals.steps.mirroring.mirror import FIELD_MANAGER
 from provisioner.api_groups import FINALIZER
 from tests.contract.conftest import APPLY, MERGE, PATH, Reply, Request, Server
+from tests.contract.policies.conftest import CREATED, NOT_FOUND, OK, Prepare, cluster_rights, rule, wish
 from tests.support.folders import ROOT
 from tests.support.kubernetes import live
 from tests.support.kubernetes.controlplane import ControlPlane
-from tests.support.kubernetes.endpoint import Endpoint
 
 pytestmark = pytest.mark.controlplane
 
 POLICY = ROOT / "deploy/admission/finalizer.yaml"
-RBAC = "rbac.authorization.k8s.io"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/bundledeployments.core.rukpak.io"
-OK, CREATED, NOT_FOUND = 200, 201, 404
 JSON_PATCH = "application/json-patch+json"
 NOTHING: dict[str, Any] = {"metadata": {"finalizers": None}}
 OTHERS = "example.com/hold"
@@ -39,16 +36,9 @@ class Kept:
     server: Server
     mark: str
 
-    def wish(self, name: str) -> dict[str, Any]:
-        """As it stands in somebody's file."""
-        source = {"kind": "http", "http": {"url": "https://example.com/1.tar.gz"}}
-        spec = {"installNamespace": "a", "serviceAccountName": "b", "sources": [source]}
-        about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment"}
-        return {**about, "metadata": {"name": name}, "spec": spec}
-
     def made(self, *, is_held: bool = True) -> str:
         name = f"{self.mark}-{next(_numbers)}"
-        assert self.server.send(Request("POST", PATH, self.wish(name))).code == CREATED
+        assert self.server.send(Request("POST", PATH, wish(name))).code == CREATED
         if is_held:
             assert self.service_writes(name, [FINALIZER]).code == OK
         return name
@@ -72,12 +62,12 @@ class Kept:
         """Somebody becomes a second owner of the finalizer."""
         kept = {"name": name, "finalizers": [FINALIZER]}
         path = f"{PATH}/{name}?fieldManager=kubectl&force=true"
-        assert self.server.send(Request("PATCH", path, {**self.wish(name), "metadata": kept}, APPLY)).code == OK
+        assert self.server.send(Request("PATCH", path, {**wish(name), "metadata": kept}, APPLY)).code == OK
 
     def replace(self, name: str, user: str = "carol", query: str = "") -> Reply:
         """As kubectl does it: of what is there it takes over the version alone."""
         version = self.server.ask("GET", f"{PATH}/{name}").body["metadata"]["resourceVersion"]
-        obj = self.wish(name)
+        obj = wish(name)
         obj["metadata"]["resourceVersion"] = version
         return self.server.send(Request("PUT", f"{PATH}/{name}{query}", obj, user=user))
 
@@ -98,38 +88,21 @@ class Kept:
 
 
 @pytest.fixture(scope="module")
-def kept(controlplane: Endpoint, kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
-    kubeconfig = tmp_path_factory.mktemp("finalizers") / "kubeconfig"
-    controlplane.write(kubeconfig)
+def kept(prepare: Prepare) -> Iterator[Kept]:
     mark = f"held-{uuid.uuid4().hex[:8]}"
-    server = Server(controlplane, str(kubectl), kubeconfig, mark)
+    rights = cluster_rights(mark, [rule("bundledeployments")], "carol")
+    server = prepare(mark, ["crds/bundledeployments.yaml", "admission/finalizer.yaml"], rights)
     here = Kept(server, mark)
-    server.ctl("apply", "--server-side", "--force-conflicts", "-f", str(ROOT / "deploy/crds/bundledeployments.yaml"))
-    server.ctl("wait", "--for=condition=Established", "crd/bundledeployments.core.rukpak.io")
-    server.ctl("apply", "-f", "-", given=yaml.safe_dump_all(_rights(mark)))
     server.until_may("carol", "update", "bundledeployments", "core.rukpak.io")
-    server.ctl("apply", "--server-side", "--force-conflicts", "-f", str(POLICY))
     # A policy takes effect some seconds after it is there.
     live.wait_until(here.keeps)
     yield here
     server.ctl("delete", "-f", str(POLICY))
-    server.ctl("delete", "-f", "-", given=yaml.safe_dump_all(_rights(mark)))
     # Others share the cluster.
     for obj in server.ask("GET", PATH).body.get("items", []):
         if obj["metadata"]["name"].startswith(mark):
             here.delete(obj["metadata"]["name"], "admin")
             here.change(obj["metadata"]["name"], NOTHING, "admin")
-
-
-def _rights(mark: str) -> list[dict[str, Any]]:
-    rules = [{"apiGroups": ["core.rukpak.io"], "resources": ["bundledeployments"], "verbs": ["*"]}]
-    about = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": mark}}
-    people = [{"kind": "User", "apiGroup": RBAC, "name": "carol"}]
-    reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": mark}
-    return [
-        {**about, "kind": "ClusterRole", "rules": rules},
-        {**about, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": people},
-    ]
 
 
 LEFT_OUT = {

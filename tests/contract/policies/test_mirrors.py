@@ -6,22 +6,18 @@ import itertools
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.contract.conftest import APPLY, MERGE, Reply, Request, Server
+from tests.contract.policies.conftest import CREATED, FORBIDDEN, INVALID, OK, Prepare, cluster_rights, rule
 from tests.support.folders import ROOT
 from tests.support.kubernetes import live
-from tests.support.kubernetes.endpoint import Endpoint
 
 pytestmark = pytest.mark.controlplane
 
 PATH = "/apis/core.rukpak.io/v1alpha2/bundledeploymentrequests"
-RBAC = "rbac.authorization.k8s.io"
-OK, CREATED, FORBIDDEN, INVALID = 200, 201, 403, 422
 COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
 MIGRATOR = "system:serviceaccount:kube-system:storage-version-migrator-controller"
 _numbers = itertools.count(1)
@@ -55,34 +51,19 @@ class Door:
 
 
 @pytest.fixture(scope="module")
-def shared(controlplane: Endpoint, kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    kubeconfig = tmp_path_factory.mktemp("mirrors") / "kubeconfig"
-    controlplane.write(kubeconfig)
+def shared(prepare: Prepare) -> Iterator[Door]:
     mark = f"mirrored-{uuid.uuid4().hex[:8]}"
-    server = Server(controlplane, str(kubectl), kubeconfig, mark)
-    for file in ("crds/bundledeploymentrequests.yaml", "admission/mirrors.yaml"):
-        server.ctl("apply", "--server-side", "--force-conflicts", "-f", str(ROOT / "deploy" / file))
-    server.ctl("wait", "--for=condition=Established", "crd/bundledeploymentrequests.core.rukpak.io")
-    server.ctl("apply", "-f", "-", given=yaml.safe_dump_all(_rights(mark)))
+    resources = ("bundledeploymentrequests", "bundledeploymentrequests/status")
+    rules = [rule(*resources, verbs=("create", "get", "patch", "update", "delete"))]
+    rights = cluster_rights(mark, rules, "carol", COLLECTOR, MIGRATOR)
+    server = prepare(mark, ["crds/bundledeploymentrequests.yaml", "admission/mirrors.yaml"], rights)
     server.until_may("carol", "patch", "bundledeploymentrequests", "core.rukpak.io")
     door = Door(server, mark)
     # A policy takes effect some seconds after it is there.
     live.wait_until(lambda: door.create("carol").code == FORBIDDEN)
     yield door
-    server.ctl("delete", "-f", "-", given=yaml.safe_dump_all(_rights(mark)))
     # Others share the cluster.
     server.ctl("delete", "-f", str(ROOT / "deploy/admission/mirrors.yaml"))
-
-
-def _rights(mark: str) -> list[dict[str, Any]]:
-    resources = ["bundledeploymentrequests", "bundledeploymentrequests/status"]
-    verbs = ["create", "get", "patch", "update", "delete"]
-    rules = [{"apiGroups": ["core.rukpak.io"], "resources": resources, "verbs": verbs}]
-    role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": mark}, "rules": rules}
-    subjects = [{"kind": "User", "apiGroup": RBAC, "name": name} for name in ("carol", COLLECTOR, MIGRATOR)]
-    reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": mark}
-    bound = {**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": subjects}
-    return [role, {key: value for key, value in bound.items() if key != "rules"}]
 
 
 APPROVED = {

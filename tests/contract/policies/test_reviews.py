@@ -6,24 +6,20 @@ import itertools
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from provisioner.values import AccessRequest, Identity
 from tests.contract.conftest import MERGE, Reply, Request, Server, admin
-from tests.support.folders import ROOT
+from tests.contract.policies.conftest import CREATED, FORBIDDEN, INVALID, Prepare, cluster_rights, rule
 from tests.support.kubernetes import live
-from tests.support.kubernetes.endpoint import USERS, Endpoint
+from tests.support.kubernetes.endpoint import USERS
 
 pytestmark = pytest.mark.controlplane
 
 PATH = "/apis/core.rukpak.io/v1alpha2/bundledeploymentreviews"
-RBAC = "rbac.authorization.k8s.io"
 DIGEST = "sha256:" + "a" * 64
-FORBIDDEN, INVALID, CREATED = 403, 422, 201
 _numbers = itertools.count(1)
 
 
@@ -64,16 +60,18 @@ def who(name: str, **other: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def shared(controlplane: Endpoint, kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    kubeconfig = tmp_path_factory.mktemp("reviews") / "kubeconfig"
-    controlplane.write(kubeconfig)
-    mark = f"reviewed-{uuid.uuid4().hex[:8]}"
-    server = Server(controlplane, str(kubectl), kubeconfig, mark)
+def shared(prepare: Prepare) -> Iterator[Door]:
+    mark, reviews = f"reviewed-{uuid.uuid4().hex[:8]}", "bundledeploymentreviews"
+    approve = rule("bundledeployments", verbs=("approve",), resourceNames=[mark])
+    create = [rule(reviews, verbs=("create", "get", "delete")), rule(f"{reviews}/status", verbs=("patch",))]
+    rights = [
+        *cluster_rights(f"{mark}-create", create, "alice", "carol", "rita"),
+        *cluster_rights(f"{mark}-approve", [approve], "alice", "mallory", "rita"),
+        *cluster_rights(f"{mark}-account", [rule(reviews, verbs=("create",)), approve], account=mark),
+    ]
+    files = ["crds/bundledeploymentreviews.yaml", "admission/reviews.yaml", "admission/review-stamp.yaml"]
+    server = prepare(mark, files, rights)
     server.ctl("create", "namespace", mark)
-    for file in ("crds/bundledeploymentreviews.yaml", "admission/reviews.yaml", "admission/review-stamp.yaml"):
-        server.ctl("apply", "--server-side", "--force-conflicts", "-f", str(ROOT / "deploy" / file))
-    server.ctl("wait", "--for=condition=Established", "crd/bundledeploymentreviews.core.rukpak.io")
-    server.ctl("apply", "-f", "-", given=yaml.safe_dump_all(_rights(mark)))
     server.until_may("alice", "approve", "bundledeployments", "core.rukpak.io", mark)
     server.until_may("rita", "approve", "bundledeployments", "core.rukpak.io", mark)
     server.until_may("rita", "create", "bundledeploymentreviews", "core.rukpak.io")
@@ -85,34 +83,7 @@ def shared(controlplane: Endpoint, kubectl: Path, tmp_path_factory: pytest.TempP
     live.wait_until(lambda: door.create(door.review(reviewer=None), query="&dryRun=All").code == CREATED)
     live.wait_until(lambda: _status(door, "carol").code == FORBIDDEN)
     yield door
-    # Others share the cluster, and its people with it.
-    server.ctl("delete", "-f", "-", given=yaml.safe_dump_all(_rights(mark)))
     server.ctl("delete", "namespace", mark, "--wait=false")
-
-
-def _rights(mark: str) -> list[dict[str, Any]]:
-    def rule(resource: str, *verbs: str, **more: Any) -> dict[str, Any]:
-        return {"apiGroups": ["core.rukpak.io"], "resources": [resource], "verbs": [*verbs], **more}
-
-    reviews = "bundledeploymentreviews"
-    made = []
-    for title, rules, users in (
-        (
-            "create",
-            [rule(reviews, "create", "get", "delete"), rule(f"{reviews}/status", "patch")],
-            ["alice", "carol", "rita"],
-        ),
-        ("approve", [rule("bundledeployments", "approve", resourceNames=[mark])], ["alice", "mallory", "rita"]),
-        ("account", [rule(reviews, "create"), rule("bundledeployments", "approve", resourceNames=[mark])], []),
-    ):
-        name = f"{mark}-{title}"
-        subjects = [{"kind": "User", "apiGroup": RBAC, "name": user} for user in users]
-        subjects = subjects or [{"kind": "ServiceAccount", "name": "default", "namespace": mark}]
-        role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
-        reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}
-        bound = {**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": subjects}
-        made += [role, {key: value for key, value in bound.items() if key != "rules"}]
-    return made
 
 
 def _status(door: Door, user: str, name: str = "") -> Reply:

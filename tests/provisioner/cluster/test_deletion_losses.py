@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.deletion_losses import Holder, Late, Shown, find_dependents, find_latecomers
 from provisioner.cluster.evidence import Bounds, Query, Sample, Unread, read_samples
 from provisioner.errors import AnswerTooLarge, TryLater
+from provisioner.sandbox import writes
 from provisioner.values import GroupKind, Identity, ObjectRef
 from tests.support.kubernetes.live import edit, until_served, wait_until
 from tests.support.provisioner.cluster_scene import Scene
@@ -38,15 +40,15 @@ def of_kind(kind: str, name: str, namespace: str, owner: dict[str, Any] | None =
 class Space:
     """A namespace with a ConfigMap, a Secret and a Lease in it, which was shown to somebody, and a role outside."""
 
-    def __init__(self, api: ClusterClient):
+    def __init__(self, api: ClusterClient, next_second: Callable[[], None]):
         self.api, self.name = api, f"late-{uuid.uuid4().hex[:8]}"
         self.live = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}})
         self.lease, self.secret = self.make("Lease", "leader"), self.make("Secret", "known")
         self.foreign = self.make("ClusterRole", self.name)
-        time.sleep(1.1)  # the API server says to the second when something was created
+        next_second()
         self.map = self.make("ConfigMap", "known")
         self.shown = {kind: self._shown(kind) for kind in (MAP, SECRET)}
-        time.sleep(1.1)
+        next_second()
 
     def make(self, kind: str, name: str, owner: dict[str, Any] | None = None) -> dict[str, Any]:
         return self.api.create(of_kind(kind, name, self.name, owner))
@@ -65,8 +67,19 @@ class Space:
 
 
 @pytest.fixture
-def space(kubernetes_api: ClusterClient) -> Iterator[Space]:
-    made = Space(kubernetes_api)
+def next_second(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """API servers say to the second when something was created: the sandbox's clock goes on, a real one is waited for."""
+    if request.node.callspec.params["api_server"] != "sandbox":
+        return lambda: time.sleep(1.1)
+    seconds = [0]
+    began = datetime.now(UTC)
+    monkeypatch.setattr(writes, "now", lambda: f"{began + timedelta(seconds=seconds[0]):%Y-%m-%dT%H:%M:%SZ}")
+    return lambda: seconds.append(seconds.pop() + 1)
+
+
+@pytest.fixture
+def space(kubernetes_api: ClusterClient, next_second: Callable[[], None]) -> Iterator[Space]:
+    made = Space(kubernetes_api, next_second)
     yield made
     kubernetes_api.delete(ObjectRef("rbac.authorization.k8s.io", "v1", "ClusterRole", "", made.name))
     kubernetes_api.delete(ObjectRef("", "v1", "Namespace", "", made.name))

@@ -250,27 +250,17 @@ def test_S38_a_secret_that_others_made_immutable_is_compared_whatever_it_holds(s
     assert drift_of(scene, token).fields  # and no problem, which everybody would read
 
 
-def autoscaler(scene: Scene, name: str) -> dict[str, Any]:
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-    return scene.namespaced(
-        "autoscaling/v2",
-        "HorizontalPodAutoscaler",
-        name,
-        spec={"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9},
-    )
-
-
 def test_replicas_belong_to_an_autoscaler_only_if_there_is_one(scene: Scene) -> None:
     web = deployed(scene, scene.deployment(replicas=2))
     edit(scene, web, lambda it: it["spec"].update(replicas=5))
     assert fields(drift_of(scene, web)) == [("spec.replicas", "changed", OTHER)]
-    scene.cluster.create(autoscaler(scene, "web"))
+    scene.cluster.create(scene.autoscaler())
     assert look(scene, web).drift is None
 
 
 def test_putting_another_field_back_leaves_the_autoscalers_replicas(scene: Scene) -> None:
     web = deployed(scene, scene.deployment(replicas=2))
-    scene.cluster.create(autoscaler(scene, "web"))
+    scene.cluster.create(scene.autoscaler())
 
     def scale_and_edit(live: Any) -> None:
         live["spec"]["replicas"] = 5
@@ -283,28 +273,6 @@ def test_putting_another_field_back_leaves_the_autoscalers_replicas(scene: Scene
         5,
         "example.com/web:1",
     )
-
-
-def test_an_injected_ca_bundle_is_not_drift_and_stays(scene: Scene) -> None:
-    hook = {
-        "name": "check.example.com",
-        "clientConfig": {"service": {"name": "hook", "namespace": scene.namespace}},
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-        "failurePolicy": "Ignore",
-        "rules": [],
-    }
-    meta = {"name": scene.namespace}
-    api = "admissionregistration.k8s.io/v1"
-    hooks = {"apiVersion": api, "kind": "ValidatingWebhookConfiguration", "metadata": meta, "webhooks": [hook]}
-    deployed(scene, hooks)
-    bundle = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="
-    edit(scene, hooks, lambda it: it["webhooks"][0]["clientConfig"].update(caBundle=bundle))
-    assert look(scene, hooks).drift is None
-    edit(scene, hooks, lambda it: it["webhooks"][0].update(failurePolicy="Fail"))
-    restore(scene, look(scene, hooks))
-    live: Any = scene.live(hooks)
-    assert (live["webhooks"][0]["failurePolicy"], live["webhooks"][0]["clientConfig"]["caBundle"]) == ("Ignore", bundle)
 
 
 def test_what_the_token_controller_fills_in_is_not_drift_and_what_others_add_beside_it_is(real_scene: Scene) -> None:
@@ -515,15 +483,8 @@ def test_corrections_that_are_far_apart_are_no_fight() -> None:
     assert after(20, every=PEACE + timedelta(seconds=1)).count == 1
 
 
-CONTROLLER = "a-controller"
-
-
-def edit_as(scene: Scene, obj: dict[str, Any], change: Callable[[Any], object]) -> None:
-    scene.edit(obj, change, manager=CONTROLLER)
-
-
 def scale(scene: Scene, obj: dict[str, Any], replicas: int) -> None:
-    edit_as(scene, obj, lambda live: live["spec"].update(replicas=replicas))
+    edit(scene, obj, lambda live: live["spec"].update(replicas=replicas))
 
 
 def replicas_and_image(scene: Scene, obj: dict[str, Any]) -> tuple[int, str]:
@@ -532,10 +493,12 @@ def replicas_and_image(scene: Scene, obj: dict[str, Any]) -> tuple[int, str]:
 
 
 def test_an_autoscalers_replicas_do_not_stand_in_the_way_of_an_upgrade(scene: Scene) -> None:
-    web = scene.deployment(replicas=2)
-    scene.deploy(web)
-    scene.cluster.create(scene.autoscaler())
+    web = deployed(scene, scene.deployment(replicas=2))
     scale(scene, web, 5)
+    alone = action_of(scene.plan(web), web)
+    assert (alone.problem_code, OTHER in alone.server_words) == (FieldConflict.code, True)
+    assert "another manager owns spec.replicas" in alone.problem
+    scene.cluster.create(scene.autoscaler())
     changed = scene.deployment(replicas=2, image="example.com/web:2")
     planned = scene.plan(changed)
     action = action_of(planned, changed)
@@ -569,33 +532,26 @@ def test_what_an_autoscaler_scales_can_be_adopted_with_its_replicas(scene: Scene
     assert action_of(scene.plan(web), web).action is Action.NONE
 
 
-def test_without_an_autoscaler_who_scaled_it_is_named(scene: Scene) -> None:
-    web = scene.deployment(replicas=2)
-    scene.deploy(web)
-    scale(scene, web, 5)
-    action = action_of(scene.plan(web), web)
-    assert (action.problem_code, CONTROLLER in action.server_words) == (FieldConflict.code, True)
-    assert "another manager owns spec.replicas" in action.problem
-
-
 def test_of_a_conflict_beside_it_nothing_is_taken_either(scene: Scene) -> None:
     web = scene.deployment(replicas=2)
     scene.deploy(web)
     scene.cluster.create(scene.autoscaler())
     scale(scene, web, 5)
-    edit_as(
-        scene, web, lambda live: live["spec"]["template"]["spec"]["containers"][0].update(image="example.com/evil:9")
-    )
+    edit(scene, web, lambda live: live["spec"]["template"]["spec"]["containers"][0].update(image="example.com/evil:9"))
     action = action_of(scene.plan(web), web)
     assert action.problem_code == FieldConflict.code
     assert "image" in action.problem
     assert "replicas" not in action.problem
 
 
-@pytest.fixture
-def hook(scene: Scene) -> Iterator[dict[str, Any]]:
-    """A webhook whose certificate the content leaves to an injector, with a line feed in its place as many bundles do."""
-    client = {"service": {"name": "hook", "namespace": scene.namespace}, "caBundle": _encoded("\n")}
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+@pytest.fixture(params=[{}, {"caBundle": _encoded("\n")}], ids=["nothing", "a line feed"])
+def hook(scene: Scene, request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    """A webhook whose certificate the content leaves to an injector; many bundles have a line feed in its place."""
+    client = {"service": {"name": "hook", "namespace": scene.namespace}, **request.param}
     rule = {"apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nothings"]}
     one = {"name": "check.example.com", "clientConfig": client, "sideEffects": "None", "failurePolicy": "Ignore"}
     one |= {"admissionReviewVersions": ["v1"], "rules": [rule]}
@@ -606,35 +562,25 @@ def hook(scene: Scene) -> Iterator[dict[str, Any]]:
         scene.cluster.delete(ObjectRef.of(made))
 
 
-def _encoded(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
-
-
-def inject(scene: Scene, hook: dict[str, Any]) -> str:
-    found = _encoded("-----BEGIN CERTIFICATE-----\n")
-    edit_as(scene, hook, lambda live: live["webhooks"][0]["clientConfig"].update(caBundle=found))
-    return found
-
-
-def test_an_injected_certificate_does_not_stand_in_the_way_of_an_upgrade(scene: Scene, hook: dict[str, Any]) -> None:
-    scene.deploy(hook)
-    certificate = inject(scene, hook)
+def test_an_injected_certificate_is_not_drift_stays_and_stands_in_no_upgrades_way(
+    scene: Scene, hook: dict[str, Any]
+) -> None:
+    deployed(scene, hook)
+    certificate = _encoded("-----BEGIN CERTIFICATE-----\n")
+    edit(scene, hook, lambda live: live["webhooks"][0]["clientConfig"].update(caBundle=certificate))
+    assert look(scene, hook).drift is None
+    edit(scene, hook, lambda live: live["webhooks"][0].update(failurePolicy="Fail"))
+    restore(scene, look(scene, hook))
+    live: Any = scene.live(hook)
+    client = live["webhooks"][0]["clientConfig"]
+    assert (live["webhooks"][0]["failurePolicy"], client["caBundle"]) == ("Ignore", certificate)
     changed = {**hook, "webhooks": [{**hook["webhooks"][0], "timeoutSeconds": 7}]}
     planned = scene.plan(changed)
     assert action_of(planned, changed).problem == ""
     assert failures(scene.apply(planned, changed)) == []
-    live: Any = scene.live(hook)
+    live = scene.live(hook)
     assert live["webhooks"][0]["timeoutSeconds"] == 7
     assert live["webhooks"][0]["clientConfig"]["caBundle"] == certificate
-
-
-def test_an_injected_certificate_in_the_place_of_another_is_not_drift(scene: Scene, hook: dict[str, Any]) -> None:
-    scene.deploy(hook)
-    inject(scene, hook)
-    item = scene.inventory.items()[ObjectRef.of(hook).identity]
-    held = OwnObject(Manifest(hook), item.uid, Tracking.of(item.nonce))
-    (found,) = look_at(scene.cluster, [held], manager=MANAGER, is_scaled=lambda _: False)
-    assert (found.drift, found.problem) == (None, "")
 
 
 def test_the_rules_of_an_aggregated_role_do_not_stand_in_the_way(scene: Scene) -> None:
@@ -643,7 +589,7 @@ def test_the_rules_of_an_aggregated_role_do_not_stand_in_the_way(scene: Scene) -
     role = {**kind, "metadata": {"name": scene.namespace}, "aggregationRule": selector, "rules": []}
     scene.deploy(role)
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
-    edit_as(scene, role, lambda live: live.update(rules=rules))
+    edit(scene, role, lambda live: live.update(rules=rules))
     labelled = {**role, "metadata": {"name": scene.namespace, "labels": {"a": "b"}}}
     planned = scene.plan(labelled)
     assert action_of(planned, labelled).problem == ""

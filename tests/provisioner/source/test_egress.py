@@ -21,46 +21,13 @@ from provisioner.source.egress import (
 from tests.provisioner.source.places import LOOPBACK, OPEN, STRICT
 
 SECONDS = 60.0
+# Those of the blocks below are refused there, and within other addresses too.
 INSIDE = {
     "loopback": "127.0.0.1",
-    "any of loopback": "127.255.255.254",
-    "this host": "0.0.0.0",
-    "private 10": "10.1.2.3",
-    "private 172": "172.31.255.255",
-    "private 192": "192.168.0.1",
-    "CGNAT": "100.64.0.1",
-    "link-local": "169.254.1.1",
-    "metadata": "169.254.169.254",
     "metadata of one cloud": "168.63.129.16",
-    "metadata in CGNAT": "100.100.100.200",
-    "benchmarking": "198.18.0.1",
-    "documentation": "203.0.113.7",
-    "6to4 relay": "192.88.99.1",
-    "multicast": "224.0.0.1",
-    "reserved": "240.0.0.1",
-    "broadcast": "255.255.255.255",
-    "IPv6 loopback": "::1",
-    "IPv6 unspecified": "::",
-    "IPv6 link-local": "fe80::1",
     "IPv6 link-local with a zone": "fe80::1%1",
-    "IPv6 site-local": "fec0::1",
-    "ULA": "fd00::1",
-    "metadata in ULA": "fd00:ec2::254",
-    "IPv6 multicast": "ff02::1",
-    "IPv6 documentation": "2001:db8::1",
-    "IPv6 documentation, new": "3fff::1",
-    "Teredo": "2001:0:7f00:1::1",
-    "mapped loopback": "::ffff:127.0.0.1",
-    "mapped metadata": "::ffff:a9fe:a9fe",
     "compatible loopback": "::127.0.0.1",
-    "6to4 of loopback": "2002:7f00:1::1",
-    "6to4 of private": "2002:a00:1::",
-    "NAT64 of metadata": "64:ff9b::a9fe:a9fe",
-    "NAT64 of private": "64:ff9b::10.0.0.1",
-    "NAT64 for local use": "64:ff9b:1::a9fe:a9fe",
     "translated": "::ffff:0:7f00:1",
-    "discard": "100::1",
-    "SRv6": "5f00::1",
 }
 
 
@@ -73,40 +40,12 @@ def test_s18_an_address_that_is_not_public_is_refused(address: str) -> None:
 # Every block of IANA's two special-purpose registries, and of its multicast ones; 64:ff9b::/96 and 2002::/16 hold IPv4
 # addresses, and are judged by these.
 REGISTERED = [
-    "0.0.0.0/8",
-    "10.0.0.0/8",
-    "100.64.0.0/10",
-    "127.0.0.0/8",
-    "169.254.0.0/16",
-    "172.16.0.0/12",
-    "192.0.0.0/24",
-    "192.0.2.0/24",
-    "192.31.196.0/24",
-    "192.52.193.0/24",
-    "192.88.99.0/24",
-    "192.168.0.0/16",
-    "192.175.48.0/24",
-    "198.18.0.0/15",
-    "198.51.100.0/24",
-    "203.0.113.0/24",
-    "224.0.0.0/4",
-    "240.0.0.0/4",
-    "::/128",
-    "::1/128",
-    "::ffff:0:0/96",
-    "64:ff9b:1::/48",
-    "100::/64",
-    "100:0:0:1::/64",
-    "2001::/23",
-    "2001:db8::/32",
-    "2620:4f:8000::/48",
-    "3fff::/20",
-    "5f00::/16",
-    "fc00::/7",
-    "fe80::/10",
-    "fec0::/10",
-    "ff00::/8",
-]
+    "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+    "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
+    "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "::/128", "::1/128",
+    "::ffff:0:0/96", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64", "2001::/23", "2001:db8::/32",
+    "2620:4f:8000::/48", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("block", REGISTERED)
@@ -119,7 +58,7 @@ def test_S18_every_block_that_iana_keeps_is_refused_from_its_first_address_to_it
             check_address(str(address), STRICT, "evil.example")
 
 
-@pytest.mark.parametrize("block", [one for one in REGISTERED if ":" not in one])
+@pytest.mark.parametrize("block", [block for block in REGISTERED if ":" not in block])
 def test_S18_an_address_inside_another_is_refused_in_each_spelling(block: str) -> None:
     inner = int(ipaddress.ip_network(block)[1])
     outer = (

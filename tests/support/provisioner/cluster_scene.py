@@ -13,6 +13,7 @@ from provisioner.cluster.apply.waits import Patience
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.inventory import MemoryInventory, uids
 from provisioner.cluster.plan.content_plan import plan
+from provisioner.cluster.plan.helm_releases import IS_HELM, LABEL, NAME, NAMESPACE
 from provisioner.cluster.plan.inputs import Options
 from provisioner.values import (
     AccessRequest,
@@ -99,6 +100,15 @@ class Scene:
         target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
         spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 3}
         return self.namespaced("autoscaling/v2", "HorizontalPodAutoscaler", name, spec=spec)
+
+    def of_helm(self, obj: dict[str, Any], release: str = "shop") -> dict[str, Any]:
+        """As `helm install` leaves an object: by an update, with its marks."""
+        meta = {
+            **obj["metadata"],
+            "annotations": {NAME: release, NAMESPACE: self.namespace},
+            "labels": {LABEL: IS_HELM},
+        }
+        return self.cluster.create({**obj, "metadata": meta}, field_manager="helm")
 
     def job(self, name: str = "migrate", *, image: str = "example.com/migrate:1") -> dict[str, Any]:
         limits = {"limits": {"cpu": "1000m", "memory": "1024Mi"}}

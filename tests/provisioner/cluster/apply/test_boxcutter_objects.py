@@ -264,12 +264,15 @@ def not_found(scene: Scene) -> None:
 
 
 def no_match_error(scene: Scene) -> None:
+    """The kind is gone before the plan or since."""
     other = Scene(scene.cluster, scene.namespace)
-    other.deploy(scene.definition(), scene.service())  # what comes after the kind waits until that is served
-    assert failures(scene.deploy(scene.widget())) == []
-    other.deploy()
-    scene.cluster.forget_discovery()
-    assert failures(scene.apply(scene.plan())) == []
+    for is_planned in (False, True):
+        other.deploy(scene.definition(), scene.service())  # what comes after the kind waits until that is served
+        assert failures(scene.deploy(scene.widget())) == []
+        planned = scene.plan()
+        other.deploy()
+        scene.cluster.forget_discovery()
+        assert failures(scene.apply(planned if is_planned else scene.plan())) == []
 
 
 def deletes(scene: Scene) -> None:

@@ -71,10 +71,6 @@ def test_an_upgrade_updates_replaces_and_deletes(scene: Scene):
     assert scene.live(scene.job())["metadata"]["uid"] != first_job
     assert scene.live(scene.widget())["spec"]["size"] == 2
     assert ObjectRef.of(scene.config_map("old")).identity not in scene.inventory.items()
-
-
-def test_removing_everything_leaves_nothing_behind(scene: Scene):
-    scene.deploy(*a_bundle(scene))
     assert failures(scene.deploy()) == []
     assert scene.inventory.items() == {}
     assert [scene.live(obj) for obj in a_bundle(scene)[2:]] == [None] * 5
@@ -91,13 +87,6 @@ def test_a_namespace_and_what_is_in_it_come_in_one_bundle(scene: Scene):
     }
     assert failures(scene.deploy(inside, namespace)) == []
     assert scene.live(inside)["data"] == {"a": "1"}
-
-
-def test_outcomes_come_phase_by_phase_and_the_gate_is_asked_before_each(scene: Scene):
-    asked: list[str] = []
-    outcomes = scene.deploy(scene.deployment(replicas=0), scene.secret(), scene.service(), before_phase=asked.append)
-    assert [one.ref.kind for one in outcomes] == ["Secret", "Service", "Deployment"]
-    assert list(dict.fromkeys(asked)) == ["configuration", "infrastructure", "deploy"]
 
 
 def test_whoever_asks_is_told_before_objects_are_given_time_to_settle(scene: Scene):
@@ -179,17 +168,6 @@ def test_an_update_of_an_object_that_is_gone_does_not_create_it(scene: Scene):
     assert scene.live(obj) is None
 
 
-def test_a_deletion_of_an_object_made_again_by_somebody_else_leaves_it(scene: Scene):
-    scene.deploy(obj := scene.config_map(a="1"))
-    planned = scene.plan()
-    scene.cluster.delete(ObjectRef.of(obj))
-    scene.cluster.create(scene.config_map(a="theirs"))
-    (outcome,) = scene.apply(planned)
-    assert outcome.state is UNCHANGED
-    assert scene.live(obj)["data"] == {"a": "theirs"}
-    assert scene.inventory.items() == {}
-
-
 @pytest.mark.proof
 def test_a_field_that_somebody_took_after_the_plan_is_not_taken_back(scene: Scene):
     scene.deploy(scene.config_map(a="1"))
@@ -200,14 +178,6 @@ def test_a_field_that_somebody_took_after_the_plan_is_not_taken_back(scene: Scen
     assert "another manager owns data.b" in outcome.message
     assert outcome.server_words == "somebody owns .data.b"
     assert scene.live(obj)["data"]["b"] == "theirs"
-
-
-def test_a_change_elsewhere_in_the_object_does_not_stop_what_was_planned(scene: Scene):
-    scene.deploy(scene.config_map(a="1"))
-    planned = scene.plan(obj := scene.config_map(a="2"))
-    scene.cluster.apply(scene.config_map(b="theirs"), field_manager="somebody")
-    (outcome,) = scene.apply(planned, obj)
-    assert (outcome.state, scene.live(obj)["data"]) == (DONE, {"a": "2", "b": "theirs"})
 
 
 def test_a_drift_that_the_plan_did_not_show_is_not_undone(scene: Scene):
@@ -235,14 +205,20 @@ def test_what_one_object_of_a_phase_suffers_does_not_stop_the_others_of_that_pha
     planned = scene.plan(first := scene.config_map("a"), second := scene.config_map("b"))
     scene.cluster.create(first)
     assert states(scene.apply(planned, first, second)) == {"ConfigMap/a": FAILED, "ConfigMap/b": DONE}
-
-
-def test_what_is_applied_in_part_is_in_the_inventory_in_part(scene: Scene):
-    planned = scene.plan(first := scene.config_map("a"), second := scene.config_map("b"))
-    scene.cluster.create(first)
-    scene.apply(planned, first, second)
     held = {item.ref.name: bool(item.uid) for item in scene.inventory.items().values()}
     assert held == {"a": False, "b": True}
+
+
+@pytest.mark.parametrize("nonce", [None, "n" * 32], ids=["removed", "another"])
+def test_our_mark_on_an_object_that_somebody_spoilt_does_not_lose_the_object(scene: Scene, nonce):
+    scene.deploy(obj := scene.config_map(a="1"))
+    live = scene.live(obj)
+    scene.cluster.replace({**live, "metadata": {**live["metadata"], "annotations": {NONCE: nonce} if nonce else {}}})
+    assert failures(scene.deploy(scene.config_map(a="2"))) == []
+    item = scene.inventory.items()[ObjectRef.of(obj).identity]
+    assert (scene.live(obj)["data"], scene.live(obj)["metadata"]["uid"]) == ({"a": "2"}, item.uid)
+    assert failures(scene.deploy()) == []
+    assert scene.live(obj) is None
 
 
 @pytest.mark.parametrize("tamper", ["digest", "action", "missing", "extra"])
@@ -318,7 +294,7 @@ def test_an_object_that_a_finalizer_holds_stays_in_the_inventory(scene: Scene):
     live = scene.live(obj)
     held = {**live, "metadata": {**live["metadata"], "finalizers": ["example.com/hold"]}}
     scene.cluster.replace(held)
-    (outcome,) = scene.deploy(wait_seconds=1.0)
+    (outcome,) = scene.deploy(wait_seconds=0.3)
     assert outcome.state is FAILED
     assert "waits for its finalizers" in outcome.message
     assert "example.com/hold" in outcome.server_words
@@ -358,18 +334,24 @@ def test_S20_after_a_crash_only_the_nonce_written_ahead_proves_what_is_ours(scen
 
 def test_S25_who_ends_an_apply_has_nothing_more_begun(scene: Scene):
     """What is recorded ahead and not begun stays unwritten, and carrying on finds all of it."""
-    bundle = [scene.config_map(f"part-{number:03}") for number in range(200)]
+    bundle = [scene.config_map(f"part-{number:03}") for number in range(140)]
+    maps = scene.cluster.resource_of("", "v1", "ConfigMap")
+    assert maps is not None
+
+    def written() -> int:
+        return sum(one["metadata"]["name"].startswith("part-") for one in scene.cluster.list(maps, scene.namespace))
+
     planned = scene.plan(*bundle)
     outcomes = apply(scene.cluster, content(bundle), planned, scene.inventory, Terms(MANAGER))
     next(outcomes)
     outcomes.close()
-    written, recorded = sum(map(bool, map(scene.live, bundle))), len(scene.inventory.items())
+    before = written(), len(scene.inventory.items())
     # How far it had come when it was ended is a race; that it goes no further is the rule.
-    assert written <= recorded < 200
+    assert before[0] <= before[1] < len(bundle)
     time.sleep(0.5)  # No event says that nothing comes: too short a time would only miss it.
-    assert (sum(map(bool, map(scene.live, bundle))), len(scene.inventory.items())) == (written, recorded)
+    assert (written(), len(scene.inventory.items())) == before
     assert failures(scene.apply(planned, *bundle)) == []
-    assert all(map(scene.live, bundle))
+    assert written() == len(bundle)
 
 
 def test_outcomes_come_in_the_order_of_the_apply(scene: Scene):

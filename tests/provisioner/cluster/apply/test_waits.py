@@ -95,7 +95,7 @@ BY_CEL = health_checks(
 @pytest.mark.parametrize("checks", [READY, BY_CEL], ids=["field", "CEL"])
 def test_what_a_check_of_the_deployment_says_holds_later_phases(scene: Scene, checks):
     """OLM v1's custom probes: whatever the phase, nothing later is written before the check holds."""
-    outcomes = scene.deploy(scene.config_map("gate", open="no"), scene.service(), wait_seconds=1.0, checks=checks)
+    outcomes = scene.deploy(scene.config_map("gate", open="no"), scene.service(), wait_seconds=0.3, checks=checks)
     assert states(outcomes) == {"ConfigMap/gate": DONE, "Service/web": SKIPPED}
     assert "phase configuration: " in outcomes[-1].message
     assert "ConfigMap" in outcomes[-1].message
@@ -141,7 +141,7 @@ def test_a_phase_goes_on_once_a_check_holds(scene: Scene, kubernetes_api):
     def open_it() -> None:
         kubernetes_api.replace({**scene.live(gate), "data": {"open": "yes"}})
 
-    timer = threading.Timer(1.0, open_it)
+    timer = threading.Timer(0.3, open_it)
     outcomes = scene.deploy(gate, scene.service(), checks=READY, before_wait=lambda _: timer.start())
     timer.join()
     assert failures(outcomes) == []
@@ -151,7 +151,7 @@ def test_a_phase_goes_on_once_a_check_holds(scene: Scene, kubernetes_api):
 def test_what_held_an_apply_holds_the_next_one_of_the_same_too(scene: Scene):
     wished = scene.config_map("gate", open="no"), scene.service()
     for _ in range(2):
-        assert scene.deploy(*wished, wait_seconds=1.0, checks=READY)[-1].state is SKIPPED
+        assert scene.deploy(*wished, wait_seconds=0.3, checks=READY)[-1].state is SKIPPED
     assert scene.live(scene.service()) is None
 
 
@@ -184,7 +184,7 @@ def test_what_is_paused_is_not_waited_for(scene: Scene):
 
 
 def test_a_check_of_what_comes_last_holds_nothing(scene: Scene):
-    outcomes = scene.deploy(scene.config_map("gate", open="no"), wait_seconds=1.0, checks=READY)
+    outcomes = scene.deploy(scene.config_map("gate", open="no"), wait_seconds=0.3, checks=READY)
     assert failures(outcomes) == []
 
 

@@ -231,7 +231,7 @@ def test_S19_old_versions_of_tls_are_refused(server: Server):
 def test_a_server_that_never_answers_is_unreachable(server: Server):
     is_over, answered = threading.Event(), list[bool]()
     server.answer = lambda handler: answered.append(is_over.wait(600))
-    cluster = server.cluster(timeout_seconds=2.0)
+    cluster = server.cluster(timeout_seconds=1.0)
     cluster.served()
     with pytest.raises(errors.Unreachable):
         cluster.get(REF)
@@ -419,7 +419,7 @@ def test_many_calls_end_together_however_slow_the_server_is(server: Server):
     assert cluster.until(time.monotonic() + scaled(60)).acting_as(who).get(REF)
     is_quick.clear()
     began = time.monotonic()
-    bounded = cluster.until(began + 2.0).acting_as(who)
+    bounded = cluster.until(began + 0.5).acting_as(who)
     with pytest.raises(errors.OutOfTime, match="no answer within"):
         bounded.get(REF)
     assert len(answered) == 2, "the third answer was not waited for"
@@ -481,9 +481,9 @@ def test_an_answer_that_comes_drop_by_drop_ends(server: Server, is_bounded: bool
                 drops.append(handler.wfile.write(b" "))
 
     server.answer = drip
-    cluster = server.cluster(timeout_seconds=scaled(60.0) if is_bounded else 2.0)
+    cluster = server.cluster(timeout_seconds=scaled(60.0) if is_bounded else 1.0)
     cluster.served()
     with pytest.raises(errors.OutOfTime if is_bounded else errors.Unreachable):
-        (cluster.until(time.monotonic() + 1.0) if is_bounded else cluster).get(REF)
+        (cluster.until(time.monotonic() + 0.5) if is_bounded else cluster).get(REF)
     is_over.set()
     assert 0 < len(drops) < 6000

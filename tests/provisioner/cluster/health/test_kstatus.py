@@ -1,4 +1,4 @@
-"""The health of each kind, row by row, after the rules of kstatus."""
+"""The health of each kind after the rules of kstatus, besides the rows of its own test (test_kstatus_rows.py)."""
 
 from __future__ import annotations
 
@@ -74,14 +74,6 @@ def replica_set(*conditions: Any, replicas: int = 4, **status: Any) -> Any:
     return obj("apps/v1", "ReplicaSet", SET | status | {"conditions": list(conditions)}, replicas=replicas)
 
 
-def job(*conditions: Any, **status: Any) -> Any:
-    return obj("batch/v1", "Job", {**status, "conditions": list(conditions)})
-
-
-def service(kind: str, **spec: Any) -> Any:
-    return obj("v1", "Service", {}, type=kind, **spec)
-
-
 def definition(*conditions: Any) -> Any:
     return obj("apiextensions.k8s.io/v1", "CustomResourceDefinition", {"conditions": list(conditions)})
 
@@ -90,15 +82,10 @@ def custom(*conditions: Any, generation: int = 1, **status: Any) -> Any:
     return obj("example.com/v1", "Widget", {**status, "conditions": list(conditions)}, generation=generation)
 
 
-def autoscaler(*conditions: Any) -> Any:
-    return obj("autoscaling/v2", "HorizontalPodAutoscaler", {"conditions": list(conditions)} if conditions else None)
-
-
 def api_service(status: str, reason: str) -> Any:
     return obj("apiregistration.k8s.io/v1", "APIService", {"conditions": [condition("Available", status, reason)]})
 
 
-ABLE, ACTIVE = condition("AbleToScale", "True"), condition("ScalingActive", "True")
 UNLIMITED = ALL | {"conditions": [AVAILABLE]}
 
 
@@ -109,10 +96,6 @@ def terminating() -> Any:
 
 
 ROWS = {
-    "podNoStatus": (obj("v1", "Pod"), PROGRESS),
-    "podReady": (pod("Running", READY), CURRENT),
-    "podCompletedOK": (pod("Succeeded", UNREADY), CURRENT),
-    "podCompletedFail": (pod("Failed", UNREADY), FAILED),
     "podNotReady": (pod("Running", UNREADY), PROGRESS),
     "podBadPhase": (pod("Elsewhere"), HealthState.UNKNOWN),
     "podPending": (pod("Pending"), PROGRESS),
@@ -120,31 +103,17 @@ ROWS = {
     "podUnschedulable": (pod("Pending", unscheduled(60)), FAILED),
     "podCrashLooping": (pod("Running", UNREADY, containers=waiting("CrashLoopBackOff")), FAILED),
     "podImagePullBackOff": (pod("Pending", containers=waiting("ImagePullBackOff")), PROGRESS),
-    "pvcNoStatus": (obj("v1", "PersistentVolumeClaim"), PROGRESS),
     "pvcPending": (obj("v1", "PersistentVolumeClaim", {"phase": "Pending"}), PROGRESS),
-    "pvcBound": (obj("v1", "PersistentVolumeClaim", {"phase": "Bound"}), CURRENT),
     "pvcLost": (obj("v1", "PersistentVolumeClaim", {"phase": "Lost"}), FAILED),
-    "stsNoStatus": (obj("apps/v1", "StatefulSet"), PROGRESS),
-    "stsOK": (stateful(), CURRENT),
     "stsOnDelete": (stateful({"type": "OnDelete"}, readyReplicas=0), CURRENT),
-    "stsLessReady": (stateful(readyReplicas=2), PROGRESS),
     "stsLessReplicas": (stateful(replicas=2), PROGRESS),
-    "stsExtraPods": (stateful(replicas=5), PROGRESS),
     "stsPartitionOK": (stateful({"rollingUpdate": {"partition": 2}}, updatedReplicas=2, currentReplicas=2), CURRENT),
     "stsPartitionLess": (stateful({"rollingUpdate": {"partition": 2}}, updatedReplicas=1), PROGRESS),
-    "stsLessCurrent": (stateful(currentReplicas=2), PROGRESS),
     "stsOtherRevision": (stateful(updateRevision="b"), PROGRESS),
     "stsNotObserved": (stateful(observedGeneration=0), PROGRESS),
-    "dsNoStatus": (obj("apps/v1", "DaemonSet"), PROGRESS),
-    "dsOK": (daemon(), CURRENT),
-    "dsNotObserved": (daemon(observedGeneration=0), PROGRESS),
     "dsLessScheduled": (daemon(currentNumberScheduled=2), PROGRESS),
     "dsLessUpdated": (daemon(updatedNumberScheduled=2), PROGRESS),
-    "dsLessAvailable": (daemon(numberAvailable=2), PROGRESS),
-    "dsLessReady": (daemon(numberReady=2), PROGRESS),
     "dsNoNodes": (daemon(**dict.fromkeys(set(DAEMON) - {"observedGeneration"}, 0)), CURRENT),
-    "depNoStatus": (obj("apps/v1", "Deployment", replicas=4), PROGRESS),
-    "depOK": (deployment(AVAILABLE), CURRENT),
     "depOKWithDeadline": (deployment(AVAILABLE, PROGRESSING, limited=True), CURRENT),
     "depNoProgressReported": (deployment(AVAILABLE, limited=True), PROGRESS),
     "depProgressDeadline": (deployment(condition("Progressing", "False", "ProgressDeadlineExceeded")), FAILED),
@@ -154,48 +123,22 @@ ROWS = {
     "depLessAvailable": (deployment(AVAILABLE, availableReplicas=2), PROGRESS),
     "depLessReady": (deployment(AVAILABLE, readyReplicas=2), PROGRESS),
     "depOldReplicas": (deployment(AVAILABLE, replicas=5), PROGRESS),
-    "depNotAvailable": (deployment(condition("Available", "False")), PROGRESS),
     "rcAvailable": ({**replica_set(), "apiVersion": "v1", "kind": "ReplicationController"}, CURRENT),
     "rcUnavailable": (
         {**replica_set(availableReplicas=2), "apiVersion": "v1", "kind": "ReplicationController"},
         PROGRESS,
     ),
-    "rsNoStatus": (obj("apps/v1", "ReplicaSet"), PROGRESS),
-    "rsOK": (replica_set(), CURRENT),
-    "rsFailure": (replica_set(condition("ReplicaFailure", "True")), PROGRESS),
-    "rsLessAvailable": (replica_set(availableReplicas=2), PROGRESS),
-    "rsLessReady": (replica_set(readyReplicas=2), PROGRESS),
     "rsLessLabelled": (replica_set(fullyLabeledReplicas=2), PROGRESS),
     "rsExtraPods": (replica_set(replicas=2), PROGRESS),
-    "pdbNotObserved": (obj("policy/v1", "PodDisruptionBudget", {}), PROGRESS),
-    "pdbObserved": (obj("policy/v1", "PodDisruptionBudget", {"observedGeneration": 1}), CURRENT),
-    "jobNoStatus": (obj("batch/v1", "Job"), PROGRESS),
-    "jobComplete": (job(condition("Complete", "True"), startTime="x"), CURRENT),
-    "jobFailed": (job(condition("Failed", "True", "BackoffLimitExceeded"), startTime="x"), FAILED),
-    "jobRunning": (job(startTime="2026-11-21T12:00:00Z"), CURRENT),
     "jobSuspended": (obj("batch/v1", "Job", {}, suspend=True), CURRENT),
-    "cronjobNoStatus": (obj("batch/v1", "CronJob"), CURRENT),
-    "cronjobWithStatus": (obj("batch/v1", "CronJob", {"active": []}), CURRENT),
-    "serviceDefault": (obj("v1", "Service"), CURRENT),
-    "serviceNodePort": (service("NodePort"), CURRENT),
-    "serviceLBok": (service("LoadBalancer", clusterIP="10.0.0.1"), CURRENT),
-    "serviceLBnok": (service("LoadBalancer"), PROGRESS),
     "configMap": (obj("v1", "ConfigMap"), CURRENT),
     "secret": (obj("v1", "Secret"), CURRENT),
     "namespaceActive": (obj("v1", "Namespace", {"phase": "Active"}), CURRENT),
     "namespaceNew": (obj("v1", "Namespace"), PROGRESS),
     "apiServiceAvailable": (obj("apiregistration.k8s.io/v1", "APIService", {"conditions": [AVAILABLE]}), CURRENT),
     "apiServiceNew": (obj("apiregistration.k8s.io/v1", "APIService"), PROGRESS),
-    "crdNoStatus": (obj("apiextensions.k8s.io/v1", "CustomResourceDefinition"), PROGRESS),
-    "crdInstalling": (definition(condition("Established", "False", "Installing")), PROGRESS),
-    "crdNamesNotAccepted": (definition(condition("NamesAccepted", "False", "KindConflict")), FAILED),
     "crdNotEstablished": (definition(condition("Established", "False", "Broken")), FAILED),
-    "crdEstablished": (definition(condition("Established", "True")), CURRENT),
-    "crNoStatus": (obj("example.com/v1", "Widget"), CURRENT),
-    "crReady": (custom(READY), CURRENT),
-    "crNotReady": (custom(UNREADY), PROGRESS),
     "crReadyUnknown": (custom(condition("Ready", "Unknown")), PROGRESS),
-    "crMismatchedGeneration": (custom(READY, generation=2, observedGeneration=1), PROGRESS),
     "crReconciling": (custom(READY, condition("Reconciling", "True")), PROGRESS),
     "crStalled": (custom(READY, condition("Stalled", "True")), FAILED),
     "crNotStalled": (custom(READY, condition("Stalled", "False")), CURRENT),
@@ -204,12 +147,6 @@ ROWS = {
     "depUpdating": (deployment(AVAILABLE, condition("Progressing", "True", "Updated"), limited=True), PROGRESS),
     "depNoDeadline": (obj("apps/v1", "Deployment", UNLIMITED, replicas=4, progressDeadlineSeconds=2**31 - 1), CURRENT),
     "podUnschedulableWithoutTimes": (pod("Pending", condition("PodScheduled", "False", "Unschedulable")), FAILED),
-    "hpaNoStatus": (autoscaler(), PROGRESS),
-    "hpaOK": (autoscaler(ABLE, ACTIVE), CURRENT),
-    "hpaLimited": (autoscaler(ABLE, ACTIVE, condition("ScalingLimited", "True", "TooFewReplicas")), CURRENT),
-    "hpaNoMetrics": (autoscaler(ABLE, condition("ScalingActive", "False", "FailedGetResourceMetric")), PROGRESS),
-    "hpaNoTarget": (autoscaler(condition("AbleToScale", "False", "FailedGetScale")), PROGRESS),
-    "hpaSwitchedOff": (autoscaler(ABLE, condition("ScalingActive", "False", "ScalingDisabled")), CURRENT),
     "ingressNoAddress": (obj("networking.k8s.io/v1", "Ingress", {"loadBalancer": {}}), CURRENT),
     "ingressOK": (
         obj("networking.k8s.io/v1", "Ingress", {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}),
@@ -217,7 +154,6 @@ ROWS = {
     ),
     "networkPolicy": (obj("networking.k8s.io/v1", "NetworkPolicy"), CURRENT),
     "apiServiceUnavailable": (api_service("False", "MissingEndpoints"), PROGRESS),
-    "jobStartedWithFailures": (job(startTime="2026-11-21T12:00:00Z", failed=2), CURRENT),
     "terminating": (terminating(), HealthState.TERMINATING),
     "gone": (None, HealthState.NOT_FOUND),
 }

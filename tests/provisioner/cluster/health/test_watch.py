@@ -39,7 +39,7 @@ def test_a_deployment_becomes_current_and_each_change_is_told(scene: Scene):
 def test_the_deadline_ends_the_wait_with_what_was_seen_last(scene: Scene):
     missing = ObjectRef.of(scene.config_map("never"))
     # It never comes: that there is an answer is the deadline's.
-    found = until_settled(scene.cluster, [missing], timeout_seconds=3)
+    found = until_settled(scene.cluster, [missing], timeout_seconds=0.5)
     assert found[missing].state is HealthState.NOT_FOUND
 
 

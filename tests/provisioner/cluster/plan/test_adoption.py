@@ -1,6 +1,6 @@
 """Objects that exist before us: left alone with their owner's name, or adopted as planned and approved.
 
-The rows are those of boxcutter's engine (collision protection Prevent and IfNoController).
+Those of boxcutter's own rows are in apply/test_boxcutter_objects.py.
 """
 
 from __future__ import annotations
@@ -73,14 +73,9 @@ def of_flux(scene: Scene) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("make", "protection", "words"),
     [
-        pytest.param(of_nobody, PREVENT, "written by kubectl-create", id="prevent, of nobody"),
         pytest.param(of_an_owner, PREVENT, "owned by Service shop", id="prevent, with an owner"),
-        pytest.param(of_a_controller, PREVENT, "its controller Service shop", id="prevent, of a controller"),
-        pytest.param(of_helm, PREVENT, "the Helm release shop", id="prevent, of Helm"),
         pytest.param(of_pratique, PREVENT, "another deployment of Pratique", id="prevent, of Pratique"),
-        pytest.param(of_a_controller, IF_NO_CONTROLLER, "its controller Service shop", id="of a controller"),
         pytest.param(of_helm, IF_NO_CONTROLLER, "the Helm release shop", id="of Helm"),
-        pytest.param(of_pratique, IF_NO_CONTROLLER, "another deployment of Pratique", id="of Pratique"),
         pytest.param(of_flux, IF_NO_CONTROLLER, "the Flux Kustomization apps", id="of Flux"),
     ],
 )
@@ -95,14 +90,6 @@ def test_an_object_that_exists_is_a_problem_that_names_its_owner(scene: Scene, m
         scene.apply(planned, obj, scene.secret())
     assert scene.live(obj) == before
     assert scene.live(scene.secret()) is None
-
-
-@pytest.mark.parametrize("protection", CollisionProtection)
-def test_an_object_of_another_deployment_is_a_problem_that_names_it(scene: Scene, protection):
-    made = of_nobody(scene)
-    others = {made["metadata"]["uid"]: "shop"}
-    found = action_of(scene.plan(obj := scene.config_map(a="1"), collision_protection=protection, others=others), obj)
-    assert "the BundleDeployment shop holds it" in found.problem
 
 
 @pytest.mark.parametrize("make", [of_nobody, of_an_owner])
@@ -275,14 +262,8 @@ def written_by(*managers: str) -> dict[str, Any]:
     return {"managedFields": [{"manager": one, "fieldsV1": fields} for one in managers]}
 
 
-def installed(scene: Scene, obj: dict[str, Any], manager: str = "helm") -> dict[str, Any]:
-    """As `helm install` leaves an object: by an update, with its marks."""
-    meta = {**obj["metadata"], "annotations": {NAME: "shop", NAMESPACE: scene.namespace}}
-    return scene.cluster.create({**obj, "metadata": meta}, field_manager=manager)
-
-
 def test_a_release_of_helm_is_planned_with_its_whole_change_and_its_owner(scene: Scene) -> None:
-    installed(scene, scene.deployment(image="example.com/web:1"))
+    scene.of_helm(scene.deployment(image="example.com/web:1"))
     wished = scene.deployment(image="example.com/web:2")
     planned = action_of(scene.plan(wished, supposes_adoption=True), wished)
     assert (planned.action, planned.problem, planned.is_proved) == (Action.UPDATE, "", True)
@@ -301,7 +282,7 @@ def test_what_would_stay_as_it_is_is_no_change_and_has_its_owner_all_the_same(sc
 
 
 def test_what_an_old_bundle_names_and_another_runs_is_no_conflict_with_its_owner(scene: Scene) -> None:
-    live = installed(scene, scene.deployment(image="example.com/web:1"))
+    live = scene.of_helm(scene.deployment(image="example.com/web:1"))
     scene.inventory.confirm(ObjectRef.of(live), "", uid_of(live))
     wished = scene.deployment(image="example.com/web:2")
     planned = action_of(scene.plan(wished, supposes_adoption=True), wished)
@@ -317,7 +298,7 @@ def test_what_is_ours_and_has_our_mark_is_planned_as_ever(scene: Scene) -> None:
 
 
 def test_without_being_told_so_an_object_of_others_is_never_tried(scene: Scene) -> None:
-    installed(scene, scene.config_map(size="1"))
+    scene.of_helm(scene.config_map(size="1"))
     wished = scene.config_map(size="2")
     planned = action_of(scene.plan(wished), wished)
     assert (planned.action, planned.before, planned.owner) == (Action.ADOPT, None, "")
@@ -325,7 +306,7 @@ def test_without_being_told_so_an_object_of_others_is_never_tried(scene: Scene) 
 
 
 def test_what_the_server_refuses_stands_beside_the_owner(scene: Scene) -> None:
-    installed(scene, scene.deployment(image="example.com/web:1"))
+    scene.of_helm(scene.deployment(image="example.com/web:1"))
     wished = scene.deployment(image="example.com/web:2")
     wished["spec"]["replicas"] = "many"
     planned = action_of(scene.plan(wished, supposes_adoption=True), wished)
@@ -334,7 +315,7 @@ def test_what_the_server_refuses_stands_beside_the_owner(scene: Scene) -> None:
 
 
 def test_of_a_secret_only_which_keys_change_is_told(scene: Scene) -> None:
-    installed(scene, scene.secret(word="old", same="x"))
+    scene.of_helm(scene.secret(word="old", same="x"))
     wished = scene.secret(word="new", same="x")
     planned = action_of(scene.plan(wished, supposes_adoption=True), wished)
     assert planned.after is not None
@@ -342,7 +323,7 @@ def test_of_a_secret_only_which_keys_change_is_told(scene: Scene) -> None:
 
 
 def test_a_report_for_several_tells_what_would_come_of_what_stands_in_the_way(scene: Scene) -> None:
-    installed(scene, scene.deployment(image="example.com/web:1"))
+    scene.of_helm(scene.deployment(image="example.com/web:1"))
     wished = scene.deployment(image="example.com/web:2")
     planned = action_of(scene.plan(wished, tells_adoption=True), wished)
     assert (planned.action, planned.problem_code) == (Action.ADOPT, AlreadyExists.code)
@@ -355,7 +336,7 @@ def test_a_report_for_several_tells_what_would_come_of_what_stands_in_the_way(sc
 
 
 def test_what_the_server_refuses_of_what_stands_in_the_way_is_its_own_words(scene: Scene) -> None:
-    installed(scene, scene.deployment(image="example.com/web:1"))
+    scene.of_helm(scene.deployment(image="example.com/web:1"))
     wished = scene.deployment(image="example.com/web:2")
     wished["spec"]["replicas"] = "many"
     planned = action_of(scene.plan(wished, tells_adoption=True), wished)
@@ -366,7 +347,7 @@ def test_what_the_server_refuses_of_what_stands_in_the_way_is_its_own_words(scen
 @pytest.mark.parametrize("kind", ["Secret", "ConfigMap"])
 def test_S09_a_secret_is_never_tried_and_nothing_is_for_who_is_unknown(scene: Scene, kind: str) -> None:
     make = scene.secret if kind == "Secret" else scene.config_map
-    installed(scene, make(word="old"))
+    scene.of_helm(make(word="old"))
     wished = make(word="new")
     is_known = kind == "Secret"
     planned = action_of(scene.plan(wished, tells_adoption=True, may_try_foreign=is_known), wished)
@@ -375,7 +356,7 @@ def test_S09_a_secret_is_never_tried_and_nothing_is_for_who_is_unknown(scene: Sc
 
 
 def test_the_plan_is_the_same_whether_what_stands_in_the_way_differs_or_not(scene: Scene) -> None:
-    installed(scene, scene.config_map(size="1"))
+    scene.of_helm(scene.config_map(size="1"))
     digests = {
         scene.plan(scene.config_map(size=size), tells_adoption=tells).digest for size in "12" for tells in (True, False)
     }

@@ -36,12 +36,6 @@ def test_a_new_object_is_created_and_its_result_proved(scene: Scene):
     assert "managedFields" not in planned.after["metadata"]
 
 
-def test_what_is_deployed_unchanged_needs_nothing(scene: Scene):
-    objects = [scene.config_map(a="1"), scene.service(), scene.deployment(replicas=0)]
-    scene.deploy(*objects)
-    assert set(actions(scene.plan(*objects)).values()) == {Action.NONE}
-
-
 @pytest.mark.parametrize("value", ["2", "3"])
 def test_S38_a_secret_is_written_whether_its_values_change_or_not(scene: Scene, value: str):
     scene.deploy(scene.secret(b="2"))
@@ -89,12 +83,6 @@ def test_a_change_is_an_update_with_both_states(scene: Scene):
     assert planned.uid == scene.live(obj)["metadata"]["uid"]
 
 
-def test_what_the_content_has_no_more_is_deleted(scene: Scene):
-    keep, drop = scene.config_map("keep"), scene.config_map("drop")
-    scene.deploy(keep, drop)
-    assert actions(scene.plan(keep)) == {"ConfigMap/keep": Action.NONE, "ConfigMap/drop": Action.DELETE}
-
-
 def test_planning_changes_nothing_not_even_what_it_plans_to_delete(scene: Scene):
     drop, change = scene.config_map("drop", a="1"), scene.config_map("change", a="1")
     scene.deploy(drop, change)
@@ -132,26 +120,12 @@ def test_an_object_of_ours_that_somebody_deleted_is_created_again(scene: Scene):
     assert action_of(scene.plan(obj), obj).action is Action.CREATE
 
 
-def test_an_immutable_field_makes_it_a_replacement(scene: Scene):
-    scene.deploy(scene.job(image="example.com/migrate:1"))
-    planned = action_of(scene.plan(obj := scene.job(image="example.com/migrate:2")), obj)
-    assert (planned.action, planned.problem) == (Action.REPLACE, "")
-
-
 def test_an_invalid_object_is_a_problem_not_a_replacement(scene: Scene):
     scene.deploy(scene.service())
     wrong = scene.service()
     wrong["spec"]["type"] = "Nonsense"
     planned = action_of(scene.plan(wrong), wrong)
     assert (planned.action, planned.problem_code, planned.is_proved) == (Action.UPDATE, "invalid-object", False)
-
-
-def test_a_field_that_somebody_else_owns_is_a_problem_naming_them(scene: Scene):
-    scene.deploy(scene.config_map(a="1"))
-    scene.cluster.apply(scene.config_map(b="theirs"), field_manager="somebody")
-    planned = action_of(scene.plan(obj := scene.config_map(a="1", b="mine")), obj)
-    assert planned.problem_code == "field-conflict"
-    assert "somebody owns .data.b" in planned.server_words
 
 
 def test_what_the_installer_may_not_do_is_a_problem_per_object(scene: Scene):

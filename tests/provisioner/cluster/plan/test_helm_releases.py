@@ -20,13 +20,6 @@ from tests.support.provisioner.cluster_scene import MANAGER, Scene, action_of, a
 HELM = "helm"
 
 
-def installed(scene: Scene, obj: dict[str, Any], release: str = "shop") -> dict[str, Any]:
-    """As `helm install` leaves an object: by an update, with its marks."""
-    meta = {**obj["metadata"], "annotations": {NAME: release, NAMESPACE: scene.namespace}}
-    meta["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
-    return scene.cluster.create({**obj, "metadata": meta}, field_manager=HELM)
-
-
 def record_of(scene: Scene, number: int = 1, release: str = "shop") -> dict[str, Any]:
     meta = {
         "name": f"sh.helm.release.v1.{release}.v{number}",
@@ -54,8 +47,8 @@ def managers(scene: Scene, obj: dict[str, Any]) -> dict[str, frozenset[tuple[str
 def test_the_whole_release_changes_hands(scene: Scene) -> None:
     old, new = scene.deployment(image="example.com/web:1"), scene.deployment(image="example.com/web:2")
     settings, token = scene.config_map(size="1"), scene.secret(word="old")
-    uids = {kind: installed(scene, obj)["metadata"]["uid"] for kind, obj in (("web", old), ("map", settings))}
-    installed(scene, token)
+    uids = {kind: scene.of_helm(obj)["metadata"]["uid"] for kind, obj in (("web", old), ("map", settings))}
+    scene.of_helm(token)
     for number in (1, 2):
         scene.cluster.create(record_of(scene, number))
     scene.cluster.create(record_of(scene, 1, release="other"))
@@ -90,7 +83,7 @@ def test_the_whole_release_changes_hands(scene: Scene) -> None:
 
 def test_what_a_later_revision_drops_is_dropped(scene: Scene) -> None:
     """Were Helm still an owner of it, it would stay."""
-    installed(scene, scene.config_map(size="1", colour="red"))
+    scene.of_helm(scene.config_map(size="1", colour="red"))
     wished = scene.config_map(size="1", colour="red")
     assert (
         failures(scene.apply(scene.plan(wished, helm_release=release(scene)), wished, helm_release=release(scene)))
@@ -103,7 +96,7 @@ def test_what_a_later_revision_drops_is_dropped(scene: Scene) -> None:
 
 @pytest.mark.parametrize("name", ["other", ""])
 def test_what_another_release_holds_or_nobody_named_is_left_alone(scene: Scene, name: str) -> None:
-    installed(scene, scene.config_map(size="1"), release="other" if name else "shop")
+    scene.of_helm(scene.config_map(size="1"), release="other" if name else "shop")
     named = {"helm_release": release(scene)} if name else {}
     planned = scene.plan(scene.config_map(size="2"), **named)
     assert planned.actions[0].problem_code == "already-exists"
@@ -116,14 +109,14 @@ def test_the_record_of_a_release_of_which_nothing_is_taken_over_stays(scene: Sce
 
 
 def test_marks_with_the_namespace_of_another_release_are_not_enough(scene: Scene) -> None:
-    installed(scene, scene.config_map(size="1"))
+    scene.of_helm(scene.config_map(size="1"))
     planned = scene.plan(scene.config_map(size="2"), helm_release=HelmRelease("shop", "elsewhere"))
     assert planned.actions[0].problem_code == "already-exists"
 
 
 def test_fields_of_others_are_not_taken_along(scene: Scene) -> None:
     wished = scene.config_map(size="2", colour="blue")
-    installed(scene, scene.config_map(size="1", colour="red"))
+    scene.of_helm(scene.config_map(size="1", colour="red"))
     scene.edit(wished, lambda live: live["data"].update(colour="green"), manager="kubectl-edit")
     planned = scene.plan(wished, helm_release=release(scene))
     assert planned.actions[0].problem_code == "field-conflict"
@@ -132,7 +125,7 @@ def test_fields_of_others_are_not_taken_along(scene: Scene) -> None:
 
 def test_replicas_that_an_autoscaler_writes_stay(scene: Scene) -> None:
     wished = scene.deployment(replicas=2)
-    installed(scene, scene.deployment(replicas=2))
+    scene.of_helm(scene.deployment(replicas=2))
     scene.cluster.create(scene.autoscaler())
     scene.edit(wished, lambda live: live["spec"].update(replicas=3), manager="autoscaler")
     planned = scene.plan(wished, helm_release=release(scene))
@@ -144,7 +137,7 @@ def test_replicas_that_an_autoscaler_writes_stay(scene: Scene) -> None:
 
 def test_what_changes_after_the_plan_is_not_taken_over(scene: Scene) -> None:
     wished = scene.namespaced("v1", "ConfigMap", "settings", data={"size": "2"}, immutable=False)
-    installed(scene, scene.config_map(size="1"))
+    scene.of_helm(scene.config_map(size="1"))
     planned = scene.plan(wished, helm_release=release(scene))
     live: Any = scene.live(wished)
     scene.cluster.replace({**live, "immutable": None, "data": {"size": "7", "more": "x"}}, field_manager=HELM)
@@ -155,7 +148,7 @@ def test_what_changes_after_the_plan_is_not_taken_over(scene: Scene) -> None:
 
 def test_what_would_now_be_more_than_was_planned_is_left_to_helm(scene: Scene) -> None:
     wished = scene.deployment(image="example.com/web:2")
-    installed(scene, scene.deployment(image="example.com/web:2"))
+    scene.of_helm(scene.deployment(image="example.com/web:2"))
     planned = scene.plan(wished, helm_release=release(scene))
     live: Any = scene.live(wished)
     live["spec"]["template"]["spec"]["containers"][0]["image"] = "example.com/web:3"
@@ -169,7 +162,7 @@ def test_what_would_now_be_more_than_was_planned_is_left_to_helm(scene: Scene) -
 def test_what_helm_has_let_go_of_is_carried_on_after_a_crash(scene: Scene) -> None:
     """The worker died between the two writes: the object is ours by its fields, and in no inventory."""
     wished = scene.config_map(size="2")
-    live = installed(scene, scene.config_map(size="1", colour="red"))
+    live = scene.of_helm(scene.config_map(size="1", colour="red"))
     planned = scene.plan(wished, helm_release=release(scene))
     forced = scene.cluster.apply(wished, field_manager=MANAGER, dry_run=True, force=True).object
     scene.cluster.merge(handover_patch(live, forced, MANAGER), field_manager=MANAGER)

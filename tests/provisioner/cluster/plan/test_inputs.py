@@ -191,7 +191,7 @@ def test_objects_of_an_api_server_that_comes_along_wait_for_it(real_scene: Scene
     planned = real_scene.plan(unserved, thing)
     action = action_of(planned, thing)
     assert (action.action, action.problem, action.is_proved) == (Action.CREATE, "", False)
-    found = {one.ref.kind: one for one in real_scene.apply(planned, unserved, thing, wait_seconds=2.0)}
+    found = {one.ref.kind: one for one in real_scene.apply(planned, unserved, thing, wait_seconds=0.5)}
     assert found["APIService"].state is OutcomeState.DONE
     assert (found["Widget"].state, "APIService" in found["Widget"].message) == (OutcomeState.SKIPPED, True)
 
@@ -204,7 +204,7 @@ def is_unanswered(scene: Scene) -> bool:
 def test_an_api_server_of_the_bundle_itself_that_is_dead_can_be_mended(
     real_scene: Scene, unserved: dict[str, Any]
 ) -> None:
-    real_scene.deploy(unserved, wait_seconds=2.0)
+    real_scene.deploy(unserved, wait_seconds=0.5)
     wait_until(lambda: is_unanswered(real_scene))
     thing = real_scene.widget()
     action = action_of(real_scene.plan(unserved, thing, previous=content([unserved])), thing)

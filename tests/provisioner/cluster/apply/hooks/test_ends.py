@@ -52,7 +52,7 @@ def test_one_that_succeeds_lets_the_apply_go_on(chart: Chart) -> None:
 
 
 def test_one_that_does_not_end_in_time(chart: Chart, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Patience, "left", 1.0)  # of each wait; the writes have all of the time
+    monkeypatch.setattr(Patience, "left", 0.3)  # of each wait; the writes have all of the time
     outcomes = chart.deploy([hook(pod(chart.scene))], chart.scene.config_map())
     assert outcomes[0].message == f"Pod {chart.scene.namespace}/check has not ended in time"
 
