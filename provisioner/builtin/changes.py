@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeGuard
 
 from provisioner.builtin.forms import alike
-from provisioner.json_values import as_mapping
+from provisioner.json_values import mapping
 from provisioner.values import JsonObject
 
 Path = tuple[str | int, ...]
@@ -78,11 +78,11 @@ class Change:
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        return as_mapping(self.new.get("spec"))
+        return mapping(self.new.get("spec"))
 
     @property
     def old_spec(self) -> Mapping[str, Any]:
-        return as_mapping((self.old or {}).get("spec"))
+        return mapping((self.old or {}).get("spec"))
 
 
 def dotted(path: Iterable[str | int]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.builtin import forms
 from provisioner.builtin.changes import FieldRefusal, Path, is_number, numbered, quoted, texts
-from provisioner.json_values import as_mapping, value_at
+from provisioner.json_values import mapping, value_at
 
 _VARIABLE_SOURCES = ("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef")
 _FIELD_PATHS = frozenset(
@@ -47,20 +47,20 @@ def check_environment(container: Mapping[str, Any], path: Path) -> Iterator[Fiel
 
 
 def _check_variable_source(source: Any, path: Path) -> Iterator[FieldRefusal]:
-    found = [key for key in _VARIABLE_SOURCES if as_mapping(source).get(key) is not None]
+    found = [key for key in _VARIABLE_SOURCES if mapping(source).get(key) is not None]
     if len(found) != 1:
         yield FieldRefusal(path, "must name one source" if found else "must name a source")
     field = value_at(source, "fieldRef", "fieldPath")
     if isinstance(field, str) and field and field not in _FIELD_PATHS and not is_by_key(field):
         yield FieldRefusal((*path, "fieldRef", "fieldPath"), f"names no field that can be read: {quoted(field)}")
     for key in ("configMapKeyRef", "secretKeyRef"):
-        if as_mapping(source).get(key) is not None:
-            name = str(value_at(as_mapping(source)[key], "name") or "")
+        if mapping(source).get(key) is not None:
+            name = str(value_at(mapping(source)[key], "name") or "")
             if not forms.is_subdomain(name):
                 yield FieldRefusal(
                     (*path, key, "name"), f"must be {forms.FORMS['subdomain'][1]}, and is {quoted(name)}"
                 )
-    measured = as_mapping(value_at(source, "resourceFieldRef"))
+    measured = mapping(value_at(source, "resourceFieldRef"))
     if not _is_divisor(str(measured.get("resource")), measured.get("divisor")):
         words = f"does not divide {measured.get('resource')}: {quoted(measured['divisor'])}"
         yield FieldRefusal((*path, "resourceFieldRef", "divisor"), words)
@@ -90,7 +90,7 @@ _HEADER = re.compile(r"[-A-Za-z0-9]+")
 
 
 def check_probe(name: str, probe: Any, path: Path) -> Iterator[FieldRefusal]:
-    yield from check_handlers(as_mapping(probe), path, _PROBE_HANDLERS)
+    yield from check_handlers(mapping(probe), path, _PROBE_HANDLERS)
     if name != "readinessProbe" and value_at(probe, "successThreshold") not in (None, 0, 1):
         yield FieldRefusal((*path, "successThreshold"), f"must be 1, and is {probe['successThreshold']}")
     if name == "readinessProbe" and value_at(probe, "terminationGracePeriodSeconds") is not None:
@@ -127,7 +127,7 @@ _STANDARD_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
 def check_resources(resources: Any, path: Path) -> Iterator[FieldRefusal]:
-    limits, requests = as_mapping(value_at(resources, "limits")), as_mapping(value_at(resources, "requests"))
+    limits, requests = mapping(value_at(resources, "limits")), mapping(value_at(resources, "requests"))
     for part, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
             own_name = str(name)
@@ -221,15 +221,15 @@ def check_system(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
 
 
 def _contexts(pod: Mapping[str, Any], path: Path) -> Iterator[tuple[Mapping[str, Any], Path]]:
-    yield as_mapping(pod.get("securityContext")), (*path, "securityContext")
+    yield mapping(pod.get("securityContext")), (*path, "securityContext")
     for part in ("initContainers", "containers"):
         for place, one in numbered(pod.get(part)):
-            yield as_mapping(one.get("securityContext")), (*path, part, place, "securityContext")
+            yield mapping(one.get("securityContext")), (*path, part, place, "securityContext")
 
 
 def check_seccomp(context: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
     for profile in ("seccompProfile", "appArmorProfile"):
-        given = as_mapping(context.get(profile))
+        given = mapping(context.get(profile))
         where = (*path, profile, "localhostProfile")
         if given.get("type") == "Localhost" and not given.get("localhostProfile"):
             yield FieldRefusal(where, "is missing, and the type is Localhost")
@@ -259,7 +259,7 @@ def check_mounts(container: Mapping[str, Any], path: Path, volumes: Mapping[str,
             words = "must not be Bidirectional in a container that is not privileged"
             yield FieldRefusal((*where, "mountPropagation"), words)
     for place, device in numbered(container.get("volumeDevices")):
-        volume = as_mapping(volumes.get(str(device.get("name"))))
+        volume = mapping(volumes.get(str(device.get("name"))))
         if not (volume.get("persistentVolumeClaim") or volume.get("ephemeral")):
             yield FieldRefusal((*path, "volumeDevices", place, "name"), "must name a volume of the pod that is a claim")
 
@@ -357,10 +357,10 @@ def check_container(container: Mapping[str, Any], path: Path, volumes: Mapping[s
     for name in PROBES:
         if container.get(name) is not None:
             yield from check_probe(name, container[name], (*path, name))
-    for name, handler in as_mapping(container.get("lifecycle")).items():
+    for name, handler in mapping(container.get("lifecycle")).items():
         if isinstance(handler, Mapping):
             yield from check_handlers(handler, (*path, "lifecycle", name), LIFECYCLE)
-    yield from check_privileges(as_mapping(container.get("securityContext")), (*path, "securityContext"))
+    yield from check_privileges(mapping(container.get("securityContext")), (*path, "securityContext"))
 
 
 def _check_ports(container: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:

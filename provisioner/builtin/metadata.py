@@ -10,7 +10,7 @@ from typing import Any
 
 from provisioner.builtin import forms
 from provisioner.builtin.changes import Change, FieldRefusal, Path, numbered, quoted, texts
-from provisioner.json_values import as_mapping, value_at
+from provisioner.json_values import mapping, value_at
 
 LARGEST_ANNOTATIONS_BYTES = 256 * 1024
 _SUBDOMAIN = (forms.is_subdomain, "lower case letters, digits, hyphens and dots, at most 253")
@@ -32,7 +32,7 @@ _RESERVED_PRIORITIES = "system-"
 
 
 def refusals(change: Change) -> Iterator[FieldRefusal]:
-    meta = as_mapping(change.new.get("metadata"))
+    meta = mapping(change.new.get("metadata"))
     if change.old is None:
         yield from _check_name(str(change.new.get("kind") or ""), str(meta.get("name") or ""))
     yield from check_labels(meta.get("labels"), ("metadata", "labels"))
@@ -92,7 +92,7 @@ def _check_name(kind: str, name: str) -> Iterator[FieldRefusal]:
 
 
 def check_labels(labels: Any, path: Path) -> Iterator[FieldRefusal]:
-    for key, value in as_mapping(labels).items():
+    for key, value in mapping(labels).items():
         if not forms.is_qualified_name(str(key)):
             yield FieldRefusal((*path, str(key)), f"has {quoted(key)} as a key, which is no name of a label")
         if isinstance(value, str) and not forms.is_label_value(value):
@@ -100,7 +100,7 @@ def check_labels(labels: Any, path: Path) -> Iterator[FieldRefusal]:
 
 
 def check_annotations(annotations: Any, path: Path) -> Iterator[FieldRefusal]:
-    known = as_mapping(annotations)
+    known = mapping(annotations)
     for key in known:
         if not forms.is_qualified_name(str(key).lower()):
             yield FieldRefusal((*path, str(key)), f"has {quoted(key)} as a key, which is no name of an annotation")
@@ -142,8 +142,8 @@ def check_requirement(one: Any, path: Path, operators: tuple[str, ...]) -> Itera
 
 def is_selected(selector: Any, labels: Any) -> bool:
     """Whether a label selector of a sound form takes something with `labels`; an empty one takes everything."""
-    known = as_mapping(labels)
-    if any(known.get(key) != value for key, value in as_mapping(value_at(selector, "matchLabels")).items()):
+    known = mapping(labels)
+    if any(known.get(key) != value for key, value in mapping(value_at(selector, "matchLabels")).items()):
         return False
     return all(_is_met(requirement, known) for _, requirement in numbered(value_at(selector, "matchExpressions")))
 

@@ -16,7 +16,7 @@ from provisioner.builtin.containers import (
     check_system,
     check_volumes,
 )
-from provisioner.json_values import as_mapping, value_at
+from provisioner.json_values import mapping, value_at
 
 
 def check_scheduling(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
@@ -38,7 +38,7 @@ def check_scheduling(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusa
             yield FieldRefusal(
                 (*inner, "value"), f"must be {forms.FORMS['label-value'][1]}, and is {quoted(toleration['value'])}"
             )
-    yield from _check_affinity(as_mapping(pod.get("affinity")), (*path, "affinity"))
+    yield from _check_affinity(mapping(pod.get("affinity")), (*path, "affinity"))
     seen = set()
     for place, one in numbered(pod.get("topologySpreadConstraints")):
         where = (*path, "topologySpreadConstraints", place)
@@ -61,14 +61,14 @@ _REQUIRED, _PREFERRED = (
 
 
 def _check_affinity(affinity: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    node = as_mapping(affinity.get("nodeAffinity"))
+    node = mapping(affinity.get("nodeAffinity"))
     here = (*path, "nodeAffinity")
     terms = [
         (item, (*here, _REQUIRED, "nodeSelectorTerms", position))
         for position, item in numbered(value_at(node, _REQUIRED, "nodeSelectorTerms"))
     ]
     terms += [
-        (as_mapping(item.get("preference")), (*here, _PREFERRED, position, "preference"))
+        (mapping(item.get("preference")), (*here, _PREFERRED, position, "preference"))
         for position, item in numbered(node.get(_PREFERRED))
     ]
     for term, inner in terms:
@@ -79,7 +79,7 @@ def _check_affinity(affinity: Mapping[str, Any], path: Path) -> Iterator[FieldRe
                 words = f"must be metadata.name, and is {quoted(item.get('key'))}"
                 yield FieldRefusal((*inner, "matchFields", position, "key"), words)
     for kind in ("podAffinity", "podAntiAffinity"):
-        given = as_mapping(affinity.get(kind))
+        given = mapping(affinity.get(kind))
         for place, one in numbered(given.get(_REQUIRED)):
             yield from _check_pod_term(one, (*path, kind, _REQUIRED, place))
         for place, one in numbered(given.get(_PREFERRED)):
@@ -87,7 +87,7 @@ def _check_affinity(affinity: Mapping[str, Any], path: Path) -> Iterator[FieldRe
             where = (*path, kind, _PREFERRED, place)
             if not is_number(weight) or not 0 < weight < 101:
                 yield FieldRefusal((*where, "weight"), "must be from 1 to 100")
-            yield from _check_pod_term(as_mapping(one.get("podAffinityTerm")), (*where, "podAffinityTerm"))
+            yield from _check_pod_term(mapping(one.get("podAffinityTerm")), (*where, "podAffinityTerm"))
 
 
 def _check_pod_term(term: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
@@ -118,7 +118,7 @@ def check_settings(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]
     seconds = pod.get("activeDeadlineSeconds")
     if is_number(seconds) and seconds < 1:
         yield FieldRefusal((*path, "activeDeadlineSeconds"), f"must be at least 1, and is {seconds}")
-    context = as_mapping(pod.get("securityContext"))
+    context = mapping(pod.get("securityContext"))
     yield from check_seccomp(context, (*path, "securityContext"))
     names: set[str] = set()
     for place, sysctl in numbered(context.get("sysctls")):
@@ -133,17 +133,17 @@ def check_settings(pod: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]
 
 def check_template(template: Any, path: Path, claims: tuple[str, ...] = ()) -> Iterator[FieldRefusal]:
     """A pod template, without what depends on the kind around it; `claims` are volumes that this makes."""
-    meta = as_mapping(value_at(template, "metadata"))
+    meta = mapping(value_at(template, "metadata"))
     yield from metadata.check_labels(meta.get("labels"), (*path, "metadata", "labels"))
     yield from metadata.check_annotations(meta.get("annotations"), (*path, "metadata", "annotations"))
-    spec = as_mapping(value_at(template, "spec"))
+    spec = mapping(value_at(template, "spec"))
     if spec.get("ephemeralContainers"):
         yield FieldRefusal((*path, "spec", "ephemeralContainers"), "must not be set in a template")
     # The older way to name profiles of AppArmor.
     annotations = meta.get("annotations")
     where = (*path, "annotations")
     names = {one.get("name") for part in ("initContainers", "containers") for _, one in numbered(spec.get(part))}
-    for key, value in as_mapping(annotations).items():
+    for key, value in mapping(annotations).items():
         _, found, name = str(key).partition(_PROFILE_OF)
         if not found:
             continue

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.builtin import forms, metadata
 from provisioner.builtin.changes import NEVER, Change, FieldRefusal, Path, is_number, numbered, quoted, texts
-from provisioner.json_values import as_mapping, value_at
+from provisioner.json_values import mapping, value_at
 
 HIGHEST_PRIORITY = 1_000_000_000
 _TARGETS = {"Utilization": "averageUtilization", "AverageValue": "averageValue", "Value": "value"}
@@ -48,7 +48,7 @@ def _check_autoscaler(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal(("spec", "maxReplicas"), f"must not be below minReplicas, which is {least}; it is {most}")
     if least == 0 and not any(one.get("type") in ("External", "Object") for _, one in numbered(spec.get("metrics"))):
         yield FieldRefusal(("spec", "minReplicas"), "must be at least 1 where no metric is External or Object")
-    target = as_mapping(spec.get("scaleTargetRef"))
+    target = mapping(spec.get("scaleTargetRef"))
     if not target.get("apiVersion") and target.get("kind") != "ReplicationController":
         yield FieldRefusal(("spec", "scaleTargetRef", "apiVersion"), "must name the group of the target")
     share = spec.get("targetCPUUtilizationPercentage")
@@ -77,7 +77,7 @@ def _check_metric(metric: Mapping[str, Any], path: Path) -> Iterator[FieldRefusa
     for other in set(_METRICS.values()) - {field}:
         if metric.get(other) is not None:
             yield FieldRefusal((*path, other), f"must not be set where the type is {kind}")
-    target = as_mapping(as_mapping(metric[field]).get("target"))
+    target = mapping(mapping(metric[field]).get("target"))
     where = (*path, field, "target")
     given = [key for key in _TARGETS.values() if target.get(key) is not None]
     allowed = [_TARGETS[one] for one in _BY_TARGET[kind]]
@@ -111,7 +111,7 @@ def _check_priority(change: Change) -> Iterator[FieldRefusal]:
 
 
 def _check_namespace(change: Change) -> Iterator[FieldRefusal]:
-    for key, value in as_mapping(value_at(change.new, "metadata", "labels")).items():
+    for key, value in mapping(value_at(change.new, "metadata", "labels")).items():
         _, _, mode = str(key).partition(_POD_SECURITY)
         if mode in _MODES and value not in _LEVELS:
             yield FieldRefusal(
@@ -130,7 +130,7 @@ def _check_quota(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal(path, f"must be of {', '.join(sorted(_SCOPES))}")
     if any(pair <= scopes for pair in _AGAINST):
         yield FieldRefusal(path, "must not hold a scope and its opposite")
-    counted = set(as_mapping(spec.get("hard")))
+    counted = set(mapping(spec.get("hard")))
     is_of_pods = bool(scopes & _SCOPES - {"VolumeAttributesClass"})
     if ("BestEffort" in scopes and counted - {"pods"}) or (is_of_pods and counted & _NOT_OF_PODS):
         yield FieldRefusal(path, "do not fit to what is counted")
@@ -140,7 +140,7 @@ def _check_quota(change: Change) -> Iterator[FieldRefusal]:
         if requirement.get("operator") in ("In", "NotIn") and not requirement.get("values"):
             words = f"must not be empty where the operator is {requirement['operator']}"
             yield FieldRefusal(("spec", "scopeSelector", "matchExpressions", place, "values"), words)
-    for name, amount in as_mapping(change.spec.get("hard")).items():
+    for name, amount in mapping(change.spec.get("hard")).items():
         found = forms.quantity(amount)
         if found is not None and found < 0:
             yield FieldRefusal(("spec", "hard", str(name)), f"must not be below 0, and is {quoted(amount)}")
@@ -234,7 +234,7 @@ def _check_limits(change: Change) -> Iterator[FieldRefusal]:
             if limit.get(key):
                 yield FieldRefusal((*where, key), "must not be set where the type is Pod")
         for low, high in _ORDERED:
-            yield from _check_order(as_mapping(limit.get(low)), (high, as_mapping(limit.get(high))), (*where, low))
+            yield from _check_order(mapping(limit.get(low)), (high, mapping(limit.get(high))), (*where, low))
 
 
 def _check_order(low: Mapping[str, Any], upper: tuple[str, Mapping[str, Any]], path: Path) -> Iterator[FieldRefusal]:
@@ -269,7 +269,7 @@ def _check_role(change: Change) -> Iterator[FieldRefusal]:
 
 def _check_binding(change: Change) -> Iterator[FieldRefusal]:
     is_cluster = change.new.get("kind") == "ClusterRoleBinding"
-    role = as_mapping(change.new.get("roleRef"))
+    role = mapping(change.new.get("roleRef"))
     if role.get("apiGroup") not in (None, "", RBAC_GROUP):
         yield FieldRefusal(("roleRef", "apiGroup"), f"must be {RBAC_GROUP}, and is {quoted(role.get('apiGroup'))}")
     allowed = ("ClusterRole",) if is_cluster else ("ClusterRole", "Role")
@@ -296,7 +296,7 @@ def _check_binding(change: Change) -> Iterator[FieldRefusal]:
 def _check_webhooks(change: Change) -> Iterator[FieldRefusal]:
     for place, webhook in numbered(change.new.get("webhooks")):
         path = ("webhooks", place)
-        name, client = str(webhook.get("name") or ""), as_mapping(webhook.get("clientConfig"))
+        name, client = str(webhook.get("name") or ""), mapping(webhook.get("clientConfig"))
         if name.count(".") < 2:
             yield FieldRefusal(
                 (*path, "name"), f"must have at least three parts with dots between, and is {quoted(name)}"
@@ -320,7 +320,7 @@ def _check_webhooks(change: Change) -> Iterator[FieldRefusal]:
 def _check_service(service: Any, path: Path) -> Iterator[FieldRefusal]:
     # Asked about one of them, the server names the other: the table has neither.
     for key in ("name", "namespace") if service is not None else ():
-        if not as_mapping(service).get(key):
+        if not mapping(service).get(key):
             yield FieldRefusal((*path, key), "must not be empty")
 
 
@@ -368,10 +368,10 @@ def _check_admission_binding(change: Change) -> Iterator[FieldRefusal]:
     parameters, where = change.spec.get("paramRef"), ("spec", "paramRef")
     if parameters is None:
         return
-    given = [bool(as_mapping(parameters).get("name")), as_mapping(parameters).get("selector") is not None]
+    given = [bool(mapping(parameters).get("name")), mapping(parameters).get("selector") is not None]
     if sum(given) != 1:
         yield FieldRefusal(where, "must have a name or a selector, and not both")
-    if not as_mapping(parameters).get("parameterNotFoundAction"):
+    if not mapping(parameters).get("parameterNotFoundAction"):
         yield FieldRefusal((*where, "parameterNotFoundAction"), "is missing")
 
 

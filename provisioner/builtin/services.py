@@ -11,7 +11,7 @@ from typing import Any
 
 from provisioner.builtin import forms, metadata
 from provisioner.builtin.changes import NEVER, Change, FieldRefusal, Path, is_number, numbered, quoted, texts
-from provisioner.json_values import as_mapping, value_at
+from provisioner.json_values import mapping, value_at
 
 _NO_ADDRESS = "None"
 _WITH_ADDRESS = frozenset({"ClusterIP", "NodePort", "LoadBalancer"})
@@ -50,7 +50,7 @@ def _check_service(change: Change) -> Iterator[FieldRefusal]:
     yield from _check_places(change, kind)
     if change.old is not None:
         # Addresses never change; what was given out once stays, and so what `sent` leaves out is no change.
-        sent, old, new = as_mapping(change.sent.get("spec")), change.old_spec, change.spec
+        sent, old, new = mapping(change.sent.get("spec")), change.old_spec, change.spec
         kinds = [one.get("type") or "ClusterIP" for one in (old, new)]
         if not set(kinds) <= _WITH_ADDRESS:
             return
@@ -71,7 +71,7 @@ def _check_service(change: Change) -> Iterator[FieldRefusal]:
 
 def without_stale(old: Mapping[str, Any], new: dict[str, Any]) -> None:
     """Take out of a Service what its former type needed and the new one does not, where it has not changed."""
-    before, after = as_mapping(old.get("spec")), new.get("spec")
+    before, after = mapping(old.get("spec")), new.get("spec")
     if not isinstance(after, dict):
         return
     kind = after.get("type") or "ClusterIP"
@@ -197,7 +197,7 @@ def needs_both_families(change: Change) -> bool:
 
 def is_address_unknown(change: Change) -> bool:
     """Whether an update names the address of a Service that got one by the server: it may be the same."""
-    sent = as_mapping(change.sent.get("spec")).get("clusterIP")
+    sent = mapping(change.sent.get("spec")).get("clusterIP")
     return bool(change.old is not None and sent and sent != _NO_ADDRESS and not change.old_spec.get("clusterIP"))
 
 
@@ -206,7 +206,7 @@ def _check_ingress(change: Change) -> Iterator[FieldRefusal]:
     if not spec.get("rules") and not spec.get("defaultBackend"):
         yield FieldRefusal(("spec",), "must have rules or a default backend")
     if spec.get("defaultBackend") is not None:
-        yield from _check_backend(as_mapping(spec["defaultBackend"]), ("spec", "defaultBackend"))
+        yield from _check_backend(mapping(spec["defaultBackend"]), ("spec", "defaultBackend"))
     for place, rule in numbered(spec.get("rules")):
         yield from _check_ingress_rule(rule, ("spec", "rules", place))
     for place, one in numbered(spec.get("tls")):
@@ -229,7 +229,7 @@ def _check_ingress_rule(rule: Mapping[str, Any], path: Path) -> Iterator[FieldRe
     for number, one in numbered(value_at(rule, "http", "paths")):
         inner: Path = (*path, "http", "paths", number)
         yield from _check_ingress_path(one, inner)
-        yield from _check_backend(as_mapping(one.get("backend")), (*inner, "backend"))
+        yield from _check_backend(mapping(one.get("backend")), (*inner, "backend"))
 
 
 def _check_ingress_class(change: Change) -> Iterator[FieldRefusal]:
@@ -238,7 +238,7 @@ def _check_ingress_class(change: Change) -> Iterator[FieldRefusal]:
     if not (slash and rest and forms.is_subdomain(domain) and len(name) <= MOST_CONTROLLER):
         words = f"must be a domain, a slash and a path, at most {MOST_CONTROLLER} characters, and is {quoted(name)}"
         yield FieldRefusal(("spec", "controller"), words)
-    parameters = as_mapping(change.spec.get("parameters"))
+    parameters = mapping(change.spec.get("parameters"))
     if parameters and (parameters.get("scope") == "Namespace") != bool(parameters.get("namespace")):
         yield FieldRefusal(
             ("spec", "parameters", "namespace"), "must be set where the scope is Namespace, and nowhere else"
@@ -269,9 +269,9 @@ def _check_backend(backend: Mapping[str, Any], where: Path) -> Iterator[FieldRef
     if (service is None) == (resource is None):
         yield FieldRefusal(where, "must name a service or a resource")
     elif resource is not None:
-        yield from _check_resource(as_mapping(resource), (*where, "resource"))
+        yield from _check_resource(mapping(resource), (*where, "resource"))
     else:
-        port = as_mapping(as_mapping(service).get("port"))
+        port = mapping(mapping(service).get("port"))
         if bool(port.get("name")) == bool(port.get("number")):
             yield FieldRefusal((*where, "service", "port"), "must have a name or a number")
         named = port.get("name")
@@ -279,7 +279,7 @@ def _check_backend(backend: Mapping[str, Any], where: Path) -> Iterator[FieldRef
             yield FieldRefusal(
                 (*where, "service", "port", "name"), f"must be {forms.FORMS['port-name'][1]}, and is {quoted(named)}"
             )
-        name = str(as_mapping(service).get("name") or "")
+        name = str(mapping(service).get("name") or "")
         if not forms.is_label_1035(name) and not forms.is_label(name):
             yield FieldRefusal((*where, "service", "name"), f"must be the name of a Service, and is {quoted(name)}")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from provisioner.builtin import forms, metadata
 from provisioner.builtin.changes import NEVER, Change, FieldRefusal, Path, numbered, quoted, texts
-from provisioner.json_values import as_mapping, value_at
+from provisioner.json_values import mapping, value_at
 
 LARGEST_DATA_BYTES = 1024 * 1024
 _MODES = frozenset({"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"})
@@ -50,7 +50,7 @@ def refusals_of_claim_spec(spec: Mapping[str, Any], path: Path) -> Iterator[Fiel
     elif size is not None and size <= 0:
         yield FieldRefusal((*path, "resources", "requests", "storage"), "must be above 0")
     yield from metadata.check_selector(spec.get("selector"), (*path, "selector"))
-    source, other = as_mapping(spec.get("dataSource")), as_mapping(spec.get("dataSourceRef"))
+    source, other = mapping(spec.get("dataSource")), mapping(spec.get("dataSourceRef"))
     if source and other and dict(source) != dict(other):
         yield FieldRefusal((*path, "dataSource"), "must be the same as dataSourceRef")
 
@@ -59,7 +59,7 @@ def _check_claim(change: Change) -> Iterator[FieldRefusal]:
     yield from refusals_of_claim_spec(change.spec, ("spec",))
     if change.old is None:
         return
-    old, new, sent = change.old_spec, change.spec, as_mapping(change.sent.get("spec"))
+    old, new, sent = change.old_spec, change.spec, mapping(change.sent.get("spec"))
     for key in sorted({*old, *new} - _FREE):
         is_filled_in = key in _ALSO_SET and key not in old  # the server may have set it since
         if old.get(key) != new.get(key) and not is_filled_in and (key in sent or key not in _SOURCES):
@@ -85,7 +85,7 @@ def _check_volume(change: Change) -> Iterator[FieldRefusal]:
     if len(sources) != 1:
         yield FieldRefusal(("spec",), f"must be of one type, and is of {', '.join(sources) or 'none'}")
     yield from _check_modes(texts(spec.get("accessModes")), ("spec", "accessModes"))
-    if list(as_mapping(spec.get("capacity"))) != ["storage"]:
+    if list(mapping(spec.get("capacity"))) != ["storage"]:
         yield FieldRefusal(("spec", "capacity"), "must name storage and nothing else")
     if ".." in str(value_at(spec, "hostPath", "path") or "").split("/"):
         yield FieldRefusal(("spec", "hostPath", "path"), "must not hold `..`")
@@ -111,7 +111,7 @@ def _check_modes(modes: list[str], path: Path) -> Iterator[FieldRefusal]:
 
 def _check_settings(change: Change) -> Iterator[FieldRefusal]:
     yield from _check_keys(change.new, ("data", "binaryData"))
-    both = sorted(as_mapping(change.new.get("data")).keys() & as_mapping(change.new.get("binaryData")).keys())
+    both = sorted(mapping(change.new.get("data")).keys() & mapping(change.new.get("binaryData")).keys())
     for key in both:
         yield FieldRefusal(("binaryData", key), "stands in data, too")
 
@@ -120,7 +120,7 @@ def _check_secret(change: Change) -> Iterator[FieldRefusal]:
     """Words name keys, and never values."""
     yield from _check_keys(change.new, ("data", "stringData"))
     kind = str(change.new.get("type") or "Opaque")
-    known = {key for part in ("data", "stringData") for key in as_mapping(change.new.get(part))}
+    known = {key for part in ("data", "stringData") for key in mapping(change.new.get(part))}
     for key in _KEYS_BY_TYPE.get(kind, ()):
         if key not in known:
             yield FieldRefusal(("data", key), f"is missing in a secret of type {kind}")
@@ -154,7 +154,7 @@ def _is_json_object(text: str) -> bool:
 def _check_keys(obj: Mapping[str, Any], parts: tuple[str, ...]) -> Iterator[FieldRefusal]:
     size = 0
     for part in parts:
-        for key, value in as_mapping(obj.get(part)).items():
+        for key, value in mapping(obj.get(part)).items():
             if not forms.is_config_key(str(key)):
                 yield FieldRefusal((part, str(key)), f"must be {forms.FORMS['config-key'][1]}, and is {quoted(key)}")
             text = str(value)
@@ -165,7 +165,7 @@ def _check_keys(obj: Mapping[str, Any], parts: tuple[str, ...]) -> Iterator[Fiel
 
 
 def _check_storage_class(change: Change) -> Iterator[FieldRefusal]:
-    for key, value in as_mapping(change.new.get("parameters")).items():
+    for key, value in mapping(change.new.get("parameters")).items():
         if not key:
             yield FieldRefusal(("parameters", key), "must have a name")
         elif value is None:

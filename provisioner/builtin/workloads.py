@@ -10,7 +10,7 @@ from typing import Any
 from provisioner.builtin import metadata, pods
 from provisioner.builtin.changes import NEVER, Change, FieldRefusal, Path, first_difference, is_number, numbered, quoted
 from provisioner.builtin.forms import alike, is_domain_path, is_percent
-from provisioner.json_values import as_mapping, value_at
+from provisioner.json_values import mapping, value_at
 
 _MONTHS = {
     name: number
@@ -109,7 +109,7 @@ _FREE_WHILE_SUSPENDED = ("affinity", "nodeSelector", "tolerations", "schedulingG
 
 def _check_deployment(change: Change) -> Iterator[FieldRefusal]:
     yield from _check_selected_template(change)
-    strategy = as_mapping(change.spec.get("strategy"))
+    strategy = mapping(change.spec.get("strategy"))
     yield from _check_strategy(strategy, ("spec", "strategy"), "Recreate")
     seconds, least = change.spec.get("progressDeadlineSeconds"), change.spec.get("minReadySeconds") or 0
     if is_number(seconds) and seconds <= least:
@@ -118,8 +118,8 @@ def _check_deployment(change: Change) -> Iterator[FieldRefusal]:
 
 def _check_daemon_set(change: Change) -> Iterator[FieldRefusal]:
     yield from _check_selected_template(change)
-    strategy = as_mapping(change.spec.get("updateStrategy"))
-    rolling = as_mapping(strategy.get("rollingUpdate"))
+    strategy = mapping(change.spec.get("updateStrategy"))
+    rolling = mapping(strategy.get("rollingUpdate"))
     if strategy.get("type") not in ("RollingUpdate", "OnDelete"):
         yield FieldRefusal(
             ("spec", "updateStrategy", "type"),
@@ -147,7 +147,7 @@ def _check_stateful_set(change: Change) -> Iterator[FieldRefusal]:
         if change.old is None and value_at(one, "spec", "resources", "requests", "storage") is None:
             yield FieldRefusal((*where, "spec", "resources", "requests", "storage"), "is missing")
     spec = change.spec
-    strategy = as_mapping(spec.get("updateStrategy"))
+    strategy = mapping(spec.get("updateStrategy"))
     if strategy.get("type") not in ("RollingUpdate", "OnDelete"):
         yield FieldRefusal(
             ("spec", "updateStrategy", "type"),
@@ -164,7 +164,7 @@ def _check_stateful_set(change: Change) -> Iterator[FieldRefusal]:
 
 def _check_selected_template(change: Change, claims: tuple[str, ...] = ()) -> Iterator[FieldRefusal]:
     """`claims` are names of volumes that the workload makes for each pod."""
-    spec, template = change.spec, as_mapping(change.spec.get("template"))
+    spec, template = change.spec, mapping(change.spec.get("template"))
     selector = spec.get("selector")
     yield from metadata.check_selector(selector, ("spec", "selector"))
     yield from pods.check_template(template, _TEMPLATE, claims)
@@ -189,7 +189,7 @@ def _check_strategy(strategy: Mapping[str, Any], path: Path, whole: str) -> Iter
         )
         yield FieldRefusal((*path, "rollingUpdate"), words)
     elif kind == "RollingUpdate":
-        given = as_mapping(rolling)
+        given = mapping(rolling)
         yield from _check_amounts(given, (*path, "rollingUpdate"))
         if _is_nothing(given.get("maxUnavailable")) and _is_nothing(given.get("maxSurge")):
             yield FieldRefusal((*path, "rollingUpdate", "maxUnavailable"), "must not be 0 where maxSurge is 0")
@@ -233,7 +233,7 @@ def _check_job(change: Change) -> Iterator[FieldRefusal]:
 
 
 def _check_job_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusal]:
-    template = as_mapping(spec.get("template"))
+    template = mapping(spec.get("template"))
     yield from pods.check_template(template, (*path, "template"))
     restart = value_at(template, "spec", "restartPolicy")
     if restart not in ("OnFailure", "Never"):
@@ -252,7 +252,7 @@ def _check_job_spec(spec: Mapping[str, Any], path: Path) -> Iterator[FieldRefusa
     is_chosen = (
         spec.get("selector") is not None
         and path == ("spec",)
-        and not any(key in _BY_CONTROLLER for key in as_mapping(value_at(spec, "selector", "matchLabels")))
+        and not any(key in _BY_CONTROLLER for key in mapping(value_at(spec, "selector", "matchLabels")))
     )
     if is_chosen and spec.get("manualSelector") is not True:
         yield FieldRefusal((*path, "selector"), "must be set only where manualSelector is true")
@@ -333,10 +333,10 @@ def _are_indexes(text: str, most: int) -> bool:
 
 
 def _split_template(spec: Mapping[str, Any], without: tuple[str, ...] = ()) -> Any:
-    template = as_mapping(spec.get("template"))
-    pod = {key: one for key, one in as_mapping(template.get("spec")).items() if key not in without}
-    meta = as_mapping(template.get("metadata"))
-    labels = {key: one for key, one in as_mapping(meta.get("labels")).items() if key not in _BY_CONTROLLER}
+    template = mapping(spec.get("template"))
+    pod = {key: one for key, one in mapping(template.get("spec")).items() if key not in without}
+    meta = mapping(template.get("metadata"))
+    labels = {key: one for key, one in mapping(meta.get("labels")).items() if key not in _BY_CONTROLLER}
     return pod, {} if without else {**meta, "labels": labels}
 
 
@@ -356,11 +356,11 @@ def _check_cron_job(change: Change) -> Iterator[FieldRefusal]:
         yield FieldRefusal(("spec", "schedule"), f"{words}: {quoted(schedule)}")
     if isinstance(zone, str) and is_time_zone(zone) is False:
         yield FieldRefusal(("spec", "timeZone"), f"must be a time zone such as Europe/Paris, and is {quoted(zone)}")
-    job = as_mapping(value_at(spec, "jobTemplate", "spec"))
+    job = mapping(value_at(spec, "jobTemplate", "spec"))
     yield from _check_job_spec(job, ("spec", "jobTemplate", "spec"))
     if job.get("manualSelector") is True:
         yield FieldRefusal(("spec", "jobTemplate", "spec", "manualSelector"), "must not be true in a template")
-    meta = as_mapping(value_at(spec, "jobTemplate", "metadata"))
+    meta = mapping(value_at(spec, "jobTemplate", "metadata"))
     yield from metadata.check_labels(meta.get("labels"), ("spec", "jobTemplate", "metadata", "labels"))
 
 

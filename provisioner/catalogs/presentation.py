@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from provisioner.catalogs.edges import find_head
 from provisioner.catalogs.values import Package
+from provisioner.json_values import mapping, maps
 
 MAX_LINE = 253
 
@@ -82,8 +83,8 @@ class BundleFacts:
 
 def operator_facts(value: Mapping[str, Any]) -> BundleFacts:
     """Those of the property olm.csv.metadata, which has the fields of a ClusterServiceVersion's spec."""
-    annotations, provider = _mapping(value.get("annotations")), _mapping(value.get("provider"))
-    links = [(mapping.get("name"), mapping.get("url")) for mapping in _mappings(value.get("links"))]
+    annotations, provider = mapping(value.get("annotations")), mapping(value.get("provider"))
+    links = [(entry.get("name"), entry.get("url")) for entry in maps(value.get("links"))]
     return BundleFacts(
         kubernetes=operator_kubernetes(value),
         install_modes=tuple(islice(_list_install_modes(value.get("installModes")), MOST_INSTALL_MODES)),
@@ -141,9 +142,9 @@ def unpack_facts(document: Mapping[str, Any]) -> BundleFacts:
 
 
 def _list_install_modes(listed: object) -> Iterator[str]:
-    for mapping in _mappings(listed):
-        name = cut_line(mapping.get("type"), MAX_WORD)
-        if name and mapping.get("supported") is True:
+    for entry in maps(listed):
+        name = cut_line(entry.get("type"), MAX_WORD)
+        if name and entry.get("supported") is True:
             yield name
 
 
@@ -184,18 +185,10 @@ def _is_safe_url(url: str) -> bool:
 
 
 def _list_maintainers(listed: object) -> tuple[Maintainer, ...]:
-    told = (Maintainer(cut_line(mapping.get("name")), cut_line(mapping.get("email"))) for mapping in _mappings(listed))
+    told = (Maintainer(cut_line(entry.get("name")), cut_line(entry.get("email"))) for entry in maps(listed))
     return tuple(
         islice((fromkey for fromkey in dict.fromkeys(told) if fromkey.name or fromkey.email), MOST_MAINTAINERS)
     )
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _mappings(value: object) -> Iterator[Mapping[str, Any]]:
-    yield from (one for one in (value if isinstance(value, list) else []) if isinstance(one, dict))
 
 
 SVG = "image/svg+xml"

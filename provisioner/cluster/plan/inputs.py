@@ -14,10 +14,11 @@ from typing import Any
 from provisioner.cluster.annotations import NO_TRACKING, Tracking
 from provisioner.cluster.choices import as_sent
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.compare import masked, uid_of, version_of
+from provisioner.cluster.compare import masked, version_of
 from provisioner.cluster.evidence import Live
 from provisioner.cluster.order import WEBHOOKS, defined_kinds
 from provisioner.errors import ClusterError, Unreachable
+from provisioner.json_values import uid_of
 from provisioner.values import (
     APPLYING,
     Action,

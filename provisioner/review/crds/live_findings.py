@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from provisioner.review.base.facts import ReviewRule, fingerprint, items, mapping, said
+from provisioner.json_values import items, mapping
+from provisioner.review.base.facts import ReviewRule, fingerprint, said
 from provisioner.review.base.messages import COUNTED, DIFFERING, PLACES, version_of, with_message
 from provisioner.review.base.record import plain
 from provisioner.review.crds.live_scene import CrdObjects, most_first, owners_of
-from provisioner.review.crds.stored import Fate, concerns, general, masked, shape, value_at
+from provisioner.review.crds.stored import Fate, concerns, general, masked, shape, value_at_pruned_path
 from provisioner.review.rules import Phrase, messages_of
 from provisioner.review.rules.messages import LEAF, PLACE, SUBJECT, VARIANT, WHERE
 from provisioner.schema import compare
@@ -332,7 +333,7 @@ def _of_losses(
     listed = {}
     for path, places in sorted(paths.items())[:MAX_PATHS]:
         first, place = places[0]
-        example = {"object": first.ref.place, "value": shape(value_at(bodies[first.ref], place))}
+        example = {"object": first.ref.place, "value": shape(value_at_pruned_path(bodies[first.ref], place))}
         listed[path] = {"objects": len({fate.ref for fate, _ in places}), "example": example}
     told = {"version": version, **_concerned([one for one in found if one.pruned], scene)}
     told |= {"paths": listed, "fields": len(paths), "left_out": max(0, len(paths) - MAX_PATHS)}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from provisioner.review.base.facts import mapping
+from provisioner.json_values import mapping
 from provisioner.schema import Admission, Candidate, FieldError, admit_all
 from provisioner.schema.definition.crd import Crd, CrdVersion
 from provisioner.schema.fields import same_json
@@ -203,7 +203,7 @@ def general(path: str) -> str:
     return ".".join(parts_of(path)).replace(f".{ITEMS}", ITEMS)
 
 
-def value_at(obj: object, path: str) -> object:
+def value_at_pruned_path(obj: object, path: str) -> object:
     """The value at a path as `pruned` names it; None where there is none."""
     found: object = obj
     for inside, outside in _PART.findall(path):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from provisioner.json_values import as_mapping
+from provisioner.json_values import mapping
 from provisioner.schema.fields import Schema, same_json
 
 EMPTY: Mapping[str, Any] = {}
@@ -47,23 +47,23 @@ class Crd:
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
-        return as_mapping(self.body.get("spec"))
+        return mapping(self.body.get("spec"))
 
     @cached_property
     def names(self) -> Mapping[str, Any]:
         """The names with the API server's defaults."""
-        given = as_mapping(self.spec.get("names"))
+        given = mapping(self.spec.get("names"))
         kind = str(given.get("kind") or "")
         defaults = {"singular": kind.lower(), "listKind": f"{kind}List" if kind else ""}
         return {**given, **{name: given.get(name) or value for name, value in defaults.items()}}
 
     @property
     def name(self) -> str:
-        return str(as_mapping(self.body.get("metadata")).get("name") or "")
+        return str(mapping(self.body.get("metadata")).get("name") or "")
 
     @property
     def annotations(self) -> Mapping[str, Any]:
-        return as_mapping(as_mapping(self.body.get("metadata")).get("annotations"))
+        return mapping(mapping(self.body.get("metadata")).get("annotations"))
 
     @property
     def group(self) -> str:
@@ -106,7 +106,7 @@ class Crd:
     @cached_property
     def stored_versions(self) -> list[str]:
         """`status.storedVersions`; the storage version where the CRD comes from a file, which has no status."""
-        listed = as_mapping(self.body.get("status")).get("storedVersions")
+        listed = mapping(self.body.get("status")).get("storedVersions")
         if isinstance(listed, list) and listed:
             return [str(name) for name in listed]
         return [version.name for version in self.versions if version.is_storage]
@@ -126,8 +126,8 @@ class Crd:
     @cached_property
     def conversion(self) -> Mapping[str, Any]:
         """The conversion as v1beta1 has it, flat: strategy, webhookClientConfig, conversionReviewVersions."""
-        given = as_mapping(self.spec.get("conversion"))
-        webhook = as_mapping(given.get("webhook"))
+        given = mapping(self.spec.get("conversion"))
+        webhook = mapping(given.get("webhook"))
         client = webhook.get("clientConfig")
         found = {
             "strategy": given.get("strategy") or "None",
@@ -152,8 +152,8 @@ class Crd:
         return first
 
     def _version(self, entry: Mapping[str, Any]) -> CrdVersion:
-        own = as_mapping(entry.get("schema")).get("openAPIV3Schema")
-        shared = as_mapping(self.spec.get("validation")).get("openAPIV3Schema")
+        own = mapping(entry.get("schema")).get("openAPIV3Schema")
+        shared = mapping(self.spec.get("validation")).get("openAPIV3Schema")
         subresources = entry.get("subresources", self.spec.get("subresources"))
         return CrdVersion(
             name=str(entry.get("name") or ""),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from provisioner.json_values import as_mapping
+from provisioner.json_values import mapping
 from provisioner.regexes import BadRegularExpression, compiled
 from provisioner.schema.fields import (
     FieldError,
@@ -142,7 +142,7 @@ def _value_validation(schema: Schema, path: str, *, is_int_or_string: bool = Fal
 def _is_idiom(branches: Any) -> bool:
     """Whether these are the two types of int-or-string, and nothing else is said."""
     listed = branches if isinstance(branches, list) else []
-    said = [{name: it for name, it in as_mapping(branch).items() if _is_said(name, it)} for branch in listed]
+    said = [{name: it for name, it in mapping(branch).items() if _is_said(name, it)} for branch in listed]
     return said == INT_OR_STRING
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
+from provisioner.json_values import mapping
 from provisioner.masking import masked
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
+from provisioner.review.base.facts import Check, Facts, ReviewRule
 from provisioner.review.rules import Phrase
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Section, Severity
 
