@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from provisioner.json_values import mapping
-from provisioner.schema.fields import Schema, same_json
-
-EMPTY: Mapping[str, Any] = {}
+from provisioner.json_values import mapping, maps
+from provisioner.schema.fields import Schema, same_json, schema_of
 
 
 @dataclass(frozen=True)
@@ -30,13 +28,11 @@ class CrdVersion:
 
     @property
     def scale(self) -> Mapping[str, Any] | None:
-        return _mapping_or_none((self.subresources or EMPTY).get("scale"))
+        return schema_of(mapping(self.subresources).get("scale"))
 
     @property
     def selectable_fields(self) -> list[str]:
-        listed = self.body.get("selectableFields")
-        entries = listed if isinstance(listed, list) else []
-        return [str(entry.get("jsonPath", "")) for entry in entries if isinstance(entry, Mapping)]
+        return [str(entry.get("jsonPath", "")) for entry in maps(self.body.get("selectableFields"))]
 
 
 @dataclass(frozen=True)
@@ -86,8 +82,7 @@ class Crd:
     @cached_property
     def versions(self) -> list[CrdVersion]:
         """All versions in order, the shared schema and subresources of v1beta1 put into each."""
-        listed = self.spec.get("versions")
-        entries = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
+        entries = maps(self.spec.get("versions"))
         if not entries and self.spec.get("version"):
             entries = [{"name": self.spec["version"], "served": True, "storage": True}]
         return [self._version(entry) for entry in entries]
@@ -117,8 +112,7 @@ class Crd:
         status = self.body.get("status")
         if not isinstance(status, Mapping) or "conditions" not in status:
             return True
-        listed = status["conditions"]
-        conditions = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
+        conditions = maps(status["conditions"])
         return any(
             condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions
         )
@@ -159,11 +153,7 @@ class Crd:
             name=str(entry.get("name") or ""),
             is_served=bool(entry.get("served")),
             is_storage=bool(entry.get("storage")),
-            schema=_mapping_or_none(own if own is not None else shared),
-            subresources=_mapping_or_none(subresources),
+            schema=schema_of(own if own is not None else shared),
+            subresources=schema_of(subresources),
             body=entry,
         )
-
-
-def _mapping_or_none(value: object) -> Mapping[str, Any] | None:
-    return value if isinstance(value, Mapping) else None

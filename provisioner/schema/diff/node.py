@@ -130,8 +130,7 @@ def _retyped(
 
 def _values(old: Schema, new: Schema, place: NodePlace, *, keeps_unknown: bool) -> Iterator[SchemaChange]:
     yield from compare_junctors(old, new, place.path, keeps_unknown=keeps_unknown)
-    signature_changed = types(old) != types(new)
-    if not signature_changed or old.get(RULES) != new.get(RULES):
+    if types(old) == types(new) or old.get(RULES) != new.get(RULES):
         yield from compare_rules(old, new, place.path, keeps_unknown=keeps_unknown)
     yield from _nullable(old, new, place)
     yield from _default(old, new, place)

@@ -67,7 +67,12 @@ def inclusion(old: Schema, new: Schema, *, keeps_unknown: bool = False, is_whole
             table.collect(schema, ())
         if table.size <= MAX_COMBINATIONS and _is_plain(table):
             try:
-                return UNDECIDED if _defaults_differ(table, old, new) else _decide(table, old, logic)
+                defaults = [
+                    [go_json((_at(side, place) or NO_SCHEMA).get("default")) for place in table.described]
+                    for side in (old, new)
+                ]
+                # A default may put a field there, or take it away, between the two.
+                return _decide(table, old, logic) if defaults[0] == defaults[1] else UNDECIDED
             except Exhausted:
                 return UNDECIDED
     return UNDECIDED
@@ -249,14 +254,11 @@ def _own_tests(schema: Schema, place: Place, counted: tuple[str, ...]) -> Iterat
         yield lambda choice: choice[place, ""] in known
     low, high = (schema.get(name) for name in SIZES)
     if counted and not place and (low is not None or high is not None):
-        yield lambda choice: (low or 0) <= _present(choice, counted) <= (len(counted) if high is None else high)
+        most = len(counted) if high is None else high
+        yield lambda choice: (low or 0) <= sum(choice[(name,), ""] is not ABSENT for name in counted) <= most
     condition = _condition(schema, place, counted)
     if condition:
         yield lambda choice: bool(choice[place, condition])
-
-
-def _present(choice: Choice, names: tuple[str, ...]) -> int:
-    return sum(choice[(name,), ""] is not ABSENT for name in names)
 
 
 def _junctors(schema: Schema, place: Place, counted: tuple[str, ...]) -> Iterator[Test]:
@@ -289,15 +291,6 @@ def _at(schema: Schema, place: Place) -> Schema | None:
         else:
             node = schema_of(node.get("additionalProperties"))
     return node
-
-
-def _defaults_differ(table: _Table, old: Schema, new: Schema) -> bool:
-    """Whether a default puts a field there, or takes it away, between the two."""
-    for place in table.described:
-        before, after = (_at(side, place) or NO_SCHEMA for side in (old, new))
-        if go_json(before.get("default")) != go_json(after.get("default")):
-            return True
-    return False
 
 
 def _object(schema: Schema, place: Place, choice: Choice) -> Any:
