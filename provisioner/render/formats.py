@@ -149,15 +149,17 @@ def _plugins() -> list[Plugin]:
     return installed(PluginGroup.FORMATS, {*FORMATS, *SPELLINGS})
 
 
-def _is_sound(hook: Hook) -> bool:
-    is_moment = all(isinstance(moment, HookMoment) for moment in hook.moments)
-    return bool(hook.moments) and is_moment and isinstance(hook.weight, int) and isinstance(hook.is_cleared, bool)
-
-
-def _is_requirement(one: Any) -> bool:
-    if not (isinstance(one, Requirement) and isinstance(one.kind, RequirementKind)):
+def _is_sound_hook(hook: Any) -> bool:
+    if not isinstance(hook, Hook) or not hook.moments:
         return False
-    words = (one.name, one.group, one.version)
+    is_moment = all(isinstance(moment, HookMoment) for moment in hook.moments)
+    return is_moment and isinstance(hook.weight, int) and isinstance(hook.is_cleared, bool)
+
+
+def _is_requirement(value: Any) -> bool:
+    if not (isinstance(value, Requirement) and isinstance(value.kind, RequirementKind)):
+        return False
+    words = (value.name, value.group, value.version)
     return all(isinstance(word, str) and word.isprintable() and len(word) <= MAX_WORD for word in words)
 
 
@@ -167,7 +169,7 @@ def _sound_objects(objects: Iterable[Any]) -> Iterator[Found]:
             raise PluginFailed(f"its objects hold a {type(each).__name__}; expected Found")
         if not (isinstance(each.file, str) and each.file.isprintable() and isinstance(each.line, int)):
             raise PluginFailed("an object has no sound place; expected a path in the tree, and the number of a line")
-        if not (each.hook is None or (isinstance(each.hook, Hook) and _is_sound(each.hook))):
+        if not (each.hook is None or _is_sound_hook(each.hook)):
             raise PluginFailed("an object has a hook that is not sound; expected a Hook with its moments and a weight")
         try:
             yield Found(canonical(each.body), each.file, each.line)

@@ -68,9 +68,20 @@ def render(job: ChartJob) -> Output:
     if importlib.util.find_spec(PACKAGE) is None:
         raise BadBundle("Helm charts need the package helm-python-sdk here: install `pratique[helm]`")
     files = {path: b64encode(data).decode() for path, data in job.files.items()}
-    known = None if job.lookups is None else [_named(lookup) for lookup in job.lookups]
+    known = None
+    if job.lookups is not None:
+        known = [
+            {
+                "api_version": lookup.ref.api_version,
+                "kind": lookup.ref.kind,
+                "namespace": lookup.ref.namespace,
+                "name": lookup.ref.name,
+                "body": lookup.answer,
+            }
+            for lookup in job.lookups
+        ]
     # Not asdict: what a chart is told of Secrets never has their values.
-    question = {one.name: getattr(job, one.name) for one in fields(job)} | {"files": files, "lookups": known}
+    question = {field.name: getattr(job, field.name) for field in fields(job)} | {"files": files, "lookups": known}
     answer = _asked(json.dumps(question).encode())
     try:
         found = json.loads(answer)
@@ -91,12 +102,6 @@ def _refusal(said: str) -> str:
         return f"values.schema.json refuses its values at {some(sorted(set(_VALUE.findall(said))) or ['/'])}"
     place = _PLACE.search(said)
     return f"{place[1]}: Helm cannot render it" if place else "Helm cannot render it"
-
-
-def _named(one: LookedUp) -> Mapping[str, Any]:
-    ref = one.ref
-    known = {"api_version": ref.api_version, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
-    return {**known, "body": one.answer}
 
 
 def _asked(question: bytes) -> bytes:
