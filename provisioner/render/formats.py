@@ -19,17 +19,7 @@ from provisioner.render import helm, plain, registry
 from provisioner.render.canonical import canonical, content_digest
 from provisioner.render.objects import Found, admit
 from provisioner.render.renderings import Format, Rendered, Rendering
-from provisioner.values import (
-    Content,
-    Hook,
-    HookMoment,
-    Manifest,
-    Pin,
-    Requirement,
-    RequirementKind,
-    Tree,
-    UnusedFiles,
-)
+from provisioner.values import Content, Hook, HookMoment, Manifest, Pin, Requirement, RequirementKind, Tree, UnusedFiles
 
 # So many names of files that no format used are kept; all are counted.
 MAX_UNUSED_PATHS = 100

@@ -25,14 +25,7 @@ from provisioner.render.registry.csv import (
     WebhookDefinition,
     WebhookType,
 )
-from provisioner.render.registry.fields import (
-    Fields,
-    certificate_name,
-    go_json,
-    ordered,
-    service_name,
-    suffixed,
-)
+from provisioner.render.registry.fields import Fields, certificate_name, go_json, ordered, service_name, suffixed
 from provisioner.values import JsonObject
 
 # Where programs look for their certificate: the volume, its path, and the names of the two files.
@@ -246,10 +239,7 @@ def _converted(crd: Fields, webhook: WebhookDefinition, issuer: CertificateIssue
     service = _service(webhook, namespace, "/" if webhook.path is None else webhook.path)
     conversion = {
         "strategy": "Webhook",
-        "webhook": {
-            "clientConfig": {"service": service},
-            "conversionReviewVersions": list(webhook.review_versions),
-        },
+        "webhook": {"clientConfig": {"service": service}, "conversionReviewVersions": list(webhook.review_versions)},
     }
     return {
         **crd.value,

@@ -26,10 +26,7 @@ ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__sla
 ROOT_FIELDS: Mapping[str, Schema] = {
     "apiVersion": {"type": "string"},
     "kind": {"type": "string"},
-    "metadata": {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}},
-    },
+    "metadata": {"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}},
 }
 STRING_TYPES = {"byte": "bytes", "duration": "duration", "date": "timestamp", "date-time": "timestamp"}
 GO_TYPES = {

@@ -10,14 +10,7 @@ import pytest
 
 from provisioner.errors import BadBundle, BundleTooLarge, InvalidManifest
 from provisioner.render import YamlLimits
-from tests.provisioner.render.registry.shipping import (
-    CRD,
-    DEPLOYMENT,
-    csv,
-    files,
-    rendered,
-    webhook,
-)
+from tests.provisioner.render.registry.shipping import CRD, DEPLOYMENT, csv, files, rendered, webhook
 
 CONVERSION = webhook("ConversionWebhook", "c.example.com", conversionCRDs=["tests.example.com"])
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}
