@@ -101,11 +101,6 @@ def _line(manifest: Manifest) -> bytes:
     return canonical_json(entry) + b"\n"
 
 
-def _hook(record: Any) -> Hook:
-    moments = [HookMoment(moment) for moment in record["moments"]]
-    return Hook.at(moments, weight=record["weight"], is_cleared=record["cleared"])
-
-
 def parse(stored: bytes) -> tuple[Manifest, ...]:
     """The manifests of a stored content; `serialise` of them gives the same bytes again.
 
@@ -118,7 +113,12 @@ def parse(stored: bytes) -> tuple[Manifest, ...]:
 def _manifest(line: bytes, position: int) -> Manifest:
     try:
         entry, is_canonical = _read(line)
-        manifest = Manifest(entry["object"], entry["file"], _hook(entry["hook"]) if "hook" in entry else None)
+        hook = None
+        if "hook" in entry:
+            record = entry["hook"]
+            moments = [HookMoment(moment) for moment in record["moments"]]
+            hook = Hook.at(moments, weight=record["weight"], is_cleared=record["cleared"])
+        manifest = Manifest(entry["object"], entry["file"], hook)
         if is_canonical or _line(manifest) == line:
             return manifest
     except (ValueError, KeyError, TypeError, RecursionError) as exc:

@@ -108,12 +108,14 @@ def _asked(question: bytes) -> bytes:
     process = _started()
     with ExitStack() as stack:
         stack.callback(process.wait)
-        stack.callback(_ended, process)
+        stack.callback(process.kill)  # which does nothing once it ended
         stack.enter_context(process)
         answer = _conversation(process, question, time.monotonic() + WALL_SECONDS)
         process.wait(timeout=WALL_SECONDS)
+    if -process.returncode in {signal.SIGXCPU, signal.SIGKILL}:
+        raise BundleTooLarge(f"the chart took more than {CPU_SECONDS} s of processor time; {_LIMITS}")
     if process.returncode:
-        raise _failed(process.returncode)
+        raise BundleTooLarge(f"the chart needs more than {MEMORY_BYTES // 2**20} MiB of memory; {_LIMITS}")
     return answer
 
 
@@ -156,14 +158,3 @@ def _written(to: int, left: memoryview) -> memoryview:
         return left[os.write(to, left[:_CHUNK]) :]
     except BrokenPipeError:
         return left[:0]
-
-
-def _failed(status: int) -> BundleTooLarge:
-    if -status in {signal.SIGXCPU, signal.SIGKILL}:
-        return BundleTooLarge(f"the chart took more than {CPU_SECONDS} s of processor time; {_LIMITS}")
-    return BundleTooLarge(f"the chart needs more than {MEMORY_BYTES // 2**20} MiB of memory; {_LIMITS}")
-
-
-def _ended(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.kill()

@@ -70,17 +70,14 @@ def _ref(entry: Mapping[str, Any], install_namespace: str, where: str) -> Object
     group, _, version = entry.get("apiVersion", "v1").rpartition("/")
     kind = GroupKind(group, entry["kind"])
     if kind not in BUILT_IN or plural_of(kind.kind) not in BUILT_IN_RESOURCES.get(group, ()) or not version:
-        raise BadConfig(f"{where}: {entry['kind']!r} in {entry.get('apiVersion', 'v1')!r} {_what_else(kind)}")
+        # Another spelling would be another kind to the chart and to who asks for rights.
+        spelt = [known.kind for known in BUILT_IN if known.group == group and known.kind.lower() == kind.kind.lower()]
+        why = "is no kind of Kubernetes itself; only those can be looked up"
+        if spelt and spelt[0] != kind.kind:
+            why = f"is no kind; expected {spelt[0]!r}, as Kubernetes spells it"
+        raise BadConfig(f"{where}: {entry['kind']!r} in {entry.get('apiVersion', 'v1')!r} {why}")
     namespace = (entry.get("namespace") or install_namespace) if BUILT_IN[kind] else ""
     return ObjectRef(group, version, kind.kind, namespace, entry["name"])
-
-
-def _what_else(kind: GroupKind) -> str:
-    """Why it cannot be looked up. Another spelling would be another kind to the chart and to who asks for rights."""
-    spelt = [one.kind for one in BUILT_IN if one.group == kind.group and one.kind.lower() == kind.kind.lower()]
-    if spelt and spelt[0] != kind.kind:
-        return f"is no kind; expected {spelt[0]!r}, as Kubernetes spells it"
-    return "is no kind of Kubernetes itself; only those can be looked up"
 
 
 def looked_up(refs: Iterable[ObjectRef], read: Read) -> tuple[LookedUp, ...]:
