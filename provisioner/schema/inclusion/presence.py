@@ -173,40 +173,34 @@ class _Table:
 
     def choices(self) -> Iterator[dict[Variable, Any]]:
         names = list(self.variables)
-        domains = [self._domain(name) for name in names]
+        domains = []
+        for place, condition in names:
+            domain = self.variables[place, condition]
+            node = self.described[place] if place and not condition else NO_SCHEMA
+            listed = (node or NO_SCHEMA).get("enum")
+            if node is None:
+                domain = [ABSENT]
+            elif isinstance(listed, list) and listed:
+                known = {ABSENT, OTHER, *map(go_json, listed)}
+                domain = [value for value in domain if value in known]
+            domains.append(domain)
         for values in product(*domains):
             yield dict(zip(names, values, strict=True))
-
-    def _domain(self, variable: Variable) -> list[Any]:
-        place, condition = variable
-        domain = self.variables[variable]
-        if condition or not place:
-            return domain
-        node = self.described[place]
-        if node is None:
-            return [ABSENT]
-        listed = node.get("enum")
-        known = set(map(go_json, listed)) if isinstance(listed, list) and listed else None
-        return [it for it in domain if it in (ABSENT, OTHER) or known is None or it in known]
 
     def is_kept(self, choice: Choice) -> bool:
         """Whether an object can be so: fields only in fields that are there, and with what the old node requires."""
         for (place, condition), value in choice.items():
-            if condition or value is ABSENT:
+            if condition:
                 continue
-            if len(place) > 1 and choice[place[:-1], ""] is ABSENT:
+            has_parent = len(place) == 1 or choice[place[:-1], ""] is not ABSENT
+            if value is not ABSENT and not has_parent:
                 return False
-        return all(
-            value is not ABSENT or condition or not self._is_needed(place, choice)
-            for (place, condition), value in choice.items()
-        )
-
-    def _is_needed(self, place: Place, choice: Choice) -> bool:
-        parent = _at(self.base, place[:-1]) or NO_SCHEMA
-        has_default = (self.described[place] or NO_SCHEMA).get("default") is not None
-        if place[-1] not in (parent.get("required") or ()) and not has_default:
-            return False
-        return len(place) == 1 or choice[place[:-1], ""] is not ABSENT
+            if value is ABSENT and has_parent:
+                needed = (_at(self.base, place[:-1]) or NO_SCHEMA).get("required") or ()
+                has_default = (self.described[place] or NO_SCHEMA).get("default") is not None
+                if place[-1] in needed or has_default:
+                    return False
+        return True
 
 
 def _branches(schema: Schema) -> Iterator[Schema]:
