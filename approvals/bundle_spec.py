@@ -19,6 +19,7 @@ from provisioner.catalogs.choice import PackageWish
 from provisioner.catalogs.spec_source import CatalogSource
 from provisioner.errors import BadConfig, BadSource
 from provisioner.health_checks import HealthCheck
+from provisioner.json_values import mapping
 from provisioner.render import is_told_of_target, wanted_lookups
 from provisioner.source import SOURCE_TYPES, ConfigMapSource, RemoteSource, SourceType, needed
 from provisioner.values import CollisionProtection, DeletionPolicy, GroupKind, HelmRelease, Identity, ObjectRef
@@ -78,13 +79,13 @@ class SpecSource:
 
     @property
     def auth(self) -> Mapping[str, Any]:
-        return _mapping(self.body.get("auth"))
+        return mapping(self.body.get("auth"))
 
     @property
     def secret(self) -> ObjectRef | None:
         """The Secret that it names. Raises BadSource for one without a name."""
         name = self.auth.get("secret")
-        return self._named("Secret", _mapping(name), f"{self.where}.{self.kind}.auth.secret") if name else None
+        return self._named("Secret", mapping(name), f"{self.where}.{self.kind}.auth.secret") if name else None
 
     @property
     def config_map(self) -> ObjectRef:
@@ -233,7 +234,7 @@ def parse_spec(spec: Mapping[str, Any]) -> BundleSpec:
         service_account=str(spec.get("serviceAccountName") or ""),
         sources=tuple(_parse_source(entry, f"spec.sources[{n}]", namespace) for n, entry in enumerate(sources)),
         format=str(spec.get("format") or DEFAULT_FORMAT),
-        config=_mapping(spec.get("config")),
+        config=mapping(spec.get("config")),
         constraints=spec.get("constraints") or {},
         is_paused=bool(spec.get("paused")),
         upgrade_policy=UpgradePolicy(policy) if policy in list(UpgradePolicy) else UpgradePolicy.REQUEST,
@@ -254,19 +255,15 @@ def parse_catalog_source(spec: Mapping[str, Any]) -> SpecSource:
 
 
 def _parse_source(written: Any, where: str, namespace: str) -> SpecSource:
-    source = _mapping(written)
+    source = mapping(written)
     kind = str(source.get("kind") or "")
     return SpecSource(
         kind,
         where,
         # A kind is a free name, and that of another field means nothing.
-        _mapping(source.get(kind)) if kind in KINDS else {},
+        mapping(source.get(kind)) if kind in KINDS else {},
         str(source.get("destination") or ""),
         source.get("parameters"),
         str(source.get("interval") or ""),
         namespace,
     )
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -19,10 +19,10 @@ from typing import Any
 from provisioner.api_groups import OWN_GROUP, RBAC_GROUP
 from provisioner.cluster.annotations import has_named_owner, label_value, owner_on
 from provisioner.cluster.client.discovery import Served, ServedResource
+from provisioner.json_values import mapping, maps
 from provisioner.rbac import OwnRules, PolicyRule, RbacSubject, allows, minimal
 from provisioner.schema import kube_order
 from provisioner.values import AccessRequest, JsonObject, ObjectRef
-from provisioner.values.objects import mapping
 
 # What the API server itself serves of every custom resource.
 CUSTOM_VERBS = frozenset({"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"})
@@ -155,7 +155,7 @@ def _of_definition(definition: JsonObject, served: Served) -> ExtensionApi:
     names, group = mapping(spec.get("names")), str(spec.get("group") or "")
     plural, kind = str(names.get("plural") or ""), str(names.get("kind") or "")
     stored = {str(version) for version in status.get("storedVersions") or ()}
-    versions = _ordered(_version(one, stored) for one in _maps(spec.get("versions")))
+    versions = _ordered(_version(one, stored) for one in maps(spec.get("versions")))
     found = _served(served, group, plural)
     subresources = {name for one in found for name in one.subresources}
     return ExtensionApi(
@@ -185,7 +185,7 @@ def _why_not_served(definition: JsonObject, versions: tuple[ApiVersion, ...]) ->
         return "its definition is being deleted"
     said = [
         f"{one.get('type')} is {one.get('status')}: {one.get('message')}"
-        for one in _maps(mapping(definition.get("status")).get("conditions"))
+        for one in maps(mapping(definition.get("status")).get("conditions"))
         if one.get("type") in ("NamesAccepted", "Established") and one.get("status") != "True"
     ]
     return "; ".join(said) or "the API server does not serve it yet"
@@ -218,17 +218,13 @@ def _of_service(service: JsonObject, served: Served) -> Iterator[ExtensionApi | 
 
 
 def _why_silent(service: JsonObject) -> str:
-    conditions = _maps(mapping(service.get("status")).get("conditions"))
+    conditions = maps(mapping(service.get("status")).get("conditions"))
     said = [str(condition.get("message") or "") for condition in conditions if condition.get("type") == "Available"]
     return next((words for words in said if words), "") or "nothing is known of it yet"
 
 
 def _served(served: Served, group: str, plural: str) -> list[ServedResource]:
     return [resource for resource in served.resources if (resource.group, resource.plural) == (group, plural)]
-
-
-def _maps(value: object) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list | tuple) else []
 
 
 # As people read them: what looks before what changes.

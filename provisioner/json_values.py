@@ -6,21 +6,26 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def as_mapping(value: object) -> Mapping[str, Any]:
+def mapping(value: object) -> Mapping[str, Any]:
     """Return `value` if it is a mapping, else an empty one."""
     # Nearly all mappings are dicts, and asking an abstract class costs ten times as much.
     return value if type(value) is dict or isinstance(value, Mapping) else {}
 
 
-def mappings_in(value: object) -> list[Mapping[str, Any]]:
-    """Return the mappings in the list `value`; what else stands in it is left out, and so is what is no list."""
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else []
+def items(value: object) -> list[Any]:
+    """Return `value` if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def maps(value: object) -> list[Mapping[str, Any]]:
+    """Return the mappings in the list `value`; what else stands in it is left out."""
+    return [item for item in items(value) if isinstance(item, Mapping)]
 
 
 def value_at(value: object, *path: str) -> Any:
     """Return the value that the keys of `path` lead to, None where they lead nowhere."""
     for key in path:
-        value = as_mapping(value).get(key)
+        value = mapping(value).get(key)
     return value
 
 

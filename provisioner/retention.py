@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
+from provisioner.json_values import mapping
 from provisioner.values import Action, GroupKind, JsonObject, ObjectRef, PlannedAction
-from provisioner.values.objects import mapping
 
 # What hooks make and run with. To delete one of these and make it anew loses nothing that was not in the content.
 LOSES_NOTHING = frozenset(

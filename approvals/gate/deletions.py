@@ -22,7 +22,6 @@ from approvals.lifecycle import Event
 from approvals.models import AuditEntry, Report, Request
 from approvals.policy import OWN_RULES_PREFIX, holdings
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.compare import uid_of
 from provisioner.cluster.deletion_losses import NAMESPACE as _NAMESPACE
 from provisioner.cluster.deletion_losses import (
     Holder,
@@ -34,6 +33,7 @@ from provisioner.cluster.deletion_losses import (
     find_new_claims,
 )
 from provisioner.errors import OutOfTime, UnknownKind
+from provisioner.json_values import uid_of
 from provisioner.retention import STATEFUL_SET, takes_claims_along
 from provisioner.review.base.record import from_record
 from provisioner.review.checks.objects.deletions import MEASURED, MISSED

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeGuard
 
 from provisioner.builtin.forms import FORMS, alike
-from provisioner.json_values import as_mapping, value_at
+from provisioner.json_values import mapping, value_at
 from provisioner.values import JsonObject
 
 Path = tuple[str | int, ...]
@@ -73,7 +73,7 @@ class Node:
 
     def at(self, *keys: str) -> Node:
         """Return the mapping that `keys` lead to, an empty one where they lead to none."""
-        return Node(as_mapping(self.get(*keys)), (*self.path, *keys))
+        return Node(mapping(self.get(*keys)), (*self.path, *keys))
 
     def items(self, *keys: str) -> Iterator[Node]:
         """Yield the mappings in the list that `keys` lead to; what else stands in it is left out."""
@@ -144,11 +144,11 @@ class Change:
 
     @property
     def old_spec(self) -> Mapping[str, Any]:
-        return as_mapping((self.old or {}).get("spec"))
+        return mapping((self.old or {}).get("spec"))
 
     @property
     def sent_spec(self) -> Mapping[str, Any]:
-        return as_mapping(self.sent.get("spec"))
+        return mapping(self.sent.get("spec"))
 
 
 def dotted(path: Iterable[str | int]) -> str:

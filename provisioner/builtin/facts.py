@@ -18,7 +18,7 @@ import orjson
 
 from provisioner.builtin.changes import NEVER, FieldRefusal, Path, first_difference, numbered, quoted, texts
 from provisioner.builtin.forms import FORMS, alike
-from provisioner.json_values import as_mapping
+from provisioner.json_values import mapping
 from provisioner.values import GroupKind, JsonObject
 
 Row = Mapping[str, Any]
@@ -110,7 +110,7 @@ def defaulted(obj: JsonObject) -> dict[str, Any]:
     where = pod_path(api_version, kind)
     pod: Any = made
     for step in where:
-        pod = as_mapping(pod).get(step)
+        pod = mapping(pod).get(step)
     if where and isinstance(pod, dict):
         _fill_pod(pod)
         if kind == "Pod":
@@ -270,7 +270,7 @@ def _fill_by_kind(obj: dict[str, Any], kind: str) -> None:
         if isinstance(strategy, dict):
             strategy["type"] = strategy.get("type") or "RollingUpdate"
             if strategy["type"] == "RollingUpdate":
-                given = as_mapping(strategy.get("rollingUpdate")).items()
+                given = mapping(strategy.get("rollingUpdate")).items()
                 strategy["rollingUpdate"] = _ROLLING[kind] | {key: value for key, value in given if value is not None}
     elif kind == "Service":
         for _, port in numbered(spec.get("ports")):
@@ -311,4 +311,4 @@ def _fill_requests(pod: dict[str, Any]) -> None:
         for _, container in numbered(pod.get(part)):
             resources = container.get("resources") if isinstance(container, dict) else None
             if isinstance(resources, dict) and isinstance(resources.get("limits"), Mapping):
-                resources["requests"] = {**resources["limits"], **as_mapping(resources.get("requests"))}
+                resources["requests"] = {**resources["limits"], **mapping(resources.get("requests"))}

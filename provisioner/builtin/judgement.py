@@ -12,7 +12,7 @@ from provisioner.builtin import facts, metadata, pods, policies, services, stora
 from provisioner.builtin.changes import Change, FieldRefusal, Judgement, Path, WhyUnknown
 from provisioner.builtin.schemas import MINORS, Schemas, minor_of, misfits, schemas_of, with_empty_texts
 from provisioner.builtin.server_side_apply import merged, without_nulls
-from provisioner.json_values import as_mapping
+from provisioner.json_values import mapping
 from provisioner.values import JsonObject
 
 _RULES = {**workloads.RULES, **services.RULES, **storage.RULES, **policies.RULES}
@@ -98,8 +98,8 @@ def _apply_change(schemas: Schemas, obj: JsonObject, sent: JsonObject | None, li
 def _plain(obj: JsonObject) -> JsonObject:
     found: JsonObject = without_nulls(obj)
     if found.get("kind") == "Secret" and found.get("stringData"):
-        texts = dict.fromkeys(as_mapping(found["stringData"]), "")
-        found = {**found, "data": {**as_mapping(found.get("data")), **texts}}
+        texts = dict.fromkeys(mapping(found["stringData"]), "")
+        found = {**found, "data": {**mapping(found.get("data")), **texts}}
     return found
 
 

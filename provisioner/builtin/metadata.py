@@ -10,7 +10,7 @@ from typing import Any
 
 from provisioner.builtin import forms
 from provisioner.builtin.changes import Change, FieldRefusal, Node, numbered, quoted, texts
-from provisioner.json_values import as_mapping, value_at
+from provisioner.json_values import mapping, value_at
 
 LARGEST_ANNOTATIONS_BYTES = 256 * 1024
 # All other names are subdomains.
@@ -133,8 +133,8 @@ def check_requirement(requirement: Node, operators: tuple[str, ...]) -> Iterator
 
 def is_selected(selector: Any, labels: Any) -> bool:
     """Whether a label selector of a sound form takes something with `labels`; an empty one takes everything."""
-    known = as_mapping(labels)
-    if any(known.get(key) != value for key, value in as_mapping(value_at(selector, "matchLabels")).items()):
+    known = mapping(labels)
+    if any(known.get(key) != value for key, value in mapping(value_at(selector, "matchLabels")).items()):
         return False
     for _, requirement in numbered(value_at(selector, "matchExpressions")):
         key, operator = str(requirement.get("key")), str(requirement.get("operator"))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from provisioner.builtin.schemas import Schemas, key_of
-from provisioner.json_values import as_mapping
+from provisioner.json_values import mapping
 
 Schema = Mapping[str, Any]
 _NOTHING: Schema = {}
@@ -25,7 +25,7 @@ def merged(schemas: Schemas, schema: Schema, live: Any, sent: Any, new: Any) -> 
     if is_whole or live is None:
         return without_nulls(new)
     if isinstance(live, Mapping) and isinstance(new, Mapping):
-        return _merge_maps(schemas, node, live, as_mapping(sent), new)
+        return _merge_maps(schemas, node, live, mapping(sent), new)
     if isinstance(live, list) and isinstance(new, list):
         return _merge_lists(schemas, node, (live, sent if isinstance(sent, list) else [], new))
     return new

@@ -11,7 +11,7 @@ from typing import Any
 
 from provisioner.builtin import forms, metadata
 from provisioner.builtin.changes import Change, FieldRefusal, Node, is_number, numbered, quoted, texts
-from provisioner.json_values import as_mapping
+from provisioner.json_values import mapping
 
 _NO_ADDRESS = "None"
 _WITH_ADDRESS = frozenset({"ClusterIP", "NodePort", "LoadBalancer"})
@@ -155,7 +155,7 @@ def _check_service_update(change: Change, kind: str) -> Iterator[FieldRefusal]:
 
 def remove_stale_fields(old: Mapping[str, Any], new: dict[str, Any]) -> None:
     """Take out of a Service what its former type needed and the new one does not, where it has not changed."""
-    before, after = as_mapping(old.get("spec")), new.get("spec")
+    before, after = mapping(old.get("spec")), new.get("spec")
     if not isinstance(after, dict):
         return
     kind = after.get("type") or "ClusterIP"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from provisioner.builtin import forms, metadata
 from provisioner.builtin.changes import Change, FieldRefusal, Node, quoted, texts
-from provisioner.json_values import as_mapping, value_at
+from provisioner.json_values import mapping, value_at
 
 LARGEST_DATA_BYTES = 1024 * 1024
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -41,7 +41,7 @@ def _check_claim(change: Change) -> Iterator[FieldRefusal]:
     elif size is not None and size <= 0:
         yield spec.refuse("must be above 0", *_SIZE)
     yield from metadata.check_selector(spec.at("selector"))
-    source, other = as_mapping(spec.get("dataSource")), as_mapping(spec.get("dataSourceRef"))
+    source, other = mapping(spec.get("dataSource")), mapping(spec.get("dataSourceRef"))
     if source and other and dict(source) != dict(other):
         yield spec.refuse("must be the same as dataSourceRef", "dataSource")
     if change.old is None:
@@ -69,7 +69,7 @@ def _check_volume(change: Change) -> Iterator[FieldRefusal]:
     if len(sources) != 1:
         yield spec.refuse(f"must be of one type, and is of {', '.join(sources) or 'none'}")
     yield from _check_modes(spec)
-    if list(as_mapping(spec.get("capacity"))) != ["storage"]:
+    if list(mapping(spec.get("capacity"))) != ["storage"]:
         yield spec.refuse("must name storage and nothing else", "capacity")
     if ".." in str(path or "").split("/"):
         yield spec.refuse("must not hold `..`", "hostPath", "path")

@@ -10,7 +10,7 @@ from typing import Any
 from provisioner.builtin import metadata, pods
 from provisioner.builtin.changes import Change, FieldRefusal, Node, first_difference, is_number, numbered, quoted
 from provisioner.builtin.forms import alike, is_domain_path, is_percent
-from provisioner.json_values import as_mapping
+from provisioner.json_values import mapping
 
 _MONTHS = {
     name: month
@@ -191,10 +191,10 @@ def _check_job(change: Change) -> Iterator[FieldRefusal]:
 
 def _split_template(spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return the pod of a template, and its metadata without the labels that the controller sets."""
-    template = as_mapping(spec.get("template"))
-    meta = as_mapping(template.get("metadata"))
-    labels = {key: value for key, value in as_mapping(meta.get("labels")).items() if key not in _BY_CONTROLLER}
-    return as_mapping(template.get("spec")), {**meta, "labels": labels}
+    template = mapping(spec.get("template"))
+    meta = mapping(template.get("metadata"))
+    labels = {key: value for key, value in mapping(meta.get("labels")).items() if key not in _BY_CONTROLLER}
+    return mapping(template.get("spec")), {**meta, "labels": labels}
 
 
 def _leave_out(pod: Mapping[str, Any], fields: tuple[str, ...], of_containers: tuple[str, ...]) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from provisioner.cli.arguments import CRD_EPILOG, NEVER, REVIEW_EPILOG, ReviewCo
 from provisioner.cli.inputs import read_contents, read_stored_objects, read_text
 from provisioner.cli.json_output import as_json
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.compare import uid_of
 from provisioner.errors import ClusterError
 from provisioner.escaping import visible
+from provisioner.json_values import uid_of
 from provisioner.render import load_all
 from provisioner.review.base.facts import Stored
 from provisioner.review.base.record import to_record

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from provisioner.api_groups import DELETION_POLICY, OWN_GROUP
+from provisioner.json_values import mapping, uid_of
 from provisioner.values import DeletionPolicy, GroupKind, HookRun, JsonObject, ObjectRef
-from provisioner.values.objects import mapping
 
 FIELD_MANAGER = "pratique"
 NONCE = f"{OWN_GROUP}/nonce"
@@ -146,8 +146,7 @@ def nonce_of(obj: JsonObject) -> str:
 
 def is_left_by(run: HookRun, obj: JsonObject) -> bool:
     """Whether this run of a hook made the object: by its uid, or by the nonce of a write that nobody heard of."""
-    uid = str((obj.get("metadata") or {}).get("uid") or "")
-    return uid == run.uid if run.uid else nonce_of(obj) == run.nonce
+    return uid_of(obj) == run.uid if run.uid else nonce_of(obj) == run.nonce
 
 
 def made_for(obj: JsonObject) -> str:

@@ -165,10 +165,6 @@ def shown_value(value: object) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
 
 
-def uid_of(obj: JsonObject) -> str:
-    return str((obj.get("metadata") or {}).get("uid") or "")
-
-
 def version_of(obj: JsonObject) -> str:
     return str((obj.get("metadata") or {}).get("resourceVersion") or "")
 

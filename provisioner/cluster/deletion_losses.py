@@ -14,9 +14,9 @@ from typing import Any
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.evidence import Query, Sample, Unread, read_objects, read_samples
 from provisioner.errors import ClusterError, Forbidden, InvalidObject, TryLater, UnknownKind, Unreachable
+from provisioner.json_values import mapping
 from provisioner.retention import claims_of, takes_claims_along
 from provisioner.values import GroupKind, JsonObject, ObjectIdentity, ObjectRef, created_at
-from provisioner.values.objects import mapping
 
 NAMESPACE = GroupKind("", "Namespace")
 # Owners that no plan names are looked up one by one. What more there are own is taken for new.

@@ -21,19 +21,20 @@ from typing import Any
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.cluster.annotations import NO_TRACKING, Tracking
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.compare import SHOWN_CHARACTERS, changes, cleaned, lost, uid_of, version_of
+from provisioner.cluster.compare import SHOWN_CHARACTERS, changes, cleaned, lost, version_of
 from provisioner.cluster.field_owners import (
     STATUS,
     FieldOwner,
     FieldPath,
     applied_by,
+    field_value,
     is_below,
     owners,
     step_of,
-    value_at,
     words,
 )
 from provisioner.errors import Forbidden
+from provisioner.json_values import uid_of
 from provisioner.retention import SECRET
 from provisioner.schema.fields import is_same
 from provisioner.values import GroupKind, JsonObject, Manifest, ObjectRef
@@ -234,12 +235,12 @@ def _changed(manifest: Manifest, live: JsonObject, expected: JsonObject | None, 
     differing = [
         differing_path
         for path in changes(*sides)
-        for differing_path in _inside(path, *(value_at(side, path) for side in sides))
+        for differing_path in _inside(path, *(field_value(side, path) for side in sides))
     ]
     if not differing:
         return
     mine, had = applied_by(expected, manager), applied_by(live, manager)
-    taken = [path for path in _leaves(mine - had) if not is_same(value_at(live, path), value_at(expected, path))]
+    taken = [path for path in _leaves(mine - had) if not is_same(field_value(live, path), field_value(expected, path))]
     for path in taken:
         yield _field(path, live, expected, manager)
     for path in differing:
@@ -260,7 +261,7 @@ def _inside(path: FieldPath, found: object, wished: object) -> Iterator[FieldPat
             yield step
             continue
         for inner in changes(old[name], new[name]):
-            yield from _inside((*step, *inner), *(value_at(side[name], inner) for side in (old, new)))
+            yield from _inside((*step, *inner), *(field_value(side[name], inner) for side in (old, new)))
 
 
 def _by_name(value: object) -> dict[str, JsonObject]:
@@ -271,7 +272,7 @@ def _by_name(value: object) -> dict[str, JsonObject]:
 
 
 def _field(path: FieldPath, live: JsonObject, expected: JsonObject, manager: str) -> FieldDrift:
-    wished, found = value_at(expected, path), value_at(live, path)
+    wished, found = field_value(expected, path), field_value(live, path)
     change = FieldChangeKind.ADDED if wished is None else FieldChangeKind.CHANGED
     change = FieldChangeKind.REMOVED if found is None else change
     writers = [owner for owner in _others(live, manager) if _touches(owner.paths, path)]
@@ -297,7 +298,7 @@ def _added(live: JsonObject, expected: JsonObject, manager: str, left: tuple[Fie
             if path[0] != STATUS and any(is_below(told_path, path) for told_path in told)
         }
         for path in sorted(theirs):
-            found = value_at(live, path)
+            found = field_value(live, path)
             if found is not None and not any(path[:length] in theirs for length in range(1, len(path))):
                 yield FieldDrift(words(path), FieldChangeKind.ADDED, owner.manager, owner.at, "", _short(found))
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.compare import uid_of, version_of
+from provisioner.cluster.compare import version_of
 from provisioner.errors import ClusterError
+from provisioner.json_values import mapping, uid_of
 from provisioner.values import JsonObject, ObjectRef
-from provisioner.values.objects import mapping
 
 # A field's path: names, and for an item of a list `[name=web]` by its keys, `["x"]` by its value, `[0]` by its place.
 FieldPath = tuple[str, ...]
@@ -58,7 +58,7 @@ def applied_by(obj: JsonObject, manager: str) -> frozenset[FieldPath]:
     return frozenset().union(*(owner.paths for owner in owners(obj) if owner.is_applier(manager)))
 
 
-def value_at(obj: object, path: FieldPath) -> Any:
+def field_value(obj: object, path: FieldPath) -> Any:
     """What stands at a path; None where nothing does."""
     for step in path:
         obj = _item(obj, step) if isinstance(obj, list) else obj.get(step) if isinstance(obj, Mapping) else None

@@ -16,9 +16,9 @@ from typing import Any
 from provisioner import api_groups
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.errors import DependencyCycle, InvalidManifest
+from provisioner.json_values import items, mapping
 from provisioner.phases import PHASE_OF, PHASES, phase_name, phase_of
 from provisioner.values import GroupKind, HookMoment, JsonObject, Manifest, ObjectIdentity, ObjectRef
-from provisioner.values.objects import items, mapping
 
 # An order that the content states itself, in the words of kpt and cli-utils.
 DEPENDS_ON = "config.kubernetes.io/depends-on"

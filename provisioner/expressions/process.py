@@ -28,11 +28,7 @@ LOOK_SECONDS = 0.001  # a process looks at its own size when so much time has pa
 
 
 def main() -> None:
-    for number, most in (
-        (resource.RLIMIT_AS, MEMORY_BYTES),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
+    for number, most in ((resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
         try:
             resource.setrlimit(number, (most, most))
         except (OSError, ValueError):  # macOS knows no limit on address space

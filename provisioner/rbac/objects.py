@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
-from provisioner.json_values import as_mapping, value_at
+from provisioner.json_values import mapping, value_at
 from provisioner.rbac.rules import PolicyRule
 from provisioner.selectors import selects
 from provisioner.values import Identity, JsonObject, ObjectIdentity, ObjectRef, object_in
@@ -215,7 +215,7 @@ class RbacObjects:
 
     def role_of(self, binding: JsonObject) -> JsonObject | None:
         """The role that `binding` names, or None where there is none."""
-        wanted = as_mapping(binding.get("roleRef"))
+        wanted = mapping(binding.get("roleRef"))
         name = str(wanted.get("name", ""))
         if wanted.get("kind") == "ClusterRole":
             return self.roles.get((CLUSTER, name))
@@ -262,7 +262,7 @@ def binding_key_of(ref: ObjectRef) -> BindingKey:
 
 def _role_key(key: BindingKey, binding: JsonObject) -> RoleKey:
     """The key of the role that a binding names, whether it is there or not."""
-    wanted = as_mapping(binding.get("roleRef"))
+    wanted = mapping(binding.get("roleRef"))
     return (CLUSTER if wanted.get("kind") == "ClusterRole" else key[1], str(wanted.get("name", "")))
 
 
@@ -331,7 +331,7 @@ def written_rules(role: JsonObject) -> list[PolicyRule]:
 
 def role_ref(binding: JsonObject) -> tuple[str, str]:
     """The kind and the name of the role that `binding` names, "" where it names none."""
-    wanted = as_mapping(object_in(binding, "the binding").get("roleRef"))
+    wanted = mapping(object_in(binding, "the binding").get("roleRef"))
     return str(wanted.get("kind", "")), str(wanted.get("name", ""))
 
 
@@ -393,8 +393,8 @@ def _own_rules(role: JsonObject, problems: list[RoleProblem]) -> list[RoleRule]:
 
 def _selectors(role: JsonObject) -> list[Mapping[str, Any]]:
     listed = value_at(role, "aggregationRule", "clusterRoleSelectors")
-    return [as_mapping(entry) for entry in listed] if isinstance(listed, list | tuple) else []
+    return [mapping(entry) for entry in listed] if isinstance(listed, list | tuple) else []
 
 
 def _labels(role: JsonObject) -> Mapping[str, Any]:
-    return as_mapping(value_at(role, "metadata", "labels"))
+    return mapping(value_at(role, "metadata", "labels"))

@@ -3,9 +3,6 @@
 from provisioner.render.canonical import canonical, canonical_json, content_digest, parse, serialise, stored_digest
 from provisioner.render.formats import (
     FORMATS,
-    Format,
-    Rendered,
-    Rendering,
     format_names,
     format_plugins,
     has_releases,
@@ -15,6 +12,7 @@ from provisioner.render.formats import (
 from provisioner.render.helm import looked_up, wanted_lookups
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found, IsNamespaced, admit
+from provisioner.render.renderings import Format, Rendered, Rendering
 from provisioner.render.targets import BUILT_IN, LookedUp, Target, defined_scopes
 from provisioner.render.yaml import load_all, load_documents
 from provisioner.render.yaml_output import write, write_quoted

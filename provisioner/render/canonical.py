@@ -46,22 +46,24 @@ def _canonical(value: Any, depth: int) -> Any:
     if depth >= MAX_DEPTH:
         raise BundleTooLarge(f"nested deeper than {MAX_DEPTH}")
     if isinstance(value, Mapping):
-        return {key: _canonical(value[key], depth + 1) for key in _sorted_keys(value)}
+        strangers = sorted({type(key).__name__ for key in value if not isinstance(key, str)})
+        if strangers:
+            raise InvalidManifest(f"a key is a {strangers[0]}, JSON keys are text")
+        return {key: _canonical(value[key], depth + 1) for key in sorted(value)}
     if isinstance(value, list | tuple):
         return [_canonical(member, depth + 1) for member in value]
     raise InvalidManifest(f"a {type(value).__name__} is no JSON value")
 
 
-def _sorted_keys(mapping: Mapping[Any, Any]) -> list[str]:
-    strangers = sorted({type(key).__name__ for key in mapping if not isinstance(key, str)})
-    if strangers:
-        raise InvalidManifest(f"a key is a {strangers[0]}, JSON keys are text")
-    return sorted(mapping)
-
-
 def canonical_json(value: Any) -> bytes:
     """The one JSON text of a value: sorted keys, no spaces, UTF-8. Equal values give equal bytes, everywhere."""
-    return _written_quickly(value) or _written(value)
+    if quick := _written_quickly(value):
+        return quick
+    text = json.dumps(_canonical(value, 0), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        return text.encode()
+    except UnicodeEncodeError as exc:
+        raise InvalidManifest("a text holds half a surrogate pair, which UTF-8 cannot") from exc
 
 
 def _written_quickly(value: Any) -> bytes:
@@ -81,14 +83,6 @@ def _is_plain(text: bytes) -> bool:
     return text.count(b"{") + text.count(b"[") <= MAX_DEPTH and not _FRACTION.search(text)
 
 
-def _written(value: Any) -> bytes:
-    text = json.dumps(_canonical(value, 0), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    try:
-        return text.encode()
-    except UnicodeEncodeError as exc:
-        raise InvalidManifest("a text holds half a surrogate pair, which UTF-8 cannot") from exc
-
-
 def serialise(manifests: Iterable[Manifest]) -> bytes:
     """The stored form of a content: a line of canonical JSON for each manifest, in their order, with its file.
 
@@ -102,17 +96,9 @@ def serialise(manifests: Iterable[Manifest]) -> bytes:
 def _line(manifest: Manifest) -> bytes:
     entry = {"file": manifest.file, "object": manifest.body}
     if manifest.hook:
-        entry["hook"] = _hook_record(manifest.hook)
+        moments = [str(moment) for moment in manifest.hook.moments]
+        entry["hook"] = {"cleared": manifest.hook.is_cleared, "moments": moments, "weight": manifest.hook.weight}
     return canonical_json(entry) + b"\n"
-
-
-def _hook_record(hook: Hook) -> dict[str, Any]:
-    return {"cleared": hook.is_cleared, "moments": [str(moment) for moment in hook.moments], "weight": hook.weight}
-
-
-def _hook(record: Any) -> Hook:
-    moments = [HookMoment(moment) for moment in record["moments"]]
-    return Hook.at(moments, weight=record["weight"], is_cleared=record["cleared"])
 
 
 def parse(stored: bytes) -> tuple[Manifest, ...]:
@@ -127,7 +113,12 @@ def parse(stored: bytes) -> tuple[Manifest, ...]:
 def _manifest(line: bytes, position: int) -> Manifest:
     try:
         entry, is_canonical = _read(line)
-        manifest = Manifest(entry["object"], entry["file"], _hook(entry["hook"]) if "hook" in entry else None)
+        hook = None
+        if "hook" in entry:
+            record = entry["hook"]
+            moments = [HookMoment(moment) for moment in record["moments"]]
+            hook = Hook.at(moments, weight=record["weight"], is_cleared=record["cleared"])
+        manifest = Manifest(entry["object"], entry["file"], hook)
         if is_canonical or _line(manifest) == line:
             return manifest
     except (ValueError, KeyError, TypeError, RecursionError) as exc:

@@ -8,117 +8,31 @@ format, write such a function and put it in FORMATS, or name it in another packa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from provisioner.errors import BadBundle, InvalidManifest, PluginFailed
 from provisioner.plugins import Plugin, PluginGroup, call, installed, load, tried
 from provisioner.render import helm, plain, registry
 from provisioner.render.canonical import canonical, content_digest
-from provisioner.render.limits import YamlLimits
-from provisioner.render.objects import Found, IsNamespaced, admit
-from provisioner.render.targets import Target
-from provisioner.values import (
-    Content,
-    Hook,
-    HookMoment,
-    Lookup,
-    Manifest,
-    Pin,
-    Requirement,
-    RequirementKind,
-    Tree,
-    UnusedFiles,
-)
+from provisioner.render.objects import Found, admit
+from provisioner.render.renderings import Format, Rendered, Rendering
+from provisioner.values import Content, Hook, HookMoment, Manifest, Pin, Requirement, RequirementKind, Tree, UnusedFiles
 
 # So many names of files that no format used are kept; all are counted.
 MAX_UNUSED_PATHS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Rendering:
-    """How a tree shall be rendered: what the BundleDeployment says, and which scope the cluster's kinds have.
-
-    `destinations` are the folders of the tree that the sources lie in, "" for the root. `target` is the cluster, None
-    where none is known; only a format that `is_told_of_target` looks at it.
-    """
-
-    format: str
-    install_namespace: str
-    service_account: str
-    is_namespaced: IsNamespaced
-    config: Mapping[str, Any] = field(default_factory=dict)
-    destinations: tuple[str, ...] = ("",)
-    limits: YamlLimits = field(default_factory=YamlLimits)
-    target: Target | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """What a format makes of a tree: the objects, in order, the paths of the files that it used for them, what the
-    bundle asks of its cluster, the values that it was given, as JSON texts by path, the version that it claims, the
-    objects of the cluster that it was told of, the namespace in which it would be installed, and the paths of those
-    values that the spec sets."""
-
-    objects: Iterable[Found]
-    used: Collection[str]
-    requirements: tuple[Requirement, ...] = ()
-    values: Mapping[str, str] | None = None
-    version: str = ""
-    lookups: tuple[Lookup, ...] = ()
-    suggested_namespace: str = ""
-    spec_values: frozenset[str] = frozenset()
-
-
-Format = Callable[[Tree, Rendering], Rendered]
-
-
-def _plain(tree: Tree, rendering: Rendering) -> Rendered:
+def find_plain(tree: Tree, rendering: Rendering) -> Rendered:
+    """The objects of a plain bundle."""
     sources = plain.select(tree, destinations=rendering.destinations, config=rendering.config)
     used = [file for files in sources for file in files]
     return Rendered(plain.find(tree, sources, limits=rendering.limits), used)
 
 
-def _registry(tree: Tree, rendering: Rendering) -> Rendered:
-    found = registry.find(
-        tree,
-        destinations=rendering.destinations,
-        config=rendering.config,
-        install_namespace=rendering.install_namespace,
-        is_namespaced=rendering.is_namespaced,
-        limits=rendering.limits,
-    )
-    return Rendered(
-        found.objects,
-        found.used,
-        found.requirements,
-        version=found.version,
-        suggested_namespace=found.suggested_namespace,
-    )
-
-
-def _helm(tree: Tree, rendering: Rendering) -> Rendered:
-    found = helm.find(
-        tree,
-        destinations=rendering.destinations,
-        config=rendering.config,
-        install_namespace=rendering.install_namespace,
-        target=rendering.target,
-        limits=rendering.limits,
-    )
-    return Rendered(
-        found.objects,
-        found.used,
-        values=found.values,
-        version=found.version,
-        lookups=found.lookups,
-        spec_values=found.spec_values,
-    )
-
-
-FORMATS: dict[str, Format] = {"helm": _helm, "plain": _plain, "registry-v1": _registry}
+FORMATS: dict[str, Format] = {"helm": helm.find, "plain": find_plain, "registry-v1": registry.find}
 # A plug-in may take as long as a chart.
 RENDER_SECONDS = 60.0
 # Of the version that a bundle claims.
@@ -225,15 +139,17 @@ def _plugins() -> list[Plugin]:
     return installed(PluginGroup.FORMATS, {*FORMATS, *SPELLINGS})
 
 
-def _is_sound(hook: Hook) -> bool:
-    is_moment = all(isinstance(moment, HookMoment) for moment in hook.moments)
-    return bool(hook.moments) and is_moment and isinstance(hook.weight, int) and isinstance(hook.is_cleared, bool)
-
-
-def _is_requirement(one: Any) -> bool:
-    if not (isinstance(one, Requirement) and isinstance(one.kind, RequirementKind)):
+def _is_sound_hook(hook: Any) -> bool:
+    if not isinstance(hook, Hook) or not hook.moments:
         return False
-    words = (one.name, one.group, one.version)
+    is_moment = all(isinstance(moment, HookMoment) for moment in hook.moments)
+    return is_moment and isinstance(hook.weight, int) and isinstance(hook.is_cleared, bool)
+
+
+def _is_requirement(value: Any) -> bool:
+    if not (isinstance(value, Requirement) and isinstance(value.kind, RequirementKind)):
+        return False
+    words = (value.name, value.group, value.version)
     return all(isinstance(word, str) and word.isprintable() and len(word) <= MAX_WORD for word in words)
 
 
@@ -243,7 +159,7 @@ def _sound_objects(objects: Iterable[Any]) -> Iterator[Found]:
             raise PluginFailed(f"its objects hold a {type(each).__name__}; expected Found")
         if not (isinstance(each.file, str) and each.file.isprintable() and isinstance(each.line, int)):
             raise PluginFailed("an object has no sound place; expected a path in the tree, and the number of a line")
-        if not (each.hook is None or (isinstance(each.hook, Hook) and _is_sound(each.hook))):
+        if not (each.hook is None or _is_sound_hook(each.hook)):
             raise PluginFailed("an object has a hook that is not sound; expected a Hook with its moments and a weight")
         try:
             yield Found(canonical(each.body), each.file, each.line)

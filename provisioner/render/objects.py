@@ -15,6 +15,7 @@ from typing import Any
 
 from provisioner.api_groups import DELETION_POLICY, OWN_GROUP
 from provisioner.errors import InvalidManifest
+from provisioner.json_values import mapping, value_at
 from provisioner.render.canonical import canonical
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.targets import BUILT_IN, defined_scopes
@@ -50,7 +51,9 @@ class Found:
 
     def refuse(self, words: str) -> InvalidManifest:
         """The error that names place and object. Never give it a value of the object."""
-        return InvalidManifest(f"{self.place}: {_describe(self.body)}{words}")
+        named = (value_at(self.body, "kind"), value_at(self.body, "metadata", "name"))
+        shown = " ".join(repr(word[:253])[1:-1] for word in named if isinstance(word, str) and word)
+        return InvalidManifest(f"{self.place}: {f'{shown}: ' if shown else ''}{words}")
 
 
 def admit(
@@ -69,8 +72,15 @@ def admit(
     known = defined_scopes(kinds) | BUILT_IN
     manifests: dict[ObjectIdentity, Manifest] = {}
     for (each, body), (kind, _) in zip(objects, kinds, strict=True):
-        scope = known[kind] if kind in known else is_namespaced(kind)
-        manifest = Manifest(_placed(each, body, scope, install_namespace), each.file, each.hook)
+        scope, metadata = known[kind] if kind in known else is_namespaced(kind), body["metadata"]
+        namespace = metadata.get("namespace")
+        if namespace is not None and not isinstance(namespace, str):
+            raise each.refuse("metadata.namespace: must be a text (quote it)")
+        if not namespace or scope is False:
+            metadata.pop("namespace", None)
+            if scope:
+                body["metadata"] = canonical({**metadata, "namespace": install_namespace})
+        manifest = Manifest(body, each.file, each.hook)
         other = manifests.setdefault(manifest.ref.identity, manifest)
         if other is not manifest:
             raise each.refuse(f"is in {other.file} already")
@@ -82,13 +92,13 @@ def _flattened(found: Iterable[Found], meter: YamlMeter) -> Iterator[Found]:
     for each in found:
         pending = [each]
         while pending:
-            one = pending.pop()
-            items = _items(one)
+            member = pending.pop()
+            items = _items(member)
             if items is None:
                 count += 1
-                meter.objects(one.file, count)
-                meter.add(one.file, *_size(one.body))
-                yield one
+                meter.objects(member.file, count)
+                meter.add(member.file, *_size(member.body))
+                yield member
             else:
                 pending.extend(reversed(items))
 
@@ -97,38 +107,33 @@ def _size(body: Any) -> tuple[int, int]:
     """How many values and characters an object holds: a format may make many objects of few bytes."""
     nodes, characters, pending = 0, 0, [body]
     while pending:
-        one = pending.pop()
+        value = pending.pop()
         nodes += 1
-        if isinstance(one, Mapping):
-            characters += sum(len(key) for key in one if isinstance(key, str))
-            pending += one.values()
-        elif isinstance(one, list):
-            pending += one
-        elif isinstance(one, str):
-            characters += len(one)
+        if isinstance(value, Mapping):
+            characters += sum(len(key) for key in value if isinstance(key, str))
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value
+        elif isinstance(value, str):
+            characters += len(value)
     return nodes, characters
 
 
 def _items(each: Found) -> list[Found] | None:
     """The members of a List, None for any other object. As for kubectl, members of a FooList need not say Foo."""
     body = each.body
-    kind = body.get("kind") if isinstance(body, Mapping) else None
+    kind = value_at(body, "kind")
     if not isinstance(kind, str) or not kind.endswith("List"):
         return None
     items = body.get("items")
     is_list = kind == "List" or isinstance(items, list)
-    if is_list and (set(body) - _LIST_FIELDS or _has_name(body)):
+    # A list has no name: an object of its own kind may be called like one.
+    if is_list and (set(body) - _LIST_FIELDS or "name" in mapping(body.get("metadata"))):
         raise each.refuse("holds more than items, which nobody would read: expected apiVersion, kind, metadata, items")
     if not isinstance(items, list):
         return [] if kind == "List" and items is None else None
     inherited = {} if kind == "List" else {"apiVersion": body.get("apiVersion"), "kind": kind.removesuffix("List")}
     return [replace(each, body={**inherited, **item} if isinstance(item, Mapping) else item) for item in items]
-
-
-def _has_name(body: Mapping[Any, Any]) -> bool:
-    """A list has none: an object of its own kind may be called like one."""
-    metadata = body.get("metadata")
-    return isinstance(metadata, Mapping) and "name" in metadata
 
 
 def _cleaned(each: Found) -> dict[str, Any]:
@@ -200,24 +205,3 @@ def _check_words(each: Found, field: str, words: Any) -> None:
             raise each.refuse(f"metadata.{field}: {key!r} must be a text (quote it)")
         if key == DELETION_POLICY and value != DeletionPolicy.ORPHAN:
             raise each.refuse(f"metadata.{field}: {key!r} must be {DeletionPolicy.ORPHAN}, or be left out")
-
-
-def _placed(each: Found, body: dict[str, Any], is_namespaced: bool | None, install_namespace: str) -> JsonObject:
-    metadata = body["metadata"]
-    namespace = metadata.get("namespace")
-    if namespace is not None and not isinstance(namespace, str):
-        raise each.refuse("metadata.namespace: must be a text (quote it)")
-    if not namespace or is_namespaced is False:
-        metadata.pop("namespace", None)
-        if is_namespaced:
-            body["metadata"] = canonical({**metadata, "namespace": install_namespace})
-    return body
-
-
-def _describe(body: Any) -> str:
-    if not isinstance(body, Mapping):
-        return ""
-    metadata = body.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    words = [repr(word[:253])[1:-1] for word in (body.get("kind"), name) if isinstance(word, str) and word]
-    return f"{' '.join(words)}: " if words else ""

@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from provisioner.errors import BadConfig, InvalidManifest
+from provisioner.json_values import value_at
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found
 from provisioner.render.yaml import load_documents
@@ -60,7 +61,7 @@ def find(tree: Tree, sources: Iterable[list[str]], *, limits: YamlLimits) -> Ite
     for file in sorted(beside):
         for document in load_documents(tree.files[file], name=file, meter=meter):
             found = Found(document.value, file, document.line)
-            version = found.body.get("apiVersion") if isinstance(found.body, dict) else None
+            version = value_at(found.body, "apiVersion")
             if not (isinstance(version, str) and version.startswith(_KUSTOMIZE_GROUP)):
                 yield found
             elif not _adds_nothing(found, beside[file]):

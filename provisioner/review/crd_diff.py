@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from provisioner.errors import InvalidManifest
-from provisioner.review.base.facts import Stored, mapping, maps
+from provisioner.json_values import mapping, maps
+from provisioner.review.base.facts import Stored
 from provisioner.review.base.messages import without_place
 from provisioner.review.base.record import plain
 from provisioner.review.checks.objects.crds import judge_creation, say_deletion

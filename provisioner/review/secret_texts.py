@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from provisioner.review.base.facts import SECRET, FieldPath, items, mapping
+from provisioner.json_values import items, mapping
+from provisioner.review.base.facts import SECRET, FieldPath
 from provisioner.review.base.record import plain
 from provisioner.review.visibility.finding_views import describe_without_values
 from provisioner.review.workloads.pod_specs import Container, pod_specs

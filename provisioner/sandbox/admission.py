@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from provisioner.json_values import value_at
 from provisioner.sandbox.calls import invalid
 from provisioner.sandbox.defaults import DEFAULTS
 from provisioner.sandbox.kinds import SandboxKind
@@ -273,12 +274,14 @@ def _pod_errors(spec: dict[str, Any], at: str) -> Causes:
 def _immutable(kind: SandboxKind, obj: dict[str, Any], old: dict[str, Any]) -> Causes:
     found = []
     for path in IMMUTABLE.get(kind.kind, ()):
-        before, after = _at(old, path), _at(obj, path)
+        before, after = value_at(old, *path), value_at(obj, *path)
         if before is not None and before != after:
             field = "spec.clusterIPs[0]" if kind.kind == "Service" else ".".join(path)
             shown = json.dumps(after, separators=(",", ":"))
             found.append((field, f"Invalid value: {shown}: {_FIXED.get(kind.kind, FIXED)}"))
-    if kind.kind == "StatefulSet" and any(_at(old, ("spec", name)) != _at(obj, ("spec", name)) for name in _SET_FIXED):
+    if kind.kind == "StatefulSet" and any(
+        value_at(old, "spec", name) != value_at(obj, "spec", name) for name in _SET_FIXED
+    ):
         words = (
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
             "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
@@ -288,13 +291,6 @@ def _immutable(kind: SandboxKind, obj: dict[str, Any], old: dict[str, Any]) -> C
     if is_fixed and any(old.get(key) != obj.get(key) for key in ("data", "binaryData", "immutable", "stringData")):
         found.append(("data", "Forbidden: field is immutable when `immutable` is set"))
     return found
-
-
-def _at(obj: dict[str, Any], path: tuple[str, ...]) -> Any:
-    value: Any = obj
-    for part in path:
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
 
 
 def service_ip(number: int) -> str:

@@ -280,8 +280,8 @@ def _cell(obj: dict[str, Any], form: str, path: str) -> Any:
         ready = sum(1 for status in statuses if status.get("ready"))
         return f"{ready}/{len((obj.get('spec') or {}).get('containers') or [])}"
     if path.startswith("ready:"):
-        return f"{value_at(obj, path.removeprefix('ready:')) or 0}/{(obj.get('spec') or {}).get('replicas', 0)}"
-    value = value_at(obj, path)
+        return f"{column_value(obj, path.removeprefix('ready:')) or 0}/{(obj.get('spec') or {}).get('replicas', 0)}"
+    value = column_value(obj, path)
     if form == "date":
         if not value:
             return "<unknown>"
@@ -295,7 +295,7 @@ def _cell(obj: dict[str, Any], form: str, path: str) -> Any:
     return "" if value is None else str(value).lower() if isinstance(value, bool) else value
 
 
-def value_at(obj: Any, path: str) -> Any:
+def column_value(obj: Any, path: str) -> Any:
     """The value at a JSONPath of the simple kind that printer columns use."""
     for part in _PART.finditer(path):
         if part["name"] is not None:

@@ -22,16 +22,6 @@ def object_in(value: object, name: str) -> JsonObject:
     raise InvalidManifest(f"{name}: expected an object, found {found}")
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    """`value` if it is a mapping, else an empty one: content and live objects may hold anything anywhere."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def items(value: object) -> list[Any]:
-    """`value` if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
 def created_at(obj: JsonObject) -> str:
     """When an object was created, "" where nobody says: in UTC and to the second, so that times sort as text."""
     return str((obj.get("metadata") or {}).get("creationTimestamp") or "")

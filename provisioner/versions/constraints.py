@@ -15,8 +15,9 @@ keeps 2.0.0-rc.1 from those who ask for `<2.0.0`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, starmap
 
 from semver import Version
 
@@ -56,8 +57,8 @@ def constraint_of(text: str) -> VersionRange:
     if len(text) > MAX_LENGTH:
         raise InvalidRange(f"the constraint has {len(text)} characters; at most {MAX_LENGTH} are read")
     groups = [list(_comparisons(part, text)) for part in text.split("||")]
-    closed = frozenset(at for at, group in enumerate(groups) if not any(one.version.prerelease for _, one in group))
-    alternatives = tuple(tuple(one for word, named in group for one in _READ[word](named)) for group in groups)
+    closed = frozenset(at for at, group in enumerate(groups) if not any(named.version.prerelease for _, named in group))
+    alternatives = tuple(tuple(chain.from_iterable(starmap(_read_comparison, group))) for group in groups)
     return VersionRange(alternatives, " ".join(text.split()), closed)
 
 
@@ -90,55 +91,25 @@ def _named(text: str) -> _Named:
     return _Named(version_of(".".join(map(str, whole)) + parts[2]), tuple(numbers))
 
 
-def _from(named: _Named, before: Version | None) -> tuple[Comparison, ...]:
-    """From a version on, and before another one where there is one."""
-    first = Comparison(">=", named.version)
-    return (first,) if before is None else (first, Comparison("<", before))
-
-
-def _equal(named: _Named) -> tuple[Comparison, ...]:
-    if named.is_whole:
-        return (Comparison("=", named.version),)
-    return _from(named, named.after(len(named.numbers)) if named.numbers else None)
-
-
-def _unequal(named: _Named) -> tuple[Comparison, ...]:
-    if named.is_whole:
-        return (Comparison("!=", named.version),)
-    if not named.numbers:
-        return (Comparison("<", _ANY),)
-    return (Comparison("!=", named.version, named.after(len(named.numbers))),)
-
-
-def _greater(named: _Named) -> tuple[Comparison, ...]:
-    if named.is_whole:
-        return (Comparison(">", named.version),)
-    return (Comparison(">=", named.after(len(named.numbers))) if named.numbers else Comparison("<", _ANY),)
-
-
-def _at_most(named: _Named) -> tuple[Comparison, ...]:
-    if named.is_whole:
-        return (Comparison("<=", named.version),)
-    return (Comparison("<", named.after(len(named.numbers))),) if named.numbers else (Comparison(">=", _ANY),)
-
-
-def _tilde(named: _Named) -> tuple[Comparison, ...]:
-    return _from(named, named.after(min(len(named.numbers), 2)) if named.numbers else None)
-
-
-def _caret(named: _Named) -> tuple[Comparison, ...]:
-    """The first number that is not 0 stays; of zeros alone the last one."""
-    count = next((at for at, number in enumerate(named.numbers, 1) if number), len(named.numbers))
-    return _from(named, named.after(count) if named.numbers else None)
-
-
-_READ: dict[str, Callable[[_Named], tuple[Comparison, ...]]] = {
-    "=": _equal,
-    "!=": _unequal,
-    ">": _greater,
-    ">=": lambda named: (Comparison(">=", named.version),),
-    "<": lambda named: (Comparison("<", named.version),),
-    "<=": _at_most,
-    "~": _tilde,
-    "^": _caret,
-}
+def _read_comparison(operator: str, named: _Named) -> tuple[Comparison, ...]:
+    """The comparisons that an operator before a version stands for; after its numbers any others may follow."""
+    version, count = named.version, len(named.numbers)
+    match operator:
+        case ">=" | "<":
+            return (Comparison(operator, version),)
+        case "=" | "!=" | ">" | "<=" if named.is_whole:
+            return (Comparison(operator, version),)
+        case "!=" | ">" if not count:
+            return (Comparison("<", _ANY),)  # none
+        case "!=":
+            return (Comparison("!=", version, named.after(count)),)
+        case ">":
+            return (Comparison(">=", named.after(count)),)
+        case "<=":
+            return (Comparison("<", named.after(count)) if count else Comparison(">=", _ANY),)
+        case "~":
+            count = min(count, 2)
+        case "^":  # the first number that is not 0 stays; of zeros alone the last one
+            count = next((at for at, number in enumerate(named.numbers, 1) if number), count)
+    first = Comparison(">=", version)
+    return (first, Comparison("<", named.after(count))) if count else (first,)

@@ -116,7 +116,7 @@ def _number(text: str) -> int:
 def precedence(version: Version) -> Precedence:
     """What sorts as versions do, for many of them at once: what is built (`+`) does not count."""
     ids = version.prerelease.split(".") if version.prerelease else []
-    rest = tuple((0, int(one), "") if one.isdigit() else (1, 0, one) for one in ids)
+    rest = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in ids)
     return version.major, version.minor, version.patch, rest or ((2, 0, ""),)
 
 
@@ -156,12 +156,9 @@ def _comparisons(part: str, text: str) -> Iterator[Comparison]:
         found = _COMPARISON.match(part, position)
         if found is None:
             raise InvalidRange(f"{text!r} is no range: {part[position:][:40]!r} cannot be read")
-        yield from _expanded(_plain(found[1]), found[2])
+        operator = {None: "=", "==": "=", "!": "!="}.get(found[1], found[1])
+        yield from _expanded(operator or "=", found[2])
         position = found.end()
-
-
-def _plain(operator: str | None) -> str:
-    return {None: "=", "==": "=", "!": "!="}.get(operator, operator or "=")
 
 
 def _expanded(operator: str, text: str) -> Iterator[Comparison]:

@@ -22,10 +22,11 @@ from approvals.models import InventoryItem, Outcome, Report, Request, Revision, 
 from approvals.steps.restore import KEPT
 from provisioner.cluster.annotations import has_named_owner, keep_words, nonce_of
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.compare import uid_of, version_of
+from provisioner.cluster.compare import version_of
 from provisioner.cluster.order import is_built_in
 from provisioner.cluster.plan.prune import in_served_version
 from provisioner.errors import PratiqueError, PreconditionFailed, UnknownKind
+from provisioner.json_values import uid_of
 from provisioner.pipeline import FIELD_MANAGER
 from provisioner.retention import STATEFUL_SET, takes_claims_along
 from provisioner.sentences import some

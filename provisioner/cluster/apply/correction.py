@@ -16,7 +16,7 @@ from provisioner.cluster.annotations import Tracking
 from provisioner.cluster.client.answers import Applied
 from provisioner.cluster.client.api import MUST_NOT_EXIST, ClusterClient
 from provisioner.cluster.client.failures import is_immutable_value, is_of_webhook
-from provisioner.cluster.compare import Altered, altered, uid_of, version_of
+from provisioner.cluster.compare import Altered, altered, version_of
 from provisioner.cluster.drift import (
     CORRECTABLE,
     DriftKind,
@@ -31,6 +31,7 @@ from provisioner.cluster.drift import (
 )
 from provisioner.cluster.plan.inputs import NO_DRY_RUN, body_of
 from provisioner.errors import ClusterError, InvalidObject, LosesData, PreconditionFailed, UnknownKind, Unreachable
+from provisioner.json_values import uid_of
 from provisioner.retention import STATEFUL_SET, left_out, scaling_words
 from provisioner.values import JsonObject, Manifest, ObjectRef
 

@@ -19,11 +19,11 @@ from provisioner.cluster.annotations import is_left_by, keep_words
 from provisioner.cluster.apply.object_writer import Job, ObjectWriter
 from provisioner.cluster.apply.waits import Patience
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.compare import uid_of
 from provisioner.cluster.health.watch import has_end, until_completed, until_gone
 from provisioner.cluster.inventory import HookRuns, Inventory
 from provisioner.cluster.plan.prune import in_served_version
 from provisioner.errors import PratiqueError, PreconditionFailed, TryLater, UnknownKind, Withheld
+from provisioner.json_values import mapping, uid_of
 from provisioner.values import (
     Action,
     GroupKind,
@@ -38,7 +38,6 @@ from provisioner.values import (
     PlannedAction,
     Why,
 )
-from provisioner.values.objects import mapping
 
 # The largest int32, which the field is: 68 years.
 LONGEST_SECONDS = 2**31 - 1

@@ -25,7 +25,6 @@ from provisioner.cluster.compare import (
     lost,
     masked,
     owner_words,
-    uid_of,
     version_of,
 )
 from provisioner.cluster.drift import without_theirs
@@ -47,6 +46,7 @@ from provisioner.errors import (
     Unreachable,
     Withheld,
 )
+from provisioner.json_values import uid_of
 from provisioner.retention import SECRET, is_remade, takes_more
 from provisioner.schema.fields import is_same
 from provisioner.values import (

@@ -21,7 +21,6 @@ from provisioner.cluster.apply.hooks import HookRunner
 from provisioner.cluster.apply.object_writer import Job, ObjectWriter
 from provisioner.cluster.apply.waits import IDLE, Patience, WaitOptions, Waits, changes, in_phase
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.compare import uid_of
 from provisioner.cluster.health.watch import until_gone
 from provisioner.cluster.inventory import HookRuns, Inventory, MemoryHookRuns
 from provisioner.cluster.order import (
@@ -41,6 +40,7 @@ from provisioner.errors import (
     Withheld,
 )
 from provisioner.health_checks import HealthCheck
+from provisioner.json_values import uid_of
 from provisioner.retention import is_remade
 from provisioner.values import (
     Action,

@@ -34,6 +34,7 @@ from provisioner.errors import (
     UnknownKind,
     Unreachable,
 )
+from provisioner.json_values import uid_of
 from provisioner.values import GroupKind, Identity, JsonObject, ObjectRef
 
 PAGE = 500
@@ -141,7 +142,7 @@ class ClusterClient:
     def uid(self) -> str:
         """The uid of kube-system: which cluster this is, whatever its address."""
         found = self.get(ObjectRef("", "v1", "Namespace", "", "kube-system"))
-        uid = str(((found or {}).get("metadata") or {}).get("uid") or "")
+        uid = uid_of(found)
         if not uid:
             raise ClusterError("the cluster has no namespace kube-system to know it by")
         return uid

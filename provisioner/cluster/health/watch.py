@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from provisioner.cluster.client.answers import Watch, WatchType
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.client.discovery import ServedResource
-from provisioner.cluster.compare import uid_of
 from provisioner.cluster.health.kstatus import condition_of, condition_words, health_of, status_of
 from provisioner.cluster.health.reasons import reasons
 from provisioner.errors import ClusterError, Expired, Forbidden, TryLater, UnknownKind, Unreachable
+from provisioner.json_values import uid_of
 from provisioner.values import GroupKind, Health, HealthState, JsonObject, ObjectRef, Why
 
 OnChange = Callable[[ObjectRef, Health], None]

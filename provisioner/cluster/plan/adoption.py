@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from provisioner.cluster.annotations import FIELD_MANAGER, LARGEST_TRACKING, NONCE, OWNER_NAME, nonce_of
-from provisioner.cluster.compare import hidden, masked, owner_words, uid_of, version_of
+from provisioner.cluster.compare import hidden, masked, owner_words, version_of
 from provisioner.cluster.drift import without_theirs
 from provisioner.cluster.order import is_system_namespace
 from provisioner.cluster.plan import helm_releases
@@ -19,6 +19,7 @@ from provisioner.cluster.plan.helm_releases import is_held_by, managers_losing_f
 from provisioner.cluster.plan.inputs import Options, PlanInputs, body_of, unproved_action, with_problem
 from provisioner.cluster.plan.trials import try_foreign_object, without_fields_of_others, words_on_left_fields
 from provisioner.errors import AlreadyExists, FieldConflict, TryLater
+from provisioner.json_values import uid_of
 from provisioner.retention import SECRET
 from provisioner.schema.fields import is_same
 from provisioner.values import Action, CollisionProtection, JsonObject, Manifest, ObjectRef, PlannedAction

@@ -21,7 +21,7 @@ import orjson
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.annotations import NONCE, Tracking, is_left_by, keep_words
 from provisioner.cluster.choices import as_sent
-from provisioner.cluster.compare import cleaned, masked, share_texts, uid_of, version_of
+from provisioner.cluster.compare import cleaned, masked, share_texts, version_of
 from provisioner.cluster.plan.adoption import (
     UNTRIED,
     Objection,
@@ -49,6 +49,7 @@ from provisioner.cluster.plan.trials import (
     plan_replacement,
 )
 from provisioner.errors import AlreadyExists, ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
+from provisioner.json_values import uid_of
 from provisioner.retention import LOSES_NOTHING, SECRET, may_be_remade
 from provisioner.schema.fields import is_same
 from provisioner.unserved import Lack

@@ -13,7 +13,8 @@ from typing import Any
 
 from provisioner.cluster.annotations import nonce_of
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.compare import hidden, uid_of, version_of
+from provisioner.cluster.compare import hidden, version_of
+from provisioner.json_values import uid_of
 from provisioner.values import Action, HelmRelease, JsonObject, ObjectRef, PlannedAction
 
 NAME, NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"

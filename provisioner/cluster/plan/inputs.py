@@ -14,10 +14,11 @@ from typing import Any
 from provisioner.cluster.annotations import NO_TRACKING, Tracking
 from provisioner.cluster.choices import as_sent
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.compare import masked, uid_of, version_of
+from provisioner.cluster.compare import masked, version_of
 from provisioner.cluster.evidence import Live
 from provisioner.cluster.order import WEBHOOKS, defined_kinds
 from provisioner.errors import ClusterError, Unreachable
+from provisioner.json_values import mapping, uid_of
 from provisioner.values import (
     APPLYING,
     Action,
@@ -33,7 +34,6 @@ from provisioner.values import (
     Plan,
     PlannedAction,
 )
-from provisioner.values.objects import mapping
 
 # A webhook with side effects refuses dry-runs; that says nothing about the object.
 NO_DRY_RUN = "does not support dry run"

@@ -9,11 +9,12 @@ from typing import Any
 
 from provisioner.cluster.annotations import keep_words
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.compare import masked, uid_of, version_of
+from provisioner.cluster.compare import masked, version_of
 from provisioner.cluster.evidence import PARALLEL_READS
 from provisioner.cluster.order import NAMESPACE, defined_kinds, deletion_phases, is_system_namespace
 from provisioner.cluster.plan.inputs import PlanInputs, reviewed_action, untried_words, with_problem
 from provisioner.errors import ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
+from provisioner.json_values import uid_of
 from provisioner.values import (
     Action,
     Content,

@@ -20,7 +20,7 @@ from provisioner.cluster import field_owners
 from provisioner.cluster.annotations import LARGEST_TRACKING, Tracking, keep_words
 from provisioner.cluster.client.api import MUST_NOT_EXIST, ClusterClient
 from provisioner.cluster.client.failures import is_immutable_field, is_immutable_value
-from provisioner.cluster.compare import changes, cleaned, masked, share_texts, uid_of, version_of
+from provisioner.cluster.compare import changes, cleaned, masked, share_texts, version_of
 from provisioner.cluster.drift import without_theirs
 from provisioner.cluster.order import defined_kinds
 from provisioner.cluster.plan.inputs import (
@@ -41,10 +41,10 @@ from provisioner.errors import (
     UnknownKind,
     Unreachable,
 )
+from provisioner.json_values import mapping, uid_of
 from provisioner.retention import SECRET, may_be_remade
 from provisioner.schema.fields import is_same
 from provisioner.values import Action, GroupKind, Manifest, ObjectIdentity, ObjectRef, PlannedAction
-from provisioner.values.objects import mapping
 
 # Their names say what they are, so that under another name they are something else.
 _NAMED_BY_CONTENT = frozenset(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.errors import BadBundle, InvalidManifest
+from provisioner.json_values import mapping, value_at
 from provisioner.render.helm.ignore_file import IGNORE, ignored_paths
 from provisioner.render.limits import YamlMeter
 from provisioner.render.objects import Found
@@ -115,29 +116,23 @@ _WEIGHT = re.compile(r"[+-]?[0-9]{1,9}")
 
 def with_hooks(objects: Iterable[Found], *, is_upgrade: bool) -> list[Found]:
     """Each object with when it runs, without the hooks that never do here."""
-    marked = (_marked(one, is_upgrade) for one in objects)
-    return [one for one in marked if one.hook is None or one.hook.moments]
-
-
-def _marked(found: Found, is_upgrade: bool) -> Found:
-    annotations = _annotations(found)
-    said = _words(annotations.get(HOOK))
-    if not said:
-        return found
     known = {**(_UPGRADING if is_upgrade else _INSTALLING), **_DELETING}
-    weight = str(annotations.get(WEIGHT) or "").strip()
-    hook = Hook.at(
-        (moment for name, moment in known.items() if name in said),
-        weight=int(weight) if _WEIGHT.fullmatch(weight) else 0,
-        is_cleared=_CLEARED in _words(annotations.get(DELETE_POLICY)),
-    )
-    return replace(found, hook=hook)
-
-
-def _annotations(found: Found) -> Mapping[str, Any]:
-    metadata = found.body.get("metadata") if isinstance(found.body, Mapping) else None
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    return annotations if isinstance(annotations, Mapping) else {}
+    kept = []
+    for found in objects:
+        annotations = mapping(value_at(found.body, "metadata", "annotations"))
+        named = _words(annotations.get(HOOK))
+        if not named:
+            kept.append(found)
+            continue
+        weight = str(annotations.get(WEIGHT) or "").strip()
+        hook = Hook.at(
+            (moment for name, moment in known.items() if name in named),
+            weight=int(weight) if _WEIGHT.fullmatch(weight) else 0,
+            is_cleared=_CLEARED in _words(annotations.get(DELETE_POLICY)),
+        )
+        if hook.moments:
+            kept.append(replace(found, hook=hook))
+    return kept
 
 
 def _words(text: Any) -> frozenset[str]:

@@ -68,9 +68,20 @@ def render(job: ChartJob) -> Output:
     if importlib.util.find_spec(PACKAGE) is None:
         raise BadBundle("Helm charts need the package helm-python-sdk here: install `pratique[helm]`")
     files = {path: b64encode(data).decode() for path, data in job.files.items()}
-    known = None if job.lookups is None else [_named(lookup) for lookup in job.lookups]
+    known = None
+    if job.lookups is not None:
+        known = [
+            {
+                "api_version": lookup.ref.api_version,
+                "kind": lookup.ref.kind,
+                "namespace": lookup.ref.namespace,
+                "name": lookup.ref.name,
+                "body": lookup.answer,
+            }
+            for lookup in job.lookups
+        ]
     # Not asdict: what a chart is told of Secrets never has their values.
-    question = {one.name: getattr(job, one.name) for one in fields(job)} | {"files": files, "lookups": known}
+    question = {field.name: getattr(job, field.name) for field in fields(job)} | {"files": files, "lookups": known}
     answer = _asked(json.dumps(question).encode())
     try:
         found = json.loads(answer)
@@ -93,22 +104,18 @@ def _refusal(said: str) -> str:
     return f"{place[1]}: Helm cannot render it" if place else "Helm cannot render it"
 
 
-def _named(one: LookedUp) -> Mapping[str, Any]:
-    ref = one.ref
-    known = {"api_version": ref.api_version, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
-    return {**known, "body": one.answer}
-
-
 def _asked(question: bytes) -> bytes:
     process = _started()
     with ExitStack() as stack:
         stack.callback(process.wait)
-        stack.callback(_ended, process)
+        stack.callback(process.kill)  # which does nothing once it ended
         stack.enter_context(process)
         answer = _conversation(process, question, time.monotonic() + WALL_SECONDS)
         process.wait(timeout=WALL_SECONDS)
+    if -process.returncode in {signal.SIGXCPU, signal.SIGKILL}:
+        raise BundleTooLarge(f"the chart took more than {CPU_SECONDS} s of processor time; {_LIMITS}")
     if process.returncode:
-        raise _failed(process.returncode)
+        raise BundleTooLarge(f"the chart needs more than {MEMORY_BYTES // 2**20} MiB of memory; {_LIMITS}")
     return answer
 
 
@@ -151,14 +158,3 @@ def _written(to: int, left: memoryview) -> memoryview:
         return left[os.write(to, left[:_CHUNK]) :]
     except BrokenPipeError:
         return left[:0]
-
-
-def _failed(status: int) -> BundleTooLarge:
-    if -status in {signal.SIGXCPU, signal.SIGKILL}:
-        return BundleTooLarge(f"the chart took more than {CPU_SECONDS} s of processor time; {_LIMITS}")
-    return BundleTooLarge(f"the chart needs more than {MEMORY_BYTES // 2**20} MiB of memory; {_LIMITS}")
-
-
-def _ended(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.kill()

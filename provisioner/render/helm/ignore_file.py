@@ -11,12 +11,7 @@ from dataclasses import dataclass
 
 from provisioner.errors import BadBundle, BundleTooLarge
 from provisioner.regexes import BadRegularExpression, TooMuchWork, compiled
-from provisioner.render.helm.limits import (
-    MAX_IGNORE_BYTES,
-    MAX_IGNORE_PATHS,
-    MAX_IGNORE_PATTERN,
-    MAX_IGNORE_PATTERNS,
-)
+from provisioner.render.helm.limits import MAX_IGNORE_BYTES, MAX_IGNORE_PATHS, MAX_IGNORE_PATTERN, MAX_IGNORE_PATTERNS
 
 IGNORE = ".helmignore"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

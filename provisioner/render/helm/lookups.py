@@ -25,6 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from provisioner.errors import BadBundle, BadConfig, BundleTooLarge
+from provisioner.json_values import value_at
 from provisioner.rbac import BUILT_IN_RESOURCES, plural_of
 from provisioner.render.canonical import canonical_json
 from provisioner.render.limits import YamlMeter
@@ -69,17 +70,14 @@ def _ref(entry: Mapping[str, Any], install_namespace: str, where: str) -> Object
     group, _, version = entry.get("apiVersion", "v1").rpartition("/")
     kind = GroupKind(group, entry["kind"])
     if kind not in BUILT_IN or plural_of(kind.kind) not in BUILT_IN_RESOURCES.get(group, ()) or not version:
-        raise BadConfig(f"{where}: {entry['kind']!r} in {entry.get('apiVersion', 'v1')!r} {_what_else(kind)}")
+        # Another spelling would be another kind to the chart and to who asks for rights.
+        spelt = [known.kind for known in BUILT_IN if known.group == group and known.kind.lower() == kind.kind.lower()]
+        why = "is no kind of Kubernetes itself; only those can be looked up"
+        if spelt and spelt[0] != kind.kind:
+            why = f"is no kind; expected {spelt[0]!r}, as Kubernetes spells it"
+        raise BadConfig(f"{where}: {entry['kind']!r} in {entry.get('apiVersion', 'v1')!r} {why}")
     namespace = (entry.get("namespace") or install_namespace) if BUILT_IN[kind] else ""
     return ObjectRef(group, version, kind.kind, namespace, entry["name"])
-
-
-def _what_else(kind: GroupKind) -> str:
-    """Why it cannot be looked up. Another spelling would be another kind to the chart and to who asks for rights."""
-    spelt = [one.kind for one in BUILT_IN if one.group == kind.group and one.kind.lower() == kind.kind.lower()]
-    if spelt and spelt[0] != kind.kind:
-        return f"is no kind; expected {spelt[0]!r}, as Kubernetes spells it"
-    return "is no kind of Kubernetes itself; only those can be looked up"
 
 
 def looked_up(refs: Iterable[ObjectRef], read: Read) -> tuple[LookedUp, ...]:
@@ -101,8 +99,15 @@ def _answer_lookup(ref: ObjectRef, body: JsonObject) -> LookedUp:
         kept = {key: one for key, one in dict(body.get("metadata") or {}).items() if key in _SECRET_METADATA}
         answer = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": kept}
         answer |= {key: body[key] for key in ("type", "immutable") if key in body}
-        values = {key: _decoded(value) for key, value in dict(body.get("data") or {}).items()}
-        marks = {key: _mark(ref, key) for key in values}
+        values, marks = {}, {}
+        for key, value in dict(body.get("data") or {}).items():
+            try:
+                values[key] = base64.b64decode(str(value))
+            except binascii.Error:
+                values[key] = b""
+            # The same for each rendering, and nothing of the value is in it.
+            source = json.dumps([ref.namespace, ref.name, key]).encode()
+            marks[key] = _MARK + hashlib.sha256(source).hexdigest()[:_DIGITS]
         if values:
             answer["data"] = {key: base64.b64encode(mark.encode()).decode() for key, mark in marks.items()}
         return LookedUp(ref, answer, {marks[key]: value for key, value in values.items()})
@@ -112,18 +117,6 @@ def _answer_lookup(ref: ObjectRef, body: JsonObject) -> LookedUp:
         metadata["annotations"] = annotations
     # As a list has no kind for each of its objects, but a single one does.
     return LookedUp(ref, {**body, "apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata})
-
-
-def _mark(ref: ObjectRef, key: str) -> str:
-    """The same for each rendering, and nothing of the value is in it."""
-    return _MARK + hashlib.sha256(json.dumps([ref.namespace, ref.name, key]).encode()).hexdigest()[:_DIGITS]
-
-
-def _decoded(value: Any) -> bytes:
-    try:
-        return base64.b64decode(str(value))
-    except binascii.Error:
-        return b""
 
 
 def filled(
@@ -173,8 +166,7 @@ class _Filler:
             self._check_none(found, body)
             return body
         self._check_none(found, {key: value for key, value in body.items() if key not in _TYPED})
-        metadata = body.get("metadata")
-        names = (metadata.get("namespace"), metadata.get("name")) if isinstance(metadata, Mapping) else ("", "")
+        names = (value_at(body, "metadata", "namespace"), value_at(body, "metadata", "name"))
         place = "/".join(str(name) for name in names if name)
         return {key: self._values_of(found, key, value, place) for key, value in body.items()}
 
@@ -255,14 +247,14 @@ def _shapes(mark: bytes) -> Iterator[bytes]:
 def _texts(value: Any) -> Iterator[str]:
     pending = [value]
     while pending:
-        one = pending.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, Mapping):
-            pending.extend(one.keys())
-            pending.extend(one.values())
-        elif isinstance(one, list):
-            pending.extend(one)
+        member = pending.pop()
+        if isinstance(member, str):
+            yield member
+        elif isinstance(member, Mapping):
+            pending.extend(member.keys())
+            pending.extend(member.values())
+        elif isinstance(member, list):
+            pending.extend(member)
 
 
 _GET_FLAGS, _SET_FLAGS, _IS_UP = 0x8913, 0x8914, 1

@@ -3,64 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from provisioner.errors import BadBundle, BadConfig
+from provisioner.json_values import mapping
 from provisioner.render import plain
 from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_folder, rendered_objects, with_hooks
 from provisioner.render.helm.engine import ChartJob, render
 from provisioner.render.helm.lookups import filled, wanted_lookups
 from provisioner.render.helm.values import checked_release_name, config_of, flat, merged, set_paths
-from provisioner.render.limits import YamlLimits, YamlMeter
+from provisioner.render.limits import YamlMeter
 from provisioner.render.objects import Found
-from provisioner.render.targets import LookedUp, Target
+from provisioner.render.renderings import Rendered, Rendering
+from provisioner.render.targets import LookedUp
 from provisioner.render.yaml import load_documents
 from provisioner.sentences import some, verb
-from provisioner.values import Lookup, Tree
+from provisioner.values import Tree
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedChart:
-    """Its objects, the files that were used, its values, its version, what it may have looked up, and the paths of
-    those values that the spec sets."""
-
-    objects: Iterator[Found]
-    used: list[str]
-    values: dict[str, str]
-    version: str
-    lookups: tuple[Lookup, ...]
-    spec_values: frozenset[str]
-
-
-def find(
-    tree: Tree,
-    *,
-    destinations: tuple[str, ...],
-    config: Mapping[str, Any],
-    install_namespace: str,
-    target: Target | None,
-    limits: YamlLimits,
-) -> RenderedChart:
+def find(tree: Tree, rendering: Rendering) -> Rendered:
     """The chart in the tree, its crds/ first, and what other sources have beside it.
 
     A template that gave nothing but hooks that are left out does not count as used, so that the report names it.
     Raises BadBundle, BadConfig, InvalidManifest and BundleTooLarge.
     """
-    meter = YamlMeter(limits)
-    folder, destination = chart_folder(tree, destinations)
-    wanted = config_of(config, tree, meter)
+    meter, target = YamlMeter(rendering.limits), rendering.target
+    folder, destination = chart_folder(tree, rendering.destinations)
+    wanted = config_of(rendering.config, tree, meter)
     files = chart_files(tree, folder)
     job = ChartJob(
         files={path: data for path, data in files.items() if f"{folder}/{path}".lstrip("/") not in wanted.files},
         values=wanted.values,
         release_name=wanted.release_name or checked_release_name(_name(files[CHART], meter)),
-        namespace=install_namespace,
+        namespace=rendering.install_namespace,
         kube_version=target.kube_version if target else "",
         api_versions=target.api_versions if target else (),
         is_upgrade=bool(target and target.is_upgrade),
-        lookups=_choose_lookups(config, install_namespace, target),
+        lookups=_choose_lookups(rendering),
     )
     output = render(job)
     found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
@@ -80,32 +60,38 @@ def find(
     left_out = {one.file for one in found} - {one.file for one in kept}
     inside = [_within(folder, path) for path in files]
     rest = Tree({path: data for path, data in tree.files.items() if path not in wanted.files})
-    others = [one for one in destinations if one != destination and _has_files(rest, one)]
+    others = [
+        other
+        for other in rendering.destinations
+        if other != destination and any(path.startswith(f"{other}/" if other else "") for path in rest.files)
+    ]
     extra = plain.select(rest, destinations=others, config={plain.RECURSIVE: True}) if others else []
-    objects = chain(kept, plain.find(rest, extra, limits=limits))
+    objects = chain(kept, plain.find(rest, extra, limits=rendering.limits))
     used = [*(path for path in inside if path not in left_out), *wanted.files]
-    values = flat(merged(_mapping(files.get(VALUES, b""), VALUES, meter), wanted.values))
-    version = str(_mapping(files[CHART], CHART, meter).get("version") or "")
     used += [file for paths in extra for file in paths]
-    return RenderedChart(objects, used, values, version, lookups, set_paths(wanted.values))
+    return Rendered(
+        objects,
+        used,
+        values=flat(merged(_mapping(files.get(VALUES, b""), VALUES, meter), wanted.values)),
+        version=str(_mapping(files[CHART], CHART, meter).get("version") or ""),
+        lookups=lookups,
+        spec_values=set_paths(wanted.values),
+    )
 
 
-def _choose_lookups(
-    config: Mapping[str, Any], install_namespace: str, target: Target | None
-) -> tuple[LookedUp, ...] | None:
+def _choose_lookups(rendering: Rendering) -> tuple[LookedUp, ...] | None:
     """What the chart may look up; None where lookups are off, and find nothing."""
-    if wanted_lookups(config, install_namespace) is None:
+    if wanted_lookups(rendering.config, rendering.install_namespace) is None:
         return None
-    if target is None or target.lookups is None:
+    if rendering.target is None or rendering.target.lookups is None:
         raise BadConfig("config.lookup names objects of the cluster, and no cluster was asked; say which one it is")
-    return target.lookups
+    return rendering.target.lookups
 
 
 def _mapping(text: bytes, file: str, meter: YamlMeter) -> Mapping[str, Any]:
     """What a file of the chart says; empty where it is none that is one mapping."""
     documents = list(load_documents(text, name=file, meter=meter))
-    value = documents[0].value if len(documents) == 1 else None
-    return value if isinstance(value, Mapping) else {}
+    return mapping(documents[0].value if len(documents) == 1 else None)
 
 
 def _name(chart: bytes, meter: YamlMeter) -> str:
@@ -128,10 +114,6 @@ def _by_file(found: Iterable[Found]) -> Mapping[str, list[Found]]:
     for one in found:
         files.setdefault(one.file, []).append(one)
     return files
-
-
-def _has_files(tree: Tree, destination: str) -> bool:
-    return any(path.startswith(f"{destination}/" if destination else "") for path in tree.files)
 
 
 def _within(folder: str, path: str) -> str:

@@ -7,6 +7,6 @@ which only RukPak had) and extra sources: their manifests are read as those of a
 - `find`: the objects of a tree, the files that were used, and what the bundle asks of its cluster
 """
 
-from provisioner.render.registry.rendering import RenderedBundle, find
+from provisioner.render.registry.rendering import find
 
-__all__ = ["RenderedBundle", "find"]
+__all__ = ["find"]

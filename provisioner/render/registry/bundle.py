@@ -66,7 +66,11 @@ def bundle_folder(tree: Tree, destinations: Iterable[str]) -> str:
 
 def read(tree: Tree, folder: str, meter: YamlMeter) -> RegistryBundle:
     """The bundle whose root is `folder`. Raises BadBundle, InvalidManifest and BundleTooLarge."""
-    package = _one(tree, _within(folder, ANNOTATIONS), meter).mapping("annotations").text(PACKAGE)
+    annotations = _within(folder, ANNOTATIONS)
+    stated = _documents(tree, annotations, meter)
+    if not stated:
+        raise InvalidManifest(f"{annotations}: 0 documents; expected one")
+    package = stated[0].mapping("annotations").text(PACKAGE)
     prefix = _within(folder, MANIFESTS)
     paths = sorted(path for path in tree.files if path.startswith(prefix))
     nested = [path for path in paths if "/" in path.removeprefix(prefix)]
@@ -78,9 +82,9 @@ def read(tree: Tree, folder: str, meter: YamlMeter) -> RegistryBundle:
         for document in load_documents(tree.files[path], name=path, meter=meter)
     ]
     by_kind: dict[str, list[Found]] = {"ClusterServiceVersion": [], "CustomResourceDefinition": [], "": []}
-    for one in objects:
-        kind = Fields.of(one.body, one.place).text("kind")
-        by_kind[kind if kind in by_kind else ""].append(one)
+    for found in objects:
+        kind = Fields.of(found.body, found.place).text("kind")
+        by_kind[kind if kind in by_kind else ""].append(found)
     versions = by_kind["ClusterServiceVersion"]
     if len(versions) != 1:
         raise BadBundle(f"{prefix} has {len(versions)} ClusterServiceVersions; expected one")
@@ -96,7 +100,13 @@ def read(tree: Tree, folder: str, meter: YamlMeter) -> RegistryBundle:
     if any(tree.files[path] for path in read):
         written = go_json([ordered(one.value) for one in (*own, *listed)] or None)
         csv = replace(csv, annotations={**csv.annotations, OLM_PROPERTIES: written})
-    dependencies, read_too = _dependencies(tree, _within(folder, DEPENDENCIES), meter)
+    # OLM v1 does not read dependencies.yaml, so that one that cannot be read refuses no bundle.
+    path = _within(folder, DEPENDENCIES)
+    try:
+        entries, read_too = _entries(tree, path, meter)
+        dependencies = list(property_requirements(as_properties(entries)))
+    except InvalidManifest as exc:
+        dependencies, read_too = [unreadable(path, str(exc))], [path]
     asked = property_requirements([*own, *listed])
     return RegistryBundle(
         package,
@@ -104,18 +114,9 @@ def read(tree: Tree, folder: str, meter: YamlMeter) -> RegistryBundle:
         versions[0].file,
         tuple(by_kind["CustomResourceDefinition"]),
         tuple(by_kind[""]),
-        (_within(folder, ANNOTATIONS), *read, *read_too, *paths),
+        (annotations, *read, *read_too, *paths),
         bounded(chain(csv.requirements, asked, dependencies)),
     )
-
-
-def _dependencies(tree: Tree, path: str, meter: YamlMeter) -> tuple[list[Requirement], list[str]]:
-    """What dependencies.yaml asks for. OLM v1 does not read it, so that one that cannot be read refuses no bundle."""
-    try:
-        entries, read = _entries(tree, path, meter)
-        return list(property_requirements(as_properties(entries))), read
-    except InvalidManifest as exc:
-        return [unreadable(path, str(exc))], [path]
 
 
 def _entries(tree: Tree, path: str, meter: YamlMeter) -> tuple[list[Fields], list[str]]:
@@ -125,14 +126,6 @@ def _entries(tree: Tree, path: str, meter: YamlMeter) -> tuple[list[Fields], lis
     documents = _documents(tree, path, meter)
     name = path.rpartition("/")[2].removesuffix(".yaml")
     return (documents[0].mappings(name) if documents else []), [path]
-
-
-def _one(tree: Tree, path: str, meter: YamlMeter) -> Fields:
-    """The one document of a file."""
-    documents = _documents(tree, path, meter)
-    if not documents:
-        raise InvalidManifest(f"{path}: 0 documents; expected one")
-    return documents[0]
 
 
 def _documents(tree: Tree, path: str, meter: YamlMeter) -> list[Fields]:
@@ -206,7 +199,7 @@ def _conversion_is_for_all_namespaces(bundle: RegistryBundle) -> Iterator[str]:
 
 def _webhooks_have_deployments(bundle: RegistryBundle) -> Iterator[str]:
     known = {deployment.name for deployment in bundle.csv.deployments}
-    for webhook in sorted(bundle.csv.webhooks, key=lambda one: (one.deployment, one.type, one.name)):
+    for webhook in sorted(bundle.csv.webhooks, key=lambda webhook: (webhook.deployment, webhook.type, webhook.name)):
         if webhook.deployment not in known:
             yield f"the {webhook.type} {webhook.name!r} names the deployment {webhook.deployment!r}, which is not there"
 
@@ -229,7 +222,7 @@ def _crds_are_converted_once(bundle: RegistryBundle) -> Iterator[str]:
 
 
 def _converted_crds_are_owned(bundle: RegistryBundle) -> Iterator[str]:
-    for webhook in sorted(bundle.csv.webhooks, key=lambda one: one.name):
+    for webhook in sorted(bundle.csv.webhooks, key=lambda webhook: webhook.name):
         if webhook.type != WebhookType.CONVERSION:
             continue
         for crd in sorted(set(webhook.crds) - set(bundle.csv.owned_crds)):
@@ -240,18 +233,14 @@ def _webhooks_leave_admission_alone(bundle: RegistryBundle) -> Iterator[str]:
     for webhook in bundle.csv.webhooks:
         if webhook.type == WebhookType.CONVERSION:
             continue
+        start = f"the webhook {webhook.name!r} has a rule for"
         for rule in webhook.rules:
-            yield from _check_rule(webhook.name, rule)
-
-
-def _check_rule(name: str, rule: Fields) -> Iterator[str]:
-    for group in rule.texts("apiGroups"):
-        if group in _FORBIDDEN_GROUPS:
-            yield f"the webhook {name!r} has a rule for the API group {group!r}, which no bundle may have"
-        if group == ADMISSION_GROUP:
-            for resource in rule.texts("resources"):
-                if resource.lower() in _FORBIDDEN_RESOURCES:
-                    yield f"the webhook {name!r} has a rule for {resource!r} of {group}, which no bundle may have"
+            for group in rule.texts("apiGroups"):
+                if group in _FORBIDDEN_GROUPS:
+                    yield f"{start} the API group {group!r}, which no bundle may have"
+                for resource in rule.texts("resources") if group == ADMISSION_GROUP else ():
+                    if resource.lower() in _FORBIDDEN_RESOURCES:
+                        yield f"{start} {resource!r} of {group}, which no bundle may have"
 
 
 def _objects_are_supported(bundle: RegistryBundle) -> Iterator[str]:

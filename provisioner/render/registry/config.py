@@ -16,9 +16,9 @@ from typing import Any
 
 from provisioner.builtin import MINORS, Schemas, schemas_of
 from provisioner.errors import BadConfig, InvalidManifest
-from provisioner.render.objects import Found, IsNamespaced
+from provisioner.render.objects import IsNamespaced
 from provisioner.render.registry.bundle import RegistryBundle
-from provisioner.render.registry.csv import DeploymentTemplate, InstallMode, bounded, unknown_field_requirements
+from provisioner.render.registry.csv import InstallMode, bounded, unknown_field_requirements
 from provisioner.render.registry.fields import Fields
 from provisioner.sentences import some
 from provisioner.values import GroupKind, Requirement
@@ -108,9 +108,9 @@ def _check_deployment(fields: Fields) -> None:
     if unknown:
         raise BadConfig(f"config.deploymentConfig has {some(unknown)}; it takes {', '.join(_DEPLOYMENT_KEYS)}")
     for name in ("env", "volumes", "volumeMounts"):
-        for one in fields.mappings(name):
-            if not one.text("name"):
-                raise BadConfig(f"{one.where} has no name")
+        for entry in fields.mappings(name):
+            if not entry.text("name"):
+                raise BadConfig(f"{entry.where} has no name")
     for name in ("envFrom", "tolerations"):
         fields.mappings(name)
     for name in ("nodeSelector", "annotations"):
@@ -143,35 +143,30 @@ def known_part(bundle: RegistryBundle) -> RegistryBundle:
     if schemas is None:
         return bundle
     asked: list[Requirement] = []
-    deployments = tuple(_deployment(deployment, schemas, asked) for deployment in bundle.csv.deployments)
-    crds = tuple(_crd(crd, schemas, asked) for crd in bundle.crds)
+    deployments, crds = list(bundle.csv.deployments), list(bundle.crds)
+    schema = schemas.of(*_DEPLOYMENT)
+    for place, deployment in enumerate(deployments if schema is not None else ()):
+        gone: list[str] = []
+        body = _known(schemas, schema or {}, {"spec": deployment.spec}, "", gone)
+        asked.extend(unknown_field_requirements(f"Deployment {deployment.name}", gone))
+        if gone:
+            deployments[place] = replace(deployment, spec=body["spec"])
+    schema = schemas.of(*_CRD)
+    for place, crd in enumerate(crds if schema is not None else ()):
+        fields, gone = Fields.of(crd.body, crd.place), []
+        if fields.text("apiVersion") != _CRD[0]:
+            continue
+        body = _known(schemas, schema or {}, fields.value, "", gone)
+        name = fields.mapping("metadata").text("name")
+        asked.extend(unknown_field_requirements(f"CustomResourceDefinition {name}", gone))
+        if gone:
+            crds[place] = replace(crd, body=body)
     return replace(
         bundle,
-        csv=replace(bundle.csv, deployments=deployments),
-        crds=crds,
+        csv=replace(bundle.csv, deployments=tuple(deployments)),
+        crds=tuple(crds),
         requirements=bounded(chain(bundle.requirements, asked)),
     )
-
-
-def _deployment(one: DeploymentTemplate, schemas: Schemas, asked: list[Requirement]) -> DeploymentTemplate:
-    gone: list[str] = []
-    schema = schemas.of(*_DEPLOYMENT)
-    if schema is None:
-        return one
-    body = _known(schemas, schema, {"spec": one.spec}, "", gone)
-    asked.extend(unknown_field_requirements(f"Deployment {one.name}", gone))
-    return replace(one, spec=body["spec"]) if gone else one
-
-
-def _crd(found: Found, schemas: Schemas, asked: list[Requirement]) -> Found:
-    body = Fields.of(found.body, found.place)
-    gone: list[str] = []
-    schema = schemas.of(*_CRD)
-    if schema is None or body.text("apiVersion") != _CRD[0]:
-        return found
-    kept = _known(schemas, schema, body.value, "", gone)
-    asked.extend(unknown_field_requirements(f"CustomResourceDefinition {body.mapping('metadata').text('name')}", gone))
-    return replace(found, body=kept) if gone else found
 
 
 def _known(schemas: Schemas, schema: Mapping[str, Any], value: Any, path: str, gone: list[str]) -> Any:

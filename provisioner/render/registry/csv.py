@@ -223,15 +223,13 @@ def _deployment(fields: Fields) -> DeploymentTemplate:
 
 
 def _permission(fields: Fields) -> AccountRules:
-    rules = tuple(_rule(rule) for rule in fields.mappings("rules"))
-    return AccountRules(fields.text("serviceAccountName"), rules, fields.value.get("rules") is not None)
-
-
-def _rule(fields: Fields) -> JsonObject:
-    """A rule with the fields that it can have, in the order in which Kubernetes' own types have them (see `names`)."""
-    optional = ("apiGroups", "resources", "resourceNames", "nonResourceURLs")
-    verbs = fields.texts("verbs") if fields.value.get("verbs") is not None else None
-    return {"verbs": verbs} | {name: found for name in optional if (found := fields.texts(name))}
+    rules: list[JsonObject] = []
+    for rule in fields.mappings("rules"):
+        # The fields that it can have stand in the order of Kubernetes' own types: a role is named by their hash.
+        optional = ("apiGroups", "resources", "resourceNames", "nonResourceURLs")
+        verbs = rule.texts("verbs") if rule.value.get("verbs") is not None else None
+        rules.append({"verbs": verbs} | {name: found for name in optional if (found := rule.texts(name))})
+    return AccountRules(fields.text("serviceAccountName"), tuple(rules), fields.value.get("rules") is not None)
 
 
 def _webhook(fields: Fields) -> WebhookDefinition:

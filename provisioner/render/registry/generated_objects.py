@@ -25,14 +25,7 @@ from provisioner.render.registry.csv import (
     WebhookDefinition,
     WebhookType,
 )
-from provisioner.render.registry.fields import (
-    Fields,
-    certificate_name,
-    go_json,
-    ordered,
-    service_name,
-    suffixed,
-)
+from provisioner.render.registry.fields import Fields, certificate_name, go_json, ordered, service_name, suffixed
 from provisioner.values import JsonObject
 
 # Where programs look for their certificate: the volume, its path, and the names of the two files.
@@ -202,28 +195,24 @@ _OF_NAMESPACE = "kubernetes.io/metadata.name"
 
 def configurations(bundle: RegistryBundle, config: RegistryConfig, namespace: str) -> Iterator[JsonObject]:
     """The validating ones, then the mutating ones, each with one webhook."""
-    for kind in (WebhookType.VALIDATING, WebhookType.MUTATING):
-        for webhook in bundle.csv.webhooks:
-            if webhook.type == kind:
-                yield _configuration(kind, webhook, config, namespace)
-
-
-def _configuration(kind: WebhookType, webhook: WebhookDefinition, config: RegistryConfig, namespace: str) -> JsonObject:
-    name = webhook.name.removesuffix("-")
-    body: dict[str, Any] = {
-        **copy.deepcopy(dict(webhook.passed_on)),
-        "name": name,
-        "admissionReviewVersions": list(webhook.review_versions),
-        "clientConfig": {"service": _service(webhook, namespace, webhook.path)},
-    }
-    if kind is not WebhookType.MUTATING:
-        body.pop(REINVOCATION, None)
-    if config.namespaces != ALL_NAMESPACES:
-        chosen = {"key": _OF_NAMESPACE, "operator": "In", "values": list(config.namespaces)}
-        body["namespaceSelector"] = {"matchExpressions": [chosen]}
-    annotations = trusting(config.certificates, webhook.deployment, namespace)
-    meta = {"name": name} | ({"annotations": annotations} if annotations else {})
-    return {"apiVersion": _WEBHOOK_API, "kind": _KINDS[kind], "metadata": meta, "webhooks": [body]}
+    admitting = [webhook for webhook in bundle.csv.webhooks if webhook.type in _KINDS]
+    for webhook in sorted(admitting, key=lambda webhook: webhook.type != WebhookType.VALIDATING):
+        kind = WebhookType(webhook.type)
+        name = webhook.name.removesuffix("-")
+        body: dict[str, Any] = {
+            **copy.deepcopy(dict(webhook.passed_on)),
+            "name": name,
+            "admissionReviewVersions": list(webhook.review_versions),
+            "clientConfig": {"service": _service(webhook, namespace, webhook.path)},
+        }
+        if kind is not WebhookType.MUTATING:
+            body.pop(REINVOCATION, None)
+        if config.namespaces != ALL_NAMESPACES:
+            chosen = {"key": _OF_NAMESPACE, "operator": "In", "values": list(config.namespaces)}
+            body["namespaceSelector"] = {"matchExpressions": [chosen]}
+        annotations = trusting(config.certificates, webhook.deployment, namespace)
+        meta = {"name": name} | ({"annotations": annotations} if annotations else {})
+        yield {"apiVersion": _WEBHOOK_API, "kind": _KINDS[kind], "metadata": meta, "webhooks": [body]}
 
 
 def definitions(bundle: RegistryBundle, issuer: CertificateIssuer, namespace: str) -> Iterator[Found]:
@@ -233,29 +222,24 @@ def definitions(bundle: RegistryBundle, issuer: CertificateIssuer, namespace: st
     """
     converters = {crd: one for one in bundle.csv.webhooks if one.type == WebhookType.CONVERSION for crd in one.crds}
     for found in bundle.crds:
-        body = Fields.of(found.body, found.place)
-        webhook = converters.get(body.mapping("metadata").text("name"))
-        yield replace(found, body=_converted(body, webhook, issuer, namespace)) if webhook else found
-
-
-def _converted(crd: Fields, webhook: WebhookDefinition, issuer: CertificateIssuer, namespace: str) -> JsonObject:
-    meta, spec = crd.mapping("metadata"), crd.mapping("spec")
-    if spec.is_true("preserveUnknownFields"):
-        raise BadBundle(f"{spec.where}.preserveUnknownFields is true, so the API server would not call its webhook")
-    annotations = meta.text_map("annotations") | trusting(issuer, webhook.deployment, namespace)
-    service = _service(webhook, namespace, "/" if webhook.path is None else webhook.path)
-    conversion = {
-        "strategy": "Webhook",
-        "webhook": {
-            "clientConfig": {"service": service},
-            "conversionReviewVersions": list(webhook.review_versions),
-        },
-    }
-    return {
-        **crd.value,
-        "metadata": {**meta.value, **({"annotations": annotations} if annotations else {})},
-        "spec": {**spec.value, "conversion": conversion},
-    }
+        crd = Fields.of(found.body, found.place)
+        meta = crd.mapping("metadata")
+        webhook = converters.get(meta.text("name"))
+        if webhook is None:
+            yield found
+            continue
+        spec = crd.mapping("spec")
+        if spec.is_true("preserveUnknownFields"):
+            raise BadBundle(f"{spec.where}.preserveUnknownFields is true, so the API server would not call its webhook")
+        annotations = meta.text_map("annotations") | trusting(issuer, webhook.deployment, namespace)
+        client = {"service": _service(webhook, namespace, "/" if webhook.path is None else webhook.path)}
+        called = {"clientConfig": client, "conversionReviewVersions": list(webhook.review_versions)}
+        body = {
+            **crd.value,
+            "metadata": {**meta.value, **({"annotations": annotations} if annotations else {})},
+            "spec": {**spec.value, "conversion": {"strategy": "Webhook", "webhook": called}},
+        }
+        yield replace(found, body=body)
 
 
 def own_services(bundle: RegistryBundle) -> list[Found]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from provisioner.alignment import TOO_DEEP, Aligner, is_same, order_of_kept
 from provisioner.escaping import visible
-from provisioner.review.base.facts import mapping
+from provisioner.json_values import mapping
 from provisioner.values import JsonObject
 
 # Shorter lines are shown whole, and of a longer one that has no partner so much on the page at first.

@@ -10,6 +10,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, TypeVar
 
+from provisioner.json_values import mapping, uid_of
 from provisioner.plugins import Plugin
 from provisioner.rbac import RbacObjects, RbacSubject
 from provisioner.review.base.claims import Claim
@@ -243,11 +244,7 @@ class RolesRead(tuple[JsonObject, ...]):  # noqa: SLOT001 -- it keeps what it so
     @cached_property
     def salt(self) -> str:
         """The uid of a role that each cluster has; "" where none has a uid."""
-        uids = {
-            ObjectRef.of(one).name: str(mapping(one.get("metadata")).get("uid") or "")
-            for one in self
-            if one.get("kind") == "ClusterRole"
-        }
+        uids = {ObjectRef.of(one).name: uid_of(one) for one in self if one.get("kind") == "ClusterRole"}
         known = (uid for name, uid in sorted(uids.items(), key=lambda it: (it[0] != "cluster-admin", it[0])) if uid)
         return next(known, "")
 
@@ -487,18 +484,3 @@ def what_it_says(obj: JsonObject) -> dict[str, Any]:
     if obj.get("kind") == SECRET.kind:
         said_in |= {name: sorted(map(str, mapping(said_in.get(name)))) for name in ("data", "stringData")}
     return {**said_in, "labels": labels}
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    """`value` if it is a mapping, else an empty one: bundles may hold anything anywhere."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def items(value: object) -> list[Any]:
-    """`value` if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def maps(value: object) -> list[Mapping[str, Any]]:
-    """The mappings of a list; what else stands in it is left out."""
-    return [one for one in items(value) if isinstance(one, Mapping)]

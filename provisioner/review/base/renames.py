@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.review.base.facts import SECRET, Facts, StateFacts, mapping, said
+from provisioner.json_values import mapping
+from provisioner.review.base.facts import SECRET, Facts, StateFacts, said
 from provisioner.values import Action, GroupKind, JsonObject, ObjectRef
 
 CONFIG_MAP, SERVICE = GroupKind("", "ConfigMap"), GroupKind("", "Service")

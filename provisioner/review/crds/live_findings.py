@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from provisioner.review.base.facts import ReviewRule, fingerprint, items, mapping, said
+from provisioner.json_values import items, mapping
+from provisioner.review.base.facts import ReviewRule, fingerprint, said
 from provisioner.review.base.messages import COUNTED, DIFFERING, PLACES, version_of, with_message
 from provisioner.review.base.record import plain
 from provisioner.review.crds.live_scene import CrdObjects, most_first, owners_of

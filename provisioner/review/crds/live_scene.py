@@ -8,19 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from provisioner.json_values import value_at
-from provisioner.review.base.facts import (
-    Facts,
-    Listed,
-    Listing,
-    ReviewRule,
-    ServedKind,
-    Stored,
-    items,
-    mapping,
-    maps,
-    said,
-)
+from provisioner.json_values import items, mapping, maps, value_at
+from provisioner.review.base.facts import Facts, Listed, Listing, ReviewRule, ServedKind, Stored, said
 from provisioner.review.base.messages import with_message
 from provisioner.review.crds.object_fates import ITEMS, VALUES, Fate, fates, triable_versions
 from provisioner.schema.definition.crd import Crd

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from provisioner.review.base.facts import mapping
+from provisioner.json_values import mapping
 from provisioner.schema import Admission, Candidate, FieldError, admit_all
 from provisioner.schema.definition.crd import Crd, CrdVersion
 from provisioner.schema.fields import same_json

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.json_values import value_at
-from provisioner.review.base.facts import Facts, Listing, ReviewRule, items, mapping, maps, said
+from provisioner.json_values import items, mapping, maps, value_at
+from provisioner.review.base.facts import Facts, Listing, ReviewRule, said
 from provisioner.review.base.messages import with_message
 from provisioner.review.crds.live_findings import OBJECTS
 from provisioner.review.crds.live_scene import (

@@ -11,8 +11,8 @@ from typing import Any
 from provisioner import rbac
 from provisioner.alignment import Aligner
 from provisioner.escaping import visible
+from provisioner.json_values import items, mapping
 from provisioner.review.base.difference import DiffLine, all_lines, diff_lines, mask_secret
-from provisioner.review.base.facts import items, mapping
 from provisioner.review.base.messages import path_text
 from provisioner.schema.verdicts import ITEMS, VALUES
 from provisioner.sentences import and_more, number

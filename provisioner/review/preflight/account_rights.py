@@ -9,8 +9,9 @@ from typing import Any
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
+from provisioner.json_values import mapping
 from provisioner.rbac import EffectiveRules, Grant, PolicyRule, RbacObjects, RbacSubject
-from provisioner.review.base.facts import Gap, ReviewRule, RolesRead, mapping
+from provisioner.review.base.facts import Gap, ReviewRule, RolesRead
 from provisioner.review.rules import Phrase
 from provisioner.values import (
     AccessAnswer,

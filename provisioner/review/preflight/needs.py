@@ -14,9 +14,10 @@ from typing import Any
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import AlreadyExists, InvalidObject
+from provisioner.json_values import mapping, maps
 from provisioner.rbac import BUILT_IN_RESOURCES, CLUSTER, EffectiveRules, RbacObjects, RbacSubject, RoleKey, plural_of
 from provisioner.retention import may_be_remade
-from provisioner.review.base.facts import ReviewRule, mapping, maps
+from provisioner.review.base.facts import ReviewRule
 from provisioner.review.preflight.account_rights import (
     NAMESPACE,
     TOO_EARLY,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
+from provisioner.json_values import items, mapping, maps
 from provisioner.rbac import Grant, PolicyRule, RbacObjects, RbacSubject
-from provisioner.review.base.facts import items, mapping, maps
 from provisioner.review.base.record import Mark
 from provisioner.review.rights.permission_words import parts_of
 from provisioner.values import Finding, JsonObject, ObjectIdentity, ObjectRef, PlannedAction, Report, Section, Severity

@@ -11,8 +11,9 @@ from typing import Any
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import TooManyRights
+from provisioner.json_values import items, mapping, maps
 from provisioner.rbac import EffectiveRules, RbacObjects, RbacSubject, Risk, RoleProblem, ScopedRule
-from provisioner.review.base.facts import Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.base.facts import Facts, ReviewRule, StateFacts
 from provisioner.review.rights.renamed_roles import RbacBeforeAfter, rbac_before_after_of
 from provisioner.review.rules import Phrase
 from provisioner.review.rules.files import sentence_of

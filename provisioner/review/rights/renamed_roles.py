@@ -14,8 +14,9 @@ from typing import Any
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest, TooManyRights
+from provisioner.json_values import mapping, maps
 from provisioner.rbac import BindingKey, RbacObjects, RbacSubject, RoleKey
-from provisioner.review.base.facts import Facts, StateFacts, mapping, maps
+from provisioner.review.base.facts import Facts, StateFacts
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.values import Action, GroupKind, JsonObject, ObjectIdentity, ObjectRef
 

@@ -12,6 +12,7 @@ from typing import Any
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import TooManyRights
+from provisioner.json_values import items, mapping, maps
 from provisioner.rbac import (
     CLUSTER,
     HELD,
@@ -27,7 +28,7 @@ from provisioner.rbac import (
     RoleProblem,
     RoleRule,
 )
-from provisioner.review.base.facts import Facts, ReviewRule, items, mapping, maps
+from provisioner.review.base.facts import Facts, ReviewRule
 from provisioner.review.rights.accounts import account_of
 from provisioner.review.rights.permission_words import MAX_RULES, about, ref_of, rights_in, rules_record, words_of
 from provisioner.review.rights.renamed_roles import RbacBeforeAfter, rbac_before_after_of

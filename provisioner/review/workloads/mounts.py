@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.json_values import mapping, maps
 from provisioner.masking import masked_value
-from provisioner.review.base.facts import Facts, Listing, mapping, maps
+from provisioner.review.base.facts import Facts, Listing
 from provisioner.review.base.sizes import bytes_of, in_words
 from provisioner.review.workloads.pod_specs import Container, PodSpec
 from provisioner.values import GroupKind, JsonObject, ObjectRef

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from provisioner.review.base.facts import items, mapping, maps
+from provisioner.json_values import items, mapping, maps
 from provisioner.review.workloads.pod_specs import Container, PodSpec
 
 Path = tuple[str | int, ...]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provisioner.json_values import mapping, maps
 from provisioner.review.base.claims import POD_PLACES
-from provisioner.review.base.facts import mapping, maps
 from provisioner.selectors import selects
 from provisioner.values import GroupKind, JsonObject, ObjectRef
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.alignment import Aligner
+from provisioner.json_values import items, mapping, maps
 from provisioner.masking import HIDDEN, is_credential, masked, masked_as, masked_value
 from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.difference import ABSENT, FieldChange, changed_paths
-from provisioner.review.base.facts import items, mapping, maps
 from provisioner.review.base.messages import path_text
 from provisioner.review.base.record import Mark
 from provisioner.review.workloads.mounts import Mount, mounts_of

@@ -24,13 +24,21 @@ class Correlation:
     def field(self, name: str) -> Correlation | None:
         """The field `name` with its old value, or None where the old object had none or no schema describes it."""
         if name not in self._children:
-            self._children[name] = self._find_field(name)
+            described, found = child_schema(self.schema, name), None
+            sides = (self.old, self.new)
+            if described is not None and all(isinstance(side, dict) and name in side for side in sides):
+                found = Correlation(self.new[name], self.old[name], described)
+            self._children[name] = found
         return self._children[name]
 
     def item(self, position: int) -> Correlation | None:
         """The list item with the old item of the same keys; only lists of type `map` have such a thing."""
         if position not in self._children:
-            self._children[position] = self._find_item(position)
+            items, found = schema_of(self.schema.get("items")), None
+            if items is not None and isinstance(self.new, list) and position < len(self.new):
+                before = correlated_item(self.schema, self.old, self.new[position])
+                found = Correlation(self.new[position], before, items) if before is not None else None
+            self._children[position] = found
         return self._children[position]
 
     @property
@@ -38,21 +46,6 @@ class Correlation:
         if self._is_equal is None:
             self._is_equal = self._compare()
         return self._is_equal
-
-    def _find_field(self, name: str) -> Correlation | None:
-        if not isinstance(self.old, dict) or not isinstance(self.new, dict):
-            return None
-        described = child_schema(self.schema, name)
-        if described is None or name not in self.old or name not in self.new:
-            return None
-        return Correlation(self.new[name], self.old[name], described)
-
-    def _find_item(self, position: int) -> Correlation | None:
-        items = schema_of(self.schema.get("items"))
-        if items is None or not isinstance(self.new, list) or position >= len(self.new):
-            return None
-        found = correlated_item(self.schema, self.old, self.new[position])
-        return None if found is None else Correlation(self.new[position], found, items)
 
     def _compare(self) -> bool:
         if isinstance(self.new, list) and isinstance(self.old, list):
@@ -78,7 +71,12 @@ def correlated_item(schema: Schema, old: Any, item: Any) -> Any:
     wanted = [item.get(name, ABSENT) for name in keys]
     if not all(isinstance(value, str | int | float) for value in wanted):
         return None
-    return next((known for known in old if isinstance(known, dict) and _has_keys(known, keys, wanted)), None)
+    for known in old:
+        if isinstance(known, dict) and all(
+            same_go(known.get(name, ABSENT), value) for name, value in zip(keys, wanted, strict=True)
+        ):
+            return known
+    return None
 
 
 def list_keys(schema: Schema) -> list[str] | None:
@@ -87,7 +85,3 @@ def list_keys(schema: Schema) -> list[str] | None:
     if schema.get("x-kubernetes-list-type") != "map" or not isinstance(keys, list) or not keys:
         return None
     return keys
-
-
-def _has_keys(known: dict[str, Any], keys: list[str], wanted: list[Any]) -> bool:
-    return all(same_go(known.get(name, ABSENT), value) for name, value in zip(keys, wanted, strict=True))

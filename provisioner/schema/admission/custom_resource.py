@@ -58,11 +58,21 @@ def admit(schema: Schema, obj: JsonObject, *, old: JsonObject | None = None) -> 
 
 def admit_all(candidates: Iterable[Candidate]) -> list[Admission]:
     """`admit` for many objects, of which the rules are evaluated together."""
-    judged = [_judged(candidate) for candidate in candidates]
-    waiting = [one for one in judged if one.change is not None]
-    found = errors_of_rules((one.schema, one.change) for one in waiting if one.change is not None)
-    by_rules = {id(one): errors for one, errors in zip(waiting, found, strict=True)}
-    return [_admission(one, by_rules.get(id(one))) for one in judged]
+    judged = [_judge_without_rules(candidate) for candidate in candidates]
+    changes = [(found.schema, found.change) for found in judged if found.change is not None]
+    errors_by_rules = iter(errors_of_rules(changes))
+    admissions = []
+    for found in judged:
+        if not found.is_judged:
+            admissions.append(Admission(found.after, [], found.errors, refusals=tuple(found.errors)))
+            continue
+        by_rules = next(errors_by_rules) if found.change is not None else _skipped(found.schema)
+        is_stopped_inside = any(error.stops_rules for error in found.embedded)
+        answered = _skipped(found.schema) if is_stopped_inside else by_rules
+        refusals = (*found.errors, *found.embedded, *answered)
+        errors = [*found.errors, *by_rules]
+        admissions.append(Admission(found.after, found.pruned, errors, found.embedded, refusals))
+    return admissions
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +88,7 @@ class _Judged:
     is_judged: bool = True
 
 
-def _judged(candidate: Candidate) -> _Judged:
+def _judge_without_rules(candidate: Candidate) -> _Judged:
     schema, obj, old = candidate.schema, candidate.obj, candidate.old
     readable(schema)
     if is_too_deep(obj) or (old is not None and is_too_deep(old)):
@@ -93,15 +103,6 @@ def _judged(candidate: Candidate) -> _Judged:
     embedded = tuple(embedded_errors(schema, after))
     change = None if any(error.stops_rules for error in errors) else ObjectUpdate(after, before, related)
     return _Judged(schema, after, list(pruned), errors, embedded, change)
-
-
-def _admission(found: _Judged, by_rules: list[FieldError] | None) -> Admission:
-    if not found.is_judged:
-        return Admission(found.after, [], found.errors, refusals=tuple(found.errors))
-    ruled = _skipped(found.schema) if by_rules is None else by_rules
-    is_stopped_inside = any(error.stops_rules for error in found.embedded)
-    refusals = (*found.errors, *found.embedded, *(_skipped(found.schema) if is_stopped_inside else ruled))
-    return Admission(found.after, found.pruned, [*found.errors, *ruled], found.embedded, refusals)
 
 
 def _skipped(schema: Schema) -> list[FieldError]:

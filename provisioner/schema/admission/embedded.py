@@ -76,8 +76,11 @@ def _type_errors(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
 def _name_errors(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
     for name in ("generateName", "name"):
         text = metadata.get(name) or ""
-        for problem in _segment_problems(text, is_whole=name == "name"):
-            yield invalid(child(path, name), text, problem)
+        if name == "name" and text in {".", ".."}:
+            yield invalid(child(path, name), text, f"may not be '{text}'")
+        for sign in "/%":
+            if sign in text:
+                yield invalid(child(path, name), text, f"may not contain '{sign}'")
     namespace = metadata.get("namespace") or ""
     if len(namespace) > MAX_LABEL:
         yield invalid(child(path, "namespace"), namespace, f"must be no more than {MAX_LABEL} characters")
@@ -85,30 +88,19 @@ def _name_errors(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
         yield invalid(child(path, "namespace"), namespace, _NAMESPACE_WORDS)
 
 
-def _segment_problems(text: str, *, is_whole: bool) -> Iterator[str]:
-    """Why a name cannot be a part of a URL."""
-    if is_whole and text in {".", ".."}:
-        yield f"may not be '{text}'"
-    yield from (f"may not contain '{sign}'" for sign in "/%" if sign in text)
-
-
 def _map_errors(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
     for label, value in (metadata.get("labels") or {}).items():
         yield from (invalid(child(path, "labels"), label, problem) for problem in _qualified_problems(label))
-        yield from (invalid(child(path, "labels"), value, problem) for problem in _value_problems(value or ""))
+        if value and len(value) > MAX_LABEL:
+            yield invalid(child(path, "labels"), value, f"must be no more than {MAX_LABEL} bytes")
+        if value and not _NAME_PART.fullmatch(value):
+            yield invalid(child(path, "labels"), value, _VALUE_WORDS)
     annotations = metadata.get("annotations") or {}
     for name in annotations:
         yield from (invalid(child(path, "annotations"), name, problem) for problem in _qualified_problems(name.lower()))
     size = sum(len(name.encode()) + len((value or "").encode()) for name, value in annotations.items())
     if size > _MAX_ANNOTATION_BYTES:
         yield too_long(child(path, "annotations"), _MAX_ANNOTATION_BYTES)
-
-
-def _value_problems(text: str) -> Iterator[str]:
-    if len(text) > MAX_LABEL:
-        yield f"must be no more than {MAX_LABEL} bytes"
-    if text and not _NAME_PART.fullmatch(text):
-        yield _VALUE_WORDS
 
 
 def _qualified_problems(text: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any
 from provisioner.schema.fields import (
     NO_SCHEMA,
     Schema,
+    child,
     child_schema,
     copied,
     has_additional,
@@ -71,7 +72,7 @@ class _Pruner:
     def _empty(self, value: Any, path: str) -> None:
         """A value that nothing describes: its objects lose all their fields, its lists and scalars stay."""
         if isinstance(value, dict):
-            self.dropped += [_joined(path, name) for name in value]
+            self.dropped += [child(path, name) for name in value]
             value.clear()
         elif isinstance(value, list):
             for position, item in enumerate(value):
@@ -79,7 +80,18 @@ class _Pruner:
 
     def _descend(self, value: Any, schema: Schema, path: str, *, keeps_unknown: bool) -> None:
         if isinstance(value, dict):
-            self._descend_object(value, schema, path, keeps_unknown)
+            known, is_resource = properties_of(schema), schema.get("x-kubernetes-embedded-resource") is True
+            for name in list(value):
+                if is_resource and name in TYPE_META:
+                    continue
+                at = child(path, name)
+                if name in known:
+                    self.prune(value[name], schema_of(known[name]) or NO_SCHEMA, at)
+                elif has_additional(schema):
+                    self.prune(value[name], schema_of(schema["additionalProperties"]), at)
+                elif not keeps_unknown:
+                    self.dropped.append(at)
+                    del value[name]
         elif isinstance(value, list):
             items = schema_of(schema.get("items"))
             for position, item in enumerate(value):
@@ -88,21 +100,6 @@ class _Pruner:
                     self.prune(item, items, at)
                 elif items is not None:
                     self._descend(item, items, at, keeps_unknown=True)
-
-    def _descend_object(self, value: dict[str, Any], schema: Schema, path: str, keeps_unknown: bool) -> None:
-        known = properties_of(schema)
-        is_resource = schema.get("x-kubernetes-embedded-resource") is True
-        for name in list(value):
-            if is_resource and name in TYPE_META:
-                continue
-            at = _joined(path, name)
-            if name in known:
-                self.prune(value[name], schema_of(known[name]) or NO_SCHEMA, at)
-            elif has_additional(schema):
-                self.prune(value[name], schema_of(schema["additionalProperties"]), at)
-            elif not keeps_unknown:
-                self.dropped.append(at)
-                del value[name]
 
 
 def _drop_nulls(value: Any, schema: Schema | None) -> None:
@@ -124,7 +121,9 @@ def _default(value: Any, schema: Schema | None) -> None:
         return
     if isinstance(value, dict):
         for name, known in properties_of(schema).items():
-            if isinstance(known, Mapping) and _takes_default(value, name, known):
+            if not isinstance(known, Mapping) or known.get("default") is None:
+                continue
+            if name not in value or _is_forbidden_null(value[name], known):
                 value[name] = copied(known["default"])
         for name, entry in value.items():
             described = child_schema(schema, name)
@@ -145,13 +144,3 @@ def _is_forbidden_null(value: Any, schema: Schema | None) -> bool:
 
 def _default_of(schema: Schema | None) -> Any:
     return copied(schema.get("default")) if schema is not None else None
-
-
-def _takes_default(value: dict[str, Any], name: str, described: Schema) -> bool:
-    if described.get("default") is None:
-        return False
-    return name not in value or (value[name] is None and not described.get("nullable"))
-
-
-def _joined(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from provisioner.json_values import maps
 from provisioner.schema.admission.correlation import Correlation, correlated_item
-from provisioner.schema.cel.runtime import UNUSABLE, Evaluation, NotCompiled, Result, evaluated, values_of
+from provisioner.schema.cel.runtime import UNUSABLE, Evaluation, Result, evaluated, values_of
 from provisioner.schema.cel.values import has_cel_type, misfit, to_cel, type_signature, typed_moments, uses_old
 from provisioner.schema.fields import (
     OMITTED,
@@ -76,9 +77,8 @@ class _Run:
         listed = rules_schema.get(RULES)
         if isinstance(listed, list) and listed:
             self._run_all(listed, schema, place)
-        branches = rules_schema.get("allOf")
-        for branch in branches if isinstance(branches, list) else ():
-            if isinstance(branch, Mapping) and has_rules(branch):
+        for branch in maps(rules_schema.get("allOf")):
+            if has_rules(branch):
                 self.visit(branch, schema, replace(place, here=None))
         if isinstance(place.value, list):
             rules_items, items = schema_of(rules_schema.get("items")), schema_of(schema.get("items"))
@@ -101,34 +101,27 @@ class _Run:
     def _run_all(self, listed: list[Any], schema: Schema, place: _Place) -> None:
         wrong = misfit(place.value, schema)
         wrong_before = misfit(place.old, schema) if place.old is not None else ""
-        rules = [one for one in listed if isinstance(one, Mapping) and str(one.get("rule", "")).strip()]
-        met = [
-            rule
-            for rule in rules
-            if place.old is not None
-            or not (uses_old(str(rule.get("rule"))) and rule.get("optionalOldSelf") is not True)
-        ]
+        met = []
+        for rule in maps(listed):
+            text = str(rule.get("rule", ""))
+            needs_old = uses_old(text) and rule.get("optionalOldSelf") is not True
+            if text.strip() and (place.old is not None or not needs_old):
+                met.append(rule)
         if wrong:  # CEL cannot take the value, which ratcheting let through: every rule over it fails
-            self.met += [_mistyped(one, wrong, schema, place) for one in met]
+            for rule in met:
+                shown = str(rule.get("message") or rule.get("rule")).strip()
+                self.met.append(invalid(place.path, str(schema.get("type", "")), f"{wrong} evaluating rule: {shown}"))
             return
         own = to_cel(place.value, schema, is_root=place.is_root)
         before = UNUSABLE if wrong_before else to_cel(place.old, schema, is_root=place.is_root)
-        both = values_of(own, before, has_old=place.old is not None)
-        values = {
-            False: {"self": own},
-            True: both,
-        }  # the same for every version and update, where no rule reads oldSelf
+        # Without oldSelf the values are the same for every version and update.
+        values = {False: {"self": own}, True: values_of(own, before, has_old=place.old is not None)}
         signature = type_signature(schema, is_root=place.is_root)
-        for one in met:
-            known = id(one), id(schema), place.is_root
+        for rule in met:
+            known = id(rule), id(schema), place.is_root
             if known not in self.sources:
-                self.sources[known] = typed_moments(str(one["rule"]), schema, is_root=place.is_root)
-            self.met.append(_Rule(one, schema, place, self.sources[known], signature, values, wrong_before))
-
-
-def _mistyped(rule: Mapping[str, Any], problem: str, schema: Schema, place: _Place) -> FieldError:
-    shown = str(rule.get("message") or rule.get("rule")).strip()
-    return invalid(place.path, str(schema.get("type", "")), f"{problem} evaluating rule: {shown}")
+                self.sources[known] = typed_moments(str(rule["rule"]), schema, is_root=place.is_root)
+            self.met.append(_Rule(rule, schema, place, self.sources[known], signature, values, wrong_before))
 
 
 @dataclass(slots=True)
@@ -189,7 +182,10 @@ class _Rule:
         """What the rule, evaluated, says against the value."""
         found, path, type_name = self.found, self.place.path, str(self.schema.get("type", ""))
         if found.not_compiled is not None:
-            return invalid(path, type_name, self._uncompiled(found.not_compiled))
+            words = f"rule compile error: compilation failed: {found.not_compiled}"
+            if found.not_compiled.is_beyond_us:
+                words = f"could not be evaluated: {self.shown} ({found.not_compiled})"
+            return invalid(path, type_name, words)
         if found.is_ended:
             return invalid(path, type_name, f"could not be evaluated: {self.shown} ({found.problem})")
         problem = self.wrong_before if self._met_wrong_before else found.problem
@@ -200,16 +196,14 @@ class _Rule:
             return invalid(path, type_name, f"{problem} evaluating rule: {self.shown}")
         return self.refusal(self.schema, self.place) if self.is_refused else None
 
-    def _uncompiled(self, problem: NotCompiled) -> str:
-        if problem.is_beyond_us:
-            return f"could not be evaluated: {self.shown} ({problem})"
-        return f"rule compile error: compilation failed: {problem}"
-
     def refusal(self, schema: Schema, place: _Place) -> FieldError:
         path = place.path
         if below := str(self.rule.get("fieldPath") or ""):
             path = child(path, below.removeprefix("."))
-        detail = self._message()
+        # What messageExpression comes to, else the message, else the rule itself.
+        detail = self.told.value.strip() if isinstance(self.told.value, str) else ""
+        if not detail or "\n" in detail or len(detail.encode()) > MAX_MESSAGE_BYTES:
+            detail = str(self.rule.get("message") or "").strip() or f"failed rule: {self.text.strip()}"
         value = OMITTED if schema.get("type") in ("object", "array") else place.value
         match self.rule.get("reason"):
             case "FieldValueForbidden":
@@ -219,14 +213,6 @@ class _Rule:
             case "FieldValueDuplicate":
                 return duplicate(path, value)
         return invalid(path, value, detail)
-
-    def _message(self) -> str:
-        """What messageExpression comes to, else the message, else the rule itself."""
-        text = self.told.value.strip() if isinstance(self.told.value, str) else ""
-        if text and "\n" not in text and len(text.encode()) <= MAX_MESSAGE_BYTES:
-            return text
-        message = str(self.rule.get("message") or "").strip()
-        return message or f"failed rule: {self.text.strip()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,25 +234,21 @@ def errors_of_rules(changes: Iterable[tuple[Schema, ObjectUpdate]]) -> list[list
     """`rule_errors` of many objects, whose rules are evaluated together; what is the same for several is once."""
     runs: list[_Run] = []
     sources: dict[tuple[int, int, bool], str] = {}
-    held = list(changes)
-    for schema, change in held:
+    for schema, change in changes:
         run = _Run(sources)
         run.visit(schema, schema, _Place(change.obj, change.old, "", change.related, is_root=True))
         runs.append(run)
-    _evaluate([one for run in runs for one in run.met if isinstance(one, _Rule)])
-    errors = [[one.error() if isinstance(one, _Rule) else one for one in run.met] for run in runs]
-    return [[error for error in found if error is not None] for found in errors]
-
-
-def _evaluate(rules: list[_Rule]) -> None:
-    for rule, found in zip(rules, evaluated([one.evaluation() for one in rules]), strict=True):
+    rules = [met for run in runs for met in run.met if isinstance(met, _Rule)]
+    for rule, found in zip(rules, evaluated([rule.evaluation() for rule in rules]), strict=True):
         rule.found = found
-    again = [one for one in rules if one.is_mistyped]
-    for rule, found in zip(again, evaluated([one.evaluation("dyn") for one in again]), strict=True):
+    again = [rule for rule in rules if rule.is_mistyped]
+    for rule, found in zip(again, evaluated([rule.evaluation("dyn") for rule in again]), strict=True):
         rule.found = found
-    refused = [one for one in rules if one.is_refused and one.message_expression]
-    for rule, found in zip(refused, evaluated([one.message_evaluation() for one in refused]), strict=True):
+    refused = [rule for rule in rules if rule.is_refused and rule.message_expression]
+    for rule, found in zip(refused, evaluated([rule.message_evaluation() for rule in refused]), strict=True):
         rule.told = found
+    errors = [[met.error() if isinstance(met, _Rule) else met for met in run.met] for run in runs]
+    return [[error for error in found if error is not None] for found in errors]
 
 
 def has_rules(schema: Schema) -> bool:
@@ -279,5 +261,5 @@ def has_rules(schema: Schema) -> bool:
         if node.get(RULES):
             return True
         below = [node.get("items"), node.get("additionalProperties"), *properties_of(node).values()]
-        waiting += [it for it in below if isinstance(it, Mapping)]
+        waiting += maps(below)
     return False

@@ -10,8 +10,10 @@ import math
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
+from provisioner.json_values import maps
 from provisioner.regexes import BadRegularExpression
 from provisioner.schema.admission.correlation import Correlation, list_keys
 from provisioner.schema.fields import (
@@ -38,6 +40,7 @@ from provisioner.schema.formats import CHECKS, fits, honoured, matches, normalis
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+BOUND_WORDS = {"multipleOf": "MultipleOf", "minimum": "Minimum boundary", "maximum": "Maximum boundary"}
 LARGEST_WHOLE = 2**53 - 1
 RELATIVE_HAIR = 1e-9
 
@@ -123,16 +126,25 @@ def number_errors(schema: Schema, types: tuple[str, ...], value: float, path: st
     if json_type(value) == "number":
         value = float(value)
     found = _out_of_range(value, form, "Checked", path)
-    for name, check in (("multipleOf", _multiple_of), ("minimum", _minimum), ("maximum", _maximum)):
+    for name, words in BOUND_WORDS.items():
         bound = schema.get(name)
-        if bound is not None:
-            is_exclusive = schema.get(f"exclusive{name.capitalize()}") is True
-            misfits = _out_of_range(bound, form, BOUND_WORDS[name], path)
-            found += misfits + check(float(value) if misfits else value, bound, is_exclusive, path)
+        if bound is None:
+            continue
+        misfits = _out_of_range(bound, form, words, path)
+        number = float(value) if misfits else value
+        found += misfits
+        if name == "multipleOf":
+            found += _multiple_of(number, bound, path)
+            continue
+        limit = int(bound) if isinstance(number, int) else bound
+        is_exclusive = schema.get(f"exclusive{name.capitalize()}") is True
+        is_within = number > limit if name == "minimum" else number < limit
+        if not is_within and (number != limit or is_exclusive):
+            order = "greater than" if name == "minimum" else "less than"
+            order = order if is_exclusive else f"{order} or equal to"
+            detail = f"{path} in body should be {order} {go_number(limit)}"
+            found.append(invalid(path.removeprefix("."), number, detail))
     return found
-
-
-BOUND_WORDS = {"multipleOf": "MultipleOf", "minimum": "Minimum boundary", "maximum": "Maximum boundary"}
 
 
 def _out_of_range(value: float, form: tuple[str, str], what: str, path: str) -> list[FieldError]:
@@ -155,7 +167,7 @@ def _fits_float32(value: float) -> bool:
     return True
 
 
-def _multiple_of(value: float, factor: float, _: bool, path: str) -> list[FieldError]:
+def _multiple_of(value: float, factor: float, path: str) -> list[FieldError]:
     at = path.removeprefix(".")
     if isinstance(value, int):
         factor = int(factor)
@@ -167,22 +179,6 @@ def _multiple_of(value: float, factor: float, _: bool, path: str) -> list[FieldE
     else:
         is_multiple = is_whole(1 / factor * value if factor < 1 else value / factor)
     return [] if is_multiple else [invalid(at, value, f"{path} in body should be a multiple of {go_number(factor)}")]
-
-
-def _minimum(value: float, bound: float, is_exclusive: bool, path: str) -> list[FieldError]:
-    limit = int(bound) if isinstance(value, int) else bound
-    if value > limit or (value == limit and not is_exclusive):
-        return []
-    words = "greater than" if is_exclusive else "greater than or equal to"
-    return [invalid(path.removeprefix("."), value, f"{path} in body should be {words} {go_number(limit)}")]
-
-
-def _maximum(value: float, bound: float, is_exclusive: bool, path: str) -> list[FieldError]:
-    limit = int(bound) if isinstance(value, int) else bound
-    if value < limit or (value == limit and not is_exclusive):
-        return []
-    words = "less than" if is_exclusive else "less than or equal to"
-    return [invalid(path.removeprefix("."), value, f"{path} in body should be {words} {go_number(limit)}")]
 
 
 @dataclass(slots=True)
@@ -232,11 +228,11 @@ def _checked(schema: Schema, value: Any, path: str, old: Correlation | None) -> 
     if types or format_name:
         found.successes += 1
     # Inside junctors nothing is ratcheted: their branches are judged as if the object were new.
-    if any_of := _branches(schema, "anyOf"):
+    if any_of := maps(schema.get("anyOf")):
         _check_any_of(found, (_checked(branch, value, path, None) for branch in any_of), path)
-    if one_of := _branches(schema, "oneOf"):
+    if one_of := maps(schema.get("oneOf")):
         _check_one_of(found, [_checked(branch, value, path, None) for branch in one_of], path)
-    if all_of := _branches(schema, "allOf"):
+    if all_of := maps(schema.get("allOf")):
         outcomes = [_checked(branch, value, path, None) for branch in all_of]
         for outcome in outcomes:
             found.merge(outcome)
@@ -296,11 +292,16 @@ def types_of(schema: Schema) -> tuple[str, ...]:
 def _check_type(found: ValidationOutcome, value: Any, path: str, wanted: tuple[tuple[str, ...], str, bool]) -> None:
     types, format_name, is_nullable = wanted
     actual = json_type(value)
+    is_numeric = "number" in types or "integer" in types
     if actual == "null":
-        fits = not types or "null" in types or is_nullable
+        does_fit = not types or "null" in types or is_nullable
+    elif format_name and not is_numeric and isinstance(value, str | list):
+        does_fit = True  # a string format replaces the check of the type, and lists pass as well
+    elif actual == "number" and actual not in types:
+        does_fit = "integer" in types and is_whole(value)
     else:
-        fits = _fits_type(value, actual, types, format_name)
-    if fits:
+        does_fit = actual in types or (actual == "integer" and "number" in types)
+    if does_fit:
         found.successes += 1
         return
     expected = ",".join(types)
@@ -308,17 +309,6 @@ def _check_type(found: ValidationOutcome, value: Any, path: str, wanted: tuple[t
         expected, actual = format_name, go_format(value)
     detail = f"{path} in body must be of type {expected}: {go_quoted(actual)}"
     found.add(wrong_type(path.removeprefix("."), actual, detail))
-
-
-def _fits_type(value: Any, actual: str, types: tuple[str, ...], format_name: str) -> bool:
-    is_numeric = "number" in types or "integer" in types
-    if format_name and not is_numeric and isinstance(value, str | list):
-        return True  # a string format replaces the check of the type, and lists pass as well
-    if actual in types:
-        return True
-    if actual == "number":
-        return "integer" in types and is_whole(value)
-    return actual == "integer" and "number" in types
 
 
 def _check_enum(found: ValidationOutcome, schema: Schema, value: Any, path: str) -> None:
@@ -341,12 +331,8 @@ def _check_list(found: ValidationOutcome, schema: Schema, value: list[Any], path
         found.add(invalid(at, count, f"{path} in body should have at least {least} items"))
     if most is not None and count > most:
         found.add(too_many(at, count, most))
-    if schema.get("uniqueItems") and any(_occurs(item, value[:place]) for place, item in enumerate(value)):
+    if schema.get("uniqueItems") and any(same_json(*pair) for pair in combinations(value, 2)):
         found.add(invalid(at, "", f"{path} in body shouldn't contain duplicates"))
-
-
-def _occurs(item: Any, earlier: list[Any]) -> bool:
-    return any(same_json(item, known) for known in earlier)
 
 
 def _check_additional(
@@ -373,7 +359,7 @@ def _field(schema: Schema, value: Any, path: str, where: tuple[str, str, Correla
 
 def _check_any_of(found: ValidationOutcome, outcomes: Iterable[ValidationOutcome], path: str) -> None:
     failed = []
-    for outcome in outcomes:
+    for outcome in outcomes:  # the first that fits ends the search: the others are not judged
         if outcome.is_valid:
             found.merge(outcome)
             return
@@ -398,41 +384,26 @@ def _nearest(outcomes: list[ValidationOutcome]) -> ValidationOutcome:
     return max(outcomes, key=lambda outcome: outcome.successes)
 
 
-def _branches(schema: Schema, junctor: str) -> list[Schema]:
-    found = schema.get(junctor)
-    return [branch for branch in found if isinstance(branch, Mapping)] if isinstance(found, list) else []
-
-
-def list_errors(schema: Schema, obj: Any) -> list[FieldError]:
-    """Repeated items or keys in every list of `obj` whose schema says x-kubernetes-list-type `set` or `map`."""
-    return _errors(schema, obj, "")
-
-
-def _errors(schema: Schema | None, value: Any, path: str) -> list[FieldError]:
+def list_errors(schema: Schema | None, value: Any, path: str = "") -> list[FieldError]:
+    """Repeated items or keys in every list of `value` whose schema says x-kubernetes-list-type `set` or `map`."""
+    found: list[FieldError] = []
     if schema is None:
-        return []
+        return found
     if isinstance(value, dict):
         additional, known = schema_of(schema.get("additionalProperties")), properties_of(schema)
-        found: list[FieldError] = []
         for name, entry in value.items():
             if additional is not None:
-                found += _errors(additional, entry, key(path, name))
+                found += list_errors(additional, entry, key(path, name))
             if name in known:
-                found += _errors(schema_of(known[name]), entry, child(path, name))
-        return found
-    return _list_errors(schema, value, path) if isinstance(value, list) else []
-
-
-def _list_errors(schema: Schema, value: list[Any], path: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    match schema.get("x-kubernetes-list-type"):
-        case "set":
+                found += list_errors(schema_of(known[name]), entry, child(path, name))
+    elif isinstance(value, list):
+        list_type, items = schema.get("x-kubernetes-list-type"), schema_of(schema.get("items"))
+        if list_type == "set":
             found += [duplicate(index(path, place), value[place]) for place in _repeated(value)]
-        case "map":
+        elif list_type == "map":
             found += _map_errors(schema, value, path)
-    items = schema_of(schema.get("items"))
-    for place, item in enumerate(value):
-        found += _errors(items, item, index(path, place))
+        for place, item in enumerate(value):
+            found += list_errors(items, item, index(path, place))
     return found
 
 

@@ -89,18 +89,16 @@ def bound_of(schema: Schema, *, is_root: bool = False) -> Bound | None:
         return Bound("list", _limit(schema, "maxItems", most), 2, items)
     if kind == "object":
         additional = schema_of(schema.get("additionalProperties"))
-        return _object_bound(schema, is_root) if additional is None else _map_bound(schema, additional)
+        if additional is None:
+            return _object_bound(schema, is_root)
+        items = bound_of(additional)
+        if items is None:
+            return None
+        most = (MAX_REQUEST_BYTES - 2) // (items.least_bytes + 6)
+        return Bound("map", _limit(schema, "maxProperties", most), 2, items)
     if kind == "string":
         return Bound("string", _text_size(schema), TEXT_LEAST.get(str(schema.get("format", "")), 2))
     return Bound("scalar", 0, SCALARS[kind]) if kind in SCALARS else None
-
-
-def _map_bound(schema: Schema, additional: Schema) -> Bound | None:
-    items = bound_of(additional)
-    if items is None:
-        return None
-    most = (MAX_REQUEST_BYTES - 2) // (items.least_bytes + 6)
-    return Bound("map", _limit(schema, "maxProperties", most), 2, items)
 
 
 def _object_bound(schema: Schema, is_root: bool) -> Bound:

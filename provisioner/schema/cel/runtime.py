@@ -95,14 +95,15 @@ def values_of(own: Any, old: Any, *, has_old: bool) -> dict[str, Any]:
 
 def evaluated(asked: Sequence[Evaluation]) -> list[Result]:
     """What each comes to, in their order. Those that share their values share one dict, which is sent once."""
-    questions = {place: _question(one) for place, one in enumerate(asked) if len(one.text) <= MAX_EXPRESSION_CHARS}
+    questions: dict[int, ExpressionQuestion] = {}
+    for place, evaluation in enumerate(asked):
+        if len(evaluation.text) <= MAX_EXPRESSION_CHARS:
+            has_optional_old = evaluation.has_optional_old
+            source = with_optional_old(evaluation.text) if has_optional_old else evaluation.text
+            language = _language(_nullable(evaluation.signature, source), has_optional_old)
+            questions[place] = ExpressionQuestion(language, source, evaluation.values)
     answers = dict(zip(questions, ask_all(list(questions.values()), seconds=SECONDS), strict=True))
-    return [_result(one.text, answers.get(place)) for place, one in enumerate(asked)]
-
-
-def _question(one: Evaluation) -> ExpressionQuestion:
-    source = with_optional_old(one.text) if one.has_optional_old else one.text
-    return ExpressionQuestion(_language(_nullable(one.signature, source), one.has_optional_old), source, one.values)
+    return [_result(evaluation.text, answers.get(place)) for place, evaluation in enumerate(asked)]
 
 
 def _result(text: str, found: ExpressionAnswer | None) -> Result:

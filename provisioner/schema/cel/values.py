@@ -26,10 +26,7 @@ ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__sla
 ROOT_FIELDS: Mapping[str, Schema] = {
     "apiVersion": {"type": "string"},
     "kind": {"type": "string"},
-    "metadata": {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}},
-    },
+    "metadata": {"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}},
 }
 STRING_TYPES = {"byte": "bytes", "duration": "duration", "date": "timestamp", "date-time": "timestamp"}
 GO_TYPES = {
@@ -240,15 +237,11 @@ def _text(value: str, format_name: str) -> Any:
         if kind == "bytes":
             return base64.b64decode(value, validate=True)
         if kind == "timestamp":
-            return _moment(value)
+            moment = datetime.datetime.fromisoformat(value.upper())
+            return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
         return datetime.timedelta(seconds=_seconds(value)) if kind == "duration" else value
     except (ValueError, OverflowError):
         return value
-
-
-def _moment(text: str) -> datetime.datetime:
-    found = datetime.datetime.fromisoformat(text.upper())
-    return found if found.tzinfo else found.replace(tzinfo=datetime.UTC)
 
 
 def _seconds(text: str) -> float:

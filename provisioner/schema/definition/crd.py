@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from provisioner.json_values import as_mapping
-from provisioner.schema.fields import Schema, same_json
-
-EMPTY: Mapping[str, Any] = {}
+from provisioner.json_values import mapping, maps
+from provisioner.schema.fields import Schema, same_json, schema_of
 
 
 @dataclass(frozen=True)
@@ -30,13 +28,11 @@ class CrdVersion:
 
     @property
     def scale(self) -> Mapping[str, Any] | None:
-        return _mapping_or_none((self.subresources or EMPTY).get("scale"))
+        return schema_of(mapping(self.subresources).get("scale"))
 
     @property
     def selectable_fields(self) -> list[str]:
-        listed = self.body.get("selectableFields")
-        entries = listed if isinstance(listed, list) else []
-        return [str(entry.get("jsonPath", "")) for entry in entries if isinstance(entry, Mapping)]
+        return [str(entry.get("jsonPath", "")) for entry in maps(self.body.get("selectableFields"))]
 
 
 @dataclass(frozen=True)
@@ -47,23 +43,23 @@ class Crd:
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
-        return as_mapping(self.body.get("spec"))
+        return mapping(self.body.get("spec"))
 
     @cached_property
     def names(self) -> Mapping[str, Any]:
         """The names with the API server's defaults."""
-        given = as_mapping(self.spec.get("names"))
+        given = mapping(self.spec.get("names"))
         kind = str(given.get("kind") or "")
         defaults = {"singular": kind.lower(), "listKind": f"{kind}List" if kind else ""}
         return {**given, **{name: given.get(name) or value for name, value in defaults.items()}}
 
     @property
     def name(self) -> str:
-        return str(as_mapping(self.body.get("metadata")).get("name") or "")
+        return str(mapping(self.body.get("metadata")).get("name") or "")
 
     @property
     def annotations(self) -> Mapping[str, Any]:
-        return as_mapping(as_mapping(self.body.get("metadata")).get("annotations"))
+        return mapping(mapping(self.body.get("metadata")).get("annotations"))
 
     @property
     def group(self) -> str:
@@ -86,8 +82,7 @@ class Crd:
     @cached_property
     def versions(self) -> list[CrdVersion]:
         """All versions in order, the shared schema and subresources of v1beta1 put into each."""
-        listed = self.spec.get("versions")
-        entries = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
+        entries = maps(self.spec.get("versions"))
         if not entries and self.spec.get("version"):
             entries = [{"name": self.spec["version"], "served": True, "storage": True}]
         return [self._version(entry) for entry in entries]
@@ -106,7 +101,7 @@ class Crd:
     @cached_property
     def stored_versions(self) -> list[str]:
         """`status.storedVersions`; the storage version where the CRD comes from a file, which has no status."""
-        listed = as_mapping(self.body.get("status")).get("storedVersions")
+        listed = mapping(self.body.get("status")).get("storedVersions")
         if isinstance(listed, list) and listed:
             return [str(name) for name in listed]
         return [version.name for version in self.versions if version.is_storage]
@@ -117,8 +112,7 @@ class Crd:
         status = self.body.get("status")
         if not isinstance(status, Mapping) or "conditions" not in status:
             return True
-        listed = status["conditions"]
-        conditions = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
+        conditions = maps(status["conditions"])
         return any(
             condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions
         )
@@ -126,8 +120,8 @@ class Crd:
     @cached_property
     def conversion(self) -> Mapping[str, Any]:
         """The conversion as v1beta1 has it, flat: strategy, webhookClientConfig, conversionReviewVersions."""
-        given = as_mapping(self.spec.get("conversion"))
-        webhook = as_mapping(given.get("webhook"))
+        given = mapping(self.spec.get("conversion"))
+        webhook = mapping(given.get("webhook"))
         client = webhook.get("clientConfig")
         found = {
             "strategy": given.get("strategy") or "None",
@@ -152,18 +146,14 @@ class Crd:
         return first
 
     def _version(self, entry: Mapping[str, Any]) -> CrdVersion:
-        own = as_mapping(entry.get("schema")).get("openAPIV3Schema")
-        shared = as_mapping(self.spec.get("validation")).get("openAPIV3Schema")
+        own = mapping(entry.get("schema")).get("openAPIV3Schema")
+        shared = mapping(self.spec.get("validation")).get("openAPIV3Schema")
         subresources = entry.get("subresources", self.spec.get("subresources"))
         return CrdVersion(
             name=str(entry.get("name") or ""),
             is_served=bool(entry.get("served")),
             is_storage=bool(entry.get("storage")),
-            schema=_mapping_or_none(own if own is not None else shared),
-            subresources=_mapping_or_none(subresources),
+            schema=schema_of(own if own is not None else shared),
+            subresources=schema_of(subresources),
             body=entry,
         )
-
-
-def _mapping_or_none(value: object) -> Mapping[str, Any] | None:
-    return value if isinstance(value, Mapping) else None

@@ -26,11 +26,20 @@ def name_errors(crd: Crd) -> list[FieldError]:
         found.append(unsupported("spec.scope", crd.scope, SCOPES))
     names = crd.names
     for name in ("plural", "singular", "kind", "listKind"):
-        found += _one_name(f"spec.names.{name}", str(names.get(name) or ""), has_case=name in ("kind", "listKind"))
+        path, text, has_case = f"spec.names.{name}", str(names.get(name) or ""), name in ("kind", "listKind")
+        if not text:
+            found.append(required(path))
+        elif problems := label_problems(text.lower() if has_case else text):
+            start = "may have mixed case, but should otherwise match: " if has_case else ""
+            found.append(invalid(path, text, start + problems))
     if names.get("kind") and names["kind"] == names.get("listKind"):
         detail = "kind and listKind may not be the same"
         found.append(invalid("spec.names.listKind", names["listKind"], detail))
-    return found + _listed_names(names)
+    for listed in ("shortNames", "categories"):
+        for place, name in enumerate(names.get(listed) or ()):
+            if problems := label_problems(str(name)):
+                found.append(invalid(index(f"spec.names.{listed}", place), name, problems))
+    return found
 
 
 def _group_errors(group: str) -> list[FieldError]:
@@ -39,25 +48,6 @@ def _group_errors(group: str) -> list[FieldError]:
     if problem := subdomain_problems(group):
         return [invalid("spec.group", group, problem)]
     return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
-
-
-def _listed_names(names: Mapping[str, Any]) -> list[FieldError]:
-    found = []
-    for listed in ("shortNames", "categories"):
-        for place, name in enumerate(names.get(listed) or ()):
-            if problems := label_problems(str(name)):
-                found.append(invalid(index(f"spec.names.{listed}", place), name, problems))
-    return found
-
-
-def _one_name(path: str, name: str, *, has_case: bool) -> list[FieldError]:
-    if not name:
-        return [required(path)]
-    problems = label_problems(name.lower() if has_case else name)
-    if not problems:
-        return []
-    start = "may have mixed case, but should otherwise match: " if has_case else ""
-    return [invalid(path, name, start + problems)]
 
 
 def version_errors(crd: Crd) -> list[FieldError]:

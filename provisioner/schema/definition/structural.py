@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from provisioner.json_values import as_mapping
+from provisioner.json_values import mapping
 from provisioner.regexes import BadRegularExpression, compiled
 from provisioner.schema.fields import (
     FieldError,
     Schema,
+    branches_of,
     child,
     forbidden,
     index,
@@ -97,7 +98,8 @@ def _resource_errors(schema: Schema, level: str, path: str) -> list[FieldError]:
         if described is not None and is_resource and described.get("type") != wanted:
             found.append(invalid(child(key(at, name), "type"), described.get("type") or "", f"must be {wanted}"))
     metadata = schema_of(known.get("metadata"))
-    if level == ROOT and metadata is not None and not _is_plain_metadata(metadata):
+    rest = {name for name, value in (metadata or {}).items() if value} - {"type", "properties", "default"}
+    if level == ROOT and metadata is not None and (rest or properties_of(metadata).keys() - {"name", "generateName"}):
         detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
         found.append(forbidden(key(at, "metadata"), detail))
     if schema.get(EMBEDDED):
@@ -110,18 +112,12 @@ def _resource_errors(schema: Schema, level: str, path: str) -> list[FieldError]:
     return found
 
 
-def _is_plain_metadata(metadata: Schema) -> bool:
-    """Nothing but restrictions of name and generateName."""
-    rest = {name for name, value in metadata.items() if value and name not in ("type", "properties", "default")}
-    return not rest and set(properties_of(metadata)) <= {"name", "generateName"}
-
-
 def _value_validation(schema: Schema, path: str, *, is_int_or_string: bool = False) -> list[FieldError]:
     """What junctors and patterns may not say. The idiom of int-or-string may name types, at one place."""
     found: list[FieldError] = []
     skips_any_of = is_int_or_string and _is_idiom(schema.get("anyOf"))
     for junctor in ("anyOf", "allOf", "oneOf"):
-        for place, branch in enumerate(_branches(schema, junctor)):
+        for place, branch in enumerate(branches_of(schema, junctor)):
             at = index(child(path, junctor), place)
             skips_first = is_int_or_string and junctor == "allOf" and place == 0 and _is_idiom(branch.get("anyOf"))
             if junctor != "anyOf" or not skips_any_of:
@@ -141,15 +137,12 @@ def _value_validation(schema: Schema, path: str, *, is_int_or_string: bool = Fal
 
 def _is_idiom(branches: Any) -> bool:
     """Whether these are the two types of int-or-string, and nothing else is said."""
-    listed = branches if isinstance(branches, list) else []
-    said = [{name: it for name, it in as_mapping(branch).items() if _is_said(name, it)} for branch in listed]
+    said = []
+    for branch in branches if isinstance(branches, list) else ():
+        entries = ((name, it) for name, it in mapping(branch).items() if it is not None and it is not False)
+        # Of what may be empty, texts, enums and junctors that are say nothing.
+        said.append({name: it for name, it in entries if it != "" and (it != [] or name not in ("enum", *JUNCTORS))})
     return said == INT_OR_STRING
-
-
-def _is_said(name: str, value: object) -> bool:
-    """Whether a keyword says anything; of what may be empty, enums and junctors that are do not."""
-    is_empty = value == [] and name in ("enum", *JUNCTORS)
-    return value is not None and value is not False and value != "" and not is_empty
 
 
 def _nested(branch: Schema, path: str, *, skips_any_of: bool = False) -> list[FieldError]:
@@ -178,7 +171,7 @@ def _completeness(branch: Schema, schema: Schema | None, path: str, at: str) -> 
     negated = schema_of(branch.get("not"))
     nested = [(negated, child(at, "not"))] if negated is not None else []
     for junctor in JUNCTORS:
-        nested += [(it, index(child(at, junctor), place)) for place, it in enumerate(_branches(branch, junctor))]
+        nested += [(it, index(child(at, junctor), place)) for place, it in enumerate(branches_of(branch, junctor))]
     for below, place in nested:
         found += _nested_completeness(below, schema, path, place)
     return found
@@ -196,11 +189,6 @@ def _nested_completeness(branch: Schema, schema: Schema | None, path: str, at: s
         if isinstance(described, Mapping):
             found += _nested_completeness(described, schema_of(properties_of(schema).get(name)), place, origin)
     return found
-
-
-def _branches(schema: Schema, junctor: str) -> list[Schema]:
-    listed = schema.get(junctor)
-    return [branch if isinstance(branch, Mapping) else {} for branch in listed] if isinstance(listed, list) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +231,7 @@ def _below(schema: Schema, path: str, rules: KeywordRules, is_root: bool) -> lis
         found.append((described, key(child(path, "properties"), name), below_rules))
     found.append((schema.get("not"), child(path, "not"), rules))
     for junctor in JUNCTORS:
-        found += [(it, index(child(path, junctor), at), rules) for at, it in enumerate(_branches(schema, junctor))]
+        found += [(it, index(child(path, junctor), at), rules) for at, it in enumerate(branches_of(schema, junctor))]
     found.append((schema.get("items"), child(path, "items"), rules))
     return [(below, at, below_rules) for below, at, below_rules in found if isinstance(below, Mapping)]
 

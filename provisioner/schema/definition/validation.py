@@ -77,7 +77,9 @@ def default_errors(schema: Schema, path: str, *, needs_pruned: bool = True) -> l
             for misfit in misfits
         ]
         errors = errors if errors or misfits else _rule_errors(node, value)
-        found += [FieldError(_below(place, error.path), error.message) for error in errors]
+        for error in errors:
+            path_below = error.path if error.path.startswith("[") else f".{error.path}"
+            found.append(FieldError(place + path_below if _is_inside(error.path) else place, error.message))
     return found
 
 
@@ -127,12 +129,6 @@ def _with_defaults(schema: Schema, path: str) -> list[tuple[str, Schema]]:
             if isinstance(below, Mapping) and not (is_resource and name in TYPE_META):
                 waiting.append((key(child(at, "properties"), name), below, False))
     return found
-
-
-def _below(place: str, path: str) -> str:
-    if not _is_inside(path):
-        return place
-    return place + path if path.startswith("[") else f"{place}.{path}"
 
 
 IMMUTABLE = "field is immutable"
@@ -279,7 +275,14 @@ def _unchanged(old: Crd, new: Crd) -> frozenset[str]:
 
 
 def _spec_errors(crd: Crd, rules: _Rules) -> list[FieldError]:
-    found = [*name_errors(crd), *_schema_presence(crd, rules), *version_errors(crd)]
+    found = name_errors(crd)
+    for place, version in enumerate(crd.versions):
+        path = child(index("spec.versions", place), "schema.openAPIV3Schema")
+        if version.schema is None and rules.needs_schema:
+            found.append(required(path))
+        elif version.schema is None and version.is_served and not crd.preserves_unknown:
+            found.append(required(path, "because otherwise all fields are pruned"))
+    found += version_errors(crd)
     thin = {id(schema): thinned(schema) for schema in _schemas(crd)}
     has_defaults = _any(thin.values(), lambda it: it.get("default") is not None)
     if has_defaults and crd.preserves_unknown:
@@ -303,19 +306,6 @@ def _spec_errors(crd: Crd, rules: _Rules) -> list[FieldError]:
 
 def _schemas(crd: Crd) -> list[Schema]:
     return [version.schema for version in crd.versions if version.schema is not None]
-
-
-def _schema_presence(crd: Crd, rules: _Rules) -> list[FieldError]:
-    found = []
-    for place, version in enumerate(crd.versions):
-        path = child(index("spec.versions", place), "schema.openAPIV3Schema")
-        if version.schema is not None:
-            continue
-        if rules.needs_schema:
-            found.append(required(path))
-        elif version.is_served and not crd.preserves_unknown:
-            found.append(required(path, "because otherwise all fields are pruned"))
-    return found
 
 
 def _has_extensions(crd: Crd) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from provisioner.json_values import mapping, value_at
 from provisioner.schema.definition.crd import Crd, CrdVersion
 from provisioner.schema.definition.validation import update_errors
 from provisioner.schema.diff.walk import compare_schemas
@@ -116,26 +117,21 @@ def migration_steps(old: Crd, new: Crd) -> list[str]:
     status = shlex.quote(json.dumps({"status": {"storedVersions": [target.name]}}))
     read, write = f"kubectl get {resource}{everywhere} -o json", "kubectl replace -f -"
     patch = f"kubectl patch crd {shlex.quote(old.name)} --subresource=status --type=merge -p {status}"
+    first, stored = [], old.storage_version
+    if stored is None or stored.name != target.name:
+        kept = ", ".join(version.name for version in old.versions if version.name != target.name)
+        first.append(
+            f"ask for a version of this bundle that still has {kept} and stores {target.name} (storage: true at "
+            f"{target.name} alone) and have it applied: changed by hand, the storage version would count as drift and "
+            "be corrected"
+        )
     steps = [
-        *_first(old, target.name),
+        *first,
         f"write every object again, if there are any: {read} | {write}",
         f"say that nothing is stored otherwise any more: {patch}",
         "then this version can be applied: an approved request for it continues automatically",
     ]
     return [f"{number}. {words}" for number, words in enumerate(steps, 1)]
-
-
-def _first(old: Crd, target: str) -> list[str]:
-    """What has to be applied before, where the objects are not stored in `target` now."""
-    stored = old.storage_version
-    if stored is not None and stored.name == target:
-        return []
-    kept = ", ".join(version.name for version in old.versions if version.name != target)
-    words = (
-        f"ask for a version of this bundle that still has {kept} and stores {target} (storage: true at {target} alone)"
-        " and have it applied: changed by hand, the storage version would count as drift and be corrected"
-    )
-    return [words]
 
 
 SAID_ELSEWHERE = ("spec.scope", "spec.names.kind", "spec.group", "spec.names.plural", "status.storedVersions")
@@ -161,7 +157,10 @@ def compare(old_crd: JsonObject, new_crd: JsonObject, *, is_accepted: bool = Fal
     object_in(new_crd, "the new CRD")
     unread = [] if is_plain(old_crd) and is_plain(new_crd) else list(_unread(old_crd, new_crd))
     if unread:
-        return [change.finding(_named(new_crd), "") for change in unread]
+        name = value_at(new_crd, "metadata", "name")
+        kind = ("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+        ref = ObjectRef(*kind, "", name if isinstance(name, str) else "")
+        return [change.finding(ref, "") for change in unread]
     with limited():
         ref, old, new = ObjectRef.of(new_crd), Crd(old_crd), Crd(new_crd)
         whole = (*_identity(old, new), *_versions(old, new), *_conversion(old, new), *_preserving(old, new))
@@ -172,15 +171,6 @@ def compare(old_crd: JsonObject, new_crd: JsonObject, *, is_accepted: bool = Fal
         refused = () if is_accepted else _refused(old, new)
         found += [change.finding(ref, "") for change in refused if (change.rule, change.path) not in known]
         return list(worst_first(found))
-
-
-def _named(crd: JsonObject) -> ObjectRef:
-    """The CRD by its name, whatever else stands in it."""
-    metadata = crd.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, Mapping) else ""
-    return ObjectRef(
-        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", name if isinstance(name, str) else ""
-    )
 
 
 def _unread(old: JsonObject, new: JsonObject) -> Iterator[SchemaChange]:
@@ -227,10 +217,6 @@ def _identity(old: Crd, new: Crd) -> Iterator[SchemaChange]:
         if old.names.get(name) != new.names.get(name):
             facts = {"old": old.names.get(name), "new": new.names.get(name)}
             yield SchemaChange(rule, "changed", ("spec", "names", name), REPLACED, facts=facts)
-    yield from _other_names(old, new)
-
-
-def _other_names(old: Crd, new: Crd) -> Iterator[SchemaChange]:
     for name in ("listKind", "singular"):
         if old.names.get(name) != new.names.get(name):
             facts = {"name": name, "old": old.names.get(name), "new": new.names.get(name)}
@@ -254,15 +240,11 @@ def _versions(old: Crd, new: Crd) -> Iterator[SchemaChange]:
             yield SchemaChange("CRD-13b", "storage", path, SchemaVerdict(stored=D, rollback=B), facts=facts)
         else:
             yield SchemaChange("CRD-13", "storage", path, SchemaVerdict(stored=D, rollback=D), facts=facts)
-    preferred = _preferred(old), _preferred(new)
+    names = ([version.name for version in crd.served_versions] for crd in (old, new))
+    preferred = [max(served, key=kube_order, default="") for served in names]
     if all(preferred) and preferred[0] != preferred[1]:
         facts = {"old": preferred[0], "new": preferred[1]}
         yield SchemaChange("CRD-17", "preferred", path, SchemaVerdict(readers=D), facts=facts)
-
-
-def _preferred(crd: Crd) -> str:
-    names = [version.name for version in crd.served_versions]
-    return max(names, key=kube_order) if names else ""
 
 
 def _conversion(old: Crd, new: Crd) -> Iterator[SchemaChange]:
@@ -284,7 +266,7 @@ def _conversion(old: Crd, new: Crd) -> Iterator[SchemaChange]:
 
 def _webhook(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[SchemaChange]:
     path = ("spec", "conversion", "webhook")
-    before, after = (_client(side) for side in (old, new))
+    before, after = (_client_of(side) for side in (old, new))
     if {**before, "caBundle": None} != {**after, "caBundle": None}:
         yield SchemaChange("CRD-23", "moved", (*path, "clientConfig"), UNCONVERTED)
     if before.get("caBundle") and not after.get("caBundle"):
@@ -294,10 +276,9 @@ def _webhook(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[SchemaC
         yield SchemaChange("CRD-26", "no-v1", (*path, "conversionReviewVersions"), GONE)
 
 
-def _client(conversion: Mapping[str, Any]) -> dict[str, Any]:
+def _client_of(conversion: Mapping[str, Any]) -> dict[str, Any]:
     """How the webhook is called, with the API server's default."""
-    found = conversion.get("webhookClientConfig")
-    client = dict(found) if isinstance(found, Mapping) else {}
+    client = dict(mapping(conversion.get("webhookClientConfig")))
     service = client.get("service")
     if isinstance(service, Mapping):
         client["service"] = {**service, "port": service.get("port") or HTTPS}
@@ -316,7 +297,14 @@ def _version_changes(old: Crd, new: Crd) -> Iterator[tuple[str, SchemaChange]]:
     for version in old.versions:
         now = new.version(version.name)
         if now is None:
-            yield version.name, _removed_version(old, new, version)
+            path = ("spec", "versions", version.name)
+            if version.name in old.stored_versions:
+                facts = {"steps": migration_steps(old, new)}
+                yield version.name, SchemaChange("CRD-10", "removed", path, REPLACED, facts=facts)
+            elif version.is_served:
+                yield version.name, SchemaChange("CRD-11", "removed", path, GONE)
+            else:
+                yield version.name, harmless("CRD-11", "removed-unserved", path)
             continue
         for change in _same_version(version, now):
             yield version.name, change
@@ -330,15 +318,6 @@ def _version_changes(old: Crd, new: Crd) -> Iterator[tuple[str, SchemaChange]]:
     for version in new.versions:
         if old.version(version.name) is None:
             yield version.name, harmless("CRD-15", "added", ("spec", "versions", version.name))
-
-
-def _removed_version(old: Crd, new: Crd, version: CrdVersion) -> SchemaChange:
-    path = ("spec", "versions", version.name)
-    if version.name in old.stored_versions:
-        return SchemaChange("CRD-10", "removed", path, REPLACED, facts={"steps": migration_steps(old, new)})
-    if version.is_served:
-        return SchemaChange("CRD-11", "removed", path, GONE)
-    return harmless("CRD-11", "removed-unserved", path)
 
 
 def _same_version(old: CrdVersion, new: CrdVersion) -> Iterator[SchemaChange]:

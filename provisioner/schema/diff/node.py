@@ -130,8 +130,7 @@ def _retyped(
 
 def _values(old: Schema, new: Schema, place: NodePlace, *, keeps_unknown: bool) -> Iterator[SchemaChange]:
     yield from compare_junctors(old, new, place.path, keeps_unknown=keeps_unknown)
-    signature_changed = types(old) != types(new)
-    if not signature_changed or old.get(RULES) != new.get(RULES):
+    if types(old) == types(new) or old.get(RULES) != new.get(RULES):
         yield from compare_rules(old, new, place.path, keeps_unknown=keeps_unknown)
     yield from _nullable(old, new, place)
     yield from _default(old, new, place)
@@ -181,7 +180,11 @@ def _extensions(old: Schema, new: Schema, place: NodePlace, preserved: tuple[boo
     if bool(old.get(EMBEDDED)) != bool(new.get(EMBEDDED)):
         yield narrowed("SCH-53", "embedded" if new.get(EMBEDDED) else "not-embedded", place.path)
     yield from _compare_list_types(old, new, place.path)
-    yield from _compare_map_types(old, new, place.path)
+    facts = {"old": old.get(MAP_TYPE) or "granular", "new": new.get(MAP_TYPE) or "granular"}
+    if facts["old"] != facts["new"]:
+        is_of_reference = facts["new"] == "atomic" and is_reference(old) and is_reference(new)
+        rule, verdict = "SCH-50" if is_of_reference else "SCH-49", SchemaVerdict(writers=D)
+        yield SchemaChange(rule, "type", place.path, verdict, is_live=True, facts=facts)
 
 
 def _compare_list_types(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
@@ -197,32 +200,18 @@ def _compare_list_types(old: Schema, new: Schema, path: Path) -> list[SchemaChan
     return [SchemaChange("SCH-48", "type", path, SchemaVerdict(writers=D), is_live=True, facts=facts)]
 
 
-def _compare_map_types(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
-    before, after = old.get(MAP_TYPE) or "granular", new.get(MAP_TYPE) or "granular"
-    if before == after:
-        return []
-    is_of_reference = after == "atomic" and is_reference(old) and is_reference(new)
-    rule, facts = "SCH-50" if is_of_reference else "SCH-49", {"old": before, "new": after}
-    return [SchemaChange(rule, "type", path, SchemaVerdict(writers=D), is_live=True, facts=facts)]
-
-
 def _required(old: Schema, new: Schema, place: NodePlace) -> Iterator[SchemaChange]:
     before, after = set(old.get("required") or ()), set(new.get("required") or ())
     for name in sorted(after - before):
-        yield _needed(old, new, name, place)
+        path = (*place.path, name)
+        if (schema_of(properties_of(new).get(name)) or NO_SCHEMA).get("default") is not None:
+            yield harmless("SCH-09", "by-default", path, name=name)
+            continue
+        variant = "required" if name in properties_of(old) else "required-and-new"
+        yield narrowed("SCH-11" if place.is_element else "SCH-08", variant, path, name=name)
     for name in sorted(before - after):
         verdict = replace(READERS_ONLY, rollback=D)
         yield SchemaChange("SCH-12", "optional", (*place.path, name), verdict, facts={"name": name})
-
-
-def _needed(old: Schema, new: Schema, name: str, place: NodePlace) -> SchemaChange:
-    path = (*place.path, name)
-    now = schema_of(properties_of(new).get(name)) or NO_SCHEMA
-    if now.get("default") is not None:
-        return harmless("SCH-09", "by-default", path, name=name)
-    rule = "SCH-11" if place.is_element else "SCH-08"
-    variant = "required" if name in properties_of(old) else "required-and-new"
-    return narrowed(rule, variant, path, name=name)
 
 
 def compare_keywords(old: Schema, new: Schema, path: Path) -> Iterator[SchemaChange]:

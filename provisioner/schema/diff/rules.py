@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from difflib import SequenceMatcher
 from typing import Any
 
+from provisioner.json_values import maps
 from provisioner.schema.admission.pruning import default
 from provisioner.schema.admission.rules import rule_errors
 from provisioner.schema.admission.validation import validate
@@ -14,7 +16,7 @@ from provisioner.schema.cel.runtime import NotCompiled, program_of
 from provisioner.schema.cel.values import normalised, type_signature, uses_old
 from provisioner.schema.fields import Schema, branches_of, go_json, is_same, properties_of
 from provisioner.schema.inclusion.facets import SCALAR_KEYWORDS, compare_scalars
-from provisioner.schema.inclusion.presence import PRESERVE, PresenceResult, inclusion
+from provisioner.schema.inclusion.presence import PRESERVE, inclusion
 from provisioner.schema.verdicts import (
     FOR_WRITERS,
     HARMLESS,
@@ -60,20 +62,15 @@ def compare_rules(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool =
     gone = [it for meaning, it in before.items() if meaning not in after and not _covered({meaning: it}, still)]
     repeated = [meaning for meaning, rule in come.items() if _covered({meaning: rule}, asked)]
     found += [harmless("SCH-41", "asked-before", path, new=str(come.pop(it)["rule"])) for it in repeated]
-    moved = [meaning for meaning in come if not isinstance(meaning, str) and _is_pattern(meaning, old.get("pattern"))]
+    # RE2 runs `self.matches` as it does a pattern: both look for it anywhere in the text.
+    pattern = Node(NodeKind.CONST, value=old.get("pattern"))
+    matching = Node(NodeKind.CALL, "matches", target=Node(NodeKind.IDENT, "self"), parts=(pattern,))
+    moved = [meaning for meaning in come if meaning == matching and isinstance(pattern.value, str)]
     found += [harmless("SCH-38", "asked-by-pattern", path, new=str(come.pop(it)["rule"])) for it in moved]
     if not keeps_unknown:
         fresh = [meaning for meaning, rule in come.items() if _is_about_new_fields(meaning, rule, old, new)]
         found += [harmless("SCH-38", "of-new-fields", path, new=str(come.pop(it)["rule"])) for it in fresh]
     return found + _others(list(come.values()), gone, path)
-
-
-def _is_pattern(meaning: Node, pattern: Any) -> bool:
-    """Whether a rule is `self.matches` of this pattern, which both take from RE2 and look for anywhere in a text."""
-    is_call = (
-        meaning.kind is NodeKind.CALL and meaning.name == "matches" and meaning.target == Node(NodeKind.IDENT, "self")
-    )
-    return is_call and isinstance(pattern, str) and meaning.parts == (Node(NodeKind.CONST, value=pattern),)
 
 
 def _is_about_new_fields(meaning: str | Node, rule: Mapping[str, Any], old: Schema, new: Schema) -> bool:
@@ -114,15 +111,15 @@ def _others(come: list[Mapping[str, Any]], gone: list[Mapping[str, Any]], path: 
 
 def _covered(rules: Mapping[str | Node, Mapping[str, Any]], by: set[Demand]) -> bool:
     """Whether all that rules ask is asked; what is asked of every write is asked of updates."""
-    return all(it in by or (it[0], False, False) in by or _is_implied(it, by) for it in _demands(rules))
-
-
-def _is_implied(wanted: Demand, by: set[Demand]) -> bool:
-    """Whether something is asked that leaves fewer alternatives."""
-    alternatives = set() if isinstance(wanted[0], str) else _joined(wanted[0], OR)
-    whens = (wanted[1:], (False, False))
-    asked = (it[0] for it in by if it[1:] in whens)
-    return any(_joined(it, OR) <= alternatives for it in asked if not isinstance(it, str))
+    for wanted in _demands(rules):
+        if wanted in by or (wanted[0], False, False) in by:
+            continue
+        # Something may be asked that leaves fewer alternatives.
+        alternatives = set() if isinstance(wanted[0], str) else _joined(wanted[0], OR)
+        asked = (demand[0] for demand in by if demand[1:] in (wanted[1:], (False, False)))
+        if not any(_joined(it, OR) <= alternatives for it in asked if not isinstance(it, str)):
+            return False
+    return True
 
 
 def _demands(rules: Mapping[str | Node, Mapping[str, Any]]) -> set[Demand]:
@@ -142,21 +139,18 @@ def _joined(node: Node, operator: str) -> set[Node]:
 
 
 def _by_meaning(schema: Schema) -> dict[str | Node, Mapping[str, Any]]:
-    listed = schema.get(RULES)
-    rules = [rule for rule in listed if isinstance(rule, Mapping)] if isinstance(listed, list) else []
-    signature = type_signature(schema)
-    return {
-        _meaning({**rule, "rule": str(rule.get("rule", ""))}, signature): rule for rule in rules if rule.get("rule")
-    }
-
-
-def _meaning(rule: Mapping[str, Any], signature: str) -> str | Node:
-    """The compiled tree of a rule; its bare text where it does not compile here."""
-    try:
-        compiled = program_of(rule["rule"], signature, has_optional_old=rule.get("optionalOldSelf") is True)
-        return read(compiled.serialized)
-    except NotCompiled:
-        return normalised(rule["rule"])
+    """The rules by their compiled trees; one that does not compile here by its bare text."""
+    signature, found = type_signature(schema), {}
+    for rule in maps(schema.get(RULES)):
+        text = str(rule.get("rule") or "")
+        if not text:
+            continue
+        meaning: str | Node = normalised(text)
+        with suppress(NotCompiled):
+            compiled = program_of(text, signature, has_optional_old=rule.get("optionalOldSelf") is True)
+            meaning = read(compiled.serialized)
+        found[meaning] = rule
+    return found
 
 
 def _is_toggled(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
@@ -196,22 +190,21 @@ def _added(rule: Mapping[str, Any], path: Path) -> SchemaChange:
 
 def mindful_of_rules(changes: list[SchemaChange], old: Schema) -> list[SchemaChange]:
     """The changes of one node without the examples that a rule of `old` refused all along."""
-    listed = old.get(RULES)
-    read = [it for it in listed if isinstance(it, Mapping)] if isinstance(listed, list) else []
-    rules = [it for it in read if not uses_old(str(it.get("rule")))]
+    rules = [rule for rule in maps(old.get(RULES)) if not uses_old(str(rule.get("rule")))]
     holder: Schema = {"type": "object", "properties": {"value": {**old, RULES: rules}}}
-    return [_mindful(change, holder) for change in changes] if rules else changes
-
-
-def _mindful(change: SchemaChange, holder: Schema) -> SchemaChange:
-    if change.verdict != NARROWED or "counterexample" not in change.facts or change.rule == "SCH-38":
-        return change
-    found = rule_errors(holder, {"value": change.facts["counterexample"]}, None, None)
-    if not any(it.path == "value" for it in found) or any(word in str(it) for it in found for word in NOT_JUDGED):
-        return change
-    if change.facts.get("limit") == "minLength" and change.facts["new"] == 1:
-        return change.without_example().judged(harmless, "rule-refuses-empty", rule="SCH-25n")
-    return change.without_example()
+    found = []
+    for change in changes:
+        errors = []
+        if rules and change.verdict == NARROWED and "counterexample" in change.facts and change.rule != "SCH-38":
+            errors = rule_errors(holder, {"value": change.facts["counterexample"]}, None, None)
+        is_judged = not any(words in str(error) for error in errors for words in NOT_JUDGED)
+        if not is_judged or not any(error.path == "value" for error in errors):
+            found.append(change)
+        elif change.facts.get("limit") == "minLength" and change.facts["new"] == 1:
+            found.append(change.without_example().judged(harmless, "rule-refuses-empty", rule="SCH-25n"))
+        else:
+            found.append(change.without_example())
+    return found
 
 
 def compare_junctors(old: Schema, new: Schema, path: Path, *, keeps_unknown: bool = False) -> list[SchemaChange]:
@@ -231,7 +224,15 @@ def compare_junctors(old: Schema, new: Schema, path: Path, *, keeps_unknown: boo
     answer = inclusion(old, new, keeps_unknown=keeps_unknown)
     if answer.holds is None:
         return [_by_branch(change, old, new) for change in found]
-    return [change for change in found if change.verdict == HARMLESS] + [_decided(answer, old, new, open_ones[0])]
+    # The first of those at the node says what the table of all combinations says of them together.
+    first = open_ones[0]
+    if not answer.holds:
+        decided = first.judged(narrowed, "some-objects-do-not", counterexample=answer.counterexample)
+    elif inclusion(new, old).holds:
+        decided = first.judged(harmless, "same-objects-fit")
+    else:
+        decided = first.judged(widened, "all-objects-fit")
+    return [change for change in found if change.verdict == HARMLESS] + [decided]
 
 
 def _by_branch(change: SchemaChange, old: Schema, new: Schema) -> SchemaChange:
@@ -270,15 +271,6 @@ def _single(old: Schema, new: Schema) -> tuple[Schema, Schema] | None:
         return None
     kind = {"type": old.get("type")}
     return {**kind, **gone[0]}, {**kind, **come[0]}
-
-
-def _decided(answer: PresenceResult, old: Schema, new: Schema, change: SchemaChange) -> SchemaChange:
-    """`change`, the first of those at the node, with what the table of all combinations says of them together."""
-    if not answer.holds:
-        return change.judged(narrowed, "some-objects-do-not", counterexample=answer.counterexample)
-    if inclusion(new, old).holds:
-        return change.judged(harmless, "same-objects-fit")
-    return change.judged(widened, "all-objects-fit")
 
 
 def _branches(junctor: str, rule: str, sides: tuple[Any, Any], path: Path) -> list[SchemaChange]:

@@ -59,7 +59,9 @@ def smallest(schema: Schema, depth: int = 0) -> Any:
         return listed[0]
     kind = schema.get("type")
     if kind == "object" or properties_of(schema):
-        return _smallest_object(schema, depth)
+        known, needed = properties_of(schema), schema.get("required") or ()
+        names = [str(name) for name in needed] if depth < DEEPEST else []
+        return {name: smallest(schema_of(known.get(name)) or NO_SCHEMA, depth + 1) for name in names}
     if kind == "array":
         items = smallest(schema_of(schema.get("items")) or NO_SCHEMA, depth + 1) if depth < DEEPEST else None
         return [items] * min(int(schema.get("minItems") or 0), MAX_ITEMS)
@@ -70,26 +72,14 @@ def smallest(schema: Schema, depth: int = 0) -> Any:
         if high is not None:
             return high - (1 if schema.get("exclusiveMaximum") else 0)
         return schema.get("multipleOf") or 0
-    return True if kind == "boolean" else _text(schema)
+    longest = math.inf if schema.get("maxLength") is None else schema["maxLength"]
+    shortest = int(schema.get("minLength") or 0)
+    return True if kind == "boolean" else text_of(str(schema.get("pattern") or ""), shortest, longest) or ""
 
 
 def text_of(pattern: str, shortest: int = 0, longest: float = math.inf) -> str | None:
     """The shortest text within the lengths that matches `pattern`; None where none was found."""
     return inclusion(pattern, NOTHING, shortest, longest).counterexample
-
-
-def _smallest_object(schema: Schema, depth: int) -> dict[str, Any]:
-    known = properties_of(schema)
-    needed = [str(name) for name in schema.get("required") or ()]
-    if depth >= DEEPEST:
-        return {}
-    return {name: smallest(schema_of(known.get(name)) or NO_SCHEMA, depth + 1) for name in needed}
-
-
-def _text(schema: Schema) -> str:
-    limit = schema.get("maxLength")
-    longest = math.inf if limit is None else limit
-    return text_of(str(schema.get("pattern") or ""), int(schema.get("minLength") or 0), longest) or ""
 
 
 INT_RANGES = {
@@ -165,8 +155,8 @@ def beyond(stored: Interval, after: Interval) -> float | None:
     if math.isfinite(after.high):
         candidates += [after.high, after.high + 1]
     for number in candidates:
-        one = Interval(number, number)
-        if math.isfinite(number) and stored.holds(one) and not after.holds(one):
+        point = Interval(number, number)
+        if math.isfinite(number) and stored.holds(point) and not after.holds(point):
             return number
     return None
 
@@ -187,13 +177,11 @@ def compare_scalars(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     found = _enum(old, new, path)
     found += _bounds(old, new, path) + _lengths(old, new, path) + _multiple_of(old, new, path)
     found += _pattern(old, new, path) + _format(old, new, path)
-    return [_shown(change, old, new) for change in found]
+    return [_with_example(change, old, new) if change.verdict == NARROWED else change for change in found]
 
 
-def _shown(change: SchemaChange, old: Schema, new: Schema) -> SchemaChange:
+def _with_example(change: SchemaChange, old: Schema, new: Schema) -> SchemaChange:
     """A narrowing with a value that all of `old` accepts and `new` does not; with none where none is at hand."""
-    if change.verdict != NARROWED:
-        return change
     new = with_limit(old, new, change)
     facts = {name: it for name, it in change.facts.items() if name != "counterexample"}
     bounds = [side.get(name) for side in (old, new) for name in ("minimum", "maximum", "multipleOf")]
@@ -395,9 +383,7 @@ def _format(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
         return [change.judged(harmless, "checked-by-nobody")]
     if kind in ("integer", "number"):
         return [_number_format(old, new, change)]
-    if not after:
-        return [change.judged(widened)]
-    if (before, after) in STRICTER_FORMATS:
+    if not after or (before, after) in STRICTER_FORMATS:
         return [change.judged(widened)]
     lost = (text for text in SAMPLES if (not before or fits(before, text)) and not fits(after, text))
     refused = next(lost, None)

@@ -167,7 +167,11 @@ def _search(runs: tuple[_Run, _Run], letters: str, shortest: int, longest: float
             and inner.accepts(state[0], is_start=is_start)
             and not outer.accepts(state[1], is_start=is_start)
         ):
-            return _text(came, state)
+            found = ""
+            while (step := came[state]) is not None:
+                state, letter = step
+                found = letter + found
+            return found
         if length >= longest or state[1] == frozenset((outer.side.end,)):
             continue
         for letter in letters:
@@ -177,17 +181,6 @@ def _search(runs: tuple[_Run, _Run], letters: str, shortest: int, longest: float
                 came[target] = (state, letter)
                 waiting.append((target, length + 1))
     return None
-
-
-def _text(
-    came: dict[tuple[States, States, int], tuple[tuple[States, States, int], str] | None],
-    state: tuple[States, States, int],
-) -> str:
-    letters = []
-    while (step := came[state]) is not None:
-        state, letter = step
-        letters.append(letter)
-    return "".join(reversed(letters))
 
 
 def _letters(steps: Iterator[Ranges]) -> str:

@@ -67,7 +67,12 @@ def inclusion(old: Schema, new: Schema, *, keeps_unknown: bool = False, is_whole
             table.collect(schema, ())
         if table.size <= MAX_COMBINATIONS and _is_plain(table):
             try:
-                return UNDECIDED if _defaults_differ(table, old, new) else _decide(table, old, logic)
+                defaults = [
+                    [go_json((_at(side, place) or NO_SCHEMA).get("default")) for place in table.described]
+                    for side in (old, new)
+                ]
+                # A default may put a field there, or take it away, between the two.
+                return _decide(table, old, logic) if defaults[0] == defaults[1] else UNDECIDED
             except Exhausted:
                 return UNDECIDED
     return UNDECIDED
@@ -168,40 +173,34 @@ class _Table:
 
     def choices(self) -> Iterator[dict[Variable, Any]]:
         names = list(self.variables)
-        domains = [self._domain(name) for name in names]
+        domains = []
+        for place, condition in names:
+            domain = self.variables[place, condition]
+            node = self.described[place] if place and not condition else NO_SCHEMA
+            listed = (node or NO_SCHEMA).get("enum")
+            if node is None:
+                domain = [ABSENT]
+            elif isinstance(listed, list) and listed:
+                known = {ABSENT, OTHER, *map(go_json, listed)}
+                domain = [value for value in domain if value in known]
+            domains.append(domain)
         for values in product(*domains):
             yield dict(zip(names, values, strict=True))
-
-    def _domain(self, variable: Variable) -> list[Any]:
-        place, condition = variable
-        domain = self.variables[variable]
-        if condition or not place:
-            return domain
-        node = self.described[place]
-        if node is None:
-            return [ABSENT]
-        listed = node.get("enum")
-        known = set(map(go_json, listed)) if isinstance(listed, list) and listed else None
-        return [it for it in domain if it in (ABSENT, OTHER) or known is None or it in known]
 
     def is_kept(self, choice: Choice) -> bool:
         """Whether an object can be so: fields only in fields that are there, and with what the old node requires."""
         for (place, condition), value in choice.items():
-            if condition or value is ABSENT:
+            if condition:
                 continue
-            if len(place) > 1 and choice[place[:-1], ""] is ABSENT:
+            has_parent = len(place) == 1 or choice[place[:-1], ""] is not ABSENT
+            if value is not ABSENT and not has_parent:
                 return False
-        return all(
-            value is not ABSENT or condition or not self._is_needed(place, choice)
-            for (place, condition), value in choice.items()
-        )
-
-    def _is_needed(self, place: Place, choice: Choice) -> bool:
-        parent = _at(self.base, place[:-1]) or NO_SCHEMA
-        has_default = (self.described[place] or NO_SCHEMA).get("default") is not None
-        if place[-1] not in (parent.get("required") or ()) and not has_default:
-            return False
-        return len(place) == 1 or choice[place[:-1], ""] is not ABSENT
+            if value is ABSENT and has_parent:
+                needed = (_at(self.base, place[:-1]) or NO_SCHEMA).get("required") or ()
+                has_default = (self.described[place] or NO_SCHEMA).get("default") is not None
+                if place[-1] in needed or has_default:
+                    return False
+        return True
 
 
 def _branches(schema: Schema) -> Iterator[Schema]:
@@ -249,14 +248,11 @@ def _own_tests(schema: Schema, place: Place, counted: tuple[str, ...]) -> Iterat
         yield lambda choice: choice[place, ""] in known
     low, high = (schema.get(name) for name in SIZES)
     if counted and not place and (low is not None or high is not None):
-        yield lambda choice: (low or 0) <= _present(choice, counted) <= (len(counted) if high is None else high)
+        most = len(counted) if high is None else high
+        yield lambda choice: (low or 0) <= sum(choice[(name,), ""] is not ABSENT for name in counted) <= most
     condition = _condition(schema, place, counted)
     if condition:
         yield lambda choice: bool(choice[place, condition])
-
-
-def _present(choice: Choice, names: tuple[str, ...]) -> int:
-    return sum(choice[(name,), ""] is not ABSENT for name in names)
 
 
 def _junctors(schema: Schema, place: Place, counted: tuple[str, ...]) -> Iterator[Test]:
@@ -289,15 +285,6 @@ def _at(schema: Schema, place: Place) -> Schema | None:
         else:
             node = schema_of(node.get("additionalProperties"))
     return node
-
-
-def _defaults_differ(table: _Table, old: Schema, new: Schema) -> bool:
-    """Whether a default puts a field there, or takes it away, between the two."""
-    for place in table.described:
-        before, after = (_at(side, place) or NO_SCHEMA for side in (old, new))
-        if go_json(before.get("default")) != go_json(after.get("default")):
-            return True
-    return False
 
 
 def _object(schema: Schema, place: Place, choice: Choice) -> Any:

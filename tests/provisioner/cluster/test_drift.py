@@ -33,7 +33,7 @@ from provisioner.cluster.drift import (
     scaled_by,
     to_apply,
 )
-from provisioner.cluster.field_owners import value_at
+from provisioner.cluster.field_owners import field_value
 from provisioner.cluster.plan.inputs import body_of
 from provisioner.errors import AlreadyExists, FieldConflict, PratiqueError, PreconditionFailed, TryLater
 from provisioner.values import Action, CollisionProtection, JsonObject, Manifest, ObjectRef, OutcomeState
@@ -423,7 +423,7 @@ def is_part(sent: Any, approved: Any) -> bool:
 )
 def test_a_managers_path_finds_its_value(path: tuple[str, ...], value: object) -> None:
     spec = {"ports": [{"containerPort": 80, "name": "web"}], "finalizers": ["a/b"]}
-    assert value_at({"spec": spec}, path) == value
+    assert field_value({"spec": spec}, path) == value
 
 
 def test_a_cluster_that_nobody_reaches_is_no_drift(nobody_there: ClusterClient) -> None:

@@ -1,4 +1,4 @@
-"""What an object is called, and what is no object."""
+"""What an object is called, what is no object, and questions to Kubernetes as people read them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from provisioner.errors import InvalidManifest
-from provisioner.values import GroupKind, ObjectRef, created_at, object_in
+from provisioner.values import AccessRequest, GroupKind, Identity, ObjectRef, created_at, object_in
 
 DEPLOYMENT = ObjectRef("apps", "v1", "Deployment", "shop", "web")
 NAMESPACE = ObjectRef("", "v1", "Namespace", "", "shop")
@@ -95,3 +95,25 @@ def test_when_nobody_says_when_it_was_created_there_is_no_time(obj: dict[str, An
 def test_an_object_is_given_back_as_it_is() -> None:
     obj = {"a": 1}
     assert object_in(obj, "it") is obj
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        (AccessRequest("get", resource="secrets", namespace="shop", name="s"), "get secrets s in shop"),
+        (
+            AccessRequest("approve", "core.rukpak.io", "bundledeployments", name="web"),
+            "approve bundledeployments.core.rukpak.io web",
+        ),
+        (AccessRequest("create", "", "serviceaccounts", "token", "shop"), "create serviceaccounts/token in shop"),
+        (AccessRequest("get", path="/metrics"), "get /metrics"),
+    ],
+)
+def test_a_question_in_words(question: AccessRequest, words: str) -> None:
+    assert str(question) == words
+
+
+def test_a_service_account_has_the_groups_that_the_api_server_gives_it() -> None:
+    found = Identity.of_service_account("shop", "installer")
+    assert found.username == "system:serviceaccount:shop:installer"
+    assert set(found.groups) == {"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:shop"}

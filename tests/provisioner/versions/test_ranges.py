@@ -7,34 +7,33 @@ import pytest
 from provisioner.errors import InvalidRange
 from provisioner.versions import range_of, release_of, version_of
 
+RANGES = {
+    "exactly": ("1.2.3", ["1.2.3", "v1.2.3", "1.2.3+build"], ["1.2.4", "1.2.3-rc.1"]),
+    "two equals signs": ("==1.2.3", ["1.2.3"], ["1.2.2"]),
+    "not": ("!=1.2.3", ["1.2.4"], ["1.2.3"]),
+    "not, short": ("!1.2.3", ["1.2.4"], ["1.2.3"]),
+    "and by a space": (">=1.2.0 <2.0.0", ["1.2.0", "1.9.9"], ["2.0.0", "1.1.9"]),
+    "and by a comma": (">=1.2.0,<2.0.0", ["1.2.0"], ["2.0.0"]),
+    "and by nothing": (">=1.2.0<2.0.0", ["1.2.0"], ["2.0.0"]),
+    "spaces after the operator, short versions": (">= 1.2 < 2", ["1.2.0"], ["2.0.0"]),
+    "a short version is any of it": ("1.36", ["1.36.0", "1.36.3"], ["1.37.0", "1.35.9"]),
+    "up to a short version": ("<=v1.36", ["1.36.3", "1.2.0"], ["1.37.0"]),
+    "after a short version": (">1.36", ["1.37.0"], ["1.36.3"]),
+    "or": ("<1.0.0 || >3.0.0", ["0.9.0", "3.0.1"], ["1.0.0", "3.0.0"]),
+    "any minor": ("1.x", ["1.0.0", "1.99.9"], ["2.0.0", "0.9.0"]),
+    "any patch": ("1.2.x", ["1.2.0", "1.2.9"], ["1.3.0"]),
+    "after a wildcard": (">1.2.x", ["1.3.0"], ["1.2.9"]),
+    "before a wildcard": ("<1.2.x", ["1.1.9"], ["1.2.0"]),
+    "up to a wildcard": ("<=1.2.x", ["1.2.9"], ["1.3.0"]),
+    "two wildcards": (">=1.x <3.x", ["2.9.9"], ["3.0.0", "0.9.9"]),
+    "anything": ("*", ["0.0.0", "99.0.0"], []),
+    "more than anything": (">*", [], ["0.0.0", "1.0.0"]),
+    "before a release": (">1.0.0-alpha", ["1.0.0-beta", "1.0.0"], ["1.0.0-alpha"]),
+    "numbers are compared as numbers": (">1.0.0-rc.9", ["1.0.0-rc.10"], ["1.0.0-rc.8"]),
+}
 
-@pytest.mark.parametrize(
-    ("text", "inside", "outside"),
-    [
-        pytest.param("1.2.3", ["1.2.3", "v1.2.3", "1.2.3+build"], ["1.2.4", "1.2.3-rc.1"], id="exactly"),
-        pytest.param("==1.2.3", ["1.2.3"], ["1.2.2"], id="two equals signs"),
-        pytest.param("!=1.2.3", ["1.2.4"], ["1.2.3"], id="not"),
-        pytest.param("!1.2.3", ["1.2.4"], ["1.2.3"], id="not, short"),
-        pytest.param(">=1.2.0 <2.0.0", ["1.2.0", "1.9.9"], ["2.0.0", "1.1.9"], id="and by a space"),
-        pytest.param(">=1.2.0,<2.0.0", ["1.2.0"], ["2.0.0"], id="and by a comma"),
-        pytest.param(">=1.2.0<2.0.0", ["1.2.0"], ["2.0.0"], id="and by nothing"),
-        pytest.param(">= 1.2 < 2", ["1.2.0"], ["2.0.0"], id="spaces after the operator, short versions"),
-        pytest.param("1.36", ["1.36.0", "1.36.3"], ["1.37.0", "1.35.9"], id="a short version is any of it"),
-        pytest.param("<=v1.36", ["1.36.3", "1.2.0"], ["1.37.0"], id="up to a short version"),
-        pytest.param(">1.36", ["1.37.0"], ["1.36.3"], id="after a short version"),
-        pytest.param("<1.0.0 || >3.0.0", ["0.9.0", "3.0.1"], ["1.0.0", "3.0.0"], id="or"),
-        pytest.param("1.x", ["1.0.0", "1.99.9"], ["2.0.0", "0.9.0"], id="any minor"),
-        pytest.param("1.2.x", ["1.2.0", "1.2.9"], ["1.3.0"], id="any patch"),
-        pytest.param(">1.2.x", ["1.3.0"], ["1.2.9"], id="after a wildcard"),
-        pytest.param("<1.2.x", ["1.1.9"], ["1.2.0"], id="before a wildcard"),
-        pytest.param("<=1.2.x", ["1.2.9"], ["1.3.0"], id="up to a wildcard"),
-        pytest.param(">=1.x <3.x", ["2.9.9"], ["3.0.0", "0.9.9"], id="two wildcards"),
-        pytest.param("*", ["0.0.0", "99.0.0"], [], id="anything"),
-        pytest.param(">*", [], ["0.0.0", "1.0.0"], id="more than anything"),
-        pytest.param(">1.0.0-alpha", ["1.0.0-beta", "1.0.0"], ["1.0.0-alpha"], id="before a release"),
-        pytest.param(">1.0.0-rc.9", ["1.0.0-rc.10"], ["1.0.0-rc.8"], id="numbers are compared as numbers"),
-    ],
-)
+
+@pytest.mark.parametrize(("text", "inside", "outside"), RANGES.values(), ids=RANGES)
 def test_a_range_holds_what_it_says(text: str, inside: list[str], outside: list[str]) -> None:
     wanted = range_of(text)
     assert [one for one in inside if version_of(one) not in wanted] == []

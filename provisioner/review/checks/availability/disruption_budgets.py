@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from provisioner.json_values import value_at
-from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, mapping
+from provisioner.json_values import mapping, value_at
+from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.review.workloads.workload_changes import DAEMON_SET, SCALED, most_of, part_of, replicas_of
 from provisioner.selectors import selects

@@ -7,20 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provisioner.json_values import value_at
+from provisioner.json_values import items, mapping, maps, value_at
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import (
-    Check,
-    Facts,
-    FieldPath,
-    Listing,
-    Reads,
-    ReviewRule,
-    StateFacts,
-    items,
-    mapping,
-    maps,
-)
+from provisioner.review.base.facts import Check, Facts, FieldPath, Listing, Reads, ReviewRule, StateFacts
 from provisioner.review.rights.accounts import Makers
 from provisioner.review.workloads.mounts import CLAIM
 from provisioner.review.workloads.pod_specs import Mention, PodSpec, mentions, pod_specs

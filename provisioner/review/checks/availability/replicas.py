@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from provisioner.json_values import value_at
+from provisioner.json_values import items, mapping, maps, value_at
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts
 from provisioner.review.workloads.mounts import CLAIM
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.review.workloads.workload_changes import (

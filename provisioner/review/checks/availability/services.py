@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provisioner.json_values import value_at
+from provisioner.json_values import items, mapping, maps, value_at
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, StateFacts
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, pods_of_service
 from provisioner.review.workloads.workload_changes import target_of
 from provisioner.selectors import selects

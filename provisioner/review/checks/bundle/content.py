@@ -14,11 +14,12 @@ import orjson
 
 from provisioner.api_groups import OWN_GROUP
 from provisioner.escaping import hidden_characters, pretending_words, visible
+from provisioner.json_values import mapping
 from provisioner.masking import masked
 from provisioner.retention import KINDS_WITH_CONSEQUENCE, LOSES_NOTHING
 from provisioner.review.base.claims import EVERY_KIND, Claim
 from provisioner.review.base.difference import MAX_FULL, DiffLine, all_lines, in_pieces, replaced_lines
-from provisioner.review.base.facts import SECRET, STATED, Check, Facts, FieldPath, ReviewRule, StateFacts, mapping, said
+from provisioner.review.base.facts import SECRET, STATED, Check, Facts, FieldPath, ReviewRule, StateFacts, said
 from provisioner.review.rules.messages import VARIANT
 from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.values import (

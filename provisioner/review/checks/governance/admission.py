@@ -11,9 +11,9 @@ from itertools import groupby
 from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.json_values import value_at
+from provisioner.json_values import items, mapping, maps, value_at
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, StateFacts
 from provisioner.review.checks.network.webhooks import (
     KINDS,
     SENSITIVE,

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from provisioner.api_groups import RBAC_GROUP
-from provisioner.json_values import value_at
+from provisioner.json_values import mapping, value_at
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, FieldPath, Listing, ReviewRule, mapping, what_it_says
+from provisioner.review.base.facts import Check, Facts, FieldPath, Listing, ReviewRule, what_it_says
 from provisioner.review.checks.own.pratique_objects import find_cluster_place
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 

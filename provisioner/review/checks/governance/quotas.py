@@ -10,10 +10,10 @@ from decimal import Decimal
 from typing import Any
 
 from provisioner.builtin import quantity
-from provisioner.json_values import value_at
+from provisioner.json_values import mapping, maps, value_at
 from provisioner.rbac import plural_of
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, said
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
 from provisioner.review.workloads.workload_changes import DAEMON_SET, SCALED, most_of
 from provisioner.values import Action, Content, Finding, GroupKind, JsonObject, ObjectRef, Plan, Section, Severity

@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from provisioner.json_values import value_at
+from provisioner.json_values import items, mapping, maps, value_at
 from provisioner.review.base.causes import OTHER_PODS
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts
 from provisioner.review.workloads.pod_specs import PodSpec, pod_specs, pods_of_policy, pods_of_service
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, Section, Severity
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provisioner.json_values import value_at
+from provisioner.json_values import items, mapping, maps, value_at
 from provisioner.rbac import BUILT_IN_RESOURCES
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, FieldPath, Reads, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.base.facts import Check, Facts, FieldPath, Reads, ReviewRule, StateFacts
 from provisioner.review.checks.network.webhooks import find_webhooks
 from provisioner.review.crds.live_scene import CRD
 from provisioner.review.workloads.pod_specs import pod_specs, pods_of_service

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.json_values import value_at
+from provisioner.json_values import items, mapping, maps, value_at
 from provisioner.rbac import plural_of
-from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, items, mapping, maps, said
+from provisioner.review.base.facts import Check, Facts, Listing, ReviewRule, StateFacts, said
 from provisioner.review.base.renames import renamed, renames
 from provisioner.review.checks.network.webhooks import (
     KINDS,

@@ -12,9 +12,9 @@ from typing import Any
 
 from provisioner import rbac
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.json_values import value_at
+from provisioner.json_values import items, mapping, maps, value_at
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, StateFacts
 from provisioner.review.rights.accounts import bound_accounts
 from provisioner.review.rights.renamed_roles import EVERYWHERE
 from provisioner.selectors import selects

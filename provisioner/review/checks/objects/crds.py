@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from provisioner.json_values import value_at
+from provisioner.json_values import items, value_at
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, Listing, Reads, ReviewRule, items
+from provisioner.review.base.facts import Check, Facts, Listing, Reads, ReviewRule
 from provisioner.review.base.messages import with_message
 from provisioner.review.crds.live_findings import (
     compare_crds,

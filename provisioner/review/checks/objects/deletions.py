@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from provisioner.json_values import value_at
+from provisioner.json_values import mapping, maps, value_at
 from provisioner.retention import STATEFUL_SET, claims_of, left_out, takes_claims_along
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import SECRET, Check, Facts, Listed, Listing, ReviewRule, mapping, maps
+from provisioner.review.base.facts import SECRET, Check, Facts, Listed, Listing, ReviewRule
 from provisioner.review.base.messages import with_message
 from provisioner.review.base.renames import SERVICE, WEBHOOKS, Rename, renames
 from provisioner.review.base.sizes import in_words

@@ -25,11 +25,11 @@ from provisioner.errors import (
     UnknownKind,
 )
 from provisioner.escaping import visible
-from provisioner.json_values import value_at
+from provisioner.json_values import items, mapping, maps, value_at
 from provisioner.masking import masked_value
 from provisioner.retention import KINDS_WITH_CONSEQUENCE, is_remade, kept_keys, may_be_remade
 from provisioner.review.base.difference import ABSENT, FieldChange, changed_paths
-from provisioner.review.base.facts import SECRET, Check, Facts, FieldPath, Reads, ReviewRule, items, mapping, maps, said
+from provisioner.review.base.facts import SECRET, Check, Facts, FieldPath, Reads, ReviewRule, said
 from provisioner.review.base.sizes import bytes_of
 from provisioner.review.preflight.needs import evidence_of as evidence_of_absence
 from provisioner.schema import admit

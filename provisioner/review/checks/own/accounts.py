@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from provisioner.json_values import value_at
+from provisioner.json_values import mapping, value_at
 from provisioner.rbac import BUILT_IN_RESOURCES, CONTROL_PLANE, RbacSubject
-from provisioner.review.base.facts import SECRET, Check, Facts, FieldPath, Reads, ReviewRule, StateFacts, mapping
+from provisioner.review.base.facts import SECRET, Check, Facts, FieldPath, Reads, ReviewRule, StateFacts
 from provisioner.review.checks.own.power import Judge, advice_of, describe_powers, find_judge, weigh
 from provisioner.review.rights.permission_words import ways_of
 from provisioner.review.workloads.pod_specs import pod_specs

@@ -9,7 +9,7 @@ from typing import Any
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
-from provisioner.json_values import value_at
+from provisioner.json_values import mapping, value_at
 from provisioner.rbac import (
     BypassPower,
     EffectiveRules,
@@ -21,7 +21,7 @@ from provisioner.rbac import (
     RbacSubject,
     RoleProblem,
 )
-from provisioner.review.base.facts import Check, Facts, FieldPath, Reads, ReviewRule, mapping
+from provisioner.review.base.facts import Check, Facts, FieldPath, Reads, ReviewRule
 from provisioner.review.rights.permission_words import about, files_of, ref_of, ways_of
 from provisioner.review.rights.renamed_roles import RbacBeforeAfter, rbac_before_after_of
 from provisioner.review.rights.role_holders import RoleChange, altered_by, holders_alike, is_given_by_bundle

@@ -9,7 +9,7 @@ from typing import Any
 
 from provisioner import rbac
 from provisioner.api_groups import ADMISSION_GROUP, OWN_GROUP, RBAC_GROUP
-from provisioner.json_values import value_at
+from provisioner.json_values import items, mapping, maps, value_at
 from provisioner.rbac import (
     BUILT_IN_RESOURCES,
     CONTROL_PLANE,
@@ -20,19 +20,7 @@ from provisioner.rbac import (
     plural_of,
 )
 from provisioner.review.base.claims import ANY, Claim
-from provisioner.review.base.facts import (
-    SECRET,
-    Check,
-    Facts,
-    FieldPath,
-    Listing,
-    ReviewRule,
-    StateFacts,
-    items,
-    mapping,
-    maps,
-    what_it_says,
-)
+from provisioner.review.base.facts import SECRET, Check, Facts, FieldPath, Listing, ReviewRule, StateFacts, what_it_says
 from provisioner.review.checks.network.webhooks import (
     KINDS,
     NAME_LABEL,

@@ -9,21 +9,10 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
-from provisioner.json_values import value_at
+from provisioner.json_values import mapping, maps, value_at
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import (
-    SECRET,
-    STATED,
-    Check,
-    Facts,
-    FieldPath,
-    Reads,
-    ReviewRule,
-    StateFacts,
-    mapping,
-    maps,
-)
+from provisioner.review.base.facts import SECRET, STATED, Check, Facts, FieldPath, Reads, ReviewRule, StateFacts
 from provisioner.review.rights.accounts import AccountPowers, Gain, Makers, account_of
 from provisioner.review.rights.permission_words import rules_record, words_of
 from provisioner.review.rules import Phrase

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from provisioner.json_values import value_at
+from provisioner.json_values import maps, value_at
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, StateFacts, maps
+from provisioner.review.base.facts import Check, Facts, FieldPath, ReviewRule, StateFacts
 from provisioner.review.workloads.pod_specs import CONTAINER_LISTS, Container, PodSpec, pod_specs
 from provisioner.values import Finding, JsonObject, ObjectIdentity, ObjectRef, Section, Severity
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from provisioner.json_values import value_at
+from provisioner.json_values import items, mapping, maps, value_at
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts
 from provisioner.review.base.sizes import amount_of
 from provisioner.review.rules.messages import VARIANT
 from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from provisioner.json_values import value_at
+from provisioner.json_values import items, mapping, maps, value_at
 from provisioner.review.base.claims import PODS, Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts
 from provisioner.review.rules.messages import VARIANT
 from provisioner.review.workloads.mounts import mounts_of
 from provisioner.review.workloads.pod_security import (

@@ -10,9 +10,10 @@ from typing import Any
 from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import TooManyRights
+from provisioner.json_values import mapping
 from provisioner.rbac import PUBLIC_ROLES_OF_KUBERNETES, WIDE_SUBJECTS, EffectiveRules, PermissionDiff, RbacSubject
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, StateFacts, mapping
+from provisioner.review.base.facts import Check, Facts, Reads, ReviewRule, StateFacts
 from provisioner.review.preflight.findings import namespaces, preflight_findings
 from provisioner.review.rights.accounts import (
     BINDINGS,

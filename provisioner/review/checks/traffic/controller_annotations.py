@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
-from provisioner.json_values import value_at
+from provisioner.json_values import mapping, value_at
 from provisioner.masking import masked
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, mapping
+from provisioner.review.base.facts import Check, Facts, ReviewRule
 from provisioner.review.rules import Phrase
 from provisioner.values import Action, Finding, GroupKind, JsonObject, PlannedAction, Section, Severity
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from provisioner.json_values import value_at
+from provisioner.json_values import items, mapping, maps, value_at
 from provisioner.review.base.claims import Claim
-from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts, items, mapping, maps
+from provisioner.review.base.facts import Check, Facts, ReviewRule, StateFacts
 from provisioner.review.base.renames import renamed, renames
 from provisioner.review.checks.network.network_policies import PEERS, restricts
 from provisioner.review.rules import Phrase

@@ -10,8 +10,9 @@ import pytest
 from provisioner.cluster.annotations import nonce_of
 from provisioner.cluster.apply.run import Terms, apply
 from provisioner.cluster.client.api import ClusterClient
-from provisioner.cluster.compare import cleaned, uid_of
+from provisioner.cluster.compare import cleaned
 from provisioner.cluster.inventory import MemoryInventory
+from provisioner.json_values import uid_of
 from provisioner.values import Action, CollisionProtection, InventoryItem, ObjectIdentity, ObjectRef
 from tests.provisioner.cluster.apply.mortal import KILLED, FileInventory, Work, run_and_die
 from tests.support.provisioner.cluster_scene import MANAGER, Scene, content, failures

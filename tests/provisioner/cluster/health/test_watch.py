@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from provisioner.cluster.compare import uid_of
 from provisioner.cluster.health.reasons import failing_pods
 from provisioner.cluster.health.watch import until_completed, until_gone, until_settled
 from provisioner.errors import UnknownKind
+from provisioner.json_values import uid_of
 from provisioner.values import HealthState, Identity, ObjectRef, Why
 from tests.support.kubernetes.live import PATIENCE_SECONDS, wait_until
 from tests.support.patience import scaled

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
-from provisioner.render import BUILT_IN, IsNamespaced, Rendering, render_content
+from provisioner.render import BUILT_IN, IsNamespaced, Rendering, YamlLimits, render_content
 from provisioner.values import Content, Tree
 
 RULE = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
@@ -86,10 +85,15 @@ def csv(*webhooks: Mapping[str, Any], modes: str = "", **spec: Any) -> dict[str,
 
 
 def files(*objects: Mapping[str, Any], version: Mapping[str, Any] | None = None, **more: bytes) -> dict[str, bytes]:
-    """A bundle of this version (the usual one) with its CRD and these objects; `more` are files of metadata/."""
+    """A bundle of this version (the usual one) with its CRD and these objects; `more` are files of metadata/.
+
+    They are written as JSON, which is YAML, and takes a hundredth of the time.
+    """
     listed = [version or CSV, CRD, *objects]
-    found = {f"manifests/{number:02}.yaml": yaml.safe_dump(dict(one)).encode() for number, one in enumerate(listed)}
-    found["metadata/annotations.yaml"] = yaml.safe_dump(ANNOTATIONS).encode()
+    found = {
+        f"manifests/{number:02}.yaml": json.dumps(body, sort_keys=True).encode() for number, body in enumerate(listed)
+    }
+    found["metadata/annotations.yaml"] = json.dumps(ANNOTATIONS).encode()
     return found | {f"metadata/{name}.yaml": text for name, text in more.items()}
 
 
@@ -100,8 +104,9 @@ def rendered(
     name: str = "registry-v1",
     is_namespaced: IsNamespaced = BUILT_IN.get,
     destinations: tuple[str, ...] = ("",),
+    limits: YamlLimits | None = None,
 ) -> Content:
-    asked = Rendering(name, "home", "installer", is_namespaced, config or {}, destinations)
+    asked = Rendering(name, "home", "installer", is_namespaced, config or {}, destinations, limits or YamlLimits())
     return render_content(Tree(tree), asked, pins=[])
 
 

@@ -60,11 +60,7 @@ CASES: dict[str, tuple[JsonDict, Any, bool]] = {
     "a field that is null is not there": (ruled("has(self.a)", a=NULLABLE), None, False),
     "nor in what keeps unknown fields": (ruled("has(self.a.b)", a={**obj(b=NULLABLE), **KEEP}), {"b": None}, False),
     "an object that is null is not there": (ruled("has(self.a)", a={**obj(b=WORD), "nullable": True}), None, False),
-    "a list that is null is not there": (
-        ruled("!has(self.a)", a=listed(WORD, maxItems=3, nullable=True)),
-        None,
-        True,
-    ),
+    "a list that is null is not there": (ruled("!has(self.a)", a=listed(WORD, maxItems=3, nullable=True)), None, True),
     "an optional field that is null has no value": (ruled("self.?a.hasValue()", a=NULLABLE), None, False),
     "a map's value that is null is there": (
         ruled("'k' in self.a", a=mapped(NULLABLE, maxProperties=3)),

@@ -220,14 +220,7 @@ def test_the_same_expression_written_differently_is_the_same_tree() -> None:
     assert {
         node.kind
         for node in read(program_of("self.all(x, [x] != [1.5, 'a', null, {'k': true}])", "dyn").serialized).walk()
-    } == {
-        NodeKind.FOLD,
-        NodeKind.CALL,
-        NodeKind.IDENT,
-        NodeKind.CONST,
-        NodeKind.LIST,
-        NodeKind.STRUCT,
-    }
+    } == {NodeKind.FOLD, NodeKind.CALL, NodeKind.IDENT, NodeKind.CONST, NodeKind.LIST, NodeKind.STRUCT}
 
 
 def test_words_in_texts_are_no_names() -> None:

@@ -95,10 +95,7 @@ def test_what_is_written_with_a_point_is_another_value_than_the_stored_one() -> 
 
 @pytest.mark.parametrize(
     ("new", "expected"),
-    [
-        (True, []),
-        (False, ["invalid data, expected bool, got string evaluating rule: no", "failed rule: self"]),
-    ],
+    [(True, []), (False, ["invalid data, expected bool, got string evaluating rule: no", "failed rule: self"])],
 )
 def test_a_stored_value_of_another_type_fails_only_the_rules_that_must_read_it(new: bool, expected: list[str]) -> None:
     rules = [{"rule": "!oldSelf || self", "message": "no"}, {"rule": "self"}]

@@ -26,187 +26,126 @@ def test_a_sound_crd_is_accepted() -> None:
     assert accepts_update(SOUND, SOUND) == []
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param({"group": ""}, "spec.group: Required value", id="no group"),
-        pytest.param({"group": "example"}, "should be a domain with at least one dot", id="a group without a dot"),
-        pytest.param({"scope": "Galaxy"}, 'spec.scope: Unsupported value: "Galaxy"', id="an unknown scope"),
-        pytest.param({"names": {"plural": "things"}}, "spec.names.kind: Required value", id="no kind"),
-        pytest.param(
-            {"names": {"plural": "Things", "kind": "Thing"}},
-            "spec.names.plural: Invalid value",
-            id="capitals in plural",
-        ),
-        pytest.param(
-            {"names": {"plural": "things", "kind": "Thing", "listKind": "Thing"}},
-            "kind and listKind may not be the same",
-            id="one kind for both",
-        ),
-        pytest.param({"versions": []}, "must have exactly one version marked as storage version", id="no versions"),
-        pytest.param(
-            {"versions": [version(schema=root(TEXT)), version(schema=root(WHOLE))]},
-            "must contain unique version names",
-            id="twins",
-        ),
-        pytest.param(
-            {"versions": [version("V1", root(TEXT))]}, "spec.versions[0].name: Invalid value", id="a capital version"
-        ),
-        pytest.param(
-            {"versions": [version()]}, "spec.versions[0].schema.openAPIV3Schema: Required value", id="no schema"
-        ),
-        pytest.param(
-            {"preserveUnknownFields": True},
-            "spec.preserveUnknownFields: Invalid value: true: cannot set to true",
-            id="preserve",
-        ),
-        pytest.param(
-            {"conversion": {"strategy": "Magic"}}, 'spec.conversion.strategy: Unsupported value: "Magic"', id="magic"
-        ),
-        pytest.param(
-            {"conversion": {"strategy": "Webhook"}}, "required when strategy is set to Webhook", id="no webhook"
-        ),
-        pytest.param(
-            {"conversion": {"strategy": "None", "webhook": WEBHOOK["webhook"]}},
-            "should not be set when strategy is not set to Webhook",
-            id="idle",
-        ),
-        pytest.param(
-            {"conversion": {**WEBHOOK, "webhook": {**WEBHOOK["webhook"], "conversionReviewVersions": ["v9"]}}},
-            "must include at least one of v1, v1beta1",
-            id="unknown review versions",
-        ),
-    ],
-)
+FRAME_FAULTS = {
+    "no group": ({"group": ""}, "spec.group: Required value"),
+    "a group without a dot": ({"group": "example"}, "should be a domain with at least one dot"),
+    "an unknown scope": ({"scope": "Galaxy"}, 'spec.scope: Unsupported value: "Galaxy"'),
+    "no kind": ({"names": {"plural": "things"}}, "spec.names.kind: Required value"),
+    "capitals in plural": ({"names": {"plural": "Things", "kind": "Thing"}}, "spec.names.plural: Invalid value"),
+    "one kind for both": (
+        {"names": {"plural": "things", "kind": "Thing", "listKind": "Thing"}},
+        "kind and listKind may not be the same",
+    ),
+    "no versions": ({"versions": []}, "must have exactly one version marked as storage version"),
+    "twins": (
+        {"versions": [version(schema=root(TEXT)), version(schema=root(WHOLE))]},
+        "must contain unique version names",
+    ),
+    "a capital version": ({"versions": [version("V1", root(TEXT))]}, "spec.versions[0].name: Invalid value"),
+    "no schema": ({"versions": [version()]}, "spec.versions[0].schema.openAPIV3Schema: Required value"),
+    "preserve": (
+        {"preserveUnknownFields": True},
+        "spec.preserveUnknownFields: Invalid value: true: cannot set to true",
+    ),
+    "magic": ({"conversion": {"strategy": "Magic"}}, 'spec.conversion.strategy: Unsupported value: "Magic"'),
+    "no webhook": ({"conversion": {"strategy": "Webhook"}}, "required when strategy is set to Webhook"),
+    "idle": (
+        {"conversion": {"strategy": "None", "webhook": WEBHOOK["webhook"]}},
+        "should not be set when strategy is not set to Webhook",
+    ),
+    "unknown review versions": (
+        {"conversion": {**WEBHOOK, "webhook": {**WEBHOOK["webhook"], "conversionReviewVersions": ["v9"]}}},
+        "must include at least one of v1, v1beta1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "expected"), FRAME_FAULTS.values(), ids=FRAME_FAULTS)
 def test_a_crd_with_a_fault_in_its_frame_is_refused(spec: JsonDict, expected: str) -> None:
     body = {**SOUND, "spec": {**SOUND["spec"], **spec}}
     assert any(expected in error for error in refused(body)), refused(body)
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param(
-            obj(a={}),
-            f"{SPEC}.properties[a].type: Required value: must not be empty for specified object fields",
-            id="no type",
-        ),
-        pytest.param({"type": "array"}, f"{SPEC}.items: Required value: must be specified", id="no items"),
-        pytest.param(
-            listed({}),
-            f"{SPEC}.items.type: Required value: must not be empty for specified array items",
-            id="items untyped",
-        ),
-        pytest.param({"type": "thing"}, f'{SPEC}.type: Unsupported value: "thing"', id="an unknown type"),
-        pytest.param({**TEXT, "pattern": "("}, f'{SPEC}.pattern: Invalid value: "("', id="a broken pattern"),
-        pytest.param(
-            {**obj(a=TEXT), "anyOf": [{"type": "object"}]},
-            f"{SPEC}.anyOf[0].type: Forbidden: must be empty to be structural",
-            id="type nested",
-        ),
-        pytest.param(
-            {**obj(a=TEXT), "not": {"properties": {"a": {"default": "x"}}}},
-            "must be undefined to be structural",
-            id="default nested",
-        ),
-        pytest.param(
-            {**obj(a=TEXT), "additionalProperties": TEXT},
-            "additionalProperties and properties are mutual exclusive",
-            id="both",
-        ),
-        pytest.param({**listed(TEXT), "uniqueItems": True}, "uniqueItems cannot be set to true", id="unique items"),
-        pytest.param(
-            listed(obj(k=TEXT), **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}),
-            "must have a default or be a required property",
-            id="an optional key",
-        ),
-        pytest.param(
-            listed(obj(k=TEXT), **{"x-kubernetes-list-type": "map"}),
-            "must not be empty if x-kubernetes-list-type is map",
-            id="no keys",
-        ),
-        pytest.param(
-            listed(obj(k=TEXT), **{"x-kubernetes-list-type": "set"}),
-            "must be atomic as item of a list",
-            id="a set of objects",
-        ),
-        pytest.param(
-            {**TEXT, "x-kubernetes-list-type": "set"},
-            "must be array if x-kubernetes-list-type is specified",
-            id="a set of nothing",
-        ),
-        pytest.param(
-            {"type": "object", "x-kubernetes-preserve-unknown-fields": False},
-            "must be true or undefined",
-            id="preserve false",
-        ),
-        pytest.param(
-            {"type": "string", "x-kubernetes-embedded-resource": True},
-            "must be object if x-kubernetes-embedded-resource",
-            id="a text resource",
-        ),
-        pytest.param(
-            {**obj(a=TEXT), "patternProperties": {"a": TEXT}}, "patternProperties is not supported", id="unsupported"
-        ),
-        pytest.param(
-            {**WHOLE, "default": "x"}, f'{SPEC}.default: Invalid value: "string"', id="a default of another type"
-        ),
-        pytest.param(
-            {**obj(a=TEXT), "default": {"b": 1}}, "must not have unknown fields", id="a default with more fields"
-        ),
-        pytest.param(
-            {**TEXT, "x-kubernetes-validations": [{"rule": "self.foo > 1"}]},
-            "x-kubernetes-validations[0].rule: Invalid value",
-            id="a rule",
-        ),
-        pytest.param(
-            {**obj(a=TEXT), "x-kubernetes-validations": [{"rule": "self.b == 'x'"}]},
-            "undefined field 'b'",
-            id="a rule over no field",
-        ),
-        pytest.param(
-            {**TEXT, "x-kubernetes-validations": [{"rule": "self"}]},
-            "must evaluate to a bool",
-            id="a rule that is no question",
-        ),
-        pytest.param(
-            {
-                **listed(listed(TEXT)),
-                "x-kubernetes-validations": [{"rule": "self.all(x, x.all(y, self.all(z, z.all(w, w == y))))"}],
-            },
-            "estimated rule cost exceeds budget by factor of more than 100x",
-            id="a dear rule",
-        ),
-    ],
-)
+SCHEMA_FAULTS = {
+    "no type": (obj(a={}), f"{SPEC}.properties[a].type: Required value: must not be empty for specified object fields"),
+    "no items": ({"type": "array"}, f"{SPEC}.items: Required value: must be specified"),
+    "items untyped": (listed({}), f"{SPEC}.items.type: Required value: must not be empty for specified array items"),
+    "an unknown type": ({"type": "thing"}, f'{SPEC}.type: Unsupported value: "thing"'),
+    "a broken pattern": ({**TEXT, "pattern": "("}, f'{SPEC}.pattern: Invalid value: "("'),
+    "type nested": (
+        {**obj(a=TEXT), "anyOf": [{"type": "object"}]},
+        f"{SPEC}.anyOf[0].type: Forbidden: must be empty to be structural",
+    ),
+    "default nested": (
+        {**obj(a=TEXT), "not": {"properties": {"a": {"default": "x"}}}},
+        "must be undefined to be structural",
+    ),
+    "both": ({**obj(a=TEXT), "additionalProperties": TEXT}, "additionalProperties and properties are mutual exclusive"),
+    "unique items": ({**listed(TEXT), "uniqueItems": True}, "uniqueItems cannot be set to true"),
+    "an optional key": (
+        listed(obj(k=TEXT), **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}),
+        "must have a default or be a required property",
+    ),
+    "no keys": (
+        listed(obj(k=TEXT), **{"x-kubernetes-list-type": "map"}),
+        "must not be empty if x-kubernetes-list-type is map",
+    ),
+    "a set of objects": (listed(obj(k=TEXT), **{"x-kubernetes-list-type": "set"}), "must be atomic as item of a list"),
+    "a set of nothing": (
+        {**TEXT, "x-kubernetes-list-type": "set"},
+        "must be array if x-kubernetes-list-type is specified",
+    ),
+    "preserve false": ({"type": "object", "x-kubernetes-preserve-unknown-fields": False}, "must be true or undefined"),
+    "a text resource": (
+        {"type": "string", "x-kubernetes-embedded-resource": True},
+        "must be object if x-kubernetes-embedded-resource",
+    ),
+    "unsupported": ({**obj(a=TEXT), "patternProperties": {"a": TEXT}}, "patternProperties is not supported"),
+    "a default of another type": ({**WHOLE, "default": "x"}, f'{SPEC}.default: Invalid value: "string"'),
+    "a default with more fields": ({**obj(a=TEXT), "default": {"b": 1}}, "must not have unknown fields"),
+    "a rule": (
+        {**TEXT, "x-kubernetes-validations": [{"rule": "self.foo > 1"}]},
+        "x-kubernetes-validations[0].rule: Invalid value",
+    ),
+    "a rule over no field": (
+        {**obj(a=TEXT), "x-kubernetes-validations": [{"rule": "self.b == 'x'"}]},
+        "undefined field 'b'",
+    ),
+    "a rule that is no question": ({**TEXT, "x-kubernetes-validations": [{"rule": "self"}]}, "must evaluate to a bool"),
+    "a dear rule": (
+        {
+            **listed(listed(TEXT)),
+            "x-kubernetes-validations": [{"rule": "self.all(x, x.all(y, self.all(z, z.all(w, w == y))))"}],
+        },
+        "estimated rule cost exceeds budget by factor of more than 100x",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "expected"), SCHEMA_FAULTS.values(), ids=SCHEMA_FAULTS)
 def test_a_crd_with_a_fault_in_its_schema_is_refused(spec: JsonDict, expected: str) -> None:
     assert any(expected in error for error in refused(crd_of(spec))), refused(crd_of(spec))
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        pytest.param({"x-kubernetes-int-or-string": True}, id="int or string"),
-        pytest.param(
-            {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}, id="in its idiom"
-        ),
-        pytest.param({"x-kubernetes-preserve-unknown-fields": True}, id="anything"),
-        pytest.param(mapped(True), id="an open map"),
-        pytest.param({**obj("a", a=TEXT), "oneOf": [{"required": ["a"]}], "default": {"a": "x"}}, id="junctors"),
-        pytest.param({**listed(TEXT), "x-kubernetes-list-type": "set"}, id="a set"),
-        pytest.param(
-            {
-                **listed(listed({**TEXT, "maxLength": 9}, maxItems=9), maxItems=9),
-                "x-kubernetes-validations": [{"rule": "self.all(x, x.all(y, y == 'a'))"}],
-            },
-            id="a rule within bounds",
-        ),
-        pytest.param(
-            {**obj(a=TEXT), "x-kubernetes-validations": [{"rule": "!format.uuid().validate(self.a).hasValue()"}]},
-            id="functions of Kubernetes alone",
-        ),
-    ],
-)
+SOUND_SCHEMAS = {
+    "int or string": {"x-kubernetes-int-or-string": True},
+    "in its idiom": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+    "anything": {"x-kubernetes-preserve-unknown-fields": True},
+    "an open map": mapped(True),
+    "junctors": {**obj("a", a=TEXT), "oneOf": [{"required": ["a"]}], "default": {"a": "x"}},
+    "a set": {**listed(TEXT), "x-kubernetes-list-type": "set"},
+    "a rule within bounds": {
+        **listed(listed({**TEXT, "maxLength": 9}, maxItems=9), maxItems=9),
+        "x-kubernetes-validations": [{"rule": "self.all(x, x.all(y, y == 'a'))"}],
+    },
+    "functions of Kubernetes alone": {
+        **obj(a=TEXT),
+        "x-kubernetes-validations": [{"rule": "!format.uuid().validate(self.a).hasValue()"}],
+    },
+}
+
+
+@pytest.mark.parametrize("spec", SOUND_SCHEMAS.values(), ids=SOUND_SCHEMAS)
 def test_a_schema_that_kubernetes_takes_is_not_refused(spec: JsonDict) -> None:
     assert refused(crd_of(spec)) == []
 
@@ -264,26 +203,22 @@ def test_what_may_never_change_is_refused(change: JsonDict, expected: str) -> No
     assert any(str(error).startswith(expected) for error in accepts_update(SOUND, new))
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        pytest.param(SOUND, crd(version(schema=root(TEXT), served=False)), id="nothing served any more"),
-        pytest.param(
-            crd(version("v1", root(TEXT)), version("v2", root(TEXT), storage=False)),
-            crd(version("v1", root(TEXT))),
-            id="a version dropped",
-        ),
-        pytest.param(
-            crd(version("v1", root(TEXT)), version("v2", root(TEXT), storage=False)),
-            crd(version("v1", root(TEXT), storage=False), version("v2", root(TEXT))),
-            id="another storage version",
-        ),
-        pytest.param(
-            crd_of(TEXT) | {"spec": {**crd_of(TEXT)["spec"], "conversion": WEBHOOK}}, crd_of(TEXT), id="webhook to none"
-        ),
-        pytest.param({**SOUND, "spec": {**SOUND["spec"], "preserveUnknownFields": True}}, SOUND, id="pruning begins"),
-    ],
-)
+TAKEN_UPDATES = {
+    "nothing served any more": (SOUND, crd(version(schema=root(TEXT), served=False))),
+    "a version dropped": (
+        crd(version("v1", root(TEXT)), version("v2", root(TEXT), storage=False)),
+        crd(version("v1", root(TEXT))),
+    ),
+    "another storage version": (
+        crd(version("v1", root(TEXT)), version("v2", root(TEXT), storage=False)),
+        crd(version("v1", root(TEXT), storage=False), version("v2", root(TEXT))),
+    ),
+    "webhook to none": (crd_of(TEXT) | {"spec": {**crd_of(TEXT)["spec"], "conversion": WEBHOOK}}, crd_of(TEXT)),
+    "pruning begins": ({**SOUND, "spec": {**SOUND["spec"], "preserveUnknownFields": True}}, SOUND),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), TAKEN_UPDATES.values(), ids=TAKEN_UPDATES)
 def test_what_hurts_but_is_taken_is_not_called_refused(old: JsonDict, new: JsonDict) -> None:
     assert accepts_update(old, new) == []
 

@@ -18,7 +18,7 @@ PAIRS = sorted(path.parent.name for path in CORPUS.glob("crd-pairs/*/new.yaml"))
 UNKNOWN = {
     ("cert-manager__orders__v1.5.0__v1.6.0", "back", "SRV-06"): (
         "more versions would be served again, and what the code of the webhook keeps between them is not in a CRD"
-    ),
+    )
 }
 
 

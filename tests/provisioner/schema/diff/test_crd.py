@@ -24,10 +24,7 @@ OLD_REVIEWS = copy.deepcopy(WEBHOOK)
 OLD_REVIEWS["conversion"]["webhook"]["conversionReviewVersions"] = ["v1beta1"]
 WITH_CA = copy.deepcopy(WEBHOOK)
 WITH_CA["conversion"]["webhook"]["clientConfig"]["caBundle"] = "x"
-INJECTED: JsonDict = {
-    "name": "things.example.com",
-    "annotations": {"cert-manager.io/inject-ca-from": "shop/ca"},
-}
+INJECTED: JsonDict = {"name": "things.example.com", "annotations": {"cert-manager.io/inject-ca-from": "shop/ca"}}
 WORD, NOT_COMPARED = ({**TEXT, "pattern": pattern} for pattern in ("^a$", "\\ba"))
 NAMES = crd()["spec"]["names"]
 SCALE: JsonDict = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}

@@ -125,26 +125,9 @@ def test_what_all_resources_have_may_leave_the_schema() -> None:
     assert worst(new, old) is SAFE
 
 
-def test_a_restriction_of_the_name_that_comes_narrows_and_one_that_goes_does_not() -> None:
-    named = obj(spec=TEXT, metadata=obj(name=text(maxLength=5)))
-    old, new = crd(version(schema=obj(spec=TEXT))), crd(version(schema=named))
-    assert worst(old, new) is BREAKING
-    assert worst(new, old) is SAFE
-
-
 def test_a_default_that_became_true_is_refused_though_python_takes_it_for_1() -> None:
     def with_default(value: Any) -> JsonDict:
         return crd_of({**obj(x=WHOLE), "default": {"x": value}})
 
     assert accepts_update(with_default(1), with_default(1)) == []
     assert accepts_update(with_default(1), with_default(True)) != []
-
-
-@pytest.mark.parametrize("kept", [False, True])
-def test_an_injector_that_is_named_no_more_leaves_the_webhook_without_a_certificate(kept: bool) -> None:
-    client = {"service": {"name": "x", "namespace": "y"}}
-    conversion = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}}
-    new = crd(version(schema=obj(spec=TEXT)), spec={"conversion": conversion})
-    injected = {**new["metadata"], "annotations": {"cert-manager.io/inject-ca-from": "a/b"}}
-    old = {**new, "metadata": injected}
-    assert [it.rule for it in compare(old, old if kept else new)] == ([] if kept else ["CRD-25"])

@@ -25,51 +25,32 @@ def with_rule(rule: str, *, more: JsonDict | None = None, **fields: JsonDict) ->
 PERCENT: JsonDict = {**WHOLE, "maximum": 100}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "severity"),
-    [
-        pytest.param(
-            obj(a=TEXT),
-            with_rule("!(has(self.b) && has(self.c))", a=TEXT, b=WHOLE, c=WHOLE),
-            SAFE,
-            id="of two new fields",
-        ),
-        pytest.param(
-            obj(a=TEXT), with_rule("!has(self.b) || self.b > 5", a=TEXT, b=PERCENT), SAFE, id="of a new field, guarded"
-        ),
-        pytest.param(
-            obj(a=TEXT), with_rule("self.b > 5", a=TEXT, b=PERCENT), BREAKING, id="of a new field that is absent"
-        ),
-        pytest.param(obj(a=TEXT), with_rule("has(self.b)", a=TEXT, b=WHOLE), BREAKING, id="that wants the new field"),
-        pytest.param(
-            obj(a=TEXT),
-            with_rule("self.b > 5", a=TEXT, b={**PERCENT, "default": 9}),
-            SAFE,
-            id="of a new field whose default passes",
-        ),
-        pytest.param(
-            obj(a=TEXT),
-            with_rule("self.b > 5", a=TEXT, b={**PERCENT, "default": 1}),
-            BREAKING,
-            id="of a new field whose default does not",
-        ),
-        pytest.param(
-            obj(a=TEXT),
-            with_rule("!has(self.b) || has(self.a)", a=TEXT, b=WHOLE),
-            BREAKING,
-            id="of an old field, too",
-        ),
-        pytest.param(
-            obj(a=TEXT), with_rule("!has(self.b) || self.size() < 2", a=TEXT, b=WHOLE), BREAKING, id="of the whole"
-        ),
-        pytest.param(
-            obj(a=TEXT, more=KEEP),
-            with_rule("!(has(self.b) && has(self.c))", a=TEXT, b=WHOLE, c=WHOLE, more=KEEP),
-            BREAKING,
-            id="of fields that were kept unseen",
-        ),
-    ],
-)
+RULES_ON_NEW_FIELDS = {
+    "of two new fields": (obj(a=TEXT), with_rule("!(has(self.b) && has(self.c))", a=TEXT, b=WHOLE, c=WHOLE), SAFE),
+    "of a new field, guarded": (obj(a=TEXT), with_rule("!has(self.b) || self.b > 5", a=TEXT, b=PERCENT), SAFE),
+    "of a new field that is absent": (obj(a=TEXT), with_rule("self.b > 5", a=TEXT, b=PERCENT), BREAKING),
+    "that wants the new field": (obj(a=TEXT), with_rule("has(self.b)", a=TEXT, b=WHOLE), BREAKING),
+    "of a new field whose default passes": (
+        obj(a=TEXT),
+        with_rule("self.b > 5", a=TEXT, b={**PERCENT, "default": 9}),
+        SAFE,
+    ),
+    "of a new field whose default does not": (
+        obj(a=TEXT),
+        with_rule("self.b > 5", a=TEXT, b={**PERCENT, "default": 1}),
+        BREAKING,
+    ),
+    "of an old field, too": (obj(a=TEXT), with_rule("!has(self.b) || has(self.a)", a=TEXT, b=WHOLE), BREAKING),
+    "of the whole": (obj(a=TEXT), with_rule("!has(self.b) || self.size() < 2", a=TEXT, b=WHOLE), BREAKING),
+    "of fields that were kept unseen": (
+        obj(a=TEXT, more=KEEP),
+        with_rule("!(has(self.b) && has(self.c))", a=TEXT, b=WHOLE, c=WHOLE, more=KEEP),
+        BREAKING,
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "severity"), RULES_ON_NEW_FIELDS.values(), ids=RULES_ON_NEW_FIELDS)
 def test_a_rule_on_new_fields_breaks_only_what_has_none_of_them(
     old: JsonDict, new: JsonDict, severity: Severity
 ) -> None:

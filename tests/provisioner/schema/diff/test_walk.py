@@ -143,12 +143,7 @@ CHANGES = [
     ),
     (obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT), "SCH-57", SAFE),
     (obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT, more={"oneOf": A_OR_B["oneOf"][::-1]}), "SCH-57", SAFE),
-    (
-        obj(a=TEXT, b=TEXT, more=A_OR_B),
-        obj(a=TEXT, b=TEXT, more={"oneOf": A_OR_B["oneOf"][:1]}),
-        "SCH-57",
-        BREAKING,
-    ),
+    (obj(a=TEXT, b=TEXT, more=A_OR_B), obj(a=TEXT, b=TEXT, more={"oneOf": A_OR_B["oneOf"][:1]}), "SCH-57", BREAKING),
     (obj(a=TEXT), obj(a=TEXT, more={"not": {"required": ["a"]}}), "SCH-58", BREAKING),
     (obj(a=TEXT, more={"not": {"required": ["a"]}}), obj(a=TEXT), "SCH-58", SAFE),
     (TEXT, {**TEXT, "x-kubernetes-future": 1}, "SCH-60", UNKNOWN),

@@ -1,0 +1,50 @@
+"""What every format is given, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from provisioner.render.limits import YamlLimits
+from provisioner.render.objects import Found, IsNamespaced
+from provisioner.render.targets import Target
+from provisioner.values import Lookup, Requirement, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """How a tree shall be rendered: what the BundleDeployment says, and which scope the cluster's kinds have.
+
+    `destinations` are the folders of the tree that the sources lie in, "" for the root. `target` is the cluster, None
+    where none is known; only a format that `is_told_of_target` looks at it.
+    """
+
+    format: str
+    install_namespace: str
+    service_account: str
+    is_namespaced: IsNamespaced
+    config: Mapping[str, Any] = field(default_factory=dict)
+    destinations: tuple[str, ...] = ("",)
+    limits: YamlLimits = field(default_factory=YamlLimits)
+    target: Target | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What a format makes of a tree: the objects, in order, the paths of the files that it used for them, what the
+    bundle asks of its cluster, the values that it was given, as JSON texts by path, the version that it claims, the
+    objects of the cluster that it was told of, the namespace in which it would be installed, and the paths of those
+    values that the spec sets."""
+
+    objects: Iterable[Found]
+    used: Collection[str]
+    requirements: tuple[Requirement, ...] = ()
+    values: Mapping[str, str] | None = None
+    version: str = ""
+    lookups: tuple[Lookup, ...] = ()
+    suggested_namespace: str = ""
+    spec_values: frozenset[str] = frozenset()
+
+
+Format = Callable[[Tree, Rendering], Rendered]
