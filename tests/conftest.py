@@ -57,6 +57,8 @@ ON_EITHER = ("any_station", "api_server")
 hypothesis.settings.register_profile(
     "alike", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
+# No public server is met here, and to load the authorities of the system takes longer than to fetch from one of ours.
+os.environ["SSL_CERT_FILE"] = os.devnull
 _close_if_unusable_or_obsolete = DatabaseWrapper.close_if_unusable_or_obsolete
 SHOWN_LINES = 30
 LEFT_OUT = pytest.StashKey[Counter[str]]()
