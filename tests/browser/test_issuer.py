@@ -33,8 +33,7 @@ def issuer(live_server: LiveServer, station: Station, tmp_path: Path, settings: 
 def test_signs_in_approves_loses_the_group_and_signs_out_everywhere(
     page: pw.Page, live_server: LiveServer, station: Station, registry: Registry, issuer: RunningIssuer
 ) -> None:
-    deployment = station.wish("olgas", bundles.image(registry, "olgas", bundles.app("olgas", "1")))
-    station.work()
+    deployment = station.prepare("olgas", bundles.image(registry, "olgas", bundles.app("olgas", "1")))
     first = f"{live_server.url}/requests/{station.latest(deployment).uid}"
 
     page.goto(first)
@@ -49,8 +48,7 @@ def test_signs_in_approves_loses_the_group_and_signs_out_everywhere(
     page = open_anew(page, first)
     assert "3 of 3 objects" in page.inner_text("#progress")
 
-    station.wish("olgas", bundles.image(registry, "olgas", bundles.app("olgas", "2")))
-    station.work()
+    station.prepare("olgas", bundles.image(registry, "olgas", bundles.app("olgas", "2")))
     second = f"{live_server.url}/requests/{station.latest(deployment).uid}"
     page = open_anew(page, second)
     # Where the page's own parts have the issuer asked just now, what it said before counts for the moment (S25).

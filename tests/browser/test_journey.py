@@ -6,7 +6,6 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from approvals.models import Review
-from provisioner.values import ObjectRef
 from tests.browser.conftest import SignIn
 from tests.browser.tabs import open_anew, press
 from tests.support.journeys.contents import bundles
@@ -20,8 +19,7 @@ pytestmark = pytest.mark.controlplane
 def test_who_may_not_is_told_why_and_who_may_approves_by_clicking(
     live_server: LiveServer, station: Station, registry: Registry, sign_in: SignIn
 ) -> None:
-    deployment = station.wish("clicked", bundles.image(registry, "clicked", bundles.app("clicked", "1")))
-    station.work()
+    deployment = station.prepare("clicked", bundles.image(registry, "clicked", bundles.app("clicked", "1")))
     request = station.latest(deployment)
     address = f"{live_server.url}/requests/{request.uid}"
 
@@ -40,15 +38,14 @@ def test_who_may_not_is_told_why_and_who_may_approves_by_clicking(
     station.work()
     page = open_anew(page, address)
     assert "3 of 3 objects" in page.inner_text("#progress")
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "clicked")) is not None
+    assert station.live("Deployment", "clicked") is not None
 
-    until_current(station.api, ObjectRef("apps", "v1", "Deployment", station.namespace, "clicked"))
+    until_current(station.api, station.ref("Deployment", "clicked"))
     station.look_after(deployment)
     page = open_anew(page, f"{live_server.url}/deployments/journey/clicked")
     assert "healthy 3 of 3 objects are ready" in " ".join(page.inner_text("main").split())
     station.wish("clicked", bundles.image(registry, "clicked", bundles.app("clicked", "2")))
-    station.wish("clicked", bundles.image(registry, "clicked", bundles.app("clicked", "3")))
-    station.work()
+    station.prepare("clicked", bundles.image(registry, "clicked", bundles.app("clicked", "3")))
     assert list(deployment.requests.order_by("number").values_list("state", flat=True)) == [
         "applied",
         "superseded",

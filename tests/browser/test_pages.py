@@ -23,6 +23,7 @@ def test_somebody_signs_in_and_approves_by_clicking(
 ) -> None:
     page = sign_in(here.ada)
     heard = listen(page)
+    page.goto(site["inbox"])
     page.get_by_role("link", name="harbour").click()
     page.get_by_label("Reason").fill("announced last week")
     page.get_by_role("button", name="Approve").click()
@@ -103,6 +104,7 @@ def test_progress_moves_by_itself_and_ends(
 
 def test_lists_are_walked_by_keys(here: World, site: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
+    page.goto(site["inbox"])
     for key in ("j", "j", "k", "Enter"):
         page.keyboard.press(key)
     pw.expect(page.get_by_role("heading", level=1)).to_contain_text("harbour")
@@ -126,6 +128,7 @@ def test_forms_work_without_scripts(here: World, site: dict[str, str], browser: 
 
 def test_light_and_dark_are_chosen_and_kept(here: World, site: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
+    page.goto(site["inbox"])
     page.emulate_media(color_scheme="dark")
     press(page, "Light")
     pw.expect(page.get_by_role("button", name="Dark")).to_be_visible()
@@ -307,6 +310,7 @@ def test_paper_holds_nothing_to_press(here: World, site: dict[str, str], sign_in
 
 def test_paper_is_white_and_nothing_is_cut_off_at_its_edge(here: World, site: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
+    page.goto(site["inbox"])
     press(page, "Dark")
     page.set_viewport_size({"width": 500, "height": 700})
     for name in ("request", "findings", "rights", "printed-report", "catalogs", "catalog", "catalog-package"):

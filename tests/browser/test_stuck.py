@@ -17,7 +17,6 @@ from pytest_django.live_server_helper import LiveServer
 from approvals.models import BundleDeployment, Policy, Request, Review
 from approvals.steps.mirroring.mirror import mirror_name
 from approvals.watch.expected_changes import ExpectedChanges
-from provisioner.values import ObjectRef
 from tests.browser.conftest import SignIn
 from tests.browser.tabs import open_anew, press
 from tests.support.journeys.contents import bundles
@@ -45,9 +44,7 @@ class Desk:
 
     def wish(self, version: str = "1", **options: object) -> BundleDeployment:
         source = bundles.image(self.registry, self.name, bundles.app(self.name, version), version)
-        deployment = self.station.wish(self.name, source, **options)
-        self.station.work()
-        return deployment
+        return self.station.prepare(self.name, source, **options)
 
     @property
     def request(self) -> Request:
@@ -244,7 +241,7 @@ def test_a_pause_by_kubectl_holds_what_was_approved_until_it_is_taken_back(desk:
     still.station.work()
     text = still.open()
     assert "paused" in text
-    place = ObjectRef("apps", "v1", "Deployment", still.station.namespace, still.name)
+    place = still.station.ref("Deployment", still.name)
     assert still.station.api.get(place) is None
     assert still.shown_by_kubectl("Applied")[0] == "False"
     patch('{"spec": {"paused": false}}')

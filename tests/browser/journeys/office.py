@@ -9,7 +9,6 @@ from typing import Any
 import playwright.sync_api as pw
 
 from approvals.models import BundleDeployment, Request
-from provisioner.values import ObjectRef
 from tests.browser.conftest import Enter
 from tests.browser.tabs import open_anew
 from tests.support.journeys.contents import bundles
@@ -60,7 +59,7 @@ class Office:
 
     def live(self) -> Any:
         """The bundle's ConfigMap in the cluster; None where it is not there."""
-        return self.station.api.get(ObjectRef("", "v1", "ConfigMap", self.station.namespace, self.name))
+        return self.station.live("ConfigMap", self.name)
 
     def wish(self, version: str) -> None:
         """Rita asks for this version, somewhere else than in a browser."""
