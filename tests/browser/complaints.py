@@ -7,7 +7,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 
 # The content of the closed parts is looked at as well.
 OPEN_ALL = "() => document.querySelectorAll('details').forEach((one) => { one.open = true })"
-# The pages of a scene, by their names in `site`, on which nothing may be complained of.
+# The pages of a scene, by their names in `addresses`, on which nothing may be complained of.
 CHECKED = [
     "inbox",
     "all-requests",

@@ -73,14 +73,14 @@ def page(page: pw.Page) -> pw.Page:
     return page
 
 
-def sign_in_with_password(page: pw.Page, site: str, person: User) -> pw.Page:
+def sign_in_with_password(page: pw.Page, address: str, person: User) -> pw.Page:
     """The page of somebody who signed in with a local password; tests of signing in fill in the form itself."""
     person.set_password(PASSWORD)
     person.save()
     client = Client()
     answer = client.post("/sign-in", {"with": "password", "username": person.username, "password": PASSWORD})
     assert answer.status_code == 302, answer.content
-    page.context.add_cookies([{"name": one.key, "value": one.value, "url": site} for one in client.cookies.values()])
+    page.context.add_cookies([{"name": one.key, "value": one.value, "url": address} for one in client.cookies.values()])
     return page
 
 
@@ -107,12 +107,14 @@ def enter(browser: pw.Browser, live_server: LiveServer) -> Iterator[Enter]:
 
 
 @contextmanager
-def an_issuer(site: str, folder: Path, settings: Any, cluster: str, people: dict[str, Any]) -> Iterator[RunningIssuer]:
+def an_issuer(
+    address: str, folder: Path, settings: Any, cluster: str, people: dict[str, Any]
+) -> Iterator[RunningIssuer]:
     """An issuer that counts on this cluster, which prefixes the names of its `people` with `oidc:`."""
-    running = start_issuer(folder, site, people)
+    running = start_issuer(folder, address, people)
     rules = ClusterRules(cluster, Prefixed("sub", "oidc:"), Prefixed("groups", ""))
     known = Issuer("example", "Example", running.url, (rules,), OidcClient(CLIENT))
-    changed = {"OIDC_FILE": Issuers((known,)), "PUBLIC_URL": site, "RENEW_MINUTES": 0}
+    changed = {"OIDC_FILE": Issuers((known,)), "PUBLIC_URL": address, "RENEW_MINUTES": 0}
     settings.PRATIQUE = {**settings.PRATIQUE, **changed}
     with pytest.MonkeyPatch.context() as patient:
         patient.setattr(discovery, "TIMEOUT", urllib3.Timeout(scaled(60)))
@@ -124,7 +126,7 @@ def an_issuer(site: str, folder: Path, settings: Any, cluster: str, people: dict
 
 
 @pytest.fixture
-def site(live_server: LiveServer, here: World, afternoon: dict[str, Any]) -> dict[str, str]:
+def addresses(live_server: LiveServer, here: World, afternoon: dict[str, Any]) -> dict[str, str]:
     """URLs of every page, by a name."""
     serious = afternoon["serious"].uid
     stored(catalog("quays", of=here.cluster), *HARBOUR)

@@ -47,14 +47,14 @@ def password(page: pw.Page, person: User) -> None:
 
 
 def test_what_runs_follows_the_request_until_it_is_applied(
-    here: World, afternoon: dict[str, Any], site: dict[str, str], sign_in: Any, transactional_db: None
+    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: Any, transactional_db: None
 ) -> None:
     serious = afternoon["serious"]
     Request.objects.filter(pk=serious.pk).update(state="applying", phase="workloads")
     BundleDeployment.objects.filter(pk=serious.deployment_id).update(health="Current")
     page = sign_in(here.ada)
     heard = listen(page)
-    place = f"{site['deployments']}/prod/{serious.deployment.name}"
+    place = f"{addresses['deployments']}/prod/{serious.deployment.name}"
     page.goto(place)
     pw.expect(page.locator("#progress")).to_contain_text("0 of 6 objects")
     Outcome.objects.create(

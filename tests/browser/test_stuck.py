@@ -33,7 +33,7 @@ class Desk:
 
     station: Station
     registry: Registry
-    site: str
+    address: str
     sign_in: SignIn
     word: str
     page: pw.Page | None = None
@@ -59,7 +59,7 @@ class Desk:
 
     def open(self) -> str:
         assert self.page
-        self.page = open_anew(self.page, f"{self.site}/requests/{self.request.uid}")
+        self.page = open_anew(self.page, f"{self.address}/requests/{self.request.uid}")
         return " ".join(self.page.inner_text("main").split())
 
     def press(self, decision: str) -> None:

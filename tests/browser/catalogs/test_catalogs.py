@@ -141,11 +141,13 @@ def test_long_reasons_can_be_opened_and_paper_breaks_no_short_word(
     assert lines <= 3
 
 
-def test_on_a_telephone_a_package_stands_beside_its_icon(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_on_a_telephone_a_package_stands_beside_its_icon(
+    here: World, addresses: dict[str, str], sign_in: SignIn
+) -> None:
     page = sign_in(here.ada)
     page.set_viewport_size({"width": 390, "height": 800})
     for name in ("catalog", "catalog-search"):
-        page.goto(site[name])
+        page.goto(addresses[name])
         row = page.locator("tbody tr", has=page.locator("img.package-icon"))
         icon, link = row.locator("img").bounding_box(), row.locator("a").first.bounding_box()
         assert icon and link, name

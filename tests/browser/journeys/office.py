@@ -22,7 +22,7 @@ class Office:
 
     station: Station
     registry: Registry
-    site: str
+    address: str
     enter: Enter
     name: str
     content: Callable[[str, str], dict[str, bytes]] = bundles.app
@@ -38,7 +38,7 @@ class Office:
         if who not in self.screens:
             self.screens[who] = self.enter(self.station.people[who], **options)
         if path:
-            self.screens[who] = open_anew(self.screens[who], f"{self.site}{path}")
+            self.screens[who] = open_anew(self.screens[who], f"{self.address}{path}")
         return self.screens[who]
 
     @property

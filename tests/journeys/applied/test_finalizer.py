@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from approvals import services
 from approvals.ledger import pivots
 from approvals.models import AuditEntry, BundleDeployment
 from approvals.steps.mirroring import mirror
@@ -17,7 +16,6 @@ from approvals.watch import loop
 from provisioner.api_groups import FINALIZER
 from provisioner.errors import PreconditionFailed
 from provisioner.values import ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import once_answered
@@ -82,7 +80,7 @@ def held(station: Station, name: str) -> BundleDeployment:
 
 
 def delete(station: Station, deployment: BundleDeployment) -> None:
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=deployment, via="browser")
+    station.delete(deployment)
 
 
 @pytest.mark.parametrize("owner", OWNERS)
@@ -106,7 +104,7 @@ def test_S42_an_approved_deletion_lets_go_what_somebody_else_owns(any_station: S
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
     assert station.look_after(deployment).gone_at is not None
     assert finalizers(station, deployment) is None
-    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name)) is not None
+    assert station.live("ConfigMap", name) is not None
 
 
 def test_S42_what_another_finalizer_holds_is_not_gone_and_says_so(any_station: Station) -> None:

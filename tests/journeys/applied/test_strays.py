@@ -132,8 +132,7 @@ def test_S20_a_stray_that_may_hold_data_is_shown_to_reviewers_by_the_next_plan(
     assert late.audited() == ["stray.kept"]
     late.look()
     source = bundles.image(registry, late.name, bundles.app(late.name, "2"), "2")
-    any_station.wish(late.name, source)
-    any_station.work()
+    any_station.prepare(late.name, source)
     body = any_station.latest(late.deployment).reports.get().body
     actions = {one["ref"]["name"]: one["action"] for one in body["plan"]["actions"] if one["ref"] == vars_of(late.ref)}
     assert actions == {late.ref.name: "delete"}
@@ -144,16 +143,7 @@ def test_S20_a_custom_resource_that_arrives_late_is_shown_to_reviewers_too(
 ) -> None:
     """Its controller may have made things for it by now, which go with it."""
     station, group = any_station, f"{any_station.namespace}.example.com"
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    names = {"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"boats.{group}"},
-        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
-    }
-    station.api.apply(definition, field_manager="others")
+    station.api.apply(bundles.definition(group, "Boat"), field_manager="others")
     until_served(station.api, group, "v1", "Boat")
     late = Late(station, registry, ObjectRef(group, "v1", "Boat", station.namespace, "late"))
     late.drop()
@@ -233,7 +223,7 @@ def test_S20_what_arrives_after_its_deployment_was_deleted_is_taken_away_too(
     late = Late(any_station, registry)
     assert late.inventory().items()
     late.arrive()
-    services.delete_deployment(by=acting(any_station.people["rita"]), deployment=late.deployment, via="browser")
+    any_station.delete(late.deployment)
     any_station.work()
     late.inventory().confirm(late.ref, NONCE, "")
     late.inventory().forget(late.ref, "")

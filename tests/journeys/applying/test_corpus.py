@@ -9,11 +9,10 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from approvals import services, store
+from approvals import store
 from approvals.models import BundleDeployment, InventoryItem, Request
 from provisioner.review.base.record import from_record
 from provisioner.values import ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.folders import CORPUS
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.contents.strimzi import custom_objects, storing_v1, strimzi
@@ -61,8 +60,7 @@ def test_the_whole_of_strimzi_goes_from_0_51_to_1_0_once_its_objects_were_migrat
     station = strimzi_station
 
     def go_to(version: str, files: dict[str, bytes]) -> Request:
-        deployment = station.wish("strimzi", bundles.image(registry, "strimzi", files, version))
-        station.work()
+        deployment = station.prepare("strimzi", bundles.image(registry, "strimzi", files, version))
         request = station.latest(deployment)
         assert request.state == "in_review", request.problem
         return station.approve(deployment)
@@ -99,8 +97,7 @@ def test_the_whole_of_strimzi_goes_from_0_51_to_1_0_once_its_objects_were_migrat
         rewrite, say = commands(last, crd)
         for command in [rewrite, say] if crd in with_objects else [say]:
             station.shell(command)
-    station.work()
-    last.refresh_from_db()
+    station.work(last)
     assert (last.state, last.round) == ("applied", 1), last.problem
     assert versions_of(station) == {name: (["v1"], ["v1"]) for name in before[1]}
     for ref, was in stored.items():
@@ -127,7 +124,7 @@ def topics(station: Station, version: str, *, stored: str, topic: str) -> dict[s
         one["storage"] = one["name"] == stored
     spec = {"partitions": 3, "replicas": 1}
     made = {"apiVersion": f"{group}/{topic}", "kind": "KafkaTopic", "metadata": {"name": "orders"}, "spec": spec}
-    return {"manifests/all.yaml": yaml.safe_dump_all([definition, made]).encode()}
+    return bundles.manifests(definition, made)
 
 
 def migrate(station: Station, crd: ObjectRef, *stored: ObjectRef) -> None:
@@ -151,8 +148,7 @@ def test_a_version_of_strimzis_topics_goes_once_what_is_stored_in_it_was_migrate
     orders = ObjectRef(f"{station.namespace}.example.com", "v1", "KafkaTopic", station.namespace, "orders")
 
     def go_to(version: str, **what: str) -> Request:
-        deployment = station.wish(name, bundles.image(registry, name, topics(station, version, **what)))
-        station.work()
+        deployment = station.prepare(name, bundles.image(registry, name, topics(station, version, **what)))
         return station.approve(deployment)
 
     applied = go_to("0.51.0", stored="v1beta2", topic="v1beta2")
@@ -188,8 +184,7 @@ def passing(station: Station) -> Iterator[Station]:
 def test_ingress_nginx_is_reviewed_and_applied(passing: Station, registry: Registry) -> None:
     station = passing
     files = bundles.folder(CORPUS / "plain" / "ingress-nginx" / "controller-v1.12.1" / "provider" / "cloud")
-    deployment = station.wish("ingress", bundles.image(registry, "ingress", files))
-    station.work()
+    deployment = station.prepare("ingress", bundles.image(registry, "ingress", files))
     request = station.latest(deployment)
     assert request.state == "in_review", request.problem
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
@@ -200,8 +195,7 @@ def test_ingress_nginx_is_reviewed_and_applied(passing: Station, registry: Regis
 def test_argo_cd_goes_from_2_10_over_2_12_to_2_14_and_back(station: Station, registry: Registry) -> None:
     def go_to(version: str) -> Request:
         files = bundles.folder(CORPUS / "plain" / "argo-cd" / version)
-        deployment = station.wish("argo-cd", bundles.image(registry, "argo-cd", files, version))
-        station.work()
+        deployment = station.prepare("argo-cd", bundles.image(registry, "argo-cd", files, version))
         return applied(deployment)
 
     def applied(deployment: BundleDeployment) -> Request:
@@ -232,9 +226,7 @@ def test_argo_cd_goes_from_2_10_over_2_12_to_2_14_and_back(station: Station, reg
     assert {one: after[one] for one in before.keys() & after.keys()} == {
         one: before[one] for one in before.keys() & after.keys()
     }
-    services.rollback_deployment(
-        by=acting(station.people["rita"]), deployment=third.deployment, revision=first.revision.number, via="browser"
-    )
+    station.roll_back(third.deployment, first.revision.number)
     station.work()
     applied(third.deployment)
     assert image() == "quay.io/argoproj/argocd:v2.10.0"

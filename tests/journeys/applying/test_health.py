@@ -13,12 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from approvals import services
 from approvals.models import Revision
 from approvals.steps.records.notes import Notes
 from provisioner.cluster.apply.waits import Patience
-from provisioner.values import ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.moments import look_until
 from tests.support.journeys.station import Station
@@ -40,8 +37,7 @@ def healthy(station: Station, name: str) -> tuple[str, str, str]:
 def test_checks_that_cannot_be_read_stop_the_request_before_anything_else(station: Station, registry: Registry) -> None:
     wrong = checks({"cel": {"current": "status.readyReplicas =="}}, {"cel": {"current": "1 + 1"}})
     source = bundles.image(registry, "probe", bundles.app("probe", "1"))
-    deployment = station.wish("probe", source, healthChecks=wrong)
-    station.work()
+    deployment = station.prepare("probe", source, healthChecks=wrong)
     request = station.latest(deployment)
     assert (request.state, request.problem_code) == ("failed", "bad-health-check")
     assert "spec.healthChecks[0]: cel.current: " in request.problem
@@ -56,8 +52,7 @@ def test_a_deployment_is_healthy_only_by_its_own_checks_too(station: Station, re
         {"fieldValue": {"path": "status.readyReplicas", "value": 1}},
         {"cel": {"current": "has(metadata.labels.checked) && metadata.labels.checked == 'yes'"}},
     )
-    deployment = station.wish("own", bundles.image(registry, "own", bundles.app("own", "1")), healthChecks=asked)
-    station.work()
+    deployment = station.prepare("own", bundles.image(registry, "own", bundles.app("own", "1")), healthChecks=asked)
     station.approve(deployment)
     station.ctl("wait", "-n", station.namespace, "--for=condition=Available", "deployment/own", "--timeout=60s")
     words = look_until(station, deployment, "its CEL check current is not true yet")
@@ -75,8 +70,7 @@ def test_what_a_check_waits_for_holds_later_phases_and_is_said_meanwhile(
     monkeypatch.setattr(Patience, "left", 2.0)  # of a wait; the writes have all of the time
     gate = {"apiVersion": "v1", "kind": "ConfigMap", "fieldValue": {"path": "data.version", "value": "2"}}
     source = bundles.image(registry, "gated", bundles.app("gated", "1"))
-    deployment = any_station.wish("gated", source, healthChecks=[gate])
-    any_station.work()
+    deployment = any_station.prepare("gated", source, healthChecks=[gate])
     with CaptureQueriesContext(connection) as queries:
         request = any_station.approve(deployment)
     place = f"{any_station.namespace}/gated"
@@ -85,7 +79,7 @@ def test_what_a_check_waits_for_holds_later_phases_and_is_said_meanwhile(
     assert (request.state, request.problem_code) == ("failed", "apply-failed")
     assert f"phase configuration: ConfigMap {place} is InProgress" in request.problem
     assert request.revision.message == request.problem
-    assert any_station.api.get(ObjectRef("apps", "v1", "Deployment", any_station.namespace, "gated")) is None
+    assert any_station.live("Deployment", "gated") is None
 
 
 def test_the_claim_is_held_through_a_wait_and_a_pause_ends_it(
@@ -94,18 +88,14 @@ def test_the_claim_is_held_through_a_wait_and_a_pause_ends_it(
     settings.PRATIQUE = {**settings.PRATIQUE, "APPLY_MINUTES": 10, "CLAIM_SECONDS": round(scaled(4))}
     gate = {"apiVersion": "v1", "kind": "ConfigMap", "fieldValue": {"path": "data.version", "value": "2"}}
     source = bundles.image(registry, "patient", bundles.app("patient", "1"))
-    deployment = any_station.wish("patient", source, healthChecks=[gate])
-    any_station.work()
+    deployment = any_station.prepare("patient", source, healthChecks=[gate])
     pulse, pulses = Notes.pulse, 0
 
     def pausing(notes: Notes, check: Callable[[], None]) -> None:
         nonlocal pulses
         pulses += 1
         if pulses == 4:
-            rita = any_station.people["rita"]
-            services.pause_deployment(
-                by=acting(rita), deployment=deployment, is_paused=True, reason="wait", via="browser"
-            )
+            any_station.pause(deployment, "wait")
         pulse(notes, check)
 
     monkeypatch.setattr(Notes, "pulse", pausing)
@@ -125,8 +115,7 @@ def test_a_missed_deadline_is_a_reason_of_its_own_and_the_schedulers_words_stay_
     obj["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "of-gold"}
     files["manifests/02.yaml"] = yaml.safe_dump(obj).encode()
     source = bundles.image(registry, "stuck", files)
-    deployment = station.wish("stuck", source, progressDeadlineMinutes=10)
-    station.work()
+    deployment = station.prepare("stuck", source, progressDeadlineMinutes=10)
     station.approve(deployment)
 
     def said() -> str:

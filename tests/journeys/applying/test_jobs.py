@@ -29,8 +29,7 @@ def job(version: str) -> dict[str, Any]:
 def wish(station: Station, registry: Registry, wished: dict[str, Any]) -> Request:
     name = f"{station.namespace}-{NAME}"  # BundleDeployments have no namespace
     files = {"manifests/job.yaml": yaml.safe_dump(wished).encode()}
-    deployment = station.wish(name, bundles.image(registry, name, files))
-    station.work()
+    deployment = station.prepare(name, bundles.image(registry, name, files))
     return station.latest(deployment)
 
 

@@ -1,4 +1,4 @@
-"""The whole way on a real API server: pivot, report, refusal, approval, apply, revision, health, next pivot."""
+"""The whole way of a bundle: report, refusal, constraints, approval, apply, warnings, revision, health, next request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from approvals import services
 from approvals.audit import verify_chain
 from approvals.encryption.envelope import decrypt, encrypt
 from approvals.errors import NotAllowed
-from approvals.models import AuditEntry, Finding, InventoryItem, Request, Review, Revision
+from approvals.models import AuditEntry, Finding, InventoryItem, Outcome, Request, Review, Revision
 from approvals.steps import prepare
 from approvals.store import place_of
 from provisioner.values import ObjectRef
@@ -25,12 +25,11 @@ from tests.support.servers.registry import Registry
 
 @pytest.mark.proof
 def test_a_bundle_goes_from_wish_to_healthy_revision(station: Station, registry: Registry) -> None:
-    deployment = station.wish("lamp", bundles.image(registry, "lamp", bundles.app("lamp", "1")))
-    station.work()
+    deployment = station.prepare("lamp", bundles.image(registry, "lamp", bundles.app("lamp", "1")))
     request = station.latest(deployment)
     assert request.state == "in_review", request.problem
     assert request.pins[0]["digest"].startswith("sha256:")
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "lamp")) is None
+    assert station.live("Deployment", "lamp") is None
 
     with pytest.raises(NotAllowed):
         station.agree(deployment, "carol")
@@ -38,7 +37,7 @@ def test_a_bundle_goes_from_wish_to_healthy_revision(station: Station, registry:
 
     live = station.get("deployment", "lamp", "-n", station.namespace)
     assert any(entry["operation"] == "Apply" for entry in live["metadata"]["managedFields"])
-    until_current(station.api, ObjectRef("apps", "v1", "Deployment", station.namespace, "lamp"))
+    until_current(station.api, station.ref("Deployment", "lamp"))
     deployment = station.look_after(deployment)
     assert (deployment.health, deployment.active_revision.number) == ("Current", 1)
     assert InventoryItem.objects.filter(deployment=deployment).exclude(uid="").count() == 3
@@ -51,8 +50,7 @@ def test_a_report_names_images_from_a_place_that_the_operator_does_not_list(
     rounds = {}
     for name, places in (("listed", ["registry.example.com/listed"]), ("unlisted", ["registry.example.com/other"])):
         settings.PRATIQUE = {**settings.PRATIQUE, "ALLOWED_IMAGES": places}
-        deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-        station.work()
+        deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
         rounds[name] = set(
             Finding.objects.filter(report__request__deployment=deployment).values_list("rule", flat=True)
         )
@@ -68,8 +66,7 @@ def test_a_report_that_no_database_keeps_ends_the_request_in_words_that_quote_no
         raise DataError('unsupported Unicode escape sequence CONTEXT: JSON data, line 1: {"password": "hunter2')
 
     monkeypatch.setattr(prepare, "_save_report", refuse)
-    deployment = any_station.wish("nul", bundles.image(registry, "nul", bundles.app("nul", "1")))
-    any_station.work()
+    deployment = any_station.prepare("nul", bundles.image(registry, "nul", bundles.app("nul", "1")))
     request = any_station.latest(deployment)
     assert (request.state, request.problem_code) == ("failed", "invalid-manifest")
     assert request.problem.startswith("the report cannot be stored")
@@ -78,8 +75,7 @@ def test_a_report_that_no_database_keeps_ends_the_request_in_words_that_quote_no
 
 @pytest.mark.proof
 def test_kubectl_shows_the_deployment_and_its_request_with_conditions(station: Station, registry: Registry) -> None:
-    deployment = station.wish("mirror", bundles.image(registry, "mirror", bundles.app("mirror", "1")))
-    station.work()
+    deployment = station.prepare("mirror", bundles.image(registry, "mirror", bundles.app("mirror", "1")))
     station.approve(deployment)
     station.look_after(deployment)
     shown = station.ctl("get", "bd,bdr")
@@ -93,18 +89,15 @@ def test_kubectl_shows_the_deployment_and_its_request_with_conditions(station: S
 @pytest.mark.proof
 def test_a_second_pivot_supersedes_the_open_request_and_prunes_as_planned(station: Station, registry: Registry) -> None:
     files = bundles.app("prune", "1")
-    deployment = station.wish("prune", bundles.image(registry, "prune", files, "1"))
-    station.work()
+    deployment = station.prepare("prune", bundles.image(registry, "prune", files, "1"))
     station.approve(deployment)
-    station.wish("prune", bundles.image(registry, "prune", bundles.app("prune", "2", replicas=2), "2"))
-    station.work()
+    station.prepare("prune", bundles.image(registry, "prune", bundles.app("prune", "2", replicas=2), "2"))
     without_config = {path: data for path, data in files.items() if path != "manifests/01.yaml"}
-    station.wish("prune", bundles.image(registry, "prune", without_config, "3"))
-    station.work()
+    station.prepare("prune", bundles.image(registry, "prune", without_config, "3"))
     states = list(Request.objects.filter(deployment=deployment).order_by("number").values_list("state", flat=True))
     assert states == ["applied", "superseded", "in_review"]
     station.approve(deployment)
-    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "prune")) is None
+    assert station.live("ConfigMap", "prune") is None
     revisions = Revision.objects.filter(deployment=deployment).order_by("number").values_list("state", flat=True)
     assert list(revisions) == ["replaced", "active"]
 
@@ -117,8 +110,7 @@ def test_promise_1_bytes_that_changed_in_the_store_are_not_applied(
     station: Station, registry: Registry, settings: object, by: str, code: str
 ) -> None:
     name = f"tamper-{code}"
-    deployment = station.wish(name, bundles.image(registry, name, bundles.app("tamper", "1")))
-    station.work()
+    deployment = station.prepare(name, bundles.image(registry, name, bundles.app("tamper", "1")))
     request = station.latest(deployment)
     root = settings.STORAGES["content"]["OPTIONS"]["location"]  # type: ignore[attr-defined]  # pytest-django's fixture
     path = next(root.glob(f"sha256/*/{request.content_id.removeprefix('sha256:')}"))
@@ -128,13 +120,12 @@ def test_promise_1_bytes_that_changed_in_the_store_are_not_applied(
     request.refresh_from_db()
     assert (request.state, request.problem_code) == ("failed", code)
     assert "ask-again" in request.remedy
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "tamper")) is None
+    assert station.live("Deployment", "tamper") is None
 
 
 @pytest.mark.proof
 def test_promise_5_a_cluster_that_moved_after_approval_makes_a_new_round(station: Station, registry: Registry) -> None:
-    deployment = station.wish("moved", bundles.image(registry, "moved", bundles.app("moved", "1")))
-    station.work()
+    deployment = station.prepare("moved", bundles.image(registry, "moved", bundles.app("moved", "1")))
     request = station.latest(deployment)
     foreign = {
         "apiVersion": "v1",
@@ -147,25 +138,22 @@ def test_promise_5_a_cluster_that_moved_after_approval_makes_a_new_round(station
     request.refresh_from_db()
     assert (request.state, request.round) == ("in_review", 2)
     assert Review.objects.filter(request=request, round=2).count() == 0
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "moved"))
-    assert live is not None
+    live = station.live("ConfigMap", "moved")
     assert live["data"] == foreign["data"]
 
 
 @pytest.mark.proof
 def test_S15_deletion_waits_for_its_own_approval_and_removes_in_order(station: Station, registry: Registry) -> None:
-    deployment = station.wish("leaving", bundles.image(registry, "leaving", bundles.app("leaving", "1")))
-    station.work()
+    deployment = station.prepare("leaving", bundles.image(registry, "leaving", bundles.app("leaving", "1")))
     station.approve(deployment)
     station.look_after(deployment)
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=deployment, via="browser")
-    station.work()
-    request = station.latest(deployment)
+    station.delete(deployment)
+    request = station.after_work(deployment)
     assert (request.purpose, request.state) == ("delete", "in_review")
     assert station.get("bd", "leaving")["metadata"]["deletionTimestamp"]
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "leaving")) is not None
+    assert station.live("Deployment", "leaving") is not None
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "leaving")) is None
+    assert station.live("Deployment", "leaving") is None
     deployment = station.look_after(deployment)
     assert deployment.gone_at is not None
     assert station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", "leaving")) is None
@@ -175,93 +163,77 @@ def test_S15_what_is_orphaned_runs_on_and_another_deployment_takes_it_over(
     station: Station, registry: Registry
 ) -> None:
     source = bundles.image(registry, "orphaning", bundles.app("orphaning", "1"))
-    deployment = station.wish("orphaning", source)
-    station.work()
+    deployment = station.prepare("orphaning", source)
     station.approve(deployment)
     runs = station.get("deployment", "-n", station.namespace, "-l", "core.rukpak.io/owner-name=orphaning")["items"][0]
     station.look_after(deployment)
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=deployment, via="browser", policy="Orphan")
-    station.work()
-    request = station.latest(deployment)
+    station.delete(deployment, policy="Orphan")
+    request = station.after_work(deployment)
     assert (request.purpose, request.state, services.to_acknowledge(request)) == ("delete", "in_review", [])
     count = deployment.inventory.count()
     words = f"No object changes. {count} objects stay in the cluster and Pratique no longer manages them."
     assert words in request.reports.get().body["headline"]
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
     assert station.look_after(deployment).gone_at is not None
-    successor = station.wish("adopting", source, collisionProtection="IfNoController")
-    station.work()
-    assert station.approve(successor).state == "applied", station.latest(successor).problem
+    station.applied("adopting", source, collisionProtection="IfNoController")
     taken = station.get("deployment", "-n", station.namespace, "-l", "core.rukpak.io/owner-name=adopting")["items"][0]
     assert [one["metadata"]["uid"] for one in (taken, runs)] == [runs["metadata"]["uid"]] * 2
     assert taken["spec"] == runs["spec"]
 
 
 def test_paused_waits_and_goes_on_when_resumed(station: Station, registry: Registry) -> None:
-    deployment = station.wish("pause", bundles.image(registry, "pause", bundles.app("pause", "1")))
-    station.work()
-    services.pause_deployment(
-        by=acting(station.people["rita"]), deployment=deployment, is_paused=True, reason="frozen", via="browser"
-    )
+    deployment = station.prepare("pause", bundles.image(registry, "pause", bundles.app("pause", "1")))
+    station.pause(deployment, "frozen")
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("approved", "paused")
     assert request.problem == "pause is paused by rita: frozen; it is applied once it is resumed"
     station.look_after(deployment)
     paused = next(it for it in station.get("bd", "pause")["status"]["conditions"] if it["type"] == "Paused")
     assert (paused["status"], paused["message"][:16]) == ("True", "by rita: frozen;")
-    services.pause_deployment(
-        by=acting(station.people["rita"]), deployment=deployment, is_paused=False, reason="", via="browser"
-    )
-    station.work()
-    request.refresh_from_db()
+    station.resume(deployment)
+    station.work(request)
     assert request.state == "applied", request.problem
 
 
 @pytest.mark.proof
 def test_promise_3_a_right_that_was_taken_away_stops_the_apply(station: Station, registry: Registry) -> None:
-    deployment = station.wish("revoked", bundles.image(registry, "revoked", bundles.app("revoked", "1")))
-    station.work()
+    deployment = station.prepare("revoked", bundles.image(registry, "revoked", bundles.app("revoked", "1")))
     pause = {"by": acting(station.people["rita"]), "deployment": deployment, "reason": "", "via": "browser"}
     services.pause_deployment(**pause, is_paused=True)
     assert station.approve(deployment).state == "approved"
     station.people["alice"].kubernetes_identities.update(username="mallory", groups=[])
     services.pause_deployment(**pause, is_paused=False)
-    station.work()
-    request = station.latest(deployment)
+    request = station.after_work(deployment)
     assert (request.state, request.problem_code) == ("approved", "no-longer-approved")
     assert "some approvals no longer count" in request.problem
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "revoked")) is None
+    assert station.live("Deployment", "revoked") is None
 
 
 def test_promise_3_a_right_that_was_taken_away_before_the_verdict_stops_that(
     station: Station, registry: Registry
 ) -> None:
-    deployment = station.wish("unheard", bundles.image(registry, "unheard", bundles.app("unheard", "1")))
-    station.work()
+    deployment = station.prepare("unheard", bundles.image(registry, "unheard", bundles.app("unheard", "1")))
     request = station.agree(deployment)
     station.people["alice"].kubernetes_identities.update(username="mallory", groups=[])
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, request.problem_code) == ("in_review", "approval-lost")
     assert not request.verdicts.exists()
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "unheard")) is None
+    assert station.live("Deployment", "unheard") is None
 
 
 def test_S07_an_account_that_does_not_exist_is_waited_for_and_not_made(station: Station, registry: Registry) -> None:
     source = bundles.image(registry, "ghost", bundles.app("ghost", "1"))
-    deployment = station.wish("ghost", source, serviceAccountName="ghost")
-    station.work()
+    deployment = station.prepare("ghost", source, serviceAccountName="ghost")
     request = station.latest(deployment)
     assert (request.state, request.problem_code) == ("preparing", "missing-account")
     assert "ServiceAccount" in request.problem
-    assert station.api.get(ObjectRef("", "v1", "ServiceAccount", station.namespace, "ghost")) is None
+    assert station.live("ServiceAccount", "ghost") is None
 
 
 def test_a_mirror_that_does_not_fit_is_made_anew_and_goes_with_its_deployment(
     station: Station, registry: Registry
 ) -> None:
-    deployment = station.wish("mirrored", bundles.image(registry, "mirrored", bundles.app("mirrored", "1")))
-    station.work()
+    deployment = station.prepare("mirrored", bundles.image(registry, "mirrored", bundles.app("mirrored", "1")))
     station.look_after(deployment)
     mirror = station.get("bdr", "mirrored-1")
     assert [owner["uid"] for owner in mirror["metadata"]["ownerReferences"]] == [deployment.uid]
@@ -273,8 +245,7 @@ def test_a_mirror_that_does_not_fit_is_made_anew_and_goes_with_its_deployment(
 
 
 def test_the_history_says_who_did_what(station: Station, registry: Registry) -> None:
-    deployment = station.wish("story", bundles.image(registry, "story", bundles.app("story", "1")))
-    station.work()
+    deployment = station.prepare("story", bundles.image(registry, "story", bundles.app("story", "1")))
     station.approve(deployment)
     told = AuditEntry.objects.filter(deployment="story").order_by("number").values_list("verb", "actor")
     assert list(told) == [
@@ -294,49 +265,104 @@ def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
     any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     station, name = any_station, f"{any_station.namespace}-midway"
-    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-    station.work()
-    rita = station.people["rita"]
+    deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
     in_the_first_write(
         monkeypatch,
-        lambda: services.pause_deployment(
-            by=acting(rita), deployment=deployment, is_paused=True, reason="stop", via="browser"
-        ),
+        lambda: station.pause(deployment, "stop"),
     )
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("applying", "paused")
-    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name)) is None
-    services.pause_deployment(
-        by=acting(station.people["rita"]), deployment=deployment, is_paused=False, reason="", via="browser"
-    )
-    station.work()
-    request.refresh_from_db()
+    assert station.live("ConfigMap", name) is None
+    station.resume(deployment)
+    station.work(request)
     assert request.state == "applied", request.problem
 
 
 def test_S07_an_account_that_was_made_again_is_not_applied_as(station: Station, registry: Registry) -> None:
-    deployment = station.wish("swapped", bundles.image(registry, "swapped", bundles.app("swapped", "1")))
-    station.work()
+    deployment = station.prepare("swapped", bundles.image(registry, "swapped", bundles.app("swapped", "1")))
     make_account_again(station)
     request = station.approve(deployment)
     assert (request.state, request.round) == ("in_review", 2), request.problem
     assert request.voided_rounds.get().code == "account-changed"
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "swapped")) is None
+    assert station.live("Deployment", "swapped") is None
 
 
 def test_S07_an_account_that_is_made_again_in_the_middle_stops_before_the_next_phase(
     any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     station, name = any_station, f"{any_station.namespace}-swap"
-    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-    station.work()
+    deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
     in_the_first_write(monkeypatch, lambda: make_account_again(station))
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
-    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name)) is None
+    assert station.live("ConfigMap", name) is None
 
 
 def make_account_again(station: Station) -> None:
-    station.api.delete(ObjectRef("", "v1", "ServiceAccount", station.namespace, "installer"))
+    station.api.delete(station.ref("ServiceAccount", "installer"))
     account = {"name": "installer", "namespace": station.namespace}
     station.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+
+
+def test_an_approved_request_waits_for_another_deployment_and_goes_on_by_itself(
+    station: Station, registry: Registry
+) -> None:
+    constraints = {
+        "kubernetesVersionRange": ">=1.30.0",
+        "requiredAPIs": [{"group": "apps", "version": "v1", "kind": "Deployment"}],
+        "requiredBundleDeployments": [{"name": "ground"}],
+    }
+    upper = bundles.image(registry, "upper", bundles.app("upper", "1"))
+    deployment = station.prepare("upper", upper, constraints=constraints)
+    assert station.latest(deployment).problem_code == "unmet-constraints"
+    request = station.approve(deployment)
+    assert (request.state, request.problem_code) == ("approved", "unmet-constraints")
+    assert request.problem.endswith("BundleDeployment ground has no running revision")
+    assert station.live("ConfigMap", "upper") is None
+
+    ground = station.prepare("ground", bundles.image(registry, "ground", bundles.app("ground", "1")))
+    station.approve(ground)
+    request.refresh_from_db()
+    assert request.problem.endswith("BundleDeployment ground is not healthy")
+    until_current(station.api, station.ref("Deployment", "ground"))
+    assert station.look_after(ground).health == "Current"
+    station.work(request)
+    assert (request.state, request.problem) == ("applied", "")
+
+
+def test_constraints_that_cannot_be_read_fail_the_request_with_the_reason(station: Station, registry: Registry) -> None:
+    source = bundles.image(registry, "unread", bundles.app("unread", "1"))
+    deployment = station.prepare("unread", source, constraints={"kubernetesVersionRange": "^1.30"})
+    request = station.latest(deployment)
+    assert (request.state, request.problem_code) == ("failed", "invalid-range")
+
+
+SAID = "Lamps go away"
+
+
+def lamp(station: Station) -> dict[str, bytes]:
+    """A custom resource of a version that its own definition calls deprecated."""
+    group = f"{station.namespace}.example.com"
+    definition = bundles.definition(group, "Lamp", scope="Cluster")
+    definition["spec"]["versions"][0] |= {"deprecated": True, "deprecationWarning": SAID}
+    lamp = {"apiVersion": f"{group}/v1", "kind": "Lamp", "metadata": {"name": "lamp"}}
+    return bundles.manifests(definition, lamp)
+
+
+def test_a_warning_is_in_the_report_of_every_later_request_and_on_its_page(
+    any_station: Station, registry: Registry
+) -> None:
+    name = f"{any_station.namespace}-lamps"
+    said = []
+    for version in "123":
+        files = bundles.app(name, version) | lamp(any_station)
+        deployment = any_station.prepare(name, bundles.image(registry, name, files, version))
+        request = any_station.latest(deployment)
+        findings = request.reports.get(round=request.round).body["findings"]
+        found = [one for one in findings if one["rule"] == "OBJ-05" and one["ref"]["kind"] == "Lamp"]
+        said.append([(one["isNew"], one["serverWords"]) for one in found])
+        assert not any(SAID in one["message"] for one in findings)
+        assert any_station.approve(deployment).state == "applied", any_station.latest(deployment).problem
+        outcome = Outcome.objects.get(request=request, object__startswith="Lamp")
+        assert outcome.warnings == [SAID], version
+    assert said == [[], [(False, SAID)], [(False, SAID)]]

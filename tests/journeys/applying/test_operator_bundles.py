@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from approvals import services
 from approvals.models import BundleDeployment, Request
 from approvals.web.requests.overview import blockers
 from provisioner.values import ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.folders import CORPUS
 from tests.support.journeys.contents.cert_manager import serve_cert_manager
 from tests.support.journeys.station import Station
@@ -51,7 +49,7 @@ def crd(station: Station) -> object:
 
 def removed(station: Station, wished: BundleDeployment) -> Request:
     station.look_after(wished)
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=wished, via="browser")
+    station.delete(wished)
     station.work()
     return station.approve(wished)
 
@@ -59,8 +57,7 @@ def removed(station: Station, wished: BundleDeployment) -> Request:
 def test_an_operator_is_installed_upgraded_and_removed(any_station: Station, registry: Registry) -> None:
     station = any_station
     wished = wish(station, registry, "v4.9.0")
-    station.work()
-    request = station.latest(wished)
+    request = station.after_work(wished)
     assert (request.state, request.problem_code) == ("failed", "bad-config")
     assert "config.watchNamespace is missing: this operator cannot watch all namespaces" in request.problem
 
@@ -77,9 +74,7 @@ def test_an_operator_is_installed_upgraded_and_removed(any_station: Station, reg
     station.work()
     request = station.approve(wished)
     assert request.state == "applied", request.problem
-    live = station.api.get(
-        ObjectRef("apps", "v1", "Deployment", station.namespace, "grafana-operator-controller-manager")
-    )
+    live = station.live("Deployment", "grafana-operator-controller-manager")
     assert live
     annotations = live["spec"]["template"]["metadata"]["annotations"]
     assert annotations["olm.targetNamespaces"] == station.namespace
@@ -101,8 +96,7 @@ def test_of_crds_that_no_kubernetes_serves_any_more_the_author_is_asked_for_othe
     station = any_station
     source = image(registry, CORPUS / "bundles" / name)
     config = {"watchNamespace": station.namespace}
-    wished = station.wish(f"{station.namespace}-old", source, format="registry+v1", config=config)
-    station.work()
+    wished = station.prepare(f"{station.namespace}-old", source, format="registry+v1", config=config)
     request = station.latest(wished)
     assert request.state == "in_review", request.problem
     told = blockers(request.reports.get().body)
@@ -125,8 +119,7 @@ def webhooks_of(station: Station, kind: str) -> list[str]:
 def test_webhooks_ask_cert_manager_for_their_certificate(station: Station, registry: Registry) -> None:
     serve_cert_manager(station)
     source = image(registry, WEBHOOKS)
-    wished = station.wish(f"{station.namespace}-webhooks", source, format="registry-v1")
-    station.work()
+    wished = station.prepare(f"{station.namespace}-webhooks", source, format="registry-v1")
     request = station.approve(wished)
     assert request.state == "applied", (request.problem, station.said(request))
     (certificate,) = station.get("certificates.cert-manager.io", "-n", station.namespace)["items"]
@@ -139,13 +132,12 @@ def test_webhooks_ask_cert_manager_for_their_certificate(station: Station, regis
     live = station.get("deployment", "-n", station.namespace)["items"][0]["spec"]["template"]["spec"]
     assert certificate["spec"]["secretName"] in [one.get("secret", {}).get("secretName") for one in live["volumes"]]
 
-    station.wish(
+    station.prepare(
         f"{station.namespace}-webhooks",
         source,
         format="registry-v1",
         config={"deploymentConfig": {"env": [{"name": "LEVEL", "value": "debug"}]}},
     )
-    station.work()
     request = station.approve(wished)
     assert request.state == "applied", (request.problem, station.said(request))
     (deployment,) = station.get("deployment", "-n", station.namespace)["items"]
@@ -172,8 +164,7 @@ def test_an_operator_with_webhooks_goes_to_its_next_version_and_the_report_says_
     station: Station, registry: Registry
 ) -> None:
     def go_to(version: str) -> Request:
-        wished = station.wish(name, image(registry, TELEMETRY / version), format="registry-v1")
-        station.work()
+        wished = station.prepare(name, image(registry, TELEMETRY / version), format="registry-v1")
         request = station.approve(wished)
         assert request.state == "applied", (request.problem, station.said(request))
         return request
@@ -208,9 +199,7 @@ def test_an_operator_with_webhooks_goes_to_its_next_version_and_the_report_says_
     assert any("mopampbridge.kb.io" in one for one in said), said
     assert any(f"{deployment}` gains" in one and "opampbridges" in one for one in said), said
 
-    services.rollback_deployment(
-        by=acting(station.people["rita"]), deployment=second.deployment, revision=first.revision.number, via="browser"
-    )
+    station.roll_back(second.deployment, first.revision.number)
     station.work()
     back = station.approve(second.deployment)
     assert back.state == "applied", (back.problem, station.said(back))

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-import yaml
 from django.utils import timezone
 
-from approvals import gate, services, tasks
+from approvals import gate, tasks
 from approvals.audit import verify_chain
 from approvals.ledger import drifts, optionals
 from approvals.models import (
@@ -25,8 +24,6 @@ from approvals.steps.running import optional as step
 from approvals.steps.running.correct import Correct, correct
 from approvals.watch import expected_changes as watch
 from approvals.web.requests.overview import blockers
-from provisioner.values import ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.left_out import LeftOut
 from tests.support.journeys.station import Station, look_alone
@@ -70,9 +67,8 @@ def test_of_a_version_that_kubernetes_removed_nobody_is_told_to_install_it(
     meta = {"name": name, "namespace": station.namespace}
     budget = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "b"}}
-    source = bundles.image(registry, name, {"manifests/all.yaml": yaml.safe_dump_all([budget, config]).encode()})
-    deployment = station.wish(name, source)
-    station.work()
+    source = bundles.image(registry, name, bundles.manifests(budget, config))
+    deployment = station.prepare(name, source)
     report = station.latest(deployment).reports.get()
     (blocker,) = blockers(report.body)
     assert blocker.words == (
@@ -86,9 +82,7 @@ def test_of_a_version_that_kubernetes_removed_nobody_is_told_to_install_it(
     assert request.remedy.startswith("Nobody can install it again.")
     assert "spec.optionalKinds" in request.remedy
     assert "continues automatically" not in request.remedy
-    deployment = station.wish(name, source, optionalKinds=[{"group": "policy", "kind": "PodDisruptionBudget"}])
-    station.work()
-    assert station.approve(deployment).state == "applied", "its author has no newer one: without that object it runs"
+    deployment = station.applied(name, source, optionalKinds=[{"group": "policy", "kind": "PodDisruptionBudget"}])
 
 
 def test_S17_an_object_of_that_name_is_not_touched_and_people_are_asked(
@@ -109,11 +103,12 @@ def test_S17_an_object_of_that_name_is_not_touched_and_people_are_asked(
     assert any_station.latest(it.deployment).number == 2, "asked once"
 
 
+@pytest.mark.thorough
 def test_creating_what_was_left_out_forgets_no_other_object_that_is_still_to_be_put_back(
     any_station: Station, registry: Registry
 ) -> None:
     it = LeftOut(any_station, registry)
-    config = ObjectRef("", "v1", "ConfigMap", any_station.namespace, it.name)
+    config = any_station.ref("ConfigMap", it.name)
     any_station.api.delete(config)
     # So a correction leaves it that was refused, as by a quota, or whose worker was killed before its write.
     InventoryItem.objects.filter(deployment=it.deployment, kind="ConfigMap").update(uid="", nonce="pending")
@@ -152,13 +147,7 @@ def test_S17_after_the_life_of_the_approval_people_are_asked(any_station: Statio
 def paused(it: LeftOut) -> Callable[[], object]:
     def pause(is_paused: bool) -> None:
         it.deployment.refresh_from_db()
-        services.pause_deployment(
-            by=acting(it.station.people["rita"]),
-            deployment=it.deployment,
-            is_paused=is_paused,
-            reason="",
-            via="browser",
-        )
+        it.station.pause(it.deployment, is_paused=is_paused)
 
     pause(True)
     return lambda: pause(False)
@@ -277,8 +266,7 @@ def test_S17_what_an_edited_grant_approved_is_asked_for_when_its_api_appears(
     assert it.live() is None
     assert it.row.state == "asked"
     assert words in it.row.problem
-    any_station.work()
-    again = any_station.latest(it.deployment)
+    again = any_station.after_work(it.deployment)
     assert (again.number, again.state) == (2, "in_review")
     assert any_station.approve(it.deployment).state == "applied"
     assert it.live()

@@ -89,15 +89,13 @@ def test_a_replacement_that_is_refused_since_its_approval_waits_with_the_old_obj
     station.work()
     station.agree(deployment)
     with policy(station):
-        station.work()
-        request = station.latest(deployment)
+        request = station.after_work(deployment)
         assert (request.state, request.problem_code, request.round) == ("approved", "objects-refused", 1)
         assert "has to be deleted to be made anew, and would then be refused" in request.problem
         assert "that image may not run here" in station.said(request)
         assert "that image may not run here" not in request.problem
         assert station.get("job", "migrate", "-n", station.namespace)["metadata"]["uid"] == before
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert request.state == "applied", request.problem
     live = station.get("job", "migrate", "-n", station.namespace)
     assert live["metadata"]["uid"] != before

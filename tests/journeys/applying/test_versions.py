@@ -77,8 +77,7 @@ def issue(station: Station, request: Request) -> None:
 
 
 def go_to(station: Station, registry: Registry, version: str) -> Request:
-    deployment = station.wish(NAME, source(registry, version))
-    station.work()
+    deployment = station.prepare(NAME, source(registry, version))
     return station.approve(deployment)
 
 

@@ -106,8 +106,7 @@ def test_installing_proposes_an_account_whose_least_rights_suffice(any_station: 
     name = f"{station.namespace}-least"
     for who in ("rita", "pratique"):
         station.let_use_installer(who, "least")
-    deployment = station.wish(name, source(row.name, HARBOUR), format="registry-v1", serviceAccountName="least")
-    station.work()
+    deployment = station.prepare(name, source(row.name, HARBOUR), format="registry-v1", serviceAccountName="least")
     request = station.latest(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     assert station.approve(deployment).state == "applied"
@@ -190,11 +189,9 @@ def test_a_bundle_beside_what_a_deployment_runs_is_told_as_far_as_one_may_get_th
 ) -> None:
     station = any_station
     row = offered(station, registry, documents(registry, HARBOUR, ["1.0.0", "1.1.0"]))
-    deployment = station.wish(
+    deployment = station.applied(
         f"{station.namespace}-runs", source(row.name, HARBOUR, version="1.0.0"), format="registry-v1"
     )
-    station.work()
-    assert station.approve(deployment).state == "applied"
     result = compared(station, ask(station, row, HARBOUR, "1.1.0", deployment=deployment.name))
     assert planned(result)["Deployment/harbour"] == "update"
     assert result["images"] == []

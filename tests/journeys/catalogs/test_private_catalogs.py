@@ -12,7 +12,7 @@ import pytest
 from approvals import access
 from approvals.errors import InvalidInput
 from approvals.models import AuditEntry, BundleDeployment, Request
-from provisioner.values import Identity, ObjectRef
+from provisioner.values import Identity
 from tests.support.journeys.catalogs import look, named, offer, read, written
 from tests.support.journeys.contents.catalogs import HARBOUR, source
 from tests.support.journeys.contents.charts import chart, repository
@@ -70,8 +70,7 @@ def test_S08_a_private_bundle_is_pinned_applied_and_followed_by_the_entry_for_it
     row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
     docker_config(station, registry_with_auth.host)
     deployment = wish(station, row.name, upgrades="Automatic")
-    station.work()
-    request = station.latest(deployment)
+    request = station.after_work(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     assert station.approve(deployment).state == "applied"
     policy = station.save_policy("grant", GRANTED)
@@ -91,8 +90,7 @@ def test_S08_the_secret_of_a_catalogs_source_is_not_read_for_who_may_not_get_it(
     row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
     docker_config(station, registry_with_auth.host, is_given=False)
     deployment = wish(station, row.name)
-    station.work()
-    request = station.latest(deployment)
+    request = station.after_work(deployment)
     assert (request.state, request.problem_code) == ("preparing", "forbidden")
     assert "does not let rita get secrets" in request.problem
 
@@ -153,8 +151,7 @@ def test_S08_a_secret_is_not_sent_to_a_host_that_only_the_catalog_names(
     else:
         secret(station, type_, values)
     deployment = wish(station, row.name, host=registry_with_auth.host if names_host else "")
-    station.work()
-    request = station.latest(deployment)
+    request = station.after_work(deployment)
     assert words.format(place=place) in request.problem
     assert heard(listening) == []
     assert is_told_nowhere(request)
@@ -197,12 +194,17 @@ def charts(station: Station, url: str) -> Any:
 
 
 def installed(station: Station) -> str | None:
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "harbour"))
+    live = station.live("ConfigMap", "harbour")
     return live["data"]["version"] if live else None
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("is_locked", [False, True], ids=["open", "with a password"])
+@pytest.mark.parametrize(
+    "is_locked",
+    [
+        pytest.param(False, id="open", marks=pytest.mark.thorough),
+        pytest.param(True, id="with a password", marks=pytest.mark.proof),
+    ],
+)
 def test_a_chart_of_a_helm_repository_is_pinned_by_its_checksum_and_followed(
     any_station: Station, listening: FileServer, mutable: None, is_locked: bool
 ) -> None:
@@ -214,8 +216,7 @@ def test_a_chart_of_a_helm_repository_is_pinned_by_its_checksum_and_followed(
         made = source(
             row.name, HARBOUR, auth={"secret": {"name": "pull"}, "host": listening.url.removeprefix("http://")}
         )
-    deployment = station.wish(f"{station.namespace}-chart", made, format="helm")
-    station.work()
+    deployment = station.prepare(f"{station.namespace}-chart", made, format="helm")
     request = station.latest(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     (bundle,), (pin,) = request.bundles, request.pins
@@ -239,8 +240,7 @@ def test_a_chart_that_is_another_than_its_index_says_is_not_taken(
     station = any_station
     row = charts(station, repository(listening, "1.0.0"))
     listening.serve("/charts/harbour-1.0.0.tgz", chart("6.6.6"))
-    deployment = station.wish(f"{station.namespace}-chart", source(row.name, HARBOUR), format="helm")
-    station.work()
+    deployment = station.prepare(f"{station.namespace}-chart", source(row.name, HARBOUR), format="helm")
     request = station.latest(deployment)
     assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
 
@@ -250,8 +250,7 @@ def test_a_chart_without_a_digest_is_refused_with_what_to_do(
 ) -> None:
     station = any_station
     row = charts(station, repository(listening, "1.0.0", is_digested=False))
-    deployment = station.wish(f"{station.namespace}-chart", source(row.name, HARBOUR), format="helm")
-    station.work()
+    deployment = station.prepare(f"{station.namespace}-chart", source(row.name, HARBOUR), format="helm")
     request = station.latest(deployment)
     assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
     assert "has no digest of chart harbour-1.0.0" in request.problem

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from approvals import access, services, wake
+from approvals import access, wake
 from approvals.errors import InvalidInput
 from approvals.ledger import pivots
 from approvals.ledger.pivots import SpecWriter
@@ -16,7 +16,6 @@ from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request
 from approvals.steps import evaluate
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import Identity
-from tests.support.approvals.world import acting
 from tests.support.journeys.catalogs import look, look_at_source, named, offer, publish
 from tests.support.journeys.contents.catalogs import HARBOUR, KIALI, documents, source
 from tests.support.journeys.station import Station
@@ -72,8 +71,7 @@ def test_a_package_of_a_catalog_is_pinned_to_one_bundle_by_its_digest(
     station = any_station
     row = offer(registry, offered, "1.0.0", "1.1.0")
     deployment = wish(station, offered, channel="stable", version="<1.1.0")
-    station.work()
-    request = station.latest(deployment)
+    request = station.after_work(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     (bundle,), (pin,) = request.bundles, request.pins
     assert (bundle["bundle"], bundle["step"]) == ("harbour.v1.0.0", "first")
@@ -97,8 +95,7 @@ def test_S04_what_a_publisher_says_after_the_report_makes_a_new_round_where_it_i
     station, both = sandbox_station, ("1.0.0", "1.1.0")
     row = offer(registry, named(station, registry, f"{station.namespace}-hub"), *both)
     deployment = wish(station, row, version="1.0.0")
-    station.work()
-    request = station.latest(deployment)
+    request = station.after_work(deployment)
     station.agree(deployment)
     if state == "approved":
         evaluate.run(request, "")
@@ -106,20 +103,17 @@ def test_S04_what_a_publisher_says_after_the_report_makes_a_new_round_where_it_i
     assert (request.state, "CAT-02" in rules(request)) == (state, False)
 
     publish(registry, row, [*documents(registry, HARBOUR, both), deprecated("olm.bundle", "harbour.v1.0.0")])
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, request.round, "CAT-02" in rules(request)) == ("in_review", 2, True)
     voided = request.voided_rounds.get()
     assert (voided.code, "harbour.v1.0.0 is no longer supported" in voided.words) == ("catalog-changed", True)
 
     publish(registry, row, documents(registry, HARBOUR, both))  # it takes that back, which is no worse
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert request.round == 2
 
     publish(registry, row, documents(registry, HARBOUR, both[1:]))
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.round, rules(request) & {"CAT-02", "CAT-05"}) == (3, {"CAT-05"})
     assert station.approve(deployment).state == "applied"
 
@@ -139,8 +133,7 @@ def test_S08_who_may_not_get_the_catalog_asks_in_vain(any_station: Station, offe
     made = station.api.apply(obj, field_manager="somebody").object
     writer = SpecWriter(mallory, "cluster", None, timezone.now())
     deployment = pivots.see(cluster=station.cluster, obj=made, writer=writer)
-    station.work()
-    request = station.latest(deployment)
+    request = station.after_work(deployment)
     assert (request.state, request.bundles) == ("preparing", [])
     assert f"Kubernetes does not let mallory get catalogs.core.rukpak.io {offered.name}" in request.problem
 
@@ -159,8 +152,7 @@ def test_what_a_catalog_does_not_offer_is_said_with_what_it_offers(
 ) -> None:
     row = offer(registry, named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"), "1.0.0")
     deployment = wish(sandbox_station, row, **asked)
-    sandbox_station.work()
-    request = sandbox_station.latest(deployment)
+    request = sandbox_station.after_work(deployment)
     assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
     assert words in request.problem
 
@@ -237,7 +229,7 @@ def test_manual_only_shows_it_and_takes_it_when_somebody_asks(
     assert (available, reason) == ("True", "Manual")
     assert "1.1.0 of harbour is available: upgradePolicy is Manual" in words
     assert "no edge leads to 1.2.0 from what runs" in words
-    services.ask_again(by=acting(station.people["rita"]), deployment=deployment, via="browser")
+    station.ask_again(deployment)
     station.work()
     assert versions(deployment)[1:] == [("1.1.0", "in_review")]
 
@@ -270,7 +262,7 @@ def test_S25_a_request_that_somebody_reviews_is_followed_by_one_successor(
         look(station)
     assert versions(deployment) == [("1.0.0", "in_review")]
     assert "request 1 is settled first" in upgrade_condition(station, deployment)[2]
-    services.withdraw(by=acting(station.people["rita"]), request_id=first.pk, reason="replaced", via="browser")
+    station.withdraw(first, "replaced")
     FollowedPackage.objects.update(answer_at=timezone.now())
     for _ in range(3):
         look(station)
@@ -283,8 +275,7 @@ def test_leaving_the_edges_is_refused_unless_the_spec_allows_it_and_then_it_is_f
     station = any_station
     offer(registry, offered, "1.0.0", "1.2.0")
     wish(station, offered, version="1.2.0")
-    station.work()
-    request = station.latest(applied)
+    request = station.after_work(applied)
     assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
     assert "that may follow harbour.v1.0.0 (1.0.0) by the catalog's edges; these may: 1.0.0" in request.problem
     wish(station, offered, version="1.2.0", upgradeConstraintPolicy="SelfCertified")
@@ -303,7 +294,7 @@ def test_what_runs_goes_back_and_is_not_upgraded_again_by_itself(
     offer(registry, offered, "1.0.0", "1.1.0")
     look(station)
     assert station.approve(applied).state == "applied"
-    services.rollback_deployment(by=acting(station.people["rita"]), deployment=applied, revision=1, via="browser")
+    station.roll_back(applied)
     station.work()
     assert station.approve(applied).state == "applied"
     look(station)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
 from approvals.gate import plan_options
 from approvals.models import InventoryItem, Request
@@ -24,7 +23,7 @@ def planned(request: Request, kind: str) -> dict[str, Any]:
 
 
 def exists(station: Station, name: str, **data: str) -> ObjectRef:
-    ref = ObjectRef("", "v1", "ConfigMap", station.namespace, name)
+    ref = station.ref("ConfigMap", name)
     meta = {"name": name, "namespace": station.namespace}
     station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}, field_manager="shop")
     return ref
@@ -35,15 +34,13 @@ def test_an_object_that_nobody_holds_is_adopted_once_somebody_wished_and_approve
 ) -> None:
     ref = exists(station, "adopt", kept="yes")
     image = bundles.image(registry, "adopt", bundles.app("adopt", "1"))
-    deployment = station.wish("adopt", image)
-    station.work()
+    deployment = station.prepare("adopt", image)
     found = planned(station.latest(deployment), "ConfigMap")
     assert found["action"] == "adopt"
     assert found["problem"].endswith("exists already and does not belong to this deployment")
     assert "written by shop" in found["serverWords"]
 
-    station.wish("adopt", image, collisionProtection="IfNoController")
-    station.work()
+    station.prepare("adopt", image, collisionProtection="IfNoController")
     request = station.latest(deployment)
     found = planned(request, "ConfigMap")
     assert (found["action"], found["problem"], request.state) == ("adopt", "", "in_review")
@@ -59,11 +56,9 @@ def test_an_object_of_another_deployment_is_never_adopted_and_that_one_is_named(
     station: Station, registry: Registry
 ) -> None:
     image = bundles.image(registry, "first", bundles.app("shared", "1"))
-    first = station.wish("first", image)
-    station.work()
+    first = station.prepare("first", image)
     station.approve(first)
-    second = station.wish("second", image, collisionProtection="IfNoController")
-    station.work()
+    second = station.prepare("second", image, collisionProtection="IfNoController")
     found = planned(station.latest(second), "ConfigMap")
     assert found["action"] == "adopt"
     assert found["problem"].endswith("the BundleDeployment first holds it")
@@ -99,9 +94,8 @@ def test_what_was_not_tried_because_something_else_does_not_work_is_no_success(
             "metadata": {"name": "after", "annotations": {"config.kubernetes.io/depends-on": stated}},
         },
     ]
-    files = {"manifests/all.yaml": yaml.safe_dump_all(objects).encode()}
-    deployment = station.wish("waits", bundles.image(registry, "waits", files))
-    station.work()
+    files = bundles.manifests(*objects)
+    deployment = station.prepare("waits", bundles.image(registry, "waits", files))
     request = station.approve(deployment)
     assert request.state == "failed"
     assert "PersistentVolumeClaim" in request.problem
@@ -116,15 +110,7 @@ class Boats:
         self.crd = ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", f"boats.{self.group}")
 
     def definition(self, *versions: str) -> dict[str, Any]:
-        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-        served = [{"name": one, "served": True, "storage": one == versions[0], "schema": schema} for one in versions]
-        names = {"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"}
-        return {
-            "apiVersion": self.crd.api_version,
-            "kind": self.crd.kind,
-            "metadata": {"name": self.crd.name},
-            "spec": {"group": self.group, "scope": "Namespaced", "names": names, "versions": served},
-        }
+        return bundles.definition(self.group, "Boat", *versions)
 
     def serve(self, *versions: str) -> None:
         self.station.api.apply(self.definition(*versions), field_manager="others")
@@ -140,10 +126,9 @@ class Boats:
         return {"apiVersion": f"{self.group}/{version}", "kind": "Boat", "metadata": meta, "spec": {"oars": 50}}
 
     def wish(self, registry: Registry, name: str, *objects: dict[str, Any], **options: Any) -> Request:
-        files = {"manifests/all.yaml": yaml.safe_dump_all(objects).encode()}
+        files = bundles.manifests(*objects)
         name = f"{self.station.namespace}-{name}"
-        deployment = self.station.wish(name, bundles.image(registry, name, files), **options)
-        self.station.work()
+        deployment = self.station.prepare(name, bundles.image(registry, name, files), **options)
         return self.station.latest(deployment)
 
 
@@ -152,12 +137,10 @@ def test_what_the_report_says_to_do_first_is_noticed_when_it_was_done(station: S
     boats = Boats(station)
     request = boats.wish(registry, "early", boats.boat("v1"))
     assert (request.state, request.round, planned(request, "Boat")["problemCode"]) == ("in_review", 1, "unknown-kind")
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert request.round == 1, "nothing came"
     boats.serve("v1")
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, request.round, planned(request, "Boat")["problem"]) == ("in_review", 2, "")
     voided = request.voided_rounds.get()
     assert (voided.code, voided.words) == (
@@ -176,16 +159,14 @@ def test_S20_what_it_collides_with_goes_with_its_kind_and_that_kind_is_asked_for
     request = boats.wish(registry, "kindless", boats.boat("v1"))
     assert (request.state, request.problem_code) == ("in_review", "collides")
     boats.withdraw()
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, request.round, request.problem) == ("in_review", 2, "")
     request = station.approve(request.deployment)
     assert (request.state, request.problem_code) == ("approved", "unknown-kind")
     assert f"Boat.{boats.group}" in request.problem
     assert "CustomResourceDefinition" in request.remedy
     boats.serve("v1")
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, request.round) == ("applied", 2), request.problem
 
 
@@ -200,7 +181,6 @@ def test_S20_what_it_collides_with_in_another_version_is_said_until_that_is_serv
     assert (request.state, request.round, request.problem_code) == ("in_review", 1, "collides")
     assert "cannot be adopted before its new version is served" in request.problem
     boats.serve("v1", "v2")
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, request.round, request.problem) == ("in_review", 2, "")
     assert station.approve(request.deployment).state == "applied", station.latest(request.deployment).problem

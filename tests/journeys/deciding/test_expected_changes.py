@@ -35,7 +35,7 @@ def expected_changes(any_station: Station) -> Iterator[ExpectedChanges]:
 
 
 def account(here: Station) -> ObjectRef:
-    return ObjectRef("", "v1", "ServiceAccount", here.namespace, "installer")
+    return here.ref("ServiceAccount", "installer")
 
 
 def put(here: Station, obj: dict[str, Any]) -> None:
@@ -80,8 +80,7 @@ def test_a_missing_account_is_waited_for(
 ) -> None:
     here = any_station
     here.api.delete(account(here))
-    deployment = here.wish("late", bundles.image(registry, "late", bundles.app("late", "1")))
-    here.work()
+    deployment = here.prepare("late", bundles.image(registry, "late", bundles.app("late", "1")))
     request = here.latest(deployment)
     assert state(request) == ("preparing", "missing-account", Awaits.ACCOUNT)
     assert "continues automatically when it is created" in request.problem
@@ -135,8 +134,7 @@ def test_rights_that_the_installer_lacks_are_waited_for(
 ) -> None:
     here = any_station
     take_away(here)
-    deployment = here.wish("needy", bundles.image(registry, "needy", bundles.app("needy", "1")))
-    here.work()
+    deployment = here.prepare("needy", bundles.image(registry, "needy", bundles.app("needy", "1")))
     request = here.approve(deployment)
     assert state(request) == ("approved", "missing-rights", Awaits.RIGHTS)
     begins(expected_changes, request)
@@ -156,8 +154,7 @@ def test_rights_that_pratique_lacks_are_waited_for(
     question = AccessRequest("impersonate", resource="serviceaccounts", namespace=here.namespace, name="installer")
     here.api.delete(ObjectRef.of(binding))
     until_may(here.api, SERVICE, question, is_allowed=False)
-    deployment = here.wish("unable", bundles.image(registry, "unable", bundles.app("unable", "1")))
-    here.work()
+    deployment = here.prepare("unable", bundles.image(registry, "unable", bundles.app("unable", "1")))
     request = here.latest(deployment)
     assert state(request) == ("preparing", "missing-right", Awaits.RIGHTS)
     begins(expected_changes, request)
@@ -176,8 +173,7 @@ def test_a_source_that_is_not_there_is_asked_for_again(any_station: Station, reg
     here, name = any_station, f"{any_station.namespace}-early"
     missing = {"kind": "image", "image": {"ref": f"{registry.host}/{name}:2"}}
     bundles.image(registry, name, bundles.app(name, "1"), "1")
-    deployment = here.wish(name, missing)
-    here.work()
+    deployment = here.prepare(name, missing)
     request = here.latest(deployment)
     assert state(request) == ("preparing", "source-unavailable", "")
     assert "changes spec.sources" in request.remedy

@@ -81,8 +81,7 @@ def test_S09_a_first_request_over_a_chart_that_kubectl_applied_is_seen_by_who_ma
         "kind": "git",
         "git": {"repository": repository.url, "ref": {"branch": "main"}, "directory": "chart"},
     }
-    deployment = station.wish(station.namespace, source, format="helm")
-    station.work()
+    deployment = station.prepare(station.namespace, source, format="helm")
     station.look_after(deployment)
     request = station.latest(deployment)
     assert (request.state, request.problem_code) == ("in_review", "collides")
@@ -100,8 +99,7 @@ def test_S09_a_first_request_over_a_chart_that_kubectl_applied_is_seen_by_who_ma
     with pytest.raises(Collides, match="IfNoController"):
         station.approve(deployment)
 
-    station.wish(station.namespace, source, format="helm", collisionProtection="IfNoController")
-    station.work()
+    station.prepare(station.namespace, source, format="helm", collisionProtection="IfNoController")
     request = station.approve(deployment)
     assert request.state == "applied", request.problem
     after = {kind: live(station, kind) for kind in NAMES}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 from django.utils import timezone
 
 from approvals.chat import deliveries
@@ -36,6 +35,7 @@ ATTACKS = {
     "reads every Secret": [rule("get", "secrets")],
     "runs pods everywhere": [rule("create", "pods")],
 }
+FIRST = ("impersonates a user, constrained", "tokens by a wildcard", "forges every status")
 Rules = list[dict[str, Any]]
 
 
@@ -65,12 +65,10 @@ def asked(here: Station, registry: Registry, *made: dict[str, Any]) -> BundleDep
     """A deployment of these objects on the desk of a policy that approves everything it may."""
     policy = here.save_policy("grant", "true")
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
-    files = {"manifests/all.yaml": yaml.safe_dump_all([account, *made]).encode()}
+    files = bundles.manifests(account, *made)
     name = f"{here.namespace}-robot"
     here.let_approve(f"pratique:policy:{policy.pk}", name)
-    deployment = here.wish(name, bundles.image(registry, name, files))
-    here.work()
-    return deployment
+    return here.prepare(name, bundles.image(registry, name, files))
 
 
 def words(request: Request) -> str:
@@ -118,9 +116,8 @@ def test_S22_a_grant_goes_by_what_is_new_since_people_approved_where_it_says_so(
         for one in made[1:]:
             one["metadata"]["name"] = f"{name}.v{version}"
         made[2]["roleRef"]["name"] = f"{name}.v{version}"
-        files = {"manifests/all.yaml": yaml.safe_dump_all(made).encode()}
-        deployment = here.wish(name, bundles.image(registry, f"{name}-{version}", files))
-        here.work()
+        files = bundles.manifests(*made)
+        deployment = here.prepare(name, bundles.image(registry, f"{name}-{version}", files))
         return here.latest(deployment)
 
     policy = here.save_policy("grant", ROUTINE, name="routine")
@@ -156,7 +153,10 @@ def stays_for_people(here: Station, deployment: BundleDeployment) -> Request:
     return request
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+# What is power stands in a table of tests/provisioner/rbac/test_power.py.
+@pytest.mark.parametrize(
+    "attack", [pytest.param(name, marks=() if name in FIRST else pytest.mark.thorough) for name in ATTACKS]
+)
 def test_S28_neither_a_policy_nor_a_chat_approves_power_over_pratique(
     any_station: Station, registry: Registry, attack: str
 ) -> None:
@@ -237,7 +237,9 @@ def workload(kind: str, namespace: str) -> dict[str, Any]:
     return {"kind": kind, "metadata": meta, **made[kind]}
 
 
-@pytest.mark.parametrize("kind", ["Pod", "Deployment", "Job"])
+@pytest.mark.parametrize(
+    "kind", ["Pod", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("Deployment", "Job"))]
+)
 def test_S22_nor_what_runs_as_an_account_that_is_strong_in_the_cluster(
     any_station: Station, registry: Registry, kind: str
 ) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 
 from approvals.models import BundleDeployment, Request
 from approvals.steps import apply as step
@@ -74,16 +73,7 @@ def objects(name: str, value: Callable[[str], str], sidecar: str = "") -> dict[s
 
 def definition() -> JsonDict:
     keel = {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf", "messageExpression": "oldSelf"}]}
-    spec = {"type": "object", "properties": {"keel": keel}}
-    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-    names = {"kind": "Boat", "plural": "boats", "singular": "boat", "listKind": "BoatList"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"boats.{GROUP}"},
-        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
-    }
+    return bundles.definition(GROUP, "Boat", schema=bundles.with_spec({"keel": keel}))
 
 
 def put(station: Station, obj: JsonDict, *, manager: str = "zqmanagerzq", **marks: str) -> ObjectRef:
@@ -115,15 +105,16 @@ def open_sea(station: Station) -> None:
 
 
 def wished(station: Station, registry: Registry, name: str, bundle: list[JsonDict], **options: Any) -> Request:
-    files = {"manifests/all.yaml": yaml.safe_dump_all(bundle).encode()}
-    deployment = station.wish(name, bundles.image(registry, name, files), **options)
-    station.work()
+    files = bundles.manifests(*bundle)
+    deployment = station.prepare(name, bundles.image(registry, name, files), **options)
     station.look_after(deployment)
     return station.latest(deployment)
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("protection", ["Prevent", "IfNoController"])
+@pytest.mark.parametrize(
+    "protection",
+    [pytest.param("Prevent", marks=pytest.mark.thorough), pytest.param("IfNoController", marks=pytest.mark.proof)],
+)
 def test_S09_S27_no_channel_tells_what_stands_in_an_object_of_somebody_else(
     any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
 ) -> None:
@@ -158,7 +149,7 @@ def test_S09_S27_what_the_api_server_says_of_an_own_object_is_shown_to_who_may_g
     request = wished(station, registry, "sight-own", list(first.values()))
     assert station.approve(request.deployment).state in ("applied", "failed")
     boat = ObjectRef(GROUP, "v1", "Boat", station.namespace, "own")
-    deployment = ObjectRef("apps", "v1", "Deployment", station.namespace, "own")
+    deployment = station.ref("Deployment", "own")
     station.api.delete(boat)
     station.api.create(
         {**first["Boat"], "metadata": {"name": "own", "namespace": station.namespace}, "spec": {"keel": "zqboatzq"}},
@@ -198,7 +189,7 @@ def still(text: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("protection", ["Prevent", "IfNoController"])
+@pytest.mark.parametrize("protection", ["Prevent", pytest.param("IfNoController", marks=pytest.mark.thorough)])
 def test_S09_nobody_learns_whether_an_object_of_somebody_else_differs(
     any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
 ) -> None:
@@ -246,15 +237,14 @@ def test_S09_nothing_of_somebody_else_is_tried_while_nobody_knows_who_asks(
 
     deployment: BundleDeployment = request.deployment
     Request.objects.filter(pk=request.pk).update(state="stale", is_requester_known=False)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     (unknown,) = request.reports.get(round=request.round).body["plan"]["actions"]
     assert (unknown["action"], unknown["isProved"], unknown["problem"]) == ("adopt", False, "")
     assert unknown["after"]["data"] == {"value": "ours-configmap"}
     assert deployment.requests.count() == 1
 
 
-@pytest.mark.parametrize("at", ["the gate", "the write"])
+@pytest.mark.parametrize("at", [pytest.param("the gate", marks=pytest.mark.thorough), "the write"])
 def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_only_to_who_may_get_it(
     any_station: Station,
     registry: Registry,

@@ -32,9 +32,7 @@ def guarded(here: Station, registry: Registry, name: str, expression: str = "rul
         is_active=True,
         via="browser",
     )
-    deployment = here.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-    here.work()
-    return deployment
+    return here.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
 
 
 def waive_all(here: Station, deployment: BundleDeployment) -> Request:
@@ -46,12 +44,6 @@ def waive_all(here: Station, deployment: BundleDeployment) -> Request:
     return here.approve(deployment, channel="rest", waives=waives)
 
 
-def pause(here: Station, deployment: BundleDeployment, *, is_paused: bool) -> None:
-    services.pause_deployment(
-        by=acting(here.people["rita"]), deployment=deployment, is_paused=is_paused, reason="", via="browser"
-    )
-
-
 def test_a_waiver_opens_a_guard_only_while_its_author_may_override(station: Station, registry: Registry) -> None:
     alice = Identity("alice", ("platform", station.namespace))
     station.people["alice"].kubernetes_identities.update(groups=[*alice.groups])
@@ -61,7 +53,7 @@ def test_a_waiver_opens_a_guard_only_while_its_author_may_override(station: Stat
         waive_all(station, deployment)
     station.api.apply(override, field_manager=SEEDER)
     station.until_may(alice, "override", "bundledeployments", "core.rukpak.io")
-    pause(station, deployment, is_paused=True)
+    station.pause(deployment)
     request = waive_all(station, deployment)
     assert (request.state, request.problem_code) == ("approved", "paused"), request.problem
     station.look_after(deployment)
@@ -70,40 +62,36 @@ def test_a_waiver_opens_a_guard_only_while_its_author_may_override(station: Stat
 
     station.api.delete(ObjectRef.of(override))
     station.until_may(alice, "override", "bundledeployments", "core.rukpak.io", is_allowed=False)
-    pause(station, deployment, is_paused=False)
-    station.work()
-    request.refresh_from_db()
+    station.resume(deployment)
+    station.work(request)
     assert (request.state, request.problem_code) == ("approved", "waiver-lost")
     assert "what alice accepted no longer counts" in request.problem
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "guarded")) is None
+    assert station.live("Deployment", "guarded") is None
 
     station.api.apply(override, field_manager=SEEDER)
     station.until_may(alice, "override", "bundledeployments", "core.rukpak.io")
     cache.clear()
     Request.objects.update(look_again_at=None)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert request.state == "applied", request.problem
 
 
 def test_a_guard_that_is_changed_after_the_approval_stops_the_apply(station: Station, registry: Registry) -> None:
     deployment = guarded(station, registry, "thawed", "true")
-    pause(station, deployment, is_paused=True)
+    station.pause(deployment)
     station.approve(deployment)
     Policy.objects.update(expression="false", version=2, message="frozen until Monday")
-    pause(station, deployment, is_paused=False)
-    station.work()
-    request = station.latest(deployment)
+    station.resume(deployment)
+    request = station.after_work(deployment)
     assert (request.state, request.problem_code) == ("approved", "guard-holds")
     assert "frozen until Monday" in request.problem
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "thawed")) is None
+    assert station.live("Deployment", "thawed") is None
 
 
 def test_S14_a_label_put_on_with_kubectl_is_reported_and_reviewed_again(station: Station, registry: Registry) -> None:
     deployment = guarded(station, registry, "labelled", "true")
     station.ctl("label", "bd", "labelled", "tier=prod")
     pivots.see(cluster=station.cluster, obj=station.get("bd", "labelled"), writer=None)
-    station.work()
-    request = station.latest(deployment)
+    request = station.after_work(deployment)
     assert (request.state, request.round, request.labels) == ("in_review", 2, {"tier": "prod"})
     assert station.approve(deployment).state == "applied"

@@ -52,8 +52,7 @@ def reviewed(station: Station, registry: Registry, settings: Any) -> tuple[Stati
     settings.PRATIQUE = {**settings.PRATIQUE, "UNSEEN_SEVERITY": "critical"}
     put_in_force(station)
     name = f"{station.namespace}-app"
-    deployment = station.wish(name, bundles.image(registry, name, bundles.app("app", "1"), "1"))
-    station.work()
+    deployment = station.prepare(name, bundles.image(registry, name, bundles.app("app", "1"), "1"))
     request = station.latest(deployment)
     assert request.state == "in_review", request.problem
     return station, request
@@ -115,8 +114,7 @@ def test_a_review_by_kubectl_approves_and_what_was_approved_is_applied(reviewed:
     assert (review.channel, review.username, review.decision) == ("kubectl", "alice", "Approve")
     assert review.groups == ["platform", "system:authenticated"]
     assert review.user == station.people["alice"]
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert request.state == "applied", request.problem
 
 
@@ -220,8 +218,7 @@ def test_an_approval_must_name_what_is_deleted(reviewed: tuple[Station, Request]
     station.approve(request.deployment)
     name = request.deployment.name
     files = {path: text for path, text in bundles.app("app", "2").items() if "01" not in path}
-    station.wish(name, bundles.image(registry, name, files, "2"))
-    station.work()
+    station.prepare(name, bundles.image(registry, name, files, "2"))
     second = station.latest(request.deployment)
     wanted = services.to_acknowledge(second)
     assert wanted

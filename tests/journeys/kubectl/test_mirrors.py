@@ -1,4 +1,4 @@
-"""Mirrored requests are there from the first moment, and are repaired when somebody deletes or edits them."""
+"""What kubectl shows of requests: objects that are repaired when somebody deletes or edits them, and events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from approvals import services
 from approvals.errors import InvalidInput
 from approvals.ledger import pivots
 from approvals.ledger.pivots import SpecWriter
@@ -16,7 +15,6 @@ from approvals.models import Request
 from approvals.watch import mirrors
 from approvals.watch.mirrors import SeenMirrors
 from provisioner.values import Identity, ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import once_answered, wait_until
@@ -45,8 +43,7 @@ def listed(station: Station) -> None:
 @pytest.fixture
 def mirrored(any_station: Station, registry: Registry) -> tuple[Station, Request]:
     name = f"{any_station.namespace}-mirror"
-    deployment = any_station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-    any_station.work()
+    deployment = any_station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
     any_station.look_after(deployment)
     request = any_station.latest(deployment)
     assert request.state == "in_review", request.problem
@@ -172,6 +169,28 @@ def test_annotations_that_somebody_has_filled_are_said_with_the_remedy(sandbox_s
     ref = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name)
     station.edit(ref, lambda live: live["metadata"].update(annotations={"example.com/full": "x" * (256 * 1024 - 16)}))
     with pytest.raises(InvalidInput, match="kubectl annotate bundledeployment NAME KEY-"):
-        services.pause_deployment(
-            by=acting(station.people["rita"]), deployment=deployment, is_paused=True, reason="why", via="browser"
-        )
+        station.pause(deployment, "why")
+
+
+def told(station: Station, name: str) -> dict[str, tuple[str, int]]:
+    """Type and count by reason, of the events about this deployment."""
+    resource = station.api.resource_of("events.k8s.io", "v1", "Event")
+    assert resource
+    found: list[dict[str, Any]] = station.api.list(resource, namespace="default")
+    ours = [one for one in found if one["regarding"]["name"] == name]
+    assert all(one["reportingController"] == "core.rukpak.io/pratique" for one in ours)
+    return {one["reason"]: (one["type"], (one.get("series") or {}).get("count", 1)) for one in ours}
+
+
+@pytest.mark.proof
+def test_the_way_of_a_request_is_told_by_events(any_station: Station, registry: Registry) -> None:
+    station, name = any_station, f"{any_station.namespace}-told"
+    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    station.look_after(deployment)
+    station.work()
+    station.look_after(deployment)
+    assert told(station, name) == {"Preparing": ("Normal", 1), "InReview": ("Normal", 1)}
+    request = station.latest(deployment)
+    Request.objects.filter(pk=request.pk).update(last_event="", mirrored_at=None)
+    station.look_after(deployment)
+    assert told(station, name)["InReview"] == ("Normal", 2)

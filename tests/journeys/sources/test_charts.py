@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from approvals import services
-from provisioner.values import Identity, ObjectRef
-from tests.support.approvals.world import acting
+from provisioner.values import Identity
 from tests.support.journeys.station import Station, group, role
 from tests.support.servers.http import GitServer
 
@@ -60,7 +58,7 @@ def store_values(station: Station, more: str) -> None:
 
 
 def seen(station: Station, name: str) -> dict[str, str] | None:
-    found = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name))
+    found = station.live("ConfigMap", name)
     return dict(found["data"]) if found else None
 
 
@@ -85,14 +83,12 @@ def test_a_chart_is_installed_upgraded_put_back_and_deleted(any_station: Station
     station.work()
     assert station.approve(wished).state == "applied"
     assert seen(station, "shop-seen") == {"text": "two stored", "upgrade": "true", **told}
-    services.rollback_deployment(
-        by=acting(station.people["rita"]), deployment=wished, revision=first.revision.number, via="browser"
-    )
+    station.roll_back(wished, first.revision.number)
     station.work()
     assert station.approve(wished).state == "applied"
     assert seen(station, "shop-seen") == {"text": "one stored", "upgrade": "false", **told}
     station.look_after(wished)
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=wished, via="browser")
+    station.delete(wished)
     station.work()
     assert station.approve(wished).state == "applied"
     assert (seen(station, "shop-seen"), seen(station, "beside")) == (None, None)

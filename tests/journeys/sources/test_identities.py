@@ -41,8 +41,7 @@ def second(station: Station, sandbox: Endpoint) -> Cluster:
 @pytest.fixture
 def asked(station: Station, registry: Registry) -> Request:
     name = f"lamp-{station.namespace}"
-    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-    station.work()
+    deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
     request = station.latest(deployment)
     assert request.state == "in_review", request.problem
     return request
@@ -85,14 +84,12 @@ def test_S01_who_controls_the_second_cluster_decides_nothing_on_the_first(
     assert review_over_rest(Client(), asked, authorization=f"Bearer {text}") == 404
     elsewhere = {"name": "x", "days": "1", "scopes": ["decide"], "clusters": [station.cluster.pk]}
     assert thief.post("/me/tokens", elsewhere).status_code == 422
-    station.work()
-    asked.refresh_from_db()
+    station.work(asked)
     assert (asked.state, Review.objects.count()) == ("in_review", 0)
     assert list(KubernetesIdentity.objects.filter(user=alice).order_by("pk").values()) == mapped
     # The real alice, whose own cluster vouches for her, does.
     assert decide(signed_in("journey", controlplane.tokens["alice"]), asked) == 302
-    station.work()
-    asked.refresh_from_db()
+    station.work(asked)
     assert asked.state == "applied", asked.problem
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from approvals.models import BundleDeployment, LookupAnswers, Request
-from provisioner.values import Identity, ObjectRef
+from provisioner.values import Identity
 from tests.support.journeys.station import Station, group, role
 from tests.support.servers.http import GitServer
 
@@ -51,8 +51,7 @@ def test_S08_a_chart_looks_up_a_secret_that_its_requester_may_get(any_station: S
     station.work()
     done = station.approve(wished)
     assert done.state == "applied", done.problem
-    live = station.api.get(ObjectRef("", "v1", "Secret", station.namespace, "copy"))
-    assert live is not None
+    live = station.live("Secret", "copy")
     assert base64.b64decode(live["data"]["url"]).decode() == f"db://shop:{PASSWORD}@db"
     told = [one.message for one in done.reports.get().findings.filter(rule="LKP-01")]
     assert len(told) == 1

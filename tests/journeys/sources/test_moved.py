@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from approvals.models import BundleDeployment
-from provisioner.values import ObjectRef
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.http import GitServer
@@ -79,15 +78,14 @@ ORIGINS = [moved_tag, dead_registry, changed_branch, rewritten_history]
 
 
 def in_review(station: Station, name: str, origin: Origin) -> BundleDeployment:
-    deployment = station.wish(name, origin.source)
-    station.work()
+    deployment = station.prepare(name, origin.source)
     found = station.latest(deployment)
     assert found.state == "in_review", found.problem
     return deployment
 
 
 def version_of(station: Station, name: str) -> str | None:
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name))
+    live = station.live("ConfigMap", name)
     return live["data"]["version"] if live else None
 
 

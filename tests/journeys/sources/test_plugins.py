@@ -48,7 +48,7 @@ def gauge(url: str, **more: Any) -> dict[str, Any]:
 
 
 def measured(station: Station, port: str) -> str | None:
-    found = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, f"tide-{port}"))
+    found = station.live("ConfigMap", f"tide-{port}")
     return str(found["data"]["metres"]) if found else None
 
 
@@ -73,8 +73,7 @@ def test_a_deployment_uses_all_three_plugins_and_runs_what_was_reviewed(
     digest = write_table(folder, east=7.25, west=3)
     with served(folder) as url:
         source = {**gauge(url, auth={"secret": {"name": "not-there"}}), "destination": "north"}
-        wished = station.wish(station.namespace, source, format="tide-table", config={"labels": {"sea": "north"}})
-        station.work()
+        wished = station.prepare(station.namespace, source, format="tide-table", config={"labels": {"sea": "north"}})
         request = station.latest(wished)
         assert request.state == "in_review", request.problem
         pin = {"kind": "tide-gauge", "reference": f"{url}/tides.json", "digest": digest, "destination": "north"}
@@ -85,7 +84,7 @@ def test_a_deployment_uses_all_three_plugins_and_runs_what_was_reviewed(
         write_table(folder, east=9)
         assert station.approve(wished).state == "applied"
     assert (measured(station, "east"), measured(station, "west")) == ("7.25", "3.0")
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "tide-east"))
+    live = station.live("ConfigMap", "tide-east")
     assert live["metadata"]["labels"]["sea"] == "north"
     station.look_after(wished)
     ref = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", station.namespace)
@@ -96,12 +95,9 @@ def test_what_a_gauge_says_later_is_another_request(sandbox_station: Station, ti
     station, folder = sandbox_station, tmp_path / "gauge"
     write_table(folder, east=1)
     with served(folder) as url:
-        wished = station.wish(station.namespace, gauge(url), format="tide-table")
-        station.work()
-        assert station.approve(wished).state == "applied"
+        wished = station.applied(station.namespace, gauge(url), format="tide-table")
         second = write_table(folder, east=2)
-        station.wish(station.namespace, gauge(url, edition=2), format="tide-table")
-        station.work()
+        station.prepare(station.namespace, gauge(url, edition=2), format="tide-table")
         assert (station.latest(wished).pins[0]["digest"], measured(station, "east")) == (second, "1.0")
         assert station.approve(wished).state == "applied"
     assert measured(station, "east") == "2.0"
@@ -165,8 +161,7 @@ def test_a_broken_check_makes_every_report_unknown_by_its_name_and_stops_none(
 
 def test_what_a_source_cannot_reach_yet_is_tried_again(sandbox_station: Station, tides: Path) -> None:
     station = sandbox_station
-    wished = station.wish(station.namespace, gauge("http://127.0.0.1:1"), format="tide-table")
-    station.work()
+    wished = station.prepare(station.namespace, gauge("http://127.0.0.1:1"), format="tide-table")
     request = station.latest(wished)
     assert (request.state, request.problem_code) == ("preparing", "unreachable")
     assert "the source tide-gauge of the package pratique-tides 1.0.0" in request.problem

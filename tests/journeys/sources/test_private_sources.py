@@ -13,14 +13,12 @@ import pytest
 import yaml
 from django.utils import timezone
 
-from approvals import services
 from approvals.access.port import connect
 from approvals.models import AuditEntry, FloatingReference, Request
 from approvals.rights import registered
 from approvals.steps import prepare
 from provisioner.errors import Forbidden
-from provisioner.values import Identity, ObjectRef
-from tests.support.approvals.world import acting
+from provisioner.values import Identity
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.floating import branch, commit, look, numbers, sources_condition
 from tests.support.journeys.station import SERVICE, Station, group
@@ -80,8 +78,7 @@ def locked_image(registry: Registry, name: str, secret_name: str = "pull") -> di
 
 
 def wished(station: Station, name: str, *sources: Mapping[str, Any]) -> Request:
-    deployment = station.wish(name, *sources)
-    station.work()
+    deployment = station.prepare(name, *sources)
     return station.latest(deployment)
 
 
@@ -102,7 +99,7 @@ def test_S08_a_private_image_is_prepared_for_who_may_get_its_secret_and_applied(
     request = wished(station, "vault", locked_image(registry_with_auth, "vault"))
     assert request.state == "in_review", request.problem
     assert station.approve(request.deployment).state == "applied"
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "vault"))
+    assert station.live("Deployment", "vault")
     assert is_told_nowhere(request)
 
 
@@ -121,8 +118,7 @@ def test_S08_nothing_is_read_for_a_requester_whom_nobody_knows(station: Station,
     let_requesters_get(station, "secrets", "pull")
     deployment = station.wish("stranger", locked_image(registry_with_auth, "stranger"))
     deployment.requests.update(is_requester_known=False, requesters=[])
-    station.work()
-    request = station.latest(deployment)
+    request = station.after_work(deployment)
     assert (request.state, request.problem_code) == ("failed", "forbidden")
     assert f"Secret {station.namespace}/pull, and the requester is unknown" in request.problem
 
@@ -134,10 +130,10 @@ def test_a_deletion_reads_no_source_so_it_needs_no_right_to_one(station: Station
     assert station.approve(request.deployment).state == "applied"
     station.look_after(request.deployment)
     take_away(station, "configmaps", "bundle")
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=request.deployment, via="browser")
+    station.delete(request.deployment)
     station.work()
     assert station.approve(request.deployment).state == "applied"
-    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, PLAIN["metadata"]["name"])) is None
+    assert station.live("ConfigMap", PLAIN["metadata"]["name"]) is None
 
 
 def test_S08_a_right_that_is_gone_by_the_time_of_applying_stops_it(station: Station) -> None:
@@ -146,7 +142,7 @@ def test_S08_a_right_that_is_gone_by_the_time_of_applying_stops_it(station: Stat
     request = wished(station, f"{station.namespace}-late", {"kind": "configMap", "configMap": {"name": "bundle"}})
     take_away(station, "configmaps", "bundle")
     assert station.approve(request.deployment).state == "approved"
-    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, PLAIN["metadata"]["name"])) is None
+    assert station.live("ConfigMap", PLAIN["metadata"]["name"]) is None
 
 
 def test_S08_the_service_reads_as_the_requester_and_says_so_where_it_may_not(
@@ -157,7 +153,7 @@ def test_S08_the_service_reads_as_the_requester_and_says_so_where_it_may_not(
     request = station.latest(deployment)
     api = connect(station.cluster)
     with pytest.raises(Forbidden, match=r"bundle cannot be read as rita, who may get it: .*cannot get resource"):
-        prepare.reader_as_requester(request, api)(ObjectRef("", "v1", "ConfigMap", station.namespace, "bundle"))
+        prepare.reader_as_requester(request, api)(station.ref("ConfigMap", "bundle"))
 
 
 @pytest.fixture
@@ -189,11 +185,10 @@ def test_S08_certificates_of_a_secret_open_a_source_once_they_are_there_and_are_
     pair = yard.pair("worker")
     more = {"tls.crt": pair.certificate, "tls.key": pair.key}
     encoded = {key: base64.b64encode(text.encode()).decode() for key, text in more.items()}
-    pull = ObjectRef("", "v1", "Secret", station.namespace, "pull")
+    pull = station.ref("Secret", "pull")
     station.edit(pull, lambda live: live["data"].update(encoded))
     Request.objects.filter(pk=request.pk).update(look_again_at=None)
-    station.work()
-    request = station.latest(request.deployment)
+    request = station.after_work(request.deployment)
     assert request.state == "in_review", request.problem
     assert is_told_nowhere(request, *pair.key.splitlines()[1:-1])
     assert station.approve(request.deployment).state == "applied"
@@ -208,8 +203,7 @@ def test_S08_S09_a_private_branch_is_looked_at_for_who_may_get_its_secret_and_th
     secret(station, "pull", "kubernetes.io/basic-auth", username=USER, password=PASSWORD)
     let_requesters_get(station, "secrets", "pull")
     git = {"repository": repository.url, "ref": {"branch": "main"}, "auth": {"secret": {"name": "pull"}}}
-    deployment = station.wish(repository.path.stem, branch(repository, git=git))
-    station.work()
+    deployment = station.prepare(repository.path.stem, branch(repository, git=git))
     assert numbers(deployment) == [(1, "in_review")]
     second = commit(repository, station, "2")
     look(deployment)
@@ -278,7 +272,7 @@ def test_a_config_map_is_a_bundle_from_wish_to_revision(station: Station) -> Non
     assert request.state == "in_review", request.problem
     assert (request.pins[0]["kind"], request.pins[0]["reference"]) == ("configMap", f"{station.namespace}/bundle")
     assert station.approve(request.deployment).state == "applied"
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "boxed"))
+    assert station.live("Deployment", "boxed")
 
 
 def test_S08_a_config_map_is_not_read_for_who_may_not_get_it(station: Station) -> None:
@@ -299,12 +293,11 @@ def test_S31_a_secret_is_read_for_an_account_without_being_it(station: Station, 
     asked = {"username": robot.username, "groups": [*robot.groups], "uid": "", "via": "rest"}
     asked["groups_at"] = timezone.now().isoformat()
     deployment.requests.update(requesters=[asked])
-    station.work()
-    request = station.latest(deployment)
+    request = station.after_work(deployment)
     assert (request.state, request.problem_code) == ("preparing", "missing-right"), request.problem
     assert f"Secret {station.namespace}/pull cannot be read for {robot.username}, who may get it" in request.problem
     known = registered(station.cluster, connect(station.cluster))
-    assert known.for_accounts == {ObjectRef("", "v1", "Secret", station.namespace, "pull")}
+    assert known.for_accounts == {station.ref("Secret", "pull")}
     meta = {"name": "worker-gets-pull", "namespace": station.namespace}
     bind(station, meta, "get", "secrets", "pull", {"apiGroup": RBAC, "kind": "User", "name": SERVICE.username})
     station.until_may(SERVICE, "get", "secrets", name="pull")

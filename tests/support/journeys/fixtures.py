@@ -20,6 +20,8 @@ from tests.support.patience import scaled
 from tests.support.stores import use_folder
 
 _numbers = itertools.count(1)
+# Clusters, by their address, to which this process has brought what all journeys need.
+_prepared: set[str] = set()
 
 
 @pytest.fixture
@@ -59,7 +61,10 @@ def _station(endpoint: Endpoint, tmp_path: Path, settings: Any, worker_id: str) 
     use_folder(settings, tmp_path / "content")
     api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(60))
     namespace = f"journey-{worker_id}-{next(_numbers)}"
-    built.prepare(api, namespace)
+    if endpoint.server not in _prepared:
+        built.prepare_cluster(api)
+        _prepared.add(endpoint.server)
+    built.prepare_namespace(api, namespace)
     kubeconfig = tmp_path / "kubeconfig"
     endpoint.write(kubeconfig)
     cluster = built.register(endpoint.kubeconfig("pratique"))
