@@ -79,14 +79,14 @@ Desks = Callable[[str], Desk]
 
 
 @pytest.fixture
-def desk(live_server: LiveServer, station: Station, registry: Registry, sign_in: SignIn) -> Desks:
-    return lambda word: Desk(station, registry, live_server.url, sign_in, word)
+def desk(live_server: LiveServer, real_station: Station, registry: Registry, sign_in: SignIn) -> Desks:
+    return lambda word: Desk(real_station, registry, live_server.url, sign_in, word)
 
 
 @pytest.fixture
-def expected_changes(station: Station) -> Iterator[ExpectedChanges]:
+def expected_changes(real_station: Station) -> Iterator[ExpectedChanges]:
     """What the watch does each second, moved on by the test."""
-    made = ExpectedChanges(station.cluster)
+    made = ExpectedChanges(real_station.cluster)
     yield made
     made.end()
 

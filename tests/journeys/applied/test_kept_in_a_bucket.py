@@ -65,9 +65,9 @@ def age(deployment: BundleDeployment) -> None:
 
 
 def test_after_their_days_bytes_and_details_go_and_verdicts_and_the_audit_stay(
-    any_station: Station, git_server: GitServer, s3: S3Server, settings: Any, monkeypatch: pytest.MonkeyPatch
+    station: Station, git_server: GitServer, s3: S3Server, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station, bucket = any_station, s3.bucket()
+    bucket = s3.bucket()
     use_bucket(settings, monkeypatch, bucket)
     settings.PRATIQUE = {**settings.PRATIQUE, "KEEP_DAYS": DAYS}
     folder: Path = s3.files_of(bucket)

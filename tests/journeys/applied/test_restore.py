@@ -66,9 +66,8 @@ def second_fails(
 
 
 def test_stop_leaves_what_was_written_and_says_so(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = any_station
     deployment, request = second_fails(station, registry, monkeypatch, "stop")
     assert (request.state, request.problem_code) == ("failed", "apply-failed")
     assert "stop-more" in request.problem
@@ -79,9 +78,8 @@ def test_stop_leaves_what_was_written_and_says_so(
 
 @pytest.mark.proof
 def test_what_ran_before_is_put_back_as_a_step_of_its_own(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = any_station
     deployment, request = second_fails(station, registry, monkeypatch, "back", **RESTORE)
     assert request.state == "failed"
     assert request.problem.endswith("revision 1 was restored")
@@ -101,9 +99,8 @@ def test_what_ran_before_is_put_back_as_a_step_of_its_own(
 
 @pytest.mark.thorough
 def test_a_pause_holds_back_what_is_put_back_too(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = any_station
 
     def pause() -> None:
         made = BundleDeployment.objects.get(name="hold")
@@ -130,9 +127,8 @@ def test_a_pause_holds_back_what_is_put_back_too(
 
 
 def test_S25_a_guard_holds_back_what_is_put_back_until_it_lets_go(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = any_station
     alice, now = station.people["alice"], timezone.now()
     freeze = Policy(name="freeze", kind="guard", mode="enforce", expression="false", message="frozen until Monday")
     freeze.author, freeze.editor, freeze.created_at, freeze.changed_at = alice, alice, now, now
@@ -156,9 +152,8 @@ def test_S25_a_guard_holds_back_what_is_put_back_until_it_lets_go(
 
 @pytest.mark.thorough
 def test_what_takes_a_review_is_not_put_back_without_one(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = any_station
 
     def fight() -> None:
         ref = station.ref("ConfigMap", "fight")
@@ -172,9 +167,8 @@ def test_what_takes_a_review_is_not_put_back_without_one(
 
 @pytest.mark.thorough
 def test_a_new_wish_waits_until_what_ran_before_is_back_and_follows_then(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = any_station
     checked = restore._check
     asked: list[int] = []
     third = bundles.image(registry, "next", bundles.app("next", "3"), "3")
@@ -193,9 +187,8 @@ def test_a_new_wish_waits_until_what_ran_before_is_back_and_follows_then(
 
 
 def test_S16_what_the_failed_revision_adopted_is_not_deleted_to_put_something_back(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = any_station
     precious = {"name": "precious", "namespace": station.namespace}
     station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": precious, "data": {"years": "of-work"}})
     found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "precious"}, "data": {"version": "2"}}
@@ -263,9 +256,8 @@ def test_S16_nothing_is_scaled_down_to_put_something_back_where_claims_would_go(
 
 @pytest.mark.thorough
 def test_S16_a_revoked_revision_is_not_put_back_and_the_words_say_who_revoked_it(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = any_station
 
     def revoke() -> None:
         made = BundleDeployment.objects.get(name="leak")
@@ -279,9 +271,8 @@ def test_S16_a_revoked_revision_is_not_put_back_and_the_words_say_who_revoked_it
 
 
 def test_a_first_revision_that_fails_has_nothing_to_put_back(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = any_station
     deployment = station.prepare(
         "firstling", bundles.image(registry, "firstling", bundles.app("firstling", "1")), **RESTORE
     )

@@ -75,9 +75,8 @@ def states(deployment: BundleDeployment) -> list[tuple[int, str]]:
 
 @pytest.mark.proof
 def test_what_ran_before_is_put_back_once_the_deadline_of_what_runs_is_missed(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     deployment, request = second_runs(station, registry, "ebb", also="ebb-more", **RESTORE)
     assert request.state == "applied"
     assert let_time_pass(station, deployment).state == "restoring"
@@ -100,8 +99,7 @@ def test_what_ran_before_is_put_back_once_the_deadline_of_what_runs_is_missed(
     assert verbs[-4:] == ["request.restore", "revision.recorded", "revision.restored", "request.fail"]
 
 
-def test_the_cluster_shows_that_it_was_put_back_and_why(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_the_cluster_shows_that_it_was_put_back_and_why(station: Station, registry: Registry) -> None:
     deployment, _ = second_runs(station, registry, "flow", **RESTORE)
     let_time_pass(station, deployment)
 
@@ -127,8 +125,7 @@ def test_the_cluster_shows_that_it_was_put_back_and_why(any_station: Station, re
     assert "revision 2" not in whole["Healthy"]["message"]
 
 
-def test_nothing_is_put_back_twice_or_asked_for_again_by_itself(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_nothing_is_put_back_twice_or_asked_for_again_by_itself(station: Station, registry: Registry) -> None:
     deployment, request = second_runs(station, registry, "once", **RESTORE)
     let_time_pass(station, deployment)
     station.work()
@@ -145,8 +142,7 @@ def test_nothing_is_put_back_twice_or_asked_for_again_by_itself(any_station: Sta
 
 
 @pytest.mark.thorough
-def test_what_was_put_back_is_looked_after_again(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_what_was_put_back_is_looked_after_again(station: Station, registry: Registry) -> None:
     deployment, _ = second_runs(station, registry, "keel", **RESTORE)
     let_time_pass(station, deployment)
     station.work()
@@ -159,8 +155,7 @@ def test_what_was_put_back_is_looked_after_again(any_station: Station, registry:
     assert version_of(station, "keel") == "1"
 
 
-def test_by_default_nothing_is_put_back_and_the_words_say_so(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_by_default_nothing_is_put_back_and_the_words_say_so(station: Station, registry: Registry) -> None:
     deployment, _ = second_runs(station, registry, "still")
     assert let_time_pass(station, deployment).state == "applied"
     deployment.refresh_from_db()
@@ -168,8 +163,7 @@ def test_by_default_nothing_is_put_back_and_the_words_say_so(any_station: Statio
     assert (states(deployment), version_of(station, "still")) == ([(1, "replaced"), (2, "active")], "2")
 
 
-def test_a_pause_holds_it_back_and_who_is_healthy_by_then_stays(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_a_pause_holds_it_back_and_who_is_healthy_by_then_stays(station: Station, registry: Registry) -> None:
     deployment, _ = second_runs(station, registry, "berth", **RESTORE)
     station.pause(deployment, "wait")
     assert let_time_pass(station, deployment).state == "applied"
@@ -182,8 +176,7 @@ def test_a_pause_holds_it_back_and_who_is_healthy_by_then_stays(any_station: Sta
     assert states(deployment) == [(1, "replaced"), (2, "active")]
 
 
-def test_what_becomes_healthy_before_anything_is_put_back_stays(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_what_becomes_healthy_before_anything_is_put_back_stays(station: Station, registry: Registry) -> None:
     deployment, request = second_runs(station, registry, "laggard", **RESTORE)
     assert let_time_pass(station, deployment).state == "restoring"
     heal(station, "laggard")
@@ -196,8 +189,7 @@ def test_what_becomes_healthy_before_anything_is_put_back_stays(any_station: Sta
 
 
 @pytest.mark.thorough
-def test_where_something_else_is_asked_for_already_that_comes_next(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_where_something_else_is_asked_for_already_that_comes_next(station: Station, registry: Registry) -> None:
     deployment, request = second_runs(station, registry, "turn", **RESTORE)
     station.prepare("turn", bundles.image(registry, "turn", bundles.app("turn", "3"), "3"), **RESTORE)
     let_time_pass(station, deployment)
@@ -208,8 +200,7 @@ def test_where_something_else_is_asked_for_already_that_comes_next(any_station: 
     assert station.approve(deployment).state == "applied"
 
 
-def test_a_new_wish_comes_next_where_nothing_was_put_back_yet(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_a_new_wish_comes_next_where_nothing_was_put_back_yet(station: Station, registry: Registry) -> None:
     deployment, request = second_runs(station, registry, "tack", **RESTORE)
     assert let_time_pass(station, deployment).state == "restoring"
     station.prepare("tack", bundles.image(registry, "tack", bundles.app("tack", "3"), "3"), **RESTORE)
@@ -222,9 +213,8 @@ def test_a_new_wish_comes_next_where_nothing_was_put_back_yet(any_station: Stati
 
 
 def test_what_cannot_be_put_back_leaves_what_runs_as_it_is(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = any_station
     deployment, request = second_runs(station, registry, "fast", **RESTORE)
     theirs = station.live("ConfigMap", "fast")
     station.api.replace({**theirs, "data": {"version": "theirs"}})
@@ -240,9 +230,8 @@ def test_what_cannot_be_put_back_leaves_what_runs_as_it_is(
 
 
 def test_S16_a_revoked_revision_is_put_back_only_once_somebody_has_taken_that_back(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     deployment, request = second_runs(station, registry, "rot", **RESTORE)
     alice = station.people["alice"]
     station.revoke(deployment, "leaks keys")
@@ -258,8 +247,7 @@ def test_S16_a_revoked_revision_is_put_back_only_once_somebody_has_taken_that_ba
     assert (states(deployment), version_of(station, "rot")) == ([(1, "replaced"), (2, "active")], "2")
 
 
-def test_S25_an_account_that_was_made_again_puts_nothing_back(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_S25_an_account_that_was_made_again_puts_nothing_back(station: Station, registry: Registry) -> None:
     deployment, request = second_runs(station, registry, "wraith", **RESTORE)
     account = station.ref("ServiceAccount", "installer")
     station.api.delete(account)
@@ -282,9 +270,8 @@ def test_S25_an_account_that_was_made_again_puts_nothing_back(any_station: Stati
     "moment", [*(pytest.param(step, marks=pytest.mark.thorough) for step in ("_begin", "_finish")), "_apply"]
 )
 def test_a_worker_that_is_killed_on_the_way_back_is_followed_by_one_that_ends_it(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch, moment: str
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    station = any_station
     name = f"kill-{moment.strip('_')}"
     deployment, request = second_runs(station, registry, name, **RESTORE)
     let_time_pass(station, deployment)
@@ -309,9 +296,8 @@ def test_a_worker_that_is_killed_on_the_way_back_is_followed_by_one_that_ends_it
 
 
 def test_another_wish_ends_a_restore_that_waits_for_an_approver_who_may_no_longer(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     leaver = Identity(f"{station.namespace}-leaver", (f"{station.namespace}-leavers",))
     approver = binding(leaver.username, "pratique-approver", group(*leaver.groups))
     station.api.apply(approver, field_manager="somebody")
@@ -333,9 +319,8 @@ def test_another_wish_ends_a_restore_that_waits_for_an_approver_who_may_no_longe
 
 @pytest.mark.thorough
 def test_S16_a_revision_revoked_while_it_is_put_back_is_left_at_the_next_phase(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = any_station
     deployment, request = second_runs(station, registry, "late-word", **RESTORE)
     let_time_pass(station, deployment)
     begun = restore._begin
@@ -353,10 +338,7 @@ def test_S16_a_revision_revoked_while_it_is_put_back_is_left_at_the_next_phase(
 
 
 @pytest.mark.thorough
-def test_nothing_is_put_back_while_drift_of_what_runs_is_being_corrected(
-    any_station: Station, registry: Registry
-) -> None:
-    station = any_station
+def test_nothing_is_put_back_while_drift_of_what_runs_is_being_corrected(station: Station, registry: Registry) -> None:
     deployment, request = second_runs(station, registry, "wake", **RESTORE)
     assert claims.claim_deployment(deployment.pk, "corrector")
     let_time_pass(station, deployment)

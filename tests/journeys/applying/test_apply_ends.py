@@ -16,9 +16,9 @@ from tests.support.servers.registry import Registry
 
 @pytest.mark.proof
 def test_a_wish_that_is_changed_in_the_middle_ends_the_apply_and_is_asked_for_next(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station, name = any_station, f"{any_station.namespace}-wish"
+    name = f"{station.namespace}-wish"
     deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1"), "1"))
     first = station.latest(deployment)
     other = bundles.image(registry, name, bundles.app(name, "2"), "2")
@@ -39,30 +39,29 @@ def test_a_wish_that_is_changed_in_the_middle_ends_the_apply_and_is_asked_for_ne
 
 
 def test_a_deletion_in_the_middle_ends_the_apply_and_removes_what_there_is(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    real_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deployment = station.prepare("left", bundles.image(registry, "left", bundles.app("left", "1")))
-    station.look_after(deployment)  # sets the finalizer once something is ours, and the status
+    deployment = real_station.prepare("left", bundles.image(registry, "left", bundles.app("left", "1")))
+    real_station.look_after(deployment)  # sets the finalizer once something is ours, and the status
     after_the_first(
         monkeypatch,
         lambda: (
-            station.look_after(deployment),
-            station.delete(deployment),
+            real_station.look_after(deployment),
+            real_station.delete(deployment),
         ),
     )
-    station.approve(deployment)
+    real_station.approve(deployment)
     states = list(Request.objects.filter(deployment=deployment).order_by("number").values_list("purpose", "state"))
     assert states == [("deploy", "failed"), ("delete", "in_review")]
-    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
-    assert station.live("ConfigMap", "left") is None
-    assert station.look_after(deployment).gone_at is not None
+    assert real_station.approve(deployment).state == "applied", real_station.latest(deployment).problem
+    assert real_station.live("ConfigMap", "left") is None
+    assert real_station.look_after(deployment).gone_at is not None
 
 
 def test_what_was_never_ours_does_not_hold_a_deployment_that_leaves(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The intent to write it was recorded before the write was refused; no later plan knows the object."""
-    station = any_station
     deployment = station.prepare("crowded", bundles.image(registry, "crowded", bundles.app("crowded", "1")))
     station.look_after(deployment)
     somebodys = {
@@ -89,45 +88,45 @@ def test_what_was_never_ours_does_not_hold_a_deployment_that_leaves(
 
 
 def test_S25_a_guard_that_comes_in_the_middle_holds_the_next_phase_until_it_lets_go(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = f"{any_station.namespace}-frozen"
-    deployment = any_station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
-    alice, now = any_station.people["alice"], timezone.now()
+    name = f"{station.namespace}-frozen"
+    deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
+    alice, now = station.people["alice"], timezone.now()
     freeze = Policy(name="freeze", kind="guard", mode="enforce", expression="false", message="frozen until Monday")
     freeze.author, freeze.editor, freeze.created_at, freeze.changed_at = alice, alice, now, now
     in_the_first_write(monkeypatch, freeze.save)
-    held = any_station.approve(deployment)
+    held = station.approve(deployment)
     assert (held.state, held.problem_code) == ("applying", "guard-holds")
     assert "guard freeze: frozen until Monday" in held.problem
-    of_next_phase = any_station.ref("ConfigMap", name)
-    assert any_station.api.get(of_next_phase) is None
+    of_next_phase = station.ref("ConfigMap", name)
+    assert station.api.get(of_next_phase) is None
     Policy.objects.update(is_active=False)
-    any_station.work(held)
+    station.work(held)
     assert held.state == "applied"
-    assert any_station.api.get(of_next_phase) is not None
+    assert station.api.get(of_next_phase) is not None
 
 
 def test_S25_a_changed_wish_ends_an_apply_also_where_a_guard_holds_it(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = f"{any_station.namespace}-turned"
-    deployment = any_station.prepare(name, bundles.image(registry, name, bundles.app(name, "1"), "1"))
-    alice, now = any_station.people["alice"], timezone.now()
+    name = f"{station.namespace}-turned"
+    deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1"), "1"))
+    alice, now = station.people["alice"], timezone.now()
     freeze = Policy(name="freeze", kind="guard", mode="enforce", expression="false", message="frozen until Monday")
     freeze.author, freeze.editor, freeze.created_at, freeze.changed_at = alice, alice, now, now
     other = bundles.image(registry, name, bundles.app(name, "2"), "2")
-    in_the_first_write(monkeypatch, lambda: (freeze.save(), any_station.wish(name, other)))
-    any_station.approve(deployment)
+    in_the_first_write(monkeypatch, lambda: (freeze.save(), station.wish(name, other)))
+    station.approve(deployment)
     first = deployment.requests.get(number=1)
     assert (first.state, first.problem_code) == ("failed", "no-longer-wished")
-    assert any_station.live("ConfigMap", name) is None
+    assert station.live("ConfigMap", name) is None
 
 
 def test_S25_an_approver_who_loses_the_right_during_a_write_stops_the_next_phase(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station, name = any_station, f"{any_station.namespace}-right"
+    name = f"{station.namespace}-right"
     deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
     station.let_approve("carol", name)
     question = AccessRequest("approve", "core.rukpak.io", "bundledeployments", name=name)

@@ -51,8 +51,8 @@ class Lanterns:
 
 
 @pytest.fixture
-def lanterns(station: Station, registry: Registry) -> Lanterns:
-    return Lanterns(station, registry)
+def lanterns(real_station: Station, registry: Registry) -> Lanterns:
+    return Lanterns(real_station, registry)
 
 
 def order_of(request: Request) -> list[str]:
@@ -105,14 +105,14 @@ def create_lantern(station: Station, lanterns: Lanterns, name: str, owner: Any =
 
 
 @pytest.fixture
-def leaving(any_station: Station, registry: Registry) -> Request:
+def leaving(station: Station, registry: Registry) -> Request:
     """A request that deletes a CRD of which somebody has made one object, which reviewers were shown."""
-    lanterns = Lanterns(any_station, registry)
+    lanterns = Lanterns(station, registry)
     kept = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "1"}}
     first = lanterns.wish(lanterns.definition(OLD), kept)
-    assert any_station.approve(first.deployment).state == "applied"
-    until_served(any_station.api, lanterns.group, "v1", "Lantern")
-    create_lantern(any_station, lanterns, "shown")
+    assert station.approve(first.deployment).state == "applied"
+    until_served(station.api, lanterns.group, "v1", "Lantern")
+    create_lantern(station, lanterns, "shown")
     request = lanterns.wish(kept)
     found = request.reports.get().findings.filter(object__contains=lanterns.crd.name)
     assert any("1 Lantern object" in one.message for one in found), list(found.values_list("rule", "message"))
@@ -121,9 +121,9 @@ def leaving(any_station: Station, registry: Registry) -> Request:
 
 @pytest.mark.proof
 def test_S15_objects_of_a_crd_that_nobody_was_shown_do_not_go_with_it(
-    any_station: Station, registry: Registry, leaving: Request
+    station: Station, registry: Registry, leaving: Request
 ) -> None:
-    station, lanterns = any_station, Lanterns(any_station, registry)
+    lanterns = Lanterns(station, registry)
     station.agree(leaving.deployment)
     create_lantern(station, lanterns, "late")
     request = station.after_work(leaving.deployment)
@@ -138,9 +138,9 @@ def test_S15_objects_of_a_crd_that_nobody_was_shown_do_not_go_with_it(
 
 
 def test_S15_an_object_of_a_controller_goes_only_where_its_owner_does(
-    any_station: Station, registry: Registry, leaving: Request
+    station: Station, registry: Registry, leaving: Request
 ) -> None:
-    station, lanterns = any_station, Lanterns(any_station, registry)
+    lanterns = Lanterns(station, registry)
     station.agree(leaving.deployment)
     owner = station.live("ConfigMap", "kept")
     create_lantern(station, lanterns, "late", owner)
@@ -150,9 +150,9 @@ def test_S15_an_object_of_a_controller_goes_only_where_its_owner_does(
     assert lanterns.live("late")
 
 
-def test_S15_what_was_put_into_a_namespace_since_does_not_go_with_it(any_station: Station, registry: Registry) -> None:
+def test_S15_what_was_put_into_a_namespace_since_does_not_go_with_it(station: Station, registry: Registry) -> None:
     """Of every kind that the report counts: here a Service, which keeps nothing and would be missed all the same."""
-    station, name = any_station, f"{any_station.namespace}-hold"
+    name = f"{station.namespace}-hold"
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     kept = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "1"}}
     for objects in ([space, kept], [kept]):
@@ -174,9 +174,9 @@ def test_S15_what_was_put_into_a_namespace_since_does_not_go_with_it(any_station
 
 @pytest.mark.thorough
 def test_S15_objects_in_place_of_those_that_were_shown_do_not_go_either(
-    any_station: Station, registry: Registry, leaving: Request
+    station: Station, registry: Registry, leaving: Request
 ) -> None:
-    station, lanterns = any_station, Lanterns(any_station, registry)
+    lanterns = Lanterns(station, registry)
     station.agree(leaving.deployment)
     time.sleep(1.1)  # the API server says to the second when something was created
     station.api.delete(lanterns.ref("shown"))
@@ -186,10 +186,10 @@ def test_S15_objects_in_place_of_those_that_were_shown_do_not_go_either(
 
 
 def test_S15_what_comes_when_it_has_begun_does_not_go_either(
-    any_station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the first phase all is well; then somebody makes one more."""
-    station, lanterns = any_station, Lanterns(any_station, registry)
+    lanterns = Lanterns(station, registry)
     started = step._start
 
     def start(*words: Any) -> Any:
@@ -209,10 +209,10 @@ def test_S15_what_comes_when_it_has_begun_does_not_go_either(
 
 
 def test_S25_a_pause_while_objects_are_looked_through_counts_before_that_very_phase(
-    any_station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The list may take a minute, and what it is about goes in the phase that follows."""
-    station, lanterns = any_station, Lanterns(any_station, registry)
+    lanterns = Lanterns(station, registry)
     looked = deletions.unseen
 
     def pause(*, is_paused: bool) -> None:
@@ -237,9 +237,9 @@ def test_S25_a_pause_while_objects_are_looked_through_counts_before_that_very_ph
 
 @pytest.mark.parametrize("step_of", [pytest.param("at the gate", marks=pytest.mark.thorough), "when it has begun"])
 def test_S15_what_cannot_be_looked_through_in_time_is_waited_for_without_a_slot(
-    any_station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch, step_of: str
+    station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch, step_of: str
 ) -> None:
-    station, lanterns, started = any_station, Lanterns(any_station, registry), step._start
+    lanterns, started = Lanterns(station, registry), step._start
 
     def start(*words: Any) -> Any:
         monkeypatch.setattr(deletions, "LOOK_SECONDS", 0.0)

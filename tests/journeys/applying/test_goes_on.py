@@ -31,9 +31,9 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def wait(any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Wait:
+def wait(station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Wait:
     monkeypatch.setattr(notes, "claim_seconds", lambda: 2.0)
-    return Wait(any_station, registry, monkeypatch)
+    return Wait(station, registry, monkeypatch)
 
 
 class Wait:

@@ -107,11 +107,11 @@ class Guard:
 
 
 @pytest.fixture
-def guard(station: Station, registry: Registry, authority: Authority) -> Iterator[Guard]:
-    made = Guard(station, registry, authority)
+def guard(real_station: Station, registry: Registry, authority: Authority) -> Iterator[Guard]:
+    made = Guard(real_station, registry, authority)
     yield made
     made.stop()
-    station.ctl("delete", HOOKS, made.name, "--ignore-not-found")
+    real_station.ctl("delete", HOOKS, made.name, "--ignore-not-found")
 
 
 def once_written(monkeypatch: pytest.MonkeyPatch, kind: str, happens: Callable[[], object]) -> None:

@@ -63,10 +63,9 @@ def is_told_nowhere(request: Request) -> bool:
 
 @pytest.mark.proof
 def test_S08_a_private_bundle_is_pinned_applied_and_followed_by_the_entry_for_its_registry(
-    any_station: Station, registry: Registry, registry_with_auth: Registry
+    station: Station, registry: Registry, registry_with_auth: Registry
 ) -> None:
     """The first by a person, the second with nobody there."""
-    station = any_station
     row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
     docker_config(station, registry_with_auth.host)
     deployment = wish(station, row.name, upgrades="Automatic")
@@ -84,9 +83,8 @@ def test_S08_a_private_bundle_is_pinned_applied_and_followed_by_the_entry_for_it
 
 
 def test_S08_the_secret_of_a_catalogs_source_is_not_read_for_who_may_not_get_it(
-    any_station: Station, registry: Registry, registry_with_auth: Registry
+    station: Station, registry: Registry, registry_with_auth: Registry
 ) -> None:
-    station = any_station
     row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
     docker_config(station, registry_with_auth.host, is_given=False)
     deployment = wish(station, row.name)
@@ -142,16 +140,16 @@ def test_S08_a_secret_is_not_sent_to_a_host_that_only_the_catalog_names(
     words: str,
 ) -> None:
     """The same address with another port is another host."""
-    station, place = sandbox_station, listening.url.removeprefix("http://")
+    place = listening.url.removeprefix("http://")
     digest = f"sha256:{'0' * 64}"
     listening.serve_reply(f"/v2/harbour/manifests/{digest}", asks_for_a_password)
-    row = read(row_of_one_bundle(station, registry, f"{place}/harbour@{digest}"))
+    row = read(row_of_one_bundle(sandbox_station, registry, f"{place}/harbour@{digest}"))
     if type_ == "docker":
-        docker_config(station, registry_with_auth.host)
+        docker_config(sandbox_station, registry_with_auth.host)
     else:
-        secret(station, type_, values)
-    deployment = wish(station, row.name, host=registry_with_auth.host if names_host else "")
-    request = station.after_work(deployment)
+        secret(sandbox_station, type_, values)
+    deployment = wish(sandbox_station, row.name, host=registry_with_auth.host if names_host else "")
+    request = sandbox_station.after_work(deployment)
     assert words.format(place=place) in request.problem
     assert heard(listening) == []
     assert is_told_nowhere(request)
@@ -173,16 +171,20 @@ def row_of_one_bundle(station: Station, registry: Registry, image: str) -> Any:
 def test_S08_user_and_password_open_the_host_that_the_spec_names(
     sandbox_station: Station, registry: Registry, registry_with_auth: Registry
 ) -> None:
-    station = sandbox_station
-    row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
-    secret(station, BASIC_AUTH, PASSWORD_PAIR)
-    deployment = wish(station, row.name, host=registry_with_auth.host)
-    station.work()
-    assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
+    row = offer(
+        registry,
+        named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"),
+        "1.0.0",
+        bundles=registry_with_auth,
+    )
+    secret(sandbox_station, BASIC_AUTH, PASSWORD_PAIR)
+    deployment = wish(sandbox_station, row.name, host=registry_with_auth.host)
+    sandbox_station.work()
+    assert sandbox_station.latest(deployment).state == "in_review", sandbox_station.latest(deployment).problem
 
 
 @pytest.fixture
-def mutable(settings: Any, any_station: Station) -> None:
+def mutable(settings: Any, station: Station) -> None:
     """The operator allows URLs without a checksum, which the index has none of."""
     settings.PRATIQUE = {**settings.PRATIQUE, "MUTABLE_HTTP": True}
 
@@ -206,9 +208,8 @@ def installed(station: Station) -> str | None:
     ],
 )
 def test_a_chart_of_a_helm_repository_is_pinned_by_its_checksum_and_followed(
-    any_station: Station, listening: FileServer, mutable: None, is_locked: bool
+    station: Station, listening: FileServer, mutable: None, is_locked: bool
 ) -> None:
-    station = any_station
     row = charts(station, repository(listening, "1.0.0", pair=PAIR if is_locked else ""))
     made = source(row.name, HARBOUR)
     if is_locked:
@@ -235,9 +236,8 @@ def test_a_chart_of_a_helm_repository_is_pinned_by_its_checksum_and_followed(
 
 
 def test_a_chart_that_is_another_than_its_index_says_is_not_taken(
-    any_station: Station, listening: FileServer, mutable: None
+    station: Station, listening: FileServer, mutable: None
 ) -> None:
-    station = any_station
     row = charts(station, repository(listening, "1.0.0"))
     listening.serve("/charts/harbour-1.0.0.tgz", chart("6.6.6"))
     deployment = station.prepare(f"{station.namespace}-chart", source(row.name, HARBOUR), format="helm")
@@ -246,9 +246,8 @@ def test_a_chart_that_is_another_than_its_index_says_is_not_taken(
 
 
 def test_a_chart_without_a_digest_is_refused_with_what_to_do(
-    any_station: Station, listening: FileServer, mutable: None
+    station: Station, listening: FileServer, mutable: None
 ) -> None:
-    station = any_station
     row = charts(station, repository(listening, "1.0.0", is_digested=False))
     deployment = station.prepare(f"{station.namespace}-chart", source(row.name, HARBOUR), format="helm")
     request = station.latest(deployment)
@@ -266,7 +265,7 @@ def test_a_chart_without_a_digest_is_refused_with_what_to_do(
     ids=["no Secret", "no host"],
 )
 def test_credentials_that_make_no_sense_are_refused_by_the_api_server(
-    any_station: Station, auth: dict[str, Any], words: str
+    station: Station, auth: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InvalidInput, match=words):
-        any_station.wish("wrong", source("hub", HARBOUR, auth=auth), format="registry-v1")
+        station.wish("wrong", source("hub", HARBOUR, auth=auth), format="registry-v1")

@@ -43,10 +43,7 @@ def looked_at(station: Station, deployment: BundleDeployment) -> Request:
 
 
 @pytest.mark.proof
-def test_S07_a_reviewer_whose_right_to_the_account_came_later_approves(
-    any_station: Station, registry: Registry
-) -> None:
-    station = any_station
+def test_S07_a_reviewer_whose_right_to_the_account_came_later_approves(station: Station, registry: Registry) -> None:
     deployment = wished(station, registry, "later")
     Request.objects.update(is_requester_known=False, requesters=[])
     station.let_approve("carol", deployment.name)
@@ -61,9 +58,8 @@ def test_S07_a_reviewer_whose_right_to_the_account_came_later_approves(
 
 
 def test_S13_a_grant_whose_own_right_came_later_approves_without_being_saved_again(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     policy = station.save_policy("grant", "true")
     deployment = wished(station, registry, "granted")
     assert looked_at(station, deployment).state == "in_review"
@@ -74,9 +70,8 @@ def test_S13_a_grant_whose_own_right_came_later_approves_without_being_saved_aga
 
 
 def test_S20_a_collision_is_refused_up_front_and_reviewed_anew_once_it_is_gone(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     name = f"{station.namespace}-met"
     ref = station.ref("ConfigMap", name)
     meta = {"name": name, "namespace": station.namespace}
@@ -101,9 +96,8 @@ def test_S20_a_collision_is_refused_up_front_and_reviewed_anew_once_it_is_gone(
 
 @pytest.mark.proof
 def test_S20_a_collision_is_adopted_where_the_wish_and_the_reviewer_say_so(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     name = f"{station.namespace}-kept"
     meta = {"name": name, "namespace": station.namespace}
     theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"kept": "yes"}}
@@ -118,9 +112,8 @@ def test_S20_a_collision_is_adopted_where_the_wish_and_the_reviewer_say_so(
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
 
 
-def test_S07_an_account_that_is_made_again_is_waited_for_and_reviewed(any_station: Station, registry: Registry) -> None:
+def test_S07_an_account_that_is_made_again_is_waited_for_and_reviewed(station: Station, registry: Registry) -> None:
     """What was approved for the account of before is no approval for another one of the name, and no end either."""
-    station = any_station
     deployment = wished(station, registry, "remade")
     station.agree(deployment)
     account = station.ref("ServiceAccount", "installer")
@@ -142,9 +135,8 @@ def test_S07_an_account_that_is_made_again_is_waited_for_and_reviewed(any_statio
 
 
 def test_S07_what_cannot_come_right_ends_and_is_asked_for_anew_once(
-    any_station: Station, registry: Registry, settings: Any
+    station: Station, registry: Registry, settings: Any
 ) -> None:
-    station = any_station
     deployment = wished(station, registry, "ended")
     shutil.rmtree(settings.STORAGES["content"]["OPTIONS"]["location"])
     request = station.approve(deployment)
@@ -169,9 +161,9 @@ def test_S07_what_cannot_come_right_ends_and_is_asked_for_anew_once(
     [{"expression": "false"}, pytest.param({"is_active": False}, marks=pytest.mark.thorough), {"message": "always"}],
 )
 def test_S13_what_an_edited_grant_approved_is_reviewed_again_before_it_starts(
-    any_station: Station, registry: Registry, edited: dict[str, Any]
+    station: Station, registry: Registry, edited: dict[str, Any]
 ) -> None:
-    station, name = any_station, f"{any_station.namespace}-edited"
+    name = f"{station.namespace}-edited"
     policy = station.save_policy("grant", "true")
     station.let_approve(f"pratique:policy:{policy.pk}", name)
     deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
@@ -203,9 +195,8 @@ def put_theirs(station: Station, name: str) -> ObjectRef:
 
 
 def test_S20_somebody_elses_object_that_is_made_again_and_again_opens_no_round(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     name = f"{station.namespace}-again"
     ref = put_theirs(station, name)
     deployment = wished(station, registry, "again")
@@ -218,9 +209,8 @@ def test_S20_somebody_elses_object_that_is_made_again_and_again_opens_no_round(
 
 
 def test_S20_what_comes_and_goes_is_reported_again_so_often_and_no_more(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = any_station
     name = f"{station.namespace}-flapping"
     ref = put_theirs(station, name)
     deployment = wished(station, registry, "flapping")

@@ -142,8 +142,8 @@ class Port:
 
 
 @pytest.fixture
-def port(any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Port:
-    return Port(any_station, registry, monkeypatch)
+def port(station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Port:
+    return Port(station, registry, monkeypatch)
 
 
 def is_new_round(request: Request, code: str) -> str:
@@ -339,8 +339,8 @@ def dead() -> dict[str, Any]:
 
 
 @pytest.fixture
-def real_port(station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Port:
-    return Port(station, registry, monkeypatch)
+def real_port(real_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Port:
+    return Port(real_station, registry, monkeypatch)
 
 
 def test_S15_a_crd_whose_conversion_is_gone_is_counted_as_it_is_stored_and_deleted(real_port: Port) -> None:
@@ -414,10 +414,7 @@ def test_S39_a_claim_that_is_to_be_kept_stays_and_is_nobodys(port: Port, *, is_r
         assert port.station.approve(deployment).state == "applied"
 
 
-def test_a_namespace_a_crd_and_a_claim_are_named_with_what_goes_with_them(
-    any_station: Station, registry: Registry
-) -> None:
-    station = any_station
+def test_a_namespace_a_crd_and_a_claim_are_named_with_what_goes_with_them(station: Station, registry: Registry) -> None:
     hold = f"{station.namespace}-hold"
     group = f"{station.namespace}.example.com"
     size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "3Gi"}}}
@@ -444,9 +441,8 @@ def test_a_namespace_a_crd_and_a_claim_are_named_with_what_goes_with_them(
 
 
 def test_a_namespace_of_kubernetes_is_never_pruned_even_where_that_is_acknowledged(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     deployment = station.applied("anchor", bundles.image(registry, "anchor", bundles.app("anchor", "1"), "1"))
     ref = ObjectRef("", "v1", "Namespace", "", "kube-node-lease")
     live = station.api.get(ref)

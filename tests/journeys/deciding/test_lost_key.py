@@ -32,9 +32,9 @@ def ask_again(person: User, deployment: BundleDeployment) -> None:
 
 @pytest.mark.proof
 def test_S30_what_was_open_is_read_afresh_from_its_source_when_somebody_asks_again(
-    any_station: Station, registry: Registry, settings: Any
+    station: Station, registry: Registry, settings: Any
 ) -> None:
-    station, name = any_station, f"{any_station.namespace}-open"
+    name = f"{station.namespace}-open"
     deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
     lose_the_key(station, settings)
     request = station.after_work(deployment)
@@ -52,9 +52,9 @@ def test_S30_what_was_open_is_read_afresh_from_its_source_when_somebody_asks_aga
 
 
 def test_S30_asking_for_what_runs_stores_it_again_so_that_it_can_be_changed(
-    any_station: Station, registry: Registry, settings: Any
+    station: Station, registry: Registry, settings: Any
 ) -> None:
-    station, name = any_station, f"{any_station.namespace}-runs"
+    name = f"{station.namespace}-runs"
     first = bundles.image(registry, name, bundles.app(name, "1"))
     deployment = station.prepare(name, first)
     running = station.approve(deployment)

@@ -43,8 +43,7 @@ def condition(station: Station, deployment: BundleDeployment) -> Any:
 
 
 @pytest.mark.proof
-def test_S25_kubectl_meets_the_quota_as_every_door_does(any_station: Station) -> None:
-    station = any_station
+def test_S25_kubectl_meets_the_quota_as_every_door_does(station: Station) -> None:
     first, _, third = (apply(station, f"{station.namespace}-{number}") for number in range(3))
     assert not third.requests.exists()
     told = condition(station, third)

@@ -116,10 +116,9 @@ def wished(station: Station, registry: Registry, name: str, bundle: list[JsonDic
     [pytest.param("Prevent", marks=pytest.mark.thorough), pytest.param("IfNoController", marks=pytest.mark.proof)],
 )
 def test_S09_S27_no_channel_tells_what_stands_in_an_object_of_somebody_else(
-    any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
+    station: Station, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    station = any_station
     open_sea(station)
     for obj in objects("there", canary, sidecar=canary("Deployment")).values():
         put(station, obj)
@@ -139,11 +138,10 @@ def test_S09_S27_no_channel_tells_what_stands_in_an_object_of_somebody_else(
 
 
 def test_S09_S27_what_the_api_server_says_of_an_own_object_is_shown_to_who_may_get_it(
-    any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture
+    station: Station, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An update that is refused quotes what stands there; others put values into our objects, too."""
     caplog.set_level(logging.DEBUG)
-    station = any_station
     open_sea(station)
     first = objects("own", lambda kind: f"first-{kind.lower()}")
     request = wished(station, registry, "sight-own", list(first.values()))
@@ -191,10 +189,9 @@ def still(text: str) -> str:
 
 @pytest.mark.parametrize("protection", ["Prevent", pytest.param("IfNoController", marks=pytest.mark.thorough)])
 def test_S09_nobody_learns_whether_an_object_of_somebody_else_differs(
-    any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
+    station: Station, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
 ) -> None:
     """Nor, where it stands in the way, what would come of it if it were adopted, and who holds it."""
-    station = any_station
     open_sea(station)
     told = []
     for twin, there in (("twin-same", "ours"), ("twin-diff", "theirs")):
@@ -224,9 +221,8 @@ def _apart(one: str, other: str) -> tuple[str, str]:
 
 
 def test_S09_nothing_of_somebody_else_is_tried_while_nobody_knows_who_asks(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     name = "unknown"
     obj = objects(name, canary)["ConfigMap"]
     put(station, obj)
@@ -246,7 +242,7 @@ def test_S09_nothing_of_somebody_else_is_tried_while_nobody_knows_who_asks(
 
 @pytest.mark.parametrize("at", [pytest.param("the gate", marks=pytest.mark.thorough), "the write"])
 def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_only_to_who_may_get_it(
-    any_station: Station,
+    station: Station,
     registry: Registry,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -254,7 +250,6 @@ def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_onl
 ) -> None:
     """It was tried and reviewed; then its owner writes a field that the bundle has, too."""
     caplog.set_level(logging.DEBUG)
-    station = any_station
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "grows"}}
     put(station, {**config, "data": {"theirs": "zqconfigmapzq"}})
     ours = {**config, "data": {"shared": "ours", "unshared": "ours"}}
@@ -301,11 +296,11 @@ def bound_role(name: str, rules: list[JsonDict], subject: JsonDict) -> list[Json
 
 
 def test_S09_S27_what_roles_beside_the_plan_hold_is_told_only_to_who_may_get_them(
-    any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture
+    station: Station, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A workload runs as an account that a role of the cluster makes strong; the words of the authorizer name roles."""
     caplog.set_level(logging.DEBUG)
-    station, group = any_station, "rbac.authorization.k8s.io"
+    group = "rbac.authorization.k8s.io"
     robot = {"kind": "ServiceAccount", "name": "robot", "namespace": station.namespace}
     rule = {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["zqusernamezq"]}
     for obj in bound_role(f"zqstrongzq-{station.namespace}", [rule], robot):

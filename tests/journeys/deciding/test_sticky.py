@@ -50,8 +50,8 @@ class Approved:
 
 
 @pytest.fixture
-def approved(any_station: Station, registry: Registry) -> Approved:
-    return Approved(any_station, registry)
+def approved(station: Station, registry: Registry) -> Approved:
+    return Approved(station, registry)
 
 
 def test_S04_an_approval_stands_where_less_is_left_to_do_than_was_reviewed(approved: Approved) -> None:

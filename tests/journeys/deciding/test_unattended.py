@@ -102,8 +102,8 @@ def by_nobody(station: Station, deployment: BundleDeployment) -> Request:
     return station.latest(deployment)
 
 
-def test_S13_a_grant_goes_on_though_who_wrote_it_has_left(any_station: Station, registry: Registry) -> None:
-    station, name = any_station, f"{any_station.namespace}-stays"
+def test_S13_a_grant_goes_on_though_who_wrote_it_has_left(station: Station, registry: Registry) -> None:
+    name = f"{station.namespace}-stays"
     policy = grant(station)
     own = f"pratique:policy:{policy.pk}"
     wished = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
@@ -122,8 +122,8 @@ def test_S13_a_grant_goes_on_though_who_wrote_it_has_left(any_station: Station, 
 
 
 @pytest.mark.proof
-def test_S13_a_grant_whose_identity_loses_the_right_stops_at_the_gate(any_station: Station, registry: Registry) -> None:
-    station, name = any_station, f"{any_station.namespace}-stops"
+def test_S13_a_grant_whose_identity_loses_the_right_stops_at_the_gate(station: Station, registry: Registry) -> None:
+    name = f"{station.namespace}-stops"
     policy = grant(station)
     own = f"pratique:policy:{policy.pk}"
     station.let_approve(own, name)
@@ -140,15 +140,14 @@ def test_S13_a_grant_whose_identity_loses_the_right_stops_at_the_gate(any_statio
     assert station.live("Deployment", name) is None
 
 
-def test_S13_who_may_not_approve_all_of_it_saves_no_policy(any_station: Station) -> None:
+def test_S13_who_may_not_approve_all_of_it_saves_no_policy(station: Station) -> None:
     with pytest.raises(NotAllowed, match="you need `approve` on every BundleDeployment of cluster journey"):
-        grant(any_station, by="carol")
+        grant(station, by="carol")
     assert not Policy.objects.exists()
 
 
 @pytest.mark.proof
-def test_S08_a_source_is_read_unattended_only_where_the_operator_says_so(any_station: Station, settings: Any) -> None:
-    station = any_station
+def test_S08_a_source_is_read_unattended_only_where_the_operator_says_so(station: Station, settings: Any) -> None:
     rita = known_by_token(station, "rita")
     wished = station.applied(f"{station.namespace}-polled", settings_map(station, "one"))
     settings_map(station, "two")
@@ -185,9 +184,8 @@ def test_S08_a_source_is_read_unattended_only_where_the_operator_says_so(any_sta
     assert text_of(station) == "two"
 
 
-def test_S08_what_was_read_in_time_does_not_end_because_time_passes(any_station: Station) -> None:
+def test_S08_what_was_read_in_time_does_not_end_because_time_passes(station: Station) -> None:
     """Unattended, too: nothing is read again. The account is used on the word of an approver who may."""
-    station = any_station
     rita = known_by_token(station, "rita")
     wished = station.applied(f"{station.namespace}-kept", settings_map(station, "one"))
     settings_map(station, "two")
@@ -210,10 +208,7 @@ def test_S08_what_was_read_in_time_does_not_end_because_time_passes(any_station:
     assert text_of(station) == "two"
 
 
-def test_S08_whom_kubernetes_does_not_let_read_it_any_more_stops_it_also_there(
-    any_station: Station, settings: Any
-) -> None:
-    station = any_station
+def test_S08_whom_kubernetes_does_not_let_read_it_any_more_stops_it_also_there(station: Station, settings: Any) -> None:
     rita = known_by_token(station, "rita")
     wished = station.wish(f"{station.namespace}-left", settings_map(station, "one"))
     settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": [f"journey/{wished.name}"]}
@@ -228,9 +223,9 @@ def test_S08_whom_kubernetes_does_not_let_read_it_any_more_stops_it_also_there(
 
 
 def test_S07_a_grant_approves_unattended_work_where_its_own_identity_may_use_the_account(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station, name = any_station, f"{any_station.namespace}-vouched"
+    name = f"{station.namespace}-vouched"
     rita = known_by_token(station, "rita")
     source = bundles.image(registry, name, bundles.app(name, "1"))
     wished = station.applied(name, source)
@@ -259,9 +254,9 @@ def test_S07_a_grant_approves_unattended_work_where_its_own_identity_may_use_the
 
 
 def test_S07_what_people_ask_for_waits_at_the_gate_once_their_groups_are_too_old(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station, name = any_station, f"{any_station.namespace}-waits"
+    name = f"{station.namespace}-waits"
     rita = known_by_token(station, "rita")
     station.let_approve("carol", name)
     wished = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
@@ -274,9 +269,9 @@ def test_S07_what_people_ask_for_waits_at_the_gate_once_their_groups_are_too_old
     assert request.state == "applied", request.problem
 
 
-def test_S07_a_group_that_who_asked_has_lost_since_stops_it_in_words(any_station: Station, registry: Registry) -> None:
+def test_S07_a_group_that_who_asked_has_lost_since_stops_it_in_words(station: Station, registry: Registry) -> None:
     """The groups of the writing would still allow it."""
-    station, name = any_station, f"{any_station.namespace}-lost"
+    name = f"{station.namespace}-lost"
     rita = known_by_token(station, "rita")
     wished = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
     station.agree(wished)

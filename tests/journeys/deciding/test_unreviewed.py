@@ -62,8 +62,8 @@ class Leaving:
 
 
 @pytest.fixture
-def leaving(any_station: Station, registry: Registry, settings: Any) -> Leaving:
-    return Leaving(any_station, registry, settings)
+def leaving(station: Station, registry: Registry, settings: Any) -> Leaving:
+    return Leaving(station, registry, settings)
 
 
 def test_S15_what_holds_no_data_goes_without_a_review_and_is_recorded_all_the_same(leaving: Leaving) -> None:

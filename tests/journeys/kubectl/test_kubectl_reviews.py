@@ -47,15 +47,15 @@ def _looked(here: Station) -> ReviewAdmission:
 
 
 @pytest.fixture
-def reviewed(station: Station, registry: Registry, settings: Any) -> tuple[Station, Request]:
+def reviewed(real_station: Station, registry: Registry, settings: Any) -> tuple[Station, Request]:
     """A request in review, which may be approved where its report is not shown."""
     settings.PRATIQUE = {**settings.PRATIQUE, "UNSEEN_SEVERITY": "critical"}
-    put_in_force(station)
-    name = f"{station.namespace}-app"
-    deployment = station.prepare(name, bundles.image(registry, name, bundles.app("app", "1"), "1"))
-    request = station.latest(deployment)
+    put_in_force(real_station)
+    name = f"{real_station.namespace}-app"
+    deployment = real_station.prepare(name, bundles.image(registry, name, bundles.app("app", "1"), "1"))
+    request = real_station.latest(deployment)
     assert request.state == "in_review", request.problem
-    return station, request
+    return real_station, request
 
 
 def let_create(here: Station, who: str) -> None:
@@ -354,10 +354,9 @@ def test_the_plug_in_decides_and_changes_as_the_caller(
 
 
 def test_S23_what_only_stores_policies_proves_nothing(
-    db: None, request: pytest.FixtureRequest, any_station: Station
+    db: None, request: pytest.FixtureRequest, station: Station
 ) -> None:
     """The sandbox is no API server: it keeps admission policies and enforces none."""
-    station = any_station
     if "controlplane" in request.node.name:
         put_in_force(station)
         return

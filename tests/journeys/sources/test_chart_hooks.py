@@ -72,10 +72,8 @@ def messages(station: Station, wished: Any, rule: str) -> list[str]:
 
 
 @pytest.mark.proof
-def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(
-    any_station: Station, git_server: GitServer
-) -> None:
-    station, namespace = any_station, any_station.namespace
+def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(station: Station, git_server: GitServer) -> None:
+    namespace = station.namespace
     repository = git_server.repository(namespace)
     repository.commit(chart("1.0.0"))
     wished = wish(station, repository)
@@ -153,8 +151,8 @@ def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(
     assert uid(station, "migrate") == ran["migrate"], "what hooks made stays"
 
 
-def test_a_hook_that_somebody_elses_object_stands_in_the_way_of(any_station: Station, git_server: GitServer) -> None:
-    station, namespace = any_station, any_station.namespace
+def test_a_hook_that_somebody_elses_object_stands_in_the_way_of(station: Station, git_server: GitServer) -> None:
+    namespace = station.namespace
     repository = git_server.repository(namespace)
     hook = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, annotations: {helm.sh/hook: pre-install}}\n"
     files = {**chart("1.0.0"), "chart/templates/theirs.yaml": hook}
@@ -168,9 +166,9 @@ def test_a_hook_that_somebody_elses_object_stands_in_the_way_of(any_station: Sta
 
 
 def test_a_chart_of_hooks_only_runs_those_of_its_deletion_before_it_goes(
-    any_station: Station, git_server: GitServer
+    station: Station, git_server: GitServer
 ) -> None:
-    station, namespace = any_station, any_station.namespace
+    namespace = station.namespace
     repository = git_server.repository(namespace)
     files = chart("1.0.0")
     del files["chart/templates/settings.yaml"]

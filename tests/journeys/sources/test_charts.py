@@ -63,8 +63,8 @@ def seen(station: Station, name: str) -> dict[str, str] | None:
 
 
 @pytest.mark.proof
-def test_a_chart_is_installed_upgraded_put_back_and_deleted(any_station: Station, git_server: GitServer) -> None:
-    station, name = any_station, any_station.namespace
+def test_a_chart_is_installed_upgraded_put_back_and_deleted(station: Station, git_server: GitServer) -> None:
+    name = station.namespace
     repository = git_server.repository(name)
     beside = {
         "beside/a.yaml": b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside}\ndata: {text: '{{ as is }}'}\n"

@@ -44,8 +44,7 @@ def install(station: Station) -> None:
 
 
 @pytest.mark.proof
-def test_a_release_is_taken_over_with_its_record(any_station: Station, git_server: GitServer) -> None:
-    station = any_station
+def test_a_release_is_taken_over_with_its_record(station: Station, git_server: GitServer) -> None:
     repository = git_server.repository(station.namespace)
     repository.commit(
         {

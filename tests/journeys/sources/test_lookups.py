@@ -34,8 +34,7 @@ def secret(station: Station, password: str) -> None:
 
 
 @pytest.mark.proof
-def test_S08_a_chart_looks_up_a_secret_that_its_requester_may_get(any_station: Station, git_server: GitServer) -> None:
-    station = any_station
+def test_S08_a_chart_looks_up_a_secret_that_its_requester_may_get(station: Station, git_server: GitServer) -> None:
     repository = git_server.repository(station.namespace)
     repository.commit(CHART)
     secret(station, PASSWORD)

@@ -91,34 +91,34 @@ def version_of(station: Station, name: str) -> str | None:
 
 @pytest.mark.parametrize("origin_of", ORIGINS, ids=lambda it: it.__name__)
 def test_promise_1_whatever_becomes_of_the_source_the_approved_bytes_are_applied(
-    station: Station, request: pytest.FixtureRequest, origin_of: Callable[[pytest.FixtureRequest, str], Origin]
+    real_station: Station, request: pytest.FixtureRequest, origin_of: Callable[[pytest.FixtureRequest, str], Origin]
 ) -> None:
-    name = f"{station.namespace}-approved"
+    name = f"{real_station.namespace}-approved"
     origin = origin_of(request, name)
-    deployment = in_review(station, name, origin)
-    pins = station.latest(deployment).pins
+    deployment = in_review(real_station, name, origin)
+    pins = real_station.latest(deployment).pins
     origin.happens()
     asked = origin.asked()
-    applied = station.approve(deployment)
+    applied = real_station.approve(deployment)
     assert applied.state == "applied", applied.problem
-    assert (version_of(station, name), applied.pins) == ("1", pins)
+    assert (version_of(real_station, name), applied.pins) == ("1", pins)
     assert origin.asked() == asked
 
 
 @pytest.mark.parametrize("origin_of", [moved_tag, changed_branch], ids=lambda it: it.__name__)
 def test_promise_1_where_the_approved_bytes_are_lost_nothing_is_applied_and_nothing_is_fetched(
-    station: Station,
+    real_station: Station,
     request: pytest.FixtureRequest,
     settings: Any,
     origin_of: Callable[[pytest.FixtureRequest, str], Origin],
 ) -> None:
-    name = f"{station.namespace}-lost"
+    name = f"{real_station.namespace}-lost"
     origin = origin_of(request, name)
-    deployment = in_review(station, name, origin)
+    deployment = in_review(real_station, name, origin)
     origin.happens()
     asked = origin.asked()
     shutil.rmtree(settings.STORAGES["content"]["OPTIONS"]["location"])
-    ended = station.approve(deployment)
+    ended = real_station.approve(deployment)
     assert (ended.state, ended.problem_code) == ("failed", "digest-mismatch")
-    assert version_of(station, name) is None
+    assert version_of(real_station, name) is None
     assert origin.asked() == asked

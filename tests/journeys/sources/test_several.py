@@ -53,9 +53,9 @@ def findings(request: Request, rule: str) -> list[Mapping[str, Any]]:
     ],
 )
 def test_each_source_lands_in_its_folder_and_all_of_them_are_applied(
-    any_station: Station, registry: Registry, git_server: GitServer, destinations: tuple[str, str, str]
+    station: Station, registry: Registry, git_server: GitServer, destinations: tuple[str, str, str]
 ) -> None:
-    station, name = any_station, any_station.namespace
+    name = station.namespace
     pushed = registry.push(f"{registry.host}/{name}", {"manifests/a.yaml": map_of("pulled"), "Dockerfile": b""})
     repository = git_server.repository(name)
     commit = repository.commit({"a.yaml": map_of("cloned"), "deep/b.yaml": map_of("deep")})
@@ -74,8 +74,8 @@ def test_each_source_lands_in_its_folder_and_all_of_them_are_applied(
     assert unused["evidence"]["files"] == ["/".join(filter(None, (destinations[0], "Dockerfile")))]
 
 
-def test_a_source_that_fails_is_named_and_leaves_what_runs_alone(any_station: Station, git_server: GitServer) -> None:
-    station, name = any_station, any_station.namespace
+def test_a_source_that_fails_is_named_and_leaves_what_runs_alone(station: Station, git_server: GitServer) -> None:
+    name = station.namespace
     repository = git_server.repository(name)
     repository.commit({"a.yaml": map_of("cloned")})
     git = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}, "destination": "a"}
@@ -92,10 +92,8 @@ def test_a_source_that_fails_is_named_and_leaves_what_runs_alone(any_station: St
     assert (live(station, "cloned"), live(station, "added")) == ("", "")
 
 
-def test_the_unused_files_of_a_revision_are_said_when_it_is_put_back(
-    any_station: Station, git_server: GitServer
-) -> None:
-    station, name = any_station, any_station.namespace
+def test_the_unused_files_of_a_revision_are_said_when_it_is_put_back(station: Station, git_server: GitServer) -> None:
+    name = station.namespace
     repository = git_server.repository(name)
     source = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
     repository.commit({"manifests/a.yaml": map_of("kept", "1"), "extra/b.yaml": map_of("left")})
@@ -113,9 +111,9 @@ def test_the_unused_files_of_a_revision_are_said_when_it_is_put_back(
 
 
 def test_only_the_registries_that_are_listed_are_asked_without_tls(
-    any_station: Station, registry: Registry, settings: Any
+    station: Station, registry: Registry, settings: Any
 ) -> None:
-    station, name = any_station, any_station.namespace
+    name = station.namespace
     pushed = registry.push(f"{registry.host}/{name}", {"manifests/a.yaml": map_of("pulled")})
     settings.PRATIQUE = {**settings.PRATIQUE, "PLAIN_HTTP_HOSTS": ["registry.example.com"]}
     wished = station.prepare(name, {"kind": "image", "image": {"ref": f"{registry.host}/{name}@{pushed}"}})

@@ -37,64 +37,61 @@ def wished(here: Station, registry: Registry, name: str, expression: str) -> Bun
 
 @pytest.mark.proof
 def test_S26_four_hostile_constraints_fail_alone_and_an_innocent_request_becomes_ready(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    here = any_station
-    hostile = {name: wished(here, registry, name, text) for name, (text, _) in HOSTILE.items()}
-    innocent = wished(here, registry, "innocent", "kubernetes_version.startsWith('v1.')")
+    hostile = {name: wished(station, registry, name, text) for name, (text, _) in HOSTILE.items()}
+    innocent = wished(station, registry, "innocent", "kubernetes_version.startsWith('v1.')")
     before = resident_bytes()
-    here.work()
+    station.work()
     assert resident_bytes() - before < MOST_BYTES, "this process is the worker"
 
     for name, (_, words) in HOSTILE.items():
-        request = here.latest(hostile[name])
+        request = station.latest(hostile[name])
         assert words in request.problem, name
         assert len(request.problem) < 6000
-    assert {here.latest(one).state for name, one in hostile.items() if name != "comparing"} == {"failed"}
+    assert {station.latest(one).state for name, one in hostile.items() if name != "comparing"} == {"failed"}
 
-    request = here.approve(innocent)
+    request = station.approve(innocent)
     assert (request.state, request.problem) == ("applied", "")
-    until_current(here.api, here.ref("Deployment", "innocent"))
-    assert here.look_after(innocent).health == "Current"
+    until_current(station.api, station.ref("Deployment", "innocent"))
+    assert station.look_after(innocent).health == "Current"
 
 
 @pytest.mark.controlplane
-def test_S26_a_request_without_expressions_starts_no_evaluator(station: Station, registry: Registry) -> None:
+def test_S26_a_request_without_expressions_starts_no_evaluator(real_station: Station, registry: Registry) -> None:
     evaluator.end_children()
-    deployment = station.prepare("plain", bundles.image(registry, "plain", bundles.app("plain", "1")))
-    assert station.latest(deployment).state == "in_review"
+    deployment = real_station.prepare("plain", bundles.image(registry, "plain", bundles.app("plain", "1")))
+    assert real_station.latest(deployment).state == "in_review"
     assert evaluator.children() == []
 
 
 def test_S26_a_request_with_a_constraint_over_a_limit_fails_and_says_what_to_do(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
     """It can never be met: to wait for it would promise what never comes."""
-    here = any_station
     name, (text, words) = "held", HOSTILE["doubling"]
-    deployment = wished(here, registry, name, text)
-    request = here.after_work(deployment)
+    deployment = wished(station, registry, name, text)
+    request = station.after_work(deployment)
     assert (request.state, request.problem_code) == ("failed", "constraint-over-limit")
     assert words in request.problem
     assert "Change spec.constraints.cel" in request.problem
-    assert here.live("ConfigMap", name) is None
+    assert station.live("ConfigMap", name) is None
 
-    deployment = wished(here, registry, name, "kubernetes_version.startsWith('v1.')")
-    here.work()
-    assert here.approve(deployment).state == "applied"
+    deployment = wished(station, registry, name, "kubernetes_version.startsWith('v1.')")
+    station.work()
+    assert station.approve(deployment).state == "applied"
 
 
-def test_S26_a_hostile_health_check_is_never_healthy_and_says_why(any_station: Station, registry: Registry) -> None:
-    here = any_station
+def test_S26_a_hostile_health_check_is_never_healthy_and_says_why(station: Station, registry: Registry) -> None:
     text = "[metadata.name]" + ".map(a, a + a)" * 27 + ".size() > 0"
     check = {"apiVersion": "apps/v1", "kind": "Deployment", "cel": {"current": text}}
-    deployment = here.prepare(
+    deployment = station.prepare(
         "untold", bundles.image(registry, "untold", bundles.app("untold", "1")), healthChecks=[check]
     )
     before = resident_bytes()
-    assert here.approve(deployment).state == "applied"
-    until_current(here.api, here.ref("Deployment", "untold"))
-    found = here.look_after(deployment)
+    assert station.approve(deployment).state == "applied"
+    until_current(station.api, station.ref("Deployment", "untold"))
+    found = station.look_after(deployment)
     assert resident_bytes() - before < MOST_BYTES
     assert found.health == "Unknown"
     assert "its CEL check current could not be evaluated: it needs more memory than 256 MiB" in found.health_message

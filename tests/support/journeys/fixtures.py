@@ -25,22 +25,22 @@ _prepared: set[str] = set()
 
 
 @pytest.fixture
-def station(db: None, controlplane: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
+def real_station(db: None, controlplane: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
     """The service meets the cluster as user `pratique`, with exactly the rights of deploy/rbac.yaml."""
     return _station(controlplane, tmp_path, settings, worker_id)
 
 
 @pytest.fixture
-def strimzi_station(station: Station) -> Iterator[Station]:
+def strimzi_station(real_station: Station) -> Iterator[Station]:
     """For the one test at a time that installs strimzi: its names are the same in each."""
-    with room_for_strimzi(station):
-        yield station
+    with room_for_strimzi(real_station):
+        yield real_station
 
 
 @pytest.fixture(
     params=[pytest.param("controlplane", marks=[pytest.mark.controlplane, pytest.mark.thorough]), "sandbox"]
 )
-def any_station(request: pytest.FixtureRequest, db: None, tmp_path: Path, settings: Any, worker_id: str) -> Station:
+def station(request: pytest.FixtureRequest, db: None, tmp_path: Path, settings: Any, worker_id: str) -> Station:
     """The same on either API server; on the sandbox without kubectl.
 
     The contract suite holds the two against each other: `make test` runs what is a proof of a promise on the real one,
