@@ -26,7 +26,7 @@ def job(version: str) -> dict[str, Any]:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"template": template}}
 
 
-def wish(station: Station, registry: Registry, wished: dict[str, Any]) -> Request:
+def ask_for(station: Station, registry: Registry, wished: dict[str, Any]) -> Request:
     name = f"{station.namespace}-{NAME}"  # BundleDeployments have no namespace
     files = {"manifests/job.yaml": yaml.safe_dump(wished).encode()}
     deployment = station.prepare(name, bundles.image(registry, name, files))
@@ -49,12 +49,12 @@ def wait_for_pods(station: Station, uid: str, count: int) -> None:
 def test_a_job_with_another_template_is_replaced_once_somebody_acknowledged_that(
     real_station: Station, registry: Registry
 ) -> None:
-    first = wish(real_station, registry, job("1"))
+    first = ask_for(real_station, registry, job("1"))
     assert real_station.approve(first.deployment).state == "applied"
     old = live(real_station)["metadata"]["uid"]
     wait_for_pods(real_station, old, 1)
 
-    second = wish(real_station, registry, job("2"))
+    second = ask_for(real_station, registry, job("2"))
     (planned,) = second.reports.get().body["plan"]["actions"]
     assert (planned["action"], planned["ref"]["kind"], planned["problem"]) == ("replace", "Job", "")
     words = f"replace Job.batch {real_station.namespace}/{NAME}"
@@ -76,12 +76,12 @@ def test_a_job_with_another_template_is_replaced_once_somebody_acknowledged_that
 
 
 def test_a_job_that_is_the_same_is_left_to_run(real_station: Station, registry: Registry) -> None:
-    first = wish(real_station, registry, job("1"))
+    first = ask_for(real_station, registry, job("1"))
     real_station.approve(first.deployment)
     before = live(real_station)["metadata"]["uid"]
     changed = job("1")
     changed["metadata"]["annotations"]["note"] = "said later"
-    second = wish(real_station, registry, changed)
+    second = ask_for(real_station, registry, changed)
     (planned,) = second.reports.get().body["plan"]["actions"]
     assert planned["action"] == "update"
     assert real_station.approve(second.deployment).state == "applied"

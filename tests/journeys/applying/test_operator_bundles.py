@@ -32,7 +32,7 @@ def image(registry: Registry, folder: Path, **more: bytes) -> dict[str, object]:
     return {"kind": "image", "image": {"ref": f"{registry.host}/{name}@{digest}"}}
 
 
-def wish(station: Station, registry: Registry, version: str, **config: object) -> BundleDeployment:
+def ask_for(station: Station, registry: Registry, version: str, **config: object) -> BundleDeployment:
     source = image(registry, GRAFANA / version, dependencies=DEPENDENCIES)
     return station.wish(f"{station.namespace}-grafana", source, format="registry+v1", config=config)
 
@@ -55,12 +55,12 @@ def removed(station: Station, wished: BundleDeployment) -> Request:
 
 
 def test_an_operator_is_installed_upgraded_and_removed(station: Station, registry: Registry) -> None:
-    wished = wish(station, registry, "v4.9.0")
+    wished = ask_for(station, registry, "v4.9.0")
     request = station.after_work(wished)
     assert (request.state, request.problem_code) == ("failed", "bad-config")
     assert "config.watchNamespace is missing: this operator cannot watch all namespaces" in request.problem
 
-    wish(station, registry, "v4.9.0", watchNamespace=station.namespace)
+    ask_for(station, registry, "v4.9.0", watchNamespace=station.namespace)
     station.work()
     request = station.approve(wished)
     assert request.state == "applied", request.problem
@@ -69,7 +69,7 @@ def test_an_operator_is_installed_upgraded_and_removed(station: Station, registr
     asked = [(one.rule, one.severity) for one in request.reports.get().findings.filter(rule__startswith="REQ")]
     assert asked == [("REQ-03", "notable")]
 
-    wish(station, registry, "v4.10.1", watchNamespace=station.namespace)
+    ask_for(station, registry, "v4.10.1", watchNamespace=station.namespace)
     station.work()
     request = station.approve(wished)
     assert request.state == "applied", request.problem

@@ -30,7 +30,7 @@ def bundle(version: int) -> dict[str, bytes]:
     return bundles.app("harbour", "1") | {"manifests/50.yaml": made.encode()}
 
 
-def wish(station: Station, registry: Registry, version: int) -> BundleDeployment:
+def ask_for(station: Station, registry: Registry, version: int) -> BundleDeployment:
     name = f"{station.namespace}-replacing"
     return station.wish(name, bundles.image(registry, name, bundle(version), str(version)))
 
@@ -81,11 +81,11 @@ def is_refused(station: Station) -> bool:
 def test_a_replacement_that_is_refused_since_its_approval_waits_with_the_old_object(
     real_station: Station, registry: Registry
 ) -> None:
-    deployment = wish(real_station, registry, 1)
+    deployment = ask_for(real_station, registry, 1)
     real_station.work()
     assert real_station.approve(deployment).state == "applied", real_station.latest(deployment).problem
     before = real_station.get("job", "migrate", "-n", real_station.namespace)["metadata"]["uid"]
-    wish(real_station, registry, 2)
+    ask_for(real_station, registry, 2)
     real_station.work()
     real_station.agree(deployment)
     with policy(real_station):
@@ -105,11 +105,11 @@ def test_a_replacement_that_is_refused_since_its_approval_waits_with_the_old_obj
 def test_a_replacement_that_would_be_refused_is_told_before_anybody_approves_it(
     real_station: Station, registry: Registry
 ) -> None:
-    deployment = wish(real_station, registry, 1)
+    deployment = ask_for(real_station, registry, 1)
     real_station.work()
     assert real_station.approve(deployment).state == "applied", real_station.latest(deployment).problem
     with policy(real_station):
-        wish(real_station, registry, 2)
+        ask_for(real_station, registry, 2)
         real_station.work()
     told = real_station.latest(deployment).reports.get().body["findings"]
     (refused,) = [one for one in told if "would then be refused" in one["message"]]

@@ -46,7 +46,7 @@ def docker_config(station: Station, host: str, *, is_given: bool = True) -> None
     secret(station, "kubernetes.io/dockerconfigjson", {".dockerconfigjson": text}, is_given=is_given)
 
 
-def wish(station: Station, catalog: str, *, host: str = "", upgrades: str = "", **asked: Any) -> BundleDeployment:
+def ask_for(station: Station, catalog: str, *, host: str = "", upgrades: str = "", **asked: Any) -> BundleDeployment:
     auth = {"secret": {"name": "pull"}, **({"host": host} if host else {})}
     more = {"upgradePolicy": upgrades} if upgrades else {}
     made = source(catalog, asked.pop("of", HARBOUR), auth=auth)
@@ -68,7 +68,7 @@ def test_S08_a_private_bundle_is_pinned_applied_and_followed_by_the_entry_for_it
     """The first by a person, the second with nobody there."""
     row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
     docker_config(station, registry_with_auth.host)
-    deployment = wish(station, row.name, upgrades="Automatic")
+    deployment = ask_for(station, row.name, upgrades="Automatic")
     request = station.after_work(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     assert station.approve(deployment).state == "applied"
@@ -87,7 +87,7 @@ def test_S08_the_secret_of_a_catalogs_source_is_not_read_for_who_may_not_get_it(
 ) -> None:
     row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
     docker_config(station, registry_with_auth.host, is_given=False)
-    deployment = wish(station, row.name)
+    deployment = ask_for(station, row.name)
     request = station.after_work(deployment)
     assert (request.state, request.problem_code) == ("preparing", "forbidden")
     assert "does not let rita get secrets" in request.problem
@@ -148,7 +148,7 @@ def test_S08_a_secret_is_not_sent_to_a_host_that_only_the_catalog_names(
         docker_config(sandbox_station, registry_with_auth.host)
     else:
         secret(sandbox_station, type_, values)
-    deployment = wish(sandbox_station, row.name, host=registry_with_auth.host if names_host else "")
+    deployment = ask_for(sandbox_station, row.name, host=registry_with_auth.host if names_host else "")
     request = sandbox_station.after_work(deployment)
     assert words.format(place=place) in request.problem
     assert heard(listening) == []
@@ -178,7 +178,7 @@ def test_S08_user_and_password_open_the_host_that_the_spec_names(
         bundles=registry_with_auth,
     )
     secret(sandbox_station, BASIC_AUTH, PASSWORD_PAIR)
-    deployment = wish(sandbox_station, row.name, host=registry_with_auth.host)
+    deployment = ask_for(sandbox_station, row.name, host=registry_with_auth.host)
     sandbox_station.work()
     assert sandbox_station.latest(deployment).state == "in_review", sandbox_station.latest(deployment).problem
 

@@ -31,7 +31,7 @@ def offered(station: Station, registry: Registry) -> Catalog:
     return offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0")
 
 
-def wish(station: Station, row: Catalog, *, of: str = HARBOUR, upgrades: str = "", **asked: str) -> BundleDeployment:
+def ask_for(station: Station, row: Catalog, *, of: str = HARBOUR, upgrades: str = "", **asked: str) -> BundleDeployment:
     return station.wish(f"{station.namespace}-{of}", source(row.name, of, **asked), **_as_operator(upgrades))
 
 
@@ -69,7 +69,7 @@ def test_a_package_of_a_catalog_is_pinned_to_one_bundle_by_its_digest(
     station: Station, registry: Registry, offered: Catalog
 ) -> None:
     row = offer(registry, offered, "1.0.0", "1.1.0")
-    deployment = wish(station, offered, channel="stable", version="<1.1.0")
+    deployment = ask_for(station, offered, channel="stable", version="<1.1.0")
     request = station.after_work(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     (bundle,), (pin,) = request.bundles, request.pins
@@ -93,7 +93,7 @@ def test_S04_what_a_publisher_says_after_the_report_makes_a_new_round_where_it_i
 ) -> None:
     both = ("1.0.0", "1.1.0")
     row = offer(registry, named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"), *both)
-    deployment = wish(sandbox_station, row, version="1.0.0")
+    deployment = ask_for(sandbox_station, row, version="1.0.0")
     request = sandbox_station.after_work(deployment)
     sandbox_station.agree(deployment)
     if state == "approved":
@@ -150,7 +150,7 @@ def test_what_a_catalog_does_not_offer_is_said_with_what_it_offers(
     sandbox_station: Station, registry: Registry, asked: dict[str, str], words: str
 ) -> None:
     row = offer(registry, named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"), "1.0.0")
-    deployment = wish(sandbox_station, row, **asked)
+    deployment = ask_for(sandbox_station, row, **asked)
     request = sandbox_station.after_work(deployment)
     assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
     assert words in request.problem
@@ -248,7 +248,7 @@ def test_S05_who_wrote_the_upgrade_policy_is_a_requester_of_the_next_request(
 def test_S25_a_request_that_somebody_reviews_is_followed_by_one_successor(
     station: Station, registry: Registry, offered: Catalog
 ) -> None:
-    deployment = wish(station, offered)
+    deployment = ask_for(station, offered)
     station.work()
     first = station.review(deployment, "RequestChanges", reason="name the owner")
     for more in (["1.1.0"], ["1.1.0", "1.2.0"]):
@@ -267,15 +267,15 @@ def test_leaving_the_edges_is_refused_unless_the_spec_allows_it_and_then_it_is_f
     station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:
     offer(registry, offered, "1.0.0", "1.2.0")
-    wish(station, offered, version="1.2.0")
+    ask_for(station, offered, version="1.2.0")
     request = station.after_work(applied)
     assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
     assert "that may follow harbour.v1.0.0 (1.0.0) by the catalog's edges; these may: 1.0.0" in request.problem
-    wish(station, offered, version="1.2.0", upgradeConstraintPolicy="SelfCertified")
+    ask_for(station, offered, version="1.2.0", upgradeConstraintPolicy="SelfCertified")
     station.work()
     assert "CAT-01" in rules(station.latest(applied))
     assert station.approve(applied).state == "applied"
-    wish(station, offered, version="1.0.0", upgradeConstraintPolicy="SelfCertified")
+    ask_for(station, offered, version="1.0.0", upgradeConstraintPolicy="SelfCertified")
     station.work()
     assert {"CAT-01", "SRC-03"} <= rules(station.latest(applied))
 

@@ -47,7 +47,7 @@ def chart(version: str) -> dict[str, bytes]:
     }
 
 
-def wish(station: Station, repository: Any, **more: Any) -> Any:
+def ask_for(station: Station, repository: Any, **more: Any) -> Any:
     git = {"repository": repository.url, "ref": {"branch": "main"}, "directory": "chart"}
     return station.wish(station.namespace, {"kind": "git", "git": git}, format="helm", **more)
 
@@ -76,7 +76,7 @@ def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(station: 
     namespace = station.namespace
     repository = git_server.repository(namespace)
     repository.commit(chart("1.0.0"))
-    wished = wish(station, repository)
+    wished = ask_for(station, repository)
     station.work()
     runs = messages(station, wished, "HOOK-01")
     assert runs == [
@@ -107,7 +107,7 @@ def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(station: 
     }
 
     repository.commit(chart("2.0.0"))
-    wish(station, repository, config={"values": {"any": "thing", "password": "canary"}})
+    ask_for(station, repository, config={"values": {"any": "thing", "password": "canary"}})
     station.work()
     (values,) = messages(station, wished, "VAL-01")
     assert values == "3 values of the chart changed, 2 of them by the spec: `any`, `password`, `about`"
@@ -159,7 +159,7 @@ def test_a_hook_that_somebody_elses_object_stands_in_the_way_of(station: Station
     repository.commit(files)
     theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": namespace}}
     station.api.create({**theirs, "data": {"by": "somebody"}})
-    wished = wish(station, repository)
+    wished = ask_for(station, repository)
     station.work()
     assert messages(station, wished, "OWN-02")
     assert live(station, "ConfigMap", "theirs")["data"] == {"by": "somebody"}
@@ -173,7 +173,7 @@ def test_a_chart_of_hooks_only_runs_those_of_its_deletion_before_it_goes(
     files = chart("1.0.0")
     del files["chart/templates/settings.yaml"]
     repository.commit(files)
-    wished = wish(station, repository)
+    wished = ask_for(station, repository)
     station.work()
     first = station.approve(wished)
     assert (first.state, first.content.has_deletion_hooks) == ("applied", True), first.problem

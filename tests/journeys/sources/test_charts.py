@@ -28,7 +28,7 @@ def chart(name: str) -> dict[str, bytes]:
     }
 
 
-def wish(station: Station, repository: Any, text: str, **config: Any) -> Any:
+def ask_for(station: Station, repository: Any, text: str, **config: Any) -> Any:
     """The chart, its values in a ConfigMap, and a manifest of the same repository beside it."""
     name = station.namespace
     git = {"repository": repository.url, "ref": {"branch": "main"}}
@@ -71,7 +71,7 @@ def test_a_chart_is_installed_upgraded_put_back_and_deleted(station: Station, gi
     }
     repository.commit({**chart("shop"), **beside})
     store_values(station, "stored")
-    wished = wish(station, repository, "one")
+    wished = ask_for(station, repository, "one")
     station.work()
     first = station.approve(wished)
     assert first.state == "applied", first.problem
@@ -79,7 +79,7 @@ def test_a_chart_is_installed_upgraded_put_back_and_deleted(station: Station, gi
     told = {"version": version, "served": "true", "old": "false"}
     assert seen(station, "shop-seen") == {"text": "one stored", "upgrade": "false", **told}
     assert seen(station, "beside") == {"text": "{{ as is }}"}
-    wish(station, repository, "two")
+    ask_for(station, repository, "two")
     station.work()
     assert station.approve(wished).state == "applied"
     assert seen(station, "shop-seen") == {"text": "two stored", "upgrade": "true", **told}

@@ -22,7 +22,7 @@ CHART = {
 }
 
 
-def wish(station: Station, repository: Any) -> BundleDeployment:
+def ask_for(station: Station, repository: Any) -> BundleDeployment:
     git = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
     return station.wish(station.namespace, git, format="helm", config={"lookup": [{"kind": "Secret", "name": "db"}]})
 
@@ -38,7 +38,7 @@ def test_S08_a_chart_looks_up_a_secret_that_its_requester_may_get(station: Stati
     repository = git_server.repository(station.namespace)
     repository.commit(CHART)
     secret(station, PASSWORD)
-    wished = wish(station, repository)
+    wished = ask_for(station, repository)
     station.work()
     waiting = Request.objects.get(deployment=wished)
     assert waiting.content_id is None
