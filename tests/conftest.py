@@ -80,8 +80,6 @@ class FailuresAtOnce:
 def pytest_configure(config: pytest.Config) -> None:
     import approvals.project.celery  # noqa: F401 - wakes are sent with its settings: without a queue they give up at once
 
-    # Twenty thousand tests are collected and nothing of them is garbage: to look for some takes two fifths of that time.
-    gc.disable()
     config.stash[LEFT_OUT] = Counter()
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailuresAtOnce(config))
@@ -182,11 +180,20 @@ def pytest_testnodedown(node: Any) -> None:
     node.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Nothing of twenty thousand tests is garbage: to look for some takes two fifths of the time to collect them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
-    """The twenty thousand tests of a run live until its end: what is no garbage is not looked through again and again."""
+    """They live until the end of the run: what is no garbage is not looked through again and again."""
     gc.collect()
     gc.freeze()
-    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
