@@ -50,14 +50,20 @@ def follow(informer: Informer, it: Running) -> None:
 
 
 def follow_until(is_so: Callable[[], bool], informer: Informer, it: Running) -> None:
-    """A watch of a second may end before a busy server tells it anything."""
-    api: Any = WatchedUntil(it.station.api, lambda _: is_so())
+    """A watch of a second may end before a busy server tells it anything. What `is_so` takes away is asked for once."""
+    answers: list[bool] = []
 
-    def has_come() -> bool:
+    def has_come(_: object = None) -> bool:
+        answers.append(is_so())
+        return answers[-1]
+
+    api: Any = WatchedUntil(it.station.api, has_come)
+
+    def watch_once() -> bool:
         informer.follow(api, informer.scope.resource(api))
-        return is_so()
+        return any(answers) or has_come()
 
-    wait_until(has_come, "what the watch is to see")
+    wait_until(watch_once, "what the watch is to see")
 
 
 def has_seen(informer: Informer, it: Running) -> bool:
