@@ -4,8 +4,8 @@
 SHELL := /bin/bash
 
 PYTHON ?= python3
-# One more than the two cores that this is measured on: a test waits for a third of its time.
-WORKERS ?= 3
+# Two more than the two cores that this is measured on: a test waits for a third of its time, for servers and Chromium.
+WORKERS ?= 4
 PORT ?=
 FRESH ?=
 PART ?=

@@ -51,12 +51,14 @@ MARKERS = {
     "browser": {"chromium", "browser", "page"},
 }
 # Fixtures whose parameter is the API server. The contract suite holds the two against each other.
-ON_EITHER = ("any_station", "api_server")
+ON_EITHER = ("station", "api_server")
 # What is drawn at random is drawn alike in every run, so that a failure is the change's. Another PRATIQUE_SEED looks elsewhere.
 # Nothing is timed here: these machines are shared (tests/bench measures).
 hypothesis.settings.register_profile(
     "alike", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
+# No public server is met here, and to load the authorities of the system takes longer than to fetch from one of ours.
+os.environ["SSL_CERT_FILE"] = os.devnull
 _close_if_unusable_or_obsolete = DatabaseWrapper.close_if_unusable_or_obsolete
 SHOWN_LINES = 30
 LEFT_OUT = pytest.StashKey[Counter[str]]()
@@ -178,8 +180,18 @@ def pytest_testnodedown(node: Any) -> None:
     node.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Nothing of twenty thousand tests is garbage: to look for some takes two fifths of the time to collect them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
-    """The twenty thousand tests of a run live until its end: what is no garbage is not looked through again and again."""
+    """They live until the end of the run: what is no garbage is not looked through again and again."""
     gc.collect()
     gc.freeze()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -64,6 +65,16 @@ def test_no_folder_holds_more_modules_than_a_reader_can_take_in() -> None:
     held = Counter(path.parent for path in python_files(*PACKAGES, "tests") if path.name != "__init__.py")
     crowded = {str(folder.relative_to(ROOT)): count for folder, count in held.items() if count > MAX_MODULES}
     assert crowded == {}, "give a subject of these folders a folder of its own"
+
+
+def test_a_folder_says_what_it_is_for() -> None:
+    faces = {name: path for name, path in modules().items() if path.name == "__init__.py" and not is_in(name, "tests")}
+    assert [name for name, path in faces.items() if not ast.get_docstring(ast.parse(path.read_text()))] == []
+
+
+def test_the_product_imports_nothing_of_its_tests() -> None:
+    product = (name for name in modules() if not is_in(name, "tests"))
+    assert [name for name in product if any(is_in(found, "tests") for found in imports_of(name))] == []
 
 
 def test_no_module_of_tests_imports_a_test_module() -> None:

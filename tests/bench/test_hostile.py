@@ -15,9 +15,9 @@ import pytest
 from approvals.working import linux
 from tests.support.folders import CORPUS
 from tests.support.journeys.contents import bundles
+from tests.support.journeys.hostile_content import harmless, packed
 from tests.support.journeys.machine import Machine, environment
 from tests.support.journeys.neighbours import neighbourhood
-from tests.support.journeys.pills import harmless, packed
 from tests.support.kubernetes.controlplane import ControlPlane
 
 ROUNDS = 7
@@ -39,15 +39,15 @@ def test_hostile_neighbours(
 ) -> None:
     machine = Machine(tmp_path, environment(tmp_path, redis))
     try:
-        with neighbourhood(machine, own_controlplane.endpoint, "pills") as here:
-            here.seconds_until_ready("pills-first", make)
+        with neighbourhood(machine, own_controlplane.endpoint, "hostile") as here:
+            here.seconds_until_ready("hostile-first", make)
             here.know_authors()
             idle = sum(map(linux.own_mib, linux.family(here.worker.pid)))
             alone, beside = [], []
             for number in range(ROUNDS):
-                alone.append(here.seconds_until_ready(f"pills-alone-{number}", make))
+                alone.append(here.seconds_until_ready(f"hostile-alone-{number}", make))
                 hostile = here.wish_hostile()
-                beside.append(here.seconds_until_ready(f"pills-beside-{number}", make))
+                beside.append(here.seconds_until_ready(f"hostile-beside-{number}", make))
                 here.until(hostile, SETTLED, 240)
                 here.remove(hostile)
                 here.until_gone(hostile)

@@ -22,7 +22,7 @@ import psycopg
 import pytest
 
 from tests.bench.service import environment, migrate
-from tests.support.journeys import stuck
+from tests.support.journeys import people
 from tests.support.journeys.machine import Machine
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.servers.downloads import archive, served
@@ -101,10 +101,10 @@ def test_figures_of_taking_over(
     namespace, kubeconfig = f"stuck-{uuid.uuid4().hex[:8]}", tmp_path / "kubeconfig"
     own_sandbox.write(kubeconfig)
     names = [f"{namespace}-{number}" for number in range(1, APPLIES + 2)]
-    files = [archive(stuck.objects(name, namespace), name, tmp_path, tmp_path / "bundles") for name in names]
+    files = [archive(people.two_phases(name, namespace), name, tmp_path, tmp_path / "bundles") for name in names]
     with served(tmp_path / "bundles") as address:
         urls = [f"{address}/{file}" for file in files]
-        workers.run("-m", "tests.support.program", "tests.support.journeys.stuck", kubeconfig, namespace, *urls)
+        workers.have_people("approve-all", kubeconfig, namespace, *urls)
     workers.celery("beat", "--schedule", tmp_path / "beat")
     running = [started(workers) for _ in range(2)]
     taken: list[float] = []

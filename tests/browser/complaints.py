@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import playwright.sync_api as pw
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT
 
 # The content of the closed parts is looked at as well.
 OPEN_ALL = "() => document.querySelectorAll('details').forEach((one) => { one.open = true })"
-# The pages of a scene, by their names in `site`, on which nothing may be complained of.
+# The pages of a scene, by their names in `addresses`, on which nothing may be complained of.
 CHECKED = [
     "inbox",
     "all-requests",
@@ -43,10 +43,28 @@ CHECKED = [
 ]
 
 
+PASSED_OVER = ("htmx:afterRequest", "htmx:sendError", "htmx:sendAbort")
+# Only what is wrong comes back: what is right are megabytes.
+VIOLATIONS = """() => axe.run(document, {resultTypes: ["violations"]}).then((found) =>
+  found.violations.flatMap((rule) => rule.nodes.map((node) => `${rule.id}: ${node.html.slice(0, 200)}`)))"""
+
+
 def complaints(page: pw.Page) -> list[str]:
     """What axe finds, each with the element that it finds it in."""
-    found = Axe().run(page).response["violations"]
-    return [f"{one['id']}: {node['html'][:200]}" for one in found for node in one["nodes"]]
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
+    found: list[str] = page.evaluate(VIOLATIONS)
+    return found
+
+
+def wider_than(page: pw.Page, *widths: int) -> list[str]:
+    """At which of these widths of the screen one would have to scroll sideways."""
+    found = []
+    for width in widths:
+        page.set_viewport_size({"width": width, "height": 800})
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            found.append(f"wider than {width}")
+    return found
 
 
 def listen(page: pw.Page) -> list[str]:
@@ -58,7 +76,7 @@ def listen(page: pw.Page) -> list[str]:
     heard: list[str] = []
 
     def said(message: pw.ConsoleMessage) -> None:
-        if message.type == "error" and not message.text.startswith(("htmx:afterRequest", "htmx:sendError")):
+        if message.type == "error" and not message.text.startswith(PASSED_OVER):
             heard.append(message.text)
 
     def failed(request: pw.Request) -> None:

@@ -28,8 +28,15 @@ from tests.support.servers.fixtures import PAGE_TIMEOUT_MILLISECONDS
 from tests.support.servers.issuer import CLIENT, RunningIssuer, start_issuer
 from tests.support.stored_catalogs import HARBOUR, catalog, stored
 
-# A page asks every ten seconds what has become of a request.
 pw.expect.set_options(timeout=scaled(60_000))
+# A page asks every two or ten seconds what has become of a request; here more often, so that nobody waits for that.
+ASK_OFTEN = """(() => {
+  const later = window.setTimeout;
+  window.setTimeout = (act, wait, ...given) => {
+    const isAsking = wait >= 1000 && new Error().stack.includes("htmx");
+    return later(act, isAsking ? 300 : wait, ...given);
+  };
+})()"""
 PASSWORD = "correct horse battery staple"
 SignIn = Callable[[User], pw.Page]
 Enter = Callable[..., pw.Page]
@@ -60,15 +67,20 @@ def queue(redis: str) -> Iterator[None]:
     app.conf.broker_url = before
 
 
-def sign_in_with_password(page: pw.Page, site: str, person: User) -> pw.Page:
-    """The first page of somebody who signed in with a local password; tests of signing in fill in the form itself."""
+@pytest.fixture
+def page(page: pw.Page) -> pw.Page:
+    page.context.add_init_script(ASK_OFTEN)
+    return page
+
+
+def sign_in_with_password(page: pw.Page, address: str, person: User) -> pw.Page:
+    """The page of somebody who signed in with a local password; tests of signing in fill in the form itself."""
     person.set_password(PASSWORD)
     person.save()
     client = Client()
     answer = client.post("/sign-in", {"with": "password", "username": person.username, "password": PASSWORD})
     assert answer.status_code == 302, answer.content
-    page.context.add_cookies([{"name": one.key, "value": one.value, "url": site} for one in client.cookies.values()])
-    page.goto(f"{site}/")
+    page.context.add_cookies([{"name": one.key, "value": one.value, "url": address} for one in client.cookies.values()])
     return page
 
 
@@ -86,6 +98,7 @@ def enter(browser: pw.Browser, live_server: LiveServer) -> Iterator[Enter]:
     def signed_in(person: User, **options: Any) -> pw.Page:
         opened.append(browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options}))
         opened[-1].set_default_timeout(scaled(PAGE_TIMEOUT_MILLISECONDS))
+        opened[-1].add_init_script(ASK_OFTEN)
         return sign_in_with_password(opened[-1].new_page(), live_server.url, person)
 
     yield signed_in
@@ -94,12 +107,14 @@ def enter(browser: pw.Browser, live_server: LiveServer) -> Iterator[Enter]:
 
 
 @contextmanager
-def an_issuer(site: str, folder: Path, settings: Any, cluster: str, people: dict[str, Any]) -> Iterator[RunningIssuer]:
+def an_issuer(
+    address: str, folder: Path, settings: Any, cluster: str, people: dict[str, Any]
+) -> Iterator[RunningIssuer]:
     """An issuer that counts on this cluster, which prefixes the names of its `people` with `oidc:`."""
-    running = start_issuer(folder, site, people)
+    running = start_issuer(folder, address, people)
     rules = ClusterRules(cluster, Prefixed("sub", "oidc:"), Prefixed("groups", ""))
     known = Issuer("example", "Example", running.url, (rules,), OidcClient(CLIENT))
-    changed = {"OIDC_FILE": Issuers((known,)), "PUBLIC_URL": site, "RENEW_MINUTES": 0}
+    changed = {"OIDC_FILE": Issuers((known,)), "PUBLIC_URL": address, "RENEW_MINUTES": 0}
     settings.PRATIQUE = {**settings.PRATIQUE, **changed}
     with pytest.MonkeyPatch.context() as patient:
         patient.setattr(discovery, "TIMEOUT", urllib3.Timeout(scaled(60)))
@@ -111,7 +126,7 @@ def an_issuer(site: str, folder: Path, settings: Any, cluster: str, people: dict
 
 
 @pytest.fixture
-def site(live_server: LiveServer, here: World, afternoon: dict[str, Any]) -> dict[str, str]:
+def addresses(live_server: LiveServer, here: World, afternoon: dict[str, Any]) -> dict[str, str]:
     """URLs of every page, by a name."""
     serious = afternoon["serious"].uid
     stored(catalog("quays", of=here.cluster), *HARBOUR)

@@ -19,10 +19,11 @@ from tests.support.approvals.fixtures import World
 
 
 def test_somebody_signs_in_and_approves_by_clicking(
-    here: World, afternoon: dict[str, Any], site: dict[str, str], sign_in: SignIn
+    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     page = sign_in(here.ada)
     heard = listen(page)
+    page.goto(addresses["inbox"])
     page.get_by_role("link", name="harbour").click()
     page.get_by_label("Reason").fill("announced last week")
     page.get_by_role("button", name="Approve").click()
@@ -37,10 +38,10 @@ def test_somebody_signs_in_and_approves_by_clicking(
 
 
 def test_deletions_are_ticked_and_denied_or_approved(
-    here: World, afternoon: dict[str, Any], site: dict[str, str], sign_in: SignIn
+    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     page = sign_in(here.ada)
-    page.goto(site["deletion"])
+    page.goto(addresses["deletion"])
     boxes = page.get_by_role("group", name="To approve, acknowledge these").get_by_role("checkbox")
     # One for each kind of loss: the definition with its objects, the data of a claim, what else is deleted.
     assert boxes.count() == 3
@@ -53,10 +54,10 @@ def test_deletions_are_ticked_and_denied_or_approved(
 
 
 def test_a_page_that_was_open_too_long_says_what_moved(
-    here: World, afternoon: dict[str, Any], site: dict[str, str], sign_in: SignIn
+    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     page = sign_in(here.ada)
-    page.goto(site["request"])
+    page.goto(addresses["request"])
     Request.objects.filter(pk=afternoon["serious"].pk).update(subject_digest=f"sha256:{'e' * 64}")
     page.get_by_role("button", name="Deny").click()
     pw.expect(page.get_by_role("heading", level=1)).to_have_text("This has changed since you opened it")
@@ -65,11 +66,11 @@ def test_a_page_that_was_open_too_long_says_what_moved(
 
 
 def test_the_lines_of_an_object_are_fetched_where_it_is_opened(
-    here: World, site: dict[str, str], sign_in: SignIn
+    here: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     page = sign_in(here.ada)
     heard = listen(page)
-    page.goto(site["request"])
+    page.goto(addresses["request"])
     row = page.locator("details", has=page.locator("summary", has_text="Deployment.apps shop/app")).last
     row.locator("summary").click()
     pw.expect(row.locator("[data-change]").first).to_be_visible()
@@ -77,12 +78,12 @@ def test_the_lines_of_an_object_are_fetched_where_it_is_opened(
 
 
 def test_progress_moves_by_itself_and_ends(
-    here: World, afternoon: dict[str, Any], site: dict[str, str], sign_in: SignIn
+    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     serious = afternoon["serious"]
     Request.objects.filter(pk=serious.pk).update(state="applying")
     page = sign_in(here.ada)
-    page.goto(site["request"])
+    page.goto(addresses["request"])
     pw.expect(page.get_by_text("0 of 6 objects")).to_be_visible()
     with transaction.atomic():
         Outcome.objects.create(
@@ -101,22 +102,25 @@ def test_progress_moves_by_itself_and_ends(
     pw.expect(page.locator("#progress[hx-get]")).to_have_count(0)
 
 
-def test_lists_are_walked_by_keys(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_lists_are_walked_by_keys(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
+    page.goto(addresses["inbox"])
     for key in ("j", "j", "k", "Enter"):
         page.keyboard.press(key)
     pw.expect(page.get_by_role("heading", level=1)).to_contain_text("harbour")
 
 
-def test_forms_work_without_scripts(here: World, site: dict[str, str], browser: pw.Browser, sign_in: SignIn) -> None:
+def test_forms_work_without_scripts(
+    here: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
+) -> None:
     signed_in = sign_in(here.ada)
     context = browser.new_context(java_script_enabled=False, storage_state=signed_in.context.storage_state())
     page = context.new_page()
-    page.goto(site["request"])
+    page.goto(addresses["request"])
     page.locator("summary", has_text="Deployment.apps shop/app").click()
     page.locator("details[open] .object-lines").get_by_role("link", name="Show what changes").click()
     pw.expect(page.locator("[data-change]").first).to_be_visible()
-    page.goto(site["request"])
+    page.goto(addresses["request"])
     page.get_by_role("button", name="Deny", exact=True).click()
     pw.expect(page.get_by_role("alert")).to_contain_text("You gave no reason for the denial.")
     page.get_by_role("button", name="Deny without a reason").click()
@@ -124,21 +128,24 @@ def test_forms_work_without_scripts(here: World, site: dict[str, str], browser: 
     context.close()
 
 
-def test_light_and_dark_are_chosen_and_kept(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_light_and_dark_are_chosen_and_kept(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
+    page.goto(addresses["inbox"])
     page.emulate_media(color_scheme="dark")
     press(page, "Light")
     pw.expect(page.get_by_role("button", name="Dark")).to_be_visible()
-    page.goto(site["audit"])
+    page.goto(addresses["audit"])
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(242, 242, 242)"
     press(page, "Dark")
     pw.expect(page.get_by_role("button", name="Light")).to_be_visible()
-    assert page.url == site["audit"]
+    assert page.url == addresses["audit"]
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(21, 21, 21)"
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
-def test_every_page_can_be_used_by_everybody(scheme: str, here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_every_page_can_be_used_by_everybody(
+    scheme: str, here: World, addresses: dict[str, str], sign_in: SignIn
+) -> None:
     for verb in ("update", "delete"):
         here.kubernetes.allow("ada", verb)
     page = sign_in(here.ada)
@@ -147,7 +154,7 @@ def test_every_page_can_be_used_by_everybody(scheme: str, here: World, site: dic
     found, widths = {}, {}
     for name in CHECKED:
         page.set_viewport_size({"width": 1280, "height": 900})
-        page.goto(site[name])
+        page.goto(addresses[name])
         page.evaluate(OPEN_ALL)
         found[name] = complaints(page)
         page.set_viewport_size({"width": 360, "height": 800})
@@ -174,7 +181,7 @@ def also_known(person: User, *clusters: str) -> None:
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("width", [360, pytest.param(1280, marks=pytest.mark.thorough)])
 def test_every_page_says_as_whom_one_acts_in_a_line_that_moves_nothing(
-    width: int, scheme: str, here: World, site: dict[str, str], sign_in: SignIn
+    width: int, scheme: str, here: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     """With four identities: the line has two, and its list all, by keyboard, without moving the page below it."""
     also_known(here.ada, "east-production-eu-central-1", "north", "west")
@@ -183,7 +190,7 @@ def test_every_page_says_as_whom_one_acts_in_a_line_that_moves_nothing(
     page.set_viewport_size({"width": width, "height": 800})
     heading = page.get_by_role("heading", level=1)
     for name in ("inbox", "audit", "policies", "clusters", "me"):
-        page.goto(site[name])
+        page.goto(addresses[name])
         group = page.get_by_role("group", name="Your identities")
         pw.expect(group).to_be_in_viewport()
         pw.expect(group.locator("summary")).to_contain_text("and 2 more")
@@ -205,10 +212,10 @@ def test_every_page_says_as_whom_one_acts_in_a_line_that_moves_nothing(
         page.keyboard.press("Enter")
 
 
-def test_the_line_stays_in_sight_while_one_reads_on(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_the_line_stays_in_sight_while_one_reads_on(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
     page.set_viewport_size({"width": 1280, "height": 800})
-    page.goto(site["findings"])
+    page.goto(addresses["findings"])
     line = page.get_by_role("group", name="Your identities")
     pw.expect(line).to_contain_text(
         "Signed in as ada on prod (platform) · password, verified just now · expires in 12 h"
@@ -224,17 +231,17 @@ def test_the_line_stays_in_sight_while_one_reads_on(here: World, site: dict[str,
 
 
 def test_no_main_page_is_cut_off_in_the_navigation_of_a_telephone(
-    here: World, site: dict[str, str], sign_in: SignIn
+    here: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     page = sign_in(here.ada)
     page.set_viewport_size({"width": 360, "height": 800})
-    page.goto(site["clusters"])
+    page.goto(addresses["clusters"])
     last = page.get_by_role("navigation", name="Main").get_by_role("link").last.bounding_box()
     assert last is not None
     assert last["x"] + last["width"] <= 360
 
 
-def test_short_names_are_not_broken(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_short_names_are_not_broken(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     """In tables, where a column is as narrow as what it holds can be made."""
     broken = """() => [...document.querySelectorAll("td.mono")].filter((cell) => {
       const text = document.createRange();
@@ -247,18 +254,18 @@ def test_short_names_are_not_broken(here: World, site: dict[str, str], sign_in: 
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 800})
         for name in ("all-requests", "deployments", "deployment", "audit", "me", "policies"):
-            page.goto(site[name])
+            page.goto(addresses[name])
             found[name, width] = page.evaluate(broken)
     assert {at: what for at, what in found.items() if what} == {}
 
 
 def test_the_form_asks_for_the_chosen_kind_of_source_alone(
-    here: World, site: dict[str, str], browser: pw.Browser, sign_in: SignIn
+    here: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
 ) -> None:
     signed_in = sign_in(here.ada)
     context = browser.new_context(java_script_enabled=False, storage_state=signed_in.context.storage_state())
     page = context.new_page()
-    page.goto(site["deployment-form"])
+    page.goto(addresses["deployment-form"])
     pw.expect(page.get_by_label("Image")).to_be_visible()
     pw.expect(page.get_by_label("Repository")).to_be_hidden()
     page.get_by_label("Source", exact=True).select_option("configMap")
@@ -270,11 +277,11 @@ def test_the_form_asks_for_the_chosen_kind_of_source_alone(
     context.close()
 
 
-def test_a_refused_decision_is_seen_on_a_telephone(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_a_refused_decision_is_seen_on_a_telephone(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     """The form stands far down there: its first wrong field has the focus, and each says what is wrong with it."""
     page = sign_in(here.ada)
     page.set_viewport_size({"width": 390, "height": 800})
-    page.goto(site["request"])
+    page.goto(addresses["request"])
     page.get_by_role("button", name="Approve").click()
     pw.expect(page.get_by_role("textbox", name="Reason")).to_be_focused()
     for words in ("enter why you approve it anyway", "type the name harbour"):
@@ -283,7 +290,7 @@ def test_a_refused_decision_is_seen_on_a_telephone(here: World, site: dict[str, 
     pw.expect(page.get_by_role("heading", name="Decision")).to_be_in_viewport()
 
 
-def test_paper_holds_nothing_to_press(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_paper_holds_nothing_to_press(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     for verb in ("override", "create"):
         here.kubernetes.allow("ada", verb)
     page = sign_in(here.ada)
@@ -296,7 +303,7 @@ def test_paper_holds_nothing_to_press(here: World, site: dict[str, str], sign_in
         ("catalog-package", "Install"),
     ):
         page.emulate_media(media="screen")
-        page.goto(site[name])
+        page.goto(addresses[name])
         page.evaluate(OPEN_ALL)
         pw.expect(page.get_by_text(offered).first, name).to_be_visible()
         page.emulate_media(media="print")
@@ -305,13 +312,16 @@ def test_paper_holds_nothing_to_press(here: World, site: dict[str, str], sign_in
             pw.expect(page.locator(f"{what}:visible"), name).to_have_count(0)
 
 
-def test_paper_is_white_and_nothing_is_cut_off_at_its_edge(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_paper_is_white_and_nothing_is_cut_off_at_its_edge(
+    here: World, addresses: dict[str, str], sign_in: SignIn
+) -> None:
     page = sign_in(here.ada)
+    page.goto(addresses["inbox"])
     press(page, "Dark")
     page.set_viewport_size({"width": 500, "height": 700})
     for name in ("request", "findings", "rights", "printed-report", "catalogs", "catalog", "catalog-package"):
         page.emulate_media(media="screen")
-        page.goto(site[name])
+        page.goto(addresses[name])
         page.evaluate(OPEN_ALL)
         page.emulate_media(media="print")
         assert page.evaluate("document.documentElement.scrollWidth") <= 500, name

@@ -17,7 +17,6 @@ from pytest_django.live_server_helper import LiveServer
 from approvals.models import BundleDeployment, Policy, Request, Review
 from approvals.steps.mirroring.mirror import mirror_name
 from approvals.watch.expected_changes import ExpectedChanges
-from provisioner.values import ObjectRef
 from tests.browser.conftest import SignIn
 from tests.browser.tabs import open_anew, press
 from tests.support.journeys.contents import bundles
@@ -34,7 +33,7 @@ class Desk:
 
     station: Station
     registry: Registry
-    site: str
+    address: str
     sign_in: SignIn
     word: str
     page: pw.Page | None = None
@@ -45,9 +44,7 @@ class Desk:
 
     def wish(self, version: str = "1", **options: object) -> BundleDeployment:
         source = bundles.image(self.registry, self.name, bundles.app(self.name, version), version)
-        deployment = self.station.wish(self.name, source, **options)
-        self.station.work()
-        return deployment
+        return self.station.prepare(self.name, source, **options)
 
     @property
     def request(self) -> Request:
@@ -62,7 +59,7 @@ class Desk:
 
     def open(self) -> str:
         assert self.page
-        self.page = open_anew(self.page, f"{self.site}/requests/{self.request.uid}")
+        self.page = open_anew(self.page, f"{self.address}/requests/{self.request.uid}")
         return " ".join(self.page.inner_text("main").split())
 
     def press(self, decision: str) -> None:
@@ -82,14 +79,14 @@ Desks = Callable[[str], Desk]
 
 
 @pytest.fixture
-def desk(live_server: LiveServer, station: Station, registry: Registry, sign_in: SignIn) -> Desks:
-    return lambda word: Desk(station, registry, live_server.url, sign_in, word)
+def desk(live_server: LiveServer, real_station: Station, registry: Registry, sign_in: SignIn) -> Desks:
+    return lambda word: Desk(real_station, registry, live_server.url, sign_in, word)
 
 
 @pytest.fixture
-def expected_changes(station: Station) -> Iterator[ExpectedChanges]:
+def expected_changes(real_station: Station) -> Iterator[ExpectedChanges]:
     """What the watch does each second, moved on by the test."""
-    made = ExpectedChanges(station.cluster)
+    made = ExpectedChanges(real_station.cluster)
     yield made
     made.end()
 
@@ -244,7 +241,7 @@ def test_a_pause_by_kubectl_holds_what_was_approved_until_it_is_taken_back(desk:
     still.station.work()
     text = still.open()
     assert "paused" in text
-    place = ObjectRef("apps", "v1", "Deployment", still.station.namespace, still.name)
+    place = still.station.ref("Deployment", still.name)
     assert still.station.api.get(place) is None
     assert still.shown_by_kubectl("Applied")[0] == "False"
     patch('{"spec": {"paused": false}}')

@@ -35,7 +35,7 @@ Follow = Callable[[Request], set[str]]
 
 
 @pytest.fixture
-def follow(any_station: Station) -> Iterator[Follow]:
+def follow(station: Station) -> Iterator[Follow]:
     """Does what the words of a request say, to the letter; tells the kinds of who gets the rights."""
     applied: list[ObjectRef] = []
 
@@ -46,20 +46,19 @@ def follow(any_station: Station) -> Iterator[Follow]:
         call_command(*command[1:], stdout=out, stderr=StringIO())
         printed = [one for one in yaml.safe_load_all(out.getvalue()) if one]
         for one in printed:
-            any_station.api.apply(one, field_manager="kubectl")
+            station.api.apply(one, field_manager="kubectl")
             applied.append(ObjectRef.of(one))
         return {subject["kind"] for one in printed for subject in one.get("subjects", [])}
 
     yield run
     for ref in applied:
-        any_station.api.delete(ref)
+        station.api.delete(ref)
 
 
 @pytest.mark.proof
 def test_S31_a_request_waits_for_the_right_to_act_as_its_installer(
-    any_station: Station, registry: Registry, follow: Follow
+    station: Station, registry: Registry, follow: Follow
 ) -> None:
-    station = any_station
     about = {"name": "stranger", "namespace": station.namespace}
     station.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about})
     source = bundles.image(registry, "stranger", bundles.app("stranger", "1"))
@@ -80,10 +79,9 @@ def test_S31_a_request_waits_for_the_right_to_act_as_its_installer(
 
 
 def test_S31_the_operator_is_told_to_name_the_account_that_nobody_was_asked_about(
-    any_station: Station, registry: Registry, follow: Follow
+    station: Station, registry: Registry, follow: Follow
 ) -> None:
     """As of a wish that kubectl wrote: nobody knows who that was."""
-    station = any_station
     about = {"name": "nobodys", "namespace": station.namespace}
     station.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about})
     source = bundles.image(registry, "nobodys", bundles.app("nobodys", "1"))
@@ -102,8 +100,7 @@ def test_S31_the_operator_is_told_to_name_the_account_that_nobody_was_asked_abou
     assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
 
 
-def test_S07_what_a_requester_may_not_use_is_not_proved(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_S07_what_a_requester_may_not_use_is_not_proved(station: Station, registry: Registry) -> None:
     about = {"name": "forbidden", "namespace": "kube-system"}
     station.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about})
     source = bundles.image(registry, "forbidden", bundles.app("forbidden", "1"))

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
-from tests.browser.complaints import OPEN_ALL, complaints, listen
+from tests.browser.complaints import OPEN_ALL, complaints, listen, wider_than
 from tests.browser.conftest import SignIn
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -66,13 +66,10 @@ def test_hostile_words_and_icons_break_no_page(
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
     wrong: dict[str, list[str]] = {}
     for address in addresses:
-        for width in (1280, 360):
-            page.set_viewport_size({"width": width, "height": 800})
-            page.goto(f"{live_server.url}{address}")
-            page.evaluate(OPEN_ALL)
-            is_wider = page.evaluate("document.documentElement.scrollWidth") > width
-            found = complaints(page) + (["wider than the screen"] if is_wider else [])
-            wrong |= {f"{address[:20]} at {width}": found} if found else {}
+        page.goto(f"{live_server.url}{address}")
+        page.evaluate(OPEN_ALL)
+        if found := complaints(page) + wider_than(page, 1280, 360):
+            wrong[address[:20]] = found
     assert wrong == {}
     assert heard == []
     assert page.locator("main img").count() == 1, "the icon, which no words add to"
@@ -144,11 +141,13 @@ def test_long_reasons_can_be_opened_and_paper_breaks_no_short_word(
     assert lines <= 3
 
 
-def test_on_a_telephone_a_package_stands_beside_its_icon(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_on_a_telephone_a_package_stands_beside_its_icon(
+    here: World, addresses: dict[str, str], sign_in: SignIn
+) -> None:
     page = sign_in(here.ada)
     page.set_viewport_size({"width": 390, "height": 800})
     for name in ("catalog", "catalog-search"):
-        page.goto(site[name])
+        page.goto(addresses[name])
         row = page.locator("tbody tr", has=page.locator("img.package-icon"))
         icon, link = row.locator("img").bounding_box(), row.locator("a").first.bounding_box()
         assert icon and link, name

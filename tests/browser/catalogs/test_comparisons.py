@@ -22,10 +22,12 @@ def photographed(page: pw.Page, name: str) -> None:
         page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
 
 
-def test_what_was_asked_for_comes_into_the_page_by_itself(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_what_was_asked_for_comes_into_the_page_by_itself(
+    here: World, addresses: dict[str, str], sign_in: SignIn
+) -> None:
     page = sign_in(here.ada)
     heard = listen(page)
-    page.goto(site["catalog-changes"].partition("?")[0])
+    page.goto(addresses["catalog-changes"].partition("?")[0])
     page.get_by_label("From").fill("1.0.0")
     page.get_by_label("To", exact=True).fill("1.2.0")
     page.get_by_role("button", name="Compare").click()
@@ -40,12 +42,12 @@ def test_what_was_asked_for_comes_into_the_page_by_itself(here: World, site: dic
 
 
 def test_account_and_rights_are_proposed_without_scripts(
-    here: World, site: dict[str, str], browser: pw.Browser, sign_in: SignIn
+    here: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
 ) -> None:
     signed_in = sign_in(here.ada)
     context = browser.new_context(java_script_enabled=False, storage_state=signed_in.context.storage_state())
     page = context.new_page()
-    page.goto(site["deployment-install"].replace("1.1.0", "1.2.0"))
+    page.goto(addresses["deployment-install"].replace("1.1.0", "1.2.0"))
     page.get_by_role("button", name="Propose account and rights").click()
     comparisons.finish(BundleComparison.objects.get(state="waiting", wish__before=""), is_first=True)
     page.get_by_role("button", name="Look again").click()
@@ -59,10 +61,10 @@ def test_account_and_rights_are_proposed_without_scripts(
     context.close()
 
 
-def test_the_lines_of_an_object_come_when_it_is_opened(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_the_lines_of_an_object_come_when_it_is_opened(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
     heard = listen(page)
-    page.goto(site["catalog-changes"])
+    page.goto(addresses["catalog-changes"])
     opened = page.locator("details.change-later", has_text="Deployment.apps")
     opened.locator("summary").press("Enter")
     lines = opened.get_by_role("group", name="Lines of Deployment.apps")
@@ -77,14 +79,14 @@ def test_the_lines_of_an_object_come_when_it_is_opened(here: World, site: dict[s
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_the_page_of_lines_can_be_read_on_a_telephone_without_scripts(
-    scheme: Literal["light", "dark"], here: World, site: dict[str, str], browser: pw.Browser, sign_in: SignIn
+    scheme: Literal["light", "dark"], here: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
 ) -> None:
     state = sign_in(here.ada).context.storage_state()
     context = browser.new_context(java_script_enabled=False, storage_state=state, color_scheme=scheme)
     page = context.new_page()
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 800})
-        page.goto(site["catalog-lines"])
+        page.goto(addresses["catalog-lines"])
         lines = page.get_by_role("group", name="Lines of Deployment.apps")
         pw.expect(lines.locator(".line-plus")).to_contain_text("image:")
         assert lines.evaluate("one => one.scrollWidth <= one.clientWidth"), "nobody sees that it can be scrolled"
@@ -92,10 +94,10 @@ def test_the_page_of_lines_can_be_read_on_a_telephone_without_scripts(
     context.close()
 
 
-def test_the_pages_fit_a_telephone(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_the_pages_fit_a_telephone(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
     page.set_viewport_size({"width": 390, "height": 800})
     for name in ("catalog-changes", "catalog-first", "deployment-install"):
-        page.goto(site[name])
+        page.goto(addresses[name])
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         photographed(page, f"{name}-narrow")

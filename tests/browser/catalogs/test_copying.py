@@ -16,14 +16,14 @@ CLIPBOARD = ["clipboard-read", "clipboard-write"]
 
 
 def test_the_proposed_yaml_is_copied_as_it_is_and_that_is_announced(
-    here: World, site: dict[str, str], live_server: LiveServer, sign_in: SignIn
+    here: World, addresses: dict[str, str], live_server: LiveServer, sign_in: SignIn
 ) -> None:
     here.kubernetes.names = {("Namespace", ""): ["shop"]}
     here.kubernetes.allow("ada", "list", "Namespace")
     page = sign_in(here.ada)
     heard = listen(page)
     page.context.grant_permissions(CLIPBOARD, origin=live_server.url)
-    page.goto(site["deployment-install"].replace("1.1.0", "1.2.0"))
+    page.goto(addresses["deployment-install"].replace("1.1.0", "1.2.0"))
     page.get_by_role("button", name="Propose account and rights").click()
     pw.expect(page.get_by_text("Working out account and rights")).to_be_visible()
     comparisons.finish(BundleComparison.objects.get(state="waiting", wish__before=""), is_first=True)
@@ -40,10 +40,10 @@ def test_the_proposed_yaml_is_copied_as_it_is_and_that_is_announced(
     assert heard == []
 
 
-def test_where_nothing_can_be_copied_that_is_said(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_where_nothing_can_be_copied_that_is_said(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
     page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('no'))")
-    page.goto(site["catalog-first"])
+    page.goto(addresses["catalog-first"])
     page.get_by_text("ServiceAccount, roles and bindings as YAML").click()
     page.get_by_role("button", name="Copy YAML").click()
     pw.expect(page.get_by_text("Not copied: select the text and copy it yourself.")).to_be_attached()

@@ -34,17 +34,17 @@ def office(
 
 
 @pytest.fixture
-def real_office(live_server: LiveServer, station: Station, registry: Registry, enter: Enter) -> Offices:
+def real_office(live_server: LiveServer, real_station: Station, registry: Registry, enter: Enter) -> Offices:
     """The same where the question is what a real API server does; alice may see its CRDs, roles and bindings."""
     groups = ("apiextensions.k8s.io", RBAC_GROUP)
     look = cluster_role("journey-look", *(rule("get list", "*", group=one) for one in groups))
     for obj in (look, bound("journey-look", group("platform"))):
-        station.api.apply(obj, field_manager="journey")
-    station.until_may(Identity("alice", ("platform",)), "list", "clusterrolebindings", RBAC_GROUP)
+        real_station.api.apply(obj, field_manager="journey")
+    real_station.until_may(Identity("alice", ("platform",)), "list", "clusterrolebindings", RBAC_GROUP)
 
     def opened(word: str) -> Office:
-        made = Office(station, registry, live_server.url, enter, f"{station.namespace}-{word}")
-        station.let_approve("carol", made.name)
+        made = Office(real_station, registry, live_server.url, enter, f"{real_station.namespace}-{word}")
+        real_station.let_approve("carol", made.name)
         return made
 
     return opened

@@ -9,7 +9,6 @@ from typing import Any
 import playwright.sync_api as pw
 
 from approvals.models import BundleDeployment, Request
-from provisioner.values import ObjectRef
 from tests.browser.conftest import Enter
 from tests.browser.tabs import open_anew
 from tests.support.journeys.contents import bundles
@@ -23,7 +22,7 @@ class Office:
 
     station: Station
     registry: Registry
-    site: str
+    address: str
     enter: Enter
     name: str
     content: Callable[[str, str], dict[str, bytes]] = bundles.app
@@ -39,7 +38,7 @@ class Office:
         if who not in self.screens:
             self.screens[who] = self.enter(self.station.people[who], **options)
         if path:
-            self.screens[who] = open_anew(self.screens[who], f"{self.site}{path}")
+            self.screens[who] = open_anew(self.screens[who], f"{self.address}{path}")
         return self.screens[who]
 
     @property
@@ -60,7 +59,7 @@ class Office:
 
     def live(self) -> Any:
         """The bundle's ConfigMap in the cluster; None where it is not there."""
-        return self.station.api.get(ObjectRef("", "v1", "ConfigMap", self.station.namespace, self.name))
+        return self.station.live("ConfigMap", self.name)
 
     def wish(self, version: str) -> None:
         """Rita asks for this version, somewhere else than in a browser."""

@@ -41,9 +41,7 @@ def test_somebody_finds_a_package_sees_what_runs_and_comes_to_the_form_of_a_vers
     rita = it.screen("rita", "/catalogs")
     pw.expect(rita.get_by_text("No catalogs.")).to_be_visible()
     offer(it, hub)
-    deployment = it.station.wish(it.name, source(hub, KIALI, version="<1.33.0"), format="registry-v1")
-    it.station.work()
-    assert it.station.approve(deployment).state == "applied"
+    it.station.applied(it.name, source(hub, KIALI, version="<1.33.0"), format="registry-v1")
 
     # By keyboard to the list, by search to the package.
     rita = it.screen("rita", "/")

@@ -20,7 +20,7 @@ TABS = ("", "/findings", "/changes", "/activity", "/rights", "/schemas")
 def first_look(page: pw.Page, it: Office, *, versions: str, severity: str, worst: str, stops: str = "") -> None:
     """The checklist of docs/reviewing, on every tab and at 1280 x 800, without scrolling."""
     for tab in TABS:
-        page.goto(f"{it.site}{it.at_request}{tab}")
+        page.goto(f"{it.address}{it.at_request}{tab}")
         bar = page.get_by_role("group", name="Where this request stands")
         answers = [
             page.get_by_role("heading", level=1).filter(has_text=it.name).filter(has_text=versions),
@@ -37,7 +37,7 @@ def first_look(page: pw.Page, it: Office, *, versions: str, severity: str, worst
         assert page.evaluate("scrollY") == 0
         assert complaints(page) == [], tab
     for paper in ("", "/findings", "/report.html"):
-        page.goto(f"{it.site}{it.at_request}{paper}")
+        page.goto(f"{it.address}{it.at_request}{paper}")
         page.emulate_media(media="print")
         assert page.evaluate("document.documentElement.scrollWidth") <= 1280, paper
         page.emulate_media(media="screen")

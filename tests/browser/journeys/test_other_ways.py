@@ -55,7 +55,7 @@ def test_the_whole_way_by_keyboard_alone(office: Offices) -> None:
     alice = it.screen("alice", "/audit")
     for key in "gi":
         alice.keyboard.press(key)
-    alice.wait_for_url(f"{it.site}/")
+    alice.wait_for_url(f"{it.address}/")
     alice.keyboard.press("j")
     enter(alice)
     for name in ("Findings", "Changes", "Activity", "Overview"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import playwright.sync_api as pw
 import pytest
 
-from provisioner.values import ObjectRef
 from tests.browser.journeys.conftest import Offices
 from tests.browser.journeys.office import Office
 from tests.browser.tabs import press
@@ -47,7 +46,7 @@ def test_who_approved_is_told_that_it_no_longer_counts_wherever_they_look(office
     it.work()
     it.wish("2")
     it.approve_at_once("alice")
-    it.station.api.delete(ObjectRef("", "v1", "ConfigMap", it.station.namespace, it.name))
+    it.station.api.delete(it.station.ref("ConfigMap", it.name))
     it.work()
     assert (it.request.state, it.request.round) == ("in_review", 2)
 

@@ -57,30 +57,30 @@ def page_width(page: pw.Page) -> float:
     return box["width"]
 
 
-def test_density_and_width_are_chosen_and_kept(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_density_and_width_are_chosen_and_kept(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
     page.set_viewport_size(WIDE)  # type: ignore[arg-type] # literals of these two
-    page.goto(site["audit"])
+    page.goto(addresses["audit"])
     high, wide = row_height(page), page_width(page)
     press(page, "Compact")
     press(page, "Fixed width")
-    assert page.url == site["audit"]
+    assert page.url == addresses["audit"]
     assert row_height(page) < high - 5
     assert page_width(page) < wide / 1.5
-    page.goto(site["all-requests"])
+    page.goto(addresses["all-requests"])
     for name in ("Compact", "Fixed width"):
         pw.expect(page.get_by_role("button", name=name, exact=True)).to_have_attribute("aria-pressed", "true")
     assert page_width(page) < wide / 1.5
     assert complaints(page) == []
-    page.goto(site["audit"])
+    page.goto(addresses["audit"])
     press(page, "Comfortable")
     press(page, "Full width")
     assert (row_height(page), page_width(page)) == (high, wide)
 
 
-def test_dark_is_the_same_by_the_system_and_by_choice(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_dark_is_the_same_by_the_system_and_by_choice(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
-    page.goto(site["audit"])
+    page.goto(addresses["audit"])
     light = page.evaluate(PAINTED)
     assert len(light) > 30
     page.emulate_media(color_scheme="dark")
@@ -94,11 +94,11 @@ def test_dark_is_the_same_by_the_system_and_by_choice(here: World, site: dict[st
 
 
 def test_who_asks_for_more_contrast_is_shown_the_strongest_colours(
-    here: World, site: dict[str, str], sign_in: SignIn
+    here: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     """Axe asks for less than they do: it finds nothing where these colours are as usual."""
     page = sign_in(here.ada)
-    page.goto(site["audit"])
+    page.goto(addresses["audit"])
     strongest = {"--line": "--line-strong", "--text-quiet": "--text"}
     strongest |= dict.fromkeys(("--code-key", "--code-text", "--code-value", "--code-mark"), "--text")
     for look in ("more contrast", "more contrast, dark"):
@@ -111,13 +111,13 @@ def test_who_asks_for_more_contrast_is_shown_the_strongest_colours(
 
 @pytest.mark.parametrize("width", [1280, pytest.param(1920, marks=pytest.mark.thorough)])
 def test_what_a_filter_asks_for_stands_in_one_line(
-    width: int, here: World, site: dict[str, str], sign_in: SignIn
+    width: int, here: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     page = sign_in(here.ada)
     page.set_viewport_size({"width": width, "height": 800})
     uneven = []
     for name in ("inbox", "deployments", "deployment", "findings", "changes", "audit"):
-        page.goto(site[name])
+        page.goto(addresses[name])
         page.evaluate(OPEN_ALL)
         uneven += page.evaluate(UNEVEN)
     assert uneven == []
@@ -126,12 +126,12 @@ def test_what_a_filter_asks_for_stands_in_one_line(
 @pytest.mark.thorough
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_page_can_be_used_by_everybody_who_needs_contrast(
-    look: str, here: World, site: dict[str, str], sign_in: SignIn
+    look: str, here: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     page = sign_in(here.ada)
     page.emulate_media(**LOOKS[look])
     found: dict[str, list[str]] = {}
-    for name, address in site.items():
+    for name, address in addresses.items():
         page.goto(address)
         page.evaluate(OPEN_ALL)
         # Where the system's colours are forced, axe still reads ours, which nobody sees.
@@ -158,19 +158,19 @@ OFF_SCALE = """() => {
 }"""
 
 
-def test_type_has_five_sizes(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_type_has_five_sizes(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
     found = {}
-    for name in site.keys() - {"printed-report"}:
-        page.goto(site[name])
+    for name in addresses.keys() - {"printed-report"}:
+        page.goto(addresses[name])
         page.evaluate(OPEN_ALL)
         found[name] = page.evaluate(OFF_SCALE)
     assert {name: what for name, what in found.items() if what} == {}
 
 
-def test_who_opens_lines_is_told_that_they_are_loading(here: World, site: dict[str, str], sign_in: SignIn) -> None:
+def test_who_opens_lines_is_told_that_they_are_loading(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(here.ada)
-    page.goto(site["request"])
+    page.goto(addresses["request"])
     page.route("**/changes/*", lambda _: None)
     row = page.locator("details.object > summary").first
     row.click()
@@ -180,12 +180,12 @@ def test_who_opens_lines_is_told_that_they_are_loading(here: World, site: dict[s
 
 
 def test_what_is_empty_has_a_picture_and_says_what_comes_there(
-    here: World, afternoon: dict[str, Any], site: dict[str, str], sign_in: SignIn
+    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     page = sign_in(here.ada)
-    request = site["request"].replace(str(afternoon["serious"].uid), str(afternoon["quiet"].uid))
+    request = addresses["request"].replace(str(afternoon["serious"].uid), str(afternoon["quiet"].uid))
     empty = [f"{request}/{tab}" for tab in ("rights", "schemas", "findings?search=nothing", "changes?search=nothing")]
-    lists = [f"{site[name]}?search=nothing&actor=nobody" for name in ("inbox", "deployments", "audit")]
+    lists = [f"{addresses[name]}?search=nothing&actor=nobody" for name in ("inbox", "deployments", "audit")]
     for address in (*empty, *lists):
         page.goto(address)
         (shown,) = page.locator(".empty").all()

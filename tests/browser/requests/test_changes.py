@@ -10,7 +10,7 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from approvals.models import Request, ViewedObject
-from tests.browser.complaints import OPEN_ALL, complaints, listen
+from tests.browser.complaints import OPEN_ALL, complaints, listen, wider_than
 from tests.browser.conftest import SignIn
 from tests.support.approvals.changes import action, finding, planned
 from tests.support.approvals.fixtures import World
@@ -151,11 +151,8 @@ def test_nobody_is_kept_out_and_nothing_is_wider_than_the_screen(
     for path in ("", "/0", "/0?view=split", "/2"):
         page.goto(f"{live_server.url}/requests/{request.uid}/changes{path}")
         page.evaluate(OPEN_ALL)
-        for width in (1280, 390):
-            page.set_viewport_size({"width": width, "height": 800})
-            is_wider = page.evaluate("document.documentElement.scrollWidth") > width
-            found = complaints(page) + (["wider than the screen"] if is_wider else [])
-            wrong |= {f"{path} at {width}": found} if found else {}
+        if found := complaints(page) + wider_than(page, 1280, 390):
+            wrong[path] = found
     page.emulate_media(contrast="more")
     assert complaints(page) == []
     assert wrong == {}

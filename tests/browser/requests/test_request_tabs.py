@@ -23,7 +23,7 @@ TABS = ("Overview", "Findings", "Changes", "Activity")
 
 
 def test_a_first_time_reviewer_finds_every_answer_without_scrolling(
-    here: World, afternoon: dict[str, Any], site: dict[str, str], sign_in: SignIn
+    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     here.kubernetes.allow("ada", "list")
     here.kubernetes.roles = [
@@ -32,7 +32,7 @@ def test_a_first_time_reviewer_finds_every_answer_without_scrolling(
     ]
     page = sign_in(here.ada)
     page.set_viewport_size({"width": 1280, "height": 800})
-    page.goto(site["request"])
+    page.goto(addresses["request"])
     bar = page.get_by_role("group", name="Where this request stands")
     answers = {
         "what is asked": page.get_by_role("heading", level=1),
@@ -48,7 +48,7 @@ def test_a_first_time_reviewer_finds_every_answer_without_scrolling(
         pw.expect(answer, question).to_be_in_viewport(ratio=0.9)
     bar.get_by_role("link", name="Deny").click()
     pw.expect(page.get_by_role("heading", name="Decision")).to_be_in_viewport()
-    page.goto(site["deletion"])
+    page.goto(addresses["deletion"])
     pw.expect(page.get_by_role("button", name="Approve", exact=True)).to_be_in_viewport(ratio=1)
 
 
@@ -90,13 +90,13 @@ def refused(here: World) -> Request:
 
 
 def test_the_activity_of_an_apply_moves_by_itself_and_ends(
-    here: World, afternoon: dict[str, Any], site: dict[str, str], sign_in: SignIn
+    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     serious = afternoon["serious"]
     Request.objects.filter(pk=serious.pk).update(state="applying", phase="1 of 2: crds")
     page = sign_in(here.ada)
     heard = listen(page)
-    page.goto(site["activity"])
+    page.goto(addresses["activity"])
     crd = {"object": "CustomResourceDefinition.apiextensions.k8s.io orders.shop.example.com", "action": "update"}
     now = timezone.now()
     Outcome.objects.create(request=serious, position=0, phase="crds", state="done", at=now, **crd)
@@ -120,17 +120,17 @@ def test_the_activity_of_an_apply_moves_by_itself_and_ends(
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_every_tab_has_an_address_and_is_reached_by_the_keyboard(
-    scripts: bool, here: World, site: dict[str, str], browser: pw.Browser, sign_in: SignIn
+    scripts: bool, here: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
 ) -> None:
     state = sign_in(here.ada).context.storage_state()
     context = browser.new_context(java_script_enabled=scripts, storage_state=state)
     page = context.new_page()
-    page.goto(site["request"])
+    page.goto(addresses["request"])
     for name, address in zip(TABS, ("request", "findings", "changes", "activity"), strict=True):
         tab = page.get_by_role("navigation", name="Request").get_by_role("link", name=name)
         tab.focus()
         page.keyboard.press("Enter")
-        page.wait_for_url(site[address])
+        page.wait_for_url(addresses[address])
         pw.expect(page.locator(".tabs [aria-current]")).to_have_text(name)
     context.close()
 
@@ -140,12 +140,12 @@ def test_every_tab_has_an_address_and_is_reached_by_the_keyboard(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280, 1920])
 def test_every_tab_can_be_used_by_everybody_at_every_width(
-    width: int, scheme: str, here: World, site: dict[str, str], sign_in: SignIn
+    width: int, scheme: str, here: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     page = sign_in(here.ada)
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
     page.set_viewport_size({"width": width, "height": 800})
     for name in ("request", "findings", "changes", "activity"):
-        page.goto(site[name])
+        page.goto(addresses[name])
         assert complaints(page) == [], name
         assert page.evaluate("document.documentElement.scrollWidth") <= width

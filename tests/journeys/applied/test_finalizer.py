@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from approvals import services
 from approvals.ledger import pivots
 from approvals.models import AuditEntry, BundleDeployment
 from approvals.steps.mirroring import mirror
@@ -17,7 +16,6 @@ from approvals.watch import loop
 from provisioner.api_groups import FINALIZER
 from provisioner.errors import PreconditionFailed
 from provisioner.values import ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import once_answered
@@ -82,21 +80,21 @@ def held(station: Station, name: str) -> BundleDeployment:
 
 
 def delete(station: Station, deployment: BundleDeployment) -> None:
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=deployment, via="browser")
+    station.delete(deployment)
 
 
 @pytest.mark.parametrize("owner", OWNERS)
-def test_S42_whoever_owns_the_finalizer_what_may_go_goes(any_station: Station, owner: str) -> None:
-    deployment = held(any_station, owner.replace(" ", "-"))
-    OWNERS[owner](any_station, deployment)
-    delete(any_station, deployment)
-    assert any_station.look_after(deployment).gone_at is not None
-    assert finalizers(any_station, deployment) is None
+def test_S42_whoever_owns_the_finalizer_what_may_go_goes(station: Station, owner: str) -> None:
+    deployment = held(station, owner.replace(" ", "-"))
+    OWNERS[owner](station, deployment)
+    delete(station, deployment)
+    assert station.look_after(deployment).gone_at is not None
+    assert finalizers(station, deployment) is None
 
 
 @pytest.mark.proof
-def test_S42_an_approved_deletion_lets_go_what_somebody_else_owns(any_station: Station, registry: Registry) -> None:
-    station, name = any_station, f"{any_station.namespace}-orphan"
+def test_S42_an_approved_deletion_lets_go_what_somebody_else_owns(station: Station, registry: Registry) -> None:
+    name = f"{station.namespace}-orphan"
     image = bundles.image(registry, name, bundles.app(name, "1"))
     deployment = station.look_after(station.applied(name, image, deletionPolicy="Orphan"))
     own_by_apply(station, deployment)
@@ -106,11 +104,11 @@ def test_S42_an_approved_deletion_lets_go_what_somebody_else_owns(any_station: S
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
     assert station.look_after(deployment).gone_at is not None
     assert finalizers(station, deployment) is None
-    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name)) is not None
+    assert station.live("ConfigMap", name) is not None
 
 
-def test_S42_what_another_finalizer_holds_is_not_gone_and_says_so(any_station: Station) -> None:
-    station, deployment = any_station, held(any_station, "other")
+def test_S42_what_another_finalizer_holds_is_not_gone_and_says_so(station: Station) -> None:
+    deployment = held(station, "other")
     write(station, deployment, [OTHERS, FINALIZER, "example.com/more"], "merge patch")
     delete(station, deployment)
     deployment = station.look_after(deployment)
@@ -121,22 +119,22 @@ def test_S42_what_another_finalizer_holds_is_not_gone_and_says_so(any_station: S
     assert station.look_after(deployment).gone_at is not None
 
 
-def test_S42_what_is_being_deleted_before_it_was_looked_after_takes_no_finalizer(any_station: Station) -> None:
-    deployment = any_station.wish(f"{any_station.namespace}-early", NOWHERE)
-    write(any_station, deployment, [OTHERS], "merge patch")
-    any_station.api.delete(ref_of(deployment))
-    any_station.look_after(deployment)
-    assert finalizers(any_station, deployment) == [OTHERS]
-    assert any_station.latest(deployment).mirrored_at, "what is shown does not wait for it"
-    write(any_station, deployment, [], "merge patch")
+def test_S42_what_is_being_deleted_before_it_was_looked_after_takes_no_finalizer(station: Station) -> None:
+    deployment = station.wish(f"{station.namespace}-early", NOWHERE)
+    write(station, deployment, [OTHERS], "merge patch")
+    station.api.delete(ref_of(deployment))
+    station.look_after(deployment)
+    assert finalizers(station, deployment) == [OTHERS]
+    assert station.latest(deployment).mirrored_at, "what is shown does not wait for it"
+    write(station, deployment, [], "merge patch")
     BundleDeployment.objects.update(looked_after_at=None)
-    any_station.look_after(deployment)
+    station.look_after(deployment)
     deployment.refresh_from_db()
     assert deployment.gone_at
 
 
-def test_S42_a_write_in_between_takes_nothing_else_off(any_station: Station) -> None:
-    station, deployment = any_station, held(any_station, "between")
+def test_S42_a_write_in_between_takes_nothing_else_off(station: Station) -> None:
+    deployment = held(station, "between")
     stale: Any = station.api.get(ref_of(deployment))
     write(station, deployment, [OTHERS, FINALIZER], "replace")
     delete(station, deployment)
@@ -146,9 +144,9 @@ def test_S42_a_write_in_between_takes_nothing_else_off(any_station: Station) -> 
     write(station, deployment, [], "merge patch")
 
 
-def test_S42_what_is_called_gone_and_is_there_is_healed_when_it_is_seen(any_station: Station) -> None:
+def test_S42_what_is_called_gone_and_is_there_is_healed_when_it_is_seen(station: Station) -> None:
     """As an earlier version left it: Terminating for ever, by a finalizer that somebody else owned."""
-    station, deployment = any_station, held(any_station, "stuck")
+    deployment = held(station, "stuck")
     own_by_apply(station, deployment)
     delete(station, deployment)
     pivots.forget(cluster=station.cluster, uid=deployment.uid)
@@ -166,22 +164,21 @@ def test_S42_a_conflict_while_the_status_is_written_makes_nothing_gone(
     sandbox_station: Station, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where others have a part of it, the status is replaced, and somebody may write just then."""
-    station, deployment = sandbox_station, held(sandbox_station, "conflict")
-    stale: Any = station.api.get(ref_of(deployment))
-    write(station, deployment, [OTHERS, FINALIZER], "replace")
+    deployment = held(sandbox_station, "conflict")
+    stale: Any = sandbox_station.api.get(ref_of(deployment))
+    write(sandbox_station, deployment, [OTHERS, FINALIZER], "replace")
     BundleDeployment.objects.filter(pk=deployment.pk).update(problem="what has to be shown")
-    monkeypatch.setattr(mirror, "apply_status", lambda *_: station.api.replace(stale, field_manager="any"))
+    monkeypatch.setattr(mirror, "apply_status", lambda *_: sandbox_station.api.replace(stale, field_manager="any"))
     with pytest.raises(PreconditionFailed):
-        station.look_after(deployment)
+        sandbox_station.look_after(deployment)
     deployment.refresh_from_db()
     assert deployment.gone_at is None
 
 
 def test_S42_what_is_made_while_the_watch_lists_is_not_gone(sandbox_station: Station) -> None:
-    station = sandbox_station
-    resource: Any = station.api.resource_of("core.rukpak.io", "v1alpha2", "BundleDeployment")
-    listed = station.api.snapshot(resource)
-    deployment = station.wish(f"{station.namespace}-new", NOWHERE)
+    resource: Any = sandbox_station.api.resource_of("core.rukpak.io", "v1alpha2", "BundleDeployment")
+    listed = sandbox_station.api.snapshot(resource)
+    deployment = sandbox_station.wish(f"{sandbox_station.namespace}-new", NOWHERE)
 
     class Slow:
         """An API server whose list was under way when somebody made one more."""
@@ -191,6 +188,6 @@ def test_S42_what_is_made_while_the_watch_lists_is_not_gone(sandbox_station: Sta
             return listed
 
     api: Any = Slow()
-    loop.take_list(station.cluster, api, resource)
+    loop.take_list(sandbox_station.cluster, api, resource)
     deployment.refresh_from_db()
     assert deployment.gone_at is None

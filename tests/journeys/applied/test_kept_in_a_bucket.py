@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from approvals import audit, services, store, tasks
+from approvals import audit, store, tasks
 from approvals.errors import InvalidInput
 from approvals.models import AuditEntry, BundleDeployment, Content, LookupAnswers, Request, Verdict
-from provisioner.values import Identity, ObjectRef
-from tests.support.approvals.world import acting
+from provisioner.values import Identity
 from tests.support.journeys.station import Station, group, role
 from tests.support.servers.http import GitServer
 from tests.support.servers.s3 import S3Server
@@ -38,16 +37,14 @@ def go_to(station: Station, repository: Any, version: str) -> Request:
     )
     source = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
     config = {"lookup": [{"kind": "Secret", "name": "db"}], "values": {"round": version}}
-    wished = station.wish(station.namespace, source, format="helm", config=config)
-    station.work()
+    wished = station.prepare(station.namespace, source, format="helm", config=config)
     request = station.approve(wished, reason=f"read {version}")
     assert request.state == "applied", request.problem
     return request
 
 
 def live(station: Station) -> str:
-    found = station.api.get(ObjectRef("", "v1", "Secret", station.namespace, "copy"))
-    assert found is not None
+    found = station.live("Secret", "copy")
     assert base64.b64decode(found["data"]["password"]).decode() == PASSWORD
     return base64.b64decode(found["data"]["version"]).decode()
 
@@ -67,11 +64,10 @@ def age(deployment: BundleDeployment) -> None:
     Content.objects.update(used_at=then)
 
 
-@pytest.mark.proof
 def test_after_their_days_bytes_and_details_go_and_verdicts_and_the_audit_stay(
-    any_station: Station, git_server: GitServer, s3: S3Server, settings: Any, monkeypatch: pytest.MonkeyPatch
+    station: Station, git_server: GitServer, s3: S3Server, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station, bucket = any_station, s3.bucket()
+    bucket = s3.bucket()
     use_bucket(settings, monkeypatch, bucket)
     settings.PRATIQUE = {**settings.PRATIQUE, "KEEP_DAYS": DAYS}
     folder: Path = s3.files_of(bucket)
@@ -99,13 +95,13 @@ def test_after_their_days_bytes_and_details_go_and_verdicts_and_the_audit_stay(
     assert audit.verify_chain().is_whole
 
     with pytest.raises(InvalidInput, match="its content was removed on"):
-        services.rollback_deployment(by=acting(station.people["rita"]), deployment=wished, revision=1, via="browser")
-    services.rollback_deployment(by=acting(station.people["rita"]), deployment=wished, revision=3, via="browser")
+        station.roll_back(wished)
+    station.roll_back(wished, 3)
     station.work()
     assert (station.approve(wished).state, live(station)) == ("applied", "3.0.0")
 
     station.look_after(wished)  # which puts the finalizer on it
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=wished, via="browser")
+    station.delete(wished)
     station.work()
     assert station.approve(wished).state == "applied"
     station.look_after(wished)

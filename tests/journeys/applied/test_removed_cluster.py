@@ -40,21 +40,19 @@ def finalizers(station: Station, name: str) -> list[str]:
     return list(live["metadata"].get("finalizers") or ())
 
 
-def test_a_removed_cluster_keeps_what_runs_and_comes_back_as_the_same_one(
-    any_station: Station, registry: Registry
-) -> None:
-    it = Running(any_station, registry)
+def test_a_removed_cluster_keeps_what_runs_and_comes_back_as_the_same_one(station: Station, registry: Registry) -> None:
+    it = Running(station, registry)
     look_after(it.deployment.pk)
-    assert finalizers(any_station, it.name) == [FINALIZER]
-    before, kubeconfig = it.live(), any_station.cluster.kubeconfig
-    opened = any_station.wish(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2")))
+    assert finalizers(station, it.name) == [FINALIZER]
+    before, kubeconfig = it.live(), station.cluster.kubeconfig
+    opened = station.wish(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2")))
     told = remove("--yes")
     assert re.search(r"deployments +1, of which 0 .*\n +open requests +1\n +identities +3\n", told)
     assert "finalizer core" not in told
     cluster = Cluster.every.get()
     assert (Cluster.objects.count(), cluster.kubeconfig, cluster.watched_by) == (0, "", "")
-    assert (it.live(), finalizers(any_station, it.name)) == (before, [])
-    assert any_station.latest(opened).state == "withdrawn"
+    assert (it.live(), finalizers(station, it.name)) == (before, [])
+    assert station.latest(opened).state == "withdrawn"
     assert (KubernetesIdentity.objects.count(), Review.objects.count()) == (0, 1)
     assert AuditEntry.objects.get(verb="cluster.removed").facts["deployments"] == [it.name]
     listed = StringIO()
@@ -64,13 +62,13 @@ def test_a_removed_cluster_keeps_what_runs_and_comes_back_as_the_same_one(
         remove("--yes")
     # What a watch sees late, or a worker still wants: nothing comes of it.
     with pytest.raises(PreconditionFailed, match="was removed"):
-        loop.take_list(cluster, any_station.api, loop._resource(any_station.api))
+        loop.take_list(cluster, station.api, loop._resource(station.api))
     assert not BundleDeployment.objects.filter(gone_at=None).exists()
     # Under its own name, and as itself, it is there again.
     with pytest.raises(InvalidInput, match="registered as journey, and removed"):
         services.register_cluster(name="again", kubeconfig=kubeconfig, by=OPERATOR)
     again = services.register_cluster(name="journey", kubeconfig=kubeconfig, by=OPERATOR)
-    loop.take_list(again, any_station.api, loop._resource(any_station.api))
+    loop.take_list(again, station.api, loop._resource(station.api))
     row = BundleDeployment.objects.get(gone_at=None, name=it.name)
     assert (row.pk, row.active_revision, row.inventory.count()) == (
         it.deployment.pk,

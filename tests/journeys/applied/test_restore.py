@@ -1,4 +1,4 @@
-"""spec.onFailure on a real API server: what a failed apply leaves, and what is put back by itself."""
+"""spec.onFailure: what a failed apply leaves, and what is put back by itself, on either API server."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import pytest
 import yaml
 from django.utils import timezone
 
-from approvals import services
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Policy, Request, Revision
 from approvals.steps import restore
 from provisioner.cluster.plan.content_plan import plan_digest
 from provisioner.errors import PreconditionFailed
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction
-from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.moments import after_the_first
 from tests.support.journeys.running import RESTORE
@@ -25,9 +23,17 @@ from tests.support.servers.registry import Registry
 
 
 def version_of(station: Station, name: str) -> str:
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name))
-    assert live is not None
+    live = station.live("ConfigMap", name)
     return str(live["data"]["version"])
+
+
+def create_deployment(station: Station, name: str) -> None:
+    """Somebody else's, of this name."""
+    labels = {"app": name}
+    pod = {"containers": [{"name": "main", "image": "registry.example.com/x"}]}
+    spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
+    meta = {"name": name, "namespace": station.namespace}
+    station.api.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
 
 
 def second_fails(
@@ -40,17 +46,15 @@ def second_fails(
     **options: Any,
 ) -> tuple[BundleDeployment, Request]:
     """Version 1 runs; version 2 writes its ConfigMap and `more`, and meets somebody else's Deployment on its way."""
-    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1"), "1"), **options)
-    station.work()
+    deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1"), "1"), **options)
     station.approve(deployment)
     late = {f"more-{path}".replace("/", "-"): data for path, data in bundles.app(f"{name}-more", "1").items()}
     files = bundles.app(name, "2") | {f"manifests/{path}": data for path, data in late.items() if "02" in path}
     files |= more or {}
-    station.wish(name, bundles.image(registry, name, files, "2"), **options)
-    station.work()
+    station.prepare(name, bundles.image(registry, name, files, "2"), **options)
 
     def meet() -> None:
-        station.ctl("create", "deployment", f"{name}-more", "-n", station.namespace, "--image=registry.example.com/x")
+        create_deployment(station, f"{name}-more")
         if happens:
             happens()
 
@@ -72,6 +76,7 @@ def test_stop_leaves_what_was_written_and_says_so(
     assert deployment.active_revision.number == 1
 
 
+@pytest.mark.proof
 def test_what_ran_before_is_put_back_as_a_step_of_its_own(
     station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,19 +92,19 @@ def test_what_ran_before_is_put_back_as_a_step_of_its_own(
         AuditEntry.objects.filter(request_uid=str(request.uid)).order_by("number").values_list("verb", flat=True)
     )
     assert verbs[-4:] == ["request.restore", "revision.recorded", "revision.restored", "request.fail"]
-    foreign = station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "back-more"))
+    foreign = station.live("Deployment", "back-more")
     assert foreign is not None
     assert not InventoryItem.objects.filter(deployment=deployment, name="back-more").exclude(uid="").exists()
 
 
+@pytest.mark.thorough
 def test_a_pause_holds_back_what_is_put_back_too(
     station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rita = station.people["rita"]
 
     def pause() -> None:
         made = BundleDeployment.objects.get(name="hold")
-        services.pause_deployment(by=acting(rita), deployment=made, is_paused=True, reason="wait", via="browser")
+        station.pause(made, "wait")
 
     checked = restore._check
     asked: list[int] = []
@@ -114,9 +119,8 @@ def test_a_pause_holds_back_what_is_put_back_too(
     deployment, request = second_fails(station, registry, monkeypatch, "hold", **RESTORE)
     assert (request.state, request.problem_code) == ("restoring", "paused")
     assert version_of(station, "hold") == "2"
-    services.pause_deployment(by=acting(rita), deployment=deployment, is_paused=False, reason="", via="browser")
-    station.work()
-    request.refresh_from_db()
+    station.resume(deployment)
+    station.work(request)
     assert (request.state, request.problem_code) == ("failed", "apply-failed")
     assert "hold-more" in request.problem
     assert version_of(station, "hold") == "1"
@@ -141,18 +145,19 @@ def test_S25_a_guard_holds_back_what_is_put_back_until_it_lets_go(
     assert "guard freeze: frozen until Monday" in request.problem
     assert version_of(station, "frosted") == "2"
     Policy.objects.update(is_active=False)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert request.problem.endswith("revision 1 was restored")
     assert version_of(station, "frosted") == "1"
 
 
+@pytest.mark.thorough
 def test_what_takes_a_review_is_not_put_back_without_one(
     station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+
     def fight() -> None:
-        patch = '{"data": {"version": "theirs"}}'
-        station.ctl("patch", "configmap", "fight", "-n", station.namespace, "--type=merge", "-p", patch)
+        ref = station.ref("ConfigMap", "fight")
+        station.edit(ref, lambda live: live["data"].update(version="theirs"))
 
     _, request = second_fails(station, registry, monkeypatch, "fight", fight, **RESTORE)
     assert request.state == "failed"
@@ -160,6 +165,7 @@ def test_what_takes_a_review_is_not_put_back_without_one(
     assert version_of(station, "fight") == "theirs"
 
 
+@pytest.mark.thorough
 def test_a_new_wish_waits_until_what_ran_before_is_back_and_follows_then(
     station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +189,8 @@ def test_a_new_wish_waits_until_what_ran_before_is_back_and_follows_then(
 def test_S16_what_the_failed_revision_adopted_is_not_deleted_to_put_something_back(
     station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station.ctl("create", "configmap", "precious", "-n", station.namespace, "--from-literal=years=of-work")
+    precious = {"name": "precious", "namespace": station.namespace}
+    station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": precious, "data": {"years": "of-work"}})
     found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "precious"}, "data": {"version": "2"}}
     more = {"manifests/98.yaml": yaml.safe_dump(found).encode()}
     deployment, request = second_fails(
@@ -191,8 +198,7 @@ def test_S16_what_the_failed_revision_adopted_is_not_deleted_to_put_something_ba
     )
     assert "revision 1 was restored" in request.problem
     assert version_of(station, "heir") == "1"
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "precious"))
-    assert live is not None
+    live = station.live("ConfigMap", "precious")
     assert live["data"]["years"] == "of-work"
     # It stays ours, so that the next request says what becomes of it.
     assert InventoryItem.objects.get(deployment=deployment, name="precious").uid == live["metadata"]["uid"]
@@ -248,14 +254,14 @@ def test_S16_nothing_is_scaled_down_to_put_something_back_where_claims_would_go(
         restore.check_may_be_done(harmless)
 
 
+@pytest.mark.thorough
 def test_S16_a_revoked_revision_is_not_put_back_and_the_words_say_who_revoked_it(
     station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+
     def revoke() -> None:
         made = BundleDeployment.objects.get(name="leak")
-        services.revoke_revision(
-            by=acting(station.people["alice"]), deployment=made, revision=1, reason="leaks keys", via="browser"
-        )
+        station.revoke(made, "leaks keys")
 
     deployment, request = second_fails(station, registry, monkeypatch, "leak", revoke, **RESTORE)
     assert request.state == "failed"
@@ -267,15 +273,9 @@ def test_S16_a_revoked_revision_is_not_put_back_and_the_words_say_who_revoked_it
 def test_a_first_revision_that_fails_has_nothing_to_put_back(
     station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deployment = station.wish(
+    deployment = station.prepare(
         "firstling", bundles.image(registry, "firstling", bundles.app("firstling", "1")), **RESTORE
     )
-    station.work()
-    after_the_first(
-        monkeypatch,
-        lambda: station.ctl(
-            "create", "deployment", "firstling", "-n", station.namespace, "--image=registry.example.com/x"
-        ),
-    )
+    after_the_first(monkeypatch, lambda: create_deployment(station, "firstling"))
     request = station.approve(deployment)
     assert (request.state, Revision.objects.get(request=request).state) == ("failed", "failed")

@@ -9,63 +9,59 @@ import pytest
 import yaml
 from django.utils import timezone
 
-from approvals import services, tasks
+from approvals import tasks
 from approvals.models import Content, Revision
-from provisioner.values import ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 
 
 def settings_of(station: Station, name: str) -> dict[str, str]:
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name))
-    assert live is not None
+    live = station.live("ConfigMap", name)
     return dict(live["data"])
 
 
 @pytest.mark.proof
 def test_an_earlier_revision_comes_back_from_the_store_reviewed_and_without_its_source(
-    station: Station, registry: Registry, settings: Any
+    real_station: Station, registry: Registry, settings: Any
 ) -> None:
-    deployment = station.wish("tide", bundles.image(registry, "tide", bundles.app("tide", "1"), "1"))
-    station.work()
-    station.approve(deployment)
-    before = settings_of(station, "tide")
-    station.wish("tide", bundles.image(registry, "tide", bundles.app("tide", "2", replicas=2), "2"))
-    station.work()
-    station.approve(deployment)
-    assert settings_of(station, "tide") != before
+    deployment = real_station.prepare("tide", bundles.image(registry, "tide", bundles.app("tide", "1"), "1"))
+    real_station.approve(deployment)
+    before = settings_of(real_station, "tide")
+    real_station.prepare("tide", bundles.image(registry, "tide", bundles.app("tide", "2", replicas=2), "2"))
+    real_station.approve(deployment)
+    assert settings_of(real_station, "tide") != before
 
     settings.PRATIQUE = {**settings.PRATIQUE, "ALLOWED_NETWORKS": []}  # the registry cannot be reached any more
     deployment.refresh_from_db()
-    services.rollback_deployment(by=acting(station.people["rita"]), deployment=deployment, revision=1, via="browser")
-    station.work()
-    request = station.latest(deployment)
+    real_station.roll_back(deployment)
+    request = real_station.after_work(deployment)
     assert (request.purpose, request.state) == ("rollback", "in_review"), request.problem
     assert request.content == Revision.objects.get(deployment=deployment, number=1).content
     report = request.reports.get()
     assert report.actions["update"] >= 1
-    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
-    assert settings_of(station, "tide") == before
+    assert real_station.approve(deployment).state == "applied", real_station.latest(deployment).problem
+    assert settings_of(real_station, "tide") == before
     states = list(Revision.objects.filter(deployment=deployment).order_by("number").values_list("number", "state"))
     assert states == [(1, "replaced"), (2, "replaced"), (3, "active")]
 
-    station.look_after(deployment)
-    conditions = {it["type"]: it for it in station.get("bd", "tide")["status"]["conditions"]}
+    real_station.look_after(deployment)
+    conditions = {it["type"]: it for it in real_station.get("bd", "tide")["status"]["conditions"]}
     assert (conditions["UpToDate"]["status"], conditions["UpToDate"]["reason"]) == ("False", "RolledBack")
     assert "back to revision 1" in conditions["UpToDate"]["message"]
-    assert station.get("bdr", "tide-3")["spec"]["toRevision"] == 1
+    assert real_station.get("bdr", "tide-3")["spec"]["toRevision"] == 1
 
-    station.wish("tide", bundles.image(registry, "tide", bundles.app("tide", "3"), "3"))
-    station.work()
-    assert (station.latest(deployment).number, station.latest(deployment).problem_code) == (4, "forbidden-address")
+    real_station.prepare("tide", bundles.image(registry, "tide", bundles.app("tide", "3"), "3"))
+    assert (real_station.latest(deployment).number, real_station.latest(deployment).problem_code) == (
+        4,
+        "forbidden-address",
+    )
 
 
+@pytest.mark.thorough
 def test_the_report_on_the_way_back_names_the_data_that_went_and_the_job_that_runs_again(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "registry.example.com/migrate"}]}
     kept = [
@@ -73,17 +69,13 @@ def test_the_report_on_the_way_back_names_the_data_that_went_and_the_job_that_ru
         {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "load"}, "spec": {"template": {"spec": pod}}},
     ]
     with_data = bundles.app("cargo", "1") | {"manifests/50.yaml": yaml.safe_dump_all(kept).encode()}
-    deployment = station.wish("cargo", bundles.image(registry, "cargo", with_data, "1"))
-    station.work()
-    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
-    station.wish("cargo", bundles.image(registry, "cargo", bundles.app("cargo", "2"), "2"))
-    station.work()
+    deployment = station.applied("cargo", bundles.image(registry, "cargo", with_data, "1"))
+    station.prepare("cargo", bundles.image(registry, "cargo", bundles.app("cargo", "2"), "2"))
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
     deployment.refresh_from_db()
 
-    services.rollback_deployment(by=acting(station.people["rita"]), deployment=deployment, revision=1, via="browser")
-    station.work()
-    request = station.latest(deployment)
+    station.roll_back(deployment)
+    request = station.after_work(deployment)
     assert (request.purpose, request.state) == ("rollback", "in_review"), request.problem
     said = {one.rule: one.message for one in request.reports.get().findings.filter(rule__startswith="HIS")}
     assert said == {
@@ -95,15 +87,14 @@ def test_the_report_on_the_way_back_names_the_data_that_went_and_the_job_that_ru
     assert not forward.findings.filter(rule__startswith="HIS").exists()
 
 
+@pytest.mark.thorough
 def test_what_is_removed_after_a_time_takes_nothing_from_what_runs(
-    station: Station, registry: Registry, settings: Any
+    real_station: Station, registry: Registry, settings: Any
 ) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "KEEP_DAYS": 30}
-    name = f"{station.namespace}-kept"
+    name = f"{real_station.namespace}-kept"
     for version in ("1", "2", "3"):
-        deployment = station.wish(name, bundles.image(registry, "ebb", bundles.app("ebb", version), version))
-        station.work()
-        assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+        deployment = real_station.applied(name, bundles.image(registry, "ebb", bundles.app("ebb", version), version))
     long_ago = timezone.now() - timedelta(days=31)
     deployment.requests.update(settled_at=long_ago)
     Content.objects.update(used_at=long_ago)
@@ -111,11 +102,10 @@ def test_what_is_removed_after_a_time_takes_nothing_from_what_runs(
     assert [one.number for one in deployment.requests.exclude(cleared_at=None)] == [1]
     assert Revision.objects.get(deployment=deployment, number=1).content.removed_at is not None
 
-    station.look_after(deployment)
-    station.edit(ObjectRef("", "v1", "ConfigMap", station.namespace, "ebb"), lambda live: live["data"].update(a="x"))
-    services.rollback_deployment(by=acting(station.people["rita"]), deployment=deployment, revision=2, via="browser")
-    station.work()
-    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
-    station.wish(name, bundles.image(registry, "ebb", bundles.app("ebb", "1"), "1"))
-    station.work()
-    assert station.approve(deployment).state == "applied", "the bytes that were removed are fetched again"
+    real_station.look_after(deployment)
+    real_station.edit(real_station.ref("ConfigMap", "ebb"), lambda live: live["data"].update(a="x"))
+    real_station.roll_back(deployment, 2)
+    real_station.work()
+    assert real_station.approve(deployment).state == "applied", real_station.latest(deployment).problem
+    real_station.prepare(name, bundles.image(registry, "ebb", bundles.app("ebb", "1"), "1"))
+    assert real_station.approve(deployment).state == "applied", "the bytes that were removed are fetched again"

@@ -81,8 +81,8 @@ class Late:
 
 
 @pytest.mark.proof
-def test_S20_what_arrives_after_it_was_dropped_is_taken_away(any_station: Station, registry: Registry) -> None:
-    late = Late(any_station, registry)
+def test_S20_what_arrives_after_it_was_dropped_is_taken_away(station: Station, registry: Registry) -> None:
+    late = Late(station, registry)
     late.drop()
     late.look()
     assert late.audited() == [], "so far there is nothing"
@@ -95,8 +95,8 @@ def test_S20_what_arrives_after_it_was_dropped_is_taken_away(any_station: Statio
     assert not late.is_there, "and once more where it is sent twice"
 
 
-def test_S20_what_the_inventory_knows_is_no_stray(any_station: Station, registry: Registry) -> None:
-    late = Late(any_station, registry)
+def test_S20_what_the_inventory_knows_is_no_stray(station: Station, registry: Registry) -> None:
+    late = Late(station, registry)
     assert late.inventory().items()
     late.arrive()
     late.look()
@@ -110,9 +110,9 @@ def test_S20_what_the_inventory_knows_is_no_stray(any_station: Station, registry
     ids=["another nonce", "another manager, who copied the nonce"],
 )
 def test_S20_what_somebody_else_made_under_that_name_stays(
-    any_station: Station, registry: Registry, arrival: dict[str, str]
+    station: Station, registry: Registry, arrival: dict[str, str]
 ) -> None:
-    late = Late(any_station, registry)
+    late = Late(station, registry)
     late.drop()
     late.arrive(**arrival)
     late.look()
@@ -121,9 +121,9 @@ def test_S20_what_somebody_else_made_under_that_name_stays(
 
 
 def test_S20_a_stray_that_may_hold_data_is_shown_to_reviewers_by_the_next_plan(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    late = Late(any_station, registry, "PersistentVolumeClaim")
+    late = Late(station, registry, "PersistentVolumeClaim")
     late.drop()
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     late.arrive(spec=spec)
@@ -132,28 +132,18 @@ def test_S20_a_stray_that_may_hold_data_is_shown_to_reviewers_by_the_next_plan(
     assert late.audited() == ["stray.kept"]
     late.look()
     source = bundles.image(registry, late.name, bundles.app(late.name, "2"), "2")
-    any_station.wish(late.name, source)
-    any_station.work()
-    body = any_station.latest(late.deployment).reports.get().body
+    station.prepare(late.name, source)
+    body = station.latest(late.deployment).reports.get().body
     actions = {one["ref"]["name"]: one["action"] for one in body["plan"]["actions"] if one["ref"] == vars_of(late.ref)}
     assert actions == {late.ref.name: "delete"}
 
 
 def test_S20_a_custom_resource_that_arrives_late_is_shown_to_reviewers_too(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
     """Its controller may have made things for it by now, which go with it."""
-    station, group = any_station, f"{any_station.namespace}.example.com"
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    names = {"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"boats.{group}"},
-        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
-    }
-    station.api.apply(definition, field_manager="others")
+    group = f"{station.namespace}.example.com"
+    station.api.apply(bundles.definition(group, "Boat"), field_manager="others")
     until_served(station.api, group, "v1", "Boat")
     late = Late(station, registry, ObjectRef(group, "v1", "Boat", station.namespace, "late"))
     late.drop()
@@ -165,9 +155,9 @@ def test_S20_a_custom_resource_that_arrives_late_is_shown_to_reviewers_too(
 
 
 def test_S20_what_nobody_could_look_for_is_looked_for_again_however_old_it_is(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late = Late(any_station, registry)
+    late = Late(station, registry)
     late.drop()
     late.arrive()
     Stray.objects.update(begun_at=timezone.now() - 2 * strays.LOOKED_FOR)
@@ -190,9 +180,9 @@ def test_S20_what_nobody_could_look_for_is_looked_for_again_however_old_it_is(
 
 
 def test_S20_while_it_is_paused_for_days_what_may_be_on_its_way_is_not_forgotten(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    late = Late(any_station, registry)
+    late = Late(station, registry)
     late.drop()
     late.arrive()
     late.pause(is_paused=True)
@@ -209,10 +199,8 @@ def vars_of(ref: ObjectRef) -> dict[str, str]:
     return {name: getattr(ref, name) for name in ("group", "version", "kind", "namespace", "name")}
 
 
-def test_S20_nothing_is_taken_away_while_it_is_paused_or_being_applied(
-    any_station: Station, registry: Registry
-) -> None:
-    late = Late(any_station, registry)
+def test_S20_nothing_is_taken_away_while_it_is_paused_or_being_applied(station: Station, registry: Registry) -> None:
+    late = Late(station, registry)
     late.drop()
     late.arrive()
     late.pause(is_paused=True)
@@ -228,24 +216,24 @@ def test_S20_nothing_is_taken_away_while_it_is_paused_or_being_applied(
 
 
 def test_S20_what_arrives_after_its_deployment_was_deleted_is_taken_away_too(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    late = Late(any_station, registry)
+    late = Late(station, registry)
     assert late.inventory().items()
     late.arrive()
-    services.delete_deployment(by=acting(any_station.people["rita"]), deployment=late.deployment, via="browser")
-    any_station.work()
+    station.delete(late.deployment)
+    station.work()
     late.inventory().confirm(late.ref, NONCE, "")
     late.inventory().forget(late.ref, "")
-    assert any_station.approve(late.deployment).state == "applied"
-    any_station.look_after(late.deployment)
+    assert station.approve(late.deployment).state == "applied"
+    station.look_after(late.deployment)
     late.look()
     assert not late.is_there
     assert late.audited() == ["stray.removed"]
 
 
-def test_S20_after_a_day_nothing_is_looked_for_any_more(any_station: Station, registry: Registry) -> None:
-    late = Late(any_station, registry)
+def test_S20_after_a_day_nothing_is_looked_for_any_more(station: Station, registry: Registry) -> None:
+    late = Late(station, registry)
     late.drop()
     late.look()
     row = Stray.objects.get()
@@ -259,9 +247,9 @@ def test_S20_after_a_day_nothing_is_looked_for_any_more(any_station: Station, re
 
 
 def test_S20_the_sweep_wakes_who_looks_for_strays(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late = Late(any_station, registry)
+    late = Late(station, registry)
     late.drop()
     InventoryItem.objects.update(look_at=None)
     woken: list[int] = []

@@ -34,13 +34,12 @@ class Killed(BaseException):
 
 
 def version_of(station: Station, name: str) -> str:
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name))
-    assert live is not None
+    live = station.live("ConfigMap", name)
     return str(live["data"]["version"])
 
 
 def heal(station: Station, name: str) -> None:
-    web = ObjectRef("apps", "v1", "Deployment", station.namespace, name)
+    web = station.ref("Deployment", name)
     station.edit(web, lambda live: live["metadata"]["labels"].update(shape="ship"))
 
 
@@ -49,18 +48,15 @@ def second_runs(
 ) -> tuple[BundleDeployment, Request]:
     """Version 1 is healthy; version 2, with a ServiceAccount `also`, runs and has a check that nothing passes."""
     image = bundles.image(registry, name, {**bundles.app(name, "1")}, "1")
-    deployment = station.wish(name, image, **options)
-    station.work()
-    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    deployment = station.applied(name, image, **options)
     files = bundles.app(name, "2")
     if also:
         files["manifests/also.yaml"] = bundles.app(also, "1")["manifests/00.yaml"]
     second = bundles.image(registry, name, files, "2")
-    station.wish(name, second, **{"healthChecks": [SHIPSHAPE], "progressDeadlineMinutes": 10, **options})
-    station.work()
+    station.prepare(name, second, **{"healthChecks": [SHIPSHAPE], "progressDeadlineMinutes": 10, **options})
     request = station.approve(deployment)
     assert (request.state, version_of(station, name)) == ("applied", "2"), request.problem
-    until_current(station.api, ObjectRef("apps", "v1", "Deployment", station.namespace, name))
+    until_current(station.api, station.ref("Deployment", name))
     station.look_after(deployment)
     return deployment, request
 
@@ -79,9 +75,8 @@ def states(deployment: BundleDeployment) -> list[tuple[int, str]]:
 
 @pytest.mark.proof
 def test_what_ran_before_is_put_back_once_the_deadline_of_what_runs_is_missed(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     deployment, request = second_runs(station, registry, "ebb", also="ebb-more", **RESTORE)
     assert request.state == "applied"
     assert let_time_pass(station, deployment).state == "restoring"
@@ -94,7 +89,7 @@ def test_what_ran_before_is_put_back_once_the_deadline_of_what_runs_is_missed(
     assert request.problem.endswith("revision 1 was restored")
     assert states(deployment) == [(1, "active"), (2, "failed")]
     assert deployment.active_revision == Revision.objects.get(deployment=deployment, number=1)
-    assert station.api.get(ObjectRef("", "v1", "ServiceAccount", station.namespace, "ebb-more")) is None
+    assert station.live("ServiceAccount", "ebb-more") is None
     assert not InventoryItem.objects.filter(deployment=deployment, name="ebb-more").exists()
     steps = set(request.outcomes.filter(object__contains="ConfigMap").values_list("step", "state"))
     assert steps == {("apply", "done"), ("restore", "done")}
@@ -104,8 +99,7 @@ def test_what_ran_before_is_put_back_once_the_deadline_of_what_runs_is_missed(
     assert verbs[-4:] == ["request.restore", "revision.recorded", "revision.restored", "request.fail"]
 
 
-def test_the_cluster_shows_that_it_was_put_back_and_why(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_the_cluster_shows_that_it_was_put_back_and_why(station: Station, registry: Registry) -> None:
     deployment, _ = second_runs(station, registry, "flow", **RESTORE)
     let_time_pass(station, deployment)
 
@@ -131,8 +125,7 @@ def test_the_cluster_shows_that_it_was_put_back_and_why(any_station: Station, re
     assert "revision 2" not in whole["Healthy"]["message"]
 
 
-def test_nothing_is_put_back_twice_or_asked_for_again_by_itself(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_nothing_is_put_back_twice_or_asked_for_again_by_itself(station: Station, registry: Registry) -> None:
     deployment, request = second_runs(station, registry, "once", **RESTORE)
     let_time_pass(station, deployment)
     station.work()
@@ -142,19 +135,18 @@ def test_nothing_is_put_back_twice_or_asked_for_again_by_itself(any_station: Sta
     assert station.latest(deployment) == request
     assert AuditEntry.objects.filter(verb="revision.restored").count() == 1
     assert states(deployment) == [(1, "active"), (2, "failed")]
-    services.ask_again(by=acting(station.people["rita"]), deployment=deployment, via="browser")
+    station.ask_again(deployment)
     station.work()
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
     assert version_of(station, "once") == "2"
 
 
-def test_what_was_put_back_is_looked_after_again(any_station: Station, registry: Registry) -> None:
-    station = any_station
+@pytest.mark.thorough
+def test_what_was_put_back_is_looked_after_again(station: Station, registry: Registry) -> None:
     deployment, _ = second_runs(station, registry, "keel", **RESTORE)
     let_time_pass(station, deployment)
     station.work()
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "keel"))
-    assert live is not None
+    live = station.live("ConfigMap", "keel")
     station.api.replace({**live, "data": {"version": "theirs"}})
     InventoryItem.objects.filter(deployment=deployment, kind="ConfigMap").update(look_at=timezone.now())
     correct(deployment.pk)
@@ -163,8 +155,7 @@ def test_what_was_put_back_is_looked_after_again(any_station: Station, registry:
     assert version_of(station, "keel") == "1"
 
 
-def test_by_default_nothing_is_put_back_and_the_words_say_so(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_by_default_nothing_is_put_back_and_the_words_say_so(station: Station, registry: Registry) -> None:
     deployment, _ = second_runs(station, registry, "still")
     assert let_time_pass(station, deployment).state == "applied"
     deployment.refresh_from_db()
@@ -172,40 +163,35 @@ def test_by_default_nothing_is_put_back_and_the_words_say_so(any_station: Statio
     assert (states(deployment), version_of(station, "still")) == ([(1, "replaced"), (2, "active")], "2")
 
 
-def test_a_pause_holds_it_back_and_who_is_healthy_by_then_stays(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_a_pause_holds_it_back_and_who_is_healthy_by_then_stays(station: Station, registry: Registry) -> None:
     deployment, _ = second_runs(station, registry, "berth", **RESTORE)
-    rita = station.people["rita"]
-    services.pause_deployment(by=acting(rita), deployment=deployment, is_paused=True, reason="wait", via="browser")
+    station.pause(deployment, "wait")
     assert let_time_pass(station, deployment).state == "applied"
     deployment.refresh_from_db()
     assert "revision 1 is not restored: the deployment is paused" in deployment.health_message
     heal(station, "berth")
     station.look_after(deployment)
-    services.pause_deployment(by=acting(rita), deployment=deployment, is_paused=False, reason="", via="browser")
+    station.resume(deployment)
     assert let_time_pass(station, deployment).state == "applied"
     assert states(deployment) == [(1, "replaced"), (2, "active")]
 
 
-def test_what_becomes_healthy_before_anything_is_put_back_stays(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_what_becomes_healthy_before_anything_is_put_back_stays(station: Station, registry: Registry) -> None:
     deployment, request = second_runs(station, registry, "laggard", **RESTORE)
     assert let_time_pass(station, deployment).state == "restoring"
     heal(station, "laggard")
     station.look_after(deployment)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, request.problem) == ("applied", "")
     assert request.settled_at is not None
     assert (states(deployment), version_of(station, "laggard")) == ([(1, "replaced"), (2, "active")], "2")
     assert Revision.objects.get(request=request).message == ""
 
 
-def test_where_something_else_is_asked_for_already_that_comes_next(any_station: Station, registry: Registry) -> None:
-    station = any_station
+@pytest.mark.thorough
+def test_where_something_else_is_asked_for_already_that_comes_next(station: Station, registry: Registry) -> None:
     deployment, request = second_runs(station, registry, "turn", **RESTORE)
-    station.wish("turn", bundles.image(registry, "turn", bundles.app("turn", "3"), "3"), **RESTORE)
-    station.work()
+    station.prepare("turn", bundles.image(registry, "turn", bundles.app("turn", "3"), "3"), **RESTORE)
     let_time_pass(station, deployment)
     request.refresh_from_db()
     deployment.refresh_from_db()
@@ -214,12 +200,10 @@ def test_where_something_else_is_asked_for_already_that_comes_next(any_station: 
     assert station.approve(deployment).state == "applied"
 
 
-def test_a_new_wish_comes_next_where_nothing_was_put_back_yet(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_a_new_wish_comes_next_where_nothing_was_put_back_yet(station: Station, registry: Registry) -> None:
     deployment, request = second_runs(station, registry, "tack", **RESTORE)
     assert let_time_pass(station, deployment).state == "restoring"
-    station.wish("tack", bundles.image(registry, "tack", bundles.app("tack", "3"), "3"), **RESTORE)
-    station.work()
+    station.prepare("tack", bundles.image(registry, "tack", bundles.app("tack", "3"), "3"), **RESTORE)
     request.refresh_from_db()
     assert (request.state, version_of(station, "tack")) == ("failed", "2")
     assert request.problem.endswith("could not be restored: the spec has changed")
@@ -229,16 +213,13 @@ def test_a_new_wish_comes_next_where_nothing_was_put_back_yet(any_station: Stati
 
 
 def test_what_cannot_be_put_back_leaves_what_runs_as_it_is(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = any_station
     deployment, request = second_runs(station, registry, "fast", **RESTORE)
-    theirs = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "fast"))
-    assert theirs is not None
+    theirs = station.live("ConfigMap", "fast")
     station.api.replace({**theirs, "data": {"version": "theirs"}})
     let_time_pass(station, deployment)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert request.state == "failed"
     assert "the previous revision could not be restored" in request.problem
     assert (states(deployment), version_of(station, "fast")) == ([(1, "replaced"), (2, "active")], "theirs")
@@ -249,29 +230,26 @@ def test_what_cannot_be_put_back_leaves_what_runs_as_it_is(
 
 
 def test_S16_a_revoked_revision_is_put_back_only_once_somebody_has_taken_that_back(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     deployment, request = second_runs(station, registry, "rot", **RESTORE)
     alice = station.people["alice"]
-    services.revoke_revision(by=acting(alice), deployment=deployment, revision=1, reason="leaks keys", via="browser")
+    station.revoke(deployment, "leaks keys")
     assert let_time_pass(station, deployment).state == "applied"
     deployment.refresh_from_db()
     assert "not restored: revision 1 was revoked by alice: leaks keys" in deployment.health_message
     services.reinstate_revision(by=acting(alice), deployment=deployment, revision=1, reason="other keys", via="browser")
     assert let_time_pass(station, deployment).state == "restoring"
-    services.revoke_revision(by=acting(alice), deployment=deployment, revision=1, reason="those too", via="browser")
-    station.work()
-    request.refresh_from_db()
+    station.revoke(deployment, "those too")
+    station.work(request)
     assert request.state == "failed"
     assert request.problem.endswith("previous revision 1 was revoked by alice: those too")
     assert (states(deployment), version_of(station, "rot")) == ([(1, "replaced"), (2, "active")], "2")
 
 
-def test_S25_an_account_that_was_made_again_puts_nothing_back(any_station: Station, registry: Registry) -> None:
-    station = any_station
+def test_S25_an_account_that_was_made_again_puts_nothing_back(station: Station, registry: Registry) -> None:
     deployment, request = second_runs(station, registry, "wraith", **RESTORE)
-    account = ObjectRef("", "v1", "ServiceAccount", station.namespace, "installer")
+    account = station.ref("ServiceAccount", "installer")
     station.api.delete(account)
     station.api.apply(
         {
@@ -282,18 +260,18 @@ def test_S25_an_account_that_was_made_again_puts_nothing_back(any_station: Stati
         field_manager="somebody",
     )
     let_time_pass(station, deployment)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert request.state == "failed"
     assert "it was recreated" in request.problem
     assert (states(deployment), version_of(station, "wraith")) == ([(1, "replaced"), (2, "active")], "2")
 
 
-@pytest.mark.parametrize("moment", ["_begin", "_apply", "_finish"])
+@pytest.mark.parametrize(
+    "moment", [*(pytest.param(step, marks=pytest.mark.thorough) for step in ("_begin", "_finish")), "_apply"]
+)
 def test_a_worker_that_is_killed_on_the_way_back_is_followed_by_one_that_ends_it(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch, moment: str
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    station = any_station
     name = f"kill-{moment.strip('_')}"
     deployment, request = second_runs(station, registry, name, **RESTORE)
     let_time_pass(station, deployment)
@@ -310,8 +288,7 @@ def test_a_worker_that_is_killed_on_the_way_back_is_followed_by_one_that_ends_it
             station.work()
     assert Request.objects.get(pk=request.pk).state == "restoring"
     Request.objects.filter(pk=request.pk).update(claimed_by="", claimed_until=None)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, version_of(station, name)) == ("failed", "1")
     assert request.problem.endswith("revision 1 was restored")
     assert states(deployment) == [(1, "active"), (2, "failed")]
@@ -319,9 +296,8 @@ def test_a_worker_that_is_killed_on_the_way_back_is_followed_by_one_that_ends_it
 
 
 def test_another_wish_ends_a_restore_that_waits_for_an_approver_who_may_no_longer(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     leaver = Identity(f"{station.namespace}-leaver", (f"{station.namespace}-leavers",))
     approver = binding(leaver.username, "pratique-approver", group(*leaver.groups))
     station.api.apply(approver, field_manager="somebody")
@@ -331,11 +307,9 @@ def test_another_wish_ends_a_restore_that_waits_for_an_approver_who_may_no_longe
     let_time_pass(station, deployment)
     station.api.delete(ObjectRef.of(approver))
     station.until_may(leaver, "approve", "bundledeployments", "core.rukpak.io", is_allowed=False)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, request.problem_code) == ("restoring", "no-longer-approved")
-    station.wish("leaver", bundles.image(registry, "leaver", bundles.app("leaver", "3"), "3"), **RESTORE)
-    station.work()
+    station.prepare("leaver", bundles.image(registry, "leaver", bundles.app("leaver", "3"), "3"), **RESTORE)
     request.refresh_from_db()
     assert request.state == "failed"
     assert request.problem.endswith("could not be restored: the spec has changed")
@@ -343,42 +317,34 @@ def test_another_wish_ends_a_restore_that_waits_for_an_approver_who_may_no_longe
     assert version_of(station, "leaver") == "2"
 
 
+@pytest.mark.thorough
 def test_S16_a_revision_revoked_while_it_is_put_back_is_left_at_the_next_phase(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = any_station
     deployment, request = second_runs(station, registry, "late-word", **RESTORE)
     let_time_pass(station, deployment)
     begun = restore._begin
 
     def revoke_then(*words: Any) -> bool:
         is_begun = begun(*words)
-        alice = station.people["alice"]
-        services.revoke_revision(
-            by=acting(alice), deployment=deployment, revision=1, reason="leaks keys", via="browser"
-        )
+        station.revoke(deployment, "leaks keys")
         return is_begun
 
     monkeypatch.setattr(restore, "_begin", revoke_then)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert request.state == "failed"
     assert request.problem.endswith("previous revision 1 was revoked by alice: leaks keys")
     assert version_of(station, "late-word") == "2"
 
 
-def test_nothing_is_put_back_while_drift_of_what_runs_is_being_corrected(
-    any_station: Station, registry: Registry
-) -> None:
-    station = any_station
+@pytest.mark.thorough
+def test_nothing_is_put_back_while_drift_of_what_runs_is_being_corrected(station: Station, registry: Registry) -> None:
     deployment, request = second_runs(station, registry, "wake", **RESTORE)
     assert claims.claim_deployment(deployment.pk, "corrector")
     let_time_pass(station, deployment)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, request.problem_code) == ("restoring", "busy")
     assert (states(deployment), version_of(station, "wake")) == ([(1, "replaced"), (2, "active")], "2")
     claims.release_deployment(deployment.pk, "corrector")
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, version_of(station, "wake")) == ("failed", "1")

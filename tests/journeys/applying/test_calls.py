@@ -38,15 +38,20 @@ def test_the_calls_for_one_deployment_from_seen_to_in_review(
     sandbox_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(port, "DISCOVERED_SECONDS", port.KEPT_SECONDS)  # also on a slow machine
-    station, moments = sandbox_station, []
+    moments = []
     for number in (1, 2):  # the second one is what each of many costs: what is served is known
-        name = f"{station.namespace}-{number}"
-        deployment = station.wish(name, bundles.image(registry, name, config_map(name)))
-        moments = [made(station)]
-        for step in (station.look_after, lambda _: station.work(), station.look_after, station.look_after):
+        name = f"{sandbox_station.namespace}-{number}"
+        deployment = sandbox_station.wish(name, bundles.image(registry, name, config_map(name)))
+        moments = [made(sandbox_station)]
+        for step in (
+            sandbox_station.look_after,
+            lambda _: sandbox_station.work(),
+            sandbox_station.look_after,
+            sandbox_station.look_after,
+        ):
             step(deployment)
-            moments.append(made(station))
-        assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
+            moments.append(made(sandbox_station))
+        assert sandbox_station.latest(deployment).state == "in_review", sandbox_station.latest(deployment).problem
     shown, reported, reviewed, again = (dict(after - before) for before, after in pairwise(moments))
     # The finalizer; the mirrored request and its status; the status of the deployment.
     assert shown == {"apply": 4, "create": 1}
@@ -60,38 +65,37 @@ def test_what_a_worker_asks_for_all_of_a_crowd_none_of_its_processes_asks(
 ) -> None:
     monkeypatch.setattr(shared_reads, "_asked", {})
     monkeypatch.setattr(shared_reads, "_handed_over", {})
-    station, names = sandbox_station, [f"{sandbox_station.namespace}-{number}" for number in (1, 2, 3)]
-    first, second = (station.wish(name, bundles.image(registry, name, config_map(name))) for name in names[:2])
-    Advance(station.latest(first).pk).handover()
-    before = made(station)
-    work = Advance(station.latest(second).pk)
+    names = [f"{sandbox_station.namespace}-{number}" for number in (1, 2, 3)]
+    first, second = (sandbox_station.wish(name, bundles.image(registry, name, config_map(name))) for name in names[:2])
+    Advance(sandbox_station.latest(first).pk).handover()
+    before = made(sandbox_station)
+    work = Advance(sandbox_station.latest(second).pk)
     work.take_over(work.handover())
-    station.work()
-    assert station.latest(second).state == "in_review", station.latest(second).problem
-    assert dict(made(station) - before) == {"apply": 2}, "of each of the two the dry-run of its object"
-    third = station.wish(names[2], bundles.image(registry, names[2], config_map(names[2])))
-    before = made(station)
-    Advance(station.latest(third).pk).handover()
-    asked = made(station) - before
+    sandbox_station.work()
+    assert sandbox_station.latest(second).state == "in_review", sandbox_station.latest(second).problem
+    assert dict(made(sandbox_station) - before) == {"apply": 2}, "of each of the two the dry-run of its object"
+    third = sandbox_station.wish(names[2], bundles.image(registry, names[2], config_map(names[2])))
+    before = made(sandbox_station)
+    Advance(sandbox_station.latest(third).pk).handover()
+    asked = made(sandbox_station) - before
     assert asked.pop("read") in (1, 3), "the version; what is served, where that was read more than a second ago"
     assert asked == {"get": 3, "ask": 3, "list": 6}, "nothing is taken that was asked before the request was made"
     monkeypatch.setattr(shared_reads, "_asked", {})
     monkeypatch.setattr(shared_reads, "MOST_BYTES", 10)
-    assert shared_reads.answers_for(station.latest(third)) == {}, "a cluster of many roles is read by each"
+    assert shared_reads.answers_for(sandbox_station.latest(third)) == {}, "a cluster of many roles is read by each"
 
 
 def test_where_many_come_at_once_each_is_first_shown_with_its_report(
     sandbox_station: Station, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station = sandbox_station
     monkeypatch.setattr(mirror, "CROWD", 1)
     nowhere = {"kind": "http", "http": {"url": "http://127.0.0.1:1/1.tar.gz"}}
-    first, second = (station.wish(f"{station.namespace}-{number}", nowhere) for number in (1, 2))
-    station.look_after(first)
-    before = made(station)
-    station.look_after(second)
-    station.look_after(second)
-    assert dict(made(station) - before) == {"apply": 1}, "the finalizer alone, once"
+    first, second = (sandbox_station.wish(f"{sandbox_station.namespace}-{number}", nowhere) for number in (1, 2))
+    sandbox_station.look_after(first)
+    before = made(sandbox_station)
+    sandbox_station.look_after(second)
+    sandbox_station.look_after(second)
+    assert dict(made(sandbox_station) - before) == {"apply": 1}, "the finalizer alone, once"
     Request.objects.update(created_at=timezone.now() - mirror.FIRST_SHOWN_WITHIN)
-    station.look_after(second)
-    assert station.latest(second).mirrored_at, "it is not hidden for longer"
+    sandbox_station.look_after(second)
+    assert sandbox_station.latest(second).mirrored_at, "it is not hidden for longer"

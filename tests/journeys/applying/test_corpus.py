@@ -9,11 +9,10 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from approvals import services, store
+from approvals import store
 from approvals.models import BundleDeployment, InventoryItem, Request
 from provisioner.review.base.record import from_record
 from provisioner.values import ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.folders import CORPUS
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.contents.strimzi import custom_objects, storing_v1, strimzi
@@ -61,8 +60,7 @@ def test_the_whole_of_strimzi_goes_from_0_51_to_1_0_once_its_objects_were_migrat
     station = strimzi_station
 
     def go_to(version: str, files: dict[str, bytes]) -> Request:
-        deployment = station.wish("strimzi", bundles.image(registry, "strimzi", files, version))
-        station.work()
+        deployment = station.prepare("strimzi", bundles.image(registry, "strimzi", files, version))
         request = station.latest(deployment)
         assert request.state == "in_review", request.problem
         return station.approve(deployment)
@@ -99,8 +97,7 @@ def test_the_whole_of_strimzi_goes_from_0_51_to_1_0_once_its_objects_were_migrat
         rewrite, say = commands(last, crd)
         for command in [rewrite, say] if crd in with_objects else [say]:
             station.shell(command)
-    station.work()
-    last.refresh_from_db()
+    station.work(last)
     assert (last.state, last.round) == ("applied", 1), last.problem
     assert versions_of(station) == {name: (["v1"], ["v1"]) for name in before[1]}
     for ref, was in stored.items():
@@ -127,7 +124,7 @@ def topics(station: Station, version: str, *, stored: str, topic: str) -> dict[s
         one["storage"] = one["name"] == stored
     spec = {"partitions": 3, "replicas": 1}
     made = {"apiVersion": f"{group}/{topic}", "kind": "KafkaTopic", "metadata": {"name": "orders"}, "spec": spec}
-    return {"manifests/all.yaml": yaml.safe_dump_all([definition, made]).encode()}
+    return bundles.manifests(definition, made)
 
 
 def migrate(station: Station, crd: ObjectRef, *stored: ObjectRef) -> None:
@@ -142,33 +139,36 @@ def migrate(station: Station, crd: ObjectRef, *stored: ObjectRef) -> None:
 
 @pytest.mark.thorough
 def test_a_version_of_strimzis_topics_goes_once_what_is_stored_in_it_was_migrated(
-    station: Station, registry: Registry
+    real_station: Station, registry: Registry
 ) -> None:
-    name = f"{station.namespace}-topics"
+    name = f"{real_station.namespace}-topics"
     crd = ObjectRef(
-        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", f"kafkatopics.{station.namespace}.example.com"
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "",
+        f"kafkatopics.{real_station.namespace}.example.com",
     )
-    orders = ObjectRef(f"{station.namespace}.example.com", "v1", "KafkaTopic", station.namespace, "orders")
+    orders = ObjectRef(f"{real_station.namespace}.example.com", "v1", "KafkaTopic", real_station.namespace, "orders")
 
     def go_to(version: str, **what: str) -> Request:
-        deployment = station.wish(name, bundles.image(registry, name, topics(station, version, **what)))
-        station.work()
-        return station.approve(deployment)
+        deployment = real_station.prepare(name, bundles.image(registry, name, topics(real_station, version, **what)))
+        return real_station.approve(deployment)
 
     applied = go_to("0.51.0", stored="v1beta2", topic="v1beta2")
     assert applied.state == "applied", applied.problem
-    uid = station.get(crd.name, "orders", "-n", station.namespace)["metadata"]["uid"]
+    uid = real_station.get(crd.name, "orders", "-n", real_station.namespace)["metadata"]["uid"]
     refused = go_to("1.0.0", stored="v1", topic="v1")
     assert (refused.state, refused.problem_code) == ("approved", "objects-refused")
     assert "the API server refuses it (Invalid)" in refused.problem
-    assert "storedVersions" in station.said(refused)
+    assert "storedVersions" in real_station.said(refused)
 
     between = go_to("0.51.0", stored="v1", topic="v1")
     assert between.state == "applied", between.problem
-    migrate(station, crd, orders)
+    migrate(real_station, crd, orders)
     last = go_to("1.0.0", stored="v1", topic="v1")
     assert last.state == "applied", last.problem
-    definition, topic = station.api.get(crd), station.api.get(orders)
+    definition, topic = real_station.api.get(crd), real_station.api.get(orders)
     assert definition is not None
     assert topic is not None
     assert [one["name"] for one in definition["spec"]["versions"]] == ["v1"]
@@ -178,18 +178,17 @@ def test_a_version_of_strimzis_topics_goes_once_what_is_stored_in_it_was_migrate
 
 
 @pytest.fixture
-def passing(station: Station) -> Iterator[Station]:
+def passing(real_station: Station) -> Iterator[Station]:
     """Takes the webhook of ingress-nginx away again: nothing answers it here, and it would refuse everybody's Ingress."""
-    yield station
-    station.ctl("delete", "validatingwebhookconfiguration", "ingress-nginx-admission", "--ignore-not-found")
+    yield real_station
+    real_station.ctl("delete", "validatingwebhookconfiguration", "ingress-nginx-admission", "--ignore-not-found")
 
 
 @pytest.mark.thorough
 def test_ingress_nginx_is_reviewed_and_applied(passing: Station, registry: Registry) -> None:
     station = passing
     files = bundles.folder(CORPUS / "plain" / "ingress-nginx" / "controller-v1.12.1" / "provider" / "cloud")
-    deployment = station.wish("ingress", bundles.image(registry, "ingress", files))
-    station.work()
+    deployment = station.prepare("ingress", bundles.image(registry, "ingress", files))
     request = station.latest(deployment)
     assert request.state == "in_review", request.problem
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem
@@ -197,23 +196,25 @@ def test_ingress_nginx_is_reviewed_and_applied(passing: Station, registry: Regis
 
 
 @pytest.mark.thorough
-def test_argo_cd_goes_from_2_10_over_2_12_to_2_14_and_back(station: Station, registry: Registry) -> None:
+def test_argo_cd_goes_from_2_10_over_2_12_to_2_14_and_back(real_station: Station, registry: Registry) -> None:
     def go_to(version: str) -> Request:
         files = bundles.folder(CORPUS / "plain" / "argo-cd" / version)
-        deployment = station.wish("argo-cd", bundles.image(registry, "argo-cd", files, version))
-        station.work()
+        deployment = real_station.prepare("argo-cd", bundles.image(registry, "argo-cd", files, version))
         return applied(deployment)
 
     def applied(deployment: BundleDeployment) -> Request:
-        request = station.approve(deployment)
-        assert request.state == "applied", (request.problem, station.said(request))
-        live = {one["metadata"]["name"]: one for one in station.get("deployments", "-n", station.namespace)["items"]}
+        request = real_station.approve(deployment)
+        assert request.state == "applied", (request.problem, real_station.said(request))
+        live = {
+            one["metadata"]["name"]: one
+            for one in real_station.get("deployments", "-n", real_station.namespace)["items"]
+        }
         assert len(live) == 6
-        assert uids_of(station, refs_of(request)).keys() == {one.identity for one in refs_of(request)}
+        assert uids_of(real_station, refs_of(request)).keys() == {one.identity for one in refs_of(request)}
         return request
 
     def image() -> str:
-        server = station.get("deployment", "argocd-server", "-n", station.namespace)
+        server = real_station.get("deployment", "argocd-server", "-n", real_station.namespace)
         return str(server["spec"]["template"]["spec"]["containers"][0]["image"])
 
     def new_rights(request: Request) -> list[str]:
@@ -221,21 +222,19 @@ def test_argo_cd_goes_from_2_10_over_2_12_to_2_14_and_back(station: Station, reg
         return [one["message"] for one in body["findings"] if one["section"] == "permissions" and one["isNew"]]
 
     first = go_to("v2.10.0")
-    before = uids_of(station, refs_of(first))
+    before = uids_of(real_station, refs_of(first))
     second = go_to("v2.12.0")
     role = ObjectRef("rbac.authorization.k8s.io", "v1", "ClusterRole", "", "argocd-applicationset-controller")
     assert role in refs_of(second) - refs_of(first)
     assert any("argocd-applicationset-controller" in one for one in new_rights(second)), new_rights(second)
     third = go_to("v2.14.0")
     assert image() == "quay.io/argoproj/argocd:v2.14.0-rc7"
-    after = uids_of(station, refs_of(third))
+    after = uids_of(real_station, refs_of(third))
     assert {one: after[one] for one in before.keys() & after.keys()} == {
         one: before[one] for one in before.keys() & after.keys()
     }
-    services.rollback_deployment(
-        by=acting(station.people["rita"]), deployment=third.deployment, revision=first.revision.number, via="browser"
-    )
-    station.work()
+    real_station.roll_back(third.deployment, first.revision.number)
+    real_station.work()
     applied(third.deployment)
     assert image() == "quay.io/argoproj/argocd:v2.10.0"
-    assert station.api.get(role) is None
+    assert real_station.api.get(role) is None

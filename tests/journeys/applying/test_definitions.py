@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import pytest
-import yaml
 
 from approvals import services
 from approvals.errors import Unacknowledged
@@ -14,7 +13,6 @@ from approvals.gate import deletions
 from approvals.models import Outcome, Request
 from approvals.steps import apply as step
 from provisioner.values import ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import until_served
@@ -34,27 +32,14 @@ class Lanterns:
         self.crd = ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", f"lanterns.{self.group}")
 
     def definition(self, fields: dict[str, Any]) -> dict[str, Any]:
-        spec = {"type": "object", "properties": fields, "required": sorted(fields)}
-        schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
-        return {
-            "apiVersion": self.crd.api_version,
-            "kind": self.crd.kind,
-            "metadata": {"name": self.crd.name},
-            "spec": {
-                "group": self.group,
-                "scope": "Namespaced",
-                "names": {"plural": "lanterns", "singular": "lantern", "kind": "Lantern", "listKind": "LanternList"},
-                "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-            },
-        }
+        return bundles.definition(self.group, "Lantern", schema=bundles.with_spec(fields, required=sorted(fields)))
 
     def lantern(self, name: str, **spec: object) -> dict[str, Any]:
         return {"apiVersion": f"{self.group}/v1", "kind": "Lantern", "metadata": {"name": name}, "spec": spec}
 
     def wish(self, *objects: dict[str, Any]) -> Request:
-        files = {"manifests/all.yaml": yaml.safe_dump_all(objects).encode()}
-        deployment = self.station.wish(self.name, bundles.image(self.registry, self.name, files))
-        self.station.work()
+        files = bundles.manifests(*objects)
+        deployment = self.station.prepare(self.name, bundles.image(self.registry, self.name, files))
         return self.station.latest(deployment)
 
     def ref(self, name: str) -> ObjectRef:
@@ -66,8 +51,8 @@ class Lanterns:
 
 
 @pytest.fixture
-def lanterns(station: Station, registry: Registry) -> Lanterns:
-    return Lanterns(station, registry)
+def lanterns(real_station: Station, registry: Registry) -> Lanterns:
+    return Lanterns(real_station, registry)
 
 
 def order_of(request: Request) -> list[str]:
@@ -97,9 +82,8 @@ def test_crds_and_their_objects_come_change_and_go_in_one_bundle(lanterns: Lante
     foreign["metadata"]["namespace"] = station.namespace
     station.api.create(foreign)
     station.look_after(deployment)
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=deployment, via="browser")
-    station.work()
-    leaving = station.latest(deployment)
+    station.delete(deployment)
+    leaving = station.after_work(deployment)
     words = f"delete {lanterns.crd.kind}.{lanterns.crd.group} {lanterns.crd.name}"
     with pytest.raises(Unacknowledged, match=words):
         station.agree(deployment, acknowledges=[one for one in services.to_acknowledge(leaving) if one != words])
@@ -121,14 +105,14 @@ def create_lantern(station: Station, lanterns: Lanterns, name: str, owner: Any =
 
 
 @pytest.fixture
-def leaving(any_station: Station, registry: Registry) -> Request:
+def leaving(station: Station, registry: Registry) -> Request:
     """A request that deletes a CRD of which somebody has made one object, which reviewers were shown."""
-    lanterns = Lanterns(any_station, registry)
+    lanterns = Lanterns(station, registry)
     kept = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "1"}}
     first = lanterns.wish(lanterns.definition(OLD), kept)
-    assert any_station.approve(first.deployment).state == "applied"
-    until_served(any_station.api, lanterns.group, "v1", "Lantern")
-    create_lantern(any_station, lanterns, "shown")
+    assert station.approve(first.deployment).state == "applied"
+    until_served(station.api, lanterns.group, "v1", "Lantern")
+    create_lantern(station, lanterns, "shown")
     request = lanterns.wish(kept)
     found = request.reports.get().findings.filter(object__contains=lanterns.crd.name)
     assert any("1 Lantern object" in one.message for one in found), list(found.values_list("rule", "message"))
@@ -137,13 +121,12 @@ def leaving(any_station: Station, registry: Registry) -> Request:
 
 @pytest.mark.proof
 def test_S15_objects_of_a_crd_that_nobody_was_shown_do_not_go_with_it(
-    any_station: Station, registry: Registry, leaving: Request
+    station: Station, registry: Registry, leaving: Request
 ) -> None:
-    station, lanterns = any_station, Lanterns(any_station, registry)
+    lanterns = Lanterns(station, registry)
     station.agree(leaving.deployment)
     create_lantern(station, lanterns, "late")
-    station.work()
-    request = station.latest(leaving.deployment)
+    request = station.after_work(leaving.deployment)
     assert (request.state, request.round) == ("in_review", 2), request.problem
     assert request.voided_rounds.get().code == "goes-along-unseen"
     assert "1 Lantern object created since" in request.voided_rounds.get().words
@@ -155,28 +138,26 @@ def test_S15_objects_of_a_crd_that_nobody_was_shown_do_not_go_with_it(
 
 
 def test_S15_an_object_of_a_controller_goes_only_where_its_owner_does(
-    any_station: Station, registry: Registry, leaving: Request
+    station: Station, registry: Registry, leaving: Request
 ) -> None:
-    station, lanterns = any_station, Lanterns(any_station, registry)
+    lanterns = Lanterns(station, registry)
     station.agree(leaving.deployment)
-    owner = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "kept"))
+    owner = station.live("ConfigMap", "kept")
     create_lantern(station, lanterns, "late", owner)
-    station.work()
-    request = station.latest(leaving.deployment)
+    request = station.after_work(leaving.deployment)
     assert (request.state, request.round) == ("in_review", 2), request.problem
     assert request.voided_rounds.get().code == "goes-along-unseen"
     assert lanterns.live("late")
 
 
-def test_S15_what_was_put_into_a_namespace_since_does_not_go_with_it(any_station: Station, registry: Registry) -> None:
+def test_S15_what_was_put_into_a_namespace_since_does_not_go_with_it(station: Station, registry: Registry) -> None:
     """Of every kind that the report counts: here a Service, which keeps nothing and would be missed all the same."""
-    station, name = any_station, f"{any_station.namespace}-hold"
+    name = f"{station.namespace}-hold"
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     kept = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "1"}}
     for objects in ([space, kept], [kept]):
-        files = {"manifests/all.yaml": yaml.safe_dump_all(objects).encode()}
-        wished = station.wish(name, bundles.image(registry, name, files))
-        station.work()
+        files = bundles.manifests(*objects)
+        wished = station.prepare(name, bundles.image(registry, name, files))
         request = station.latest(wished)
         assert request.state == "in_review", request.problem
         if space in objects:
@@ -184,32 +165,31 @@ def test_S15_what_was_put_into_a_namespace_since_does_not_go_with_it(any_station
     station.agree(wished)
     service = {"metadata": {"name": "late", "namespace": name}, "spec": {"ports": [{"port": 80}]}}
     station.api.create({"apiVersion": "v1", "kind": "Service", **service})
-    station.work()
-    request = station.latest(wished)
+    request = station.after_work(wished)
     assert (request.state, request.round) == ("in_review", 2), request.problem
     assert "1 Service object created since" in request.voided_rounds.get().words
     assert station.api.get(ObjectRef("", "v1", "Service", name, "late")) is not None
     assert station.approve(wished).state == "applied", station.latest(wished).problem
 
 
+@pytest.mark.thorough
 def test_S15_objects_in_place_of_those_that_were_shown_do_not_go_either(
-    any_station: Station, registry: Registry, leaving: Request
+    station: Station, registry: Registry, leaving: Request
 ) -> None:
-    station, lanterns = any_station, Lanterns(any_station, registry)
+    lanterns = Lanterns(station, registry)
     station.agree(leaving.deployment)
     time.sleep(1.1)  # the API server says to the second when something was created
     station.api.delete(lanterns.ref("shown"))
     create_lantern(station, lanterns, "instead")
-    station.work()
-    request = station.latest(leaving.deployment)
+    request = station.after_work(leaving.deployment)
     assert (request.state, request.round) == ("in_review", 2), request.problem
 
 
 def test_S15_what_comes_when_it_has_begun_does_not_go_either(
-    any_station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the first phase all is well; then somebody makes one more."""
-    station, lanterns = any_station, Lanterns(any_station, registry)
+    lanterns = Lanterns(station, registry)
     started = step._start
 
     def start(*words: Any) -> Any:
@@ -223,20 +203,20 @@ def test_S15_what_comes_when_it_has_begun_does_not_go_either(
     assert lanterns.live("late")
     assert station.api.get(lanterns.crd) is not None
     monkeypatch.undo()
-    services.ask_again(by=acting(station.people["rita"]), deployment=leaving.deployment, via="browser")
+    station.ask_again(leaving.deployment)
     station.work()
     assert station.approve(leaving.deployment).state == "applied", station.latest(leaving.deployment).problem
 
 
 def test_S25_a_pause_while_objects_are_looked_through_counts_before_that_very_phase(
-    any_station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The list may take a minute, and what it is about goes in the phase that follows."""
-    station, lanterns = any_station, Lanterns(any_station, registry)
-    looked, by = deletions.unseen, acting(station.people["rita"])
+    lanterns = Lanterns(station, registry)
+    looked = deletions.unseen
 
     def pause(*, is_paused: bool) -> None:
-        services.pause_deployment(by=by, deployment=leaving.deployment, is_paused=is_paused, reason="", via="browser")
+        station.pause(leaving.deployment, is_paused=is_paused)
 
     def unseen(*words: Any, has_begun: bool = False) -> Any:
         if has_begun:  # before a phase, and not at the gate
@@ -250,17 +230,16 @@ def test_S25_a_pause_while_objects_are_looked_through_counts_before_that_very_ph
     monkeypatch.undo()
     pause(is_paused=False)
     Request.objects.filter(pk=request.pk).update(look_again_at=None)
-    station.work()
-    request = station.latest(leaving.deployment)
+    request = station.after_work(leaving.deployment)
     assert request.state == "applied", request.problem
     assert station.api.get(lanterns.crd) is None
 
 
-@pytest.mark.parametrize("step_of", ["at the gate", "when it has begun"])
+@pytest.mark.parametrize("step_of", [pytest.param("at the gate", marks=pytest.mark.thorough), "when it has begun"])
 def test_S15_what_cannot_be_looked_through_in_time_is_waited_for_without_a_slot(
-    any_station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch, step_of: str
+    station: Station, registry: Registry, leaving: Request, monkeypatch: pytest.MonkeyPatch, step_of: str
 ) -> None:
-    station, lanterns, started = any_station, Lanterns(any_station, registry), step._start
+    lanterns, started = Lanterns(station, registry), step._start
 
     def start(*words: Any) -> Any:
         monkeypatch.setattr(deletions, "LOOK_SECONDS", 0.0)
@@ -277,6 +256,5 @@ def test_S15_what_cannot_be_looked_through_in_time_is_waited_for_without_a_slot(
     assert lanterns.live("shown")
     monkeypatch.undo()
     Request.objects.filter(pk=request.pk).update(look_again_at=None)
-    station.work()
-    request = station.latest(leaving.deployment)
+    request = station.after_work(leaving.deployment)
     assert request.state == "applied", request.problem

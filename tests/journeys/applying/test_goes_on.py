@@ -31,9 +31,9 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def wait(any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Wait:
+def wait(station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Wait:
     monkeypatch.setattr(notes, "claim_seconds", lambda: 2.0)
-    return Wait(any_station, registry, monkeypatch)
+    return Wait(station, registry, monkeypatch)
 
 
 class Wait:
@@ -58,13 +58,11 @@ class Wait:
         files = {**bundles.app(self.name, version), "manifests/09.yaml": yaml.safe_dump(scaler).encode()}
         checks = [{"apiVersion": "apps/v1", "kind": "Deployment", **SETTLED}]
         source = bundles.image(self._registry, self.name, files, version)
-        made = self.station.wish(self.name, source, healthChecks=checks, **options)
-        self.station.work()
-        return made
+        return self.station.prepare(self.name, source, healthChecks=checks, **options)
 
     def settle(self, value: str = "yes") -> None:
         self.station.edit(
-            ObjectRef("apps", "v1", "Deployment", self.station.namespace, self.name),
+            self.station.ref("Deployment", self.name),
             lambda live: live["metadata"].setdefault("labels", {}).update(settled=value),
         )
 
@@ -99,8 +97,8 @@ class Wait:
     def versions(self) -> dict[str, str]:
         """The resourceVersion of each object by its kind; none of those that are not there."""
         refs = [
-            ObjectRef("", "v1", "ServiceAccount", self.station.namespace, self.name),
-            ObjectRef("", "v1", "ConfigMap", self.station.namespace, self.name),
+            self.station.ref("ServiceAccount", self.name),
+            self.station.ref("ConfigMap", self.name),
             ObjectRef("autoscaling", "v2", "HorizontalPodAutoscaler", self.station.namespace, self.name),
         ]
         found = {ref.kind: self.station.api.get(ref) for ref in refs}
@@ -133,6 +131,7 @@ def test_who_takes_up_an_apply_that_waited_writes_only_what_comes_after(wait: Wa
     assert request.outcomes.filter(step="apply").count() == len(PHASES)
 
 
+@pytest.mark.thorough
 def test_of_a_change_as_well(wait: Wait) -> None:
     deployment = wait.wish("1")
     request = wait.is_killed(deployment, at_seconds=0.0)

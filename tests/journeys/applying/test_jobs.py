@@ -26,11 +26,10 @@ def job(version: str) -> dict[str, Any]:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"template": template}}
 
 
-def wish(station: Station, registry: Registry, wished: dict[str, Any]) -> Request:
+def ask_for(station: Station, registry: Registry, wished: dict[str, Any]) -> Request:
     name = f"{station.namespace}-{NAME}"  # BundleDeployments have no namespace
     files = {"manifests/job.yaml": yaml.safe_dump(wished).encode()}
-    deployment = station.wish(name, bundles.image(registry, name, files))
-    station.work()
+    deployment = station.prepare(name, bundles.image(registry, name, files))
     return station.latest(deployment)
 
 
@@ -48,43 +47,43 @@ def wait_for_pods(station: Station, uid: str, count: int) -> None:
 
 
 def test_a_job_with_another_template_is_replaced_once_somebody_acknowledged_that(
-    station: Station, registry: Registry
+    real_station: Station, registry: Registry
 ) -> None:
-    first = wish(station, registry, job("1"))
-    assert station.approve(first.deployment).state == "applied"
-    old = live(station)["metadata"]["uid"]
-    wait_for_pods(station, old, 1)
+    first = ask_for(real_station, registry, job("1"))
+    assert real_station.approve(first.deployment).state == "applied"
+    old = live(real_station)["metadata"]["uid"]
+    wait_for_pods(real_station, old, 1)
 
-    second = wish(station, registry, job("2"))
+    second = ask_for(real_station, registry, job("2"))
     (planned,) = second.reports.get().body["plan"]["actions"]
     assert (planned["action"], planned["ref"]["kind"], planned["problem"]) == ("replace", "Job", "")
-    words = f"replace Job.batch {station.namespace}/{NAME}"
+    words = f"replace Job.batch {real_station.namespace}/{NAME}"
     assert services.to_acknowledge(second) == [words]
     with pytest.raises(Unacknowledged, match=words):
-        station.agree(second.deployment, acknowledges=[])
-    station.work()
-    assert live(station)["metadata"]["uid"] == old
+        real_station.agree(second.deployment, acknowledges=[])
+    real_station.work()
+    assert live(real_station)["metadata"]["uid"] == old
 
-    applied = station.approve(second.deployment)
+    applied = real_station.approve(second.deployment)
     assert applied.state == "applied", applied.problem
     outcome = Outcome.objects.get(request=applied)
     assert (outcome.action, outcome.state) == ("replace", "done")
-    made = live(station)
+    made = live(real_station)
     assert made["metadata"]["uid"] != old
     assert made["spec"]["template"]["spec"]["containers"][0]["image"].endswith(":2")
-    wait_for_pods(station, old, 0)
-    wait_for_pods(station, made["metadata"]["uid"], 1)
+    wait_for_pods(real_station, old, 0)
+    wait_for_pods(real_station, made["metadata"]["uid"], 1)
 
 
-def test_a_job_that_is_the_same_is_left_to_run(station: Station, registry: Registry) -> None:
-    first = wish(station, registry, job("1"))
-    station.approve(first.deployment)
-    before = live(station)["metadata"]["uid"]
+def test_a_job_that_is_the_same_is_left_to_run(real_station: Station, registry: Registry) -> None:
+    first = ask_for(real_station, registry, job("1"))
+    real_station.approve(first.deployment)
+    before = live(real_station)["metadata"]["uid"]
     changed = job("1")
     changed["metadata"]["annotations"]["note"] = "said later"
-    second = wish(station, registry, changed)
+    second = ask_for(real_station, registry, changed)
     (planned,) = second.reports.get().body["plan"]["actions"]
     assert planned["action"] == "update"
-    assert station.approve(second.deployment).state == "applied"
-    assert live(station)["metadata"]["uid"] == before
-    assert live(station)["metadata"]["annotations"]["note"] == "said later"
+    assert real_station.approve(second.deployment).state == "applied"
+    assert live(real_station)["metadata"]["uid"] == before
+    assert live(real_station)["metadata"]["annotations"]["note"] == "said later"

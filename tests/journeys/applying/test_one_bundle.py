@@ -1,4 +1,4 @@
-"""The whole way on a real API server: pivot, report, refusal, approval, apply, revision, health, next pivot."""
+"""The whole way of a bundle: report, refusal, constraints, approval, apply, warnings, revision, health, next request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from approvals import services
 from approvals.audit import verify_chain
 from approvals.encryption.envelope import decrypt, encrypt
 from approvals.errors import NotAllowed
-from approvals.models import AuditEntry, Finding, InventoryItem, Request, Review, Revision
+from approvals.models import AuditEntry, Finding, InventoryItem, Outcome, Request, Review, Revision
 from approvals.steps import prepare
 from approvals.store import place_of
 from provisioner.values import ObjectRef
@@ -24,35 +24,33 @@ from tests.support.servers.registry import Registry
 
 
 @pytest.mark.proof
-def test_a_bundle_goes_from_wish_to_healthy_revision(station: Station, registry: Registry) -> None:
-    deployment = station.wish("lamp", bundles.image(registry, "lamp", bundles.app("lamp", "1")))
-    station.work()
-    request = station.latest(deployment)
+def test_a_bundle_goes_from_wish_to_healthy_revision(real_station: Station, registry: Registry) -> None:
+    deployment = real_station.prepare("lamp", bundles.image(registry, "lamp", bundles.app("lamp", "1")))
+    request = real_station.latest(deployment)
     assert request.state == "in_review", request.problem
     assert request.pins[0]["digest"].startswith("sha256:")
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "lamp")) is None
+    assert real_station.live("Deployment", "lamp") is None
 
     with pytest.raises(NotAllowed):
-        station.agree(deployment, "carol")
-    assert station.approve(deployment).state == "applied", request.problem
+        real_station.agree(deployment, "carol")
+    assert real_station.approve(deployment).state == "applied", request.problem
 
-    live = station.get("deployment", "lamp", "-n", station.namespace)
+    live = real_station.get("deployment", "lamp", "-n", real_station.namespace)
     assert any(entry["operation"] == "Apply" for entry in live["metadata"]["managedFields"])
-    until_current(station.api, ObjectRef("apps", "v1", "Deployment", station.namespace, "lamp"))
-    deployment = station.look_after(deployment)
+    until_current(real_station.api, real_station.ref("Deployment", "lamp"))
+    deployment = real_station.look_after(deployment)
     assert (deployment.health, deployment.active_revision.number) == ("Current", 1)
     assert InventoryItem.objects.filter(deployment=deployment).exclude(uid="").count() == 3
     assert verify_chain().is_whole
 
 
 def test_a_report_names_images_from_a_place_that_the_operator_does_not_list(
-    station: Station, registry: Registry, settings: Any
+    real_station: Station, registry: Registry, settings: Any
 ) -> None:
     rounds = {}
     for name, places in (("listed", ["registry.example.com/listed"]), ("unlisted", ["registry.example.com/other"])):
         settings.PRATIQUE = {**settings.PRATIQUE, "ALLOWED_IMAGES": places}
-        deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-        station.work()
+        deployment = real_station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
         rounds[name] = set(
             Finding.objects.filter(report__request__deployment=deployment).values_list("rule", flat=True)
         )
@@ -61,50 +59,49 @@ def test_a_report_names_images_from_a_place_that_the_operator_does_not_list(
 
 
 def test_a_report_that_no_database_keeps_ends_the_request_in_words_that_quote_nothing(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:
         # So PostgreSQL says it of a NUL; SQLite takes it.
         raise DataError('unsupported Unicode escape sequence CONTEXT: JSON data, line 1: {"password": "hunter2')
 
     monkeypatch.setattr(prepare, "_save_report", refuse)
-    deployment = any_station.wish("nul", bundles.image(registry, "nul", bundles.app("nul", "1")))
-    any_station.work()
-    request = any_station.latest(deployment)
+    deployment = station.prepare("nul", bundles.image(registry, "nul", bundles.app("nul", "1")))
+    request = station.latest(deployment)
     assert (request.state, request.problem_code) == ("failed", "invalid-manifest")
     assert request.problem.startswith("the report cannot be stored")
     assert "hunter2" not in request.problem
 
 
 @pytest.mark.proof
-def test_kubectl_shows_the_deployment_and_its_request_with_conditions(station: Station, registry: Registry) -> None:
-    deployment = station.wish("mirror", bundles.image(registry, "mirror", bundles.app("mirror", "1")))
-    station.work()
-    station.approve(deployment)
-    station.look_after(deployment)
-    shown = station.ctl("get", "bd,bdr")
+def test_kubectl_shows_the_deployment_and_its_request_with_conditions(
+    real_station: Station, registry: Registry
+) -> None:
+    deployment = real_station.prepare("mirror", bundles.image(registry, "mirror", bundles.app("mirror", "1")))
+    real_station.approve(deployment)
+    real_station.look_after(deployment)
+    shown = real_station.ctl("get", "bd,bdr")
     assert "bundledeployment.core.rukpak.io/mirror" in shown
     assert "bundledeploymentrequest.core.rukpak.io/mirror-1" in shown
-    station.ctl("wait", "--for=condition=Approved", "bdr/mirror-1", "--timeout=60s")
-    station.ctl("wait", "--for=condition=Applied", "bd/mirror", "--timeout=60s")
-    assert "core.rukpak.io/pratique" in station.get("bd", "mirror")["metadata"]["finalizers"]
+    real_station.ctl("wait", "--for=condition=Approved", "bdr/mirror-1", "--timeout=60s")
+    real_station.ctl("wait", "--for=condition=Applied", "bd/mirror", "--timeout=60s")
+    assert "core.rukpak.io/pratique" in real_station.get("bd", "mirror")["metadata"]["finalizers"]
 
 
 @pytest.mark.proof
-def test_a_second_pivot_supersedes_the_open_request_and_prunes_as_planned(station: Station, registry: Registry) -> None:
+def test_a_second_pivot_supersedes_the_open_request_and_prunes_as_planned(
+    real_station: Station, registry: Registry
+) -> None:
     files = bundles.app("prune", "1")
-    deployment = station.wish("prune", bundles.image(registry, "prune", files, "1"))
-    station.work()
-    station.approve(deployment)
-    station.wish("prune", bundles.image(registry, "prune", bundles.app("prune", "2", replicas=2), "2"))
-    station.work()
+    deployment = real_station.prepare("prune", bundles.image(registry, "prune", files, "1"))
+    real_station.approve(deployment)
+    real_station.prepare("prune", bundles.image(registry, "prune", bundles.app("prune", "2", replicas=2), "2"))
     without_config = {path: data for path, data in files.items() if path != "manifests/01.yaml"}
-    station.wish("prune", bundles.image(registry, "prune", without_config, "3"))
-    station.work()
+    real_station.prepare("prune", bundles.image(registry, "prune", without_config, "3"))
     states = list(Request.objects.filter(deployment=deployment).order_by("number").values_list("state", flat=True))
     assert states == ["applied", "superseded", "in_review"]
-    station.approve(deployment)
-    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "prune")) is None
+    real_station.approve(deployment)
+    assert real_station.live("ConfigMap", "prune") is None
     revisions = Revision.objects.filter(deployment=deployment).order_by("number").values_list("state", flat=True)
     assert list(revisions) == ["replaced", "active"]
 
@@ -114,168 +111,156 @@ def test_a_second_pivot_supersedes_the_open_request_and_prunes_as_planned(statio
     ("by", "code"), [("the folder", "undecipherable"), ("the folder and the key", "digest-mismatch")]
 )
 def test_promise_1_bytes_that_changed_in_the_store_are_not_applied(
-    station: Station, registry: Registry, settings: object, by: str, code: str
+    real_station: Station, registry: Registry, settings: object, by: str, code: str
 ) -> None:
     name = f"tamper-{code}"
-    deployment = station.wish(name, bundles.image(registry, name, bundles.app("tamper", "1")))
-    station.work()
-    request = station.latest(deployment)
+    deployment = real_station.prepare(name, bundles.image(registry, name, bundles.app("tamper", "1")))
+    request = real_station.latest(deployment)
     root = settings.STORAGES["content"]["OPTIONS"]["location"]  # type: ignore[attr-defined]  # pytest-django's fixture
     path = next(root.glob(f"sha256/*/{request.content_id.removeprefix('sha256:')}"))
     plain = decrypt(path.read_bytes(), place=place_of(request.content_id)).replace(b"tamper@sha256", b"mallory@sha256")
     path.write_bytes(encrypt(plain, place=place_of(request.content_id)) if by != "the folder" else plain)
-    station.approve(deployment)
+    real_station.approve(deployment)
     request.refresh_from_db()
     assert (request.state, request.problem_code) == ("failed", code)
     assert "ask-again" in request.remedy
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "tamper")) is None
+    assert real_station.live("Deployment", "tamper") is None
 
 
 @pytest.mark.proof
-def test_promise_5_a_cluster_that_moved_after_approval_makes_a_new_round(station: Station, registry: Registry) -> None:
-    deployment = station.wish("moved", bundles.image(registry, "moved", bundles.app("moved", "1")))
-    station.work()
-    request = station.latest(deployment)
+def test_promise_5_a_cluster_that_moved_after_approval_makes_a_new_round(
+    real_station: Station, registry: Registry
+) -> None:
+    deployment = real_station.prepare("moved", bundles.image(registry, "moved", bundles.app("moved", "1")))
+    request = real_station.latest(deployment)
     foreign = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": "moved", "namespace": station.namespace},
+        "metadata": {"name": "moved", "namespace": real_station.namespace},
         "data": {"whose": "somebody else's"},
     }
-    station.api.create(foreign)
-    station.approve(deployment)
+    real_station.api.create(foreign)
+    real_station.approve(deployment)
     request.refresh_from_db()
     assert (request.state, request.round) == ("in_review", 2)
     assert Review.objects.filter(request=request, round=2).count() == 0
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "moved"))
-    assert live is not None
+    live = real_station.live("ConfigMap", "moved")
     assert live["data"] == foreign["data"]
 
 
 @pytest.mark.proof
-def test_S15_deletion_waits_for_its_own_approval_and_removes_in_order(station: Station, registry: Registry) -> None:
-    deployment = station.wish("leaving", bundles.image(registry, "leaving", bundles.app("leaving", "1")))
-    station.work()
-    station.approve(deployment)
-    station.look_after(deployment)
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=deployment, via="browser")
-    station.work()
-    request = station.latest(deployment)
+def test_S15_deletion_waits_for_its_own_approval_and_removes_in_order(
+    real_station: Station, registry: Registry
+) -> None:
+    deployment = real_station.prepare("leaving", bundles.image(registry, "leaving", bundles.app("leaving", "1")))
+    real_station.approve(deployment)
+    real_station.look_after(deployment)
+    real_station.delete(deployment)
+    request = real_station.after_work(deployment)
     assert (request.purpose, request.state) == ("delete", "in_review")
-    assert station.get("bd", "leaving")["metadata"]["deletionTimestamp"]
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "leaving")) is not None
-    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "leaving")) is None
-    deployment = station.look_after(deployment)
+    assert real_station.get("bd", "leaving")["metadata"]["deletionTimestamp"]
+    assert real_station.live("Deployment", "leaving") is not None
+    assert real_station.approve(deployment).state == "applied", real_station.latest(deployment).problem
+    assert real_station.live("Deployment", "leaving") is None
+    deployment = real_station.look_after(deployment)
     assert deployment.gone_at is not None
-    assert station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", "leaving")) is None
+    assert real_station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", "leaving")) is None
 
 
 def test_S15_what_is_orphaned_runs_on_and_another_deployment_takes_it_over(
-    station: Station, registry: Registry
+    real_station: Station, registry: Registry
 ) -> None:
     source = bundles.image(registry, "orphaning", bundles.app("orphaning", "1"))
-    deployment = station.wish("orphaning", source)
-    station.work()
-    station.approve(deployment)
-    runs = station.get("deployment", "-n", station.namespace, "-l", "core.rukpak.io/owner-name=orphaning")["items"][0]
-    station.look_after(deployment)
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=deployment, via="browser", policy="Orphan")
-    station.work()
-    request = station.latest(deployment)
+    deployment = real_station.prepare("orphaning", source)
+    real_station.approve(deployment)
+    runs = real_station.get("deployment", "-n", real_station.namespace, "-l", "core.rukpak.io/owner-name=orphaning")[
+        "items"
+    ][0]
+    real_station.look_after(deployment)
+    real_station.delete(deployment, policy="Orphan")
+    request = real_station.after_work(deployment)
     assert (request.purpose, request.state, services.to_acknowledge(request)) == ("delete", "in_review", [])
     count = deployment.inventory.count()
     words = f"No object changes. {count} objects stay in the cluster and Pratique no longer manages them."
     assert words in request.reports.get().body["headline"]
-    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
-    assert station.look_after(deployment).gone_at is not None
-    successor = station.wish("adopting", source, collisionProtection="IfNoController")
-    station.work()
-    assert station.approve(successor).state == "applied", station.latest(successor).problem
-    taken = station.get("deployment", "-n", station.namespace, "-l", "core.rukpak.io/owner-name=adopting")["items"][0]
+    assert real_station.approve(deployment).state == "applied", real_station.latest(deployment).problem
+    assert real_station.look_after(deployment).gone_at is not None
+    real_station.applied("adopting", source, collisionProtection="IfNoController")
+    taken = real_station.get("deployment", "-n", real_station.namespace, "-l", "core.rukpak.io/owner-name=adopting")[
+        "items"
+    ][0]
     assert [one["metadata"]["uid"] for one in (taken, runs)] == [runs["metadata"]["uid"]] * 2
     assert taken["spec"] == runs["spec"]
 
 
-def test_paused_waits_and_goes_on_when_resumed(station: Station, registry: Registry) -> None:
-    deployment = station.wish("pause", bundles.image(registry, "pause", bundles.app("pause", "1")))
-    station.work()
-    services.pause_deployment(
-        by=acting(station.people["rita"]), deployment=deployment, is_paused=True, reason="frozen", via="browser"
-    )
-    request = station.approve(deployment)
+def test_paused_waits_and_goes_on_when_resumed(real_station: Station, registry: Registry) -> None:
+    deployment = real_station.prepare("pause", bundles.image(registry, "pause", bundles.app("pause", "1")))
+    real_station.pause(deployment, "frozen")
+    request = real_station.approve(deployment)
     assert (request.state, request.problem_code) == ("approved", "paused")
     assert request.problem == "pause is paused by rita: frozen; it is applied once it is resumed"
-    station.look_after(deployment)
-    paused = next(it for it in station.get("bd", "pause")["status"]["conditions"] if it["type"] == "Paused")
+    real_station.look_after(deployment)
+    paused = next(it for it in real_station.get("bd", "pause")["status"]["conditions"] if it["type"] == "Paused")
     assert (paused["status"], paused["message"][:16]) == ("True", "by rita: frozen;")
-    services.pause_deployment(
-        by=acting(station.people["rita"]), deployment=deployment, is_paused=False, reason="", via="browser"
-    )
-    station.work()
-    request.refresh_from_db()
+    real_station.resume(deployment)
+    real_station.work(request)
     assert request.state == "applied", request.problem
 
 
 @pytest.mark.proof
-def test_promise_3_a_right_that_was_taken_away_stops_the_apply(station: Station, registry: Registry) -> None:
-    deployment = station.wish("revoked", bundles.image(registry, "revoked", bundles.app("revoked", "1")))
-    station.work()
-    pause = {"by": acting(station.people["rita"]), "deployment": deployment, "reason": "", "via": "browser"}
+def test_promise_3_a_right_that_was_taken_away_stops_the_apply(real_station: Station, registry: Registry) -> None:
+    deployment = real_station.prepare("revoked", bundles.image(registry, "revoked", bundles.app("revoked", "1")))
+    pause = {"by": acting(real_station.people["rita"]), "deployment": deployment, "reason": "", "via": "browser"}
     services.pause_deployment(**pause, is_paused=True)
-    assert station.approve(deployment).state == "approved"
-    station.people["alice"].kubernetes_identities.update(username="mallory", groups=[])
+    assert real_station.approve(deployment).state == "approved"
+    real_station.people["alice"].kubernetes_identities.update(username="mallory", groups=[])
     services.pause_deployment(**pause, is_paused=False)
-    station.work()
-    request = station.latest(deployment)
+    request = real_station.after_work(deployment)
     assert (request.state, request.problem_code) == ("approved", "no-longer-approved")
     assert "some approvals no longer count" in request.problem
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "revoked")) is None
+    assert real_station.live("Deployment", "revoked") is None
 
 
 def test_promise_3_a_right_that_was_taken_away_before_the_verdict_stops_that(
-    station: Station, registry: Registry
+    real_station: Station, registry: Registry
 ) -> None:
-    deployment = station.wish("unheard", bundles.image(registry, "unheard", bundles.app("unheard", "1")))
-    station.work()
-    request = station.agree(deployment)
-    station.people["alice"].kubernetes_identities.update(username="mallory", groups=[])
-    station.work()
-    request.refresh_from_db()
+    deployment = real_station.prepare("unheard", bundles.image(registry, "unheard", bundles.app("unheard", "1")))
+    request = real_station.agree(deployment)
+    real_station.people["alice"].kubernetes_identities.update(username="mallory", groups=[])
+    real_station.work(request)
     assert (request.state, request.problem_code) == ("in_review", "approval-lost")
     assert not request.verdicts.exists()
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "unheard")) is None
+    assert real_station.live("Deployment", "unheard") is None
 
 
-def test_S07_an_account_that_does_not_exist_is_waited_for_and_not_made(station: Station, registry: Registry) -> None:
+def test_S07_an_account_that_does_not_exist_is_waited_for_and_not_made(
+    real_station: Station, registry: Registry
+) -> None:
     source = bundles.image(registry, "ghost", bundles.app("ghost", "1"))
-    deployment = station.wish("ghost", source, serviceAccountName="ghost")
-    station.work()
-    request = station.latest(deployment)
+    deployment = real_station.prepare("ghost", source, serviceAccountName="ghost")
+    request = real_station.latest(deployment)
     assert (request.state, request.problem_code) == ("preparing", "missing-account")
     assert "ServiceAccount" in request.problem
-    assert station.api.get(ObjectRef("", "v1", "ServiceAccount", station.namespace, "ghost")) is None
+    assert real_station.live("ServiceAccount", "ghost") is None
 
 
 def test_a_mirror_that_does_not_fit_is_made_anew_and_goes_with_its_deployment(
-    station: Station, registry: Registry
+    real_station: Station, registry: Registry
 ) -> None:
-    deployment = station.wish("mirrored", bundles.image(registry, "mirrored", bundles.app("mirrored", "1")))
-    station.work()
-    station.look_after(deployment)
-    mirror = station.get("bdr", "mirrored-1")
+    deployment = real_station.prepare("mirrored", bundles.image(registry, "mirrored", bundles.app("mirrored", "1")))
+    real_station.look_after(deployment)
+    mirror = real_station.get("bdr", "mirrored-1")
     assert [owner["uid"] for owner in mirror["metadata"]["ownerReferences"]] == [deployment.uid]
-    request = station.latest(deployment)
+    request = real_station.latest(deployment)
     somebody = {**request.requesters[0], "username": "carol"}
     Request.objects.filter(pk=request.pk).update(requesters=[*request.requesters, somebody], mirrored_at=None)
-    station.look_after(deployment)
-    assert station.get("bdr", "mirrored-1")["spec"]["requester"]["username"] == "carol"
+    real_station.look_after(deployment)
+    assert real_station.get("bdr", "mirrored-1")["spec"]["requester"]["username"] == "carol"
 
 
-def test_the_history_says_who_did_what(station: Station, registry: Registry) -> None:
-    deployment = station.wish("story", bundles.image(registry, "story", bundles.app("story", "1")))
-    station.work()
-    station.approve(deployment)
+def test_the_history_says_who_did_what(real_station: Station, registry: Registry) -> None:
+    deployment = real_station.prepare("story", bundles.image(registry, "story", bundles.app("story", "1")))
+    real_station.approve(deployment)
     told = AuditEntry.objects.filter(deployment="story").order_by("number").values_list("verb", "actor")
     assert list(told) == [
         ("deployment.seen", "rita"),
@@ -291,52 +276,109 @@ def test_the_history_says_who_did_what(station: Station, registry: Registry) -> 
 
 @pytest.mark.proof
 def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station, name = any_station, f"{any_station.namespace}-midway"
-    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-    station.work()
-    rita = station.people["rita"]
+    name = f"{station.namespace}-midway"
+    deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
     in_the_first_write(
         monkeypatch,
-        lambda: services.pause_deployment(
-            by=acting(rita), deployment=deployment, is_paused=True, reason="stop", via="browser"
-        ),
+        lambda: station.pause(deployment, "stop"),
     )
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("applying", "paused")
-    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name)) is None
-    services.pause_deployment(
-        by=acting(station.people["rita"]), deployment=deployment, is_paused=False, reason="", via="browser"
-    )
-    station.work()
-    request.refresh_from_db()
+    assert station.live("ConfigMap", name) is None
+    station.resume(deployment)
+    station.work(request)
     assert request.state == "applied", request.problem
 
 
-def test_S07_an_account_that_was_made_again_is_not_applied_as(station: Station, registry: Registry) -> None:
-    deployment = station.wish("swapped", bundles.image(registry, "swapped", bundles.app("swapped", "1")))
-    station.work()
-    make_account_again(station)
-    request = station.approve(deployment)
+def test_S07_an_account_that_was_made_again_is_not_applied_as(real_station: Station, registry: Registry) -> None:
+    deployment = real_station.prepare("swapped", bundles.image(registry, "swapped", bundles.app("swapped", "1")))
+    make_account_again(real_station)
+    request = real_station.approve(deployment)
     assert (request.state, request.round) == ("in_review", 2), request.problem
     assert request.voided_rounds.get().code == "account-changed"
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "swapped")) is None
+    assert real_station.live("Deployment", "swapped") is None
 
 
 def test_S07_an_account_that_is_made_again_in_the_middle_stops_before_the_next_phase(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station, name = any_station, f"{any_station.namespace}-swap"
-    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-    station.work()
+    name = f"{station.namespace}-swap"
+    deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
     in_the_first_write(monkeypatch, lambda: make_account_again(station))
     request = station.approve(deployment)
     assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
-    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name)) is None
+    assert station.live("ConfigMap", name) is None
 
 
 def make_account_again(station: Station) -> None:
-    station.api.delete(ObjectRef("", "v1", "ServiceAccount", station.namespace, "installer"))
+    station.api.delete(station.ref("ServiceAccount", "installer"))
     account = {"name": "installer", "namespace": station.namespace}
     station.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+
+
+def test_an_approved_request_waits_for_another_deployment_and_goes_on_by_itself(
+    real_station: Station, registry: Registry
+) -> None:
+    constraints = {
+        "kubernetesVersionRange": ">=1.30.0",
+        "requiredAPIs": [{"group": "apps", "version": "v1", "kind": "Deployment"}],
+        "requiredBundleDeployments": [{"name": "ground"}],
+    }
+    upper = bundles.image(registry, "upper", bundles.app("upper", "1"))
+    deployment = real_station.prepare("upper", upper, constraints=constraints)
+    assert real_station.latest(deployment).problem_code == "unmet-constraints"
+    request = real_station.approve(deployment)
+    assert (request.state, request.problem_code) == ("approved", "unmet-constraints")
+    assert request.problem.endswith("BundleDeployment ground has no running revision")
+    assert real_station.live("ConfigMap", "upper") is None
+
+    ground = real_station.prepare("ground", bundles.image(registry, "ground", bundles.app("ground", "1")))
+    real_station.approve(ground)
+    request.refresh_from_db()
+    assert request.problem.endswith("BundleDeployment ground is not healthy")
+    until_current(real_station.api, real_station.ref("Deployment", "ground"))
+    assert real_station.look_after(ground).health == "Current"
+    real_station.work(request)
+    assert (request.state, request.problem) == ("applied", "")
+
+
+def test_constraints_that_cannot_be_read_fail_the_request_with_the_reason(
+    real_station: Station, registry: Registry
+) -> None:
+    source = bundles.image(registry, "unread", bundles.app("unread", "1"))
+    deployment = real_station.prepare("unread", source, constraints={"kubernetesVersionRange": "^1.30"})
+    request = real_station.latest(deployment)
+    assert (request.state, request.problem_code) == ("failed", "invalid-range")
+
+
+SAID = "Lamps go away"
+
+
+def lamp(station: Station) -> dict[str, bytes]:
+    """A custom resource of a version that its own definition calls deprecated."""
+    group = f"{station.namespace}.example.com"
+    definition = bundles.definition(group, "Lamp", scope="Cluster")
+    definition["spec"]["versions"][0] |= {"deprecated": True, "deprecationWarning": SAID}
+    lamp = {"apiVersion": f"{group}/v1", "kind": "Lamp", "metadata": {"name": "lamp"}}
+    return bundles.manifests(definition, lamp)
+
+
+def test_a_warning_is_in_the_report_of_every_later_request_and_on_its_page(
+    station: Station, registry: Registry
+) -> None:
+    name = f"{station.namespace}-lamps"
+    said = []
+    for version in "123":
+        files = bundles.app(name, version) | lamp(station)
+        deployment = station.prepare(name, bundles.image(registry, name, files, version))
+        request = station.latest(deployment)
+        findings = request.reports.get(round=request.round).body["findings"]
+        found = [one for one in findings if one["rule"] == "OBJ-05" and one["ref"]["kind"] == "Lamp"]
+        said.append([(one["isNew"], one["serverWords"]) for one in found])
+        assert not any(SAID in one["message"] for one in findings)
+        assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+        outcome = Outcome.objects.get(request=request, object__startswith="Lamp")
+        assert outcome.warnings == [SAID], version
+    assert said == [[], [(False, SAID)], [(False, SAID)]]

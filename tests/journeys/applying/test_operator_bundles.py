@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from approvals import services
 from approvals.models import BundleDeployment, Request
 from approvals.web.requests.overview import blockers
 from provisioner.values import ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.folders import CORPUS
 from tests.support.journeys.contents.cert_manager import serve_cert_manager
 from tests.support.journeys.station import Station
@@ -34,7 +32,7 @@ def image(registry: Registry, folder: Path, **more: bytes) -> dict[str, object]:
     return {"kind": "image", "image": {"ref": f"{registry.host}/{name}@{digest}"}}
 
 
-def wish(station: Station, registry: Registry, version: str, **config: object) -> BundleDeployment:
+def ask_for(station: Station, registry: Registry, version: str, **config: object) -> BundleDeployment:
     source = image(registry, GRAFANA / version, dependencies=DEPENDENCIES)
     return station.wish(f"{station.namespace}-grafana", source, format="registry+v1", config=config)
 
@@ -51,20 +49,18 @@ def crd(station: Station) -> object:
 
 def removed(station: Station, wished: BundleDeployment) -> Request:
     station.look_after(wished)
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=wished, via="browser")
+    station.delete(wished)
     station.work()
     return station.approve(wished)
 
 
-def test_an_operator_is_installed_upgraded_and_removed(any_station: Station, registry: Registry) -> None:
-    station = any_station
-    wished = wish(station, registry, "v4.9.0")
-    station.work()
-    request = station.latest(wished)
+def test_an_operator_is_installed_upgraded_and_removed(station: Station, registry: Registry) -> None:
+    wished = ask_for(station, registry, "v4.9.0")
+    request = station.after_work(wished)
     assert (request.state, request.problem_code) == ("failed", "bad-config")
     assert "config.watchNamespace is missing: this operator cannot watch all namespaces" in request.problem
 
-    wish(station, registry, "v4.9.0", watchNamespace=station.namespace)
+    ask_for(station, registry, "v4.9.0", watchNamespace=station.namespace)
     station.work()
     request = station.approve(wished)
     assert request.state == "applied", request.problem
@@ -73,13 +69,11 @@ def test_an_operator_is_installed_upgraded_and_removed(any_station: Station, reg
     asked = [(one.rule, one.severity) for one in request.reports.get().findings.filter(rule__startswith="REQ")]
     assert asked == [("REQ-03", "notable")]
 
-    wish(station, registry, "v4.10.1", watchNamespace=station.namespace)
+    ask_for(station, registry, "v4.10.1", watchNamespace=station.namespace)
     station.work()
     request = station.approve(wished)
     assert request.state == "applied", request.problem
-    live = station.api.get(
-        ObjectRef("apps", "v1", "Deployment", station.namespace, "grafana-operator-controller-manager")
-    )
+    live = station.live("Deployment", "grafana-operator-controller-manager")
     assert live
     annotations = live["spec"]["template"]["metadata"]["annotations"]
     assert annotations["olm.targetNamespaces"] == station.namespace
@@ -96,13 +90,11 @@ def test_an_operator_is_installed_upgraded_and_removed(any_station: Station, reg
     ],
 )
 def test_of_crds_that_no_kubernetes_serves_any_more_the_author_is_asked_for_others(
-    any_station: Station, registry: Registry, name: str, crds: int
+    station: Station, registry: Registry, name: str, crds: int
 ) -> None:
-    station = any_station
     source = image(registry, CORPUS / "bundles" / name)
     config = {"watchNamespace": station.namespace}
-    wished = station.wish(f"{station.namespace}-old", source, format="registry+v1", config=config)
-    station.work()
+    wished = station.prepare(f"{station.namespace}-old", source, format="registry+v1", config=config)
     request = station.latest(wished)
     assert request.state == "in_review", request.problem
     told = blockers(request.reports.get().body)
@@ -122,39 +114,37 @@ def webhooks_of(station: Station, kind: str) -> list[str]:
 
 
 @pytest.mark.thorough
-def test_webhooks_ask_cert_manager_for_their_certificate(station: Station, registry: Registry) -> None:
-    serve_cert_manager(station)
+def test_webhooks_ask_cert_manager_for_their_certificate(real_station: Station, registry: Registry) -> None:
+    serve_cert_manager(real_station)
     source = image(registry, WEBHOOKS)
-    wished = station.wish(f"{station.namespace}-webhooks", source, format="registry-v1")
-    station.work()
-    request = station.approve(wished)
-    assert request.state == "applied", (request.problem, station.said(request))
-    (certificate,) = station.get("certificates.cert-manager.io", "-n", station.namespace)["items"]
-    (issuer,) = station.get("issuers.cert-manager.io", "-n", station.namespace)["items"]
+    wished = real_station.prepare(f"{real_station.namespace}-webhooks", source, format="registry-v1")
+    request = real_station.approve(wished)
+    assert request.state == "applied", (request.problem, real_station.said(request))
+    (certificate,) = real_station.get("certificates.cert-manager.io", "-n", real_station.namespace)["items"]
+    (issuer,) = real_station.get("issuers.cert-manager.io", "-n", real_station.namespace)["items"]
     assert certificate["spec"]["issuerRef"]["name"] == issuer["metadata"]["name"]
-    trusted = [f"{station.namespace}/{certificate['metadata']['name']}"]
-    assert webhooks_of(station, "validatingwebhookconfigurations") == trusted
-    assert webhooks_of(station, "mutatingwebhookconfigurations") == trusted
-    assert webhooks_of(station, "customresourcedefinitions") == trusted
-    live = station.get("deployment", "-n", station.namespace)["items"][0]["spec"]["template"]["spec"]
+    trusted = [f"{real_station.namespace}/{certificate['metadata']['name']}"]
+    assert webhooks_of(real_station, "validatingwebhookconfigurations") == trusted
+    assert webhooks_of(real_station, "mutatingwebhookconfigurations") == trusted
+    assert webhooks_of(real_station, "customresourcedefinitions") == trusted
+    live = real_station.get("deployment", "-n", real_station.namespace)["items"][0]["spec"]["template"]["spec"]
     assert certificate["spec"]["secretName"] in [one.get("secret", {}).get("secretName") for one in live["volumes"]]
 
-    station.wish(
-        f"{station.namespace}-webhooks",
+    real_station.prepare(
+        f"{real_station.namespace}-webhooks",
         source,
         format="registry-v1",
         config={"deploymentConfig": {"env": [{"name": "LEVEL", "value": "debug"}]}},
     )
-    station.work()
-    request = station.approve(wished)
-    assert request.state == "applied", (request.problem, station.said(request))
-    (deployment,) = station.get("deployment", "-n", station.namespace)["items"]
+    request = real_station.approve(wished)
+    assert request.state == "applied", (request.problem, real_station.said(request))
+    (deployment,) = real_station.get("deployment", "-n", real_station.namespace)["items"]
     env = [one for each in deployment["spec"]["template"]["spec"]["containers"] for one in each.get("env", [])]
     assert {"name": "LEVEL", "value": "debug"} in env
 
-    assert removed(station, wished).state == "applied"
-    assert webhooks_of(station, "validatingwebhookconfigurations") == []
-    assert station.get("issuers.cert-manager.io", "-n", station.namespace)["items"] == []
+    assert removed(real_station, wished).state == "applied"
+    assert webhooks_of(real_station, "validatingwebhookconfigurations") == []
+    assert real_station.get("issuers.cert-manager.io", "-n", real_station.namespace)["items"] == []
 
 
 def annotated(station: Station, kind: str, label: str) -> list[str]:
@@ -169,51 +159,50 @@ def annotated(station: Station, kind: str, label: str) -> list[str]:
 
 @pytest.mark.thorough
 def test_an_operator_with_webhooks_goes_to_its_next_version_and_the_report_says_what_it_asks_for(
-    station: Station, registry: Registry
+    real_station: Station, registry: Registry
 ) -> None:
     def go_to(version: str) -> Request:
-        wished = station.wish(name, image(registry, TELEMETRY / version), format="registry-v1")
-        station.work()
-        request = station.approve(wished)
-        assert request.state == "applied", (request.problem, station.said(request))
+        wished = real_station.prepare(name, image(registry, TELEMETRY / version), format="registry-v1")
+        request = real_station.approve(wished)
+        assert request.state == "applied", (request.problem, real_station.said(request))
         return request
 
     def bindings() -> list[str]:
-        found = [one["metadata"]["name"] for one in station.get("clusterrolebindings")["items"]]
+        found = [one["metadata"]["name"] for one in real_station.get("clusterrolebindings")["items"]]
         return [one for one in found if one.startswith("opentelemetry-")]
 
-    serve_cert_manager(station)
-    name = f"{station.namespace}-telemetry"
+    serve_cert_manager(real_station)
+    name = f"{real_station.namespace}-telemetry"
     deployment = "opentelemetry-operator-controller-manager"
-    trusted = f"{station.namespace}/{deployment}-service-cert"
+    trusted = f"{real_station.namespace}/{deployment}-service-cert"
     first = go_to("v0.87.0")
-    (certificate,) = station.get("certificates.cert-manager.io", "-n", station.namespace)["items"]
+    (certificate,) = real_station.get("certificates.cert-manager.io", "-n", real_station.namespace)["items"]
     bound = bindings()
-    before = annotated(station, "mutatingwebhookconfigurations", trusted)
+    before = annotated(real_station, "mutatingwebhookconfigurations", trusted)
     assert before == ["minstrumentation.kb.io", "mopentelemetrycollector.kb.io", "mpod.kb.io"]
 
     second = go_to("v0.88.0")
-    after = annotated(station, "mutatingwebhookconfigurations", trusted)
+    after = annotated(real_station, "mutatingwebhookconfigurations", trusted)
     assert after == sorted([*before, "mopampbridge.kb.io"])
-    (kept,) = station.get("certificates.cert-manager.io", "-n", station.namespace)["items"]
+    (kept,) = real_station.get("certificates.cert-manager.io", "-n", real_station.namespace)["items"]
     assert kept["metadata"]["uid"] == certificate["metadata"]["uid"]
-    assert station.get("crd", "opampbridges.opentelemetry.io")["metadata"]["name"] == "opampbridges.opentelemetry.io"
+    assert (
+        real_station.get("crd", "opampbridges.opentelemetry.io")["metadata"]["name"] == "opampbridges.opentelemetry.io"
+    )
     now_bound = set(bindings())
     assert (bool(now_bound - set(bound)), bool(set(bound) - now_bound)) == (True, True), (
         "roles are named by their rules"
     )
-    live = station.get("deployment", deployment, "-n", station.namespace)
+    live = real_station.get("deployment", deployment, "-n", real_station.namespace)
     assert any("0.88.0" in one["image"] for one in live["spec"]["template"]["spec"]["containers"])
     said = [one["message"] for one in second.reports.get(round=second.round).body["findings"] if one["isNew"]]
     assert any("mopampbridge.kb.io" in one for one in said), said
     assert any(f"{deployment}` gains" in one and "opampbridges" in one for one in said), said
 
-    services.rollback_deployment(
-        by=acting(station.people["rita"]), deployment=second.deployment, revision=first.revision.number, via="browser"
-    )
-    station.work()
-    back = station.approve(second.deployment)
-    assert back.state == "applied", (back.problem, station.said(back))
-    assert annotated(station, "mutatingwebhookconfigurations", trusted) == before
-    assert removed(station, second.deployment).state == "applied"
-    assert annotated(station, "mutatingwebhookconfigurations", trusted) == []
+    real_station.roll_back(second.deployment, first.revision.number)
+    real_station.work()
+    back = real_station.approve(second.deployment)
+    assert back.state == "applied", (back.problem, real_station.said(back))
+    assert annotated(real_station, "mutatingwebhookconfigurations", trusted) == before
+    assert removed(real_station, second.deployment).state == "applied"
+    assert annotated(real_station, "mutatingwebhookconfigurations", trusted) == []

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-import yaml
 from django.utils import timezone
 
-from approvals import gate, services, tasks
+from approvals import gate, tasks
 from approvals.audit import verify_chain
 from approvals.ledger import drifts, optionals
 from approvals.models import (
@@ -25,8 +24,6 @@ from approvals.steps.running import optional as step
 from approvals.steps.running.correct import Correct, correct
 from approvals.watch import expected_changes as watch
 from approvals.web.requests.overview import blockers
-from provisioner.values import ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.left_out import LeftOut
 from tests.support.journeys.station import Station, look_alone
@@ -36,10 +33,10 @@ from tests.support.servers.registry import Registry
 @pytest.mark.proof
 @pytest.mark.parametrize("is_annotated", [True, False], ids=["by annotation", "by spec.optionalKinds"])
 def test_S17_what_was_left_out_is_created_as_approved_when_its_api_appears(
-    any_station: Station, registry: Registry, is_annotated: bool
+    station: Station, registry: Registry, is_annotated: bool
 ) -> None:
-    kinds = [{"group": f"{any_station.namespace}.example.com", "kind": "Widget"}]
-    it = LeftOut(any_station, registry, is_annotated=is_annotated, **({} if is_annotated else {"optionalKinds": kinds}))
+    kinds = [{"group": f"{station.namespace}.example.com", "kind": "Widget"}]
+    it = LeftOut(station, registry, is_annotated=is_annotated, **({} if is_annotated else {"optionalKinds": kinds}))
     said = [one.message for one in it.report.findings.filter(object__contains="Widget")]
     assert any(f"will be created once API {it.group}/v1 Widget appears" in one for one in said), said
     it.notice()
@@ -58,21 +55,20 @@ def test_S17_what_was_left_out_is_created_as_approved_when_its_api_appears(
         ("optional", "create", "done"),
     ]
     assert it.audited() == ["optional.created"]
-    assert any_station.latest(it.deployment).pk == it.request.pk, "no new review of the same bytes"
+    assert station.latest(it.deployment).pk == it.request.pk, "no new review of the same bytes"
     assert verify_chain().is_whole
 
 
 def test_of_a_version_that_kubernetes_removed_nobody_is_told_to_install_it(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station, name = any_station, f"{any_station.namespace}-old"
+    name = f"{station.namespace}-old"
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}
     meta = {"name": name, "namespace": station.namespace}
     budget = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "b"}}
-    source = bundles.image(registry, name, {"manifests/all.yaml": yaml.safe_dump_all([budget, config]).encode()})
-    deployment = station.wish(name, source)
-    station.work()
+    source = bundles.image(registry, name, bundles.manifests(budget, config))
+    deployment = station.prepare(name, source)
     report = station.latest(deployment).reports.get()
     (blocker,) = blockers(report.body)
     assert blocker.words == (
@@ -86,35 +82,32 @@ def test_of_a_version_that_kubernetes_removed_nobody_is_told_to_install_it(
     assert request.remedy.startswith("Nobody can install it again.")
     assert "spec.optionalKinds" in request.remedy
     assert "continues automatically" not in request.remedy
-    deployment = station.wish(name, source, optionalKinds=[{"group": "policy", "kind": "PodDisruptionBudget"}])
-    station.work()
-    assert station.approve(deployment).state == "applied", "its author has no newer one: without that object it runs"
+    deployment = station.applied(name, source, optionalKinds=[{"group": "policy", "kind": "PodDisruptionBudget"}])
 
 
-def test_S17_an_object_of_that_name_is_not_touched_and_people_are_asked(
-    any_station: Station, registry: Registry
-) -> None:
-    it = LeftOut(any_station, registry)
+def test_S17_an_object_of_that_name_is_not_touched_and_people_are_asked(station: Station, registry: Registry) -> None:
+    it = LeftOut(station, registry)
     it.serve()
-    meta = {"name": it.name, "namespace": any_station.namespace}
-    any_station.api.create({"apiVersion": f"{it.group}/v1", "kind": "Widget", "metadata": meta, "spec": {"size": 9}})
+    meta = {"name": it.name, "namespace": station.namespace}
+    station.api.create({"apiVersion": f"{it.group}/v1", "kind": "Widget", "metadata": meta, "spec": {"size": 9}})
     it.notice()
-    asked = any_station.latest(it.deployment)
+    asked = station.latest(it.deployment)
     assert it.live()["spec"] == {"size": 9}
     assert (it.row.state, it.audited()) == ("asked", ["optional.asked"])
     assert "already" in it.row.problem
     assert f"request {asked.number} includes it" in it.row.problem
     assert (asked.number, asked.state, asked.requesters) == (2, "preparing", it.request.requesters)
     it.notice()
-    assert any_station.latest(it.deployment).number == 2, "asked once"
+    assert station.latest(it.deployment).number == 2, "asked once"
 
 
+@pytest.mark.thorough
 def test_creating_what_was_left_out_forgets_no_other_object_that_is_still_to_be_put_back(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    it = LeftOut(any_station, registry)
-    config = ObjectRef("", "v1", "ConfigMap", any_station.namespace, it.name)
-    any_station.api.delete(config)
+    it = LeftOut(station, registry)
+    config = station.ref("ConfigMap", it.name)
+    station.api.delete(config)
     # So a correction leaves it that was refused, as by a quota, or whose worker was killed before its write.
     InventoryItem.objects.filter(deployment=it.deployment, kind="ConfigMap").update(uid="", nonce="pending")
     it.serve()
@@ -123,42 +116,36 @@ def test_creating_what_was_left_out_forgets_no_other_object_that_is_still_to_be_
     assert InventoryItem.objects.filter(deployment=it.deployment, kind="ConfigMap").exists()
     drifts.mark(InventoryItem.objects.filter(kind="ConfigMap").values_list("pk", flat=True), timezone.now())
     correct(it.deployment.pk)
-    assert any_station.api.get(config) is not None
+    assert station.api.get(config) is not None
 
 
-def test_S17_what_its_schema_adds_was_reviewed_by_nobody(any_station: Station, registry: Registry) -> None:
-    it = LeftOut(any_station, registry)
+def test_S17_what_its_schema_adds_was_reviewed_by_nobody(station: Station, registry: Registry) -> None:
+    it = LeftOut(station, registry)
     it.serve(colour={"type": "string", "default": "red"})
     it.notice()
     assert it.live() is None
     assert it.row.state == "asked"
     assert "spec.colour" in it.row.problem
-    any_station.work()
-    assert any_station.approve(it.deployment).state == "applied"
+    station.work()
+    assert station.approve(it.deployment).state == "applied"
     assert it.live()["spec"] == {"size": 1, "colour": "red"}
-    assert not optionals.waiting(any_station.cluster).exists()
+    assert not optionals.waiting(station.cluster).exists()
 
 
-def test_S17_after_the_life_of_the_approval_people_are_asked(any_station: Station, registry: Registry) -> None:
-    it = LeftOut(any_station, registry)
+def test_S17_after_the_life_of_the_approval_people_are_asked(station: Station, registry: Registry) -> None:
+    it = LeftOut(station, registry)
     Request.objects.filter(pk=it.request.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     it.serve()
     it.notice()
     assert it.live() is None
     assert "the approval expired at" in it.row.problem
-    assert any_station.latest(it.deployment).number == 2
+    assert station.latest(it.deployment).number == 2
 
 
 def paused(it: LeftOut) -> Callable[[], object]:
     def pause(is_paused: bool) -> None:
         it.deployment.refresh_from_db()
-        services.pause_deployment(
-            by=acting(it.station.people["rita"]),
-            deployment=it.deployment,
-            is_paused=is_paused,
-            reason="",
-            via="browser",
-        )
+        it.station.pause(it.deployment, is_paused=is_paused)
 
     pause(True)
     return lambda: pause(False)
@@ -175,9 +162,9 @@ def without_its_reviewer(it: LeftOut) -> Callable[[], object]:
     ("hinder", "words"), [(paused, "is paused"), (without_its_reviewer, "some approvals no longer count")]
 )
 def test_S25_what_stands_in_the_way_of_an_apply_does_here_and_it_goes_on_by_itself(
-    any_station: Station, registry: Registry, hinder: Callable[[LeftOut], Callable[[], object]], words: str
+    station: Station, registry: Registry, hinder: Callable[[LeftOut], Callable[[], object]], words: str
 ) -> None:
-    it = LeftOut(any_station, registry)
+    it = LeftOut(station, registry)
     lift = hinder(it)
     it.serve()
     it.notice()
@@ -195,17 +182,17 @@ def due_again(it: LeftOut) -> None:
     OptionalObject.objects.update(look_at=timezone.now())
 
 
-def test_S25_a_changed_wish_is_decided_first(any_station: Station, registry: Registry) -> None:
-    it = LeftOut(any_station, registry)
-    any_station.wish(it.name, bundles.image(registry, it.name, it.files | {"manifests/60.yaml": b"{}"}, "2"))
+def test_S25_a_changed_wish_is_decided_first(station: Station, registry: Registry) -> None:
+    it = LeftOut(station, registry)
+    station.wish(it.name, bundles.image(registry, it.name, it.files | {"manifests/60.yaml": b"{}"}, "2"))
     it.serve()
     it.notice()
     assert it.live() is None
     assert "its request must be settled first" in it.row.problem
 
 
-def test_promise_2_without_its_verdict_nothing_is_created(any_station: Station, registry: Registry) -> None:
-    it = LeftOut(any_station, registry)
+def test_promise_2_without_its_verdict_nothing_is_created(station: Station, registry: Registry) -> None:
+    it = LeftOut(station, registry)
     Request.objects.filter(pk=it.request.pk).update(plan_digest="sha256:another")
     assert Verdict.objects.filter(request=it.request).exists()
     it.serve()
@@ -219,9 +206,9 @@ class Killed(BaseException):
 
 
 def test_a_worker_killed_between_the_write_and_its_record_is_carried_on(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    it = LeftOut(any_station, registry)
+    it = LeftOut(station, registry)
     it.serve()
     confirm = step.DatabaseInventory.confirm_many
 
@@ -240,30 +227,28 @@ def test_a_worker_killed_between_the_write_and_its_record_is_carried_on(
     assert it.audited() == ["optional.created"]
 
 
-def test_a_lost_message_is_swept(any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    it = LeftOut(any_station, registry)
+def test_a_lost_message_is_swept(station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    it = LeftOut(station, registry)
     it.serve()
-    watch.Appearances(any_station.cluster).look(0.0)
+    watch.Appearances(station.cluster).look(0.0)
     woken: list[int] = []
     monkeypatch.setattr(tasks.wake, "drift", woken.append)
     tasks.sweep()
     assert woken == [it.deployment.pk]
 
 
-def test_nothing_is_asked_of_a_cluster_where_nothing_waits(
-    any_station: Station, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_asked_of_a_cluster_where_nothing_waits(station: Station, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         raise AssertionError("nothing waits")
 
     monkeypatch.setattr(watch, "connect", never)
-    watch.Appearances(any_station.cluster).look(0.0)
+    watch.Appearances(station.cluster).look(0.0)
 
 
 def test_S17_what_an_edited_grant_approved_is_asked_for_when_its_api_appears(
-    any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    it = LeftOut(any_station, registry)
+    it = LeftOut(station, registry)
     it.serve()
     words = "the approval of policy:1 does not count: the policy was changed since"
     changed = gate.Reason(gate.Next.REPORT_AGAIN, "policy-changed", words, "It is reviewed again.")
@@ -277,8 +262,7 @@ def test_S17_what_an_edited_grant_approved_is_asked_for_when_its_api_appears(
     assert it.live() is None
     assert it.row.state == "asked"
     assert words in it.row.problem
-    any_station.work()
-    again = any_station.latest(it.deployment)
+    again = station.after_work(it.deployment)
     assert (again.number, again.state) == (2, "in_review")
-    assert any_station.approve(it.deployment).state == "applied"
+    assert station.approve(it.deployment).state == "applied"
     assert it.live()

@@ -30,7 +30,7 @@ def bundle(version: int) -> dict[str, bytes]:
     return bundles.app("harbour", "1") | {"manifests/50.yaml": made.encode()}
 
 
-def wish(station: Station, registry: Registry, version: int) -> BundleDeployment:
+def ask_for(station: Station, registry: Registry, version: int) -> BundleDeployment:
     name = f"{station.namespace}-replacing"
     return station.wish(name, bundles.image(registry, name, bundle(version), str(version)))
 
@@ -79,41 +79,39 @@ def is_refused(station: Station) -> bool:
 
 
 def test_a_replacement_that_is_refused_since_its_approval_waits_with_the_old_object(
-    station: Station, registry: Registry
+    real_station: Station, registry: Registry
 ) -> None:
-    deployment = wish(station, registry, 1)
-    station.work()
-    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
-    before = station.get("job", "migrate", "-n", station.namespace)["metadata"]["uid"]
-    wish(station, registry, 2)
-    station.work()
-    station.agree(deployment)
-    with policy(station):
-        station.work()
-        request = station.latest(deployment)
+    deployment = ask_for(real_station, registry, 1)
+    real_station.work()
+    assert real_station.approve(deployment).state == "applied", real_station.latest(deployment).problem
+    before = real_station.get("job", "migrate", "-n", real_station.namespace)["metadata"]["uid"]
+    ask_for(real_station, registry, 2)
+    real_station.work()
+    real_station.agree(deployment)
+    with policy(real_station):
+        request = real_station.after_work(deployment)
         assert (request.state, request.problem_code, request.round) == ("approved", "objects-refused", 1)
         assert "has to be deleted to be made anew, and would then be refused" in request.problem
-        assert "that image may not run here" in station.said(request)
+        assert "that image may not run here" in real_station.said(request)
         assert "that image may not run here" not in request.problem
-        assert station.get("job", "migrate", "-n", station.namespace)["metadata"]["uid"] == before
-    station.work()
-    request.refresh_from_db()
+        assert real_station.get("job", "migrate", "-n", real_station.namespace)["metadata"]["uid"] == before
+    real_station.work(request)
     assert request.state == "applied", request.problem
-    live = station.get("job", "migrate", "-n", station.namespace)
+    live = real_station.get("job", "migrate", "-n", real_station.namespace)
     assert live["metadata"]["uid"] != before
     assert live["spec"]["template"]["spec"]["containers"][0]["image"] == NEW
 
 
 def test_a_replacement_that_would_be_refused_is_told_before_anybody_approves_it(
-    station: Station, registry: Registry
+    real_station: Station, registry: Registry
 ) -> None:
-    deployment = wish(station, registry, 1)
-    station.work()
-    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
-    with policy(station):
-        wish(station, registry, 2)
-        station.work()
-    told = station.latest(deployment).reports.get().body["findings"]
+    deployment = ask_for(real_station, registry, 1)
+    real_station.work()
+    assert real_station.approve(deployment).state == "applied", real_station.latest(deployment).problem
+    with policy(real_station):
+        ask_for(real_station, registry, 2)
+        real_station.work()
+    told = real_station.latest(deployment).reports.get().body["findings"]
     (refused,) = [one for one in told if "would then be refused" in one["message"]]
     assert "that image may not run here" in refused["serverWords"]
     assert not [one for one in told if "that image may not run here" in one["message"]]

@@ -77,30 +77,29 @@ def issue(station: Station, request: Request) -> None:
 
 
 def go_to(station: Station, registry: Registry, version: str) -> Request:
-    deployment = station.wish(NAME, source(registry, version))
-    station.work()
+    deployment = station.prepare(NAME, source(registry, version))
     return station.approve(deployment)
 
 
 @pytest.fixture
-def prepared(station: Station) -> Station:
+def prepared(real_station: Station) -> Station:
     """A cluster with what the bundle builds upon: CRDs of cert-manager, its namespace, a node of the control plane."""
-    station.ctl("label", "nodes", "--all", "--overwrite", "node-role.kubernetes.io/control-plane=")
-    station.api.apply(
+    real_station.ctl("label", "nodes", "--all", "--overwrite", "node-role.kubernetes.io/control-plane=")
+    real_station.api.apply(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "cert-manager"}}, field_manager=SEEDER
     )
-    serve_cert_manager(station)
-    return station
+    serve_cert_manager(real_station)
+    return real_station
 
 
 @pytest.fixture
-def refusing(station: Station) -> Iterator[None]:
+def refusing(real_station: Station) -> Iterator[None]:
     """A policy of the cluster that leaves dry-runs alone, and refuses the operator's bad version for real."""
     image = f"'{IMAGE}:{BAD}'"
     policy: dict[str, Any] = {
         "apiVersion": ADMISSION,
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": f"{station.namespace}-images"},
+        "metadata": {"name": f"{real_station.namespace}-images"},
         "spec": {
             "matchConstraints": {"resourceRules": [CHANGED_DEPLOYMENTS]},
             "matchConditions": [{"name": "for-real", "expression": "!request.dryRun"}],
@@ -115,15 +114,15 @@ def refusing(station: Station) -> Iterator[None]:
     binding = {
         "apiVersion": ADMISSION,
         "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": f"{station.namespace}-images"},
-        "spec": {"policyName": f"{station.namespace}-images", "validationActions": ["Deny"]},
+        "metadata": {"name": f"{real_station.namespace}-images"},
+        "spec": {"policyName": f"{real_station.namespace}-images", "validationActions": ["Deny"]},
     }
     for one in (policy, binding):
-        station.api.create(one)
-    wait_until(lambda: _is_refused(station))
+        real_station.api.create(one)
+    wait_until(lambda: _is_refused(real_station))
     yield
     for one in (binding, policy):
-        station.api.delete(ObjectRef.of(one))
+        real_station.api.delete(ObjectRef.of(one))
 
 
 def _is_refused(station: Station) -> bool:

@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from approvals import services
 from approvals.models import Request
 from approvals.steps.records.notes import Notes
-from provisioner.values import ObjectOutcome, ObjectRef
-from tests.support.approvals.world import acting
+from provisioner.values import ObjectOutcome
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import is_unreachable, wait_until
@@ -94,12 +92,11 @@ class Guard:
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"colour": colour}}
 
     def colour(self) -> str | None:
-        live = self.station.api.get(ObjectRef("", "v1", "ConfigMap", self.station.namespace, "lamp"))
+        live = self.station.live("ConfigMap", "lamp")
         return live["data"]["colour"] if live else None
 
     def wish(self, colour: str) -> Request:
-        deployment = self.station.wish(self.name, bundles.image(self.registry, self.name, self.files(colour)))
-        self.station.work()
+        deployment = self.station.prepare(self.name, bundles.image(self.registry, self.name, self.files(colour)))
         return self.station.latest(deployment)
 
     def wait_until_in_force(self) -> None:
@@ -110,11 +107,11 @@ class Guard:
 
 
 @pytest.fixture
-def guard(station: Station, registry: Registry, authority: Authority) -> Iterator[Guard]:
-    made = Guard(station, registry, authority)
+def guard(real_station: Station, registry: Registry, authority: Authority) -> Iterator[Guard]:
+    made = Guard(real_station, registry, authority)
     yield made
     made.stop()
-    station.ctl("delete", HOOKS, made.name, "--ignore-not-found")
+    real_station.ctl("delete", HOOKS, made.name, "--ignore-not-found")
 
 
 def once_written(monkeypatch: pytest.MonkeyPatch, kind: str, happens: Callable[[], object]) -> None:
@@ -197,7 +194,7 @@ def test_a_bundle_whose_own_webhook_is_dead_can_be_removed(guard: Guard) -> None
     guard.wait_until_in_force()
     station, deployment = guard.station, applied.deployment
     station.look_after(deployment)
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=deployment, via="browser")
+    station.delete(deployment)
     station.work()
     removed = station.approve(deployment)
     assert removed.state == "applied", removed.problem

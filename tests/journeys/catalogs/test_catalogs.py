@@ -86,12 +86,12 @@ def image(registry: Registry, name: str, tag: str = "latest") -> dict[str, Any]:
     return {"kind": "image", "image": {"ref": f"{registry.host}/{name}:{tag}"}}
 
 
-def test_an_image_is_read_followed_and_shown(any_station: Station, registry: Registry) -> None:
-    name = f"{any_station.namespace}/catalog"
+def test_an_image_is_read_followed_and_shown(station: Station, registry: Registry) -> None:
+    name = f"{station.namespace}/catalog"
     registry.push(f"{name}:latest", {"harbour/catalog.json": catalog_text("1.0.0"), "README.md": "no catalog"})
-    row = look(seen(any_station, write(any_station, image(registry, name), interval="5m")))
+    row = look(seen(station, write(station, image(registry, name), interval="5m")))
     assert versions(row) == ["1.0.0"]
-    status = shown(any_station, row)
+    status = shown(station, row)
     assert conditions(status) == {
         "Ready": ("True", "Read"),
         "SourcesAvailable": ("True", "Available"),
@@ -106,7 +106,7 @@ def test_an_image_is_read_followed_and_shown(any_station: Station, registry: Reg
     assert versions(moved) == ["1.0.0", "1.1.0"]
     assert moved.edition_id != row.edition_id
     assert look(moved).edition_id == moved.edition_id
-    assert conditions(shown(any_station, row))["Sound"] == ("False", "Problems")  # 1.0.0 is in no channel
+    assert conditions(shown(station, row))["Sound"] == ("False", "Problems")  # 1.0.0 is in no channel
 
 
 def test_a_source_that_is_gone_is_said_and_what_was_read_stays(sandbox_station: Station, git_server: GitServer) -> None:
@@ -164,17 +164,17 @@ def test_what_was_read_by_rules_of_before_is_read_again_though_it_did_not_change
     assert look(again).edition_id == again.edition_id
 
 
-def test_the_watch_keeps_what_is_there_and_forgets_what_is_gone(any_station: Station, registry: Registry) -> None:
-    name = f"{any_station.namespace}/gone"
+def test_the_watch_keeps_what_is_there_and_forgets_what_is_gone(station: Station, registry: Registry) -> None:
+    name = f"{station.namespace}/gone"
     registry.push(f"{name}:latest", {"catalog.json": catalog_text("1.0.0")})
-    obj = write(any_station, image(registry, name))
-    listed(any_station)
-    row = look(row_of(any_station, obj))
+    obj = write(station, image(registry, name))
+    listed(station)
+    row = look(row_of(station, obj))
     assert versions(row) == ["1.0.0"]
     assert authors_by_part(row.authors, row.spec) is None
-    any_station.api.delete(reference(row.name))
-    listed(any_station)
-    assert find_catalog(any_station.cluster, row.name) is None
+    station.api.delete(reference(row.name))
+    listed(station)
+    assert find_catalog(station.cluster, row.name) is None
     do(RefreshCatalog(row.pk))
 
 
@@ -246,15 +246,13 @@ def rita(**more: Any) -> dict[str, Any]:
     return access.requester_record(user=None, **{"groups_at": timezone.now(), **facts, **more})
 
 
-def test_S08_the_secret_of_a_catalog_is_read_as_who_wrote_it(
-    any_station: Station, registry_with_auth: Registry
-) -> None:
-    source = private(any_station, registry_with_auth)
-    row = look(seen(any_station, write(any_station, source), rita()))
+def test_S08_the_secret_of_a_catalog_is_read_as_who_wrote_it(station: Station, registry_with_auth: Registry) -> None:
+    source = private(station, registry_with_auth)
+    row = look(seen(station, write(station, source), rita()))
     assert row.edition is None
     assert "is not read: Kubernetes does not allow rita" in row.problem
     assert not row.is_writer_proved
-    let_get(any_station, "pull")
+    let_get(station, "pull")
     row = look(row)
     assert row.edition is not None
     assert row.is_writer_proved, "the rights that are printed are for whom it is read"
@@ -273,10 +271,9 @@ def changed(station: Station, row: Catalog, change: Callable[[dict[str, Any]], o
 
 @pytest.mark.proof
 def test_S05_S08_who_writes_a_part_of_the_source_must_be_allowed_to_get_the_secret_that_another_named(
-    any_station: Station, registry_with_auth: Registry
+    station: Station, registry_with_auth: Registry
 ) -> None:
     """Rita named the Secret; mallory, who may not get it, would have it sent to another host."""
-    station = any_station
     let_get(station, "pull")
     row = look(seen(station, write(station, private(station, registry_with_auth)), rita()))
     assert row.edition is not None
@@ -291,12 +288,11 @@ def test_S05_S08_who_writes_a_part_of_the_source_must_be_allowed_to_get_the_secr
 def test_S05_S08_who_names_their_secret_beside_the_address_of_another_sends_it_nowhere(
     sandbox_station: Station, registry_with_auth: Registry
 ) -> None:
-    station = sandbox_station
-    let_get(station, "pull")
-    source = private(station, registry_with_auth)
+    let_get(sandbox_station, "pull")
+    source = private(sandbox_station, registry_with_auth)
     auth = source["image"].pop("auth")
-    row = seen(station, write(station, source), mallory())
-    row = changed(station, row, lambda source: source["image"].update(auth=auth), rita())
+    row = seen(sandbox_station, write(sandbox_station, source), mallory())
+    row = changed(sandbox_station, row, lambda source: source["image"].update(auth=auth), rita())
     assert row.edition is None
     assert "does not allow mallory to get secrets" in row.problem
 
@@ -325,23 +321,22 @@ def test_S08_who_wrote_long_ago_is_read_for_where_the_operator_says_so(
 def test_S34_the_secret_of_a_catalog_is_read_for_a_controller_as_long_as_the_operator_lists_it(
     sandbox_station: Station, registry_with_auth: Registry, settings: Any, listed: bool
 ) -> None:
-    station = sandbox_station
-    account = {"kind": "ServiceAccount", "name": "controller", "namespace": station.namespace}
+    account = {"kind": "ServiceAccount", "name": "controller", "namespace": sandbox_station.namespace}
     rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["pull"], "verbs": ["get"]}
-    for each in role("controller-gets-pull", station.namespace, rule, account, user_subject(SERVICE.username)):
-        station.api.create(each)
-    obj = write(station, private(station, registry_with_auth))
+    for each in role("controller-gets-pull", sandbox_station.namespace, rule, account, user_subject(SERVICE.username)):
+        sandbox_station.api.create(each)
+    obj = write(sandbox_station, private(sandbox_station, registry_with_auth))
     controllers = {
-        "account": f"{station.namespace}/controller",
-        "cluster": station.cluster.name,
+        "account": f"{sandbox_station.namespace}/controller",
+        "cluster": sandbox_station.cluster.name,
         "catalogs": {"matchNames": [obj["metadata"]["name"]]},
-        "secrets": [f"{station.namespace}/pull"] if listed else [],
+        "secrets": [f"{sandbox_station.namespace}/pull"] if listed else [],
     }
     settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": read_controllers({"controllers": [controllers]})}
-    robot = Identity.of_service_account(station.namespace, "controller")
+    robot = Identity.of_service_account(sandbox_station.namespace, "controller")
     old = timezone.now() - timedelta(days=9)
     writer = rita(username=robot.username, groups=[*robot.groups], via="gitops", groups_at=old)
-    row = look(seen(station, obj, writer))
+    row = look(seen(sandbox_station, obj, writer))
     if listed:
         assert row.edition is not None, row.problem
     else:
@@ -366,8 +361,8 @@ def test_S34_the_secret_of_a_catalog_is_read_for_a_controller_as_long_as_the_ope
     ],
 )
 def test_the_api_server_refuses_a_catalog_that_makes_no_sense(
-    any_station: Station, spec: dict[str, Any], words: str
+    station: Station, spec: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InvalidObject) as raised:
-        write(any_station, **spec)
+        write(station, **spec)
     assert words in str(raised.value.server_words)

@@ -73,9 +73,8 @@ def planned(result: Mapping[str, Any]) -> dict[str, str]:
 
 @pytest.mark.proof
 def test_what_would_change_is_told_without_a_request_and_without_touching_the_cluster(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     row = offered(station, registry, documents(registry, HARBOUR, ["1.0.0", "1.1.0"]))
     result = compared(station, ask(station, row, HARBOUR, "1.1.0", before="1.0.0"))
     assert planned(result)["Deployment/harbour"] == "update"
@@ -93,9 +92,8 @@ def test_what_would_change_is_told_without_a_request_and_without_touching_the_cl
 
 
 @pytest.mark.proof
-def test_installing_proposes_an_account_whose_least_rights_suffice(any_station: Station, registry: Registry) -> None:
+def test_installing_proposes_an_account_whose_least_rights_suffice(station: Station, registry: Registry) -> None:
     """The roles are applied as they are proposed, and the account installs the bundle with them."""
-    station = any_station
     row = offered(station, registry, documents(registry, HARBOUR, ["1.0.0"]))
     result = compared(station, ask(station, row, HARBOUR, "1.0.0", namespace=station.namespace, account="least"))
     installer = result["installer"]
@@ -106,8 +104,7 @@ def test_installing_proposes_an_account_whose_least_rights_suffice(any_station: 
     name = f"{station.namespace}-least"
     for who in ("rita", "pratique"):
         station.let_use_installer(who, "least")
-    deployment = station.wish(name, source(row.name, HARBOUR), format="registry-v1", serviceAccountName="least")
-    station.work()
+    deployment = station.prepare(name, source(row.name, HARBOUR), format="registry-v1", serviceAccountName="least")
     request = station.latest(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     assert station.approve(deployment).state == "applied"
@@ -124,11 +121,11 @@ def test_S09_what_installing_takes_does_not_tell_which_namespaces_there_are(
     sandbox_station: Station, http_server: FileServer, settings: Any
 ) -> None:
     """Anybody may see it who may get the Catalog, and what goes where is the publisher's to say."""
-    station, found = sandbox_station, []
-    row = charts(station, repository(http_server, "0.9.0"), settings)
+    found = []
+    row = charts(sandbox_station, repository(http_server, "0.9.0"), settings)
     for elsewhere in ("kube-public", "nowhere"):
         repository(http_server, "1.0.0", elsewhere=elsewhere)
-        result = compared(station, ask(station, read(row), HARBOUR, "1.0.0"))
+        result = compared(sandbox_station, ask(sandbox_station, read(row), HARBOUR, "1.0.0"))
         found.append(json.dumps(result["installer"]).replace(elsewhere, "there"))
     assert found[0] == found[1]
     assert "nowhere" not in str(result["installer"]["obstacles"])
@@ -136,9 +133,8 @@ def test_S09_what_installing_takes_does_not_tell_which_namespaces_there_are(
 
 @pytest.mark.proof
 def test_charts_of_a_helm_repository_are_compared_by_their_checksums(
-    any_station: Station, http_server: FileServer, settings: Any
+    station: Station, http_server: FileServer, settings: Any
 ) -> None:
-    station = any_station
     row = charts(station, repository(http_server, "1.0.0", "1.1.0"), settings)
     result = compared(station, ask(station, row, HARBOUR, "1.1.0", before="1.0.0"))
     assert planned(result) == {"ConfigMap/harbour": "update"}
@@ -173,12 +169,14 @@ def test_a_chart_without_a_digest_is_not_compared_and_says_what_to_do(
 
 @pytest.mark.corpus
 @pytest.mark.thorough
-def test_an_operator_of_the_corpus_tells_rights_definitions_and_images(station: Station, registry: Registry) -> None:
-    row = offered(station, registry, documents(registry, KIALI, ["1.32.0", "1.34.0"]))
-    result = compared(station, ask(station, row, KIALI, "1.34.0", before="1.32.0"))
+def test_an_operator_of_the_corpus_tells_rights_definitions_and_images(
+    real_station: Station, registry: Registry
+) -> None:
+    row = offered(real_station, registry, documents(registry, KIALI, ["1.32.0", "1.34.0"]))
+    result = compared(real_station, ask(real_station, row, KIALI, "1.34.0", before="1.32.0"))
     assert result["images"]
     assert "Deployment/kiali-operator" in planned(result)
-    first = compared(station, ask(station, row, KIALI, "1.34.0"))
+    first = compared(real_station, ask(real_station, row, KIALI, "1.34.0"))
     assert set(planned(first).values()) == {"create"}
     assert any(name.startswith("CustomResourceDefinition/") for name in planned(first))
     assert first["permissions"]["accounts"]
@@ -186,15 +184,12 @@ def test_an_operator_of_the_corpus_tells_rights_definitions_and_images(station: 
 
 
 def test_a_bundle_beside_what_a_deployment_runs_is_told_as_far_as_one_may_get_the_objects(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     row = offered(station, registry, documents(registry, HARBOUR, ["1.0.0", "1.1.0"]))
-    deployment = station.wish(
+    deployment = station.applied(
         f"{station.namespace}-runs", source(row.name, HARBOUR, version="1.0.0"), format="registry-v1"
     )
-    station.work()
-    assert station.approve(deployment).state == "applied"
     result = compared(station, ask(station, row, HARBOUR, "1.1.0", deployment=deployment.name))
     assert planned(result)["Deployment/harbour"] == "update"
     assert result["images"] == []
@@ -264,32 +259,32 @@ def operator(*, annotations: Mapping[str, str], mode: str) -> tuple[str, dict[st
 def test_a_hostile_bundle_ends_its_comparison_in_words_and_nothing_else(
     sandbox_station: Station, registry: Registry, image: str, code: str, words: str
 ) -> None:
-    station = sandbox_station
     _, files = operator(annotations={}, mode="AllNamespaces")
     bomb = b"a: &a [x, x]\nb: " + b"[" * 3000 + b"*a" + b"]" * 3000
     digest = registry.push(f"{registry.host}/hostile:1", {**files, "manifests/bomb.yaml": bomb})
     refs = {"hostile": f"{registry.host}/hostile@{digest}", "nothing": f"{registry.host}/nothing:1"}
     evil = {**bundle("1.0.0"), "image": refs.get(image, image)}
     row = offered(
-        station, registry, [package(defaultChannel="stable"), channel("stable", {"name": evil["name"]}), evil]
+        sandbox_station, registry, [package(defaultChannel="stable"), channel("stable", {"name": evil["name"]}), evil]
     )
-    asked = ask(station, row, HARBOUR, "1.0.0")
-    made = services.compare_bundles(by=acting(station.people["rita"]), asked=asked)
+    asked = ask(sandbox_station, row, HARBOUR, "1.0.0")
+    made = services.compare_bundles(by=acting(sandbox_station.people["rita"]), asked=asked)
     for _ in range(5):
         BundleComparison.objects.filter(pk=made.pk).update(look_again_at=None)
         tasks.compare_bundles(made.pk)
     made.refresh_from_db()
     assert (made.state, made.problem_code, made.position) == ("failed", code, None)
     assert words.lower() in made.problem.lower()
-    assert services.read_comparison_result(by=acting(station.people["rita"]), asked=asked, row=made) is None
+    assert services.read_comparison_result(by=acting(sandbox_station.people["rita"]), asked=asked, row=made) is None
 
 
 def test_a_comparison_whose_worker_died_too_often_is_given_up_in_words(
     sandbox_station: Station, registry: Registry
 ) -> None:
-    station = sandbox_station
-    row = offered(station, registry, documents(registry, HARBOUR, ["1.0.0"]))
-    made = services.compare_bundles(by=acting(station.people["rita"]), asked=ask(station, row, HARBOUR, "1.0.0"))
+    row = offered(sandbox_station, registry, documents(registry, HARBOUR, ["1.0.0"]))
+    made = services.compare_bundles(
+        by=acting(sandbox_station.people["rita"]), asked=ask(sandbox_station, row, HARBOUR, "1.0.0")
+    )
     work = CompareBundles(made.pk)
     work.rows.update(claimed_by="dead", claimed_until=timezone.now(), worker_deaths=2)
     tasks.compare_bundles(made.pk)

@@ -12,7 +12,7 @@ import pytest
 from approvals import access
 from approvals.errors import InvalidInput
 from approvals.models import AuditEntry, BundleDeployment, Request
-from provisioner.values import Identity, ObjectRef
+from provisioner.values import Identity
 from tests.support.journeys.catalogs import look, named, offer, read, written
 from tests.support.journeys.contents.catalogs import HARBOUR, source
 from tests.support.journeys.contents.charts import chart, repository
@@ -46,7 +46,7 @@ def docker_config(station: Station, host: str, *, is_given: bool = True) -> None
     secret(station, "kubernetes.io/dockerconfigjson", {".dockerconfigjson": text}, is_given=is_given)
 
 
-def wish(station: Station, catalog: str, *, host: str = "", upgrades: str = "", **asked: Any) -> BundleDeployment:
+def ask_for(station: Station, catalog: str, *, host: str = "", upgrades: str = "", **asked: Any) -> BundleDeployment:
     auth = {"secret": {"name": "pull"}, **({"host": host} if host else {})}
     more = {"upgradePolicy": upgrades} if upgrades else {}
     made = source(catalog, asked.pop("of", HARBOUR), auth=auth)
@@ -63,15 +63,13 @@ def is_told_nowhere(request: Request) -> bool:
 
 @pytest.mark.proof
 def test_S08_a_private_bundle_is_pinned_applied_and_followed_by_the_entry_for_its_registry(
-    any_station: Station, registry: Registry, registry_with_auth: Registry
+    station: Station, registry: Registry, registry_with_auth: Registry
 ) -> None:
     """The first by a person, the second with nobody there."""
-    station = any_station
     row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
     docker_config(station, registry_with_auth.host)
-    deployment = wish(station, row.name, upgrades="Automatic")
-    station.work()
-    request = station.latest(deployment)
+    deployment = ask_for(station, row.name, upgrades="Automatic")
+    request = station.after_work(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     assert station.approve(deployment).state == "applied"
     policy = station.save_policy("grant", GRANTED)
@@ -85,14 +83,12 @@ def test_S08_a_private_bundle_is_pinned_applied_and_followed_by_the_entry_for_it
 
 
 def test_S08_the_secret_of_a_catalogs_source_is_not_read_for_who_may_not_get_it(
-    any_station: Station, registry: Registry, registry_with_auth: Registry
+    station: Station, registry: Registry, registry_with_auth: Registry
 ) -> None:
-    station = any_station
     row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
     docker_config(station, registry_with_auth.host, is_given=False)
-    deployment = wish(station, row.name)
-    station.work()
-    request = station.latest(deployment)
+    deployment = ask_for(station, row.name)
+    request = station.after_work(deployment)
     assert (request.state, request.problem_code) == ("preparing", "forbidden")
     assert "does not allow rita to get secrets" in request.problem
 
@@ -144,17 +140,16 @@ def test_S08_a_secret_is_not_sent_to_a_host_that_only_the_catalog_names(
     words: str,
 ) -> None:
     """The same address with another port is another host."""
-    station, place = sandbox_station, listening.url.removeprefix("http://")
+    place = listening.url.removeprefix("http://")
     digest = f"sha256:{'0' * 64}"
     listening.serve_reply(f"/v2/harbour/manifests/{digest}", asks_for_a_password)
-    row = read(row_of_one_bundle(station, registry, f"{place}/harbour@{digest}"))
+    row = read(row_of_one_bundle(sandbox_station, registry, f"{place}/harbour@{digest}"))
     if type_ == "docker":
-        docker_config(station, registry_with_auth.host)
+        docker_config(sandbox_station, registry_with_auth.host)
     else:
-        secret(station, type_, values)
-    deployment = wish(station, row.name, host=registry_with_auth.host if names_host else "")
-    station.work()
-    request = station.latest(deployment)
+        secret(sandbox_station, type_, values)
+    deployment = ask_for(sandbox_station, row.name, host=registry_with_auth.host if names_host else "")
+    request = sandbox_station.after_work(deployment)
     assert words.format(place=place) in request.problem
     assert heard(listening) == []
     assert is_told_nowhere(request)
@@ -176,16 +171,20 @@ def row_of_one_bundle(station: Station, registry: Registry, image: str) -> Any:
 def test_S08_user_and_password_open_the_host_that_the_spec_names(
     sandbox_station: Station, registry: Registry, registry_with_auth: Registry
 ) -> None:
-    station = sandbox_station
-    row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
-    secret(station, BASIC_AUTH, PASSWORD_PAIR)
-    deployment = wish(station, row.name, host=registry_with_auth.host)
-    station.work()
-    assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
+    row = offer(
+        registry,
+        named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"),
+        "1.0.0",
+        bundles=registry_with_auth,
+    )
+    secret(sandbox_station, BASIC_AUTH, PASSWORD_PAIR)
+    deployment = ask_for(sandbox_station, row.name, host=registry_with_auth.host)
+    sandbox_station.work()
+    assert sandbox_station.latest(deployment).state == "in_review", sandbox_station.latest(deployment).problem
 
 
 @pytest.fixture
-def mutable(settings: Any, any_station: Station) -> None:
+def mutable(settings: Any, station: Station) -> None:
     """The operator allows URLs without a checksum, which the index has none of."""
     settings.PRATIQUE = {**settings.PRATIQUE, "MUTABLE_HTTP": True}
 
@@ -197,16 +196,20 @@ def charts(station: Station, url: str) -> Any:
 
 
 def installed(station: Station) -> str | None:
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "harbour"))
+    live = station.live("ConfigMap", "harbour")
     return live["data"]["version"] if live else None
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("is_locked", [False, True], ids=["open", "with a password"])
+@pytest.mark.parametrize(
+    "is_locked",
+    [
+        pytest.param(False, id="open", marks=pytest.mark.thorough),
+        pytest.param(True, id="with a password", marks=pytest.mark.proof),
+    ],
+)
 def test_a_chart_of_a_helm_repository_is_pinned_by_its_checksum_and_followed(
-    any_station: Station, listening: FileServer, mutable: None, is_locked: bool
+    station: Station, listening: FileServer, mutable: None, is_locked: bool
 ) -> None:
-    station = any_station
     row = charts(station, repository(listening, "1.0.0", pair=PAIR if is_locked else ""))
     made = source(row.name, HARBOUR)
     if is_locked:
@@ -214,8 +217,7 @@ def test_a_chart_of_a_helm_repository_is_pinned_by_its_checksum_and_followed(
         made = source(
             row.name, HARBOUR, auth={"secret": {"name": "pull"}, "host": listening.url.removeprefix("http://")}
         )
-    deployment = station.wish(f"{station.namespace}-chart", made, format="helm")
-    station.work()
+    deployment = station.prepare(f"{station.namespace}-chart", made, format="helm")
     request = station.latest(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     (bundle,), (pin,) = request.bundles, request.pins
@@ -234,24 +236,20 @@ def test_a_chart_of_a_helm_repository_is_pinned_by_its_checksum_and_followed(
 
 
 def test_a_chart_that_is_another_than_its_index_says_is_not_taken(
-    any_station: Station, listening: FileServer, mutable: None
+    station: Station, listening: FileServer, mutable: None
 ) -> None:
-    station = any_station
     row = charts(station, repository(listening, "1.0.0"))
     listening.serve("/charts/harbour-1.0.0.tgz", chart("6.6.6"))
-    deployment = station.wish(f"{station.namespace}-chart", source(row.name, HARBOUR), format="helm")
-    station.work()
+    deployment = station.prepare(f"{station.namespace}-chart", source(row.name, HARBOUR), format="helm")
     request = station.latest(deployment)
     assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
 
 
 def test_a_chart_without_a_digest_is_refused_with_what_to_do(
-    any_station: Station, listening: FileServer, mutable: None
+    station: Station, listening: FileServer, mutable: None
 ) -> None:
-    station = any_station
     row = charts(station, repository(listening, "1.0.0", is_digested=False))
-    deployment = station.wish(f"{station.namespace}-chart", source(row.name, HARBOUR), format="helm")
-    station.work()
+    deployment = station.prepare(f"{station.namespace}-chart", source(row.name, HARBOUR), format="helm")
     request = station.latest(deployment)
     assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
     assert "has no digest of chart harbour-1.0.0" in request.problem
@@ -267,7 +265,7 @@ def test_a_chart_without_a_digest_is_refused_with_what_to_do(
     ids=["no Secret", "no host"],
 )
 def test_credentials_that_make_no_sense_are_refused_by_the_api_server(
-    any_station: Station, auth: dict[str, Any], words: str
+    station: Station, auth: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InvalidInput, match=words):
-        any_station.wish("wrong", source("hub", HARBOUR, auth=auth), format="registry-v1")
+        station.wish("wrong", source("hub", HARBOUR, auth=auth), format="registry-v1")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from approvals import access, services, wake
+from approvals import access, wake
 from approvals.errors import InvalidInput
 from approvals.ledger import pivots
 from approvals.ledger.pivots import SpecWriter
@@ -16,7 +16,6 @@ from approvals.models import BundleDeployment, Catalog, FollowedPackage, Request
 from approvals.steps import evaluate
 from provisioner.api_groups import OWN_GROUP
 from provisioner.values import Identity
-from tests.support.approvals.world import acting
 from tests.support.journeys.catalogs import look, look_at_source, named, offer, publish
 from tests.support.journeys.contents.catalogs import HARBOUR, KIALI, documents, source
 from tests.support.journeys.station import Station
@@ -27,12 +26,12 @@ GRANTED = 'worst_new in ["safe", "notable", "dangerous"]'
 
 
 @pytest.fixture
-def offered(any_station: Station, registry: Registry) -> Catalog:
+def offered(station: Station, registry: Registry) -> Catalog:
     """A catalog with the first version of an operator."""
-    return offer(registry, named(any_station, registry, f"{any_station.namespace}-hub"), "1.0.0")
+    return offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0")
 
 
-def wish(station: Station, row: Catalog, *, of: str = HARBOUR, upgrades: str = "", **asked: str) -> BundleDeployment:
+def ask_for(station: Station, row: Catalog, *, of: str = HARBOUR, upgrades: str = "", **asked: str) -> BundleDeployment:
     return station.wish(f"{station.namespace}-{of}", source(row.name, of, **asked), **_as_operator(upgrades))
 
 
@@ -59,21 +58,19 @@ def rules(request: Request) -> set[str]:
 
 
 @pytest.fixture
-def applied(any_station: Station, offered: Catalog) -> BundleDeployment:
-    deployment = running(any_station, offered)
-    look(any_station)
+def applied(station: Station, offered: Catalog) -> BundleDeployment:
+    deployment = running(station, offered)
+    look(station)
     return deployment
 
 
 @pytest.mark.proof
 def test_a_package_of_a_catalog_is_pinned_to_one_bundle_by_its_digest(
-    any_station: Station, registry: Registry, offered: Catalog
+    station: Station, registry: Registry, offered: Catalog
 ) -> None:
-    station = any_station
     row = offer(registry, offered, "1.0.0", "1.1.0")
-    deployment = wish(station, offered, channel="stable", version="<1.1.0")
-    station.work()
-    request = station.latest(deployment)
+    deployment = ask_for(station, offered, channel="stable", version="<1.1.0")
+    request = station.after_work(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     (bundle,), (pin,) = request.bundles, request.pins
     assert (bundle["bundle"], bundle["step"]) == ("harbour.v1.0.0", "first")
@@ -94,39 +91,35 @@ def test_a_package_of_a_catalog_is_pinned_to_one_bundle_by_its_digest(
 def test_S04_what_a_publisher_says_after_the_report_makes_a_new_round_where_it_is_worse(
     sandbox_station: Station, registry: Registry, state: str
 ) -> None:
-    station, both = sandbox_station, ("1.0.0", "1.1.0")
-    row = offer(registry, named(station, registry, f"{station.namespace}-hub"), *both)
-    deployment = wish(station, row, version="1.0.0")
-    station.work()
-    request = station.latest(deployment)
-    station.agree(deployment)
+    both = ("1.0.0", "1.1.0")
+    row = offer(registry, named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"), *both)
+    deployment = ask_for(sandbox_station, row, version="1.0.0")
+    request = sandbox_station.after_work(deployment)
+    sandbox_station.agree(deployment)
     if state == "approved":
         evaluate.run(request, "")
     request.refresh_from_db()
     assert (request.state, "CAT-02" in rules(request)) == (state, False)
 
     publish(registry, row, [*documents(registry, HARBOUR, both), deprecated("olm.bundle", "harbour.v1.0.0")])
-    station.work()
-    request.refresh_from_db()
+    sandbox_station.work(request)
     assert (request.state, request.round, "CAT-02" in rules(request)) == ("in_review", 2, True)
     voided = request.voided_rounds.get()
     assert (voided.code, "harbour.v1.0.0 is no longer supported" in voided.words) == ("catalog-changed", True)
 
     publish(registry, row, documents(registry, HARBOUR, both))  # it takes that back, which is no worse
-    station.work()
-    request.refresh_from_db()
+    sandbox_station.work(request)
     assert request.round == 2
 
     publish(registry, row, documents(registry, HARBOUR, both[1:]))
-    station.work()
-    request.refresh_from_db()
+    sandbox_station.work(request)
     assert (request.round, rules(request) & {"CAT-02", "CAT-05"}) == (3, {"CAT-05"})
-    assert station.approve(deployment).state == "applied"
+    assert sandbox_station.approve(deployment).state == "applied"
 
 
 @pytest.mark.proof
-def test_S08_who_may_not_get_the_catalog_asks_in_vain(any_station: Station, offered: Catalog) -> None:
-    station, mallory = any_station, Identity("mallory", ("strangers",))
+def test_S08_who_may_not_get_the_catalog_asks_in_vain(station: Station, offered: Catalog) -> None:
+    mallory = Identity("mallory", ("strangers",))
     station.let_use_installer("mallory")
     spec: dict[str, Any] = {
         "installNamespace": station.namespace,
@@ -139,8 +132,7 @@ def test_S08_who_may_not_get_the_catalog_asks_in_vain(any_station: Station, offe
     made = station.api.apply(obj, field_manager="somebody").object
     writer = SpecWriter(mallory, "cluster", None, timezone.now())
     deployment = pivots.see(cluster=station.cluster, obj=made, writer=writer)
-    station.work()
-    request = station.latest(deployment)
+    request = station.after_work(deployment)
     assert (request.state, request.bundles) == ("preparing", [])
     assert f"Kubernetes does not allow mallory to get catalogs.core.rukpak.io {offered.name}" in request.problem
 
@@ -158,19 +150,17 @@ def test_what_a_catalog_does_not_offer_is_said_with_what_it_offers(
     sandbox_station: Station, registry: Registry, asked: dict[str, str], words: str
 ) -> None:
     row = offer(registry, named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"), "1.0.0")
-    deployment = wish(sandbox_station, row, **asked)
-    sandbox_station.work()
-    request = sandbox_station.latest(deployment)
+    deployment = ask_for(sandbox_station, row, **asked)
+    request = sandbox_station.after_work(deployment)
     assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
     assert words in request.problem
 
 
 @pytest.mark.proof
 def test_two_edges_are_followed_by_a_grant_and_the_third_is_held_by_a_guard(
-    any_station: Station, registry: Registry, offered: Catalog
+    station: Station, registry: Registry, offered: Catalog
 ) -> None:
     """1.0.0 is approved by a person; 1.1.0 and 1.2.0 follow by themselves; 2.0.0 waits for people."""
-    station = any_station
     deployment = running(station, offered, upgrades="Automatic")
     policy = station.save_policy("grant", GRANTED)
     station.let_approve(access.policy_identity(policy).username, deployment.name)
@@ -197,24 +187,23 @@ def test_two_edges_are_followed_by_a_grant_and_the_third_is_held_by_a_guard(
 
 @pytest.mark.corpus
 @pytest.mark.thorough
-def test_an_operator_of_the_corpus_follows_its_edges_by_people(station: Station, registry: Registry) -> None:
+def test_an_operator_of_the_corpus_follows_its_edges_by_people(real_station: Station, registry: Registry) -> None:
     """It replaces roles and its rights could undo approvals, so that no grant may approve it, whatever the policy."""
-    row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.32.0", of=KIALI)
-    deployment = running(station, row, of=KIALI, upgrades="Automatic")
-    station.save_policy("grant", "true")
+    row = offer(registry, named(real_station, registry, f"{real_station.namespace}-hub"), "1.32.0", of=KIALI)
+    deployment = running(real_station, row, of=KIALI, upgrades="Automatic")
+    real_station.save_policy("grant", "true")
     offer(registry, row, "1.32.0", "1.33.0", "1.34.0", of=KIALI)
     for _ in range(2):
-        look(station)
-        (said,) = station.latest(deployment).evaluations.filter(policy__kind="grant")
+        look(real_station)
+        (said,) = real_station.latest(deployment).evaluations.filter(policy__kind="grant")
         assert "which only people can" in said.words
-        assert station.approve(deployment).state == "applied"
+        assert real_station.approve(deployment).state == "applied"
     assert versions(deployment) == [("1.32.0", "applied"), ("1.33.0", "applied"), ("1.34.0", "applied")]
 
 
 def test_a_grant_does_not_approve_what_follows_for_people(
-    any_station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
+    station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:
-    station = any_station
     station.save_policy("grant", "true")
     offer(registry, offered, "1.0.0", "1.1.0")
     look(station)
@@ -226,9 +215,8 @@ def test_a_grant_does_not_approve_what_follows_for_people(
 
 
 def test_manual_only_shows_it_and_takes_it_when_somebody_asks(
-    any_station: Station, registry: Registry, offered: Catalog
+    station: Station, registry: Registry, offered: Catalog
 ) -> None:
-    station = any_station
     deployment = running(station, offered, upgrades="Manual")
     offer(registry, offered, "1.0.0", "1.1.0", "1.2.0")
     look(station)
@@ -237,16 +225,15 @@ def test_manual_only_shows_it_and_takes_it_when_somebody_asks(
     assert (available, reason) == ("True", "Manual")
     assert "1.1.0 of harbour is available: upgradePolicy is Manual" in words
     assert "no edge leads to 1.2.0 from what runs" in words
-    services.ask_again(by=acting(station.people["rita"]), deployment=deployment, via="browser")
+    station.ask_again(deployment)
     station.work()
     assert versions(deployment)[1:] == [("1.1.0", "in_review")]
 
 
 @pytest.mark.proof
 def test_S05_who_wrote_the_upgrade_policy_is_a_requester_of_the_next_request(
-    any_station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
+    station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:
-    station = any_station
     mallory = Identity("mallory", ("requesters",))
     changed = station.rewrite(applied, lambda spec: spec.update(upgradePolicy="Automatic"), mallory)
     look(station)
@@ -259,10 +246,9 @@ def test_S05_who_wrote_the_upgrade_policy_is_a_requester_of_the_next_request(
 
 @pytest.mark.proof
 def test_S25_a_request_that_somebody_reviews_is_followed_by_one_successor(
-    any_station: Station, registry: Registry, offered: Catalog
+    station: Station, registry: Registry, offered: Catalog
 ) -> None:
-    station = any_station
-    deployment = wish(station, offered)
+    deployment = ask_for(station, offered)
     station.work()
     first = station.review(deployment, "RequestChanges", reason="name the owner")
     for more in (["1.1.0"], ["1.1.0", "1.2.0"]):
@@ -270,7 +256,7 @@ def test_S25_a_request_that_somebody_reviews_is_followed_by_one_successor(
         look(station)
     assert versions(deployment) == [("1.0.0", "in_review")]
     assert "request 1 is settled first" in upgrade_condition(station, deployment)[2]
-    services.withdraw(by=acting(station.people["rita"]), request_id=first.pk, reason="replaced", via="browser")
+    station.withdraw(first, "replaced")
     FollowedPackage.objects.update(answer_at=timezone.now())
     for _ in range(3):
         look(station)
@@ -278,32 +264,29 @@ def test_S25_a_request_that_somebody_reviews_is_followed_by_one_successor(
 
 
 def test_leaving_the_edges_is_refused_unless_the_spec_allows_it_and_then_it_is_found(
-    any_station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
+    station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:
-    station = any_station
     offer(registry, offered, "1.0.0", "1.2.0")
-    wish(station, offered, version="1.2.0")
-    station.work()
-    request = station.latest(applied)
+    ask_for(station, offered, version="1.2.0")
+    request = station.after_work(applied)
     assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
     assert "that may follow harbour.v1.0.0 (1.0.0) by the catalog's edges; these may: 1.0.0" in request.problem
-    wish(station, offered, version="1.2.0", upgradeConstraintPolicy="SelfCertified")
+    ask_for(station, offered, version="1.2.0", upgradeConstraintPolicy="SelfCertified")
     station.work()
     assert "CAT-01" in rules(station.latest(applied))
     assert station.approve(applied).state == "applied"
-    wish(station, offered, version="1.0.0", upgradeConstraintPolicy="SelfCertified")
+    ask_for(station, offered, version="1.0.0", upgradeConstraintPolicy="SelfCertified")
     station.work()
     assert {"CAT-01", "SRC-03"} <= rules(station.latest(applied))
 
 
 def test_what_runs_goes_back_and_is_not_upgraded_again_by_itself(
-    any_station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
+    station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:
-    station = any_station
     offer(registry, offered, "1.0.0", "1.1.0")
     look(station)
     assert station.approve(applied).state == "applied"
-    services.rollback_deployment(by=acting(station.people["rita"]), deployment=applied, revision=1, via="browser")
+    station.roll_back(applied)
     station.work()
     assert station.approve(applied).state == "applied"
     look(station)
@@ -312,7 +295,7 @@ def test_what_runs_goes_back_and_is_not_upgraded_again_by_itself(
 
 
 def test_since_when_the_source_of_a_catalog_is_down_is_said_of_those_who_follow_it(
-    any_station: Station, offered: Catalog, applied: BundleDeployment, monkeypatch: pytest.MonkeyPatch, settings: Any
+    station: Station, offered: Catalog, applied: BundleDeployment, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     woken: list[int] = []
     monkeypatch.setattr(wake, "deployment", woken.append)
@@ -321,14 +304,14 @@ def test_since_when_the_source_of_a_catalog_is_down_is_said_of_those_who_follow_
     for _ in range(2):
         look_at_source(offered)
     assert woken == [applied.pk], "once, and not at each look"
-    available, reason, words = upgrade_condition(any_station, applied)
+    available, reason, words = upgrade_condition(station, applied)
     assert (available, reason) == ("Unknown", "CouldNotTell")
     assert f"the source of Catalog {offered.name} could not be checked since" in words
     assert "127.0.0.1" not in words
     settings.PRATIQUE = allowed
     look_at_source(offered)
     assert woken == [applied.pk] * 2
-    assert upgrade_condition(any_station, applied)[:2] == ("False", "UpToDate")
+    assert upgrade_condition(station, applied)[:2] == ("False", "UpToDate")
 
 
 @pytest.mark.parametrize(
@@ -344,7 +327,7 @@ def test_since_when_the_source_of_a_catalog_is_down_is_said_of_those_who_follow_
     ids=["no catalog", "two kinds", "plain", "policy", "policy without catalog", "interval"],
 )
 def test_what_cannot_be_is_refused_by_the_api_server(
-    any_station: Station, sources: list[dict[str, Any]], more: Mapping[str, Any], words: str
+    station: Station, sources: list[dict[str, Any]], more: Mapping[str, Any], words: str
 ) -> None:
     with pytest.raises(InvalidInput, match=words):
-        any_station.wish(f"{any_station.namespace}-wrong", *sources, **{"format": "registry-v1", **more})
+        station.wish(f"{station.namespace}-wrong", *sources, **{"format": "registry-v1", **more})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
 from approvals.gate import plan_options
 from approvals.models import InventoryItem, Request
@@ -24,31 +23,29 @@ def planned(request: Request, kind: str) -> dict[str, Any]:
 
 
 def exists(station: Station, name: str, **data: str) -> ObjectRef:
-    ref = ObjectRef("", "v1", "ConfigMap", station.namespace, name)
+    ref = station.ref("ConfigMap", name)
     meta = {"name": name, "namespace": station.namespace}
     station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}, field_manager="shop")
     return ref
 
 
 def test_an_object_that_nobody_holds_is_adopted_once_somebody_wished_and_approved_it(
-    station: Station, registry: Registry
+    real_station: Station, registry: Registry
 ) -> None:
-    ref = exists(station, "adopt", kept="yes")
+    ref = exists(real_station, "adopt", kept="yes")
     image = bundles.image(registry, "adopt", bundles.app("adopt", "1"))
-    deployment = station.wish("adopt", image)
-    station.work()
-    found = planned(station.latest(deployment), "ConfigMap")
+    deployment = real_station.prepare("adopt", image)
+    found = planned(real_station.latest(deployment), "ConfigMap")
     assert found["action"] == "adopt"
     assert found["problem"].endswith("exists already and does not belong to this deployment")
     assert "written by shop" in found["serverWords"]
 
-    station.wish("adopt", image, collisionProtection="IfNoController")
-    station.work()
-    request = station.latest(deployment)
+    real_station.prepare("adopt", image, collisionProtection="IfNoController")
+    request = real_station.latest(deployment)
     found = planned(request, "ConfigMap")
     assert (found["action"], found["problem"], request.state) == ("adopt", "", "in_review")
-    assert station.approve(deployment).state == "applied"
-    live = station.api.get(ref)
+    assert real_station.approve(deployment).state == "applied"
+    live = real_station.api.get(ref)
     assert live is not None
     assert live["data"] == {"kept": "yes", "version": "1"}
     assert InventoryItem.objects.get(deployment=deployment, kind="ConfigMap").uid == live["metadata"]["uid"]
@@ -56,32 +53,30 @@ def test_an_object_that_nobody_holds_is_adopted_once_somebody_wished_and_approve
 
 @pytest.mark.proof
 def test_an_object_of_another_deployment_is_never_adopted_and_that_one_is_named(
-    station: Station, registry: Registry
+    real_station: Station, registry: Registry
 ) -> None:
     image = bundles.image(registry, "first", bundles.app("shared", "1"))
-    first = station.wish("first", image)
-    station.work()
-    station.approve(first)
-    second = station.wish("second", image, collisionProtection="IfNoController")
-    station.work()
-    found = planned(station.latest(second), "ConfigMap")
+    first = real_station.prepare("first", image)
+    real_station.approve(first)
+    second = real_station.prepare("second", image, collisionProtection="IfNoController")
+    found = planned(real_station.latest(second), "ConfigMap")
     assert found["action"] == "adopt"
     assert found["problem"].endswith("the BundleDeployment first holds it")
 
 
-def test_a_word_that_is_no_collision_protection_is_said(station: Station, registry: Registry) -> None:
-    deployment = station.wish("words", bundles.image(registry, "words", bundles.app("words", "1")))
-    request = station.latest(deployment)
+def test_a_word_that_is_no_collision_protection_is_said(real_station: Station, registry: Registry) -> None:
+    deployment = real_station.wish("words", bundles.image(registry, "words", bundles.app("words", "1")))
+    request = real_station.latest(deployment)
     request.spec = {**request.spec, "collisionProtection": "None"}
     with pytest.raises(BadSource, match="expected Prevent or IfNoController"):
         plan_options.plan_options(request)
 
 
 def test_what_was_not_tried_because_something_else_does_not_work_is_no_success(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    real_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Patience, "left", 1.0)  # of a wait; the writes have all of the time
-    stated = f"/namespaces/{station.namespace}/PersistentVolumeClaim/data"
+    stated = f"/namespaces/{real_station.namespace}/PersistentVolumeClaim/data"
     objects = [
         {
             "apiVersion": "v1",
@@ -99,10 +94,9 @@ def test_what_was_not_tried_because_something_else_does_not_work_is_no_success(
             "metadata": {"name": "after", "annotations": {"config.kubernetes.io/depends-on": stated}},
         },
     ]
-    files = {"manifests/all.yaml": yaml.safe_dump_all(objects).encode()}
-    deployment = station.wish("waits", bundles.image(registry, "waits", files))
-    station.work()
-    request = station.approve(deployment)
+    files = bundles.manifests(*objects)
+    deployment = real_station.prepare("waits", bundles.image(registry, "waits", files))
+    request = real_station.approve(deployment)
     assert request.state == "failed"
     assert "PersistentVolumeClaim" in request.problem
 
@@ -116,15 +110,7 @@ class Boats:
         self.crd = ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", f"boats.{self.group}")
 
     def definition(self, *versions: str) -> dict[str, Any]:
-        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-        served = [{"name": one, "served": True, "storage": one == versions[0], "schema": schema} for one in versions]
-        names = {"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"}
-        return {
-            "apiVersion": self.crd.api_version,
-            "kind": self.crd.kind,
-            "metadata": {"name": self.crd.name},
-            "spec": {"group": self.group, "scope": "Namespaced", "names": names, "versions": served},
-        }
+        return bundles.definition(self.group, "Boat", *versions)
 
     def serve(self, *versions: str) -> None:
         self.station.api.apply(self.definition(*versions), field_manager="others")
@@ -140,59 +126,56 @@ class Boats:
         return {"apiVersion": f"{self.group}/{version}", "kind": "Boat", "metadata": meta, "spec": {"oars": 50}}
 
     def wish(self, registry: Registry, name: str, *objects: dict[str, Any], **options: Any) -> Request:
-        files = {"manifests/all.yaml": yaml.safe_dump_all(objects).encode()}
+        files = bundles.manifests(*objects)
         name = f"{self.station.namespace}-{name}"
-        deployment = self.station.wish(name, bundles.image(registry, name, files), **options)
-        self.station.work()
+        deployment = self.station.prepare(name, bundles.image(registry, name, files), **options)
         return self.station.latest(deployment)
 
 
-def test_what_the_report_says_to_do_first_is_noticed_when_it_was_done(station: Station, registry: Registry) -> None:
+def test_what_the_report_says_to_do_first_is_noticed_when_it_was_done(
+    real_station: Station, registry: Registry
+) -> None:
     """The kind was installed as the report said, and the report stayed as it was until somebody denied it."""
-    boats = Boats(station)
+    boats = Boats(real_station)
     request = boats.wish(registry, "early", boats.boat("v1"))
     assert (request.state, request.round, planned(request, "Boat")["problemCode"]) == ("in_review", 1, "unknown-kind")
-    station.work()
-    request.refresh_from_db()
+    real_station.work(request)
     assert request.round == 1, "nothing came"
     boats.serve("v1")
-    station.work()
-    request.refresh_from_db()
+    real_station.work(request)
     assert (request.state, request.round, planned(request, "Boat")["problem"]) == ("in_review", 2, "")
     voided = request.voided_rounds.get()
     assert (voided.code, voided.words) == (
         "cause-over",
         f"the cluster serves Boat in {boats.group}/v1 now: a new report and review are needed",
     )
-    assert station.approve(request.deployment).state == "applied"
+    assert real_station.approve(request.deployment).state == "applied"
 
 
 def test_S20_what_it_collides_with_goes_with_its_kind_and_that_kind_is_asked_for(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station, boats = any_station, Boats(any_station)
+    boats = Boats(station)
     boats.serve("v1")
     station.api.create(boats.boat("v1"), field_manager="shop")
     request = boats.wish(registry, "kindless", boats.boat("v1"))
     assert (request.state, request.problem_code) == ("in_review", "collides")
     boats.withdraw()
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, request.round, request.problem) == ("in_review", 2, "")
     request = station.approve(request.deployment)
     assert (request.state, request.problem_code) == ("approved", "unknown-kind")
     assert f"Boat.{boats.group}" in request.problem
     assert "CustomResourceDefinition" in request.remedy
     boats.serve("v1")
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, request.round) == ("applied", 2), request.problem
 
 
 def test_S20_what_it_collides_with_in_another_version_is_said_until_that_is_served(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station, boats = any_station, Boats(any_station)
+    boats = Boats(station)
     boats.serve("v1")
     station.api.create(boats.boat("v1"), field_manager="shop")
     both = boats.definition("v1", "v2")
@@ -200,7 +183,6 @@ def test_S20_what_it_collides_with_in_another_version_is_said_until_that_is_serv
     assert (request.state, request.round, request.problem_code) == ("in_review", 1, "collides")
     assert "cannot be adopted before its new version is served" in request.problem
     boats.serve("v1", "v2")
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, request.round, request.problem) == ("in_review", 2, "")
     assert station.approve(request.deployment).state == "applied", station.latest(request.deployment).problem

@@ -10,11 +10,10 @@ import pytest
 import yaml
 
 from approvals import services
-from approvals.models import BundleDeployment, Report, Request
+from approvals.models import BundleDeployment, InventoryItem, Report, Request
 from approvals.steps import apply as step
 from provisioner.errors import ClusterError
 from provisioner.values import ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import is_unreachable, until_served, wait_until
@@ -34,9 +33,8 @@ class Port:
         self.volume = f"{station.namespace}-volume"
 
     def wish(self, *objects: dict[str, Any], **options: Any) -> Request:
-        files = {"manifests/all.yaml": yaml.safe_dump_all(objects).encode()}
-        deployment = self.station.wish(self.name, bundles.image(self.registry, self.name, files), **options)
-        self.station.work()
+        files = bundles.manifests(*objects)
+        deployment = self.station.prepare(self.name, bundles.image(self.registry, self.name, files), **options)
         return self.station.latest(deployment)
 
     def run(self, *objects: dict[str, Any]) -> BundleDeployment:
@@ -144,8 +142,8 @@ class Port:
 
 
 @pytest.fixture
-def port(any_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Port:
-    return Port(any_station, registry, monkeypatch)
+def port(station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Port:
+    return Port(station, registry, monkeypatch)
 
 
 def is_new_round(request: Request, code: str) -> str:
@@ -292,15 +290,7 @@ def test_a_report_of_an_earlier_version_ends_nothing_midway(port: Port, old_repo
 
 
 def boats(port: Port, *versions: str, stored: str = "v1", **spec: Any) -> dict[str, Any]:
-    group, schema = f"{port.name}.example.com", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    served = [
-        {"name": one, "served": True, "storage": one == stored, "schema": {"openAPIV3Schema": schema}}
-        for one in versions
-    ]
-    names = {"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"}
-    body = {"group": group, "scope": "Namespaced", "names": names, "versions": served, **spec}
-    meta = {"name": f"boats.{group}"}
-    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": CRD, "metadata": meta, "spec": body}
+    return bundles.definition(f"{port.name}.example.com", "Boat", *versions, stored=stored, **spec)
 
 
 def make_boat(port: Port, name: str, version: str = "v1") -> None:
@@ -349,8 +339,8 @@ def dead() -> dict[str, Any]:
 
 
 @pytest.fixture
-def real_port(station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Port:
-    return Port(station, registry, monkeypatch)
+def real_port(real_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Port:
+    return Port(real_station, registry, monkeypatch)
 
 
 def test_S15_a_crd_whose_conversion_is_gone_is_counted_as_it_is_stored_and_deleted(real_port: Port) -> None:
@@ -405,9 +395,8 @@ def test_S39_a_claim_that_is_to_be_kept_stays_and_is_nobodys(port: Port, *, is_r
     uid = port.station.api.get(port.ref("PersistentVolumeClaim", "data"))["metadata"]["uid"]
     if is_removal:
         port.station.look_after(deployment)
-        services.delete_deployment(by=acting(port.station.people["rita"]), deployment=deployment, via="browser")
-        port.station.work()
-        request = port.station.latest(deployment)
+        port.station.delete(deployment)
+        request = port.station.after_work(deployment)
     else:
         request = port.wish(KEPT)
     (told,) = request.reports.get().findings.filter(rule="DEL-04")
@@ -423,3 +412,49 @@ def test_S39_a_claim_that_is_to_be_kept_stays_and_is_nobodys(port: Port, *, is_r
         again = port.wish(KEPT, claim, collisionProtection="IfNoController")
         assert again.reports.get().actions["adopt"] == 1, "Helm's label, which we wrote, keeps it from nobody"
         assert port.station.approve(deployment).state == "applied"
+
+
+def test_a_namespace_a_crd_and_a_claim_are_named_with_what_goes_with_them(station: Station, registry: Registry) -> None:
+    hold = f"{station.namespace}-hold"
+    group = f"{station.namespace}.example.com"
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "3Gi"}}}
+    kept = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": hold}},
+        bundles.definition(group, "Skiff"),
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "net"}, "spec": size},
+    ]
+    files = bundles.app("fleet", "1") | {"manifests/50.yaml": yaml.safe_dump_all(kept).encode()}
+    deployment = station.applied("fleet", bundles.image(registry, "fleet", files, "1"))
+    station.api.forget_discovery()  # asked again by itself only after a while
+    for name in ("one", "two"):
+        station.api.create(
+            {"apiVersion": f"{group}/v1", "kind": "Skiff", "metadata": {"name": name, "namespace": station.namespace}}
+        )
+        station.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": hold}})
+    station.prepare("fleet", bundles.image(registry, "fleet", bundles.app("fleet", "2"), "2"))
+
+    told = {one.name: one.words for one in services.acknowledgements(station.latest(deployment))}
+    assert "2 Skiff objects at present" in told[f"delete CustomResourceDefinition.apiextensions.k8s.io skiffs.{group}"]
+    assert "2 Secrets" in told[f"delete Namespace {hold}"]
+    claim = told[f"delete PersistentVolumeClaim {station.namespace}/net"]
+    assert "3Gi" in claim or "it has no volume yet" in claim
+
+
+def test_a_namespace_of_kubernetes_is_never_pruned_even_where_that_is_acknowledged(
+    station: Station, registry: Registry
+) -> None:
+    deployment = station.applied("anchor", bundles.image(registry, "anchor", bundles.app("anchor", "1"), "1"))
+    ref = ObjectRef("", "v1", "Namespace", "", "kube-node-lease")
+    live = station.api.get(ref)
+    assert live is not None
+    InventoryItem.objects.create(
+        deployment=deployment, version="v1", kind="Namespace", name=ref.name, nonce="n", uid=live["metadata"]["uid"]
+    )
+    station.prepare("anchor", bundles.image(registry, "anchor", bundles.app("anchor", "2"), "2"))
+    assert "delete Namespace kube-node-lease" in services.to_acknowledge(station.latest(deployment))
+    request = station.approve(deployment)
+    assert (request.state, request.problem_code) == ("approved", "objects-refused")
+    assert "kube-node-lease belongs to Kubernetes itself" in request.problem
+    still = station.api.get(ref)
+    assert still is not None
+    assert "deletionTimestamp" not in still["metadata"]

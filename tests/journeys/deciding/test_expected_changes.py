@@ -27,15 +27,15 @@ MOMENTS = itertools.count(step=60.0)
 
 
 @pytest.fixture
-def expected_changes(any_station: Station) -> Iterator[ExpectedChanges]:
+def expected_changes(station: Station) -> Iterator[ExpectedChanges]:
     """What the watch does each second, moved on by the test."""
-    made = ExpectedChanges(any_station.cluster)
+    made = ExpectedChanges(station.cluster)
     yield made
     made.end()
 
 
 def account(here: Station) -> ObjectRef:
-    return ObjectRef("", "v1", "ServiceAccount", here.namespace, "installer")
+    return here.ref("ServiceAccount", "installer")
 
 
 def put(here: Station, obj: dict[str, Any]) -> None:
@@ -76,26 +76,24 @@ def hears(expected_changes: ExpectedChanges, request: Request, change: Callable[
 
 @pytest.mark.proof
 def test_a_missing_account_is_waited_for(
-    any_station: Station, registry: Registry, expected_changes: ExpectedChanges
+    station: Station, registry: Registry, expected_changes: ExpectedChanges
 ) -> None:
-    here = any_station
-    here.api.delete(account(here))
-    deployment = here.wish("late", bundles.image(registry, "late", bundles.app("late", "1")))
-    here.work()
-    request = here.latest(deployment)
+    station.api.delete(account(station))
+    deployment = station.prepare("late", bundles.image(registry, "late", bundles.app("late", "1")))
+    request = station.latest(deployment)
     assert state(request) == ("preparing", "missing-account", Awaits.ACCOUNT)
     assert "continues automatically when it is created" in request.problem
-    here.look_after(deployment)
-    shown = here.get("bd", "late")["status"]["conditions"]
+    station.look_after(deployment)
+    shown = station.get("bd", "late")["status"]["conditions"]
     (condition,) = (one for one in shown if one["type"] == "UpToDate")
     assert (condition["status"], condition["reason"]) == ("False", "MissingAccount")
     assert request.problem in condition["message"]
     begins(expected_changes, request)
-    here.work()
+    station.work()
     assert state(request) == ("preparing", "missing-account", Awaits.ACCOUNT)
 
-    hears(expected_changes, request, lambda: put(here, _account_object(here)))
-    here.work()
+    hears(expected_changes, request, lambda: put(station, _account_object(station)))
+    station.work()
     assert state(request) == ("in_review", "", "")
 
     def has_ended() -> bool:
@@ -106,15 +104,14 @@ def test_a_missing_account_is_waited_for(
 
 
 def test_another_account_wakes_nobody(
-    any_station: Station, registry: Registry, expected_changes: ExpectedChanges, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, expected_changes: ExpectedChanges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = any_station
-    here.api.delete(account(here))
-    request = here.latest(here.wish("alone", bundles.image(registry, "alone", bundles.app("alone", "1"))))
-    here.work()
+    station.api.delete(account(station))
+    request = station.latest(station.wish("alone", bundles.image(registry, "alone", bundles.app("alone", "1"))))
+    station.work()
     begins(expected_changes, request)
     rests(request)
-    other = _account_object(here)
+    other = _account_object(station)
     other["metadata"]["name"] = "somebody"
     note, noted = Changes.note, list[Name | None]()
 
@@ -123,67 +120,62 @@ def test_another_account_wakes_nobody(
         noted.append(name)
 
     monkeypatch.setattr(Changes, "note", heard)
-    put(here, other)
-    wait_until(lambda: (here.namespace, "somebody") in noted, "the other account is seen")
+    put(station, other)
+    wait_until(lambda: (station.namespace, "somebody") in noted, "the other account is seen")
     expected_changes.look(next(MOMENTS))
     assert expected_changes.changes.noted == {}
     assert not is_due(request)
 
 
 def test_rights_that_the_installer_lacks_are_waited_for(
-    any_station: Station, registry: Registry, expected_changes: ExpectedChanges
+    station: Station, registry: Registry, expected_changes: ExpectedChanges
 ) -> None:
-    here = any_station
-    take_away(here)
-    deployment = here.wish("needy", bundles.image(registry, "needy", bundles.app("needy", "1")))
-    here.work()
-    request = here.approve(deployment)
+    take_away(station)
+    deployment = station.prepare("needy", bundles.image(registry, "needy", bundles.app("needy", "1")))
+    request = station.approve(deployment)
     assert state(request) == ("approved", "missing-rights", Awaits.RIGHTS)
     begins(expected_changes, request)
-    hears(expected_changes, request, lambda: grant(here, request.problem.partition("\n")[2]))
-    here.work()
+    hears(expected_changes, request, lambda: grant(station, request.problem.partition("\n")[2]))
+    station.work()
     assert state(request) == ("applied", "", "")
 
 
 def test_rights_that_pratique_lacks_are_waited_for(
-    any_station: Station, registry: Registry, expected_changes: ExpectedChanges
+    station: Station, registry: Registry, expected_changes: ExpectedChanges
 ) -> None:
-    here = any_station
-    binding = here.api.get(
-        ObjectRef("rbac.authorization.k8s.io", "v1", "RoleBinding", here.namespace, "act-as-installer")
+    binding = station.api.get(
+        ObjectRef("rbac.authorization.k8s.io", "v1", "RoleBinding", station.namespace, "act-as-installer")
     )
     assert binding
-    question = AccessRequest("impersonate", resource="serviceaccounts", namespace=here.namespace, name="installer")
-    here.api.delete(ObjectRef.of(binding))
-    until_may(here.api, SERVICE, question, is_allowed=False)
-    deployment = here.wish("unable", bundles.image(registry, "unable", bundles.app("unable", "1")))
-    here.work()
-    request = here.latest(deployment)
+    question = AccessRequest("impersonate", resource="serviceaccounts", namespace=station.namespace, name="installer")
+    station.api.delete(ObjectRef.of(binding))
+    until_may(station.api, SERVICE, question, is_allowed=False)
+    deployment = station.prepare("unable", bundles.image(registry, "unable", bundles.app("unable", "1")))
+    request = station.latest(deployment)
     assert state(request) == ("preparing", "missing-right", Awaits.RIGHTS)
     begins(expected_changes, request)
     anew = {key: binding[key] for key in ("apiVersion", "kind", "roleRef", "subjects")}
     hears(
         expected_changes,
         request,
-        lambda: put(here, {**anew, "metadata": {"name": "act-as-installer", "namespace": here.namespace}}),
+        lambda: put(station, {**anew, "metadata": {"name": "act-as-installer", "namespace": station.namespace}}),
     )
-    until_may(here.api, SERVICE, question)
-    here.work()
+    until_may(station.api, SERVICE, question)
+    station.work()
     assert state(request) == ("in_review", "", "")
 
 
-def test_a_source_that_is_not_there_is_asked_for_again(any_station: Station, registry: Registry) -> None:
-    here, name = any_station, f"{any_station.namespace}-early"
+def test_a_source_that_is_not_there_is_asked_for_again(station: Station, registry: Registry) -> None:
+    name = f"{station.namespace}-early"
     missing = {"kind": "image", "image": {"ref": f"{registry.host}/{name}:2"}}
     bundles.image(registry, name, bundles.app(name, "1"), "1")
-    deployment = here.wish(name, missing)
-    here.work()
-    request = here.latest(deployment)
+    deployment = station.prepare(name, missing)
+    request = station.latest(deployment)
     assert state(request) == ("preparing", "source-unavailable", "")
     assert "changes spec.sources" in request.remedy
     assert request.look_again_at
     bundles.image(registry, name, bundles.app(name, "2"), "2")
-    here.work()
+    station.work()
     assert state(request)[0] == "in_review", request.problem
 
 
@@ -196,12 +188,11 @@ def _account_object(here: Station) -> dict[str, Any]:
 
 
 def test_what_is_waited_for_is_heard_also_after_a_bug_in_the_thread_that_watches(
-    any_station: Station, registry: Registry, expected_changes: ExpectedChanges, monkeypatch: pytest.MonkeyPatch
+    station: Station, registry: Registry, expected_changes: ExpectedChanges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = any_station
-    here.api.delete(account(here))
-    request = here.latest(here.wish("bug", bundles.image(registry, "bug", bundles.app("bug", "1"))))
-    here.work()
+    station.api.delete(account(station))
+    request = station.latest(station.wish("bug", bundles.image(registry, "bug", bundles.app("bug", "1"))))
+    station.work()
     begins(expected_changes, request)
     note, bugs = Changes.note, iter([ZeroDivisionError("a bug")])
 
@@ -211,7 +202,7 @@ def test_what_is_waited_for_is_heard_also_after_a_bug_in_the_thread_that_watches
         note(changes, awaits, name)
 
     monkeypatch.setattr(Changes, "note", stumble)
-    hears(expected_changes, request, lambda: put(here, _account_object(here)))
+    hears(expected_changes, request, lambda: put(station, _account_object(station)))
     assert next(bugs, None) is None
-    here.work()
+    station.work()
     assert state(request) == ("in_review", "", "")

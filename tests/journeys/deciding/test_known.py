@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 
 from approvals.models import Request
 from tests.support.journeys.contents import bundles
@@ -14,41 +13,26 @@ REPEATED = {"SEC-04", "LIV-07", "AVL-05", "SCH-37"}
 
 
 @pytest.mark.proof
-def test_what_the_report_of_what_runs_has_as_well_is_not_new(any_station: Station, registry: Registry) -> None:
-    here, name = any_station, f"{any_station.namespace}-known"
-    words = {"plural": f"{name}s", "singular": name, "kind": name.replace("-", "").capitalize()}
+def test_what_the_report_of_what_runs_has_as_well_is_not_new(station: Station, registry: Registry) -> None:
+    name = f"{station.namespace}-known"
+    kind = name.replace("-", "").capitalize()
 
     def ask(version: int) -> Request:
-        text = {"type": "object", "description": f"As of {version}"}
-        served = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": text}}
         env = {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "gone", "key": "a"}}}
         pod = {"containers": [{"name": "main", "image": f"registry.example.com/web:{version}", "env": [env]}]}
         labels = {"app": "web"}
-        made = [
-            {
-                "apiVersion": "apiextensions.k8s.io/v1",
-                "kind": "CustomResourceDefinition",
-                "metadata": {"name": f"{name}s.example.com"},
-                "spec": {"group": "example.com", "names": words, "scope": "Namespaced", "versions": [served]},
-            },
-            {
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "metadata": {"name": "web"},
-                "spec": {
-                    "strategy": {"type": "Recreate"},
-                    "selector": {"matchLabels": labels},
-                    "template": {"metadata": {"labels": labels}, "spec": pod},
-                },
-            },
-        ]
-        files = {"manifests/all.yaml": yaml.safe_dump_all(made).encode()}
-        deployment = here.wish(name, bundles.image(registry, f"{name}-{version}", files))
-        here.work()
-        return here.latest(deployment)
+        definition = bundles.definition(
+            "example.com", kind, schema={"type": "object", "description": f"As of {version}"}
+        )
+        template = {"metadata": {"labels": labels}, "spec": pod}
+        spec = {"strategy": {"type": "Recreate"}, "selector": {"matchLabels": labels}, "template": template}
+        web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+        files = bundles.manifests(definition, web)
+        deployment = station.prepare(name, bundles.image(registry, f"{name}-{version}", files))
+        return station.latest(deployment)
 
-    first = here.approve(ask(1).deployment)
-    second = here.approve(ask(2).deployment)
+    first = station.approve(ask(1).deployment)
+    second = station.approve(ask(2).deployment)
     assert (first.state, second.state) == ("applied", "applied")
     before, now = (one.reports.get().body["findings"] for one in (second, ask(3)))
     known = {one["fingerprint"] for one in before}

@@ -32,18 +32,15 @@ def ask_again(person: User, deployment: BundleDeployment) -> None:
 
 @pytest.mark.proof
 def test_S30_what_was_open_is_read_afresh_from_its_source_when_somebody_asks_again(
-    any_station: Station, registry: Registry, settings: Any
+    station: Station, registry: Registry, settings: Any
 ) -> None:
-    station, name = any_station, f"{any_station.namespace}-open"
-    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-    station.work()
+    name = f"{station.namespace}-open"
+    deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
     lose_the_key(station, settings)
-    station.work()
-    request = station.latest(deployment)
+    request = station.after_work(deployment)
     assert request.state == "in_review", (request.state, request.problem)
     ask_again(station.people["rita"], deployment)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     again = station.latest(deployment)
     assert (request.state, request.problem_code) == ("superseded", "key-missing")
     facts = AuditEntry.objects.get(verb="request.supersede", request_uid=request.uid).facts
@@ -55,23 +52,19 @@ def test_S30_what_was_open_is_read_afresh_from_its_source_when_somebody_asks_aga
 
 
 def test_S30_asking_for_what_runs_stores_it_again_so_that_it_can_be_changed(
-    any_station: Station, registry: Registry, settings: Any
+    station: Station, registry: Registry, settings: Any
 ) -> None:
-    station, name = any_station, f"{any_station.namespace}-runs"
+    name = f"{station.namespace}-runs"
     first = bundles.image(registry, name, bundles.app(name, "1"))
-    deployment = station.wish(name, first)
-    station.work()
+    deployment = station.prepare(name, first)
     running = station.approve(deployment)
     assert running.state == "applied", running.problem
     lose_the_key(station, settings)
     second = bundles.image(registry, f"{name}-2", bundles.app(name, "2"))
-    station.wish(name, second)
-    station.work()
+    station.prepare(name, second)
     assert station.latest(deployment).problem_code == "key-missing", "what runs is compared with, and cannot be read"
-    station.wish(name, first)
-    station.work()
+    station.prepare(name, first)
     assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
     assert store.get(Request.objects.get(pk=running.pk).content).digest == running.content_id
-    station.wish(name, second)
-    station.work()
+    station.prepare(name, second)
     assert station.approve(deployment).state == "applied", station.latest(deployment).problem

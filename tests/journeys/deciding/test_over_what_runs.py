@@ -70,26 +70,25 @@ def live(station: Station, kind: str) -> Any:
 
 @pytest.mark.proof
 def test_S09_a_first_request_over_a_chart_that_kubectl_applied_is_seen_by_who_may_and_adopted(
-    station: Station, git_server: GitServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    real_station: Station, git_server: GitServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    apply_as_kubectl_does(station, tmp_path)
-    before = {kind: live(station, kind) for kind in NAMES}
-    repository = git_server.repository(station.namespace)
+    apply_as_kubectl_does(real_station, tmp_path)
+    before = {kind: live(real_station, kind) for kind in NAMES}
+    repository = git_server.repository(real_station.namespace)
     repository.commit({f"chart/{name}": text for name, text in chart(", fresh: '3'").items()})
     source = {
         "kind": "git",
         "git": {"repository": repository.url, "ref": {"branch": "main"}, "directory": "chart"},
     }
-    deployment = station.wish(station.namespace, source, format="helm")
-    station.work()
-    station.look_after(deployment)
-    request = station.latest(deployment)
+    deployment = real_station.prepare(real_station.namespace, source, format="helm")
+    real_station.look_after(deployment)
+    request = real_station.latest(deployment)
     assert (request.state, request.problem_code) == ("in_review", "collides")
 
     texts = {"a value": CANARY, "who wrote it": "kubectl-client-side-apply"}
-    assert leaks(channels(station, request, "carol", caplog), texts) == []
-    seen = channels(station, request, "alice", caplog)
+    assert leaks(channels(real_station, request, "carol", caplog), texts) == []
+    seen = channels(real_station, request, "alice", caplog)
     rest, page = ("".join(text for name, text in seen.items() if name.startswith(door)) for door in ("REST", "page /"))
     owned = "3 objects belong to nobody by their marks (written by kubectl-client-side-apply)"
     for told in (rest, page):
@@ -98,13 +97,12 @@ def test_S09_a_first_request_over_a_chart_that_kubectl_applied_is_seen_by_who_ma
         assert CANARY in told
         assert "fresh" in told
     with pytest.raises(Collides, match="IfNoController"):
-        station.approve(deployment)
+        real_station.approve(deployment)
 
-    station.wish(station.namespace, source, format="helm", collisionProtection="IfNoController")
-    station.work()
-    request = station.approve(deployment)
+    real_station.prepare(real_station.namespace, source, format="helm", collisionProtection="IfNoController")
+    request = real_station.approve(deployment)
     assert request.state == "applied", request.problem
-    after = {kind: live(station, kind) for kind in NAMES}
+    after = {kind: live(real_station, kind) for kind in NAMES}
     assert after["ConfigMap"]["data"] == {"size": "2", "theirs": CANARY, "fresh": "3"}
     assert after["Deployment"]["spec"] == before["Deployment"]["spec"]
     held = dict(InventoryItem.objects.filter(deployment=deployment).values_list("kind", "uid"))

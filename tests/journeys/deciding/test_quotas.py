@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from approvals import services, tasks
+from approvals import tasks
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment
-from tests.support.approvals.world import acting
 from tests.support.journeys.station import Station
 
 EDITOR = "kubectl-client-side-apply"
@@ -44,8 +43,7 @@ def condition(station: Station, deployment: BundleDeployment) -> Any:
 
 
 @pytest.mark.proof
-def test_S25_kubectl_meets_the_quota_as_every_door_does(any_station: Station) -> None:
-    station = any_station
+def test_S25_kubectl_meets_the_quota_as_every_door_does(station: Station) -> None:
     first, _, third = (apply(station, f"{station.namespace}-{number}") for number in range(3))
     assert not third.requests.exists()
     told = condition(station, third)
@@ -55,7 +53,7 @@ def test_S25_kubectl_meets_the_quota_as_every_door_does(any_station: Station) ->
     request = first.requests.get()
     request.requesters = [{"username": "rita", "user_id": station.people["rita"].pk}]
     request.save(update_fields=["requesters"])
-    services.withdraw(by=acting(station.people["rita"]), request_id=request.pk, reason="", via="browser")
+    station.withdraw(request)
     tasks.sweep()
     assert third.requests.get().state == "preparing"
     third.refresh_from_db()

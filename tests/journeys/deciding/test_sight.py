@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 
 from approvals.models import BundleDeployment, Request
 from approvals.steps import apply as step
@@ -74,16 +73,7 @@ def objects(name: str, value: Callable[[str], str], sidecar: str = "") -> dict[s
 
 def definition() -> JsonDict:
     keel = {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf", "messageExpression": "oldSelf"}]}
-    spec = {"type": "object", "properties": {"keel": keel}}
-    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-    names = {"kind": "Boat", "plural": "boats", "singular": "boat", "listKind": "BoatList"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"boats.{GROUP}"},
-        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
-    }
+    return bundles.definition(GROUP, "Boat", schema=bundles.with_spec({"keel": keel}))
 
 
 def put(station: Station, obj: JsonDict, *, manager: str = "zqmanagerzq", **marks: str) -> ObjectRef:
@@ -115,20 +105,20 @@ def open_sea(station: Station) -> None:
 
 
 def wished(station: Station, registry: Registry, name: str, bundle: list[JsonDict], **options: Any) -> Request:
-    files = {"manifests/all.yaml": yaml.safe_dump_all(bundle).encode()}
-    deployment = station.wish(name, bundles.image(registry, name, files), **options)
-    station.work()
+    files = bundles.manifests(*bundle)
+    deployment = station.prepare(name, bundles.image(registry, name, files), **options)
     station.look_after(deployment)
     return station.latest(deployment)
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("protection", ["Prevent", "IfNoController"])
+@pytest.mark.parametrize(
+    "protection",
+    [pytest.param("Prevent", marks=pytest.mark.thorough), pytest.param("IfNoController", marks=pytest.mark.proof)],
+)
 def test_S09_S27_no_channel_tells_what_stands_in_an_object_of_somebody_else(
-    any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
+    station: Station, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    station = any_station
     open_sea(station)
     for obj in objects("there", canary, sidecar=canary("Deployment")).values():
         put(station, obj)
@@ -148,17 +138,16 @@ def test_S09_S27_no_channel_tells_what_stands_in_an_object_of_somebody_else(
 
 
 def test_S09_S27_what_the_api_server_says_of_an_own_object_is_shown_to_who_may_get_it(
-    any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture
+    station: Station, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An update that is refused quotes what stands there; others put values into our objects, too."""
     caplog.set_level(logging.DEBUG)
-    station = any_station
     open_sea(station)
     first = objects("own", lambda kind: f"first-{kind.lower()}")
     request = wished(station, registry, "sight-own", list(first.values()))
     assert station.approve(request.deployment).state in ("applied", "failed")
     boat = ObjectRef(GROUP, "v1", "Boat", station.namespace, "own")
-    deployment = ObjectRef("apps", "v1", "Deployment", station.namespace, "own")
+    deployment = station.ref("Deployment", "own")
     station.api.delete(boat)
     station.api.create(
         {**first["Boat"], "metadata": {"name": "own", "namespace": station.namespace}, "spec": {"keel": "zqboatzq"}},
@@ -198,12 +187,11 @@ def still(text: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("protection", ["Prevent", "IfNoController"])
+@pytest.mark.parametrize("protection", ["Prevent", pytest.param("IfNoController", marks=pytest.mark.thorough)])
 def test_S09_nobody_learns_whether_an_object_of_somebody_else_differs(
-    any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
+    station: Station, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
 ) -> None:
     """Nor, where it stands in the way, what would come of it if it were adopted, and who holds it."""
-    station = any_station
     open_sea(station)
     told = []
     for twin, there in (("twin-same", "ours"), ("twin-diff", "theirs")):
@@ -233,9 +221,8 @@ def _apart(one: str, other: str) -> tuple[str, str]:
 
 
 def test_S09_nothing_of_somebody_else_is_tried_while_nobody_knows_who_asks(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station = any_station
     name = "unknown"
     obj = objects(name, canary)["ConfigMap"]
     put(station, obj)
@@ -246,17 +233,16 @@ def test_S09_nothing_of_somebody_else_is_tried_while_nobody_knows_who_asks(
 
     deployment: BundleDeployment = request.deployment
     Request.objects.filter(pk=request.pk).update(state="stale", is_requester_known=False)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     (unknown,) = request.reports.get(round=request.round).body["plan"]["actions"]
     assert (unknown["action"], unknown["isProved"], unknown["problem"]) == ("adopt", False, "")
     assert unknown["after"]["data"] == {"value": "ours-configmap"}
     assert deployment.requests.count() == 1
 
 
-@pytest.mark.parametrize("at", ["the gate", "the write"])
+@pytest.mark.parametrize("at", [pytest.param("the gate", marks=pytest.mark.thorough), "the write"])
 def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_only_to_who_may_get_it(
-    any_station: Station,
+    station: Station,
     registry: Registry,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -264,7 +250,6 @@ def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_onl
 ) -> None:
     """It was tried and reviewed; then its owner writes a field that the bundle has, too."""
     caplog.set_level(logging.DEBUG)
-    station = any_station
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "grows"}}
     put(station, {**config, "data": {"theirs": "zqconfigmapzq"}})
     ours = {**config, "data": {"shared": "ours", "unshared": "ours"}}
@@ -311,11 +296,11 @@ def bound_role(name: str, rules: list[JsonDict], subject: JsonDict) -> list[Json
 
 
 def test_S09_S27_what_roles_beside_the_plan_hold_is_told_only_to_who_may_get_them(
-    any_station: Station, registry: Registry, caplog: pytest.LogCaptureFixture
+    station: Station, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A workload runs as an account that a role of the cluster makes strong; the words of the authorizer name roles."""
     caplog.set_level(logging.DEBUG)
-    station, group = any_station, "rbac.authorization.k8s.io"
+    group = "rbac.authorization.k8s.io"
     robot = {"kind": "ServiceAccount", "name": "robot", "namespace": station.namespace}
     rule = {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["zqusernamezq"]}
     for obj in bound_role(f"zqstrongzq-{station.namespace}", [rule], robot):

@@ -29,13 +29,11 @@ class Approved:
 
     def wish(self, version: str) -> BundleDeployment:
         source = bundles.image(self.registry, self.name, bundles.app(self.name, version), version)
-        deployment = self.station.wish(self.name, source)
-        self.station.work()
-        return deployment
+        return self.station.prepare(self.name, source)
 
     @property
     def config(self) -> ObjectRef:
-        return ObjectRef("", "v1", "ConfigMap", self.station.namespace, self.name)
+        return self.station.ref("ConfigMap", self.name)
 
     def live(self) -> dict[str, Any]:
         found = self.station.api.get(self.config)
@@ -52,8 +50,8 @@ class Approved:
 
 
 @pytest.fixture
-def approved(any_station: Station, registry: Registry) -> Approved:
-    return Approved(any_station, registry)
+def approved(station: Station, registry: Registry) -> Approved:
+    return Approved(station, registry)
 
 
 def test_S04_an_approval_stands_where_less_is_left_to_do_than_was_reviewed(approved: Approved) -> None:

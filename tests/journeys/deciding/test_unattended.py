@@ -63,7 +63,7 @@ def settings_map(station: Station, text: str) -> dict[str, Any]:
 
 
 def text_of(station: Station) -> str | None:
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "plain"))
+    live = station.live("ConfigMap", "plain")
     return live["data"]["text"] if live else None
 
 
@@ -81,11 +81,6 @@ def messages(of: Mapping[str, Any]) -> str:
     return "\n".join(one["message"] for one in of["status"]["conditions"])
 
 
-def pause(station: Station, deployment: BundleDeployment, *, is_paused: bool) -> None:
-    by = acting(station.people["rita"])
-    services.pause_deployment(by=by, deployment=deployment, is_paused=is_paused, reason="", via="browser")
-
-
 def looked_at(station: Station, deployment: BundleDeployment) -> Request:
     """After the workers have looked at what waits."""
     Request.objects.filter(deployment=deployment).update(look_again_at=None)
@@ -96,7 +91,7 @@ def looked_at(station: Station, deployment: BundleDeployment) -> Request:
 def set_paused(station: Station, deployment: BundleDeployment, by: User, *, is_paused: bool) -> None:
     """By somebody who is known by old groups before and after."""
     back(by)
-    pause(station, deployment, is_paused=is_paused)
+    station.pause(deployment, is_paused=is_paused)
     aged(by)
 
 
@@ -107,63 +102,54 @@ def by_nobody(station: Station, deployment: BundleDeployment) -> Request:
     return station.latest(deployment)
 
 
-def test_S13_a_grant_goes_on_though_who_wrote_it_has_left(any_station: Station, registry: Registry) -> None:
-    station, name = any_station, f"{any_station.namespace}-stays"
+def test_S13_a_grant_goes_on_though_who_wrote_it_has_left(station: Station, registry: Registry) -> None:
+    name = f"{station.namespace}-stays"
     policy = grant(station)
     own = f"pratique:policy:{policy.pk}"
-    wished = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-    station.work()
+    wished = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
     request = station.latest(wished)
     assert (request.state, request.reviews.count()) == ("in_review", 0), "its own identity may not yet"
     station.let_approve(own, name)
     alice = station.people["alice"]
     alice.kubernetes_identities.update(groups=["nobody"])
     User.objects.filter(pk=alice.pk).update(is_active=False)
-    services.withdraw(by=acting(station.people["rita"]), request_id=request.pk, reason="", via="browser")
-    again = services.ask_again(by=acting(station.people["rita"]), deployment=wished, via="browser")
-    station.work()
-    request = station.latest(again)
+    station.withdraw(request)
+    again = station.ask_again(wished)
+    request = station.after_work(again)
     assert request.state == "applied", request.problem
     given = Review.objects.get(request=request)
     assert (given.username, given.access_reason) == (own, "Kubernetes allowed this policy's identity to approve")
 
 
 @pytest.mark.proof
-def test_S13_a_grant_whose_identity_loses_the_right_stops_at_the_gate(any_station: Station, registry: Registry) -> None:
-    station, name = any_station, f"{any_station.namespace}-stops"
+def test_S13_a_grant_whose_identity_loses_the_right_stops_at_the_gate(station: Station, registry: Registry) -> None:
+    name = f"{station.namespace}-stops"
     policy = grant(station)
     own = f"pratique:policy:{policy.pk}"
     station.let_approve(own, name)
-    wished = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")), paused=True)
-    station.work()
+    wished = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")), paused=True)
     assert station.latest(wished).state == "approved"
     station.api.delete(ObjectRef("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "", f"approve-{name}"))
     until_may(station.api, Identity(own), approval_of(name), is_allowed=False)
     wished.refresh_from_db()
-    services.pause_deployment(
-        by=acting(station.people["rita"]), deployment=wished, is_paused=False, reason="", via="browser"
-    )
+    station.resume(wished)
     Request.objects.update(look_again_at=None)
-    station.work()
-    request = station.latest(wished)
+    request = station.after_work(wished)
     assert request.state == "approved"
     assert "some approvals no longer count" in request.problem
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, name)) is None
+    assert station.live("Deployment", name) is None
 
 
-def test_S13_who_may_not_approve_all_of_it_saves_no_policy(any_station: Station) -> None:
+def test_S13_who_may_not_approve_all_of_it_saves_no_policy(station: Station) -> None:
     with pytest.raises(NotAllowed, match="you need `approve` on every BundleDeployment of cluster journey"):
-        grant(any_station, by="carol")
+        grant(station, by="carol")
     assert not Policy.objects.exists()
 
 
 @pytest.mark.proof
-def test_S08_a_source_is_read_unattended_only_where_the_operator_says_so(any_station: Station, settings: Any) -> None:
-    station = any_station
+def test_S08_a_source_is_read_unattended_only_where_the_operator_says_so(station: Station, settings: Any) -> None:
     rita = known_by_token(station, "rita")
-    wished = station.wish(f"{station.namespace}-polled", settings_map(station, "one"))
-    station.work()
-    assert station.approve(wished).state == "applied"
+    wished = station.applied(f"{station.namespace}-polled", settings_map(station, "one"))
     settings_map(station, "two")
     aged(rita)
     request = by_nobody(station, wished)
@@ -180,8 +166,7 @@ def test_S08_a_source_is_read_unattended_only_where_the_operator_says_so(any_sta
     listed = settings.PRATIQUE
     settings.PRATIQUE = {**listed, "UNATTENDED_READS": []}
     station.agree(wished)
-    station.work()
-    request = station.latest(wished)
+    request = station.after_work(wished)
     assert (request.state, request.problem_code) == ("in_review", "reads-withdrawn"), request.problem
     assert "PRATIQUE_UNATTENDED_READS again" in request.remedy
     settings.PRATIQUE = listed
@@ -199,40 +184,31 @@ def test_S08_a_source_is_read_unattended_only_where_the_operator_says_so(any_sta
     assert text_of(station) == "two"
 
 
-def test_S08_what_was_read_in_time_does_not_end_because_time_passes(any_station: Station) -> None:
+def test_S08_what_was_read_in_time_does_not_end_because_time_passes(station: Station) -> None:
     """Unattended, too: nothing is read again. The account is used on the word of an approver who may."""
-    station = any_station
     rita = known_by_token(station, "rita")
-    wished = station.wish(f"{station.namespace}-kept", settings_map(station, "one"))
-    station.work()
-    assert station.approve(wished).state == "applied"
+    wished = station.applied(f"{station.namespace}-kept", settings_map(station, "one"))
     settings_map(station, "two")
     station.let_approve("carol", wished.name)
-    pause(station, wished, is_paused=True)
+    station.pause(wished)
     assert by_nobody(station, wished).is_unattended
     station.agree(wished, "carol")
-    station.work()
-    request = station.latest(wished)
+    request = station.after_work(wished)
     assert (request.state, request.problem_code) == ("approved", "paused")
-    pause(station, wished, is_paused=False)
+    station.resume(wished)
     aged(rita)
     Request.objects.update(look_again_at=None)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, request.problem_code) == ("approved", "no-longer-approved")
     assert text_of(station) == "one"
     back(rita)
     Request.objects.filter(pk=request.pk).update(look_again_at=None)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert request.state == "applied", request.problem
     assert text_of(station) == "two"
 
 
-def test_S08_whom_kubernetes_does_not_let_read_it_any_more_stops_it_also_there(
-    any_station: Station, settings: Any
-) -> None:
-    station = any_station
+def test_S08_whom_kubernetes_does_not_let_read_it_any_more_stops_it_also_there(station: Station, settings: Any) -> None:
     rita = known_by_token(station, "rita")
     wished = station.wish(f"{station.namespace}-left", settings_map(station, "one"))
     settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": [f"journey/{wished.name}"]}
@@ -247,14 +223,12 @@ def test_S08_whom_kubernetes_does_not_let_read_it_any_more_stops_it_also_there(
 
 
 def test_S07_a_grant_approves_unattended_work_where_its_own_identity_may_use_the_account(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station, name = any_station, f"{any_station.namespace}-vouched"
+    name = f"{station.namespace}-vouched"
     rita = known_by_token(station, "rita")
     source = bundles.image(registry, name, bundles.app(name, "1"))
-    wished = station.wish(name, source)
-    station.work()
-    assert station.approve(wished).state == "applied"
+    wished = station.applied(name, source)
     policy = grant(station)
     own = f"pratique:policy:{policy.pk}"
     station.let_approve(own, name)
@@ -274,45 +248,39 @@ def test_S07_a_grant_approves_unattended_work_where_its_own_identity_may_use_the
     Policy.objects.filter(pk=policy.pk).update(is_active=True)
     applied = Request.objects.filter(deployment=wished, state="applied").latest("number")
     assert pivots.ask_once_more(of=applied)
-    station.work()
-    request = station.latest(wished)
+    request = station.after_work(wished)
     assert (request.state, request.number) == ("applied", 3), request.problem
     assert Review.objects.get(request=request).may_use_account
 
 
 def test_S07_what_people_ask_for_waits_at_the_gate_once_their_groups_are_too_old(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    station, name = any_station, f"{any_station.namespace}-waits"
+    name = f"{station.namespace}-waits"
     rita = known_by_token(station, "rita")
     station.let_approve("carol", name)
-    wished = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-    station.work()
+    wished = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
     request = station.agree(wished, "carol")
     aged(rita)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert (request.state, request.problem_code) == ("in_review", "held-back")
     back(rita)
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert request.state == "applied", request.problem
 
 
-def test_S07_a_group_that_who_asked_has_lost_since_stops_it_in_words(any_station: Station, registry: Registry) -> None:
+def test_S07_a_group_that_who_asked_has_lost_since_stops_it_in_words(station: Station, registry: Registry) -> None:
     """The groups of the writing would still allow it."""
-    station, name = any_station, f"{any_station.namespace}-lost"
+    name = f"{station.namespace}-lost"
     rita = known_by_token(station, "rita")
-    wished = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-    station.work()
+    wished = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
     station.agree(wished)
     back(rita, "leavers")
-    station.work()
-    request = station.latest(wished)
+    request = station.after_work(wished)
     assert (request.state, request.problem_code) == ("approved", "forbidden")
     assert "does not allow rita to impersonate" in request.problem
     assert "does not allow rita to impersonate" in messages(mirror(station, request))
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, name)) is None
+    assert station.live("Deployment", name) is None
     back(rita, "requesters")
     Request.objects.update(look_again_at=None)
     station.work()

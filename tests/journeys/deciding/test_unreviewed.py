@@ -45,19 +45,14 @@ class Leaving:
         return self.work()
 
     def pause(self, is_paused: bool) -> None:
-        rita = self.station.people["rita"]
-        services.pause_deployment(
-            by=acting(rita), deployment=self.deployment, is_paused=is_paused, reason="", via="browser"
-        )
+        self.station.pause(self.deployment, is_paused=is_paused)
 
     def work(self) -> Request:
         self.station.work()
         return self.station.latest(self.deployment)
 
     def is_there(self) -> bool:
-        return (
-            self.station.api.get(ObjectRef("apps", "v1", "Deployment", self.station.namespace, self.name)) is not None
-        )
+        return self.station.live("Deployment", self.name) is not None
 
     def ref(self, kind: str, name: str) -> ObjectRef:
         return ObjectRef("", "v1", kind, self.station.namespace, name)
@@ -67,8 +62,8 @@ class Leaving:
 
 
 @pytest.fixture
-def leaving(any_station: Station, registry: Registry, settings: Any) -> Leaving:
-    return Leaving(any_station, registry, settings)
+def leaving(station: Station, registry: Registry, settings: Any) -> Leaving:
+    return Leaving(station, registry, settings)
 
 
 def test_S15_what_holds_no_data_goes_without_a_review_and_is_recorded_all_the_same(leaving: Leaving) -> None:
@@ -90,8 +85,13 @@ def test_S15_without_the_operators_word_every_deletion_is_reviewed(leaving: Leav
     assert leaving.waits_for_review(leaving.delete())
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("kind", ["Secret", "PersistentVolumeClaim"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("Secret", marks=pytest.mark.thorough),
+        pytest.param("PersistentVolumeClaim", marks=pytest.mark.proof),
+    ],
+)
 def test_S15_what_holds_data_is_reviewed(leaving: Leaving, kind: str) -> None:
     claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
     body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "hold"}, **(claim if "Claim" in kind else {})}
@@ -110,8 +110,7 @@ def test_S15_what_somebody_keeps_in_a_config_map_of_ours_is_data(leaving: Leavin
 
 def hang(leaving: Leaving, kind: str, **rest: Any) -> dict[str, Any]:
     """Something that is in no inventory, and that the garbage collector takes with our Deployment."""
-    owner = leaving.station.api.get(ObjectRef("apps", "v1", "Deployment", leaving.station.namespace, leaving.name))
-    assert owner is not None
+    owner = leaving.station.live("Deployment", leaving.name)
     named = {key: owner[key] for key in ("apiVersion", "kind")} | {
         "name": leaving.name,
         "uid": owner["metadata"]["uid"],
@@ -120,7 +119,10 @@ def hang(leaving: Leaving, kind: str, **rest: Any) -> dict[str, Any]:
     return leaving.station.api.create({"apiVersion": "v1", "kind": kind, "metadata": meta, **rest})
 
 
-@pytest.mark.parametrize("kind", ["Secret", "PersistentVolumeClaim", "ConfigMap"])
+@pytest.mark.parametrize(
+    "kind",
+    ["Secret", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("PersistentVolumeClaim", "ConfigMap"))],
+)
 def test_S15_what_somebody_hung_to_an_object_of_ours_goes_along_and_is_reviewed(leaving: Leaving, kind: str) -> None:
     leaving.runs()
     claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
@@ -176,8 +178,7 @@ def test_S15_a_guard_holds_it_back(leaving: Leaving) -> None:
 
 def test_S15_where_nobody_knows_who_asked_it_is_reviewed(leaving: Leaving) -> None:
     leaving.runs()
-    rita = leaving.station.people["rita"]
-    services.delete_deployment(by=acting(rita), deployment=leaving.deployment, via="browser")
+    leaving.station.delete(leaving.deployment)
     Request.objects.filter(purpose="delete").update(is_requester_known=False, requesters=[])
     request = leaving.work()
     assert leaving.waits_for_review(request)

@@ -32,9 +32,7 @@ def guarded(here: Station, registry: Registry, name: str, expression: str = "rul
         is_active=True,
         via="browser",
     )
-    deployment = here.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-    here.work()
-    return deployment
+    return here.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
 
 
 def waive_all(here: Station, deployment: BundleDeployment) -> Request:
@@ -46,64 +44,56 @@ def waive_all(here: Station, deployment: BundleDeployment) -> Request:
     return here.approve(deployment, channel="rest", waives=waives)
 
 
-def pause(here: Station, deployment: BundleDeployment, *, is_paused: bool) -> None:
-    services.pause_deployment(
-        by=acting(here.people["rita"]), deployment=deployment, is_paused=is_paused, reason="", via="browser"
-    )
-
-
-def test_a_waiver_opens_a_guard_only_while_its_author_may_override(station: Station, registry: Registry) -> None:
-    alice = Identity("alice", ("platform", station.namespace))
-    station.people["alice"].kubernetes_identities.update(groups=[*alice.groups])
-    override = binding(f"{station.namespace}-override", "pratique-override", group(station.namespace))
-    deployment = guarded(station, registry, "guarded")
+def test_a_waiver_opens_a_guard_only_while_its_author_may_override(real_station: Station, registry: Registry) -> None:
+    alice = Identity("alice", ("platform", real_station.namespace))
+    real_station.people["alice"].kubernetes_identities.update(groups=[*alice.groups])
+    override = binding(f"{real_station.namespace}-override", "pratique-override", group(real_station.namespace))
+    deployment = guarded(real_station, registry, "guarded")
     with pytest.raises(NotAllowed, match="needs the verb override"):
-        waive_all(station, deployment)
-    station.api.apply(override, field_manager=SEEDER)
-    station.until_may(alice, "override", "bundledeployments", "core.rukpak.io")
-    pause(station, deployment, is_paused=True)
-    request = waive_all(station, deployment)
+        waive_all(real_station, deployment)
+    real_station.api.apply(override, field_manager=SEEDER)
+    real_station.until_may(alice, "override", "bundledeployments", "core.rukpak.io")
+    real_station.pause(deployment)
+    request = waive_all(real_station, deployment)
     assert (request.state, request.problem_code) == ("approved", "paused"), request.problem
-    station.look_after(deployment)
-    shown = station.get("bdr", "guarded-1")["status"]["reviewsSummary"]
+    real_station.look_after(deployment)
+    shown = real_station.get("bdr", "guarded-1")["status"]["reviewsSummary"]
     assert shown == {"approvals": 1, "waivers": len(request.reviews.get().waives)}
 
-    station.api.delete(ObjectRef.of(override))
-    station.until_may(alice, "override", "bundledeployments", "core.rukpak.io", is_allowed=False)
-    pause(station, deployment, is_paused=False)
-    station.work()
-    request.refresh_from_db()
+    real_station.api.delete(ObjectRef.of(override))
+    real_station.until_may(alice, "override", "bundledeployments", "core.rukpak.io", is_allowed=False)
+    real_station.resume(deployment)
+    real_station.work(request)
     assert (request.state, request.problem_code) == ("approved", "waiver-lost")
     assert "what alice accepted no longer counts" in request.problem
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "guarded")) is None
+    assert real_station.live("Deployment", "guarded") is None
 
-    station.api.apply(override, field_manager=SEEDER)
-    station.until_may(alice, "override", "bundledeployments", "core.rukpak.io")
+    real_station.api.apply(override, field_manager=SEEDER)
+    real_station.until_may(alice, "override", "bundledeployments", "core.rukpak.io")
     cache.clear()
     Request.objects.update(look_again_at=None)
-    station.work()
-    request.refresh_from_db()
+    real_station.work(request)
     assert request.state == "applied", request.problem
 
 
-def test_a_guard_that_is_changed_after_the_approval_stops_the_apply(station: Station, registry: Registry) -> None:
-    deployment = guarded(station, registry, "thawed", "true")
-    pause(station, deployment, is_paused=True)
-    station.approve(deployment)
+def test_a_guard_that_is_changed_after_the_approval_stops_the_apply(real_station: Station, registry: Registry) -> None:
+    deployment = guarded(real_station, registry, "thawed", "true")
+    real_station.pause(deployment)
+    real_station.approve(deployment)
     Policy.objects.update(expression="false", version=2, message="frozen until Monday")
-    pause(station, deployment, is_paused=False)
-    station.work()
-    request = station.latest(deployment)
+    real_station.resume(deployment)
+    request = real_station.after_work(deployment)
     assert (request.state, request.problem_code) == ("approved", "guard-holds")
     assert "frozen until Monday" in request.problem
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "thawed")) is None
+    assert real_station.live("Deployment", "thawed") is None
 
 
-def test_S14_a_label_put_on_with_kubectl_is_reported_and_reviewed_again(station: Station, registry: Registry) -> None:
-    deployment = guarded(station, registry, "labelled", "true")
-    station.ctl("label", "bd", "labelled", "tier=prod")
-    pivots.see(cluster=station.cluster, obj=station.get("bd", "labelled"), writer=None)
-    station.work()
-    request = station.latest(deployment)
+def test_S14_a_label_put_on_with_kubectl_is_reported_and_reviewed_again(
+    real_station: Station, registry: Registry
+) -> None:
+    deployment = guarded(real_station, registry, "labelled", "true")
+    real_station.ctl("label", "bd", "labelled", "tier=prod")
+    pivots.see(cluster=real_station.cluster, obj=real_station.get("bd", "labelled"), writer=None)
+    request = real_station.after_work(deployment)
     assert (request.state, request.round, request.labels) == ("in_review", 2, {"tier": "prod"})
-    assert station.approve(deployment).state == "applied"
+    assert real_station.approve(deployment).state == "applied"

@@ -17,7 +17,7 @@ from approvals.watch.authorship import Authorship
 from provisioner.values import ObjectRef
 from tests.support.folders import ROOT
 from tests.support.journeys.station import Station
-from tests.support.kubernetes.live import once_answered, wait_until
+from tests.support.kubernetes.live import WatchedUntil, once_answered, wait_until
 
 POLICIES = [
     obj
@@ -60,12 +60,14 @@ class Seen:
     def watch(self) -> None:
         """Until it has seen what the object is now: a watch may end before a busy server tells it anything."""
         live: Any = self.station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", self.name))
-        wait_until(lambda: self._seen_after_a_watch() >= int(live["metadata"]["resourceVersion"]), "the watch sees it")
+        newest = int(live["metadata"]["resourceVersion"])
+        api: Any = WatchedUntil(self.station.api, lambda event: int(event.resource_version) >= newest)
 
-    def _seen_after_a_watch(self) -> int:
-        stop = threading.Event()
-        self.version = loop.follow(self.authorship, self.station.api, self._resource(), self.version, stop)
-        return int(self.version)
+        def has_seen_it() -> bool:
+            self.version = loop.follow(self.authorship, api, self._resource(), self.version, threading.Event())
+            return int(self.version) >= newest
+
+        wait_until(has_seen_it, "the watch sees it")
 
     def latest(self) -> Request:
         deployment = BundleDeployment.objects.get(cluster=self.station.cluster, name=self.name)

@@ -20,20 +20,20 @@ def controlplane(kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> End
 
 
 @pytest.fixture
-def seen(station: Station, monkeypatch: pytest.MonkeyPatch) -> Seen:
+def seen(real_station: Station, monkeypatch: pytest.MonkeyPatch) -> Seen:
     monkeypatch.setattr(loop, "WATCH_SECONDS", SECONDS)
     # The watch has a thread and a connection of its own; here, it is the test's.
     monkeypatch.setattr(loop, "close_old_connections", lambda: None)
     for user in ("carol", "rita"):
-        name = f"{station.namespace}-{user}-writes"
-        station.api.apply(binding(name, "pratique-requester", user_subject(user)), field_manager=SEEDER)
+        name = f"{real_station.namespace}-{user}-writes"
+        real_station.api.apply(binding(name, "pratique-requester", user_subject(user)), field_manager=SEEDER)
     # The policies are tried with one that is there.
-    other = Seen(station, f"{station.namespace}-other")
+    other = Seen(real_station, f"{real_station.namespace}-other")
     for obj in POLICIES:
-        station.api.apply(obj, field_manager=SEEDER, force=True)
+        real_station.api.apply(obj, field_manager=SEEDER, force=True)
     other.write("admin")
     other.list()
-    put_in_force(station)
-    here = Seen(station, f"{station.namespace}-app")
+    put_in_force(real_station)
+    here = Seen(real_station, f"{real_station.namespace}-app")
     here.list()
     return here

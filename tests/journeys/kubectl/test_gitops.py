@@ -23,7 +23,7 @@ pytestmark = pytest.mark.controlplane
 
 # A fight is a write each round. The API server sorts managers by the second of their last write, and an apply that
 # changes nothing but this order is stored: once for each of the two that write in the same second as another.
-ROUNDS, AT_REST = 8, 3
+ROUNDS, AT_REST = 5, 3
 
 
 @dataclass(frozen=True)

@@ -47,16 +47,15 @@ def _looked(here: Station) -> ReviewAdmission:
 
 
 @pytest.fixture
-def reviewed(station: Station, registry: Registry, settings: Any) -> tuple[Station, Request]:
+def reviewed(real_station: Station, registry: Registry, settings: Any) -> tuple[Station, Request]:
     """A request in review, which may be approved where its report is not shown."""
     settings.PRATIQUE = {**settings.PRATIQUE, "UNSEEN_SEVERITY": "critical"}
-    put_in_force(station)
-    name = f"{station.namespace}-app"
-    deployment = station.wish(name, bundles.image(registry, name, bundles.app("app", "1"), "1"))
-    station.work()
-    request = station.latest(deployment)
+    put_in_force(real_station)
+    name = f"{real_station.namespace}-app"
+    deployment = real_station.prepare(name, bundles.image(registry, name, bundles.app("app", "1"), "1"))
+    request = real_station.latest(deployment)
     assert request.state == "in_review", request.problem
-    return station, request
+    return real_station, request
 
 
 def let_create(here: Station, who: str) -> None:
@@ -115,8 +114,7 @@ def test_a_review_by_kubectl_approves_and_what_was_approved_is_applied(reviewed:
     assert (review.channel, review.username, review.decision) == ("kubectl", "alice", "Approve")
     assert review.groups == ["platform", "system:authenticated"]
     assert review.user == station.people["alice"]
-    station.work()
-    request.refresh_from_db()
+    station.work(request)
     assert request.state == "applied", request.problem
 
 
@@ -220,8 +218,7 @@ def test_an_approval_must_name_what_is_deleted(reviewed: tuple[Station, Request]
     station.approve(request.deployment)
     name = request.deployment.name
     files = {path: text for path, text in bundles.app("app", "2").items() if "01" not in path}
-    station.wish(name, bundles.image(registry, name, files, "2"))
-    station.work()
+    station.prepare(name, bundles.image(registry, name, files, "2"))
     second = station.latest(request.deployment)
     wanted = services.to_acknowledge(second)
     assert wanted
@@ -357,10 +354,9 @@ def test_the_plug_in_decides_and_changes_as_the_caller(
 
 
 def test_S23_what_only_stores_policies_proves_nothing(
-    db: None, request: pytest.FixtureRequest, any_station: Station
+    db: None, request: pytest.FixtureRequest, station: Station
 ) -> None:
     """The sandbox is no API server: it keeps admission policies and enforces none."""
-    station = any_station
     if "controlplane" in request.node.name:
         put_in_force(station)
         return

@@ -1,4 +1,4 @@
-"""Mirrored requests are there from the first moment, and are repaired when somebody deletes or edits them."""
+"""What kubectl shows of requests: objects that are repaired when somebody deletes or edits them, and events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from approvals import services
 from approvals.errors import InvalidInput
 from approvals.ledger import pivots
 from approvals.ledger.pivots import SpecWriter
@@ -16,7 +15,6 @@ from approvals.models import Request
 from approvals.watch import mirrors
 from approvals.watch.mirrors import SeenMirrors
 from provisioner.values import Identity, ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.kubernetes.live import once_answered, wait_until
@@ -43,14 +41,13 @@ def listed(station: Station) -> None:
 
 
 @pytest.fixture
-def mirrored(any_station: Station, registry: Registry) -> tuple[Station, Request]:
-    name = f"{any_station.namespace}-mirror"
-    deployment = any_station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
-    any_station.work()
-    any_station.look_after(deployment)
-    request = any_station.latest(deployment)
+def mirrored(station: Station, registry: Registry) -> tuple[Station, Request]:
+    name = f"{station.namespace}-mirror"
+    deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
+    station.look_after(deployment)
+    request = station.latest(deployment)
     assert request.state == "in_review", request.problem
-    return any_station, request
+    return station, request
 
 
 def forged(live: Any) -> None:
@@ -68,8 +65,8 @@ def types(of: Mapping[str, Any]) -> set[str]:
     return {one["type"] for one in of["status"]["conditions"]}
 
 
-def test_a_request_is_shown_from_the_first_moment_and_its_spec_stays(any_station: Station, registry: Registry) -> None:
-    station, name = any_station, f"{any_station.namespace}-early"
+def test_a_request_is_shown_from_the_first_moment_and_its_spec_stays(station: Station, registry: Registry) -> None:
+    name = f"{station.namespace}-early"
     deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
     station.look_after(deployment)
     early = shown(station, station.latest(deployment))
@@ -146,32 +143,56 @@ def test_the_watch_sees_an_edit_and_a_deletion(mirrored: tuple[Station, Request]
 
 
 def test_a_mirror_says_unknown_where_the_page_does_and_no_more_when_it_is_known(sandbox_station: Station) -> None:
-    station = sandbox_station
     source = {"kind": "http", "http": {"url": "http://127.0.0.1:1/1.tar.gz"}}
-    deployment = station.look_after(station.wish(f"{station.namespace}-who", source))
+    deployment = sandbox_station.look_after(sandbox_station.wish(f"{sandbox_station.namespace}-who", source))
     ref = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name)
-    station.edit(ref, lambda live: live["spec"].update(config={"a": "b"}))
-    seen: Any = station.api.get(ref)
-    pivots.see(cluster=station.cluster, obj=seen, writer=None)
-    station.look_after(deployment)
-    request = station.latest(deployment)
-    assert shown(station, request)["spec"]["requester"] == {
+    sandbox_station.edit(ref, lambda live: live["spec"].update(config={"a": "b"}))
+    seen: Any = sandbox_station.api.get(ref)
+    pivots.see(cluster=sandbox_station.cluster, obj=seen, writer=None)
+    sandbox_station.look_after(deployment)
+    request = sandbox_station.latest(deployment)
+    assert shown(sandbox_station, request)["spec"]["requester"] == {
         "username": "rita and unknown requesters",
         "groups": [],
         "via": "browser",
     }
-    pivots.see(cluster=station.cluster, obj=seen, writer=SpecWriter(Identity("rita", ("requesters",)), "kubectl"))
-    station.look_after(deployment)
-    assert shown(station, request)["spec"]["requester"]["username"] == "rita"
+    pivots.see(
+        cluster=sandbox_station.cluster, obj=seen, writer=SpecWriter(Identity("rita", ("requesters",)), "kubectl")
+    )
+    sandbox_station.look_after(deployment)
+    assert shown(sandbox_station, request)["spec"]["requester"]["username"] == "rita"
 
 
 def test_annotations_that_somebody_has_filled_are_said_with_the_remedy(sandbox_station: Station) -> None:
-    station = sandbox_station
     source = {"kind": "http", "http": {"url": "http://127.0.0.1:1/1.tar.gz"}}
-    deployment = station.wish(f"{station.namespace}-full", source)
+    deployment = sandbox_station.wish(f"{sandbox_station.namespace}-full", source)
     ref = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", deployment.name)
-    station.edit(ref, lambda live: live["metadata"].update(annotations={"example.com/full": "x" * (256 * 1024 - 16)}))
+    sandbox_station.edit(
+        ref, lambda live: live["metadata"].update(annotations={"example.com/full": "x" * (256 * 1024 - 16)})
+    )
     with pytest.raises(InvalidInput, match="kubectl annotate bundledeployment NAME KEY-"):
-        services.pause_deployment(
-            by=acting(station.people["rita"]), deployment=deployment, is_paused=True, reason="why", via="browser"
-        )
+        sandbox_station.pause(deployment, "why")
+
+
+def told(station: Station, name: str) -> dict[str, tuple[str, int]]:
+    """Type and count by reason, of the events about this deployment."""
+    resource = station.api.resource_of("events.k8s.io", "v1", "Event")
+    assert resource
+    found: list[dict[str, Any]] = station.api.list(resource, namespace="default")
+    ours = [one for one in found if one["regarding"]["name"] == name]
+    assert all(one["reportingController"] == "core.rukpak.io/pratique" for one in ours)
+    return {one["reason"]: (one["type"], (one.get("series") or {}).get("count", 1)) for one in ours}
+
+
+@pytest.mark.proof
+def test_the_way_of_a_request_is_told_by_events(station: Station, registry: Registry) -> None:
+    name = f"{station.namespace}-told"
+    deployment = station.wish(name, bundles.image(registry, name, bundles.app(name, "1")))
+    station.look_after(deployment)
+    station.work()
+    station.look_after(deployment)
+    assert told(station, name) == {"Preparing": ("Normal", 1), "InReview": ("Normal", 1)}
+    request = station.latest(deployment)
+    Request.objects.filter(pk=request.pk).update(last_event="", mirrored_at=None)
+    station.look_after(deployment)
+    assert told(station, name)["InReview"] == ("Normal", 2)

@@ -8,10 +8,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from approvals import services
 from approvals.models import HookRun
 from provisioner.values import ObjectRef
-from tests.support.approvals.world import acting
 from tests.support.journeys.station import Station
 from tests.support.servers.http import GitServer
 
@@ -49,7 +47,7 @@ def chart(version: str) -> dict[str, bytes]:
     }
 
 
-def wish(station: Station, repository: Any, **more: Any) -> Any:
+def ask_for(station: Station, repository: Any, **more: Any) -> Any:
     git = {"repository": repository.url, "ref": {"branch": "main"}, "directory": "chart"}
     return station.wish(station.namespace, {"kind": "git", "git": git}, format="helm", **more)
 
@@ -74,21 +72,19 @@ def messages(station: Station, wished: Any, rule: str) -> list[str]:
 
 
 @pytest.mark.proof
-def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(
-    any_station: Station, git_server: GitServer
-) -> None:
-    station, here = any_station, any_station.namespace
-    repository = git_server.repository(here)
+def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(station: Station, git_server: GitServer) -> None:
+    namespace = station.namespace
+    repository = git_server.repository(namespace)
     repository.commit(chart("1.0.0"))
-    wished = wish(station, repository)
+    wished = ask_for(station, repository)
     station.work()
     runs = messages(station, wished, "HOOK-01")
     assert runs == [
-        f"A hook runs Job {here}/first before other objects are written, as `default` with example.com/first:1.0.0",
-        f"A hook runs Job {here}/migrate before other objects are written, as `default` with example.com/migrate:1.0.0",
+        f"A hook runs Job {namespace}/first before other objects are written, as `default` with example.com/first:1.0.0",
+        f"A hook runs Job {namespace}/migrate before other objects are written, as `default` with example.com/migrate:1.0.0",
     ]
     assert messages(station, wished, "HOOK-02") == [
-        f"When the deployment is deleted, a hook runs Job {here}/farewell before the objects are deleted"
+        f"When the deployment is deleted, a hook runs Job {namespace}/farewell before the objects are deleted"
     ]
     (unused,) = messages(station, wished, "SRC-01")
     assert "templates/test.yaml" in unused
@@ -96,13 +92,13 @@ def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(
         first = station.approve(wished)
     assert first.state == "applied", first.problem
     for name in ("first", "migrate"):
-        assert any(f"waiting until this hook has ended: Job.batch {here}/{name}" in one["sql"] for one in queries)
+        assert any(f"waiting until this hook has ended: Job.batch {namespace}/{name}" in one["sql"] for one in queries)
     assert not any("before the next phase" in one["sql"] for one in queries)
     outcomes = list(first.outcomes.order_by("position").values_list("object", "state"))
     assert outcomes == [
-        (f"Job.batch {here}/first", "done"),
-        (f"Job.batch {here}/migrate", "done"),
-        (f"ConfigMap {here}/settings", "done"),
+        (f"Job.batch {namespace}/first", "done"),
+        (f"Job.batch {namespace}/migrate", "done"),
+        (f"ConfigMap {namespace}/settings", "done"),
     ]
     assert [item.name for item in wished.inventory.all()] == ["settings"]
     ran = {name: uid(station, name) for name in ("first", "migrate")}
@@ -111,7 +107,7 @@ def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(
     }
 
     repository.commit(chart("2.0.0"))
-    wish(station, repository, config={"values": {"any": "thing", "password": "canary"}})
+    ask_for(station, repository, config={"values": {"any": "thing", "password": "canary"}})
     station.work()
     (values,) = messages(station, wished, "VAL-01")
     assert values == "3 values of the chart changed, 2 of them by the spec: `any`, `password`, `about`"
@@ -119,7 +115,9 @@ def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(
     (sources,) = (one["sources"] for one in findings if one["rule"] == "VAL-01")
     assert [(one["kind"], one["name"]) for one in sources] == [("BundleDeployment", wished.name)]
     (again,) = messages(station, wished, "HOOK-01")
-    assert f"Job {here}/migrate again, and deletes what its last run left, before other objects are written" in again
+    assert (
+        f"Job {namespace}/migrate again, and deletes what its last run left, before other objects are written" in again
+    )
     second = station.approve(wished)
     assert second.state == "applied", second.problem
     assert (image(station, "migrate"), image(station, "first")) == (
@@ -129,61 +127,59 @@ def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(
     assert uid(station, "migrate") != ran["migrate"]
     ran["migrate"] = uid(station, "migrate")
 
-    station.api.delete(ObjectRef("batch", "v1", "Job", here, "first"))
+    station.api.delete(ObjectRef("batch", "v1", "Job", namespace, "first"))
     station.look_after(wished)
     assert not live(station, "Job", "first"), "a hook is never put back"
 
-    services.rollback_deployment(
-        by=acting(station.people["rita"]), deployment=wished, revision=first.revision.number, via="browser"
-    )
+    station.roll_back(wished, first.revision.number)
     station.work()
     assert any("going back runs none" in one for one in messages(station, wished, "HOOK-02"))
     assert station.approve(wished).state == "applied"
     assert live(station, "ConfigMap", "settings")["data"] == {"version": "1.0.0"}
     assert (uid(station, "migrate"), uid(station, "first")) == (ran["migrate"], "")
 
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=wished, via="browser")
+    station.delete(wished)
     station.work()
     assert messages(station, wished, "HOOK-01") == [
-        f"A hook runs Job {here}/farewell before the objects are deleted, as `default` with example.com/farewell:1.0.0"
+        f"A hook runs Job {namespace}/farewell before the objects are deleted, as `default` with example.com/farewell:1.0.0"
     ]
     (left,) = messages(station, wished, "HOOK-03")
-    assert f"Job {here}/migrate" in left
+    assert f"Job {namespace}/migrate" in left
     assert station.approve(wished).state == "applied"
     assert live(station, "ConfigMap", "settings") is None
     assert image(station, "farewell") == "example.com/farewell:1.0.0"
     assert uid(station, "migrate") == ran["migrate"], "what hooks made stays"
 
 
-def test_a_hook_that_somebody_elses_object_stands_in_the_way_of(any_station: Station, git_server: GitServer) -> None:
-    station, here = any_station, any_station.namespace
-    repository = git_server.repository(here)
+def test_a_hook_that_somebody_elses_object_stands_in_the_way_of(station: Station, git_server: GitServer) -> None:
+    namespace = station.namespace
+    repository = git_server.repository(namespace)
     hook = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, annotations: {helm.sh/hook: pre-install}}\n"
     files = {**chart("1.0.0"), "chart/templates/theirs.yaml": hook}
     repository.commit(files)
-    theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": here}}
+    theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": namespace}}
     station.api.create({**theirs, "data": {"by": "somebody"}})
-    wished = wish(station, repository)
+    wished = ask_for(station, repository)
     station.work()
     assert messages(station, wished, "OWN-02")
     assert live(station, "ConfigMap", "theirs")["data"] == {"by": "somebody"}
 
 
 def test_a_chart_of_hooks_only_runs_those_of_its_deletion_before_it_goes(
-    any_station: Station, git_server: GitServer
+    station: Station, git_server: GitServer
 ) -> None:
-    station, here = any_station, any_station.namespace
-    repository = git_server.repository(here)
+    namespace = station.namespace
+    repository = git_server.repository(namespace)
     files = chart("1.0.0")
     del files["chart/templates/settings.yaml"]
     repository.commit(files)
-    wished = wish(station, repository)
+    wished = ask_for(station, repository)
     station.work()
     first = station.approve(wished)
     assert (first.state, first.content.has_deletion_hooks) == ("applied", True), first.problem
     assert not wished.inventory.exists()
     station.look_after(wished)
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=wished, via="browser")
+    station.delete(wished)
     station.work()
     wished.refresh_from_db()
     request = station.latest(wished)

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from approvals import services
-from provisioner.values import Identity, ObjectRef
-from tests.support.approvals.world import acting
+from provisioner.values import Identity
 from tests.support.journeys.station import Station, group, role
 from tests.support.servers.http import GitServer
 
@@ -30,7 +28,7 @@ def chart(name: str) -> dict[str, bytes]:
     }
 
 
-def wish(station: Station, repository: Any, text: str, **config: Any) -> Any:
+def ask_for(station: Station, repository: Any, text: str, **config: Any) -> Any:
     """The chart, its values in a ConfigMap, and a manifest of the same repository beside it."""
     name = station.namespace
     git = {"repository": repository.url, "ref": {"branch": "main"}}
@@ -60,20 +58,20 @@ def store_values(station: Station, more: str) -> None:
 
 
 def seen(station: Station, name: str) -> dict[str, str] | None:
-    found = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name))
+    found = station.live("ConfigMap", name)
     return dict(found["data"]) if found else None
 
 
 @pytest.mark.proof
-def test_a_chart_is_installed_upgraded_put_back_and_deleted(any_station: Station, git_server: GitServer) -> None:
-    station, name = any_station, any_station.namespace
+def test_a_chart_is_installed_upgraded_put_back_and_deleted(station: Station, git_server: GitServer) -> None:
+    name = station.namespace
     repository = git_server.repository(name)
     beside = {
         "beside/a.yaml": b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside}\ndata: {text: '{{ as is }}'}\n"
     }
     repository.commit({**chart("shop"), **beside})
     store_values(station, "stored")
-    wished = wish(station, repository, "one")
+    wished = ask_for(station, repository, "one")
     station.work()
     first = station.approve(wished)
     assert first.state == "applied", first.problem
@@ -81,18 +79,16 @@ def test_a_chart_is_installed_upgraded_put_back_and_deleted(any_station: Station
     told = {"version": version, "served": "true", "old": "false"}
     assert seen(station, "shop-seen") == {"text": "one stored", "upgrade": "false", **told}
     assert seen(station, "beside") == {"text": "{{ as is }}"}
-    wish(station, repository, "two")
+    ask_for(station, repository, "two")
     station.work()
     assert station.approve(wished).state == "applied"
     assert seen(station, "shop-seen") == {"text": "two stored", "upgrade": "true", **told}
-    services.rollback_deployment(
-        by=acting(station.people["rita"]), deployment=wished, revision=first.revision.number, via="browser"
-    )
+    station.roll_back(wished, first.revision.number)
     station.work()
     assert station.approve(wished).state == "applied"
     assert seen(station, "shop-seen") == {"text": "one stored", "upgrade": "false", **told}
     station.look_after(wished)
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=wished, via="browser")
+    station.delete(wished)
     station.work()
     assert station.approve(wished).state == "applied"
     assert (seen(station, "shop-seen"), seen(station, "beside")) == (None, None)

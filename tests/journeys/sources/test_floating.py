@@ -1,23 +1,26 @@
-"""References that may move are looked at again: a move makes a request, and what is down says since when."""
+"""Branches, tags and addresses that may move are looked at again: a move makes a request; what is down says since when."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from approvals import services, tasks
+from approvals import tasks
 from approvals.errors import InvalidInput
 from approvals.ledger import pivots, references
 from approvals.models import AuditEntry, BundleDeployment, FloatingReference
 from approvals.steps.source_checks import Poll
 from approvals.working import do
 from provisioner.values import Identity
-from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
+from tests.support.journeys.contents.catalogs import harbour
 from tests.support.journeys.floating import (
+    INTERVAL,
     branch,
     commit,
     found,
@@ -28,32 +31,32 @@ from tests.support.journeys.floating import (
     sources_condition,
 )
 from tests.support.journeys.station import Station
-from tests.support.servers.http import GitServer, Repository
+from tests.support.servers.http import Asked, FileServer, GitServer, Reply, Repository
+from tests.support.servers.registry import Registry
 
 
 @pytest.fixture
-def repository(git_server: GitServer, any_station: Station) -> Repository:
-    made = git_server.repository(f"{any_station.namespace}-moves")
-    commit(made, any_station, "1")
+def repository(git_server: GitServer, station: Station) -> Repository:
+    made = git_server.repository(f"{station.namespace}-moves")
+    commit(made, station, "1")
     return made
 
 
 @pytest.fixture
-def applied(any_station: Station, repository: Repository) -> BundleDeployment:
-    return any_station.applied(repository.path.stem, branch(repository))
+def applied(station: Station, repository: Repository) -> BundleDeployment:
+    return station.applied(repository.path.stem, branch(repository))
 
 
 @pytest.mark.proof
 def test_a_branch_moves_moves_back_disappears_and_comes_back(
-    any_station: Station, repository: Repository, applied: BundleDeployment
+    station: Station, repository: Repository, applied: BundleDeployment
 ) -> None:
-    station, first = any_station, repository.resolve("main")
+    first = repository.resolve("main")
     look(applied)
     assert numbers(applied) == [(1, "applied")]
     second = commit(repository, station, "2")
     look(applied)
-    station.work()
-    made = station.latest(applied)
+    made = station.after_work(applied)
     assert (made.number, made.state, made.pins[0]["digest"]) == (2, "in_review", second)
     assert ([one["username"] for one in made.requesters], made.is_unattended) == (["rita"], True)
     assert not found(made, "SRC-02")
@@ -90,12 +93,12 @@ def test_a_branch_moves_moves_back_disappears_and_comes_back(
     assert (station.latest(applied).number, station.latest(applied).pins[0]["digest"]) == (4, second)
 
 
-def test_a_force_push_is_found(any_station: Station, repository: Repository, applied: BundleDeployment) -> None:
+def test_a_force_push_is_found(station: Station, repository: Repository, applied: BundleDeployment) -> None:
     repository.git("update-ref", "-d", "refs/heads/main")
-    commit(repository, any_station, "2")
+    commit(repository, station, "2")
     look(applied)
-    any_station.work()
-    (aside,) = found(any_station.latest(applied), "SRC-02")
+    station.work()
+    (aside,) = found(station.latest(applied), "SRC-02")
     assert "was rewritten (force-pushed)" in aside["message"]
 
 
@@ -103,45 +106,46 @@ def pinned(repository: Repository, commit: str) -> dict[str, Any]:
     return {"kind": "git", "git": {"repository": repository.url, "ref": {"commit": commit}}}
 
 
-@pytest.mark.parametrize("is_advertised", [True, False], ids=["any commit", "what something points to"])
+@pytest.mark.parametrize(
+    "is_advertised",
+    [
+        pytest.param(True, id="any commit"),
+        pytest.param(False, id="what something points to", marks=pytest.mark.thorough),
+    ],
+)
 def test_an_older_commit_that_somebody_names_is_found_and_a_newer_one_is_none(
-    any_station: Station, repository: Repository, is_advertised: bool
+    station: Station, repository: Repository, is_advertised: bool
 ) -> None:
     repository.git("config", "uploadpack.allowAnySHA1InWant", str(is_advertised).lower())
-    station, first = any_station, repository.resolve("main")
+    first = repository.resolve("main")
     second = commit(repository, station, "2")
     deployment = station.applied(repository.path.stem, pinned(repository, first))
-    station.wish(deployment.name, pinned(repository, second))
-    station.work()
+    station.prepare(deployment.name, pinned(repository, second))
     assert not found(station.latest(deployment), "SRC-02")
     assert station.approve(deployment).state == "applied"
-    station.wish(deployment.name, pinned(repository, first))
-    station.work()
+    station.prepare(deployment.name, pinned(repository, first))
     (back,) = found(station.latest(deployment), "SRC-02")
     assert back["severity"] == "dangerous"
     assert back["message"].endswith(f".git goes back to an older commit: revision 2 has {second}, this is {first}")
 
 
 def test_an_older_commit_named_in_place_of_a_branch_is_found_and_one_beside_it_is_none(
-    any_station: Station, repository: Repository
+    station: Station, repository: Repository
 ) -> None:
-    station, first = any_station, repository.resolve("main")
+    first = repository.resolve("main")
     second = commit(repository, station, "2")
     deployment = station.applied(repository.path.stem, branch(repository))
-    station.wish(deployment.name, pinned(repository, first))
-    station.work()
+    station.prepare(deployment.name, pinned(repository, first))
     (back,) = found(station.latest(deployment), "SRC-02")
     assert f"revision 1 has {second}, this is {first}" in back["message"]
     aside = repository.commit(bundles.app(repository.path.stem, "3"), branch="aside")
-    station.wish(deployment.name, pinned(repository, aside))
-    station.work()
+    station.prepare(deployment.name, pinned(repository, aside))
     assert not found(station.latest(deployment), "SRC-02")
 
 
 def test_two_deployments_with_one_reference_make_one_look(
-    any_station: Station, repository: Repository, git_server: GitServer
+    station: Station, repository: Repository, git_server: GitServer
 ) -> None:
-    station = any_station
     pair = [station.wish(f"{station.namespace}-{one}", branch(repository)) for one in ("a", "b")]
     station.work()
     commit(repository, station, "2")
@@ -156,18 +160,16 @@ def test_two_deployments_with_one_reference_make_one_look(
 
 @pytest.mark.proof
 def test_S25_a_request_that_somebody_has_begun_to_review_is_followed_by_one_successor(
-    any_station: Station, repository: Repository
+    station: Station, repository: Repository
 ) -> None:
-    station = any_station
-    deployment = station.wish(repository.path.stem, branch(repository))
-    station.work()
+    deployment = station.prepare(repository.path.stem, branch(repository))
     first = station.review(deployment, "RequestChanges", reason="name the owner")
     for version in ("2", "3"):
         last = commit(repository, station, version)
         look(deployment)
     assert numbers(deployment) == [(1, "in_review")]
     assert sources_condition(station, deployment)["reason"] == "Moved"
-    services.withdraw(by=acting(station.people["rita"]), request_id=first.pk, reason="replaced", via="browser")
+    station.withdraw(first, "replaced")
     deployment.followed_references.update(answer_at=timezone.now())
     tasks.sweep()
     station.work()
@@ -179,9 +181,8 @@ def test_S25_a_request_that_somebody_has_begun_to_review_is_followed_by_one_succ
 
 @pytest.mark.proof
 def test_S05_who_wrote_the_interval_is_a_requester_of_the_next_request_and_makes_none(
-    any_station: Station, repository: Repository, applied: BundleDeployment
+    station: Station, repository: Repository, applied: BundleDeployment
 ) -> None:
-    station = any_station
     mallory = Identity("mallory", ("requesters",))
     changed = station.rewrite(applied, lambda spec: spec["sources"][0].update(interval="5m"), mallory)
     assert changed.generation > applied.generation
@@ -193,26 +194,24 @@ def test_S05_who_wrote_the_interval_is_a_requester_of_the_next_request_and_makes
 
 
 def test_nothing_is_looked_at_while_it_is_paused(
-    any_station: Station, repository: Repository, applied: BundleDeployment, git_server: GitServer
+    station: Station, repository: Repository, applied: BundleDeployment, git_server: GitServer
 ) -> None:
-    rita = acting(any_station.people["rita"])
-    services.pause_deployment(by=rita, deployment=applied, is_paused=True, reason="holiday", via="browser")
-    commit(repository, any_station, "2")
+    station.pause(applied, "holiday")
+    commit(repository, station, "2")
     assert FloatingReference.objects.get().look_at is None
     asked = len(git_server.asked)
     look(applied)
     assert len(git_server.asked) == asked
     applied.refresh_from_db()
-    services.pause_deployment(by=rita, deployment=applied, is_paused=False, reason="", via="browser")
+    station.resume(applied)
     assert FloatingReference.objects.get().look_at is not None
     look(applied)
-    assert any_station.latest(applied).number == 2
+    assert station.latest(applied).number == 2
 
 
 def test_never_is_never_and_a_spec_that_pins_follows_nothing(
-    any_station: Station, repository: Repository, applied: BundleDeployment
+    station: Station, repository: Repository, applied: BundleDeployment
 ) -> None:
-    station = any_station
     station.wish(applied.name, branch(repository, interval="Never"))
     assert FloatingReference.objects.get().look_at is None
     applied.refresh_from_db()
@@ -222,11 +221,10 @@ def test_never_is_never_and_a_spec_that_pins_follows_nothing(
 
 
 def test_what_the_operator_turns_off_is_not_looked_at_and_turned_on_again_it_is(
-    any_station: Station, repository: Repository, applied: BundleDeployment, git_server: GitServer, settings: Any
+    station: Station, repository: Repository, applied: BundleDeployment, git_server: GitServer, settings: Any
 ) -> None:
-    any_station.wish(applied.name, {key: value for key, value in branch(repository).items() if key != "interval"})
-    any_station.work()
-    latest = any_station.latest(applied).number
+    station.prepare(applied.name, {key: value for key, value in branch(repository).items() if key != "interval"})
+    latest = station.latest(applied).number
     given = settings.PRATIQUE
     settings.PRATIQUE = {**given, "SOURCE_POLL_SECONDS": 0}
     asked = looks(git_server)
@@ -237,13 +235,13 @@ def test_what_the_operator_turns_off_is_not_looked_at_and_turned_on_again_it_is(
     settings.PRATIQUE = given
     tasks.sweep()
     assert FloatingReference.objects.get().look_at is not None
-    commit(repository, any_station, "2")
+    commit(repository, station, "2")
     look(applied)
-    assert any_station.latest(applied).number == latest + 1
+    assert station.latest(applied).number == latest + 1
 
 
 def test_a_host_is_asked_so_often_a_minute_and_no_more(
-    any_station: Station, applied: BundleDeployment, git_server: GitServer, settings: Any
+    station: Station, applied: BundleDeployment, git_server: GitServer, settings: Any
 ) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "SOURCE_POLLS_PER_HOST": 2}
     asked = looks(git_server)
@@ -256,9 +254,9 @@ def test_a_host_is_asked_so_often_a_minute_and_no_more(
 
 
 def test_a_worker_that_dies_between_look_and_request_loses_nothing_and_makes_no_second_one(
-    any_station: Station, repository: Repository, applied: BundleDeployment, monkeypatch: pytest.MonkeyPatch
+    station: Station, repository: Repository, applied: BundleDeployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit(repository, any_station, "2")
+    commit(repository, station, "2")
 
     def die(deployment_id: int) -> None:
         raise SystemExit
@@ -267,14 +265,14 @@ def test_a_worker_that_dies_between_look_and_request_loses_nothing_and_makes_no_
         patched.setattr(pivots, "answer_moves", die)
         with pytest.raises(SystemExit):
             look(applied)
-    assert any_station.latest(applied).number == 1
+    assert station.latest(applied).number == 1
     assert references.pending(timezone.now()) == [applied.pk]
     tasks.sweep()
-    assert any_station.latest(applied).number == 2
+    assert station.latest(applied).number == 2
     tasks.sweep()
-    any_station.work()
+    station.work()
     look(applied)
-    assert any_station.latest(applied).number == 2
+    assert station.latest(applied).number == 2
 
 
 @pytest.mark.parametrize(
@@ -282,20 +280,20 @@ def test_a_worker_that_dies_between_look_and_request_loses_nothing_and_makes_no_
     [("10 minutes", "git", "interval"), ("off", "git", "interval"), ("10m", "configMap", "interval is for sources of")],
 )
 def test_an_interval_that_cannot_be_is_refused_by_the_api_server(
-    any_station: Station, interval: str, kind: str, words: str
+    station: Station, interval: str, kind: str, words: str
 ) -> None:
     git = {"repository": "https://example.com/a.git", "ref": {"branch": "main"}}
     body = {"git": git, "configMap": {"name": "a"}}[kind]
     with pytest.raises(InvalidInput, match=words):
-        any_station.wish(f"{any_station.namespace}-wrong", {"kind": kind, kind: body, "interval": interval})
+        station.wish(f"{station.namespace}-wrong", {"kind": kind, kind: body, "interval": interval})
 
 
 @pytest.mark.proof
 def test_S25_a_branch_that_flaps_makes_so_many_requests_an_hour_and_the_next_is_about_what_it_is_then(
-    any_station: Station, repository: Repository, applied: BundleDeployment, settings: Any
+    station: Station, repository: Repository, applied: BundleDeployment, settings: Any
 ) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "SOURCE_REQUESTS_PER_HOUR": 2}
-    station, first = any_station, repository.resolve("main")
+    first = repository.resolve("main")
     second = commit(repository, station, "2")
     for tip in (second, first, second, first, second):
         repository.point("refs/heads/main", tip)
@@ -319,22 +317,20 @@ def test_S25_a_branch_that_flaps_makes_so_many_requests_an_hour_and_the_next_is_
     assert sources_condition(station, applied)["reason"] == "Checked"
 
 
-def test_what_waits_to_be_pinned_has_not_changed(any_station: Station, repository: Repository) -> None:
-    deployment = any_station.wish(repository.path.stem, branch(repository))
+def test_what_waits_to_be_pinned_has_not_changed(station: Station, repository: Repository) -> None:
+    deployment = station.wish(repository.path.stem, branch(repository))
     look(deployment)
     assert [row.moved_at for row in deployment.followed_references.all()] == [None]
-    any_station.work()
+    station.work()
     look(deployment)
     assert numbers(deployment) == [(1, "in_review")]
 
 
 def test_a_commit_that_mends_what_could_not_be_prepared_makes_a_request_although_no_look_saw_the_broken_one(
-    any_station: Station, repository: Repository
+    station: Station, repository: Repository
 ) -> None:
-    station = any_station
     broken = repository.commit({"a.yaml": "kind: ["})
-    deployment = station.wish(repository.path.stem, branch(repository))
-    station.work()
+    deployment = station.prepare(repository.path.stem, branch(repository))
     assert numbers(deployment) == [(1, "failed")]
     assert deployment.followed_references.get().answered == broken
     mended = commit(repository, station, "2")
@@ -344,3 +340,115 @@ def test_a_commit_that_mends_what_could_not_be_prepared_makes_a_request_although
     assert station.latest(deployment).pins[0]["digest"] == mended
     look(deployment)
     assert station.latest(deployment).number == 2
+
+
+Files = Mapping[str, bytes | str]
+
+
+def test_an_image_tag_that_moves_makes_a_request(station: Station, registry: Registry) -> None:
+    name = f"{station.namespace}-tag"
+    ref = f"{registry.host}/{name}:stable"
+    registry.push(ref, bundles.app(name, "1"))
+    deployment = station.prepare(name, {"kind": "image", "image": {"ref": ref}, "interval": INTERVAL})
+    look(deployment)
+    moved = registry.push(ref, bundles.app(name, "2"))
+    look(deployment)
+    station.work()
+    assert numbers(deployment) == [(1, "superseded"), (2, "in_review")]
+    assert station.latest(deployment).pins[0]["digest"] == moved
+
+
+def test_an_address_is_read_again_only_if_its_etag_differs_and_not_before_its_server_wants_to_be_asked(
+    station: Station, http_server: FileServer, settings: Any
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "MUTABLE_HTTP": True}
+    name = f"{station.namespace}-url"
+    path = f"/{name}.yaml"
+    sent: list[int] = []
+
+    def serve(version: str, etag: str) -> None:
+        raw = b"---\n".join(bundles.app(name, version).values())
+
+        def answer(asked: Asked) -> Reply:
+            if asked.headers.get("if-none-match") == etag:
+                return Reply(status=304, headers={"ETag": etag})
+            sent.append(len(raw))
+            return Reply(raw, headers={"ETag": etag, "Content-Type": "application/yaml"})
+
+        http_server.serve_reply(path, answer)
+
+    serve("1", '"one"')
+    deployment = station.prepare(name, {"kind": "http", "http": {"url": http_server.url + path}, "interval": INTERVAL})
+    assert numbers(deployment) == [(1, "in_review")]
+    for _ in range(3):
+        look(deployment)
+    assert len(sent) == 2  # fetched, and looked at once without a known ETag
+    serve("2", '"two"')
+    look(deployment)
+    station.work()
+    assert numbers(deployment) == [(1, "superseded"), (2, "in_review")]
+
+    http_server.serve(path, b"", status=429, headers={"Retry-After": "1800"})
+    look(deployment)
+    row = FloatingReference.objects.get(followers__deployment=deployment)
+    assert row.look_at is not None
+    assert row.look_at == row.rests_until > timezone.now() + timedelta(minutes=29)
+    assert "answered 429" in sources_condition(station, deployment)["message"]
+    serve("2", '"two"')
+    look(deployment)
+    assert sources_condition(station, deployment)["reason"] == "Checked"
+    assert station.latest(deployment).number == 2
+
+
+def test_S25_an_address_that_gives_something_else_at_every_look_makes_no_more_requests_than_it_may(
+    station: Station, http_server: FileServer, settings: Any
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "MUTABLE_HTTP": True, "SOURCE_REQUESTS_PER_HOUR": 2}
+    name = f"{station.namespace}-never-the-same"
+    versions = itertools.count()
+
+    def answer(asked: Asked) -> Reply:
+        return Reply(b"---\n".join(bundles.app(name, str(next(versions))).values()))
+
+    url = http_server.serve_reply(f"/{name}.yaml", answer)
+    deployment = station.prepare(name, {"kind": "http", "http": {"url": url}, "interval": INTERVAL})
+    for _ in range(4):
+        look(deployment)
+        station.work()
+    assert numbers(deployment) == [(1, "superseded"), (2, "superseded"), (3, "in_review")]
+    assert sources_condition(station, deployment)["reason"] == "ChangesTooOften"
+
+
+def chart(version: str) -> Files:
+    return {
+        "Chart.yaml": f"apiVersion: v2\nname: harbour\nversion: {version}\n",
+        "templates/a.yaml": (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: harbour}\ndata: {version: {{ .Chart.Version | quote }}}\n"
+        ),
+    }
+
+
+def lower(station: Station, deployment: BundleDeployment) -> list[str]:
+    """What is found of a request that nobody asked for."""
+    look(deployment)
+    request = station.after_work(deployment)
+    assert (request.state, request.is_unattended) == ("in_review", True), request.problem
+    return [f"{one['severity']}: {one['message']}" for one in found(request, "SRC-03")]
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(("format_name", "files"), [("helm", chart), ("registry-v1", harbour)], ids=["chart", "bundle"])
+def test_a_tag_that_comes_to_stand_for_a_lower_version_is_found(
+    station: Station, registry: Registry, format_name: str, files: Callable[[str], Files]
+) -> None:
+    name = f"{station.namespace}-lower"
+    ref = f"{registry.host}/{name}:stable"
+    registry.push(ref, files("1.1.0"))
+    deployment = station.applied(name, {"kind": "image", "image": {"ref": ref}, "interval": "5m"}, format=format_name)
+    registry.push(ref, files("1.2.0"))
+    assert lower(station, deployment) == []
+    assert station.approve(deployment).state == "applied"
+    registry.push(ref, files("1.0.0"))
+    assert lower(station, deployment) == [
+        "dangerous: The bundle claims version 1.0.0, lower than 1.2.0 of revision 2",
+    ]

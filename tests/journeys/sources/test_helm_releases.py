@@ -44,8 +44,7 @@ def install(station: Station) -> None:
 
 
 @pytest.mark.proof
-def test_a_release_is_taken_over_with_its_record(any_station: Station, git_server: GitServer) -> None:
-    station = any_station
+def test_a_release_is_taken_over_with_its_record(station: Station, git_server: GitServer) -> None:
     repository = git_server.repository(station.namespace)
     repository.commit(
         {
@@ -57,13 +56,11 @@ def test_a_release_is_taken_over_with_its_record(any_station: Station, git_serve
     install(station)
     git = {"repository": repository.url, "ref": {"branch": "main"}, "directory": "chart"}
     source = {"kind": "git", "git": git}
-    wished = station.wish(station.namespace, source, format="helm")
-    station.work()
+    wished = station.prepare(station.namespace, source, format="helm")
     report = station.latest(wished).reports.latest("round")
     assert report.actions["adopt"] == 1
     assert report.findings.filter(rule="OWN-02").exists(), "nobody said that the release may be taken over"
-    wished = station.wish(station.namespace, source, format="helm", adoptHelmRelease="shop")
-    station.work()
+    wished = station.prepare(station.namespace, source, format="helm", adoptHelmRelease="shop")
     report = station.latest(wished).reports.latest("round")
     assert (report.actions["adopt"], report.actions["delete"]) == (1, 1)
     assert not report.findings.filter(rule="OWN-02").exists()

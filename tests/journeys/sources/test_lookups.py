@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from approvals.models import BundleDeployment, LookupAnswers, Request
-from provisioner.values import Identity, ObjectRef
+from provisioner.values import Identity
 from tests.support.journeys.station import Station, group, role
 from tests.support.servers.http import GitServer
 
@@ -22,7 +22,7 @@ CHART = {
 }
 
 
-def wish(station: Station, repository: Any) -> BundleDeployment:
+def ask_for(station: Station, repository: Any) -> BundleDeployment:
     git = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
     return station.wish(station.namespace, git, format="helm", config={"lookup": [{"kind": "Secret", "name": "db"}]})
 
@@ -34,12 +34,11 @@ def secret(station: Station, password: str) -> None:
 
 
 @pytest.mark.proof
-def test_S08_a_chart_looks_up_a_secret_that_its_requester_may_get(any_station: Station, git_server: GitServer) -> None:
-    station = any_station
+def test_S08_a_chart_looks_up_a_secret_that_its_requester_may_get(station: Station, git_server: GitServer) -> None:
     repository = git_server.repository(station.namespace)
     repository.commit(CHART)
     secret(station, PASSWORD)
-    wished = wish(station, repository)
+    wished = ask_for(station, repository)
     station.work()
     waiting = Request.objects.get(deployment=wished)
     assert waiting.content_id is None
@@ -51,8 +50,7 @@ def test_S08_a_chart_looks_up_a_secret_that_its_requester_may_get(any_station: S
     station.work()
     done = station.approve(wished)
     assert done.state == "applied", done.problem
-    live = station.api.get(ObjectRef("", "v1", "Secret", station.namespace, "copy"))
-    assert live is not None
+    live = station.live("Secret", "copy")
     assert base64.b64decode(live["data"]["url"]).decode() == f"db://shop:{PASSWORD}@db"
     told = [one.message for one in done.reports.get().findings.filter(rule="LKP-01")]
     assert len(told) == 1

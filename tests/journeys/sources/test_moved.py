@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from approvals.models import BundleDeployment
-from provisioner.values import ObjectRef
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.http import GitServer
@@ -79,48 +78,47 @@ ORIGINS = [moved_tag, dead_registry, changed_branch, rewritten_history]
 
 
 def in_review(station: Station, name: str, origin: Origin) -> BundleDeployment:
-    deployment = station.wish(name, origin.source)
-    station.work()
+    deployment = station.prepare(name, origin.source)
     found = station.latest(deployment)
     assert found.state == "in_review", found.problem
     return deployment
 
 
 def version_of(station: Station, name: str) -> str | None:
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name))
+    live = station.live("ConfigMap", name)
     return live["data"]["version"] if live else None
 
 
 @pytest.mark.parametrize("origin_of", ORIGINS, ids=lambda it: it.__name__)
 def test_promise_1_whatever_becomes_of_the_source_the_approved_bytes_are_applied(
-    station: Station, request: pytest.FixtureRequest, origin_of: Callable[[pytest.FixtureRequest, str], Origin]
+    real_station: Station, request: pytest.FixtureRequest, origin_of: Callable[[pytest.FixtureRequest, str], Origin]
 ) -> None:
-    name = f"{station.namespace}-approved"
+    name = f"{real_station.namespace}-approved"
     origin = origin_of(request, name)
-    deployment = in_review(station, name, origin)
-    pins = station.latest(deployment).pins
+    deployment = in_review(real_station, name, origin)
+    pins = real_station.latest(deployment).pins
     origin.happens()
     asked = origin.asked()
-    applied = station.approve(deployment)
+    applied = real_station.approve(deployment)
     assert applied.state == "applied", applied.problem
-    assert (version_of(station, name), applied.pins) == ("1", pins)
+    assert (version_of(real_station, name), applied.pins) == ("1", pins)
     assert origin.asked() == asked
 
 
 @pytest.mark.parametrize("origin_of", [moved_tag, changed_branch], ids=lambda it: it.__name__)
 def test_promise_1_where_the_approved_bytes_are_lost_nothing_is_applied_and_nothing_is_fetched(
-    station: Station,
+    real_station: Station,
     request: pytest.FixtureRequest,
     settings: Any,
     origin_of: Callable[[pytest.FixtureRequest, str], Origin],
 ) -> None:
-    name = f"{station.namespace}-lost"
+    name = f"{real_station.namespace}-lost"
     origin = origin_of(request, name)
-    deployment = in_review(station, name, origin)
+    deployment = in_review(real_station, name, origin)
     origin.happens()
     asked = origin.asked()
     shutil.rmtree(settings.STORAGES["content"]["OPTIONS"]["location"])
-    ended = station.approve(deployment)
+    ended = real_station.approve(deployment)
     assert (ended.state, ended.problem_code) == ("failed", "digest-mismatch")
-    assert version_of(station, name) is None
+    assert version_of(real_station, name) is None
     assert origin.asked() == asked

@@ -48,7 +48,7 @@ def gauge(url: str, **more: Any) -> dict[str, Any]:
 
 
 def measured(station: Station, port: str) -> str | None:
-    found = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, f"tide-{port}"))
+    found = station.live("ConfigMap", f"tide-{port}")
     return str(found["data"]["metres"]) if found else None
 
 
@@ -67,14 +67,13 @@ def wish_without(station: Station, folder: Path, url: str) -> BundleDeployment:
 
 
 def test_a_deployment_uses_all_three_plugins_and_runs_what_was_reviewed(
-    any_station: Station, tides: Path, tmp_path: Path
+    station: Station, tides: Path, tmp_path: Path
 ) -> None:
-    station, folder = any_station, tmp_path / "gauge"
+    folder = tmp_path / "gauge"
     digest = write_table(folder, east=7.25, west=3)
     with served(folder) as url:
         source = {**gauge(url, auth={"secret": {"name": "not-there"}}), "destination": "north"}
-        wished = station.wish(station.namespace, source, format="tide-table", config={"labels": {"sea": "north"}})
-        station.work()
+        wished = station.prepare(station.namespace, source, format="tide-table", config={"labels": {"sea": "north"}})
         request = station.latest(wished)
         assert request.state == "in_review", request.problem
         pin = {"kind": "tide-gauge", "reference": f"{url}/tides.json", "digest": digest, "destination": "north"}
@@ -85,7 +84,7 @@ def test_a_deployment_uses_all_three_plugins_and_runs_what_was_reviewed(
         write_table(folder, east=9)
         assert station.approve(wished).state == "applied"
     assert (measured(station, "east"), measured(station, "west")) == ("7.25", "3.0")
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, "tide-east"))
+    live = station.live("ConfigMap", "tide-east")
     assert live["metadata"]["labels"]["sea"] == "north"
     station.look_after(wished)
     ref = ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", station.namespace)
@@ -93,18 +92,15 @@ def test_a_deployment_uses_all_three_plugins_and_runs_what_was_reviewed(
 
 
 def test_what_a_gauge_says_later_is_another_request(sandbox_station: Station, tides: Path, tmp_path: Path) -> None:
-    station, folder = sandbox_station, tmp_path / "gauge"
+    folder = tmp_path / "gauge"
     write_table(folder, east=1)
     with served(folder) as url:
-        wished = station.wish(station.namespace, gauge(url), format="tide-table")
-        station.work()
-        assert station.approve(wished).state == "applied"
+        wished = sandbox_station.applied(sandbox_station.namespace, gauge(url), format="tide-table")
         second = write_table(folder, east=2)
-        station.wish(station.namespace, gauge(url, edition=2), format="tide-table")
-        station.work()
-        assert (station.latest(wished).pins[0]["digest"], measured(station, "east")) == (second, "1.0")
-        assert station.approve(wished).state == "applied"
-    assert measured(station, "east") == "2.0"
+        sandbox_station.prepare(sandbox_station.namespace, gauge(url, edition=2), format="tide-table")
+        assert (sandbox_station.latest(wished).pins[0]["digest"], measured(sandbox_station, "east")) == (second, "1.0")
+        assert sandbox_station.approve(wished).state == "applied"
+    assert measured(sandbox_station, "east") == "2.0"
 
 
 @pytest.mark.parametrize(
@@ -123,50 +119,48 @@ def test_a_broken_one_fails_the_request_that_asked_for_it_in_its_name_and_nothin
     plugin_path: PluginPath,
     tmp_path: Path,
 ) -> None:
-    station, folder = sandbox_station, tmp_path / "gauge"
+    folder = tmp_path / "gauge"
     points = {FORMATS: {"storm-surge": "storm:render"}, SOURCES: {"storm-cloud": "storm:fetch"}}
     plugin_path.add("storm", points, STORM)
     write_table(folder, east=1)
     with served(folder) as url:
-        broken = station.wish(f"{station.namespace}-broken", source or gauge(url), **more)
-        good = station.wish(f"{station.namespace}-good", gauge(url), format="tide-table")
-        plain = wish_without(station, folder, url)
-        station.work()
-    failed = station.latest(broken)
+        broken = sandbox_station.wish(f"{sandbox_station.namespace}-broken", source or gauge(url), **more)
+        good = sandbox_station.wish(f"{sandbox_station.namespace}-good", gauge(url), format="tide-table")
+        plain = wish_without(sandbox_station, folder, url)
+        sandbox_station.work()
+    failed = sandbox_station.latest(broken)
     assert (failed.state, failed.problem_code) == ("failed", "plugin-failed")
     assert words in failed.problem
-    assert [station.latest(one).state for one in (good, plain)] == ["in_review", "in_review"]
+    assert [sandbox_station.latest(one).state for one in (good, plain)] == ["in_review", "in_review"]
 
 
 def test_a_broken_check_makes_every_report_unknown_by_its_name_and_stops_none(
     sandbox_station: Station, tides: Path, plugin_path: PluginPath, tmp_path: Path, client: Client
 ) -> None:
-    station, folder = sandbox_station, tmp_path / "gauge"
+    folder = tmp_path / "gauge"
     plugin_path.add("storm", {CHECKS: {"storm-watch": "storm:CHECK"}}, STORM)
     write_table(folder, east=7)
     with served(folder) as url:
-        wished = station.wish(f"{station.namespace}-tides", gauge(url), format="tide-table")
-        plain = wish_without(station, folder, url)
-        station.work()
+        wished = sandbox_station.wish(f"{sandbox_station.namespace}-tides", gauge(url), format="tide-table")
+        plain = wish_without(sandbox_station, folder, url)
+        sandbox_station.work()
     for one in (wished, plain):
-        (crash,) = found_in(station.latest(one), "CRASHED")
+        (crash,) = found_in(sandbox_station.latest(one), "CRASHED")
         assert crash["severity"] == "unknown"
         assert "the check storm-watch of the package storm 1 failed (GeneratorExit" in crash["message"]
-    request = station.latest(wished)
+    request = sandbox_station.latest(wished)
     assert len(found_in(request, "TIDE-01")) == 1
-    enter(client, station.people["alice"])
+    enter(client, sandbox_station.people["alice"])
     page = client.get(f"/requests/{request.uid}/findings").content.decode()
     told = str(client.get(f"/api/v1/requests/{request.uid}/report").json())
     for shown in (page, told):
         assert "High water at east is 7.0 m" in shown
         assert "the check storm-watch of the package storm 1 failed" in shown
-    assert station.approve(plain).state == "applied"
+    assert sandbox_station.approve(plain).state == "applied"
 
 
 def test_what_a_source_cannot_reach_yet_is_tried_again(sandbox_station: Station, tides: Path) -> None:
-    station = sandbox_station
-    wished = station.wish(station.namespace, gauge("http://127.0.0.1:1"), format="tide-table")
-    station.work()
-    request = station.latest(wished)
+    wished = sandbox_station.prepare(sandbox_station.namespace, gauge("http://127.0.0.1:1"), format="tide-table")
+    request = sandbox_station.latest(wished)
     assert (request.state, request.problem_code) == ("preparing", "unreachable")
     assert "the source tide-gauge of the package pratique-tides 1.0.0" in request.problem

@@ -13,14 +13,12 @@ import pytest
 import yaml
 from django.utils import timezone
 
-from approvals import services
 from approvals.access.port import connect
 from approvals.models import AuditEntry, FloatingReference, Request
 from approvals.rights import registered
 from approvals.steps import prepare
 from provisioner.errors import Forbidden
-from provisioner.values import Identity, ObjectRef
-from tests.support.approvals.world import acting
+from provisioner.values import Identity
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.floating import branch, commit, look, numbers, sources_condition
 from tests.support.journeys.station import SERVICE, Station, group
@@ -80,8 +78,7 @@ def locked_image(registry: Registry, name: str, secret_name: str = "pull") -> di
 
 
 def wished(station: Station, name: str, *sources: Mapping[str, Any]) -> Request:
-    deployment = station.wish(name, *sources)
-    station.work()
+    deployment = station.prepare(name, *sources)
     return station.latest(deployment)
 
 
@@ -95,69 +92,76 @@ def is_told_nowhere(request: Request, *more: str) -> bool:
 
 @pytest.mark.proof
 def test_S08_a_private_image_is_prepared_for_who_may_get_its_secret_and_applied(
-    station: Station, registry_with_auth: Registry
+    real_station: Station, registry_with_auth: Registry
 ) -> None:
-    docker_config(station, registry_with_auth.host)
-    let_requesters_get(station, "secrets", "pull")
-    request = wished(station, "vault", locked_image(registry_with_auth, "vault"))
+    docker_config(real_station, registry_with_auth.host)
+    let_requesters_get(real_station, "secrets", "pull")
+    request = wished(real_station, "vault", locked_image(registry_with_auth, "vault"))
     assert request.state == "in_review", request.problem
-    assert station.approve(request.deployment).state == "applied"
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "vault"))
+    assert real_station.approve(request.deployment).state == "applied"
+    assert real_station.live("Deployment", "vault")
     assert is_told_nowhere(request)
 
 
 def test_S08_a_private_image_is_refused_to_who_may_not_get_its_secret(
-    station: Station, registry_with_auth: Registry
+    real_station: Station, registry_with_auth: Registry
 ) -> None:
-    docker_config(station, registry_with_auth.host)
-    request = wished(station, "closed", locked_image(registry_with_auth, "closed"))
+    docker_config(real_station, registry_with_auth.host)
+    request = wished(real_station, "closed", locked_image(registry_with_auth, "closed"))
     assert (request.state, request.problem_code) == ("preparing", "forbidden")
     assert "does not allow rita to get" in request.problem
     assert is_told_nowhere(request)
 
 
-def test_S08_nothing_is_read_for_a_requester_whom_nobody_knows(station: Station, registry_with_auth: Registry) -> None:
-    docker_config(station, registry_with_auth.host)
-    let_requesters_get(station, "secrets", "pull")
-    deployment = station.wish("stranger", locked_image(registry_with_auth, "stranger"))
+def test_S08_nothing_is_read_for_a_requester_whom_nobody_knows(
+    real_station: Station, registry_with_auth: Registry
+) -> None:
+    docker_config(real_station, registry_with_auth.host)
+    let_requesters_get(real_station, "secrets", "pull")
+    deployment = real_station.wish("stranger", locked_image(registry_with_auth, "stranger"))
     deployment.requests.update(is_requester_known=False, requesters=[])
-    station.work()
-    request = station.latest(deployment)
+    request = real_station.after_work(deployment)
     assert (request.state, request.problem_code) == ("failed", "forbidden")
-    assert f"Secret {station.namespace}/pull, and the requester is unknown" in request.problem
+    assert f"Secret {real_station.namespace}/pull, and the requester is unknown" in request.problem
 
 
-def test_a_deletion_reads_no_source_so_it_needs_no_right_to_one(station: Station) -> None:
-    config_map(station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
-    let_requesters_get(station, "configmaps", "bundle")
-    request = wished(station, f"{station.namespace}-emptied", {"kind": "configMap", "configMap": {"name": "bundle"}})
-    assert station.approve(request.deployment).state == "applied"
-    station.look_after(request.deployment)
-    take_away(station, "configmaps", "bundle")
-    services.delete_deployment(by=acting(station.people["rita"]), deployment=request.deployment, via="browser")
-    station.work()
-    assert station.approve(request.deployment).state == "applied"
-    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, PLAIN["metadata"]["name"])) is None
+def test_a_deletion_reads_no_source_so_it_needs_no_right_to_one(real_station: Station) -> None:
+    config_map(real_station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
+    let_requesters_get(real_station, "configmaps", "bundle")
+    request = wished(
+        real_station, f"{real_station.namespace}-emptied", {"kind": "configMap", "configMap": {"name": "bundle"}}
+    )
+    assert real_station.approve(request.deployment).state == "applied"
+    real_station.look_after(request.deployment)
+    take_away(real_station, "configmaps", "bundle")
+    real_station.delete(request.deployment)
+    real_station.work()
+    assert real_station.approve(request.deployment).state == "applied"
+    assert real_station.live("ConfigMap", PLAIN["metadata"]["name"]) is None
 
 
-def test_S08_a_right_that_is_gone_by_the_time_of_applying_stops_it(station: Station) -> None:
-    config_map(station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
-    let_requesters_get(station, "configmaps", "bundle")
-    request = wished(station, f"{station.namespace}-late", {"kind": "configMap", "configMap": {"name": "bundle"}})
-    take_away(station, "configmaps", "bundle")
-    assert station.approve(request.deployment).state == "approved"
-    assert station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, PLAIN["metadata"]["name"])) is None
+def test_S08_a_right_that_is_gone_by_the_time_of_applying_stops_it(real_station: Station) -> None:
+    config_map(real_station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
+    let_requesters_get(real_station, "configmaps", "bundle")
+    request = wished(
+        real_station, f"{real_station.namespace}-late", {"kind": "configMap", "configMap": {"name": "bundle"}}
+    )
+    take_away(real_station, "configmaps", "bundle")
+    assert real_station.approve(request.deployment).state == "approved"
+    assert real_station.live("ConfigMap", PLAIN["metadata"]["name"]) is None
 
 
 def test_S08_the_service_reads_as_the_requester_and_says_so_where_it_may_not(
-    station: Station,
+    real_station: Station,
 ) -> None:
-    config_map(station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
-    deployment = station.wish(f"{station.namespace}-stale", {"kind": "configMap", "configMap": {"name": "bundle"}})
-    request = station.latest(deployment)
-    api = connect(station.cluster)
+    config_map(real_station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
+    deployment = real_station.wish(
+        f"{real_station.namespace}-stale", {"kind": "configMap", "configMap": {"name": "bundle"}}
+    )
+    request = real_station.latest(deployment)
+    api = connect(real_station.cluster)
     with pytest.raises(Forbidden, match=r"bundle cannot be read as rita, who may get it: .*cannot get resource"):
-        prepare.reader_as_requester(request, api)(ObjectRef("", "v1", "ConfigMap", station.namespace, "bundle"))
+        prepare.reader_as_requester(request, api)(real_station.ref("ConfigMap", "bundle"))
 
 
 @pytest.fixture
@@ -177,9 +181,9 @@ def yard() -> CertificateAuthority:
 
 
 def test_S08_certificates_of_a_secret_open_a_source_once_they_are_there_and_are_kept_nowhere(
-    any_station: Station, asking: Registry, yard: CertificateAuthority, settings: Any
+    station: Station, asking: Registry, yard: CertificateAuthority, settings: Any
 ) -> None:
-    station, name = any_station, f"certified-{any_station.namespace}"
+    name = f"certified-{station.namespace}"
     settings.PRATIQUE = {**settings.PRATIQUE, "PLAIN_HTTP_HOSTS": []}
     secret(station, "pull", "Opaque", username=USER, password=PASSWORD, **{"ca.crt": yard.pem})
     let_requesters_get(station, "secrets", "pull")
@@ -189,27 +193,25 @@ def test_S08_certificates_of_a_secret_open_a_source_once_they_are_there_and_are_
     pair = yard.pair("worker")
     more = {"tls.crt": pair.certificate, "tls.key": pair.key}
     encoded = {key: base64.b64encode(text.encode()).decode() for key, text in more.items()}
-    pull = ObjectRef("", "v1", "Secret", station.namespace, "pull")
+    pull = station.ref("Secret", "pull")
     station.edit(pull, lambda live: live["data"].update(encoded))
     Request.objects.filter(pk=request.pk).update(look_again_at=None)
-    station.work()
-    request = station.latest(request.deployment)
+    request = station.after_work(request.deployment)
     assert request.state == "in_review", request.problem
     assert is_told_nowhere(request, *pair.key.splitlines()[1:-1])
     assert station.approve(request.deployment).state == "applied"
 
 
 def test_S08_S09_a_private_branch_is_looked_at_for_who_may_get_its_secret_and_the_others_are_told_why_not(
-    any_station: Station, git_server_with_auth: GitServer
+    station: Station, git_server_with_auth: GitServer
 ) -> None:
-    station, server = any_station, git_server_with_auth
+    server = git_server_with_auth
     repository = server.repository(f"{station.namespace}-private")
     commit(repository, station, "1")
     secret(station, "pull", "kubernetes.io/basic-auth", username=USER, password=PASSWORD)
     let_requesters_get(station, "secrets", "pull")
     git = {"repository": repository.url, "ref": {"branch": "main"}, "auth": {"secret": {"name": "pull"}}}
-    deployment = station.wish(repository.path.stem, branch(repository, git=git))
-    station.work()
+    deployment = station.prepare(repository.path.stem, branch(repository, git=git))
     assert numbers(deployment) == [(1, "in_review")]
     second = commit(repository, station, "2")
     look(deployment)
@@ -254,63 +256,66 @@ SECRETS = {
 
 @pytest.mark.parametrize(("given", "words"), SECRETS.values(), ids=SECRETS)
 def test_a_secret_that_opens_nothing_is_said_by_its_keys(
-    station: Station, registry_with_auth: Registry, given: dict[str, str] | None, words: str
+    real_station: Station, registry_with_auth: Registry, given: dict[str, str] | None, words: str
 ) -> None:
     if given:
-        secret(station, "pull", **given)
-    let_requesters_get(station, "secrets", "pull")
-    request = wished(station, f"wrong-{station.namespace}", locked_image(registry_with_auth, "wrong"))
+        secret(real_station, "pull", **given)
+    let_requesters_get(real_station, "secrets", "pull")
+    request = wished(real_station, f"wrong-{real_station.namespace}", locked_image(registry_with_auth, "wrong"))
     # What is not there, or does not open it, may come: it is asked for again.
     is_passing = given is None or ".dockerconfigjson" in given
     expected = ("preparing", "source-unavailable") if is_passing else ("failed", "bad-source")
     assert (request.state, request.problem_code) == expected
-    assert words.format(ns=station.namespace) in request.problem
+    assert words.format(ns=real_station.namespace) in request.problem
     assert not any(word in request.problem for word in ("shh", "c2ho"))
 
 
-def test_a_config_map_is_a_bundle_from_wish_to_revision(station: Station) -> None:
+def test_a_config_map_is_a_bundle_from_wish_to_revision(real_station: Station) -> None:
     files = {path.rpartition("/")[2]: data for path, data in bundles.app("boxed", "1").items()}
     texts = {name: data.decode() for name, data in files.items() if name != "02.yaml"}
     encoded = {"02.yaml": base64.b64encode(files["02.yaml"]).decode()}
-    config_map(station, "bundle", data=texts, binaryData=encoded, immutable=True)
-    let_requesters_get(station, "configmaps", "bundle")
-    request = wished(station, "boxed", {"kind": "configMap", "configMap": {"name": "bundle"}})
+    config_map(real_station, "bundle", data=texts, binaryData=encoded, immutable=True)
+    let_requesters_get(real_station, "configmaps", "bundle")
+    request = wished(real_station, "boxed", {"kind": "configMap", "configMap": {"name": "bundle"}})
     assert request.state == "in_review", request.problem
-    assert (request.pins[0]["kind"], request.pins[0]["reference"]) == ("configMap", f"{station.namespace}/bundle")
-    assert station.approve(request.deployment).state == "applied"
-    assert station.api.get(ObjectRef("apps", "v1", "Deployment", station.namespace, "boxed"))
+    assert (request.pins[0]["kind"], request.pins[0]["reference"]) == ("configMap", f"{real_station.namespace}/bundle")
+    assert real_station.approve(request.deployment).state == "applied"
+    assert real_station.live("Deployment", "boxed")
 
 
-def test_S08_a_config_map_is_not_read_for_who_may_not_get_it(station: Station) -> None:
-    config_map(station, "bundle", data={"a.yaml": "kind: A"})
-    request = wished(station, "peek", {"kind": "configMap", "configMap": {"name": "bundle"}})
+def test_S08_a_config_map_is_not_read_for_who_may_not_get_it(real_station: Station) -> None:
+    config_map(real_station, "bundle", data={"a.yaml": "kind: A"})
+    request = wished(real_station, "peek", {"kind": "configMap", "configMap": {"name": "bundle"}})
     assert (request.state, request.problem_code) == ("preparing", "forbidden")
     assert "does not allow rita to get" in request.problem
 
 
-def test_S31_a_secret_is_read_for_an_account_without_being_it(station: Station, registry_with_auth: Registry) -> None:
+def test_S31_a_secret_is_read_for_an_account_without_being_it(
+    real_station: Station, registry_with_auth: Registry
+) -> None:
     """A robot asked. Being it, with what the worker asks for as installers, would be all that the robot may."""
-    docker_config(station, registry_with_auth.host)
-    robot = Identity.of_service_account(station.namespace, "robot")
-    let_account(station, "robot", "impersonate", "serviceaccounts", "installer")
-    let_account(station, "robot", "get", "secrets", "pull")
-    station.until_may(robot, "get", "secrets", name="pull")
-    deployment = station.wish("robots", locked_image(registry_with_auth, "robots"))
+    docker_config(real_station, registry_with_auth.host)
+    robot = Identity.of_service_account(real_station.namespace, "robot")
+    let_account(real_station, "robot", "impersonate", "serviceaccounts", "installer")
+    let_account(real_station, "robot", "get", "secrets", "pull")
+    real_station.until_may(robot, "get", "secrets", name="pull")
+    deployment = real_station.wish("robots", locked_image(registry_with_auth, "robots"))
     asked = {"username": robot.username, "groups": [*robot.groups], "uid": "", "via": "rest"}
     asked["groups_at"] = timezone.now().isoformat()
     deployment.requests.update(requesters=[asked])
-    station.work()
-    request = station.latest(deployment)
+    request = real_station.after_work(deployment)
     assert (request.state, request.problem_code) == ("preparing", "missing-right"), request.problem
-    assert f"Secret {station.namespace}/pull cannot be read for {robot.username}, who may get it" in request.problem
-    known = registered(station.cluster, connect(station.cluster))
-    assert known.for_accounts == {ObjectRef("", "v1", "Secret", station.namespace, "pull")}
-    meta = {"name": "worker-gets-pull", "namespace": station.namespace}
-    bind(station, meta, "get", "secrets", "pull", {"apiGroup": RBAC, "kind": "User", "name": SERVICE.username})
-    station.until_may(SERVICE, "get", "secrets", name="pull")
+    assert (
+        f"Secret {real_station.namespace}/pull cannot be read for {robot.username}, who may get it" in request.problem
+    )
+    known = registered(real_station.cluster, connect(real_station.cluster))
+    assert known.for_accounts == {real_station.ref("Secret", "pull")}
+    meta = {"name": "worker-gets-pull", "namespace": real_station.namespace}
+    bind(real_station, meta, "get", "secrets", "pull", {"apiGroup": RBAC, "kind": "User", "name": SERVICE.username})
+    real_station.until_may(SERVICE, "get", "secrets", name="pull")
     Request.objects.filter(pk=request.pk).update(look_again_at=None)
-    station.work()
-    assert station.latest(deployment).state == "in_review", station.latest(deployment).problem
+    real_station.work()
+    assert real_station.latest(deployment).state == "in_review", real_station.latest(deployment).problem
 
 
 def let_account(station: Station, name: str, verb: str, resource: str, of: str) -> None:

@@ -18,7 +18,7 @@ import yaml
 from django.core.files.storage import storages
 from django.utils import timezone
 
-from approvals import services, store, tasks
+from approvals import store, tasks
 from approvals.ledger import waits
 from approvals.lifecycle import WORKABLE
 from approvals.models import Content, Request
@@ -30,7 +30,6 @@ from provisioner.source import ConfigMapSource, EgressPolicy, GitSource, HttpSou
 from provisioner.unpack import UnpackLimits, unpack
 from provisioner.values import AccessRequest, Archive, ObjectRef
 from provisioner.values import Content as Rendered
-from tests.support.approvals.world import acting
 from tests.support.folders import ROOT
 from tests.support.journeys.running import Watched
 from tests.support.journeys.station import SERVICE, Station
@@ -82,7 +81,7 @@ class Cloned:
         assert self.first.state == "applied", self.first.problem
 
     def text(self) -> str | None:
-        ref = ObjectRef("", "v1", "ConfigMap", self.station.namespace, self.name)
+        ref = self.station.ref("ConfigMap", self.name)
         found = self.station.api.get(ref)
         return str(found["data"]["text"]) if found else None
 
@@ -130,8 +129,7 @@ def test_defect_04_what_is_not_there_is_asked_for_more_and_more_rarely_and_what_
     lengths = []
     for _ in range(6):
         before = timezone.now()
-        cloned.station.work()
-        request = cloned.station.latest(cloned.deployment)
+        request = cloned.station.after_work(cloned.deployment)
         assert (request.state, request.problem_code) == ("preparing", "source-unavailable")
         assert request.look_again_at is not None
         lengths.append((request.look_again_at - before).total_seconds())
@@ -142,8 +140,7 @@ def test_defect_04_what_is_not_there_is_asked_for_more_and_more_rarely_and_what_
 
 
 def test_defect_05_where_the_new_content_cannot_be_fetched_the_old_runs_and_is_still_stored(cloned: Cloned) -> None:
-    cloned.station.wish(cloned.name, branch(cloned.repository, "gone"))
-    cloned.station.work()
+    cloned.station.prepare(cloned.name, branch(cloned.repository, "gone"))
     assert cloned.station.latest(cloned.deployment).state == "preparing"
     assert cloned.text() == "1"
     cloned.deployment.refresh_from_db()
@@ -174,15 +171,9 @@ def test_defect_06_headers_that_hold_no_file_are_read_and_what_is_no_file_is_ref
 
 
 def test_defect_07_a_pause_is_a_condition_that_says_who_and_why(cloned: Cloned) -> None:
-    services.pause_deployment(
-        by=acting(cloned.station.people["rita"]),
-        deployment=cloned.deployment,
-        is_paused=True,
-        reason="frozen",
-        via="browser",
-    )
+    cloned.station.pause(cloned.deployment, "frozen")
     cloned.repository.commit({"a.yaml": map_of(cloned.name, "2")})
-    services.ask_again(by=acting(cloned.station.people["rita"]), deployment=cloned.deployment, via="browser")
+    cloned.station.ask_again(cloned.deployment)
     cloned.station.work()
     held = cloned.station.approve(cloned.deployment)
     assert (held.state, held.problem_code, cloned.text()) == ("approved", "paused", "1")
@@ -207,7 +198,7 @@ def test_defect_08_two_sources_of_one_destination_are_refused() -> None:
 def test_defect_09_what_a_deleted_deployment_had_is_removed_from_the_store(cloned: Cloned, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "KEEP_DAYS": 30}
     cloned.station.look_after(cloned.deployment)
-    services.delete_deployment(by=acting(cloned.station.people["rita"]), deployment=cloned.deployment, via="browser")
+    cloned.station.delete(cloned.deployment)
     cloned.station.work()
     assert cloned.station.approve(cloned.deployment).state == "applied"
     deployment = cloned.station.look_after(cloned.deployment)

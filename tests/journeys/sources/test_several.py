@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from approvals import services
 from approvals.models import Request
-from provisioner.values import Identity, ObjectRef
-from tests.support.approvals.world import acting
+from provisioner.values import Identity
 from tests.support.journeys.station import Station, group, role
 from tests.support.servers.http import GitServer
 from tests.support.servers.registry import Registry
@@ -37,7 +35,7 @@ def stored(station: Station, text: str) -> dict[str, Any]:
 
 
 def live(station: Station, name: str) -> str | None:
-    found = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, name))
+    found = station.live("ConfigMap", name)
     return found["data"]["text"] if found else None
 
 
@@ -46,14 +44,18 @@ def findings(request: Request, rule: str) -> list[Mapping[str, Any]]:
     return [one for one in body["findings"] if one["rule"] == rule]
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize(
-    "destinations", [("a", "b", "c"), ("foo/bar", "foo/moo", ""), ("manifests/a", "manifests", "")]
+    "destinations",
+    [
+        pytest.param(("foo/bar", "foo/moo", ""), marks=pytest.mark.proof),
+        pytest.param(("a", "b", "c"), marks=pytest.mark.thorough),
+        pytest.param(("manifests/a", "manifests", ""), marks=pytest.mark.thorough),
+    ],
 )
 def test_each_source_lands_in_its_folder_and_all_of_them_are_applied(
-    any_station: Station, registry: Registry, git_server: GitServer, destinations: tuple[str, str, str]
+    station: Station, registry: Registry, git_server: GitServer, destinations: tuple[str, str, str]
 ) -> None:
-    station, name = any_station, any_station.namespace
+    name = station.namespace
     pushed = registry.push(f"{registry.host}/{name}", {"manifests/a.yaml": map_of("pulled"), "Dockerfile": b""})
     repository = git_server.repository(name)
     commit = repository.commit({"a.yaml": map_of("cloned"), "deep/b.yaml": map_of("deep")})
@@ -63,8 +65,7 @@ def test_each_source_lands_in_its_folder_and_all_of_them_are_applied(
         stored(station, "one"),
     )
     placed = [one | {"destination": folder} for one, folder in zip(sources, destinations, strict=True)]
-    wished = station.wish(name, *placed)
-    station.work()
+    wished = station.prepare(name, *placed)
     request = station.approve(wished)
     assert request.state == "applied", request.problem
     assert [one["destination"] for one in request.pins] == list(destinations)
@@ -73,17 +74,14 @@ def test_each_source_lands_in_its_folder_and_all_of_them_are_applied(
     assert unused["evidence"]["files"] == ["/".join(filter(None, (destinations[0], "Dockerfile")))]
 
 
-def test_a_source_that_fails_is_named_and_leaves_what_runs_alone(any_station: Station, git_server: GitServer) -> None:
-    station, name = any_station, any_station.namespace
+def test_a_source_that_fails_is_named_and_leaves_what_runs_alone(station: Station, git_server: GitServer) -> None:
+    name = station.namespace
     repository = git_server.repository(name)
     repository.commit({"a.yaml": map_of("cloned")})
     git = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}, "destination": "a"}
-    wished = station.wish(name, git)
-    station.work()
-    assert station.approve(wished).state == "applied"
+    wished = station.applied(name, git)
     missing = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "gone"}}, "destination": "b"}
-    station.wish(name, git, missing)
-    station.work()
+    station.prepare(name, git, missing)
     request = station.latest(wished)
     assert request.problem.startswith(f"sources[1]: {repository.url}: has no refs/heads/gone")
     assert (request.state, request.pins, live(station, "cloned")) == ("preparing", [], "")
@@ -94,38 +92,31 @@ def test_a_source_that_fails_is_named_and_leaves_what_runs_alone(any_station: St
     assert (live(station, "cloned"), live(station, "added")) == ("", "")
 
 
-def test_the_unused_files_of_a_revision_are_said_when_it_is_put_back(
-    any_station: Station, git_server: GitServer
-) -> None:
-    station, name = any_station, any_station.namespace
+def test_the_unused_files_of_a_revision_are_said_when_it_is_put_back(station: Station, git_server: GitServer) -> None:
+    name = station.namespace
     repository = git_server.repository(name)
     source = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
     repository.commit({"manifests/a.yaml": map_of("kept", "1"), "extra/b.yaml": map_of("left")})
-    wished = station.wish(name, source)
-    station.work()
+    wished = station.prepare(name, source)
     first = station.approve(wished)
     repository.commit({"manifests/a.yaml": map_of("kept", "2")})
-    services.ask_again(by=acting(station.people["rita"]), deployment=wished, via="browser")
+    station.ask_again(wished)
     station.work()
     second = station.approve(wished)
     assert (live(station, "kept"), findings(second, "SRC-01")) == ("2", [])
-    services.rollback_deployment(
-        by=acting(station.people["rita"]), deployment=wished, revision=first.revision.number, via="browser"
-    )
-    station.work()
-    back = station.latest(wished)
+    station.roll_back(wished, first.revision.number)
+    back = station.after_work(wished)
     assert [one["evidence"]["files"] for one in findings(back, "SRC-01")] == [["extra/b.yaml"]]
     assert findings(back, "SRC-01") == findings(first, "SRC-01")
 
 
 def test_only_the_registries_that_are_listed_are_asked_without_tls(
-    any_station: Station, registry: Registry, settings: Any
+    station: Station, registry: Registry, settings: Any
 ) -> None:
-    station, name = any_station, any_station.namespace
+    name = station.namespace
     pushed = registry.push(f"{registry.host}/{name}", {"manifests/a.yaml": map_of("pulled")})
     settings.PRATIQUE = {**settings.PRATIQUE, "PLAIN_HTTP_HOSTS": ["registry.example.com"]}
-    wished = station.wish(name, {"kind": "image", "image": {"ref": f"{registry.host}/{name}@{pushed}"}})
-    station.work()
+    wished = station.prepare(name, {"kind": "image", "image": {"ref": f"{registry.host}/{name}@{pushed}"}})
     request = station.latest(wished)
     assert (request.state, request.problem_code) == ("preparing", "unreachable"), "TLS is spoken, and not understood"
     settings.PRATIQUE = {**settings.PRATIQUE, "PLAIN_HTTP_HOSTS": [registry.host]}

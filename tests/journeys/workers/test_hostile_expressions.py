@@ -1,14 +1,18 @@
-"""Expressions that would take all memory or time: their own requests say so, and everybody else's go on."""
+"""Expressions and contents that would take all memory or time: their own requests say so, everybody else's continue."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 
 from approvals.models import BundleDeployment
 from provisioner.expressions import evaluator
-from provisioner.values import ObjectRef
 from tests.support.journeys.contents import bundles
+from tests.support.journeys.machine import Machine
+from tests.support.journeys.neighbours import Neighbourhood, neighbourhood
 from tests.support.journeys.station import Station
+from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.kubernetes.live import until_current
 from tests.support.memory import resident_bytes
 from tests.support.servers.registry import Registry
@@ -33,68 +37,98 @@ def wished(here: Station, registry: Registry, name: str, expression: str) -> Bun
 
 @pytest.mark.proof
 def test_S26_four_hostile_constraints_fail_alone_and_an_innocent_request_becomes_ready(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
-    here = any_station
-    hostile = {name: wished(here, registry, name, text) for name, (text, _) in HOSTILE.items()}
-    innocent = wished(here, registry, "innocent", "kubernetes_version.startsWith('v1.')")
+    hostile = {name: wished(station, registry, name, text) for name, (text, _) in HOSTILE.items()}
+    innocent = wished(station, registry, "innocent", "kubernetes_version.startsWith('v1.')")
     before = resident_bytes()
-    here.work()
+    station.work()
     assert resident_bytes() - before < MOST_BYTES, "this process is the worker"
 
     for name, (_, words) in HOSTILE.items():
-        request = here.latest(hostile[name])
+        request = station.latest(hostile[name])
         assert words in request.problem, name
         assert len(request.problem) < 6000
-    assert {here.latest(one).state for name, one in hostile.items() if name != "comparing"} == {"failed"}
+    assert {station.latest(one).state for name, one in hostile.items() if name != "comparing"} == {"failed"}
 
-    request = here.approve(innocent)
+    request = station.approve(innocent)
     assert (request.state, request.problem) == ("applied", "")
-    until_current(here.api, ObjectRef("apps", "v1", "Deployment", here.namespace, "innocent"))
-    assert here.look_after(innocent).health == "Current"
+    until_current(station.api, station.ref("Deployment", "innocent"))
+    assert station.look_after(innocent).health == "Current"
 
 
 @pytest.mark.controlplane
-def test_S26_a_request_without_expressions_starts_no_evaluator(station: Station, registry: Registry) -> None:
-    here = station
+def test_S26_a_request_without_expressions_starts_no_evaluator(real_station: Station, registry: Registry) -> None:
     evaluator.end_children()
-    deployment = here.wish("plain", bundles.image(registry, "plain", bundles.app("plain", "1")))
-    here.work()
-    assert here.latest(deployment).state == "in_review"
+    deployment = real_station.prepare("plain", bundles.image(registry, "plain", bundles.app("plain", "1")))
+    assert real_station.latest(deployment).state == "in_review"
     assert evaluator.children() == []
 
 
 def test_S26_a_request_with_a_constraint_over_a_limit_fails_and_says_what_to_do(
-    any_station: Station, registry: Registry
+    station: Station, registry: Registry
 ) -> None:
     """It can never be met: to wait for it would promise what never comes."""
-    here = any_station
     name, (text, words) = "held", HOSTILE["doubling"]
-    deployment = wished(here, registry, name, text)
-    here.work()
-    request = here.latest(deployment)
+    deployment = wished(station, registry, name, text)
+    request = station.after_work(deployment)
     assert (request.state, request.problem_code) == ("failed", "constraint-over-limit")
     assert words in request.problem
     assert "Change spec.constraints.cel" in request.problem
-    assert here.api.get(ObjectRef("", "v1", "ConfigMap", here.namespace, name)) is None
+    assert station.live("ConfigMap", name) is None
 
-    deployment = wished(here, registry, name, "kubernetes_version.startsWith('v1.')")
-    here.work()
-    assert here.approve(deployment).state == "applied"
+    deployment = wished(station, registry, name, "kubernetes_version.startsWith('v1.')")
+    station.work()
+    assert station.approve(deployment).state == "applied"
 
 
-def test_S26_a_hostile_health_check_is_never_healthy_and_says_why(any_station: Station, registry: Registry) -> None:
-    here = any_station
+def test_S26_a_hostile_health_check_is_never_healthy_and_says_why(station: Station, registry: Registry) -> None:
     text = "[metadata.name]" + ".map(a, a + a)" * 27 + ".size() > 0"
     check = {"apiVersion": "apps/v1", "kind": "Deployment", "cel": {"current": text}}
-    deployment = here.wish(
+    deployment = station.prepare(
         "untold", bundles.image(registry, "untold", bundles.app("untold", "1")), healthChecks=[check]
     )
-    here.work()
     before = resident_bytes()
-    assert here.approve(deployment).state == "applied"
-    until_current(here.api, ObjectRef("apps", "v1", "Deployment", here.namespace, "untold"))
-    found = here.look_after(deployment)
+    assert station.approve(deployment).state == "applied"
+    until_current(station.api, station.ref("Deployment", "untold"))
+    found = station.look_after(deployment)
     assert resident_bytes() - before < MOST_BYTES
     assert found.health == "Unknown"
     assert "its CEL check current could not be evaluated: it needs more memory than 256 MiB" in found.health_message
+
+
+PATIENCE_SECONDS = 240
+# Of a limit of 2 GiB, which is what deploy/kubernetes ships.
+MOST_MIB = 600
+# A constraint over a limit can never be met: its request fails and says which limit.
+OVER_A_LIMIT = {
+    "doubling": "could not be evaluated: it needs more memory than 256 MiB",
+    "forever": "could not be evaluated: it loops more often than the iteration budget of CEL allows",
+}
+
+
+@pytest.fixture(params=[pytest.param("own_controlplane", marks=pytest.mark.controlplane), "own_sandbox"])
+def here(request: pytest.FixtureRequest, machine: Machine) -> Iterator[Neighbourhood]:
+    found = request.getfixturevalue(request.param)
+    endpoint = found if isinstance(found, Endpoint) else found.endpoint
+    with neighbourhood(machine, endpoint, "hostile") as made:
+        yield made
+
+
+@pytest.mark.thorough
+def test_S26_hostile_specs_end_in_words_and_an_innocent_request_comes_through(here: Neighbourhood) -> None:
+    here.seconds_until_ready("hostile-first")
+    worker = here.worker
+    hostile = here.wish_hostile()
+    here.seconds_until_ready("hostile-innocent")
+    rows = here.until(hostile, ["failed", "in_review"], PATIENCE_SECONDS)
+    for name in hostile:
+        state, code, problem = rows[name]
+        assert (state == "in_review") or (code and problem), (name, rows[name])
+    assert worker.poll() is None, "the worker lives"
+    assert here.worker_mib() < MOST_MIB
+    assert here.machine.rows("SELECT count(*) FROM approvals_request WHERE worker_deaths > 0") == [(0,)]
+    for name, words in OVER_A_LIMIT.items():
+        state, code, problem = rows[f"hostile-{name}"]
+        assert (state, code) == ("failed", "constraint-over-limit")
+        assert words in problem

@@ -29,7 +29,6 @@ pytestmark = pytest.mark.thorough
 
 ROW = "SELECT state, attempts, problem FROM approvals_bundlecomparison"
 CLAIM = "SELECT claimed_by, worker_deaths FROM approvals_taskclaim WHERE task = 'compare_bundles'"
-PEOPLE = ("-m", "tests.support.program", "tests.support.journeys.comparing")
 
 
 def slow_image(server: FileServer, asked: list[str], go_on: threading.Event) -> str:
@@ -85,7 +84,7 @@ def harbour(machine: Machine, own_sandbox: Endpoint, http_server: FileServer, tm
     own_sandbox.write(kubeconfig)
     machine.make_database()
     made = Harbour(machine)
-    machine.run(*PEOPLE, kubeconfig, slow_image(http_server, made.asked, made.go_on))
+    machine.have_people("compare", kubeconfig, slow_image(http_server, made.asked, made.go_on))
     worker = machine.worker()
     try:
         wait_for(lambda: made.asked, "a worker fetches it", 60, log=machine.log)

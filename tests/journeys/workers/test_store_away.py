@@ -31,8 +31,7 @@ def test_a_request_waits_for_the_bucket_before_its_review_and_before_it_is_appli
     location = s3.bucket()
     away = replace(location, endpoint=f"http://127.0.0.1:{free_port()}")
     use_bucket(settings, monkeypatch, away)
-    wished = sandbox_station.wish(NAME, bundles.image(registry, NAME, bundles.app(NAME, "1")))
-    sandbox_station.work()
+    wished = sandbox_station.prepare(NAME, bundles.image(registry, NAME, bundles.app(NAME, "1")))
     request = sandbox_station.latest(wished)
     assert (request.state, request.problem_code) == ("preparing", "store-unavailable")
     assert "no connection to the S3 server; check PRATIQUE_CONTENT_S3_ENDPOINT" in request.problem

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.journeys import stuck
+from tests.support.journeys import people
 from tests.support.journeys.machine import LONG_CLAIM, Machine
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.patience import wait_for
@@ -26,12 +26,10 @@ def test_five_that_are_never_ready_leave_two_threads_to_a_sixth(
     machine.environment |= {"PRATIQUE_MUTABLE_HTTP": "true", "PRATIQUE_APPLY_MINUTES": "60", **LONG_CLAIM}
     machine.make_database()
     names = [f"{namespace}-{number}" for number in range(1, STUCK + 2)]
-    files = [archive(stuck.objects(name, namespace), name, tmp_path, tmp_path / "served") for name in names]
+    files = [archive(people.two_phases(name, namespace), name, tmp_path, tmp_path / "served") for name in names]
     with served(tmp_path / "served") as address:
         urls = [f"{address}/{file}" for file in files]
-        keys = machine.run(
-            "-m", "tests.support.program", "tests.support.journeys.stuck", kubeconfig, namespace, *urls
-        ).split()
+        keys = machine.have_people("approve-all", kubeconfig, namespace, *urls).split()
     *waiting, last = map(int, keys)
     # All six are due; the one that can be applied comes last.
     machine.celery("worker", "--pool", "threads", "--concurrency", 2, "--beat", "--schedule", machine.folder / "beat")

@@ -14,7 +14,7 @@ import pytest
 
 from approvals.encryption.keys import new_key
 from tests.support.folders import ROOT
-from tests.support.journeys import two_machines
+from tests.support.journeys import people
 from tests.support.journeys.machine import CLAIM_SECONDS, Machine
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.patience import scaled, wait_for
@@ -85,21 +85,13 @@ def test_what_one_machine_prepared_another_applies_after_the_first_died_in_the_m
     value, kubeconfig = secrets.token_hex(200_000), tmp_path / "kubeconfig.people"
     own_sandbox.write(kubeconfig)
     location = s3.bucket()
-    file = archive(two_machines.objects(NAMESPACE, value), two_machines.NAME, tmp_path, tmp_path / "served")
-    people = machines.start("people", **settings_of(location))
+    file = archive([people.a_secret(NAMESPACE, value)], people.TRAVELLING, tmp_path, tmp_path / "served")
+    third_machine = machines.start("people", **settings_of(location))
     wire = Wire(s3.url, hold_up=100_000)
     with served(tmp_path / "served") as address:
         first = machines.start("first", **settings_of(replace(location, endpoint=wire.url)))
         worker = first.worker()
-        said = people.run(
-            "-m",
-            "tests.support.program",
-            "tests.support.journeys.two_machines",
-            "ask",
-            kubeconfig,
-            NAMESPACE,
-            f"{address}/{file}",
-        )
+        said = third_machine.have_people("ask", kubeconfig, NAMESPACE, f"{address}/{file}")
         wait_until_held(wire)
         first.kill(worker)
         assert not list(s3.files_of(location).rglob("*")), "half an upload is no content"
@@ -114,10 +106,10 @@ def test_what_one_machine_prepared_another_applies_after_the_first_died_in_the_m
     assert base64.b64encode(value.encode()) not in s3.everything()
 
     third = machines.start("third", **settings_of(location))
-    people.run("-m", "tests.support.program", "tests.support.journeys.two_machines", "approve", said.split()[-1])
+    third_machine.have_people("approve", said.split()[-1])
     third.worker()
     machines.until("applied", third)
-    live = own_sandbox.ask("GET", f"/api/v1/namespaces/{NAMESPACE}/secrets/{two_machines.NAME}")
+    live = own_sandbox.ask("GET", f"/api/v1/namespaces/{NAMESPACE}/secrets/{people.TRAVELLING}")
     assert base64.b64decode(live["data"]["password"]).decode() == value
     assert not list(third.working_folder.iterdir()), "no content store in a folder"
     ((digest,),) = machines.rows("SELECT digest FROM approvals_content")

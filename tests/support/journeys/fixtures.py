@@ -20,25 +20,27 @@ from tests.support.patience import scaled
 from tests.support.stores import use_folder
 
 _numbers = itertools.count(1)
+# Clusters, by their address, to which this process has brought what all journeys need.
+_prepared: set[str] = set()
 
 
 @pytest.fixture
-def station(db: None, controlplane: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
+def real_station(db: None, controlplane: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
     """The service meets the cluster as user `pratique`, with exactly the rights of deploy/rbac.yaml."""
     return _station(controlplane, tmp_path, settings, worker_id)
 
 
 @pytest.fixture
-def strimzi_station(station: Station) -> Iterator[Station]:
+def strimzi_station(real_station: Station) -> Iterator[Station]:
     """For the one test at a time that installs strimzi: its names are the same in each."""
-    with room_for_strimzi(station):
-        yield station
+    with room_for_strimzi(real_station):
+        yield real_station
 
 
 @pytest.fixture(
     params=[pytest.param("controlplane", marks=[pytest.mark.controlplane, pytest.mark.thorough]), "sandbox"]
 )
-def any_station(request: pytest.FixtureRequest, db: None, tmp_path: Path, settings: Any, worker_id: str) -> Station:
+def station(request: pytest.FixtureRequest, db: None, tmp_path: Path, settings: Any, worker_id: str) -> Station:
     """The same on either API server; on the sandbox without kubectl.
 
     The contract suite holds the two against each other: `make test` runs what is a proof of a promise on the real one,
@@ -59,7 +61,10 @@ def _station(endpoint: Endpoint, tmp_path: Path, settings: Any, worker_id: str) 
     use_folder(settings, tmp_path / "content")
     api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(60))
     namespace = f"journey-{worker_id}-{next(_numbers)}"
-    built.prepare(api, namespace)
+    if endpoint.server not in _prepared:
+        built.prepare_cluster(api)
+        _prepared.add(endpoint.server)
+    built.prepare_namespace(api, namespace)
     kubeconfig = tmp_path / "kubeconfig"
     endpoint.write(kubeconfig)
     cluster = built.register(endpoint.kubeconfig("pratique"))

@@ -10,7 +10,6 @@ from django.utils import timezone
 from approvals.models import BundleDeployment, FloatingReference, Request
 from approvals.steps.source_checks import Poll
 from approvals.working import do
-from provisioner.values import ObjectRef
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
 from tests.support.servers.http import GitServer, Repository
@@ -47,7 +46,7 @@ def numbers(deployment: BundleDeployment) -> list[tuple[int, str]]:
 
 
 def running(station: Station, deployment: BundleDeployment) -> str:
-    live = station.api.get(ObjectRef("", "v1", "ConfigMap", station.namespace, deployment.name))
+    live = station.live("ConfigMap", deployment.name)
     return str(live["data"]["version"]) if live else ""
 
 

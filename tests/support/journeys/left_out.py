@@ -29,8 +29,7 @@ class LeftOut:
         meta |= {"annotations": ANNOTATED} if is_annotated else {}
         widget = {"apiVersion": f"{self.group}/v1", "kind": "Widget", "metadata": meta, "spec": {"size": 1}}
         self.files = bundles.app(self.name, "1") | {"manifests/50.yaml": yaml.safe_dump(widget).encode()}
-        wished = station.wish(self.name, bundles.image(registry, self.name, self.files), **options)
-        station.work()
+        wished = station.prepare(self.name, bundles.image(registry, self.name, self.files), **options)
         self.report = station.latest(wished).reports.get()
         assert station.approve(wished).state == "applied", station.latest(wished).problem
         self.deployment = BundleDeployment.objects.get(pk=wished.pk)
@@ -49,16 +48,8 @@ class LeftOut:
 
     def serve(self, **size: Any) -> None:
         """The API appears."""
-        properties = {"size": {"type": "integer"}, **size}
-        schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
-        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-        names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
-        definition = {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"widgets.{self.group}"},
-            "spec": {"group": self.group, "scope": "Namespaced", "names": names, "versions": [version]},
-        }
+        schema = bundles.with_spec({"size": {"type": "integer"}, **size})
+        definition = bundles.definition(self.group, "Widget", schema=schema)
         self.station.api.apply(definition, field_manager="others")
         until_served(self.station.api, self.group, "v1", "Widget")
 

@@ -80,6 +80,10 @@ class Machine:
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout
 
+    def have_people(self, *what: object) -> str:
+        """Have people do this (tests.support.journeys.people); the keys of what was made."""
+        return self.run("-m", "tests.support.program", "tests.support.journeys.people", *what)
+
     def make_database(self) -> None:
         migrated.make(self.environment)
 

@@ -15,8 +15,8 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 from tests.support.folders import ROOT
 from tests.support.journeys import station as built
+from tests.support.journeys.hostile_content import HOSTILE, harmless, spec
 from tests.support.journeys.machine import LONG_CLAIM, Machine
-from tests.support.journeys.pills import PILLS, harmless, spec
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.patience import scaled, wait_for
 from tests.support.servers.downloads import served
@@ -56,8 +56,8 @@ class Neighbourhood:
         self._create(name, spec(self.served, self.address, name, self.namespace, data, more))
 
     def wish_hostile(self) -> list[str]:
-        """All of PILLS at once; the names of their BundleDeployments."""
-        made = {f"{self.namespace}-{pill}": (make, more) for pill, (make, more) in PILLS.items()}
+        """All of HOSTILE at once; the names of their BundleDeployments."""
+        made = {f"{self.namespace}-{word}": (make, more) for word, (make, more) in HOSTILE.items()}
         specs = {
             name: spec(self.served, self.address, name, self.namespace, make(name), more)
             for name, (make, more) in made.items()

@@ -74,8 +74,6 @@ class Running(Watched):
         # BundleDeployments have no namespace: the station's own name keeps workers apart.
         name = f"{station.namespace}-drift-{next(_numbers)}"
         source = bundles.image(registry, name, bundles.app(name, "1"))
-        wished = station.wish(name, source, **options)
-        station.work()
-        assert station.approve(wished).state == "applied"
+        wished = station.applied(name, source, **options)
         super().__init__(station, BundleDeployment.objects.get(pk=wished.pk))
         self.look()

@@ -67,17 +67,41 @@ class Station:
             by=acting(self.people["rita"]), cluster=self.cluster, name=name, spec=spec, labels={}, via="browser"
         )
 
-    def work(self) -> None:
-        """What the workers do, until nothing is left to do."""
+    def work(self, request: Request | None = None) -> None:
+        """What the workers do, until nothing is left to do; `request` is read anew then."""
         before = None
         for _ in range(MAX_LOOKS):
             rows = list(Request.objects.filter(state__in=WORKABLE).values_list("pk", "state", "round"))
             if rows == before:
-                return
+                break
             before = rows
             for pk, _, _ in rows:
                 advance(pk)
-        raise AssertionError(f"the machine does not come to rest: {before}")
+        else:
+            raise AssertionError(f"the machine does not come to rest: {before}")
+        if request is not None:
+            request.refresh_from_db()
+
+    def after_work(self, deployment: BundleDeployment) -> Request:
+        """The latest request, after what the workers do."""
+        self.work()
+        return self.latest(deployment)
+
+    def prepare(self, name: str, *sources: Mapping[str, Any], **options: Any) -> BundleDeployment:
+        """The same as `wish`, and what the workers do then: its request is in review, if all is well."""
+        deployment = self.wish(name, *sources, **options)
+        self.work()
+        return deployment
+
+    def ref(self, kind: str, name: str) -> ObjectRef:
+        """An object of the station's namespace, or one of our own kinds."""
+        if kind.startswith("BundleDeployment"):
+            return ObjectRef("core.rukpak.io", "v1alpha2", kind, "", name)
+        return ObjectRef("apps" if kind in ("Deployment", "StatefulSet") else "", "v1", kind, self.namespace, name)
+
+    def live(self, kind: str, name: str) -> Any:
+        """The object as it is in the cluster; None where it is not there."""
+        return self.api.get(self.ref(kind, name))
 
     def latest(self, deployment: BundleDeployment) -> Request:
         found = deployment.requests.order_by("-number").first()
@@ -111,16 +135,46 @@ class Station:
     def approve(self, deployment: BundleDeployment, by: str = "alice", **more: Any) -> Request:
         """The same, and let the machine work."""
         request = self.agree(deployment, by, **more)
-        self.work()
-        request.refresh_from_db()
+        self.work(request)
         return request
 
     def applied(self, name: str, *sources: Mapping[str, Any], **options: Any) -> BundleDeployment:
         """A deployment of these sources whose first request is approved and applied."""
-        deployment = self.wish(name, *sources, **options)
-        self.work()
-        assert self.approve(deployment).state == "applied"
+        deployment = self.prepare(name, *sources, **options)
+        request = self.approve(deployment)
+        assert request.state == "applied", request.problem
         return deployment
+
+    def pause(self, deployment: BundleDeployment, reason: str = "", *, is_paused: bool = True) -> None:
+        """As rita, like all that follows: whoever asked may."""
+        deployment.refresh_from_db()
+        about = {"deployment": deployment, "is_paused": is_paused, "reason": reason}
+        services.pause_deployment(by=acting(self.people["rita"]), via="browser", **about)
+
+    def resume(self, deployment: BundleDeployment) -> None:
+        self.pause(deployment, is_paused=False)
+
+    def delete(self, deployment: BundleDeployment, **options: Any) -> None:
+        deployment.refresh_from_db()
+        services.delete_deployment(by=acting(self.people["rita"]), deployment=deployment, via="browser", **options)
+
+    def ask_again(self, deployment: BundleDeployment) -> BundleDeployment:
+        deployment.refresh_from_db()
+        return services.ask_again(by=acting(self.people["rita"]), deployment=deployment, via="browser")
+
+    def roll_back(self, deployment: BundleDeployment, revision: int = 1) -> None:
+        deployment.refresh_from_db()
+        by = acting(self.people["rita"])
+        services.rollback_deployment(by=by, deployment=deployment, revision=revision, via="browser")
+
+    def withdraw(self, request: Request, reason: str = "") -> None:
+        by = acting(self.people["rita"])
+        services.withdraw(by=by, request_id=request.pk, reason=reason, via="browser")
+
+    def revoke(self, deployment: BundleDeployment, reason: str, revision: int = 1) -> None:
+        """As alice, who may approve."""
+        about = {"deployment": deployment, "revision": revision, "reason": reason}
+        services.revoke_revision(by=acting(self.people["alice"]), via="browser", **about)
 
     def rewrite(
         self, deployment: BundleDeployment, change: Callable[[Any], object], writer: Identity
@@ -237,9 +291,13 @@ def look_alone(work: Work) -> None:
 
 def prepare(api: Api, namespace: str) -> None:
     """CRDs, rights as deploy/ grants them, a namespace with its installing account."""
+    prepare_cluster(api)
+    prepare_namespace(api, namespace)
+
+
+def prepare_cluster(api: Api) -> None:
     for obj in (*_shipped(), *_rights()):
         api.apply(obj, field_manager=SEEDER)
-    prepare_namespace(api, namespace)
     live.until_may(api, SERVICE, AccessRequest("impersonate", resource="users", name="rita"))
     for kind in ("BundleDeployment", "BundleDeploymentRequest"):
         live.until_served(api, "core.rukpak.io", "v1alpha2", kind)

@@ -7,10 +7,12 @@ an idle machine, seconds on a loaded one.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import closing
 from typing import Any, TypeVar
 
 from provisioner.cluster.client.access import ask
+from provisioner.cluster.client.answers import WatchEvent
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.health.watch import until_settled
 from provisioner.errors import PreconditionFailed, Unreachable
@@ -50,6 +52,24 @@ def once_answered(call: Callable[[], Answer]) -> Answer:
     found = wait_for(ask, "the cluster answers", PATIENCE_SECONDS, is_so=lambda it: not isinstance(it, Unreachable))
     assert not isinstance(found, Unreachable)
     return found
+
+
+class WatchedUntil:
+    """The cluster, whose watches end after the event that a test waits for, and not only when their time is over."""
+
+    def __init__(self, api: ClusterClient, is_last: Callable[[WatchEvent], bool]) -> None:
+        self._api, self._is_last = api, is_last
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    def watch(self, *about: Any, **options: Any) -> Generator[WatchEvent]:
+        with closing(self._api.watch(*about, **options)) as events:
+            for event in events:
+                yield event
+                # Asked when whoever reads the events is done with this one.
+                if self._is_last(event):
+                    return
 
 
 def until_may(api: ClusterClient, who: Identity, request: AccessRequest, *, is_allowed: bool = True) -> None:

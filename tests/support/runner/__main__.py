@@ -78,7 +78,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests.support.runner", description="Run a ring of the tests.")
     parser.add_argument("ring", choices=RINGS)
     parser.add_argument("--part", help="only this folder of the tests")
-    parser.add_argument("--workers", type=int, default=3, help="processes of pytest-xdist")
+    parser.add_argument("--workers", type=int, default=4, help="processes of pytest-xdist")
     parser.add_argument("--root", type=Path, default=ROOT, help="the checkout whose tests are run")
     return parser.parse_args(words)
 

@@ -15,6 +15,9 @@ from tests.support.patience import NotInTime, wait_for
 # Every process that a run starts inherits it.
 MARK = "PRATIQUE_TEST_RUN"
 ENDING_SECONDS = 30
+MEMORY = Path("/dev/shm")
+# Many times what a run leaves there.
+ROOM_BYTES = 6 * 2**30
 # Those of pytest's own `tmp_path`, which it keeps on purpose: the folder of the run goes with all of them. Their paths
 # are short, as a Unix socket's has to be.
 PYTESTS = "pytest-of-"
@@ -63,10 +66,20 @@ def kill(found: list[Process]) -> None:
 def temporary_folder() -> Iterator[Path]:
     """A folder for all that a run writes into the temporary folder; it goes with what is in it."""
     # PostgreSQL runs as somebody else, and a Unix socket's path is short.
-    with tempfile.TemporaryDirectory(prefix="pt-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix="pt-", dir=_in_memory(), ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
         yield folder
+
+
+def _in_memory() -> Path | None:
+    """The file system in memory, where there is one with room and programs: registries and stores wait for a disk."""
+    try:
+        memory = os.statvfs(MEMORY)
+    except OSError:
+        return None
+    has_room = memory.f_bavail * memory.f_frsize >= ROOM_BYTES
+    return MEMORY if has_room and not memory.f_flag & os.ST_NOEXEC else None
 
 
 def files(folder: Path) -> list[str]:

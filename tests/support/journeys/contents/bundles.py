@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -52,6 +54,49 @@ def _roles(name: str) -> dict[str, bytes]:
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
     }
     return {"manifests/90.yaml": yaml.safe_dump_all([role, binding]).encode()}
+
+
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def definition(
+    group: str,
+    kind: str,
+    *versions: str,
+    schema: Mapping[str, Any] = ANYTHING,
+    stored: str = "",
+    scope: str = "Namespaced",
+    **spec: Any,
+) -> dict[str, Any]:
+    """A CRD that serves these versions (v1), of which `stored` (the first) is stored."""
+    named = versions or ("v1",)
+    served = [
+        {
+            "name": version,
+            "served": True,
+            "storage": version == (stored or named[0]),
+            "schema": {"openAPIV3Schema": schema},
+        }
+        for version in named
+    ]
+    plural = f"{kind.lower()}s"
+    names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": served, **spec},
+    }
+
+
+def with_spec(properties: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """The schema of a kind whose spec has these fields."""
+    return {"type": "object", "properties": {"spec": {"type": "object", "properties": properties, **more}}}
+
+
+def manifests(*objects: Mapping[str, Any]) -> dict[str, bytes]:
+    """One file of these objects."""
+    return {"manifests/all.yaml": yaml.safe_dump_all(objects).encode()}
 
 
 def folder(path: Path) -> dict[str, bytes]:

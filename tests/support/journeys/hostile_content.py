@@ -79,16 +79,8 @@ def _rights(name: str) -> bytes:
 
 
 def _definition(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    group = f"{name}.example.com"
     schema = {"type": "object", "properties": {"spec": {"type": "object", **spec}}}
-    names = {"plural": "pills", "singular": "pill", "kind": "Pill", "listKind": "PillList"}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"pills.{group}"},
-        "spec": {"group": group, "scope": "Cluster", "names": names, "versions": [version]},
-    }
+    return bundles.definition(f"{name}.example.com", "Costly", schema=schema, scope="Cluster")
 
 
 def _patterns(name: str) -> bytes:
@@ -97,9 +89,9 @@ def _patterns(name: str) -> bytes:
         f"f{number}": {"type": "string", "pattern": f"^((((x{{0,{90 + number}}}){{0,90}}){{0,90}}))y$"}
         for number in range(50)
     }
-    pill = {"apiVersion": f"{name}.example.com/v1", "kind": "Pill", "metadata": {"name": name}}
+    costly = {"apiVersion": f"{name}.example.com/v1", "kind": "Costly", "metadata": {"name": name}}
     values = dict.fromkeys(texts, "x" * 20_000)
-    return _of(_definition(name, {"properties": texts}), {**pill, "spec": values})
+    return _of(_definition(name, {"properties": texts}), {**costly, "spec": values})
 
 
 def _rules(name: str) -> bytes:
@@ -112,12 +104,12 @@ def _rules(name: str) -> bytes:
     value: Any = ["x"] * 6
     for _ in range(5):
         value = [value] * 6
-    pill = {"apiVersion": f"{name}.example.com/v1", "kind": "Pill", "metadata": {"name": name}}
-    return _of(_definition(name, spec), {**pill, "spec": {"l": value}})
+    costly = {"apiVersion": f"{name}.example.com/v1", "kind": "Costly", "metadata": {"name": name}}
+    return _of(_definition(name, spec), {**costly, "spec": {"l": value}})
 
 
 # What makes the content, and what of the spec is more than its source.
-PILLS: dict[str, tuple[Callable[[str], bytes], dict[str, Any]]] = {
+HOSTILE: dict[str, tuple[Callable[[str], bytes], dict[str, Any]]] = {
     "doubling": (harmless, {"constraints": {"cel": [{"expression": DOUBLING}]}}),
     "forever": (harmless, {"constraints": {"cel": [{"expression": FOREVER}]}}),
     "zeros": (_zeros, {}),
