@@ -35,7 +35,7 @@ from provisioner.review.base.messages import (
     words_anywhere,
 )
 from provisioner.review.crds.live_findings import CONDITIONS
-from provisioner.review.output.headline import Brief
+from provisioner.review.output.headline import Brief, shortened
 from provisioner.review.output.lines import Paint, plain, severity_mark, wrapped
 from provisioner.review.rules import messages_of, rule_text
 from provisioner.sentences import and_more, number, some, some_phrases
@@ -268,7 +268,10 @@ class Entry:
 
     @property
     def words(self) -> str:
-        """The entry as one sentence. Of an account it says all that is critical or unknown (S24)."""
+        """The entry as one sentence: what the worst finding says, and how many more there are.
+
+        Of an account it says all that is critical or unknown (S24).
+        """
         if self.tells_powers:
             told = [words_in_entry(finding) for finding in self.findings]
             most = max(sum(finding.severity in NEVER_FOLDED for finding in self.findings), MAX_TOLD)
@@ -276,14 +279,24 @@ class Entry:
             return f"{self.account} will newly be able to {some_phrases(told, most)}{by}"
         if self.cause.kind in (CauseKind.SAFE, CauseKind.KNOWN):
             return in_counts(self.findings)
-        said = statements(self.findings)
-        if len(said) == 1:
-            return f"{said[0].words}: {said[0].size}" if said[0].is_of_several else said[0].words
+        worst, *others = statements(self.findings)
+        words = f"{worst.words}: {worst.size}" if worst.is_of_several else worst.words
+        if not others:
+            return words
         if self.cause == Cause(CauseKind.RULE, UNJUDGED):
             kinds = "; ".join(kinds_and_fields(self.findings, MAX_KINDS))
             return f"{count_fields_and_objects(self.findings)} that no rule judges: {kinds}"
-        titles = list(dict.fromkeys(map(_title, self.findings)))
-        return titles[0] if self.cause.kind is CauseKind.RULE else f"{self.name}: {some_phrases(titles)}"
+        if self.cause.kind is CauseKind.RULE:
+            known = rule_text(self.cause.name) if self.cause.name else None
+            return known.title if known else self.cause.name or "Findings without a rule"
+        words = shortened(words.splitlines()[0].rstrip(".:"), worst.first.severity)
+        return f"{words}; {and_more(len(self.findings) - len(worst.everything))}"
+
+    @property
+    def rule(self) -> str:
+        """The rule where one rule says all of it. Nobody may learn which of them speak of a Secret (S09)."""
+        rules = {finding.rule for finding in self.findings}
+        return rules.pop() if len(rules) == 1 else ""
 
     @property
     def name(self) -> str:
@@ -371,12 +384,6 @@ def _is_power(finding: Finding) -> bool:
 
 def _part_of_entry(finding: Finding) -> str:
     return f"entry.{finding.variant}"
-
-
-def _title(finding: Finding) -> str:
-    """What its rule is called; of a rule that has no text its id."""
-    known = rule_text(finding.rule) if finding.rule else None
-    return known.title if known else finding.rule or "Findings without a rule"
 
 
 def _in_runs(numbers: list[int]) -> str:

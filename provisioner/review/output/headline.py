@@ -113,15 +113,18 @@ def _of_group(group: list[Finding], powers: dict[str, list[str]]) -> str:
     subject = str(leading.evidence.get("subject") or "")
     if leading.evidence.get("power") and not leading.server_words:
         words = some_phrases([words, *dict.fromkeys(powers[subject][1:])])
-    words = _shortened(words, leading.severity) if len(words) > MAX_CHARACTERS else words
+    words = shortened(words, leading.severity)
     return f"{words} ({and_more(len(group) - 1, 'like this')})." if len(group) > 1 else f"{words}."
 
 
-def _shortened(words: str, severity: Severity) -> str:
-    """Long names lose their middle; what is not critical or unknown is then cut at its end, too.
+def shortened(words: str, severity: Severity) -> str:
+    """Words of more than MAX_CHARACTERS, whose long names lose their middle; what is not critical or unknown is then
+    cut at its end, too.
 
     A sentence of critical and unknown findings keeps all that it says.
     """
+    if len(words) <= MAX_CHARACTERS:
+        return words
     cut = _QUOTED.sub(lambda name: f"`{_without_middle(name[0][1:-1])}`", words)
     cut = " ".join(_without_middle(one) for one in cut.split())
     most = MAX_WHOLE if severity in _NEVER_CUT else MAX_CHARACTERS

@@ -17,6 +17,7 @@ from provisioner.review.base.grouping import NEVER_FOLDED, Statement, in_counts,
 from provisioner.review.base.messages import path_text
 from provisioner.review.base.record import Mark
 from provisioner.review.crds.schema_tree import SchemaPicture, crds_of, picture_of
+from provisioner.review.output.entries import Entry, entries
 from provisioner.review.output.evidence import EvidenceFact, facts_of, without_listed_places
 from provisioner.review.output.terminal import worst_sections_first
 from provisioner.review.output.workloads import run_words, workloads_in_words
@@ -148,11 +149,11 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One section of the page. What is safe, and what was there before, is `folded`, unless critical or unknown."""
+    """One section of the page: what is new in it by cause, and `folded` what is safe or was there before."""
 
     section: Section
     totals: str
-    shown: tuple[_Group, ...]
+    shown: tuple[tuple[Entry, tuple[_Group, ...]], ...]
     folded: tuple[_Group, ...]
     folded_totals: str
     pictures: Pictures
@@ -206,7 +207,9 @@ def _parts(report: Report, hidden: Collection[ObjectRef], notes: Notes) -> Itera
         yield _Part(
             section=section,
             totals=_totals(found),
-            shown=_groups((one for one in found if not is_quiet(one)), notes),
+            shown=tuple(
+                (entry, _groups(entry.findings, notes)) for entry in entries(one for one in found if not is_quiet(one))
+            ),
             folded=_groups(folded, notes),
             folded_totals=in_counts(folded),
             pictures=pictures_of(section, report, hidden),

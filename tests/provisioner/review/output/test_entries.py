@@ -54,14 +54,25 @@ def test_what_several_rules_say_of_one_cause_is_one_entry_and_what_one_rule_says
     service = [made("AVL-03", Section.AVAILABILITY, SERVICE), made("AVL-04", Section.AVAILABILITY, SERVICE)]
     found = entries([*alike, *crd, *images, *service])
     assert [(str(one.cause.kind), str(one.severity), one.words) for one in found] == [
-        ("version", "breaking", "CRD boats.example.org v1: Field is removed; Value is no longer allowed"),
+        ("version", "breaking", "words of SCH-01; and 1 more"),
         ("rule", "notable", "Container may run as root"),
-        ("image", "notable", "Image shop:1: Image has no digest; Image has the tag latest or none"),
-        ("object", "notable", "Service shop/web: A way to reach the pods ends; Service or Ingress leads to no pod"),
+        ("image", "notable", "words of IMG-01; and 1 more"),
+        ("object", "notable", "words of AVL-03; and 1 more"),
     ]
     assert sorted(one.rule for entry in found for one in entry.findings) == sorted(
         one.rule for one in (*alike, *crd, *images, *service)
     )
+
+
+def test_an_entry_says_its_worst_finding_cut_unless_that_is_critical_and_how_many_more_there_are() -> None:
+    long = made("SV-02", Section.OBJECTS, SERVICE, Severity.BREAKING)
+    long = replace(long, message=f"{'word ' * 100}end")
+    more = [made(rule, Section.OBJECTS, SERVICE) for rule in ("AVL-03", "AVL-04")]
+    (entry,) = entries([*more, long])
+    assert entry.words.endswith("word …; and 2 more")
+    assert len(entry.words) < 260
+    (entry,) = entries([*more, replace(long, severity=Severity.CRITICAL)])
+    assert entry.words.endswith("word end; and 2 more")
 
 
 def test_json_tells_what_is_new_by_cause_and_all_that_is_known_or_safe_in_one_entry_each() -> None:
