@@ -26,7 +26,6 @@ from provisioner.review.base.facts import (
     SECRET,
     Check,
     Facts,
-    Gap,
     Listing,
     Reads,
     ReviewRule,
@@ -129,7 +128,10 @@ class _Run:
 
 
 def _found(checks: Sequence[Check], looks: Looks, facts: Facts) -> list[Finding]:
-    findings: list[Finding] = [_of_gap(gap) for gap in facts.gaps]
+    findings: list[Finding] = []
+    for gap in facts.gaps:
+        rule = ReviewRule("GAP", gap.section, Severity.UNKNOWN)
+        findings.append(rule.finding("not-read", None, key=gap.what, what=gap.what, why=gap.why))
     given = {reads: looks.given(facts, reads) for reads in {check.given for check in checks} | {JUDGED_BY}}
     runs = [looks.once((_run, id(check)), given[check.given], partial(_run, check)) for check in checks]
     for run in runs:
@@ -283,8 +285,3 @@ def _of_crash(check: Check, exc: Exception) -> Finding:
     last = traceback.extract_tb(exc.__traceback__)[-1]
     place = f"{PurePath(last.filename).name}:{last.lineno}"
     return rule.finding("crashed", None, key=name, check=name, error=error, place=place)
-
-
-def _of_gap(gap: Gap) -> Finding:
-    rule = ReviewRule("GAP", gap.section, Severity.UNKNOWN)
-    return rule.finding("not-read", None, key=gap.what, what=gap.what, why=gap.why)

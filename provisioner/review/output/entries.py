@@ -61,37 +61,30 @@ def is_entry(finding: Finding) -> bool:
 def crd_entries(findings: Iterable[Finding], paint: Paint, brief: Brief) -> Iterator[str]:
     """The entries, the worst first, below the CRDs that they are about; and what they depend on, where objects could
     settle some."""
-    ordered = sorted(findings, key=lambda it: (it.severity.rank, it.rule))
+    ordered = sorted(findings, key=lambda finding: (finding.severity.rank, finding.rule))
     depends = any(map(_depends, ordered))
     if depends:
         yield from wrapped(_DEPENDING, "  ")
-    for (severity, objects), entries in _by_objects(ordered).items():
+    # The findings of each rule and severity, those about the same CRDs together.
+    groups: dict[tuple[Severity, tuple[str, ...]], list[list[Finding]]] = {}
+    for (severity, _), group in groupby(ordered, key=lambda finding: (finding.severity, finding.rule)):
+        entry = list(group)
+        objects = tuple(sorted({place.of for finding in entry for place in places_of(finding)}))
+        groups.setdefault((severity, objects), []).append(entry)
+    most = brief.brevity.fields
+    for (severity, objects), of_objects in groups.items():
         mark = severity_mark(severity, plain)
         first, *more = wrapped(visible(f"{mark.strip()}  {', '.join(objects)}"), "  ", "      ")
         yield from (first.replace(mark, severity_mark(severity, paint), 1), *more)
-        for entry in entries:
-            yield from _entry(entry, brief, depends=depends)
+        for entry in of_objects:
+            places = [place for finding in entry for place in places_of(finding)]
+            brief.places += count(places) - spelled_out(entry, most)
+            always = _ALWAYS if depends and not any(map(_depends, entry)) else ""
+            told = f"{entry[0].rule}  {_common_words(entry)}{always}: {fields_in_words(entry, most)}"
+            yield from wrapped(visible(told), "    ", "      ")
 
 
-def _by_objects(ordered: Iterable[Finding]) -> dict[tuple[Severity, tuple[str, ...]], list[list[Finding]]]:
-    """The findings of each rule and severity, those about the same CRDs together, the worst first."""
-    groups: dict[tuple[Severity, tuple[str, ...]], list[list[Finding]]] = {}
-    for (severity, _), group in groupby(ordered, key=lambda one: (one.severity, one.rule)):
-        entry = list(group)
-        objects = tuple(sorted({place.of for one in entry for place in places_of(one)}))
-        groups.setdefault((severity, objects), []).append(entry)
-    return groups
-
-
-def _entry(findings: Sequence[Finding], brief: Brief, *, depends: bool) -> Iterator[str]:
-    most = brief.brevity.fields
-    brief.places += count(place for finding in findings for place in places_of(finding)) - spelled_out(findings, most)
-    always = _ALWAYS if depends and not any(map(_depends, findings)) else ""
-    told = f"{findings[0].rule}  {_said(findings)}{always}: {fields_in_words(findings, most)}"
-    yield from wrapped(visible(told), "    ", "      ")
-
-
-def _said(findings: Sequence[Finding]) -> str:
+def _common_words(findings: Sequence[Finding]) -> str:
     """What all of them have in common: their words, or the title of their rule."""
     told = [
         replace(finding, notes=tuple(note for note in finding.notes if note.file != CONDITIONS)) for finding in findings
@@ -128,7 +121,8 @@ def few_words(told: Sequence[Statement]) -> tuple[list[tuple[str, list[str]]], i
         objects.setdefault(some(list(dict.fromkeys(place.of for place in one.places)), 1), []).append(_words(one))
     found = list(objects.items())
     if rest:
-        found.append((f"{number(len(rest), 'more field')} of {_objects(rest)}", []))
+        objects_left = len({place.of for statement in rest for place in statement.places})
+        found.append((f"{number(len(rest), 'more field')} of {number(objects_left, 'object')}", []))
     if new:
         told_of_new = [finding for one in new for finding in one.findings]
         found.append(
@@ -141,15 +135,24 @@ def _is_of_metadata(one: Statement) -> bool:
     return all(_METADATA in f".{field}" for field in one.first.evidence.get("fields") or ())
 
 
-def _words(one: Statement) -> str:
+def _words(statement: Statement) -> str:
     """Cut, so that one field of many values leaves room for others; of a text of many lines those that differ."""
-    evidence = one.first.evidence
-    words = messages_of(UNJUDGED).render("changed.few", evidence) if one.first.variant == "changed" else one.words
+    evidence = statement.first.evidence
     changes = evidence.get("changes") or ()
     texts = [(_text_of(change.get("before")), _text_of(change.get("after"))) for change in changes]
-    if len(texts) == 1 and any("\n" in side for side in texts[0]):
-        return f"{evidence.get('field')}: {_differing(*texts[0])}"
-    return words if len(words) <= MAX_WORDS else f"{words[:MAX_WORDS].rstrip('…')}…"
+    if len(texts) != 1 or not any("\n" in side for side in texts[0]):
+        is_change = statement.first.variant == "changed"
+        words = messages_of(UNJUDGED).render("changed.few", evidence) if is_change else statement.words
+        return words if len(words) <= MAX_WORDS else f"{words[:MAX_WORDS].rstrip('…')}…"
+    # The first line that goes and the first that comes, cut, and how many more.
+    before, after = (side.splitlines() for side in texts[0])
+    gone, come = Counter(before) - Counter(after), Counter(after) - Counter(before)
+    old = [f"- {line.strip()}" for line in before if gone[line]]
+    new = [f"+ {line.strip()}" for line in after if come[line]]
+    told = [line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…" for line in (*old[:1], *new[:1])]
+    rest = len(old) + len(new) - len(told)
+    words = " ".join([*told, *([f"({number(rest, 'more line')})"] if rest else [])])
+    return f"{evidence.get('field')}: {words or 'its lines stand in another order'}"
 
 
 def _text_of(value: object) -> str:
@@ -159,22 +162,6 @@ def _text_of(value: object) -> str:
     except ValueError:
         return str(value)
     return found if isinstance(found, str) else str(value)
-
-
-def _differing(before: str, after: str) -> str:
-    """The first line that goes and the first that comes, cut, and how many more."""
-    old, new = before.splitlines(), after.splitlines()
-    gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
-    lines = [[f"- {one.strip()}" for one in old if gone[one]], [f"+ {one.strip()}" for one in new if come[one]]]
-    told = [one if len(one) <= MAX_LINE else f"{one[:MAX_LINE]}…" for side in lines for one in side[:1]]
-    if not told:
-        return "its lines stand in another order"
-    rest = sum(map(len, lines)) - len(told)
-    return " ".join([*told, *([f"({number(rest, 'more line')})"] if rest else [])])
-
-
-def _objects(statements: Sequence[Statement]) -> str:
-    return number(len({place.of for statement in statements for place in statement.places}), "object")
 
 
 def count_fields_and_objects(findings: Iterable[Finding]) -> str:
@@ -309,11 +296,13 @@ def cause_of(finding: Finding) -> Cause:
     ref, image = finding.ref, finding.evidence.get("image")
     if ref is None or finding.rule == UNJUDGED or len({place.of for place in places_of(finding)}) > 1:
         return Cause(CauseKind.RULE, finding.rule)
-    if _is_power(finding):
-        return Cause(CauseKind.ACCOUNT, display_name(ref))
+    name, version = display_name(ref), version_of(finding)
+    # What an account can do stands in its entry where the rule has words for that.
+    is_told = bool(finding.variant) and not finding.server_words
+    if is_told and _part_of_entry(finding) in messages_of(finding.rule).templates:
+        return Cause(CauseKind.ACCOUNT, name)
     if finding.section is Section.IMAGES and isinstance(image, str):
         return Cause(CauseKind.IMAGE, image)
-    name, version = display_name(ref), version_of(finding)
     is_version = finding.section is Section.CRDS and version
     return Cause(CauseKind.VERSION, f"{name} {version}") if is_version else Cause(CauseKind.OBJECT, name)
 
@@ -374,12 +363,6 @@ def entries_record(findings: Iterable[Finding]) -> list[dict[str, Any]]:
 def words_in_entry(finding: Finding) -> str:
     """What a finding says of its account, in the entry of that account."""
     return messages_of(finding.rule).render(_part_of_entry(finding), finding.evidence)
-
-
-def _is_power(finding: Finding) -> bool:
-    """Whether a finding says what its account can do, in words that stand in an entry."""
-    is_told = bool(finding.variant) and not finding.server_words
-    return is_told and _part_of_entry(finding) in messages_of(finding.rule).templates
 
 
 def _part_of_entry(finding: Finding) -> str:

@@ -113,25 +113,21 @@ def _fact(name: str, value: Any) -> EvidenceFact:
     if name == "counterexample":
         return EvidenceFact(words, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
     if name == SAID_WITH:
-        told = [
-            (rule, one) for rule, kept in sorted(value.items()) for one in (kept if isinstance(kept, list) else [kept])
-        ]
-        return EvidenceFact(words, "\n".join(f"{rule}: {one['message']}" for rule, one in told))
+        lines = []
+        for rule, kept in sorted(value.items()):
+            lines += [f"{rule}: {finding['message']}" for finding in (kept if isinstance(kept, list) else [kept])]
+        return EvidenceFact(words, "\n".join(lines))
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-        value = [_way(one) if name == "by" and "binding" in one else one for one in value]
-        columns = _columns(value)
-        rows = (tuple(_cell(column, one.get(column, "")) for column in columns) for one in value)
-        return EvidenceFact(words, columns=tuple(map(_words, columns)), rows=tuple(rows))
+        rows = [_way(row) if name == "by" and "binding" in row else row for row in value]
+        used = {column for row in rows for column, cell in row.items() if not _is_empty(column, cell)} - {"variant"}
+        columns = [column for column in _FIRST_COLUMNS if column in used] + sorted(used - set(_FIRST_COLUMNS))
+        cells = tuple(tuple(_cell(column, row.get(column, "")) for column in columns) for row in rows)
+        return EvidenceFact(words, columns=tuple(map(_words, columns)), rows=cells)
     if isinstance(value, dict):
-        return EvidenceFact(
-            words, "\n".join(f"{_key(name, key)}: {_cell(key, one)}" for key, one in sorted(value.items()))
-        )
+        # A key of ours stands in words; one that names a kind, a label or a field stays as it is written.
+        keys = {key: _words(key) if name == "seen" else key for key in sorted(value)}
+        return EvidenceFact(words, "\n".join(f"{told}: {_cell(key, value[key])}" for key, told in keys.items()))
     return EvidenceFact(words, _cell(name, value))
-
-
-def _key(name: str, key: str) -> str:
-    """A key of ours in words; one that names a kind, a label or a field stays as it is written."""
-    return _words(key) if name == "seen" else key
 
 
 def _way(way: dict[str, Any]) -> dict[str, Any]:
@@ -141,11 +137,6 @@ def _way(way: dict[str, Any]) -> dict[str, Any]:
     if origin != role:
         told["rule"] += f" of {origin}"
     return told | ({"file": way["file"]} if "file" in way else {})
-
-
-def _columns(rows: list[dict[str, Any]]) -> list[str]:
-    used = {name for row in rows for name, value in row.items() if not _is_empty(name, value)} - {"variant"}
-    return [name for name in _FIRST_COLUMNS if name in used] + sorted(used - set(_FIRST_COLUMNS))
 
 
 def _cell(name: str, value: Any) -> str:

@@ -108,15 +108,11 @@ def pictures_of(section: Section, report: Report, hidden: Collection[ObjectRef])
         changed = [graph for graph in graphs if graph.findings or any(mark is not Mark.SAME for mark in graph.counts)]
         return Pictures(accounts=tuple(changed[:MAX_ACCOUNTS]), left_out=max(0, len(changed) - MAX_ACCOUNTS))
     if section is Section.CRDS:
-        return _schemas(report, hidden)
+        # The changed branches of each CRD that is updated, the worst first.
+        shown = [crd for crd in crds_of(report) if crd.action is Action.UPDATE and crd.ref not in hidden]
+        drawn = tuple((crd.ref.name, picture_of(report, crd)) for crd in shown[:MAX_CRDS])
+        return Pictures(schemas=drawn, left_out=max(0, len(shown) - MAX_CRDS))
     return Pictures()
-
-
-def _schemas(report: Report, hidden: Collection[ObjectRef]) -> Pictures:
-    """The changed branches of each CRD that is updated, the worst first."""
-    shown = [one for one in crds_of(report) if one.action is Action.UPDATE and one.ref not in hidden]
-    drawn = tuple((one.ref.name, picture_of(report, one)) for one in shown[:MAX_CRDS])
-    return Pictures(schemas=drawn, left_out=max(0, len(shown) - MAX_CRDS))
 
 
 _SHOWN = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.RERUN, Action.ADOPT, Action.DELETE)

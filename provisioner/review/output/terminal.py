@@ -74,7 +74,13 @@ def as_text(
     for section, findings in worst_sections_first(report) if with_all else []:
         lines += ["", paint(_heading(section, findings), "1"), *_grouped(findings, paint, None)]
     if not with_all:
-        lines += _short_enough(replace(report, findings=told), paint, MAX_LINES - len(lines))
+        # As much of each rule as fits, and the least where nothing does.
+        short: list[str] = []
+        for brevity in BREVITIES:
+            short = list(_what_counts(replace(report, findings=told), paint, brevity))
+            if len(lines) + len(short) <= MAX_LINES:
+                break
+        lines += short
     if with_diff:
         for planned in report.plan.actions:
             if planned.action in _CHANGING:
@@ -89,16 +95,6 @@ def differences_as_text(
     paint = painted if colours else plain
     lines = [line for planned in actions for line in _difference(planned, paint, with_credentials=with_credentials)]
     return "\n".join(lines[1:]) + "\n" if lines else ""
-
-
-def _short_enough(report: Report, paint: Paint, most: int) -> list[str]:
-    """What counts, with as much of each rule as fits into `most` lines, and with the least where nothing does."""
-    found: list[str] = []
-    for brevity in BREVITIES:
-        found = list(_what_counts(report, paint, brevity))
-        if len(found) <= most:
-            break
-    return found
 
 
 def _what_counts(report: Report, paint: Paint, brevity: Brevity) -> Iterator[str]:
@@ -154,13 +150,20 @@ def _entries(told: Sequence[Entry], paint: Paint, brief: Brief) -> Iterator[str]
         if entry.tells_powers:
             ways = visible(entry.ways)
             yield from _head(entry, f"{entry.account} will newly be able to{f', by {ways}' if ways else ''}", paint)
-            yield from _powers(entry, brief)
+            # Each critical power has a line, of the rest the first.
+            for severity, group in groupby(entry.findings, key=lambda finding: finding.severity):
+                powers = [f"{words_in_entry(one)} ({', '.join((one.rule, *one.also))})" for one in group]
+                if severity not in NEVER_FOLDED:
+                    brief.places += max(0, len(powers) - MAX_POWERS)
+                    powers = [some_phrases(powers, MAX_POWERS)]
+                for power in powers:
+                    yield from wrapped(f"{SHAPES[severity]} {visible(power)}", "      ", "        ")
         elif len(rules) == 1:
             yield from _grouped(entry.findings, paint, brief)
         else:
             yield from _head(entry, entry.name, paint)
             yield from _consequences(entry, paint, brief)
-    if any(one.tells_powers for one in told):
+    if any(entry.tells_powers for entry in told):
         yield from _advice(finding for entry in told for finding in entry.findings)
 
 
@@ -180,16 +183,6 @@ def _consequences(entry: Entry, paint: Paint, brief: Brief) -> Iterator[str]:
             said = replace(one, words=f"{SHAPES[severity]} {', '.join(rules)}: {words}")
             yield from _statement(said, paint, few)
         yield from _left_out(told[len(kept) :], few)
-
-
-def _powers(entry: Entry, brief: Brief) -> Iterator[str]:
-    """What an account may newly do: each critical power in a line, of the rest the first."""
-    for severity, group in groupby(entry.findings, key=lambda one: one.severity):
-        told = [f"{words_in_entry(one)} ({', '.join((one.rule, *one.also))})" for one in group]
-        lines = told if severity in NEVER_FOLDED else [some_phrases(told, MAX_POWERS)]
-        brief.places += len(told) - MAX_POWERS if severity not in NEVER_FOLDED and len(told) > MAX_POWERS else 0
-        for words in lines:
-            yield from wrapped(f"{SHAPES[severity]} {visible(words)}", "      ", "        ")
 
 
 def _advice(findings: Iterable[Finding]) -> Iterator[str]:
@@ -248,19 +241,20 @@ def crds_as_text(found: Iterable[CrdDifference], *, colours: bool = False) -> st
 
 
 def _heading(section: Section, findings: Iterable[Finding]) -> str:
-    return f"{section.upper()}  {_severities(findings)}"
-
-
-def _severities(findings: Iterable[Finding]) -> str:
     counted = Counter(finding.severity for finding in findings)
-    return ", ".join(f"{counted[severity]:,} {severity}" for severity in Severity if counted[severity])
+    told = [f"{counted[severity]:,} {severity}" for severity in Severity if counted[severity]]
+    return f"{section.upper()}  {', '.join(told)}"
 
 
 def _statement(one: Statement, paint: Paint, brief: Brief | None) -> Iterator[str]:
     """What several places have in common, and the places: all, or the first of them."""
+    has_example = brief is None or brief.brevity.has_examples
     if not one.is_of_several:
-        yield from _words(one, paint, has_example=brief is None or brief.brevity.has_examples)
-        yield from _counted(one, brief)
+        yield from _words(one, paint, has_example=has_example)
+        if one.counts_itself and brief is None:
+            yield from (line for reach in one.reaches for line in _reach(reach))
+        elif one.counts_itself and brief is not None:
+            brief.places += count(one.places)
         return
     places, words = one.places, visible(one.words.rstrip(".:"))
     paths = {place.path for place in places}
@@ -268,37 +262,21 @@ def _statement(one: Statement, paint: Paint, brief: Brief | None) -> Iterator[st
         words, places = f"{words} (at {visible(path)})", [replace(place, path=()) for place in places]
     found = reaches(places, is_apart=one.first.severity in NEVER_FOLDED)
     lines = [line for reach in found for line in _reach(reach)]
-    has_example = brief is None or brief.brevity.has_examples
-    is_whole = brief is None or len(lines) <= brief.brevity.reach_lines
-    if brief is None or is_whole:
+    if brief is None or len(lines) <= brief.brevity.reach_lines:
         yield from wrapped(f"{words}:", "      ", "        ")
         yield from (*lines, *wrapped(example(one.first) if has_example else "", "        "))
     elif one.first.section is Section.CRDS and len(paths) > 1:
-        yield from _by_fields(one, words, brief)
+        # The fields of schemas of which it is said, those that end alike as one.
+        most = brief.brevity.fields
+        brief.places += count(one.places) - spelled_out(one.findings, most)
+        fields = f"{fields_in_words(one.findings, most)}; {objects_in_words(one.findings)}"
+        yield from wrapped(f"{words}: {visible(fields)}", "      ", "        ")
     else:
         yield from wrapped(f"{words}: {size(one.places)}, such as", "      ", "        ")
         named = _first_of(found, brief.brevity.reach_lines)
         brief.places += count(one.places) - sum(len(reach.objects) for reach in named)
         yield from (line for reach in named for line in _reach(reach))
     yield from _attached(one.attached, paint)
-
-
-def _by_fields(one: Statement, words: str, brief: Brief) -> Iterator[str]:
-    """The fields of schemas of which it is said, those that end alike as one."""
-    most = brief.brevity.fields
-    brief.places += count(one.places) - spelled_out(one.findings, most)
-    fields = f"{fields_in_words(one.findings, most)}; {objects_in_words(one.findings)}"
-    yield from wrapped(f"{words}: {visible(fields)}", "      ", "        ")
-
-
-def _counted(one: Statement, brief: Brief | None) -> Iterator[str]:
-    """The places that the words of a finding count, where all are told."""
-    if not one.counts_itself:
-        return
-    if brief is None:
-        yield from (line for reach in one.reaches for line in _reach(reach))
-    else:
-        brief.places += count(one.places)
 
 
 def _first_of(found: Sequence[StatementReach], most: int) -> list[StatementReach]:

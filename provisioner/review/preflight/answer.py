@@ -68,7 +68,12 @@ def questions(facts: PreflightFacts) -> list[AccessRequest]:
 def preflight(facts: PreflightFacts) -> Preflight:
     """Whether the account may install the bundle, by `facts`."""
     found = walk(facts)
-    findings = [_as_known(finding, facts) for finding in found.findings]
+    # Without the roles of the cluster nothing is proved that only they can tell.
+    unproved = frozenset() if facts.roles is not None else _BY_ROLES
+    findings = [
+        replace(finding, severity=Severity.UNKNOWN) if finding.rule in unproved else finding
+        for finding in found.findings
+    ]
     excess: tuple[ScopedRule, ...] = ()
     if facts.roles is None:
         variant = "roles-not-read" if facts.answers else "roles-not-asked"
@@ -93,13 +98,6 @@ def preflight(facts: PreflightFacts) -> Preflight:
 
 def _undecided(facts: PreflightFacts, variant: str, exc: TooManyRights) -> Finding:
     return UNKNOWN.finding(variant, _ref(facts.account), key=variant, problem=str(exc))
-
-
-def _as_known(finding: Finding, facts: PreflightFacts) -> Finding:
-    """Without the roles of the cluster nothing is proved that only they can tell."""
-    if facts.roles is not None or finding.rule not in _BY_ROLES:
-        return finding
-    return replace(finding, severity=Severity.UNKNOWN)
 
 
 def _minimal(missing: Iterable[Missing]) -> tuple[MissingRule, ...]:
