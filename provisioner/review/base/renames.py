@@ -91,8 +91,11 @@ def renames(facts: Facts) -> list[Rename]:
         still = (said(ref) for ref, names in now if ref != other and names.mentions(one))
         followed = map(said, _followed(one, other, both))
         before = {} if facts.hides_old_names else _with_names(old[one.identity], pairs)
-        bodies = before, new[other.identity]
-        found.append(_rename((one, other), bodies, tuple(sorted(followed)), tuple(sorted(still))))
+        after = new[other.identity]
+        is_hash, is_equal = _is_hash(one.name, other.name), _content(before) == _content(after)
+        found.append(
+            Rename(one, other, before, after, is_hash, is_equal, tuple(sorted(followed)), tuple(sorted(still)))
+        )
     return found
 
 
@@ -202,16 +205,6 @@ def _leaves(value: Any, path: str = "") -> Iterator[str]:
             yield from _leaves(inner, f"{path}[{index}]")
     elif value not in (None, {}, []):
         yield f"{path}={json.dumps(value, default=str)}"
-
-
-def _rename(
-    refs: tuple[ObjectRef, ObjectRef],
-    bodies: tuple[JsonObject, JsonObject],
-    followed: tuple[str, ...],
-    still: tuple[str, ...],
-) -> Rename:
-    is_hash, is_equal = _is_hash(refs[0].name, refs[1].name), _content(bodies[0]) == _content(bodies[1])
-    return Rename(*refs, *bodies, is_hash, is_equal, followed, still)
 
 
 def _followed(old: ObjectRef, new: ObjectRef, both: _Both) -> Iterator[ObjectRef]:

@@ -253,15 +253,9 @@ def _rows(fields: Iterable[HarmlessField]) -> list[str]:
     """One row for each reason."""
     rows: dict[tuple[str, str], list[str]] = {}
     for field in fields:
-        rows.setdefault((_kinds_in_words(field.kinds), field.reason), []).extend(f"`{path}`" for path in field.paths)
-    told = (f"| {'<br>'.join(paths)} | {kinds} | {reason} |" for (kinds, reason), paths in rows.items())
-    return ["| fields | of | why |", "|---|---|---|", *told]
-
-
-def _kinds_in_words(kinds: Iterable[GroupKind]) -> str:
-    found = frozenset(kinds)
-    if found == EVERY_KIND:
-        return "every kind"
-    more = [] if not found >= PODS else ["kinds that make pods"]
-    rest = sorted(str(one) for one in found if not (more and one in POD_PLACES))
-    return ", ".join([*more, *rest])
+        kinds = ["kinds that make pods"] if field.kinds >= PODS else []
+        kinds += sorted(str(kind) for kind in field.kinds if not (kinds and kind in POD_PLACES))
+        told = "every kind" if field.kinds == EVERY_KIND else ", ".join(kinds)
+        rows.setdefault((told, field.reason), []).extend(f"`{path}`" for path in field.paths)
+    shown = (f"| {'<br>'.join(paths)} | {kinds} | {reason} |" for (kinds, reason), paths in rows.items())
+    return ["| fields | of | why |", "|---|---|---|", *shown]

@@ -94,7 +94,11 @@ class NewObjects:
         read = frozenset(mention.ref.identity for pod in pods for mention in mentions(pod))
         named = join_texts([pod.body for pod in pods])
         known = (*bodies, *(one for one in facts.live.values() if one is not None))
-        text = "\n".join(join_texts(body, _skipped_in(body)) for body in known)
+        texts = []
+        for body in known:
+            is_of_pods = ObjectRef.of(body).group_kind in _SELECTING_PODS
+            texts.append(join_texts(body, {"labels", *(_POD_SELECTORS if is_of_pods else ())}))
+        text = "\n".join(texts)
         labels = [field for field in LABELS if field.label not in text]
         fields = {one: [*labels, SELECTORS, PORTS, *([one] if one else [])] for one in (None, LEADING, DATA)}
         brought = {manifest.ref.name for manifest in facts.content.manifests if manifest.ref.group_kind == _NAMESPACE}
@@ -106,20 +110,12 @@ class NewObjects:
         more = None
         if ref.group_kind == _SERVICE and pods_of_service(body, self._pods):
             more = LEADING
-        elif ref.group_kind == _CONFIG_MAP and self._is_read_by_nobody(ref):
-            more = DATA
+        elif ref.group_kind == _CONFIG_MAP:
+            is_named = ref.identity in self._read or ref.name in self._named
+            is_own = ref.namespace in self._namespaces and not ref.namespace.startswith(_OF_KUBERNETES)
+            more = DATA if is_own and not is_named else None
         claims = self._claims[more]
         return tuple(leaf for leaf in leaves if not claims.judge_of(ref.group_kind, leaf.path))
-
-    def _is_read_by_nobody(self, ref: ObjectRef) -> bool:
-        is_named = ref.identity in self._read or ref.name in self._named
-        is_own = ref.namespace in self._namespaces and not ref.namespace.startswith(_OF_KUBERNETES)
-        return is_own and not is_named
-
-
-def _skipped_in(body: JsonObject) -> frozenset[str]:
-    is_of_pods = ObjectRef.of(body).group_kind in _SELECTING_PODS
-    return frozenset({"labels"}) | (_POD_SELECTORS if is_of_pods else frozenset())
 
 
 NOT_SET = "not set"
@@ -201,13 +197,16 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
         judges = claims_of(planned.ref.identity in hooks, planned.before is None)
         found = _left(planned, wished.get(planned.ref.identity), judges, is_known=is_known)
         if found is None:
-            unknown.append(_of_unshown(planned, is_known=is_known))
+            rule = ReviewRule(UNJUDGED if is_known else UNCLAIMED, Section.OBJECTS, Severity.UNKNOWN)
+            action = str(planned.action)
+            unknown.append(rule.finding("unshown", planned.ref, key=action, action=action))
             continue
         if found.is_new and is_known:
             body = wished.get(planned.ref.identity) or planned.after or {}
             found = replace(found, leaves=new.left(planned.ref, body, found.leaves))
         if found.harmless:
-            harmless.append(_of_harmless(found))
+            rule, key = ReviewRule(HARMLESS, Section.OBJECTS, Severity.SAFE), _key(found.harmless)
+            harmless.append(rule.finding("harmless", planned.ref, key=key, **_evidence(found.harmless)))
         if found.leaves and is_known:
             left.append(replace(found, is_ruled=known.claims.judges_inside(found.kind)))
         elif found.leaves:
@@ -311,38 +310,24 @@ def _of_unknown_kind(left: _Left) -> Finding:
     """An object of a kind that no rule names, whole."""
     planned, action = left.planned, str(left.planned.action)
     inside = [leaf for leaf in left.leaves if leaf.path[0] != "metadata"]
+    params: dict[str, Any] = {}
     if left.is_new:
-        variant, params = "new", {}
+        variant = "new"
     elif inside:
-        variant, params = "changed", _first_changes(inside, total=len(left.leaves))
+        # As many changes as a line or two hold, with their values, and how many more there are.
+        variant, first, length = "changed", list[dict[str, str]](), 0
+        for leaf in inside[:MAX_VALUES]:
+            field, (before, after) = pattern_of(leaf.path), _cut_values(leaf)
+            length += len(f"{field} {before} → {after}")
+            if not first or length <= MAX_TOGETHER:
+                first.append({"field": field, "before": before, "after": after})
+        params = {"first": first, "more": len(left.leaves) - len(first) or None}
     else:
         parts = list(dict.fromkeys(pattern_of(leaf.path[:2]) for leaf in left.leaves))
         variant, params = "metadata", {"total": len(left.leaves), "parts": parts}
     params |= _evidence(left.leaves)
     rule, key = ReviewRule(UNCLAIMED, Section.OBJECTS, left.severity), [action, *_key(left.leaves)]
     return rule.finding(variant, planned.ref, key=key, action=action, **params)
-
-
-def _first_changes(leaves: Sequence[Leaf], *, total: int) -> dict[str, Any]:
-    """As many changes as a line or two hold, with their values, and how many more there are."""
-    first: list[dict[str, str]] = []
-    length = 0
-    for leaf in leaves[:MAX_VALUES]:
-        field, (before, after) = pattern_of(leaf.path), _cut_values(leaf)
-        length += len(f"{field} {before} → {after}")
-        if not first or length <= MAX_TOGETHER:
-            first.append({"field": field, "before": before, "after": after})
-    return {"first": first, "more": total - len(first) or None}
-
-
-def _of_harmless(left: _Left) -> Finding:
-    rule, key = ReviewRule(HARMLESS, Section.OBJECTS, Severity.SAFE), _key(left.harmless)
-    return rule.finding("harmless", left.planned.ref, key=key, **_evidence(left.harmless))
-
-
-def _of_unshown(planned: PlannedAction, *, is_known: bool) -> Finding:
-    rule = ReviewRule(UNJUDGED if is_known else UNCLAIMED, Section.OBJECTS, Severity.UNKNOWN)
-    return rule.finding("unshown", planned.ref, key=str(planned.action), action=str(planned.action))
 
 
 def _evidence(leaves: Sequence[Leaf]) -> dict[str, Any]:

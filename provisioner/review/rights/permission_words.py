@@ -142,12 +142,12 @@ class Ways:
 
     def names(self, one: ScopedRule) -> list[str]:
         """The names to which grants that count at the place of `one` limit a part of it."""
-        limited = [grant for scope in dict.fromkeys(("", one.scope)) for grant in self._unlimited_at(scope, one.rule)]
-        return sorted({name for grant in limited for name in grant.rule.resource_names})
-
-    def _unlimited_at(self, scope: str, rule: PolicyRule) -> list[Grant]:
-        named = self._named.get(scope)
-        return [named[0][place] for place in bits_of(named[1].sharing(rule))] if named else []
+        found: set[str] = set()
+        for scope in {"", one.scope} & self._named.keys():
+            grants, unlimited = self._named[scope]
+            for place in bits_of(unlimited.sharing(one.rule)):
+                found.update(grants[place].rule.resource_names)
+        return sorted(found)
 
     def at(self, scope: str, rule: PolicyRule) -> list[Grant]:
         if scope not in self._held:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,7 +40,15 @@ def with_new_names(facts: Facts, objects: Iterable[JsonObject]) -> list[JsonObje
     """Objects that were before, roles and bindings under the names by which they return: what is found of these is as
     before."""
     names = {planned.ref.identity: planned.returns_as for planned in facts.plan.actions if planned.returns_as}
-    return [_with_new_names(obj, names) for obj in objects] if names else list(objects)
+    found = list(objects)
+    for position, obj in enumerate(found if names else ()):
+        ref, changed = ObjectRef.of(obj), dict(obj)
+        if ref.identity in names:
+            changed["metadata"] = {**mapping(obj.get("metadata")), "name": names[ref.identity]}
+        if ref.group == RBAC_GROUP and ref.kind in _BINDINGS:
+            changed["roleRef"] = _role_under(names, ref, obj)
+        found[position] = changed
+    return found
 
 
 def under_new_names(facts: Facts, former: StateFacts | None) -> StateFacts | None:
@@ -49,15 +57,6 @@ def under_new_names(facts: Facts, former: StateFacts | None) -> StateFacts | Non
         return former
     state = former or facts.previous_state()
     return replace(state, objects=tuple(with_new_names(facts, state.objects)))
-
-
-def _with_new_names(obj: JsonObject, names: Mapping[ObjectIdentity, str]) -> JsonObject:
-    ref, changed = ObjectRef.of(obj), dict(obj)
-    if ref.identity in names:
-        changed["metadata"] = {**mapping(obj.get("metadata")), "name": names[ref.identity]}
-    if ref.group == RBAC_GROUP and ref.kind in _BINDINGS:
-        changed["roleRef"] = _role_under(names, ref, obj)
-    return changed
 
 
 def _role_under(names: Mapping[ObjectIdentity, str], ref: ObjectRef, binding: JsonObject) -> JsonObject:
@@ -255,42 +254,34 @@ def _made(facts: Facts) -> RbacBeforeAfter:
         previous = (obj for ref, obj in facts.previous_state().named if ref.group == RBAC_GROUP)
         before = RbacObjects.of([*EVERYWHERE, *previous])
     if renamed := [planned.ref for planned in facts.plan.actions if planned.returns_as]:
-        roles = [before.roles[key] for one in renamed if (key := rbac.role_key_of(one)) in before.roles]
-        held = [before.bindings[key] for one in renamed for key in _bindings_of(one, before)]
-        others = RbacObjects.of(with_new_names(facts, [*roles, *held]))
-        before = before.changed(gone={one.identity for one in renamed}, others=others)
+        held = [before.roles[key] for ref in renamed if (key := rbac.role_key_of(ref)) in before.roles]
+        for ref in renamed:
+            # The binding that it is, or those that name the role that it is.
+            bindings = [rbac.binding_key_of(ref)]
+            bindings = list(before.bindings_to(rbac.role_key_of(ref))) if ref.kind in _ROLES else bindings
+            held += [before.bindings[binding] for binding in bindings if binding in before.bindings]
+        others = RbacObjects.of(with_new_names(facts, held))
+        before = before.changed(gone={ref.identity for ref in renamed}, others=others)
     gone = [
         planned.ref
         for planned in facts.plan.actions
         if planned.action is Action.DELETE and planned.ref.group == RBAC_GROUP
     ]
     own = [ObjectRef.of(obj) for obj in results]
-    after = before.changed(gone={one.identity for one in gone}, others=RbacObjects.of(results))
+    after = before.changed(gone={ref.identity for ref in gone}, others=RbacObjects.of(results))
+    accounts = {facts.installer.account} if facts.installer is not None else set()
+    for state in (facts.previous_state(), facts.state()):
+        place = state.install_namespace
+        refs = (ref for ref, _ in state.named if ref.group_kind == _ACCOUNT)
+        accounts |= {RbacSubject("ServiceAccount", ref.name, ref.namespace or place) for ref in refs}
+        pods = pod_specs(state.objects)
+        accounts |= {RbacSubject("ServiceAccount", pod.account, pod.ref.namespace or place) for pod in pods}
     return RbacBeforeAfter(
         before,
         after,
-        frozenset(one.identity for one in own),
-        frozenset(rbac.role_key_of(one) for one in (*own, *gone) if one.kind in _ROLES),
-        frozenset(rbac.binding_key_of(one) for one in (*own, *gone) if one.kind in _BINDINGS),
-        frozenset(_accounts_of(facts)),
+        frozenset(ref.identity for ref in own),
+        frozenset(rbac.role_key_of(ref) for ref in (*own, *gone) if ref.kind in _ROLES),
+        frozenset(rbac.binding_key_of(ref) for ref in (*own, *gone) if ref.kind in _BINDINGS),
+        frozenset(accounts),
         facts.live_rbac is not None,
     )
-
-
-def _bindings_of(ref: ObjectRef, known: RbacObjects) -> Iterator[BindingKey]:
-    """The binding that `ref` is, or those that name the role that it is."""
-    if ref.kind in _ROLES:
-        yield from known.bindings_to(rbac.role_key_of(ref))
-    elif (key := rbac.binding_key_of(ref)) in known.bindings:
-        yield key
-
-
-def _accounts_of(facts: Facts) -> Iterator[RbacSubject]:
-    if facts.installer is not None:
-        yield facts.installer.account
-    for state in (facts.previous_state(), facts.state()):
-        for ref, _ in state.named:
-            if ref.group_kind == _ACCOUNT:
-                yield RbacSubject("ServiceAccount", ref.name, ref.namespace or state.install_namespace)
-        for pod in pod_specs(state.objects):
-            yield RbacSubject("ServiceAccount", pod.account, pod.ref.namespace or state.install_namespace)

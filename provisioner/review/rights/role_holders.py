@@ -28,12 +28,12 @@ from provisioner.rbac import (
     RoleRule,
 )
 from provisioner.review.base.facts import Facts, ReviewRule, items, mapping, maps
-from provisioner.review.rights.accounts import account_of
-from provisioner.review.rights.permission_words import MAX_RULES, about, ref_of, rights_in, rules_record, words_of
+from provisioner.review.rights.accounts import pods_by_account
+from provisioner.review.rights.permission_words import about, ref_of, rights_in, rules_record, ways_of, words_of
 from provisioner.review.rights.renamed_roles import RbacBeforeAfter, rbac_before_after_of
 from provisioner.review.rules import Phrase
 from provisioner.review.rules.files import power_of
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.review.workloads.pod_specs import PodSpec
 from provisioner.values import (
     AccessRequest,
     Finding,
@@ -53,14 +53,7 @@ _LEASES = ("coordination.k8s.io", "leases")
 
 def pods_of(facts: Facts, subject: RbacSubject) -> list[PodSpec]:
     """The pods of the bundle that run as an account, as it will be."""
-    return facts.once("pods by account", _pods_by_account).get(subject, [])
-
-
-def _pods_by_account(facts: Facts) -> Mapping[RbacSubject, list[PodSpec]]:
-    found: dict[RbacSubject, list[PodSpec]] = {}
-    for pod in pod_specs(tuple(manifest.body for manifest in facts.content.manifests)):
-        found.setdefault(account_of(pod, facts.content.install_namespace), []).append(pod)
-    return found
+    return pods_by_account(facts).get(subject, [])
 
 
 def lost_though_used(facts: Facts, subject: RbacSubject, old: EffectiveRules, new: EffectiveRules) -> list[str]:
@@ -71,26 +64,24 @@ def lost_though_used(facts: Facts, subject: RbacSubject, old: EffectiveRules, ne
         if manifest.ref.group_kind == _CRD:
             spec = mapping(manifest.body.get("spec"))
             used.append((str(spec.get("group")), str(mapping(spec.get("names")).get("plural"))))
-    if any(_elects(pod) for pod in pods_of(facts, subject)):
+    # A container is told to elect a leader as controllers of the usual frameworks are.
+    words: list[str] = []
+    for container in (one for pod in pods_of(facts, subject) for one in pod.containers()):
+        words += [str(word) for key in ("command", "args") for word in items(container.body.get(key))]
+        words += [f"{variable.get('name')}={variable.get('value')}" for variable in maps(container.body.get("env"))]
+    told = [word.lower().replace("_", "-") for word in words]
+    if any("leader-elect" in word and "=false" not in word for word in told):
         used.append(_LEASES)
     found = []
     for group, resource in used:
         asked = [AccessRequest(verb, group, resource, namespace=subject.namespace) for verb in (*_READS, *_WRITES)]
-        had = [any(group in grant.rule.api_groups for grant in rbac.grants(old, it)) for it in asked]
-        has = [rbac.allows_in(new, it) for it in asked]
+        had = [any(group in grant.rule.api_groups for grant in rbac.grants(old, request)) for request in asked]
+        has = [rbac.allows_in(new, request) for request in asked]
         reads = any(before and not after for before, after in zip(had[:3], has[:3], strict=True))
         how = [*(["read"] if reads else []), *(["write"] if any(had[3:]) and not any(has[3:]) else [])]
         if how:
             found.append(f"{' and '.join(how)} {resource}.{group}")
     return found
-
-
-def _elects(pod: PodSpec) -> bool:
-    """Whether a container is told to elect a leader, as controllers of the usual frameworks are."""
-    told = [str(one) for it in pod.containers() for key in ("command", "args") for one in items(it.body.get(key))]
-    told += [f"{one.get('name')}={one.get('value')}" for it in pod.containers() for one in maps(it.body.get("env"))]
-    words = (word.lower().replace("_", "-") for word in told)
-    return any("leader-elect" in word and "=false" not in word for word in words)
 
 
 # So many who hold a role that changes are told by name.
@@ -122,12 +113,14 @@ class RoleChange:
 
     def held(self, scope: str) -> tuple[EffectiveRules, EffectiveRules]:
         """What somebody has who holds this role at `scope` and nothing else, before and after."""
-        old, new = (self._grants(rules, scope) for rules in (self.before, self.after))
+        old, new = (
+            EffectiveRules(
+                Identity(""),
+                tuple(Grant(rule.rule, scope, _NOBODY, self.ref, self.ref, rule.origin, rule.index) for rule in rules),
+            )
+            for rules in (self.before, self.after)
+        )
         return old, new
-
-    def _grants(self, rules: Iterable[RoleRule], scope: str) -> EffectiveRules:
-        given = (Grant(rule.rule, scope, _NOBODY, self.ref, self.ref, rule.origin, rule.index) for rule in rules)
-        return EffectiveRules(Identity(""), tuple(given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +146,7 @@ def _altered(states: RbacBeforeAfter) -> AlteredRights:
     }
     candidates = _candidates(states)
     changed = sorted(key for key in candidates if _rules(states.before, key) != _rules(states.after, key))
-    others = {key: _others(states.after, key, touched) for key in changed}
+    others = {key: [one for one in states.after.bindings_to(key) if one not in touched] for key in changed}
     named = {subject for bindings in others.values() for subject in _subjects(states.after, bindings)}
     accounts = bound | (named & states.accounts)
     built_in = list(_built_in(states, candidates, others, accounts))
@@ -186,18 +179,16 @@ def holders_alike(
     """
     found: dict[object, list[RbacSubject]] = {}
     for subject in subjects:
-        sides = tuple(_combinations(side, subject, apart) for side in (states.before, states.after))
+        sides = []
+        for known in (states.before, states.after):
+            roles: dict[str, set[RoleKey]] = {}
+            for place, role in known.roles_held(subject.identity):
+                roles.setdefault(place, set()).add(role)
+            sides.append(frozenset((place if place in apart else None, frozenset(roles[place])) for place in roles))
         # What the account itself is called weighs, too.
         kind = subject.name if subject.kind == "Group" and subject.name.startswith("system:") else subject.kind
-        found.setdefault((kind, subject.name == "default", sides), []).append(subject)
+        found.setdefault((kind, subject.name == "default", *sides), []).append(subject)
     return list(found.values())
-
-
-def _combinations(known: RbacObjects, subject: RbacSubject, apart: Collection[str]) -> frozenset[object]:
-    places: dict[str, set[RoleKey]] = {}
-    for place, role in known.roles_held(subject.identity):
-        places.setdefault(place, set()).add(role)
-    return frozenset((one if one in apart else None, frozenset(roles)) for one, roles in places.items())
 
 
 def _by_name(subject: RbacSubject) -> tuple[str, str, str]:
@@ -248,10 +239,6 @@ def _rules(side: RbacObjects, key: RoleKey) -> tuple[frozenset[object], tuple[Ro
     role = side.roles.get(key)
     rules, problems = side.rules_of(role) if role is not None else ([], [])
     return frozenset(rule.rule for rule in rules), tuple(problems)
-
-
-def _others(known: RbacObjects, role: RoleKey, touched: Collection[BindingKey]) -> list[BindingKey]:
-    return [key for key in known.bindings_to(role) if key not in touched]
 
 
 def _subjects(known: RbacObjects, bindings: Iterable[BindingKey]) -> Iterator[RbacSubject]:
@@ -376,7 +363,7 @@ def of_everybody(found: Iterable[RoleEffect], files: Mapping[ObjectIdentity, str
                 effect.roles[-1].ref,
                 key=[*risk.sense, *(str(role.ref) for role in effect.roles)],
                 power=power_of(risk, "wherever"),
-                by=_rules_behind(risk, files),
+                by=[{name: way[name] for name in way if name != "binding"} for way in ways_of(risk.evidence, files)],
                 **effect.holders,
             )
             yield about(finding, effect.who)
@@ -400,16 +387,6 @@ def _of_difference(effect: RoleEffect) -> Iterator[Finding]:
             shown = {name: record, "power": Phrase.of(rule.id, "power.every-namespace", rules=words)}
         found = rule.finding("everybody", change.ref, key=record, **shown, **effect.holders)
         yield about(found, effect.who)
-
-
-def _rules_behind(risk: Risk, files: Mapping[ObjectIdentity, str]) -> list[dict[str, Any]]:
-    """By which rules of which roles a risk comes, each once."""
-    found: dict[tuple[str, int], dict[str, Any]] = {}
-    for grant in risk.evidence:
-        origin, file = str(grant.origin), files.get(grant.origin.identity, "")
-        way = {"role": str(grant.role), "origin": origin, "rule": grant.rule_index}
-        found[origin, grant.rule_index] = {**way, "file": file} if file else way
-    return [found[key] for key in sorted(found)][:MAX_RULES]
 
 
 def of_combinations(

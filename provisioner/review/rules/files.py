@@ -52,7 +52,9 @@ def parsed(name: str, text: str) -> RuleText:
 
     Raises BadRuleFile, which names the file, for anything missing, unknown, double or contradictory.
     """
-    head, body = _halves(name, text)
+    head, fence, body = text.removeprefix(_FENCE).partition(f"\n{_FENCE}")
+    if not text.startswith(_FENCE) or not fence:
+        raise BadRuleFile(f"{name}: a front matter between two lines of --- is missing")
     body, _, _ = body.partition(HEADING)
     keys = _front_matter(name, head)
     rule = RuleText(
@@ -66,13 +68,6 @@ def parsed(name: str, text: str) -> RuleText:
     if f"{rule.id}{SUFFIX}" != name:
         raise BadRuleFile(f"{name}: the id is {rule.id}, which belongs in {rule.id}{SUFFIX}")
     return rule
-
-
-def _halves(name: str, text: str) -> tuple[str, str]:
-    head, fence, body = text.removeprefix(_FENCE).partition(f"\n{_FENCE}")
-    if not text.startswith(_FENCE) or not fence:
-        raise BadRuleFile(f"{name}: a front matter between two lines of --- is missing")
-    return head, body
 
 
 def _front_matter(name: str, head: str) -> dict[str, yaml.Node]:
