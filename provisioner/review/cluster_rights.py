@@ -42,8 +42,8 @@ class ChosenAccounts:
         if self.namespaces:
             there = (one for key, one in known.bindings.items() if key[1] in self.namespaces)
             named = {subject for binding in there for subject in rbac.binding_subjects(binding)}
-            found = {one for one in found if one in named or one.namespace in self.namespaces}
-        return frozenset(one for one in found if self.with_kubernetes or not _is_of_kubernetes(one))
+            found = {subject for subject in found if subject in named or subject.namespace in self.namespaces}
+        return frozenset(subject for subject in found if self.with_kubernetes or not _is_of_kubernetes(subject))
 
 
 ALL = ChosenAccounts()
@@ -65,7 +65,7 @@ def cluster_rights(
     rights = Check(
         "rights",
         changes=lambda facts: (
-            one for one in chain(PERMISSIONS_CHECK.changes(facts), judge_powers(facts)) if told.has(one)
+            finding for finding in chain(PERMISSIONS_CHECK.changes(facts), judge_powers(facts)) if told.has(finding)
         ),
         standing=lambda state: (wildcard for wildcard in of_wildcards(state) if told.has(wildcard)),
         claims=PERMISSIONS_CHECK.claims,

@@ -43,7 +43,9 @@ class CrdDifference:
     @property
     def verdict(self) -> Severity:
         """safe, dangerous, breaking or unknown: that of the worst finding."""
-        worst = min((finding.severity for finding in self.findings), key=lambda it: it.rank, default=Severity.SAFE)
+        worst = min(
+            (finding.severity for finding in self.findings), key=lambda severity: severity.rank, default=Severity.SAFE
+        )
         return _VERDICTS.get(worst, worst)
 
 
@@ -74,12 +76,12 @@ def differences(
     """
     stored = None if objects is None else Stored(tuple(objects), kinds)
     taken = list(twice_taken(new.values()))
-    before = {one.fingerprint for one in twice_taken(old.values())}
+    before = {finding.fingerprint for finding in twice_taken(old.values())}
     found = {name: _findings(old.get(name), new.get(name), stored) for name in sorted({**old, **new})}
-    for one in taken:
-        if one.ref is not None and one.fingerprint not in before:
-            found[one.ref.name].append(one)
-    told = {name: [without_place(with_condition(one)) for one in several] for name, several in found.items()}
+    for finding in taken:
+        if finding.ref is not None and finding.fingerprint not in before:
+            found[finding.ref.name].append(finding)
+    told = {name: [without_place(with_condition(finding)) for finding in several] for name, several in found.items()}
     return [CrdDifference(name, worst_first(several)) for name, several in told.items()]
 
 
@@ -116,7 +118,7 @@ def _findings(old: JsonObject | None, new: JsonObject | None, stored: Stored | N
     scene = scene_of(old, new, stored.objects)
     live = live_findings(scene, is_needed=any(finding.evidence.get("live") for finding in changes))
     # Whether there is a way back is a verdict of its own: it makes no change a dangerous one.
-    of_now = [replace(one, severity=Severity.SAFE) if one.rule == "LIV-06" else one for one in live]
+    of_now = [replace(finding, severity=Severity.SAFE) if finding.rule == "LIV-06" else finding for finding in live]
     return [*(settled(change, scene) for change in changes), *of_now]
 
 
@@ -144,7 +146,7 @@ def kinds_told(documents: Iterable[Any]) -> frozenset[GroupKind] | None:
         if not _is_list(body):
             found.add(ref.group_kind)
         elif body.get("items"):
-            found.update(ObjectRef.of(one).group_kind for one in _flattened([body]))
+            found.update(ObjectRef.of(obj).group_kind for obj in _flattened([body]))
         elif ref.kind == "List":
             return None
         else:

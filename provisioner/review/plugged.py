@@ -46,7 +46,7 @@ def plugged_checks(ours: Collection[str]) -> list[Check]:
 
 def check_plugins(ours: Collection[str]) -> list[Plugin]:
     """The same as plug-ins, each with its problem if it is disabled."""
-    return [tried(one, _is_fit, CHECK) for one in installed(PluginGroup.CHECKS, ours)]
+    return [tried(plugin, _is_fit, CHECK) for plugin in installed(PluginGroup.CHECKS, ours)]
 
 
 def _is_fit(loaded: Any) -> bool:

@@ -102,7 +102,7 @@ def _values_of(content: Content, plan: Plan) -> dict[str, set[ObjectRef]]:
                 if len(text) >= SHORTEST and text.lower() not in _SWITCHES:
                     found[text].add(manifest.ref)
     values = {text: found[text] for text in sorted(found, key=len, reverse=True)[:MAX_VALUES]}
-    secrets = {one.ref for one in content.everything if one.ref.group_kind == SECRET}
+    secrets = {manifest.ref for manifest in content.everything if manifest.ref.group_kind == SECRET}
     digests = [text for _, path, text in _texts(plan) if path[-2] == "annotations" and _DIGEST.fullmatch(text)]
     return values | dict.fromkeys(digests[:MAX_VALUES] if secrets else (), secrets)
 

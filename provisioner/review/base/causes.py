@@ -77,7 +77,7 @@ def _told_elsewhere(findings: Sequence[Finding]) -> list[Finding]:
         at = next((place for place in leading if _adds_nothing(finding, findings[place])), None)
         if at is not None:
             told.setdefault(at, []).append(finding)
-    gone = {id(one) for several in told.values() for one in several}
+    gone = {id(finding) for several in told.values() for finding in several}
     return [
         _with_others(one, told[position]) if position in told else one
         for position, one in enumerate(findings)
@@ -140,7 +140,7 @@ def _cause(finding: Finding) -> _Key | None:
 
 def _with_others(leading: Finding, others: Sequence[Finding]) -> Finding:
     everything = [leading, *others]
-    own = fingerprint(leading.rule, leading.ref, leading.path, sorted(one.fingerprint for one in everything))
+    own = fingerprint(leading.rule, leading.ref, leading.path, sorted(finding.fingerprint for finding in everything))
     # The values of the one field that IMM-01 names, which its sentence shows beside the field.
     values: dict[str, object] = {}
     one, fields = others[0].evidence, leading.evidence.get("fields")
@@ -164,14 +164,14 @@ def _with_others(leading: Finding, others: Sequence[Finding]) -> Finding:
         said_with[rule] = several[0] if len(several) == 1 else several
     told = replace(
         leading,
-        severity=min((one.severity for one in everything), key=lambda it: it.rank),
+        severity=min((one.severity for one in everything), key=lambda severity: severity.rank),
         notes=(*leading.notes, *notes),
         evidence={**leading.evidence, **values, SAID_WITH: said_with},
-        is_new=any(one.is_new for one in everything),
+        is_new=any(finding.is_new for finding in everything),
         fingerprint=own,
-        is_withheld=all(one.is_withheld for one in everything),
-        server_words="; ".join(dict.fromkeys(filter(None, (one.server_words for one in everything)))),
-        sources=tuple(dict.fromkeys(source for one in everything for source in one.sources)),
+        is_withheld=all(finding.is_withheld for finding in everything),
+        server_words="; ".join(dict.fromkeys(filter(None, (finding.server_words for finding in everything)))),
+        sources=tuple(dict.fromkeys(source for finding in everything for source in finding.sources)),
         also=tuple(dict.fromkeys(other.rule for other in others)),
     )
     return told if leading.is_withheld else with_message(told)
@@ -183,11 +183,13 @@ def _added(leading: Finding, others: Sequence[Finding]) -> tuple[Note, ...]:
     if leading.rule == _DELETED:
         consequence = "further-consequence" if leading.notes or leading.variant == "renamed" else "consequence"
         gone = [other for other in others if other.variant == "deleted"]
-        return tuple(note for one in gone for note in (Note(one.rule, consequence, one.evidence), *one.notes))
+        return tuple(
+            note for finding in gone for note in (Note(finding.rule, consequence, finding.evidence), *finding.notes)
+        )
     if leading.rule in _NAMING:
         return tuple(Note(other.rule, "values", other.evidence) for other in others if other.variant == "changed")
     if leading.rule == _EVERYTHING[0]:
-        return tuple(Note(one.rule, f"and-{one.variant}", one.evidence) for one in others)
+        return tuple(Note(finding.rule, f"and-{finding.variant}", finding.evidence) for finding in others)
     return ()
 
 

@@ -134,7 +134,7 @@ def _side(text: str, spans: Sequence[Span]) -> tuple[list[Piece], int]:
         found.append(Piece(text[shown:stop]))
         room, end = room - (stop - begin), stop
     found.append(Piece(GAP if end < len(text) else ""))
-    return [one for one in found if one.text], left
+    return [piece for piece in found if piece.text], left
 
 
 CONTEXT = 3
@@ -220,7 +220,7 @@ def _shown(lines: list[DiffLine]) -> list[DiffLine]:
 
 def all_lines(before: JsonObject | None, after: JsonObject | None) -> list[DiffLine]:
     """Every line of both states, what is equal in both once. Secrets are masked; `visible` is left to the caller."""
-    old, new = (mask_secret(one) if one is not None else None for one in (before, after))
+    old, new = (mask_secret(side) if side is not None else None for side in (before, after))
     comparison = _Comparison()
     comparison.compare(old, new, _Place())
     return comparison.numbered()

@@ -147,7 +147,7 @@ class ClusterSurroundings:
 
     def absence_of(self, group: str, version: str, kind: str) -> Absence:
         """Why the cluster does not serve a kind in this version."""
-        served = ((one.group, one.version, one.kind) for one in self.kinds or ())
+        served = ((kind.group, kind.version, kind.kind) for kind in self.kinds or ())
         return absence_of(group, version, kind, served, release=self.version)
 
 
@@ -244,9 +244,9 @@ class RolesRead(tuple[JsonObject, ...]):  # noqa: SLOT001 -- it keeps what it so
     def salt(self) -> str:
         """The uid of a role that each cluster has; "" where none has a uid."""
         uids = {
-            ObjectRef.of(one).name: str(mapping(one.get("metadata")).get("uid") or "")
-            for one in self
-            if one.get("kind") == "ClusterRole"
+            ObjectRef.of(role).name: str(mapping(role.get("metadata")).get("uid") or "")
+            for role in self
+            if role.get("kind") == "ClusterRole"
         }
         known = (uid for name, uid in sorted(uids.items(), key=lambda it: (it[0] != "cluster-admin", it[0])) if uid)
         return next(known, "")

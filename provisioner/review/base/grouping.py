@@ -75,7 +75,7 @@ def _grouped(
     groups: dict[_Key, list[Finding]] = {}
     for position, one in enumerate(findings):
         groups.setdefault(key(one) or (position,), []).append(one)
-    return [one for group in groups.values() for one in (group if len(group) <= most else [as_one(group)])]
+    return [finding for group in groups.values() for finding in (group if len(group) <= most else [as_one(group)])]
 
 
 def _fold_key(finding: Finding) -> _Key | None:
@@ -110,14 +110,14 @@ def _of_one_field(finding: Finding) -> _Key | None:
 def _pair_of(finding: Finding) -> list[str] | None:
     """The two versions of one CRD that a finding compares."""
     pair = [finding.evidence.get("from"), finding.evidence.get("to")]
-    is_pair = finding.rule.startswith("SRV-") and all(isinstance(one, str) for one in pair)
+    is_pair = finding.rule.startswith("SRV-") and all(isinstance(version, str) for version in pair)
     return list(map(str, pair)) if is_pair else None
 
 
 def _in_versions(group: Sequence[Finding]) -> Finding:
     """One field of several versions. It stands for the first of them where one version has to be named."""
     first = group[0]
-    pairs = [{"from": pair[0], "to": pair[1]} for one in group[1:] if (pair := _pair_of(one))]
+    pairs = [{"from": pair[0], "to": pair[1]} for finding in group[1:] if (pair := _pair_of(finding))]
     if not pairs:
         return _one_of(group, [], {**first.evidence})
     own = {name: first.evidence[name] for name in ("version", "from", "to")}
@@ -126,8 +126,10 @@ def _in_versions(group: Sequence[Finding]) -> Finding:
 
 def _at_places(group: Sequence[Finding]) -> Finding:
     """One that stands for several objects, with a note on where else it holds: in other fields or of other objects."""
-    ordered = sorted(group, key=lambda one: (one.ref.identity if one.ref else (), tuple(map(str, one.path))))
-    first, names = ordered[0], list(dict.fromkeys(display_name(one.ref) for one in ordered if one.ref))
+    ordered = sorted(
+        group, key=lambda finding: (finding.ref.identity if finding.ref else (), tuple(map(str, finding.path)))
+    )
+    first, names = ordered[0], list(dict.fromkeys(display_name(finding.ref) for finding in ordered if finding.ref))
     own = {"count": len(ordered), "objects": names, "version": version_of(first) or None}
     counts = {name: value for name, value in own.items() if value and name not in shown_names(first)}
     places = dict.fromkeys(place for finding in ordered for place in places_of(finding))
@@ -156,18 +158,18 @@ def _one_of(group: Sequence[Finding], notes: Sequence[Note], evidence: dict[str,
             found = {**differing, **(before if isinstance(before, Mapping) else {})}
             everywhere.append({**place, **({DIFFERING: found} if found else {})})
     # Of a JSON value: two places that differ in nothing are one.
-    places = list({json.dumps(one, sort_keys=True, default=str): one for one in everywhere}.values())
+    places = list({json.dumps(place, sort_keys=True, default=str): place for place in everywhere}.values())
     told = {**evidence, **own, PLACES: places}
-    named = fingerprint(first.rule, first.ref, first.path, sorted(one.fingerprint for one in group))
+    named = fingerprint(first.rule, first.ref, first.path, sorted(finding.fingerprint for finding in group))
     return with_message(replace(first, evidence=told, fingerprint=named, notes=(*first.notes, *notes)))
 
 
 def _common(group: Sequence[Finding]) -> dict[str, object]:
     """The evidence that is the same for all; of lists of texts, what any of them has."""
-    everybody = [plain(one.evidence) for one in group]
+    everybody = [plain(finding.evidence) for finding in group]
     found: dict[str, object] = {}
     for name, value in everybody[0].items():
-        values = [one.get(name) for one in everybody]
+        values = [evidence.get(name) for evidence in everybody]
         if all(one == value for one in values):
             found[name] = value
         elif all(isinstance(one, list) for one in values):
@@ -243,9 +245,9 @@ def statements(findings: Iterable[Finding], *, shortly: bool = False) -> list[St
     """
     everything = list(findings)
     powers = {
-        _account(one): one.fingerprint
-        for one in everything
-        if one.rule == _POWER and one.evidence.get("told") == _ALL_POWER
+        _account(finding): finding.fingerprint
+        for finding in everything
+        if finding.rule == _POWER and finding.evidence.get("told") == _ALL_POWER
     }
     attached: dict[str, list[Finding]] = {}
     groups: dict[tuple[object, ...], list[Finding]] = {}
@@ -346,14 +348,14 @@ def fields_in_words(findings: Sequence[Finding], at_most: int) -> str:
 def objects_in_words(findings: Sequence[Finding]) -> str:
     """How many places of which objects."""
     places = [place for place, _ in _listed(findings)]
-    count = len({(one.of, one.path) for one in places})
-    where = some(list(dict.fromkeys(one.of for one in places)), 1)
+    count = len({(place.of, place.path) for place in places})
+    where = some(list(dict.fromkeys(place.of for place in places)), 1)
     return f"{number(count, 'place')} in {where}"
 
 
 def spelled_out(findings: Sequence[Finding], at_most: int) -> int:
     """How many of the places `fields_in_words` names whole."""
-    return sum(one.count == 1 for one in _shared(_listed(findings))[:at_most])
+    return sum(field.count == 1 for field in _shared(_listed(findings))[:at_most])
 
 
 def _listed(findings: Iterable[Finding]) -> list[tuple[FieldPlace, str]]:

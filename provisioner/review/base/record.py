@@ -39,14 +39,14 @@ OLD_WORDS = "Reported before the words of the cluster were kept apart; they are 
 
 def to_record(report: Report) -> dict[str, Any]:
     """The report as plain JSON values. `worst` and `totals` are there for readers that do not count."""
-    counted = Counter(one.severity for one in report.public)
+    counted = Counter(finding.severity for finding in report.public)
     return {
         "version": VERSION,
         "headline": list(report.headline),
         "worst": str(report.worst),
         "totals": {str(severity): counted[severity] for severity in Severity},
-        "findings": [_finding_record(one) for one in report.public],
-        "private": [_finding_record(one) for one in report.private],
+        "findings": [_finding_record(finding) for finding in report.public],
+        "private": [_finding_record(finding) for finding in report.private],
         "plan": {"digest": report.plan.digest, "actions": [_action_record(planned) for planned in report.plan.actions]},
     }
 
@@ -57,7 +57,7 @@ def from_record(record: Mapping[str, Any]) -> Report:
         record = upgraded(record)
         if record.get("version") != VERSION:
             raise BadRecord(f"a report of version {record.get('version')!r}; expected {VERSION}")
-        private = (replace(finding_from(one), is_private=True) for one in record["private"])
+        private = (replace(finding_from(finding), is_private=True) for finding in record["private"])
         return Report(
             tuple(record["headline"]),
             (*(finding_from(finding) for finding in record["findings"]), *private),
@@ -80,8 +80,13 @@ def upgraded(record: Mapping[str, Any]) -> Mapping[str, Any]:
             "version": _SOURCELESS_VERSION,
             "headline": [OLD_WORDS],
             "findings": [
-                {**one, "message": f"{one['rule']}. {OLD_WORDS}", "serverWords": one["message"], "withheld": True}
-                for one in record["findings"]
+                {
+                    **finding,
+                    "message": f"{finding['rule']}. {OLD_WORDS}",
+                    "serverWords": finding["message"],
+                    "withheld": True,
+                }
+                for finding in record["findings"]
             ],
             "private": [],
             "plan": {

@@ -187,14 +187,14 @@ TABLE: tuple[HarmlessField, ...] = (
 
 def harmless_here(facts: Facts) -> list[Claim]:
     """What is harmless in this change: no label whose key is named anywhere but as a label."""
-    labels = {one.label for one in TABLE if one.label}
+    labels = {field.label for field in TABLE if field.label}
     contents = (facts.content, *([facts.previous] if facts.previous else []))
     bodies = [manifest.body for content in contents for manifest in content.manifests]
     bodies += [obj for obj in facts.live.values() if obj is not None]
     # A schema selects nothing.
     text = join_texts([body for body in bodies if body.get("kind") != _CRD.kind], {"labels"})
     named = {key for key in labels if key in text}
-    return [one.claim for one in TABLE if one.label not in named or not one.label]
+    return [field.claim for field in TABLE if field.label not in named or not field.label]
 
 
 def join_texts(value: object, skipped: Collection[str] = ()) -> str:

@@ -93,14 +93,14 @@ class NewObjects:
         pods = tuple(pod_specs(bodies))
         read = frozenset(mention.ref.identity for pod in pods for mention in mentions(pod))
         named = join_texts([pod.body for pod in pods])
-        known = (*bodies, *(one for one in facts.live.values() if one is not None))
+        known = (*bodies, *(obj for obj in facts.live.values() if obj is not None))
         texts = []
         for body in known:
             is_of_pods = ObjectRef.of(body).group_kind in _SELECTING_PODS
             texts.append(join_texts(body, {"labels", *(_POD_SELECTORS if is_of_pods else ())}))
         text = "\n".join(texts)
         labels = [field for field in LABELS if field.label not in text]
-        fields = {one: [*labels, SELECTORS, PORTS, *([one] if one else [])] for one in (None, LEADING, DATA)}
+        fields = {more: [*labels, SELECTORS, PORTS, *([more] if more else [])] for more in (None, LEADING, DATA)}
         brought = {manifest.ref.name for manifest in facts.content.manifests if manifest.ref.group_kind == _NAMESPACE}
         own = frozenset({facts.content.install_namespace, *brought})
         return cls(pods, read, named, own, {one: Claims.of(each.claim for each in of) for one, of in fields.items()})
@@ -181,7 +181,9 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
 
     @cache
     def claims_of(is_hook: bool, is_new: bool) -> Claims:
-        return Claims.of(one for one in judging if (is_hook or not one.is_of_hooks) and (is_new or not one.is_of_new))
+        return Claims.of(
+            claim for claim in judging if (is_hook or not claim.is_of_hooks) and (is_new or not claim.is_of_new)
+        )
 
     known = _Kinds(Claims.of(everything))
     wished = {manifest.ref.identity: manifest.body for manifest in facts.content.manifests}
@@ -262,22 +264,22 @@ def _left(planned: PlannedAction, wished: JsonObject | None, claims: Claims, *, 
     left = tuple(leaf for leaf in leaves if not leaf.is_harmless)
     harmless = tuple(leaf for leaf in leaves if leaf.is_harmless) if before is not None else ()
     # That there is one of an unknown kind says something by itself, whatever it holds.
-    is_told = before is None and not is_known and ("kind",) in {one.path for one in left}
-    rest = tuple(one for one in left if one.path not in _IDENTITY)
+    is_told = before is None and not is_known and ("kind",) in {leaf.path for leaf in left}
+    rest = tuple(leaf for leaf in left if leaf.path not in _IDENTITY)
     return _Left(planned, rest or left if is_told else rest, harmless=harmless)
 
 
 def _of_changed(left: Sequence[_Left]) -> Iterator[Finding]:
     """One finding for each field of each object, in the same words for all objects in which it changes."""
     places: dict[tuple[GroupKind, str], list[tuple[_Left, list[Leaf]]]] = defaultdict(list)
-    for one in left:
-        if one.is_new:
+    for changed in left:
+        if changed.is_new:
             continue
         fields: dict[str, list[Leaf]] = defaultdict(list)
-        for leaf in one.leaves:
+        for leaf in changed.leaves:
             fields[pattern_of(leaf.path)].append(leaf)
         for pattern, leaves in fields.items():
-            places[(one.kind, pattern)].append((one, leaves))
+            places[(changed.kind, pattern)].append((changed, leaves))
     for (_, pattern), found in places.items():
         values = list(dict.fromkeys(_cut_values(leaf) for _, leaves in found for leaf in leaves))
         shown = [{"before": before, "after": after} for before, after in values[:MAX_VALUES]]
@@ -289,15 +291,15 @@ def _of_changed(left: Sequence[_Left]) -> Iterator[Finding]:
 def _of_new(left: Sequence[_Left]) -> Iterator[Finding]:
     """One finding for each new object, in the same words for all of its kind."""
     kinds: dict[GroupKind, list[_Left]] = defaultdict(list)
-    for one in left:
-        if one.is_new:
-            kinds[one.kind].append(one)
+    for new in left:
+        if new.is_new:
+            kinds[new.kind].append(new)
     for found in kinds.values():
-        fields = list(dict.fromkeys(pattern_of(leaf.path) for one in found for leaf in one.leaves))
+        fields = list(dict.fromkeys(pattern_of(leaf.path) for new in found for leaf in new.leaves))
         shown = fields[:MAX_NAMED]
         more = len(fields) - len(shown) or None
-        for one in found:
-            yield _finding("new", one, one.leaves, total=len(fields), first=shown, more=more)
+        for new in found:
+            yield _finding("new", new, new.leaves, total=len(fields), first=shown, more=more)
 
 
 def _finding(variant: str, left: _Left, leaves: Sequence[Leaf], **params: Any) -> Finding:

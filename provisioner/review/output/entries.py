@@ -90,7 +90,7 @@ def _common_words(findings: Sequence[Finding]) -> str:
         replace(finding, notes=tuple(note for note in finding.notes if note.file != CONDITIONS)) for finding in findings
     ]
     rule, words = rule_text(findings[0].rule), words_anywhere(told[0], is_short=True)
-    is_same = len({said_anywhere(one, is_short=True) for one in told}) == 1
+    is_same = len({said_anywhere(finding, is_short=True) for finding in told}) == 1
     return rule.title if rule and (not is_same or len(words) > _MAX_WORDS) else words
 
 
@@ -111,9 +111,9 @@ def few_words(told: Sequence[Statement]) -> tuple[list[tuple[str, list[str]]], i
 
     Fields of what stays come first. Labels and annotations are told where nothing else changes, else counted.
     """
-    new = [one for one in told if one.first.evidence.get("action") == Action.CREATE]
-    changed = sorted((one for one in told if one not in new), key=_is_of_metadata)
-    fields = [one for one in changed if not _is_of_metadata(one)] or changed
+    new = [statement for statement in told if statement.first.evidence.get("action") == Action.CREATE]
+    changed = sorted((statement for statement in told if statement not in new), key=_is_of_metadata)
+    fields = [statement for statement in changed if not _is_of_metadata(statement)] or changed
     kept = fields[:MAX_FIELDS]
     rest = changed[len(kept) :]
     objects: dict[str, list[str]] = {}
@@ -124,11 +124,11 @@ def few_words(told: Sequence[Statement]) -> tuple[list[tuple[str, list[str]]], i
         objects_left = len({place.of for statement in rest for place in statement.places})
         found.append((f"{number(len(rest), 'more field')} of {number(objects_left, 'object')}", []))
     if new:
-        told_of_new = [finding for one in new for finding in one.findings]
+        told_of_new = [finding for statement in new for finding in statement.findings]
         found.append(
             (f"{count_fields_and_objects(told_of_new)} that are new", kinds_and_fields(told_of_new, MAX_KINDS))
         )
-    return found, sum(count(one.places) for one in (*rest, *new))
+    return found, sum(count(statement.places) for statement in (*rest, *new))
 
 
 def _is_of_metadata(one: Statement) -> bool:
@@ -167,8 +167,8 @@ def _text_of(value: object) -> str:
 def count_fields_and_objects(findings: Iterable[Finding]) -> str:
     """`32 fields of 15 objects`, of findings of what no rule judges."""
     everything = list(findings)
-    fields = sum(1 for one in everything for _ in unjudged_fields(one.rule, one.evidence))
-    objects = len({place.of for one in everything for place in places_of(one)})
+    fields = sum(1 for finding in everything for _ in unjudged_fields(finding.rule, finding.evidence))
+    objects = len({place.of for finding in everything for place in places_of(finding)})
     return f"{number(fields, 'field')} of {number(objects, 'object')}"
 
 
@@ -330,19 +330,19 @@ def entries(findings: Iterable[Finding]) -> list[Entry]:
         key = (Cause(CauseKind.RULE, one.rule), one.severity) if is_alone and len(of_rule) > 1 else (cause, None)
         groups.setdefault((*part, *key), []).append(one)
     made = [
-        Entry(cause, tuple(sorted(group, key=lambda it: (it.severity.rank, it.rule))))
+        Entry(cause, tuple(sorted(group, key=lambda finding: (finding.severity.rank, finding.rule))))
         for (*_, cause, _), group in groups.items()
     ]
-    return sorted(made, key=lambda it: (not it.is_new, it.severity.rank))
+    return sorted(made, key=lambda entry: (not entry.is_new, entry.severity.rank))
 
 
 def entries_record(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     """The entries of a report as JSON, the last ones for all that is safe and for all that was so before."""
     told = list(findings)
-    quiet = [one for one in told if is_quiet(one)]
-    safe = [one for one in quiet if one.severity is Severity.SAFE]
-    known = [one for one in quiet if one.severity is not Severity.SAFE]
-    made = entries(one for one in told if not is_quiet(one))
+    quiet = [finding for finding in told if is_quiet(finding)]
+    safe = [finding for finding in quiet if finding.severity is Severity.SAFE]
+    known = [finding for finding in quiet if finding.severity is not Severity.SAFE]
+    made = entries(finding for finding in told if not is_quiet(finding))
     made += [
         Entry(Cause(kind, ""), worst_first(group))
         for kind, group in ((CauseKind.SAFE, safe), (CauseKind.KNOWN, known))
@@ -350,13 +350,13 @@ def entries_record(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     ]
     return [
         {
-            "cause": {"kind": str(one.cause.kind), "name": one.cause.name},
-            "severity": str(one.severity),
-            "isNew": one.is_new,
-            "message": one.words,
-            "findings": [finding.fingerprint for finding in one.findings],
+            "cause": {"kind": str(entry.cause.kind), "name": entry.cause.name},
+            "severity": str(entry.severity),
+            "isNew": entry.is_new,
+            "message": entry.words,
+            "findings": [finding.fingerprint for finding in entry.findings],
         }
-        for one in made
+        for entry in made
     ]
 
 

@@ -117,7 +117,7 @@ def _fact(name: str, value: Any) -> EvidenceFact:
         for rule, kept in sorted(value.items()):
             lines += [f"{rule}: {finding['message']}" for finding in (kept if isinstance(kept, list) else [kept])]
         return EvidenceFact(words, "\n".join(lines))
-    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+    if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
         rows = [_way(row) if name == "by" and "binding" in row else row for row in value]
         used = {column for row in rows for column, cell in row.items() if not _is_empty(column, cell)} - {"variant"}
         columns = [column for column in _FIRST_COLUMNS if column in used] + sorted(used - set(_FIRST_COLUMNS))
@@ -145,9 +145,9 @@ def _cell(name: str, value: Any) -> str:
     if name == "scope":
         return str(value) or "whole cluster"
     if name == "apiGroups" and isinstance(value, list):
-        return ", ".join(str(one) or "core" for one in value)
-    if isinstance(value, list) and not any(isinstance(one, dict | list) for one in value):
-        shown = [_scalar(one) for one in value]
+        return ", ".join(str(inner) or "core" for inner in value)
+    if isinstance(value, list) and not any(isinstance(inner, dict | list) for inner in value):
+        shown = [_scalar(inner) for inner in value]
         return ("\n" if sum(map(len, shown)) > _MAX_SHORT else ", ").join(shown)
     if isinstance(value, dict | list):
         parts = value if isinstance(value, list) else [value] if value else []
@@ -164,8 +164,8 @@ def _scalar(value: Any) -> str:
 def _in_one_line(value: Any) -> str:
     """`verbs: get, list; resources: pods` of what is flat; what is nested deeper as JSON."""
     flat = isinstance(value, dict) and not any(
-        isinstance(one, dict) or (isinstance(one, list) and any(isinstance(it, dict | list) for it in one))
-        for one in value.values()
+        isinstance(inner, dict) or (isinstance(inner, list) and any(isinstance(it, dict | list) for it in inner))
+        for inner in value.values()
     )
     if not flat:
         return json.dumps(value, sort_keys=True, ensure_ascii=False)
@@ -176,9 +176,9 @@ def _places(value: Any) -> str:
     """One path, or several in lines; a path is text already, or a list of its keys and indexes."""
     if not isinstance(value, list):
         return str(value)
-    if any(isinstance(one, list) for one in value):
-        return "\n".join(_places(one) for one in value)
-    return path_text(tuple(one if isinstance(one, int) else str(one) for one in value))
+    if any(isinstance(inner, list) for inner in value):
+        return "\n".join(_places(inner) for inner in value)
+    return path_text(tuple(inner if isinstance(inner, int) else str(inner) for inner in value))
 
 
 def _words(name: str) -> str:

@@ -199,12 +199,13 @@ def as_html(
 
 def _parts(report: Report, hidden: Collection[ObjectRef], notes: Notes) -> Iterator[_Part]:
     for section, found in worst_sections_first(report):
-        folded = [one for one in found if is_quiet(one)]
+        folded = [finding for finding in found if is_quiet(finding)]
         yield _Part(
             section=section,
             totals=_totals(found),
             shown=tuple(
-                (entry, _groups(entry.findings, notes)) for entry in entries(one for one in found if not is_quiet(one))
+                (entry, _groups(entry.findings, notes))
+                for entry in entries(finding for finding in found if not is_quiet(finding))
             ),
             folded=_groups(folded, notes),
             folded_totals=in_counts(folded),

@@ -52,7 +52,7 @@ def as_text(found: PermissionReport, files: Mapping[ObjectIdentity, str], *, is_
     """
     lines: list[str] = []
     for account in found.accounts:
-        worst = min((risk.severity for risk in account.new), key=lambda it: it.rank, default=None)
+        worst = min((risk.severity for risk in account.new), key=lambda severity: severity.rank, default=None)
         lines += _wrapped(f"{SHAPES[worst] if worst else '·'} {account.sentence}", "")
     for effect in found.everybody:
         lines += [line for shape, words in _everybody(effect) for line in _wrapped(f"{shape} {words}", "")]
@@ -131,11 +131,11 @@ def _account_record(account: AccountReport, files: Mapping[ObjectIdentity, str])
         "reach": account.reach,
         "wider": list(account.wider),
         "risks": {
-            "new": [_risk_record(one, files) for one in account.new],
-            "known": [_risk_record(one, files) for one in account.known],
+            "new": [_risk_record(risk, files) for risk in account.new],
+            "known": [_risk_record(risk, files) for risk in account.known],
         },
-        "added": [_change_record(one, files) for one in account.added],
-        "removed": [_change_record(one, files) for one in account.removed],
+        "added": [_change_record(change, files) for change in account.added],
+        "removed": [_change_record(change, files) for change in account.removed],
         "usedBy": [str(ref) for ref in account.used_by],
     }
 

@@ -65,7 +65,8 @@ def as_text(
     beside = [] if with_all else told_with_workloads(report.findings, workloads)
     told = tuple(finding for finding in report.findings if finding not in beside)
     heads = dict.fromkeys(
-        f"{severity_mark(one.severity, paint)}  {one.rule}{_title(one.rule, one.severity)}" for one in beside
+        f"{severity_mark(finding.severity, paint)}  {finding.rule}{_title(finding.rule, finding.severity)}"
+        for finding in beside
     )
     running = list(workloads_as_text(workloads, with_all=with_all, heads=heads))
     lines = [*([visible(title), ""] if title else []), *([*running, ""] if running else [])]
@@ -106,10 +107,10 @@ def _what_counts(report: Report, paint: Paint, brevity: Brevity) -> Iterator[str
         if not told:
             continue
         yield from ("", paint(_heading(section, findings), "1"))
-        of_fields = [one for one in told if is_entry(one)] if brevity.has_entries else []
+        of_fields = [finding for finding in told if is_entry(finding)] if brevity.has_entries else []
         known_by = {id(field) for field in of_fields}
-        made = entries(one for one in told if id(one) not in known_by)
-        for _, group in groupby(made, key=lambda one: one.tells_powers):
+        made = entries(finding for finding in told if id(finding) not in known_by)
+        for _, group in groupby(made, key=lambda entry: entry.tells_powers):
             yield from _entries(list(group), paint, brief)
         yield from crd_entries(of_fields, paint, brief)
     places = [f"{number(brief.places, 'more place')} of these findings"] if brief.places else []
@@ -123,11 +124,11 @@ def _grouped(findings: Iterable[Finding], paint: Paint, brief: Brief | None, *, 
 
     With `brief`, statements and places beyond a few are only counted; `is_said` leaves out that they are as before.
     """
-    ordered = sorted(findings, key=lambda it: (it.severity.rank, not it.is_new, it.rule))
+    ordered = sorted(findings, key=lambda finding: (finding.severity.rank, not finding.is_new, finding.rule))
     for (severity, rules, is_new), group in groupby(statements(ordered, shortly=brief is not None), key=_block):
         head = f"{severity_mark(severity, paint)}  {', '.join(map(visible, rules))}{_known(is_new or is_said)}"
         yield f"{head}{_title(rules[0], severity)}"
-        told = sorted(group, key=lambda one: -len(one.places))
+        told = sorted(group, key=lambda statement: -len(statement.places))
         few = brief if severity not in NEVER_FOLDED else None
         if few and rules == (UNJUDGED,):
             objects, left = few_words(told)
@@ -137,10 +138,10 @@ def _grouped(findings: Iterable[Finding], paint: Paint, brief: Brief | None, *, 
                 yield from (line for words in fields for line in wrapped(visible(words), "        ", "          "))
             continue
         kept = few.kept(told) if few else told
-        for one in kept:
-            yield from _statement(one, paint, few)
+        for statement in kept:
+            yield from _statement(statement, paint, few)
         yield from _left_out(told[len(kept) :], few)
-        yield from _advice(chain.from_iterable(one.findings for one in told))
+        yield from _advice(chain.from_iterable(statement.findings for statement in told))
 
 
 def _entries(told: Sequence[Entry], paint: Paint, brief: Brief) -> Iterator[str]:
@@ -152,7 +153,9 @@ def _entries(told: Sequence[Entry], paint: Paint, brief: Brief) -> Iterator[str]
             yield from _head(entry, f"{entry.account} will newly be able to{f', by {ways}' if ways else ''}", paint)
             # Each critical power has a line, of the rest the first.
             for severity, group in groupby(entry.findings, key=lambda finding: finding.severity):
-                powers = [f"{words_in_entry(one)} ({', '.join((one.rule, *one.also))})" for one in group]
+                powers = [
+                    f"{words_in_entry(finding)} ({', '.join((finding.rule, *finding.also))})" for finding in group
+                ]
                 if severity not in NEVER_FOLDED:
                     brief.places += max(0, len(powers) - MAX_POWERS)
                     powers = [some_phrases(powers, MAX_POWERS)]
@@ -178,9 +181,9 @@ def _consequences(entry: Entry, paint: Paint, brief: Brief) -> Iterator[str]:
     for (severity, rules, _), group in groupby(statements(entry.findings, shortly=True), key=_block):
         told, few = list(group), brief if severity not in NEVER_FOLDED else None
         kept = few.kept(told) if few else told
-        for one in kept:
-            words = one.words if one.is_of_several else words_below_object(one.first)
-            said = replace(one, words=f"{SHAPES[severity]} {', '.join(rules)}: {words}")
+        for statement in kept:
+            words = statement.words if statement.is_of_several else words_below_object(statement.first)
+            said = replace(statement, words=f"{SHAPES[severity]} {', '.join(rules)}: {words}")
             yield from _statement(said, paint, few)
         yield from _left_out(told[len(kept) :], few)
 
@@ -204,7 +207,7 @@ def _title(rule: str, severity: Severity) -> str:
 
 def _left_out(rest: Sequence[Statement], brief: Brief | None) -> Iterator[str]:
     if rest and brief is not None:
-        places = list(dict.fromkeys(place for one in rest for place in one.places))
+        places = list(dict.fromkeys(place for statement in rest for place in statement.places))
         brief.places += count(places)
         yield from wrapped(f"{and_more(len(rest), 'of this rule')}, in {size(places)}", "      ")
 
@@ -218,8 +221,8 @@ def worst_sections_first(report: Report) -> list[tuple[Section, Sequence[Finding
     found = [(section, report.in_section(section)) for section in Section]
 
     def rank(part: tuple[Section, Sequence[Finding]]) -> tuple[int, int]:
-        new = min((one.severity.rank for one in part[1] if one.is_new), default=len(Severity))
-        return new, min(one.severity.rank for one in part[1])
+        new = min((finding.severity.rank for finding in part[1] if finding.is_new), default=len(Severity))
+        return new, min(finding.severity.rank for finding in part[1])
 
     return sorted(((section, findings) for section, findings in found if findings), key=rank)
 
@@ -228,10 +231,10 @@ def crds_as_text(found: Iterable[CrdDifference], *, colours: bool = False) -> st
     """The differences of CRDs, each with its verdict first."""
     paint = painted if colours else plain
     lines: list[str] = []
-    for one in found:
-        verdict = paint(f"{SHAPES[one.verdict]} {one.verdict}", COLOURS[one.verdict])
-        lines.append(f"{verdict}  {visible(one.name)}")
-        for finding in one.findings:
+    for difference in found:
+        verdict = paint(f"{SHAPES[difference.verdict]} {difference.verdict}", COLOURS[difference.verdict])
+        lines.append(f"{verdict}  {visible(difference.name)}")
+        for finding in difference.findings:
             version = str(finding.evidence.get("version") or "")
             rule = visible(f"{finding.rule}  {version}".rstrip())
             lines.append(f"{severity_mark(finding.severity, paint)}  {rule}{_known(finding.is_new)}")
@@ -284,7 +287,7 @@ def _first_of(found: Sequence[StatementReach], most: int) -> list[StatementReach
     kept: list[StatementReach] = []
     for reach in found:
         named = replace(reach, objects=(some(reach.objects, 1),), fields=(some(reach.fields, 1),))
-        if kept and sum(len(_reach(one)) for one in (*kept, named)) > most:
+        if kept and sum(len(_reach(shown)) for shown in (*kept, named)) > most:
             break
         kept.append(named)
     return kept
@@ -316,11 +319,11 @@ def _words(one: Statement, paint: Paint, *, has_example: bool = True) -> Iterato
 
 def _attached(findings: Iterable[Finding], paint: Paint) -> Iterator[str]:
     """What other rules say of the same cause, each in a line of its own."""
-    for one in findings:
-        rules = ", ".join(map(visible, (one.rule, *one.also)))
-        head = f"{severity_mark(one.severity, plain).strip()}  {rules}"
-        first, *more = wrapped(f"{head}: {visible(one.message)}", "        ", "          ")
-        yield from (first.replace(head, paint(head, COLOURS[one.severity])), *more)
+    for finding in findings:
+        rules = ", ".join(map(visible, (finding.rule, *finding.also)))
+        head = f"{severity_mark(finding.severity, plain).strip()}  {rules}"
+        first, *more = wrapped(f"{head}: {visible(finding.message)}", "        ", "          ")
+        yield from (first.replace(head, paint(head, COLOURS[finding.severity])), *more)
 
 
 def _difference(planned: PlannedAction, paint: Paint, *, with_credentials: bool) -> Iterator[str]:

@@ -37,12 +37,12 @@ def told_with_workloads(findings: Iterable[Finding], workloads: Iterable[Workloa
         if finding.is_new and finding.severity is Severity.NOTABLE and not finding.server_words
     ]
     changes = [change for workload in workloads if workload.mark is not Mark.GONE for change in workload.containers]
-    valued = {said(one.ref) for one in changes if one.lines}
+    valued = {said(change.ref) for change in changes if change.lines}
     # Scripts and volumes that no container mounts stand in no line.
-    of_values = [one for one in new if one.rule == _OF_VALUES and one.variant == _CHANGED]
+    of_values = [finding for finding in new if finding.rule == _OF_VALUES and finding.variant == _CHANGED]
     with_values = [value for value in of_values if "after" not in value.evidence and _of(value) <= valued]
-    of_pods = [one for one in new if one.rule == _OF_PODS]
-    is_of_all = set[str]().union(*map(_of, of_pods)) == {said(one.ref) for one in changes}
+    of_pods = [finding for finding in new if finding.rule == _OF_PODS]
+    is_of_all = set[str]().union(*map(_of, of_pods)) == {said(change.ref) for change in changes}
     return [*with_values, *(of_pods if is_of_all else ())]
 
 
@@ -68,7 +68,7 @@ def image_changes(workloads: Iterable[WorkloadChange]) -> list[ImageChange]:
             objects = found.setdefault((one.mark, one.before, one.after), {})
             objects.setdefault(said(one.ref), []).append(one.title)
     made = [ImageChange(*key, objects) for key, objects in found.items()]
-    return sorted(made, key=lambda one: -len(one.objects))
+    return sorted(made, key=lambda image: -len(image.objects))
 
 
 def runs_of(workloads: Iterable[WorkloadChange]) -> list[tuple[WorkloadChange, list[str]]]:
@@ -116,7 +116,7 @@ def workloads_as_text(
     yield from (f"WORKLOADS  {workloads_in_words(workloads)}", *heads)
     images, runs = image_changes(workloads), runs_of(workloads)
     # What holds for all of them is said once, in the heading.
-    marks = {mark: "" if {one.mark for one in workloads} == {mark} else word for mark, word in _MARKS.items()}
+    marks = {mark: "" if {workload.mark for workload in workloads} == {mark} else word for mark, word in _MARKS.items()}
     for image in images if with_all else images[:MAX_IMAGES]:
         step = " ".join(filter(None, (marks[image.mark], image_words(image.before, image.after))))
         if not with_all:

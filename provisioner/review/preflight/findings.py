@@ -80,10 +80,11 @@ def to_record(found: Preflight) -> dict[str, Any]:
         "verdict": str(found.verdict),
         "findings": findings,
         "missing": [
-            {"scope": one.scope, "rule": one.rule.to_object(), "reasons": list(one.reasons)} for one in found.missing
+            {"scope": missing.scope, "rule": missing.rule.to_object(), "reasons": list(missing.reasons)}
+            for missing in found.missing
         ],
         "yaml": as_yaml(found),
-        "excess": [{"scope": one.scope, "rule": one.rule.to_object()} for one in found.excess],
+        "excess": [{"scope": right.scope, "rule": right.rule.to_object()} for right in found.excess],
         "steps": steps,
     }
 
@@ -214,7 +215,7 @@ def preflight_facts(facts: Facts) -> PreflightFacts | None:
     gaps = [Gap(f"whether the namespace {name} exists", "nobody may read it", Section.PREFLIGHT) for name in unknown]
     return PreflightFacts(
         installer.account,
-        tuple(sorted(facts.content.manifests, key=lambda one: order.get(one.ref.identity, len(order)))),
+        tuple(sorted(facts.content.manifests, key=lambda manifest: order.get(manifest.ref.identity, len(order)))),
         facts.live_rbac,
         None if kinds is None else resources,
         frozenset(there),

@@ -292,7 +292,7 @@ def _makers(account: RbacSubject, roles: RbacObjects) -> Mapping[RbacSubject, Ac
         counting = [binding for binding in bindings if binding[1] in places]
         if role is None or not counting:
             continue
-        held = [one.rule for one in roles.rules_of(role)[0]]
+        held = [granted.rule for granted in roles.rules_of(role)[0]]
         way = next((number for number, request in enumerate(ways) if rbac.allows(held, request)), None)
         for subject in (it for one in counting if way is not None for it in rbac.binding_subjects(roles.bindings[one])):
             found[subject] = min(way or 0, found.get(subject, len(ways)))

@@ -153,9 +153,11 @@ def accounts_of(report: Report) -> list[RbacSubject]:
 def account_graph(report: Report, subject: RbacSubject, *, hidden: Collection[ObjectIdentity] = ()) -> AccountGraph:
     """The ways of `subject` to its rights before and after. Of `hidden` objects nothing is drawn but their number."""
     states = _states(report.plan.actions, hidden)
-    told = [one for one in report.in_section(Section.PERMISSIONS) if one.evidence.get("subject") == str(subject)]
+    told = [
+        finding for finding in report.in_section(Section.PERMISSIONS) if finding.evidence.get("subject") == str(subject)
+    ]
     ways = _ways(states, subject)
-    placed = {one.fingerprint for one in told if _place(one, ways, states)}
+    placed = {finding.fingerprint for finding in told if _place(finding, ways, states)}
     nodes = [_node(way, states) for way in ways.values()]
     nodes.sort(key=lambda node: (node.worst, node.is_same, node.binding, node.role))
     counts = Counter(rule.mark for node in nodes for rule in (*node.rules, *node.same))
@@ -173,20 +175,20 @@ def account_graph(report: Report, subject: RbacSubject, *, hidden: Collection[Ob
         str(subject),
         mark,
         tuple(drawn),
-        tuple(one for one in told if one.fingerprint not in placed),
+        tuple(finding for finding in told if finding.fingerprint not in placed),
         {mark: counts[mark] for mark in Mark if counts[mark]},
         states.hidden,
         len(nodes) - len(drawn),
-        any(one.rule in _EFFECTS or one.is_new for one in told),
+        any(finding.rule in _EFFECTS or finding.is_new for finding in told),
     )
 
 
 def _states(actions: Iterable[PlannedAction], hidden: Collection[ObjectIdentity]) -> _States:
     of_rbac = [planned for planned in actions if planned.ref.group == RBAC_GROUP]
-    seen = [one for one in of_rbac if one.ref.identity not in hidden]
+    seen = [planned for planned in of_rbac if planned.ref.identity not in hidden]
     before, after = (
         RbacObjects.of(obj for obj in side if obj is not None)
-        for side in ([one.before for one in seen], [one.after for one in seen])
+        for side in ([planned.before for planned in seen], [planned.after for planned in seen])
     )
     roles = {
         str(ObjectRef.of(before.roles.get(key) or after.roles[key])): (before.roles.get(key), after.roles.get(key))
@@ -218,7 +220,7 @@ def _ways(states: _States, subject: RbacSubject) -> dict[tuple[str, str], _Way]:
 
 def _place(finding: Finding, ways: dict[tuple[str, str], _Way], states: _States) -> bool:
     """Put a finding at each rule that it names, those of other bindings of the cluster too; whether there is any."""
-    named = [one for one in maps(finding.evidence.get("by")) if isinstance(one.get("rule"), int)]
+    named = [way for way in maps(finding.evidence.get("by")) if isinstance(way.get("rule"), int)]
     for one in named:
         binding, role, origin = (str(one.get(key, "")) for key in ("binding", "role", "origin"))
         scope = str(finding.evidence.get("scope") or "")

@@ -168,7 +168,7 @@ def _exposure(pod: PodSpec, ways_in: list[_WayIn]) -> Iterator[str]:
         yield "shares-network"
     if any(container.security.get("privileged") is True for container in pod.containers()):
         yield "privileged"
-    if any(one.leads_to(pod) for one in ways_in):
+    if any(way.leads_to(pod) for way in ways_in):
         yield "reached"
 
 

@@ -98,7 +98,7 @@ class PermissionReport:
                 found.append(Severity.DANGEROUS if effect.roles[0].is_built_in else Severity.NOTABLE)
         found += [Severity.UNKNOWN for _ in self.problems]
         found += [Severity.NOTABLE for account in self.accounts if account.added]
-        return min(found, key=lambda it: it.rank, default=Severity.SAFE)
+        return min(found, key=lambda severity: severity.rank, default=Severity.SAFE)
 
 
 def permission_report(facts: Facts, *, nowhere: frozenset[GroupResource] = frozenset()) -> PermissionReport:
@@ -127,7 +127,7 @@ def permission_report(facts: Facts, *, nowhere: frozenset[GroupResource] = froze
         ]
     accounts = tuple(sorted(found, key=_place))
     everybody = tuple(effects(who_changes.roles, [facts.content.install_namespace]))
-    problems += [f"{one.who}: {UNDECIDED}: {one.problem}" for one in everybody if one.problem]
+    problems += [f"{effect.who}: {UNDECIDED}: {effect.problem}" for effect in everybody if effect.problem]
     return PermissionReport(accounts, everybody, tuple(dict.fromkeys(problems)))
 
 
@@ -171,9 +171,9 @@ def _account(
         subject,
         _sentence(subject, delta, fresh, states),
         _reach(delta, new),
-        tuple(dict.fromkeys(words for one in delta.added for words in _wider(old, before_ways, one))),
-        tuple(_change(one, after_ways, before) for one in delta.added),
-        tuple(_change(one, before_ways, after) for one in delta.removed),
+        tuple(dict.fromkeys(words for right in delta.added for words in _wider(old, before_ways, right))),
+        tuple(_change(right, after_ways, before) for right in delta.added),
+        tuple(_change(right, before_ways, after) for right in delta.removed),
         fresh,
         tuple(risk for risk in risks if risk not in fresh),
         tuple(pod.ref for pod in pods if (pod.ref.namespace, pod.account) == place),

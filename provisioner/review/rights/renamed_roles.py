@@ -76,11 +76,11 @@ def _renamed_roles(facts: Facts) -> dict[ObjectRef, ObjectRef]:
     """
     before = {manifest.ref.identity: manifest.body for manifest in (facts.previous.manifests if facts.previous else ())}
     after = {manifest.ref.identity: manifest.body for manifest in facts.content.manifests}
-    leaving = [one for one in _planned(facts, Action.DELETE, before) if _is_as_brought(facts, one, before)]
+    leaving = [ref for ref in _planned(facts, Action.DELETE, before) if _is_as_brought(facts, ref, before)]
     known = _known_rbac(facts, before) if leaving else None
     if known is None:
         return {}
-    going = {rbac.binding_key_of(one) for one in leaving if one.kind in _BINDINGS}
+    going = {rbac.binding_key_of(ref) for ref in leaving if ref.kind in _BINDINGS}
     pairs: dict[ObjectRef, ObjectRef] = {}
     for kinds in (_ROLES, _BINDINGS):
         names = {one.identity: other.name for one, other in pairs.items()}
@@ -93,11 +93,11 @@ def _renamed_roles(facts: Facts) -> dict[ObjectRef, ObjectRef]:
             alike = coming[_what_it_gives(ref, before[ref.identity], names)]
             if ref.kind in kinds and alike and not is_named:
                 pairs[ref] = alike.pop(0)
-    left = {one.identity: one for one in leaving if one not in pairs}
-    coming_now = {one.identity: one for one in _planned(facts, Action.CREATE, after) if one not in pairs.values()}
+    left = {ref.identity: ref for ref in leaving if ref not in pairs}
+    coming_now = {ref.identity: ref for ref in _planned(facts, Action.CREATE, after) if ref not in pairs.values()}
     if not left or not coming_now:
         return pairs
-    gone = {one.identity for one in _planned(facts, Action.DELETE, before)}
+    gone = {ref.identity for ref in _planned(facts, Action.DELETE, before)}
     result = known.changed(gone=gone, others=rbac.RbacObjects.of(after.values()))
     return pairs | _moved(_bound(left, before), _bound(coming_now, after), known, result)
 
@@ -115,7 +115,7 @@ def _moved(
         if new is None or is_shared or known.bindings_to(rbac.role_key_of(coming[new][0])):
             continue
         bound = rbac.binding_subjects(known.bindings[rbac.binding_key_of(ref)])
-        if all(_may_the_same(one, known, result) for one in bound):
+        if all(_may_the_same(subject, known, result) for subject in bound):
             pairs |= {ref: new, role: coming[new][0]}
     return pairs
 
@@ -139,7 +139,7 @@ def _bound(refs: Mapping[ObjectIdentity, ObjectRef], bodies: Mapping[ObjectIdent
 
 def _may_the_same(subject: rbac.RbacSubject, before: rbac.RbacObjects, after: rbac.RbacObjects) -> bool:
     try:
-        old, new = (rbac.effective_rules(subject.identity, one) for one in (before, after))
+        old, new = (rbac.effective_rules(subject.identity, side) for side in (before, after))
         return not old.problems and not new.problems and rbac.diff(old, new).is_empty
     except TooManyRights:
         return False
@@ -147,8 +147,8 @@ def _may_the_same(subject: rbac.RbacSubject, before: rbac.RbacObjects, after: rb
 
 def _is_as_brought(facts: Facts, ref: ObjectRef, before: Mapping[ObjectIdentity, JsonObject]) -> bool:
     """Whether the object in the cluster gives what the bundle that runs says of it, where it was read."""
-    planned = (one.before for one in facts.plan.actions if one.ref == ref and one.before)
-    read = (one for one in facts.live_rbac or () if ObjectRef.of(one).identity == ref.identity)
+    planned = (planned.before for planned in facts.plan.actions if planned.ref == ref and planned.before)
+    read = (live for live in facts.live_rbac or () if ObjectRef.of(live).identity == ref.identity)
     wished = _rights_of(before[ref.identity])
     return all(_rights_of(live) == wished for live in (*planned, *read))
 
@@ -164,7 +164,7 @@ def _rights_of(obj: JsonObject) -> tuple[object, ...]:
 
 
 def _planned(facts: Facts, action: Action, bodies: Mapping[ObjectIdentity, JsonObject]) -> list[ObjectRef]:
-    planned = (one for one in facts.plan.actions if one.action is action and not one.problem)
+    planned = (planned for planned in facts.plan.actions if planned.action is action and not planned.problem)
     return [one.ref for one in planned if one.ref.group == RBAC_GROUP and one.ref.identity in bodies]
 
 

@@ -66,7 +66,7 @@ def lost_though_used(facts: Facts, subject: RbacSubject, old: EffectiveRules, ne
             used.append((str(spec.get("group")), str(mapping(spec.get("names")).get("plural"))))
     # A container is told to elect a leader as controllers of the usual frameworks are.
     words: list[str] = []
-    for container in (one for pod in pods_of(facts, subject) for one in pod.containers()):
+    for container in (container for pod in pods_of(facts, subject) for container in pod.containers()):
         words += [str(word) for key in ("command", "args") for word in items(container.body.get(key))]
         words += [f"{variable.get('name')}={variable.get('value')}" for variable in maps(container.body.get("env"))]
     told = [word.lower().replace("_", "-") for word in words]
@@ -146,11 +146,11 @@ def _altered(states: RbacBeforeAfter) -> AlteredRights:
     }
     candidates = _candidates(states)
     changed = sorted(key for key in candidates if _rules(states.before, key) != _rules(states.after, key))
-    others = {key: [one for one in states.after.bindings_to(key) if one not in touched] for key in changed}
+    others = {key: [binding for binding in states.after.bindings_to(key) if binding not in touched] for key in changed}
     named = {subject for bindings in others.values() for subject in _subjects(states.after, bindings)}
     accounts = bound | (named & states.accounts)
     built_in = list(_built_in(states, candidates, others, accounts))
-    known = {rbac.role_key_of(one.ref) for one in built_in}
+    known = {rbac.role_key_of(change.ref) for change in built_in}
     rest = {key: bindings for key, bindings in others.items() if key not in known}
     few = (_holders(states.after, bindings, accounts) for bindings in rest.values())
     accounts = accounts.union(*(holders for holders in few if len(holders) <= FEW))
@@ -167,7 +167,7 @@ def _altered(states: RbacBeforeAfter) -> AlteredRights:
 
 def is_given_by_bundle(grant: Grant, states: RbacBeforeAfter) -> bool:
     """Whether a binding or a role of the bundle has a part in a grant."""
-    return any(one.identity in states.own for one in (grant.binding, grant.role, grant.origin))
+    return any(ref.identity in states.own for ref in (grant.binding, grant.role, grant.origin))
 
 
 def holders_alike(
@@ -265,7 +265,7 @@ def _built_in(
         return
     for name, targets in BUILT_IN.items():
         old, new = (_collected(side, (CLUSTER, name), targets) for side in (states.before, states.after))
-        if {one.rule for one in old} != {one.rule for one in new}:
+        if {rule.rule for rule in old} != {rule.rule for rule in new}:
             ref = ObjectRef(RBAC_GROUP, "v1", "ClusterRole", "", name)
             holders = _holders(states.after, others.get((CLUSTER, name), ()), told)
             yield RoleChange(ref, old, new, (CLUSTER,), holders, is_built_in=True)
@@ -339,19 +339,21 @@ def _new_risks(change: RoleChange, sensitive: tuple[str, ...]) -> Iterator[Risk]
     """The risks that are new where the role is held, each as bad as it is anywhere; one place stands for all alike."""
     worst: dict[tuple[object, ...], Risk] = {}
     special = {*rbac.SENSITIVE_NAMESPACES, *sensitive}
-    plain = [one for one in change.scopes if one not in special]
-    scopes = [CLUSTER] if CLUSTER in change.scopes else [*plain[:1], *(one for one in change.scopes if one in special)]
+    plain = [scope for scope in change.scopes if scope not in special]
+    scopes = (
+        [CLUSTER] if CLUSTER in change.scopes else [*plain[:1], *(scope for scope in change.scopes if scope in special)]
+    )
     for scope in scopes:
         old, new = (rbac.risks(side, sensitive=sensitive) for side in change.held(scope))
-        known = {(one.id, one.sense) for one in old}
-        for one in new:
-            if one.implied_by or one.what == HELD or (one.id, one.sense) in known:
+        known = {(risk.id, risk.sense) for risk in old}
+        for risk in new:
+            if risk.implied_by or risk.what == HELD or (risk.id, risk.sense) in known:
                 continue
-            anywhere = replace(one, place=None)
+            anywhere = replace(risk, place=None)
             kept = worst.setdefault((anywhere.id, anywhere.sense), anywhere)
             if anywhere.severity.rank < kept.severity.rank:
                 worst[anywhere.id, anywhere.sense] = anywhere
-    yield from sorted(worst.values(), key=lambda it: (it.severity.rank, it.id, it.what, str(it.details)))
+    yield from sorted(worst.values(), key=lambda risk: (risk.severity.rank, risk.id, risk.what, str(risk.details)))
 
 
 def of_everybody(found: Iterable[RoleEffect], files: Mapping[ObjectIdentity, str]) -> Iterator[Finding]:
@@ -434,12 +436,12 @@ def _untold(
         rbac.risks(rbac.effective_rules(subject.identity, side), sensitive=sensitive)
         for side in (states.before, states.after)
     )
-    known = {(one.id, one.scope, one.sense) for one in old}
-    fresh = (one for one in new if not one.is_among(known))
+    known = {(risk.id, risk.scope, risk.sense) for risk in old}
+    fresh = (risk for risk in new if not risk.is_among(known))
     return [
-        one
-        for one in fresh
-        if not one.implied_by
-        and one.severity is not Severity.SAFE
-        and not any(rule == one.id and severity.rank <= one.severity.rank for rule, severity in said)
+        risk
+        for risk in fresh
+        if not risk.implied_by
+        and risk.severity is not Severity.SAFE
+        and not any(rule == risk.id and severity.rank <= risk.severity.rank for rule, severity in said)
     ]

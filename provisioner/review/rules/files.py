@@ -102,7 +102,7 @@ def _text(name: str, what: str, node: yaml.Node) -> str:
 def _severities(name: str, node: yaml.Node) -> tuple[Severity, ...]:
     words = node.value if isinstance(node, yaml.SequenceNode) else []
     found = [_one_of(Severity, name, "severities", _text(name, "a severity", word)) for word in words]
-    if not found or found != sorted(set(found), key=lambda it: it.rank):
+    if not found or found != sorted(set(found), key=lambda severity: severity.rank):
         raise BadRuleFile(f"{name}: severities is not a list of severities, each once, the worst first")
     return tuple(found)
 
@@ -141,7 +141,7 @@ _SHARED = re.compile(r"^\[[\w-]+\]\(shared/([\w-]+\.md)\)$", re.MULTILINE)
 @cache
 def rule_ids() -> tuple[str, ...]:
     """The ids of all rules that have a file, sorted."""
-    names = (one.name for one in files(__package__).iterdir() if one.is_file())
+    names = (file.name for file in files(__package__).iterdir() if file.is_file())
     return tuple(sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)))
 
 

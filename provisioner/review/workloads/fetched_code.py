@@ -152,7 +152,9 @@ def _runs_file(command: str, file: str) -> bool:
     if not words:
         return False
     if words[0].rpartition("/")[2] == "chmod":
-        may_run = any("x" in word or (word.isdecimal() and any(int(it) % 2 for it in word[-3:])) for word in words[1:2])
+        may_run = any(
+            "x" in word or (word.isdecimal() and any(int(digit) % 2 for digit in word[-3:])) for word in words[1:2]
+        )
         return may_run and any(_is_file(word, file) for word in words[2:])
     is_interpreted = bool(_INTERPRETER.match(" ".join(words))) and "-c" not in words
     first = next((word for word in words[1:] if not word.startswith("-")), "") if is_interpreted else words[0]

@@ -75,10 +75,10 @@ def mounts_of(pod: PodSpec, container: Container) -> list[Mount]:
 def unmounted(pod: PodSpec) -> list[str]:
     """The volumes of a pod that stand in no container, in words: the node mounts them all the same."""
     used = {
-        str(one.get("name"))
+        str(mount.get("name"))
         for container in pod.containers()
         for key in ("volumeMounts", "volumeDevices")
-        for one in maps(container.body.get(key))
+        for mount in maps(container.body.get(key))
     }
     volumes = ((str(volume.get("name")), _source(volume)) for volume in maps(pod.body.get("volumes")))
     return sorted(volume_words(source) for name, source in volumes if name not in used and not _is_by_server(name))
@@ -115,9 +115,9 @@ def _lenient(source: Mapping[str, Any]) -> str:
     mode = source.get("defaultMode")
     modes = [f"mode {mode:04o}"] if isinstance(mode, int) and mode != _USUAL_MODE else []
     modes += [
-        f"{one.get('path')} mode {one['mode']:04o}"
-        for one in maps(source.get("items"))
-        if isinstance(one.get("mode"), int)
+        f"{item.get('path')} mode {item['mode']:04o}"
+        for item in maps(source.get("items"))
+        if isinstance(item.get("mode"), int)
     ]
     told = [*(["optional"] if source.get("optional") is True else []), *modes]
     return f", {', '.join(told)}" if told else ""
@@ -141,8 +141,8 @@ def _renamed(source: Mapping[str, Any]) -> str:
 
 
 def _projected(source: Mapping[str, Any]) -> Iterator[str]:
-    for one in maps(source.get("sources")):
-        for kind, what in one.items():
+    for projection in maps(source.get("sources")):
+        for kind, what in projection.items():
             told = mapping(what)
             if kind in ("secret", "configMap"):
                 yield f"{_NAMED[kind][0]} {told.get('name')}{_renamed(told)}{_lenient(told)}"
@@ -201,19 +201,24 @@ def holdings(claims: Iterable[JsonObject], facts: Facts) -> list[ClaimedVolume]:
 
 def in_sum(found: list[ClaimedVolume]) -> dict[str, Any]:
     """All of them: how many, how much, and how much of it for good on how many volumes."""
-    gone = [one for one in found if one.volume and not one.is_kept]
-    lost = {"lost": in_words(sum(one.size or 0 for one in gone)), "volumes": len(gone)} if gone else {}
-    return {"variant": "claims", "claims": len(found), "size": in_words(sum(one.size or 0 for one in found)), **lost}
+    gone = [claim for claim in found if claim.volume and not claim.is_kept]
+    lost = {"lost": in_words(sum(claim.size or 0 for claim in gone)), "volumes": len(gone)} if gone else {}
+    return {
+        "variant": "claims",
+        "claims": len(found),
+        "size": in_words(sum(claim.size or 0 for claim in found)),
+        **lost,
+    }
 
 
 def to_record(found: list[ClaimedVolume]) -> list[dict[str, Any]]:
     """As evidence."""
     return [
         {
-            "claim": one.name,
-            "size": in_words(one.size) if one.size is not None else "",
-            "volume": one.volume,
-            "policy": one.policy,
+            "claim": claim.name,
+            "size": in_words(claim.size) if claim.size is not None else "",
+            "volume": claim.volume,
+            "policy": claim.policy,
         }
-        for one in found
+        for claim in found
     ]

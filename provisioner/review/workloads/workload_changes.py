@@ -71,7 +71,7 @@ def field_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldC
 def change_record(change: FieldChange) -> dict[str, str]:
     """Path, `before` and `after`, as far as there are values, without what is named or written like a credential."""
     name, both = str(change.path[-1]) if change.path else "", (change.before, change.after)
-    before, after = (None if one == ABSENT else _in_one_line(masked_value(one, name)) for one in both)
+    before, after = (None if side == ABSENT else _in_one_line(masked_value(side, name)) for side in both)
     return {"path": path_text(change.path), **sides(before, after)}
 
 
@@ -92,7 +92,7 @@ def _in_one_line(value: object) -> str:
 def _stated(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _stated(inner) for key, inner in value.items() if inner is not None}
-    return [_stated(one) for one in value] if isinstance(value, list) else value
+    return [_stated(inner) for inner in value] if isinstance(value, list) else value
 
 
 DEPLOYMENT = GroupKind("apps", "Deployment")
@@ -144,7 +144,7 @@ def autoscalers_of(ref: ObjectRef, objects: Iterable[JsonObject]) -> Iterator[Js
 
 def most_of(obj: JsonObject, objects: Iterable[JsonObject]) -> int:
     """How many it may run at most: as an autoscaler among `objects` lets it, else as it asks."""
-    specs = (mapping(one.get("spec")) for one in autoscalers_of(ObjectRef.of(obj), objects))
+    specs = (mapping(scaler.get("spec")) for scaler in autoscalers_of(ObjectRef.of(obj), objects))
     most = (spec.get("maxReplicas", spec.get("maxReplicaCount")) for spec in specs)
     return next((count for count in most if isinstance(count, int)), replicas_of(obj))
 
@@ -206,7 +206,7 @@ class WorkloadChange:
 
 def workload_changes(plan: Plan) -> list[WorkloadChange]:
     """What of the plan runs pods and comes, goes, runs anew or changes how, in the order of the plan."""
-    scalers = [one for one in plan.actions if is_autoscaler(one.ref.group_kind)]
+    scalers = [planned for planned in plan.actions if is_autoscaler(planned.ref.group_kind)]
     old_scalers = [scaler.before for scaler in scalers if scaler.before]
     new_scalers = [scaler.after for scaler in scalers if scaler.after]
     found = []
@@ -421,7 +421,7 @@ def _hook(handler: object) -> list[object]:
     told = mapping(handler)
     if request := mapping(told.get("httpGet")):
         scheme, host = str(request.get("scheme") or "HTTP").lower(), request.get("host") or ""
-        headers = (f"{one.get('name')}: {one.get('value')}" for one in maps(request.get("httpHeaders")))
+        headers = (f"{header.get('name')}: {header.get('value')}" for header in maps(request.get("httpHeaders")))
         return [f"{scheme}://{host}:{request.get('port')}{request.get('path') or '/'}", *headers]
     if socket := mapping(told.get("tcpSocket")):
         return [f"tcp://{socket.get('host') or ''}:{socket.get('port')}"]
