@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
-from provisioner.review.base.facts import SECRET, Facts, StateFacts, mapping, said
-from provisioner.values import Action, GroupKind, JsonObject, ObjectRef
+from provisioner.review.base.facts import SECRET, Facts, StateFacts, mapping
+from provisioner.values import Action, GroupKind, JsonObject, ObjectRef, display_name
 
 CONFIG_MAP, SERVICE = GroupKind("", "ConfigMap"), GroupKind("", "Service")
 WEBHOOKS = frozenset(GroupKind(ADMISSION_GROUP, f"{how}WebhookConfiguration") for how in ("Mutating", "Validating"))
@@ -88,8 +88,8 @@ def renames(facts: Facts) -> list[Rename]:
         ]
     found = []
     for one, other in sorted(pairs.items()):
-        still = (said(ref) for ref, names in now if ref != other and names.mentions(one))
-        followed = map(said, _followed(one, other, both))
+        still = (display_name(ref) for ref, names in now if ref != other and names.mentions(one))
+        followed = map(display_name, _followed(one, other, both))
         before = {} if facts.hides_old_names else _with_names(old[one.identity], pairs)
         after = new[other.identity]
         is_hash, is_equal = _is_hash(one.name, other.name), _content(before) == _content(after)

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from provisioner.escaping import visible
-from provisioner.review.base.facts import said
 from provisioner.review.base.messages import places_of
 from provisioner.review.base.record import Mark
 from provisioner.review.output.lines import wrapped
 from provisioner.review.workloads.workload_changes import WorkloadChange, image_words
 from provisioner.sentences import and_more, number, some
-from provisioner.values import Finding, Severity
+from provisioner.values import Finding, Severity, display_name
 
 # That containers run or are told something else: what that is stands here.
 _OF_VALUES, _CHANGED = "POD-28", "changed"
@@ -37,12 +36,12 @@ def told_with_workloads(findings: Iterable[Finding], workloads: Iterable[Workloa
         if finding.is_new and finding.severity is Severity.NOTABLE and not finding.server_words
     ]
     changes = [change for workload in workloads if workload.mark is not Mark.GONE for change in workload.containers]
-    valued = {said(change.ref) for change in changes if change.lines}
+    valued = {display_name(change.ref) for change in changes if change.lines}
     # Scripts and volumes that no container mounts stand in no line.
     of_values = [finding for finding in new if finding.rule == _OF_VALUES and finding.variant == _CHANGED]
     with_values = [value for value in of_values if "after" not in value.evidence and _of(value) <= valued]
     of_pods = [finding for finding in new if finding.rule == _OF_PODS]
-    is_of_all = set[str]().union(*map(_of, of_pods)) == {said(change.ref) for change in changes}
+    is_of_all = set[str]().union(*map(_of, of_pods)) == {display_name(change.ref) for change in changes}
     return [*with_values, *(of_pods if is_of_all else ())]
 
 
@@ -66,7 +65,7 @@ def image_changes(workloads: Iterable[WorkloadChange]) -> list[ImageChange]:
     for one in (change for workload in workloads for change in workload.containers):
         if one.before != one.after:
             objects = found.setdefault((one.mark, one.before, one.after), {})
-            objects.setdefault(said(one.ref), []).append(one.title)
+            objects.setdefault(display_name(one.ref), []).append(one.title)
     made = [ImageChange(*key, objects) for key, objects in found.items()]
     return sorted(made, key=lambda image: -len(image.objects))
 
@@ -127,12 +126,12 @@ def workloads_as_text(
             yield from wrapped(visible(f"      {name}: {', '.join(containers)}"), "", "        ")
     yield from _more(0 if with_all else len(images) - MAX_IMAGES, "images")
     for workload, words in runs if with_all else runs[:MAX_RUNS]:
-        name = " ".join(filter(None, (marks[workload.mark], said(workload.ref))))
+        name = " ".join(filter(None, (marks[workload.mark], display_name(workload.ref))))
         yield from wrapped(visible(f"  {': '.join(filter(None, (name, ', '.join(words))))}"), "", "      ")
     yield from _more(0 if with_all else len(runs) - MAX_RUNS, "workloads")
     set_anew = [container for workload in workloads for container in workload.containers if container.lines]
     for container in set_anew if with_all else set_anew[:MAX_CONTAINERS]:
-        yield from wrapped(visible(f"  {said(container.ref)}, {container.title}"), "", "      ")
+        yield from wrapped(visible(f"  {display_name(container.ref)}, {container.title}"), "", "      ")
         for line in container.lines if with_all else container.lines[:MAX_SETTINGS]:
             sign = "+" if line.mark is Mark.NEW else "-"
             text = line.text if len(line.text) <= MAX_TEXT else f"{line.text[:MAX_TEXT]}…"
