@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -42,8 +42,8 @@ class ChosenAccounts:
         if self.namespaces:
             there = (one for key, one in known.bindings.items() if key[1] in self.namespaces)
             named = {subject for binding in there for subject in rbac.binding_subjects(binding)}
-            found = {one for one in found if one in named or one.namespace in self.namespaces}
-        return frozenset(one for one in found if self.with_kubernetes or not _is_of_kubernetes(one))
+            found = {subject for subject in found if subject in named or subject.namespace in self.namespaces}
+        return frozenset(subject for subject in found if self.with_kubernetes or not _is_of_kubernetes(subject))
 
 
 ALL = ChosenAccounts()
@@ -65,24 +65,21 @@ def cluster_rights(
     rights = Check(
         "rights",
         changes=lambda facts: (
-            one for one in chain(PERMISSIONS_CHECK.changes(facts), judge_powers(facts)) if told.has(one)
+            finding for finding in chain(PERMISSIONS_CHECK.changes(facts), judge_powers(facts)) if told.has(finding)
         ),
         standing=lambda state: (wildcard for wildcard in of_wildcards(state) if told.has(wildcard)),
         claims=PERMISSIONS_CHECK.claims,
     )
-    found = report(_facts(known, tuple(gaps), own_namespace), [rights])
+    # A bundle that holds all of it and changes nothing.
+    bodies = (*known.roles.values(), *known.bindings.values())
+    content = Content(tuple(map(Manifest, bodies)), CONTROL_PLANE, "", (), "")
+    actions = tuple(PlannedAction(ObjectRef.of(body), Action.NONE, before=body, after=body) for body in bodies)
+    around = ClusterSurroundings(own_namespace=own_namespace)
+    facts = Facts(content, Plan(actions, ""), content, live_rbac=bodies, gaps=tuple(gaps), around=around)
+    found = report(facts, [rights])
     # Nothing is compared with anything: what stands in the cluster is what was asked for.
     findings = tuple(replace(finding, is_new=True) for finding in found.findings)
     return Report(headline(findings, Plan((), ""), about=told.words), findings, Plan((), ""))
-
-
-def _facts(known: RbacObjects, gaps: tuple[Gap, ...], own_namespace: str) -> Facts:
-    """A bundle that holds all of it and changes nothing."""
-    bodies = (*known.roles.values(), *known.bindings.values())
-    content = Content(tuple(Manifest(body) for body in bodies), CONTROL_PLANE, "", (), "")
-    actions = tuple(PlannedAction(ObjectRef.of(body), Action.NONE, before=body, after=body) for body in bodies)
-    around = ClusterSurroundings(own_namespace=own_namespace)
-    return Facts(content, Plan(actions, ""), content, live_rbac=bodies, gaps=gaps, around=around)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +109,11 @@ class _Told:
             return True
         if ref.kind in _ACCOUNTS:
             return RbacSubject(ref.kind, ref.name, ref.namespace) in self.accounts
-        return ref.group == RBAC_GROUP and not self.accounts.isdisjoint(self._holders(ref))
-
-    def _holders(self, ref: ObjectRef) -> Iterator[RbacSubject]:
+        if ref.group != RBAC_GROUP:
+            return False
         is_binding = ref.kind.endswith("Binding")
         keys = [rbac.binding_key_of(ref)] if is_binding else self.known.bindings_to(rbac.role_key_of(ref))
-        for key in keys:
-            yield from rbac.binding_subjects(self.known.bindings[key])
+        return any(not self.accounts.isdisjoint(rbac.binding_subjects(self.known.bindings[key])) for key in keys)
 
 
 def _is_of_kubernetes(subject: RbacSubject) -> bool:

@@ -44,7 +44,9 @@ class CrdDifference:
     @property
     def verdict(self) -> Severity:
         """safe, dangerous, breaking or unknown: that of the worst finding."""
-        worst = min((finding.severity for finding in self.findings), key=lambda it: it.rank, default=Severity.SAFE)
+        worst = min(
+            (finding.severity for finding in self.findings), key=lambda severity: severity.rank, default=Severity.SAFE
+        )
         return _VERDICTS.get(worst, worst)
 
 
@@ -75,63 +77,50 @@ def differences(
     """
     stored = None if objects is None else Stored(tuple(objects), kinds)
     taken = list(twice_taken(new.values()))
-    before = {one.fingerprint for one in twice_taken(old.values())}
+    before = {finding.fingerprint for finding in twice_taken(old.values())}
     found = {name: _findings(old.get(name), new.get(name), stored) for name in sorted({**old, **new})}
-    for one in taken:
-        if one.ref is not None and one.fingerprint not in before:
-            found[one.ref.name].append(one)
-    told = {name: [without_place(with_condition(one)) for one in several] for name, several in found.items()}
+    for finding in taken:
+        if finding.ref is not None and finding.fingerprint not in before:
+            found[finding.ref.name].append(finding)
+    told = {name: [without_place(with_condition(finding)) for finding in several] for name, several in found.items()}
     return [CrdDifference(name, worst_first(several)) for name, several in told.items()]
 
 
 def to_record(difference: CrdDifference) -> dict[str, Any]:
     """The JSON of one difference, as crd-diff.schema.json describes it."""
-    return {
-        "crd": difference.name,
-        "verdict": str(difference.verdict),
-        "findings": [_finding_record(finding) for finding in difference.findings],
-    }
+    findings = [
+        {
+            "rule": finding.rule,
+            "severity": str(finding.severity),
+            "certainty": str(finding.certainty),
+            "verdicts": {question: str(severity) for question, severity in sorted(finding.verdicts.items())},
+            "version": str(finding.evidence.get("version") or ""),
+            "path": list(finding.path),
+            "message": finding.message,
+            "evidence": plain(finding.evidence),
+            "fingerprint": finding.fingerprint,
+        }
+        for finding in difference.findings
+    ]
+    return {"crd": difference.name, "verdict": str(difference.verdict), "findings": findings}
 
 
 def _findings(old: JsonObject | None, new: JsonObject | None, stored: Stored | None) -> list[Finding]:
-    if old is not None and new is not None:
-        found = [*compare_crds(old, new), *owned_by_others(old, new)]
-        return found if stored is None else _by_objects(old, new, found, stored)
-    if new is not None:
-        return list(judge_creation(ObjectRef.of(new), new))
-    return [_deleted(old or {}, stored)]
-
-
-def _deleted(old: JsonObject, stored: Stored | None) -> Finding:
-    found, kind = say_deletion(ObjectRef.of(old), old), kind_of(old)
-    return found if stored is None or not stored.tells_of(kind) else counted(found, kind, stored)
-
-
-def _by_objects(old: JsonObject, new: JsonObject, found: list[Finding], stored: Stored) -> list[Finding]:
-    if not stored.tells_of(kind_of(old)):
-        return [*found, nothing_said(old, new)]
+    if old is None:
+        return list(judge_creation(ObjectRef.of(new or {}), new or {}))
+    kind = kind_of(old)
+    is_told = stored is not None and stored.tells_of(kind)
+    if new is None:
+        found = say_deletion(ObjectRef.of(old), old)
+        return [counted(found, kind, stored) if stored is not None and is_told else found]
+    changes = [*compare_crds(old, new), *owned_by_others(old, new)]
+    if stored is None or not is_told:
+        return changes if stored is None else [*changes, nothing_said(old, new)]
     scene = scene_of(old, new, stored.objects)
-    is_needed = any(one.evidence.get("live") for one in found)
-    return [*(settled(one, scene) for one in found), *map(_of_now, live_findings(scene, is_needed=is_needed))]
-
-
-def _of_now(finding: Finding) -> Finding:
-    """Whether there is a way back is a verdict of its own: it makes no change a dangerous one."""
-    return replace(finding, severity=Severity.SAFE) if finding.rule == "LIV-06" else finding
-
-
-def _finding_record(finding: Finding) -> dict[str, Any]:
-    return {
-        "rule": finding.rule,
-        "severity": str(finding.severity),
-        "certainty": str(finding.certainty),
-        "verdicts": {question: str(severity) for question, severity in sorted(finding.verdicts.items())},
-        "version": str(finding.evidence.get("version") or ""),
-        "path": list(finding.path),
-        "message": finding.message,
-        "evidence": plain(finding.evidence),
-        "fingerprint": finding.fingerprint,
-    }
+    live = live_findings(scene, is_needed=any(finding.evidence.get("live") for finding in changes))
+    # Whether there is a way back is a verdict of its own: it makes no change a dangerous one.
+    of_now = [replace(finding, severity=Severity.SAFE) if finding.rule == "LIV-06" else finding for finding in live]
+    return [*(settled(change, scene) for change in changes), *of_now]
 
 
 def strangers(crds: Iterable[JsonObject], objects: Objects) -> dict[str, int]:
@@ -158,7 +147,7 @@ def kinds_told(documents: Iterable[Any]) -> frozenset[GroupKind] | None:
         if not _is_list(body):
             found.add(ref.group_kind)
         elif body.get("items"):
-            found.update(ObjectRef.of(one).group_kind for one in _flattened([body]))
+            found.update(ObjectRef.of(obj).group_kind for obj in _flattened([body]))
         elif ref.kind == "List":
             return None
         else:

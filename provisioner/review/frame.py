@@ -26,7 +26,6 @@ from provisioner.review.base.facts import (
     SECRET,
     Check,
     Facts,
-    Gap,
     Listing,
     Reads,
     ReviewRule,
@@ -82,12 +81,12 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     """
     asked = installed_checks() if checks is None else checks
     # Whether one is renamed would tell what a role or binding of somebody else's gives (S09).
-    if not any(one.ref.group == RBAC_GROUP for one in facts.plan.actions if is_foreign(one)):
+    if not any(planned.ref.group == RBAC_GROUP for planned in facts.plan.actions if is_foreign(planned)):
         facts = with_renamed_roles(facts)
     findings = mark_findings(facts, partial(_found, asked, Looks()))
     once = _once(findings)
-    private = tuple(one for one in once if one.is_private)
-    public = tuple(folded(said_by_cause(one for one in once if not one.is_private)))
+    private = tuple(finding for finding in once if finding.is_private)
+    public = tuple(folded(said_by_cause(finding for finding in once if not finding.is_private)))
     if facts.bundle is not None:
         public, private = (tuple(kept_apart(some, facts.content, facts.plan)) for some in (public, private))
     if running is not None:
@@ -95,7 +94,7 @@ def report(facts: Facts, checks: Sequence[Check] | None = None, running: Report 
     public = worst_first(public)
     wished = {manifest.ref.identity for manifest in facts.content.manifests}
     staying = (planned for planned in facts.plan.actions if planned.action in (Action.NONE, Action.ORPHAN))
-    let_go = sum(one.ref.identity not in wished for one in staying)
+    let_go = sum(planned.ref.identity not in wished for planned in staying)
     # What is private is not counted either: who may not get the object would see that it differs.
     hooks = {manifest.ref.identity for manifest in facts.content.manifests if manifest.hook}
     words = headline(public, facts.plan, let_go=let_go, hooks=hooks, hides_secrets=facts.bundle is not None)
@@ -108,14 +107,16 @@ def _once(findings: Iterable[Finding]) -> list[Finding]:
     What is private takes the place of none that all readers see, and who accepts the one has not accepted the other.
     """
     everything = list(findings)
-    public = {one.fingerprint for one in everything if not one.is_private}
+    public = {finding.fingerprint for finding in everything if not finding.is_private}
     found: dict[str, Finding] = {}
-    for one in everything:
-        name = one.fingerprint
-        if one.is_private and name in public:
-            name = fingerprint(one.rule, one.ref, one.path, ["private", name])
-        named = one if name == one.fingerprint else replace(one, fingerprint=name)
-        found[name] = min(found.get(name, named), named, key=lambda it: (it.severity.rank, not it.is_new))
+    for finding in everything:
+        name = finding.fingerprint
+        if finding.is_private and name in public:
+            name = fingerprint(finding.rule, finding.ref, finding.path, ["private", name])
+        named = finding if name == finding.fingerprint else replace(finding, fingerprint=name)
+        found[name] = min(
+            found.get(name, named), named, key=lambda finding: (finding.severity.rank, not finding.is_new)
+        )
     return list(found.values())
 
 
@@ -129,7 +130,10 @@ class _Run:
 
 
 def _found(checks: Sequence[Check], looks: Looks, facts: Facts) -> list[Finding]:
-    findings: list[Finding] = [_of_gap(gap) for gap in facts.gaps]
+    findings: list[Finding] = []
+    for gap in facts.gaps:
+        rule = ReviewRule("GAP", gap.section, Severity.UNKNOWN)
+        findings.append(rule.finding("not-read", None, key=gap.what, what=gap.what, why=gap.why))
     given = {reads: looks.given(facts, reads) for reads in {check.given for check in checks} | {JUDGED_BY}}
     runs = [looks.once((_run, id(check)), given[check.given], partial(_run, check)) for check in checks]
     for run in runs:
@@ -163,7 +167,10 @@ def listings(facts: Facts, checks: Sequence[Check] | None = None) -> list[Listin
     """The lists that checks want to see, sorted; of Secrets never more than their metadata."""
     asked = _asked([(check, check.lists) for check in checks or installed_checks()], (facts,), Listing)
     return sorted(
-        {replace(one, metadata_only=True) if one.kind == SECRET.kind and not one.group else one for one in asked}
+        {
+            replace(listing, metadata_only=True) if listing.kind == SECRET.kind and not listing.group else listing
+            for listing in asked
+        }
     )
 
 
@@ -193,7 +200,7 @@ def _unjudged(sound: Sequence[Check], everything: Sequence[Check], facts: Facts)
     """What no sound check judges: a check that crashed judged nothing, whatever it claims."""
     claimed, known = ([claim for check in checks for claim in check.claims] for checks in (sound, everything))
     try:
-        return [_named(one) for one in unjudged(facts, claimed, known)]
+        return [_named(finding) for finding in unjudged(facts, claimed, known)]
     except Exception as exc:  # noqa: BLE001 -- as in _run
         return [_of_crash(Check("unjudged"), exc)]
 
@@ -249,15 +256,15 @@ def _look(check: Check, facts: Facts, found: list[Finding]) -> None:
     """Put what a check finds into `found`, one by one, so that it is kept."""
     if check.plugin:
         plugged.ask_again(check, facts)
-    for one in check.changes(facts):
-        found.append(_taken(check, one, found))
+    for finding in check.changes(facts):
+        found.append(_taken(check, finding, found))
     known: dict[str, list[Severity]] = defaultdict(list)
     for state in (facts.previous_state(), facts.once("state under the names of now", _former)):
-        for one in check.standing(state) if state is not None else ():
-            named = _taken(check, one)
+        for finding in check.standing(state) if state is not None else ():
+            named = _taken(check, finding)
             known[named.fingerprint].append(named.severity)
-    for one in check.standing(facts.state()):
-        named = _taken(check, one, found)
+    for finding in check.standing(facts.state()):
+        named = _taken(check, finding, found)
         # What became worse is new (as in `known_by`).
         is_known = any(severity.is_at_least(named.severity) for severity in known[named.fingerprint])
         found.append(replace(named, is_new=not is_known))
@@ -283,8 +290,3 @@ def _of_crash(check: Check, exc: Exception) -> Finding:
     last = traceback.extract_tb(exc.__traceback__)[-1]
     place = f"{PurePath(last.filename).name}:{last.lineno}"
     return rule.finding("crashed", None, key=name, check=name, error=error, place=place)
-
-
-def _of_gap(gap: Gap) -> Finding:
-    rule = ReviewRule("GAP", gap.section, Severity.UNKNOWN)
-    return rule.finding("not-read", None, key=gap.what, what=gap.what, why=gap.why)

@@ -34,21 +34,26 @@ T = TypeVar("T")
 
 def plugged_checks(ours: Collection[str]) -> list[Check]:
     """The checks of other packages under the names of their entry points; a disabled one crashes in every report."""
-    return [_loaded(one) for one in installed(PluginGroup.CHECKS, ours)]
+    found = []
+    for plugin in installed(PluginGroup.CHECKS, ours):
+        try:
+            loaded: Check = load(plugin, _is_fit, CHECK)
+        except PluginFailed:
+            loaded = Check(plugin.name)
+        found.append(replace(loaded, name=plugin.name, plugin=plugin))
+    return found
 
 
 def check_plugins(ours: Collection[str]) -> list[Plugin]:
     """The same as plug-ins, each with its problem if it is disabled."""
-    return [tried(one, _is_fit, CHECK) for one in installed(PluginGroup.CHECKS, ours)]
+    return [tried(plugin, _is_fit, CHECK) for plugin in installed(PluginGroup.CHECKS, ours)]
 
 
 def _is_fit(loaded: Any) -> bool:
-    return isinstance(loaded, Check) and loaded.settles is None and _are_claims(loaded.claims)
-
-
-def _are_claims(claims: Any) -> bool:
-    """Whether they can be asked of every field."""
-    return isinstance(claims, tuple) and all(isinstance(claim, Claim) and _is_claim(claim) for claim in claims)
+    """Whether it is a check whose claims can be asked of every field."""
+    if not isinstance(loaded, Check) or loaded.settles is not None or not isinstance(loaded.claims, tuple):
+        return False
+    return all(isinstance(claim, Claim) and _is_claim(claim) for claim in loaded.claims)
 
 
 def _is_claim(claim: Claim) -> bool:
@@ -58,14 +63,6 @@ def _is_claim(claim: Claim) -> bool:
         return all(isinstance(kind, GroupKind) for kind in claim.kinds) and all(map(parts_of, claim.paths))
     except (TypeError, ValueError):
         return False
-
-
-def _loaded(plugin: Plugin) -> Check:
-    try:
-        loaded: Check = load(plugin, _is_fit, CHECK)
-    except PluginFailed:
-        return Check(plugin.name, plugin=plugin)
-    return replace(loaded, name=plugin.name, plugin=plugin)
 
 
 def shown(given: T, checks: Iterable[Check]) -> T:
@@ -119,17 +116,13 @@ def sound(found: Any, place: int) -> Finding:
     if wrong is not None:
         raise PluginFailed(f"a finding has no sound {wrong}")
     evidence = plain(found.evidence)
-    if len(_written(evidence)) > MAX_EVIDENCE_BYTES:
+    # As it will be stored; the database takes no NUL and no half of a character.
+    written = json.dumps(evidence, allow_nan=False, ensure_ascii=False)
+    if "\\u0000" in written:
+        raise PluginFailed("the evidence of a finding has the character NUL")
+    if len(written.encode()) > MAX_EVIDENCE_BYTES:
         raise PluginFailed(f"a finding has more than {MAX_EVIDENCE_BYTES:,} bytes of evidence")
     return replace(found, evidence=evidence, path=tuple(found.path), sources=tuple(found.sources))
-
-
-def _written(evidence: Any) -> bytes:
-    """As it will be stored; the database takes no NUL and no half of a character."""
-    text = json.dumps(evidence, allow_nan=False, ensure_ascii=False)
-    if "\\u0000" in text:
-        raise PluginFailed("the evidence of a finding has the character NUL")
-    return text.encode()
 
 
 def _is_words(value: Any) -> bool:

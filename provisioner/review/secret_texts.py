@@ -20,7 +20,7 @@ from provisioner.json_values import items, mapping
 from provisioner.review.base.facts import SECRET, FieldPath
 from provisioner.review.base.record import plain
 from provisioner.review.visibility.finding_views import describe_without_values
-from provisioner.review.workloads.pod_specs import Container, pod_specs
+from provisioner.review.workloads.pod_specs import pod_specs
 from provisioner.values import Content, Finding, JsonObject, ObjectIdentity, ObjectRef, Plan
 
 # A value hides a text that equals it, a longer one also a text that holds it.
@@ -68,22 +68,23 @@ def kept_apart(findings: Iterable[Finding], content: Content, plan: Plan) -> lis
     """The findings; those that quote such a value name its Secrets as sources, and keep words with it for these."""
     known = _values_of(content, plan)
     told = {value for _, _, text in _texts(plan) for value in _held(text, known)} if known else set()
+    if not told:
+        return list(findings)
     quotable = {value: known[value] for value in told}
-    return [_with_sources(finding, quotable) if told else finding for finding in findings]
-
-
-def _with_sources(finding: Finding, known: _Values) -> Finding:
-    said = [finding.message, finding.server_words]
-    values = plain([finding.evidence, finding.path, [note.params for note in finding.notes]])
-    quoted = {value for text in (*said, *_strings(values)) for value in _held(text, known)}
-    if not quoted:
-        return finding
-    sources = tuple(sorted({*finding.sources, *(ref for value in quoted for ref in known[value])}))
-    if not any(_held(text, known) for text in (finding.message, *_strings(finding.path))):
-        return replace(finding, sources=sources)
-    words = "; ".join(filter(None, said))
-    message = describe_without_values(finding)
-    return replace(finding, message=message, server_words=words, is_withheld=True, sources=sources)
+    kept = []
+    for finding in findings:
+        said = [finding.message, finding.server_words]
+        values = plain([finding.evidence, finding.path, [note.params for note in finding.notes]])
+        quoted = {value for text in (*said, *_strings(values)) for value in _held(text, quotable)}
+        sources = tuple(sorted({*finding.sources, *(ref for value in quoted for ref in quotable[value])}))
+        if not quoted:
+            kept.append(finding)
+        elif not any(_held(text, quotable) for text in (finding.message, *_strings(finding.path))):
+            kept.append(replace(finding, sources=sources))
+        else:
+            words, message = "; ".join(filter(None, said)), describe_without_values(finding)
+            kept.append(replace(finding, message=message, server_words=words, is_withheld=True, sources=sources))
+    return kept
 
 
 def _held(text: str, known: _Values) -> list[str]:
@@ -102,7 +103,7 @@ def _values_of(content: Content, plan: Plan) -> dict[str, set[ObjectRef]]:
                 if len(text) >= SHORTEST and text.lower() not in _SWITCHES:
                     found[text].add(manifest.ref)
     values = {text: found[text] for text in sorted(found, key=len, reverse=True)[:MAX_VALUES]}
-    secrets = {one.ref for one in content.everything if one.ref.group_kind == SECRET}
+    secrets = {manifest.ref for manifest in content.everything if manifest.ref.group_kind == SECRET}
     digests = [text for _, path, text in _texts(plan) if path[-2] == "annotations" and _DIGEST.fullmatch(text)]
     return values | dict.fromkeys(digests[:MAX_VALUES] if secrets else (), secrets)
 
@@ -120,21 +121,16 @@ def _texts(plan: Plan) -> Iterator[tuple[ObjectRef, FieldPath, str]]:
             if isinstance(value, str):
                 yield pod.ref, (*pod.path[:-1], "metadata", "annotations", key), value
         for container in pod.containers():
-            for path, text in _texts_of(container):
-                yield pod.ref, (*container.path, *path), text
-
-
-def _texts_of(container: Container) -> Iterator[tuple[FieldPath, str]]:
-    for at, variable in enumerate(items(container.body.get("env"))):
-        if isinstance(text := mapping(variable).get("value"), str):
-            yield ("env", at, "value"), text
-    for place in _LISTS:
-        listed: Any = container.body
-        for step in place:
-            listed = mapping(listed).get(step)
-        for at, text in enumerate(items(listed)):
-            if isinstance(text, str):
-                yield (*place, at), text
+            for at, variable in enumerate(items(container.body.get("env"))):
+                if isinstance(text := mapping(variable).get("value"), str):
+                    yield pod.ref, (*container.path, "env", at, "value"), text
+            for place in _LISTS:
+                listed: Any = container.body
+                for step in place:
+                    listed = mapping(listed).get(step)
+                for at, text in enumerate(items(listed)):
+                    if isinstance(text, str):
+                        yield pod.ref, (*container.path, *place, at), text
 
 
 def _strings(value: Any) -> Iterator[str]:

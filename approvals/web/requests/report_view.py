@@ -185,12 +185,6 @@ class ShownEntry:
         return not self.entry.is_told_whole
 
     @property
-    def rule(self) -> str:
-        """The rule where one rule says all of it. Nobody may learn which of them speak of a Secret (S09)."""
-        rules = {finding.rule for finding in self.entry.findings}
-        return rules.pop() if len(rules) == 1 else ""
-
-    @property
     def objects(self) -> list[str]:
         """What the findings that open in place are about."""
         named = [finding.record["ref"] for finding in self.findings if finding.record["ref"]]

@@ -77,7 +77,7 @@ def _told_elsewhere(findings: Sequence[Finding]) -> list[Finding]:
         at = next((place for place in leading if _adds_nothing(finding, findings[place])), None)
         if at is not None:
             told.setdefault(at, []).append(finding)
-    gone = {id(one) for several in told.values() for one in several}
+    gone = {id(finding) for several in told.values() for finding in several}
     return [
         _with_others(one, told[position]) if position in told else one
         for position, one in enumerate(findings)
@@ -140,29 +140,41 @@ def _cause(finding: Finding) -> _Key | None:
 
 def _with_others(leading: Finding, others: Sequence[Finding]) -> Finding:
     everything = [leading, *others]
-    own = fingerprint(leading.rule, leading.ref, leading.path, sorted(one.fingerprint for one in everything))
-    values = _values_of_one_field(leading, others)
+    own = fingerprint(leading.rule, leading.ref, leading.path, sorted(finding.fingerprint for finding in everything))
+    # The values of the one field that IMM-01 names, which its sentence shows beside the field.
+    values: dict[str, object] = {}
+    one, fields = others[0].evidence, leading.evidence.get("fields")
+    if leading.rule == _IMMUTABLE and len(others) == 1 and others[0].variant == "changed":
+        values = {"values": one["values"]} if fields == [one.get("field")] and "more" not in one else {}
     notes = () if values else _added(leading, others)
+    # What each rule says; a list where one says several things.
+    said_with: dict[str, object] = {}
+    for rule in dict.fromkeys(finding.rule for finding in others):
+        several = [
+            {
+                "severity": str(finding.severity),
+                "message": finding.message,
+                "path": list(finding.path),
+                "evidence": finding.evidence,
+                "fingerprint": finding.fingerprint,
+            }
+            for finding in others
+            if finding.rule == rule
+        ]
+        said_with[rule] = several[0] if len(several) == 1 else several
     told = replace(
         leading,
-        severity=min((one.severity for one in everything), key=lambda it: it.rank),
+        severity=min((one.severity for one in everything), key=lambda severity: severity.rank),
         notes=(*leading.notes, *notes),
-        evidence={**leading.evidence, **values, SAID_WITH: _said_with(others)},
-        is_new=any(one.is_new for one in everything),
+        evidence={**leading.evidence, **values, SAID_WITH: said_with},
+        is_new=any(finding.is_new for finding in everything),
         fingerprint=own,
-        is_withheld=all(one.is_withheld for one in everything),
-        server_words="; ".join(dict.fromkeys(filter(None, (one.server_words for one in everything)))),
-        sources=tuple(dict.fromkeys(source for one in everything for source in one.sources)),
+        is_withheld=all(finding.is_withheld for finding in everything),
+        server_words="; ".join(dict.fromkeys(filter(None, (finding.server_words for finding in everything)))),
+        sources=tuple(dict.fromkeys(source for finding in everything for source in finding.sources)),
         also=tuple(dict.fromkeys(other.rule for other in others)),
     )
     return told if leading.is_withheld else with_message(told)
-
-
-def _values_of_one_field(leading: Finding, others: Sequence[Finding]) -> dict[str, object]:
-    """The values of the one field that IMM-01 names, which its sentence shows beside the field."""
-    one, fields = others[0].evidence, leading.evidence.get("fields")
-    is_it = leading.rule == _IMMUTABLE and len(others) == 1 and others[0].variant == "changed"
-    return {"values": one["values"]} if is_it and fields == [one.get("field")] and "more" not in one else {}
 
 
 def _added(leading: Finding, others: Sequence[Finding]) -> tuple[Note, ...]:
@@ -171,27 +183,14 @@ def _added(leading: Finding, others: Sequence[Finding]) -> tuple[Note, ...]:
     if leading.rule == _DELETED:
         consequence = "further-consequence" if leading.notes or leading.variant == "renamed" else "consequence"
         gone = [other for other in others if other.variant == "deleted"]
-        return tuple(note for one in gone for note in (Note(one.rule, consequence, one.evidence), *one.notes))
+        return tuple(
+            note for finding in gone for note in (Note(finding.rule, consequence, finding.evidence), *finding.notes)
+        )
     if leading.rule in _NAMING:
         return tuple(Note(other.rule, "values", other.evidence) for other in others if other.variant == "changed")
     if leading.rule == _EVERYTHING[0]:
-        return tuple(Note(one.rule, f"and-{one.variant}", one.evidence) for one in others)
+        return tuple(Note(finding.rule, f"and-{finding.variant}", finding.evidence) for finding in others)
     return ()
-
-
-def _said_with(others: Sequence[Finding]) -> dict[str, object]:
-    """What each rule says; a list where one says several things."""
-    found: dict[str, list[object]] = {}
-    for finding in others:
-        kept = {
-            "severity": str(finding.severity),
-            "message": finding.message,
-            "path": list(finding.path),
-            "evidence": finding.evidence,
-            "fingerprint": finding.fingerprint,
-        }
-        found.setdefault(finding.rule, []).append(kept)
-    return {rule: several[0] if len(several) == 1 else several for rule, several in found.items()}
 
 
 # Power over Pratique is compared with what people approved, never with what a policy did (S22).
@@ -203,17 +202,19 @@ def known_by(findings: Iterable[Finding], before: Iterable[Finding]) -> tuple[Fi
 
     Public findings are compared with public ones only, so that nobody learns from this what is private (S38).
     """
-    known = {one.fingerprint: one for one in before}
-    return tuple(
-        replace(finding, is_new=finding.is_new and not _is_same(finding, known.get(finding.fingerprint)))
-        for finding in findings
-    )
-
-
-def _is_same(finding: Finding, before: Finding | None) -> bool:
-    if before is None or finding.rule.startswith(OWN) or not before.severity.is_at_least(finding.severity):
-        return False
-    return Severity.NOTABLE.is_at_least(finding.severity) or _facts(finding) == _facts(before)
+    known = {finding.fingerprint: finding for finding in before}
+    told = []
+    for finding in findings:
+        other = known.get(finding.fingerprint)
+        is_known = other is not None and not finding.rule.startswith(OWN)
+        # What became worse is new, and of what is worse than notable everything that is said has to be the same.
+        if other is None or not is_known or not other.severity.is_at_least(finding.severity):
+            told.append(finding)
+        elif Severity.NOTABLE.is_at_least(finding.severity) or _facts(finding) == _facts(other):
+            told.append(replace(finding, is_new=False))
+        else:
+            told.append(finding)
+    return tuple(told)
 
 
 def _facts(finding: Finding) -> tuple[object, ...]:

@@ -118,7 +118,7 @@ class Claims:
     def judges_inside(self, kind: GroupKind) -> bool:
         """Whether a claim is of more of this kind than its metadata."""
         inside = (claim for claim in self._claims if any(parts_of(path)[0] != "metadata" for path in claim.paths))
-        return any({kind, GroupKind(kind.group, ANY)} & one.kinds for one in inside)
+        return any({kind, GroupKind(kind.group, ANY)} & claim.kinds for claim in inside)
 
 
 class Place:
@@ -134,7 +134,7 @@ class Place:
         """`patterns` are what is left of those that hold down to here; `claimed` is the first that ended above."""
         ended = [pattern for pattern in patterns if not pattern.parts] + ([claimed] if claimed else [])
         self._claimed = first = min(ended, key=lambda pattern: pattern.turn, default=None)
-        self._open = [one for one in patterns if one.parts and (first is None or one.turn < first.turn)]
+        self._open = [pattern for pattern in patterns if pattern.parts and (first is None or pattern.turn < first.turn)]
         self._keys = frozenset(pattern.parts[0] for pattern in self._open)
         self._has_globs = not all(isinstance(part, str) for part in self._keys)
         self._below: dict[tuple[_Pattern, ...], Place] = {}

@@ -134,13 +134,15 @@ def _side(text: str, spans: Sequence[Span]) -> tuple[list[Piece], int]:
         found.append(Piece(text[shown:stop]))
         room, end = room - (stop - begin), stop
     found.append(Piece(GAP if end < len(text) else ""))
-    return [one for one in found if one.text], left
+    return [piece for piece in found if piece.text], left
 
 
 CONTEXT = 3
 # What is nested deeper is one line of JSON.
 MAX_DEPTH = 120
 HIDDEN = "hidden"
+# What a plan writes in the place of a Secret's values.
+MASKS = frozenset({HIDDEN, "changed", "unchanged", "added"})
 Path = tuple[str | int, ...]
 
 _RANKS = {key: rank for rank, key in enumerate(("apiVersion", "kind", "metadata", "name"))}
@@ -149,7 +151,7 @@ _SHORT = 64
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@%+-]*(?::[A-Za-z0-9_./@%+-]+)*")
 _NAME = re.compile(r"[A-Za-z0-9_./:@%+*-]+")
 _WORDS_OF_YAML = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Form(StrEnum):
@@ -218,7 +220,7 @@ def _shown(lines: list[DiffLine]) -> list[DiffLine]:
 
 def all_lines(before: JsonObject | None, after: JsonObject | None) -> list[DiffLine]:
     """Every line of both states, what is equal in both once. Secrets are masked; `visible` is left to the caller."""
-    old, new = (mask_secret(one) if one is not None else None for one in (before, after))
+    old, new = (mask_secret(side) if side is not None else None for side in (before, after))
     comparison = _Comparison()
     comparison.compare(old, new, _Place())
     return comparison.numbered()
@@ -228,19 +230,17 @@ def mask_secret(obj: JsonObject) -> JsonObject:
     """`obj`, its values replaced by words if it is a Secret: those that a plan has written there stay."""
     if obj.get("kind") != "Secret" or obj.get("apiVersion") != "v1":
         return obj
-    shown = {key: _masked(value) if key in {"data", "stringData"} else value for key, value in obj.items()}
+    shown = dict(obj)
+    for part in {"data", "stringData"} & obj.keys():
+        values, shown[part] = obj[part], HIDDEN
+        if isinstance(values, Mapping):
+            is_word = {key: isinstance(value, str) and value in MASKS for key, value in values.items()}
+            shown[part] = {key: value if is_word[key] else HIDDEN for key, value in values.items()}
     meta = mapping(obj.get("metadata"))
     annotations = mapping(meta.get("annotations"))
-    if _LAST_APPLIED in annotations:
-        shown["metadata"] = {**meta, "annotations": {**annotations, _LAST_APPLIED: HIDDEN}}
+    if LAST_APPLIED in annotations:
+        shown["metadata"] = {**meta, "annotations": {**annotations, LAST_APPLIED: HIDDEN}}
     return shown
-
-
-def _masked(values: object) -> object:
-    words = {"hidden", "changed", "unchanged", "added"}
-    if not isinstance(values, Mapping):
-        return HIDDEN
-    return {key: value if isinstance(value, str) and value in words else HIDDEN for key, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,13 +398,9 @@ def _are_alike(old: object, new: object) -> bool:
 
 
 def _scalar(value: object) -> str:
-    if not isinstance(value, str):
-        return _json(value)
-    is_plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS_OF_YAML
-    return value if is_plain else json.dumps(value, ensure_ascii=False)
-
-
-def _json(value: object) -> str:
+    if isinstance(value, str):
+        is_plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS_OF_YAML
+        return value if is_plain else json.dumps(value, ensure_ascii=False)
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except RecursionError:

@@ -148,7 +148,7 @@ class ClusterSurroundings:
 
     def absence_of(self, group: str, version: str, kind: str) -> Absence:
         """Why the cluster does not serve a kind in this version."""
-        served = ((one.group, one.version, one.kind) for one in self.kinds or ())
+        served = ((kind.group, kind.version, kind.kind) for kind in self.kinds or ())
         return absence_of(group, version, kind, served, release=self.version)
 
 

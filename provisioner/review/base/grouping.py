@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -75,7 +75,7 @@ def _grouped(
     groups: dict[_Key, list[Finding]] = {}
     for position, one in enumerate(findings):
         groups.setdefault(key(one) or (position,), []).append(one)
-    return [one for group in groups.values() for one in (group if len(group) <= most else [as_one(group)])]
+    return [finding for group in groups.values() for finding in (group if len(group) <= most else [as_one(group)])]
 
 
 def _fold_key(finding: Finding) -> _Key | None:
@@ -110,14 +110,14 @@ def _of_one_field(finding: Finding) -> _Key | None:
 def _pair_of(finding: Finding) -> list[str] | None:
     """The two versions of one CRD that a finding compares."""
     pair = [finding.evidence.get("from"), finding.evidence.get("to")]
-    is_pair = finding.rule.startswith("SRV-") and all(isinstance(one, str) for one in pair)
+    is_pair = finding.rule.startswith("SRV-") and all(isinstance(version, str) for version in pair)
     return list(map(str, pair)) if is_pair else None
 
 
 def _in_versions(group: Sequence[Finding]) -> Finding:
     """One field of several versions. It stands for the first of them where one version has to be named."""
     first = group[0]
-    pairs = [{"from": pair[0], "to": pair[1]} for one in group[1:] if (pair := _pair_of(one))]
+    pairs = [{"from": pair[0], "to": pair[1]} for finding in group[1:] if (pair := _pair_of(finding))]
     if not pairs:
         return _one_of(group, [], {**first.evidence})
     own = {name: first.evidence[name] for name in ("version", "from", "to")}
@@ -125,51 +125,51 @@ def _in_versions(group: Sequence[Finding]) -> Finding:
 
 
 def _at_places(group: Sequence[Finding]) -> Finding:
-    ordered = sorted(group, key=lambda one: (one.ref.identity if one.ref else (), tuple(map(str, one.path))))
-    first, names = ordered[0], list(dict.fromkeys(display_name(one.ref) for one in ordered if one.ref))
+    """One that stands for several objects, with a note on where else it holds: in other fields or of other objects."""
+    ordered = sorted(
+        group, key=lambda finding: (finding.ref.identity if finding.ref else (), tuple(map(str, finding.path)))
+    )
+    first, names = ordered[0], list(dict.fromkeys(display_name(finding.ref) for finding in ordered if finding.ref))
     own = {"count": len(ordered), "objects": names, "version": version_of(first) or None}
     counts = {name: value for name, value in own.items() if value and name not in shown_names(first)}
-    return _one_of(ordered, [_elsewhere(ordered, names)], _common(ordered), **counts)
-
-
-def _elsewhere(group: Sequence[Finding], names: Sequence[str]) -> Note:
-    """Where else it holds: in other fields of the object, in fields of others, or of other objects."""
-    fields = [path for _, path, _ in by_field(list(dict.fromkeys(place for one in group for place in places_of(one))))]
+    places = dict.fromkeys(place for finding in ordered for place in places_of(finding))
+    fields = [path for _, path, _ in by_field(places)]
     if len(fields) == len(names):
-        return Note(FOLDED, "objects", {"more": len(names) - 1, "others": names[1 : MAX_NAMES + 1]})
-    more = {"more": len(fields) - 1}
-    if len(names) == 1:
-        return Note(FOLDED, "fields", {**more, "others": [shown(path) for path in fields[1 : MAX_NAMES + 1]]})
-    return Note(FOLDED, "fields-of-objects", {**more, "objects": len(names), "others": names[:MAX_NAMES]})
+        note = Note(FOLDED, "objects", {"more": len(names) - 1, "others": names[1 : MAX_NAMES + 1]})
+    elif len(names) == 1:
+        others = [shown(path) for path in fields[1 : MAX_NAMES + 1]]
+        note = Note(FOLDED, "fields", {"more": len(fields) - 1, "others": others})
+    else:
+        more = {"more": len(fields) - 1, "objects": len(names), "others": names[:MAX_NAMES]}
+        note = Note(FOLDED, "fields-of-objects", more)
+    return _one_of(ordered, [note], _common(ordered), **counts)
 
 
 def _one_of(group: Sequence[Finding], notes: Sequence[Note], evidence: dict[str, object], **own: object) -> Finding:
     """The first of a group with the evidence of all, `own` evidence of its own, and its places."""
     first = group[0]
-    everywhere = [place for one in group for place in _each(one, evidence)]
+    everywhere = []
+    for finding in group:
+        held = {name: value for name, value in plain(finding.evidence).items() if name not in _OWN}
+        # What of a place's evidence is not in that of all.
+        differing = {name: held[name] for name in held if name not in evidence or plain(evidence[name]) != held[name]}
+        for place in listed_places(finding):
+            before = place.get(DIFFERING)
+            found = {**differing, **(before if isinstance(before, Mapping) else {})}
+            everywhere.append({**place, **({DIFFERING: found} if found else {})})
     # Of a JSON value: two places that differ in nothing are one.
-    places = list({json.dumps(one, sort_keys=True, default=str): one for one in everywhere}.values())
+    places = list({json.dumps(place, sort_keys=True, default=str): place for place in everywhere}.values())
     told = {**evidence, **own, PLACES: places}
-    named = fingerprint(first.rule, first.ref, first.path, sorted(one.fingerprint for one in group))
+    named = fingerprint(first.rule, first.ref, first.path, sorted(finding.fingerprint for finding in group))
     return with_message(replace(first, evidence=told, fingerprint=named, notes=(*first.notes, *notes)))
-
-
-def _each(finding: Finding, evidence: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """The places of one finding, with what of its evidence is not in that of all."""
-    own = {name: value for name, value in plain(finding.evidence).items() if name not in _OWN}
-    differing = {name: value for name, value in own.items() if name not in evidence or plain(evidence[name]) != value}
-    for place in listed_places(finding):
-        before = place.get(DIFFERING)
-        found = {**differing, **(before if isinstance(before, Mapping) else {})}
-        yield {**place, **({DIFFERING: found} if found else {})}
 
 
 def _common(group: Sequence[Finding]) -> dict[str, object]:
     """The evidence that is the same for all; of lists of texts, what any of them has."""
-    everybody = [plain(one.evidence) for one in group]
+    everybody = [plain(finding.evidence) for finding in group]
     found: dict[str, object] = {}
     for name, value in everybody[0].items():
-        values = [one.get(name) for one in everybody]
+        values = [evidence.get(name) for evidence in everybody]
         if all(one == value for one in values):
             found[name] = value
         elif all(isinstance(one, list) for one in values):
@@ -245,9 +245,9 @@ def statements(findings: Iterable[Finding], *, shortly: bool = False) -> list[St
     """
     everything = list(findings)
     powers = {
-        _account(one): one.fingerprint
-        for one in everything
-        if one.rule == _POWER and one.evidence.get("told") == _ALL_POWER
+        _account(finding): finding.fingerprint
+        for finding in everything
+        if finding.rule == _POWER and finding.evidence.get("told") == _ALL_POWER
     }
     attached: dict[str, list[Finding]] = {}
     groups: dict[tuple[object, ...], list[Finding]] = {}
@@ -259,16 +259,16 @@ def statements(findings: Iterable[Finding], *, shortly: bool = False) -> list[St
         said = None if is_told_alone(one) else said_anywhere(one, is_short=is_short)
         key = (one.rule, one.also, one.severity, one.is_new, said) if said else (position,)
         groups.setdefault(key, []).append(one)
-    return [_of_group(group, attached, is_short=shortly) for group in groups.values()]
-
-
-def _of_group(group: Sequence[Finding], attached: dict[str, list[Finding]], *, is_short: bool) -> Statement:
-    found, first = tuple(group), group[0]
-    below = tuple(chain.from_iterable(attached.get(one.fingerprint, ()) for one in found))
-    made = Statement(first.message, found, below)
-    if is_told_alone(first) or said_anywhere(first) is None or not made.is_of_several:
-        return made
-    return replace(made, words=words_anywhere(first, is_short=is_short and first.severity not in NEVER_FOLDED))
+    told = []
+    for group in groups.values():
+        first = group[0]
+        below = tuple(chain.from_iterable(attached.get(finding.fingerprint, ()) for finding in group))
+        made = Statement(first.message, tuple(group), below)
+        if not is_told_alone(first) and said_anywhere(first) is not None and made.is_of_several:
+            is_short = shortly and first.severity not in NEVER_FOLDED
+            made = replace(made, words=words_anywhere(first, is_short=is_short))
+        told.append(made)
+    return told
 
 
 def _account(finding: Finding) -> tuple[object, ...]:
@@ -348,14 +348,14 @@ def fields_in_words(findings: Sequence[Finding], at_most: int) -> str:
 def objects_in_words(findings: Sequence[Finding]) -> str:
     """How many places of which objects."""
     places = [place for place, _ in _listed(findings)]
-    count = len({(one.of, one.path) for one in places})
-    where = some(list(dict.fromkeys(one.of for one in places)), 1)
+    count = len({(place.of, place.path) for place in places})
+    where = some(list(dict.fromkeys(place.of for place in places)), 1)
     return f"{number(count, 'place')} in {where}"
 
 
 def spelled_out(findings: Sequence[Finding], at_most: int) -> int:
     """How many of the places `fields_in_words` names whole."""
-    return sum(one.count == 1 for one in _shared(_listed(findings))[:at_most])
+    return sum(field.count == 1 for field in _shared(_listed(findings))[:at_most])
 
 
 def _listed(findings: Iterable[Finding]) -> list[tuple[FieldPlace, str]]:
@@ -372,17 +372,14 @@ def _shared(places: Iterable[tuple[FieldPlace, str]]) -> list[SharedField]:
     for place, values in places:
         ending = tuple(map(str, place.path[-2:]))
         groups.setdefault(ending, {})[place.of, place.path] = values
-    found = [_field(ending, group) for ending, group in groups.items()]
-    return sorted(found, key=lambda one: (-one.count, one.name))
-
-
-def _field(ending: tuple[str, ...], group: Mapping[tuple[str, Path], str]) -> SharedField:
-    paths = {path for _, path in group}
-    values = set(group.values())
-    name = path_text(paths.pop()) if len(paths) == 1 else f"…{path_text(ending)}"
-    if len(name) > MAX_PATH and not name.startswith("…"):
-        name = f"…{path_text(ending)}"
-    return SharedField(name, len(group), values.pop() if len(values) == 1 else "")
+    found = []
+    for ending, group in groups.items():
+        paths, values_of_all = {path for _, path in group}, set(group.values())
+        name = path_text(*paths) if len(paths) == 1 else ""
+        if not name or (len(name) > MAX_PATH and not name.startswith("…")):
+            name = f"…{path_text(ending)}"
+        found.append(SharedField(name, len(group), *(values_of_all if len(values_of_all) == 1 else ())))
+    return sorted(found, key=lambda field: (-field.count, field.name))
 
 
 def _values(listed: Mapping[str, Any], finding: Finding) -> str:
@@ -390,10 +387,5 @@ def _values(listed: Mapping[str, Any], finding: Finding) -> str:
         return ""
     own = listed.get(DIFFERING)
     facts = {**finding.evidence, **(own if isinstance(own, Mapping) else {})}
-    told = [_value(facts[name]) for name in ("old", "new") if facts.get(name) is not None]
-    return " → ".join(told)
-
-
-def _value(value: object) -> str:
-    text = shown_json(value)
-    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…"
+    told = [shown_json(facts[name]) for name in ("old", "new") if facts.get(name) is not None]
+    return " → ".join(text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…" for text in told)

@@ -47,14 +47,14 @@ def places_of(finding: Finding) -> list[FieldPlace]:
     """All places of a finding, its own alone where nothing else was said with it."""
     listed = finding.evidence.get(PLACES)
     if listed:
-        return [FieldPlace(str(one["object"]), tuple(one["path"]), str(one["version"])) for one in listed]
+        return [FieldPlace(str(place["object"]), tuple(place["path"]), str(place["version"])) for place in listed]
     return [FieldPlace(display_name(finding.ref) if finding.ref else "", finding.path, version_of(finding))]
 
 
 def listed_places(finding: Finding) -> list[dict[str, Any]]:
     """The places of a finding as its evidence lists them, with what was said of each alone."""
     listed = finding.evidence.get(PLACES)
-    return [dict(one) for one in listed] if listed else [one.as_evidence() for one in places_of(finding)]
+    return [dict(place) for place in listed] if listed else [place.as_evidence() for place in places_of(finding)]
 
 
 def unjudged_fields(rule: str, evidence: Mapping[str, Any]) -> Iterator[str]:
@@ -80,10 +80,10 @@ def paths_in(finding: Finding, ref: ObjectRef, version: str) -> list[Path]:
 def by_field(places: Iterable[FieldPlace]) -> Iterator[tuple[str, Path, list[str]]]:
     """The places in order: each object's fields, each with its versions."""
     for (name, path), group in groupby(
-        sorted(places, key=lambda one: (one.of, tuple(str(part) for part in one.path), one.version)),
-        key=lambda one: (one.of, one.path),
+        sorted(places, key=lambda place: (place.of, tuple(str(part) for part in place.path), place.version)),
+        key=lambda place: (place.of, place.path),
     ):
-        yield name, path, [one.version for one in group if one.version]
+        yield name, path, [place.version for place in group if place.version]
 
 
 def path_text(path: Iterable[str | int]) -> str:
@@ -146,8 +146,8 @@ def _place(finding: Finding) -> str | None:
     if finding.ref is None:
         return None
     of, field = display_name(finding.ref), _unnamed_field(finding)
-    here = [one for one in places_of(finding) if (one.of, one.path) == (of, finding.path)]
-    versions = ", ".join(dict.fromkeys(one.version for one in here if one.version))
+    here = [place for place in places_of(finding) if (place.of, place.path) == (of, finding.path)]
+    versions = ", ".join(dict.fromkeys(place.version for place in here if place.version))
     return f"{of} {versions}".rstrip() + (f", {field}" if field else "")
 
 

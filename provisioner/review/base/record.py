@@ -39,14 +39,14 @@ OLD_WORDS = "Reported before the words of the cluster were kept apart; they are 
 
 def to_record(report: Report) -> dict[str, Any]:
     """The report as plain JSON values. `worst` and `totals` are there for readers that do not count."""
-    counted = Counter(one.severity for one in report.public)
+    counted = Counter(finding.severity for finding in report.public)
     return {
         "version": VERSION,
         "headline": list(report.headline),
         "worst": str(report.worst),
         "totals": {str(severity): counted[severity] for severity in Severity},
-        "findings": [_finding_record(one) for one in report.public],
-        "private": [_finding_record(one) for one in report.private],
+        "findings": [_finding_record(finding) for finding in report.public],
+        "private": [_finding_record(finding) for finding in report.private],
         "plan": {"digest": report.plan.digest, "actions": [_action_record(planned) for planned in report.plan.actions]},
     }
 
@@ -57,7 +57,7 @@ def from_record(record: Mapping[str, Any]) -> Report:
         record = upgraded(record)
         if record.get("version") != VERSION:
             raise BadRecord(f"a report of version {record.get('version')!r}; expected {VERSION}")
-        private = (replace(finding_from(one), is_private=True) for one in record["private"])
+        private = (replace(finding_from(finding), is_private=True) for finding in record["private"])
         return Report(
             tuple(record["headline"]),
             (*(finding_from(finding) for finding in record["findings"]), *private),
@@ -80,28 +80,43 @@ def upgraded(record: Mapping[str, Any]) -> Mapping[str, Any]:
             "version": _SOURCELESS_VERSION,
             "headline": [OLD_WORDS],
             "findings": [
-                {**one, "message": f"{one['rule']}. {OLD_WORDS}", "serverWords": one["message"], "withheld": True}
-                for one in record["findings"]
+                {
+                    **finding,
+                    "message": f"{finding['rule']}. {OLD_WORDS}",
+                    "serverWords": finding["message"],
+                    "withheld": True,
+                }
+                for finding in record["findings"]
             ],
             "private": [],
-            "plan": {**plan, "actions": [_upgraded_action(planned) for planned in plan["actions"]]},
+            "plan": {
+                **plan,
+                "actions": [
+                    {
+                        **planned,
+                        "problem": f"It cannot be done as things stand. {OLD_WORDS}" if planned["problem"] else "",
+                        "notes": [],
+                        "serverWords": planned["problem"],
+                    }
+                    for planned in plan["actions"]
+                ],
+            },
         }
     if record.get("version") == _SOURCELESS_VERSION:
-        parts = {part: [_with_sources(one) for one in record[part]] for part in ("findings", "private")}
-        record = {**record, **parts, "version": VERSION}
+        record = {**record, "version": VERSION}
+        for part in ("findings", "private"):
+            record[part] = [
+                {**finding, "sources": [], "certainty": str(certainty_of(finding["evidence"]))}
+                for finding in record[part]
+            ]
     return record
 
 
-def _with_sources(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {**record, "sources": [], "certainty": str(certainty_of(record["evidence"]))}
-
-
-def _upgraded_action(record: Mapping[str, Any]) -> dict[str, Any]:
-    problem = f"It cannot be done as things stand. {OLD_WORDS}" if record["problem"] else ""
-    return {**record, "problem": problem, "notes": [], "serverWords": record["problem"]}
-
-
 def _finding_record(finding: Finding) -> dict[str, Any]:
+    notes = [
+        {"file": note.file, "name": note.name, "params": plain(note.params), "isMinor": note.is_minor}
+        for note in finding.notes
+    ]
     return {
         "rule": finding.rule,
         "section": str(finding.section),
@@ -117,7 +132,7 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "serverWords": finding.server_words,
         "sources": [ref_record(source) for source in finding.sources],
         **({"variant": finding.variant} if finding.variant else {}),
-        **({"notes": [_note_record(note) for note in finding.notes]} if finding.notes else {}),
+        **({"notes": notes} if notes else {}),
         **({"also": list(finding.also)} if finding.also else {}),
         **({"withheld": True} if finding.is_withheld else {}),
     }
@@ -144,17 +159,11 @@ def finding_from(record: Mapping[str, Any]) -> Finding:
         also=tuple(record.get("also", ())),  # reports of before said each by itself
         is_withheld=bool(record.get("withheld", False)),
         variant=record.get("variant", ""),
-        notes=tuple(map(_note_from, record.get("notes", ()))),
+        notes=tuple(
+            Note(note["file"], note["name"], note["params"], note["isMinor"]) for note in record.get("notes", ())
+        ),
     )
     return found if is_as_written(found) else replace(found, variant="", notes=())
-
-
-def _note_record(note: Note) -> dict[str, Any]:
-    return {"file": note.file, "name": note.name, "params": plain(note.params), "isMinor": note.is_minor}
-
-
-def _note_from(record: Mapping[str, Any]) -> Note:
-    return Note(record["file"], record["name"], record["params"], record["isMinor"])
 
 
 def _action_record(planned: PlannedAction) -> dict[str, Any]:

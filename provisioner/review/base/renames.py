@@ -19,8 +19,8 @@ from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.json_values import mapping
-from provisioner.review.base.facts import SECRET, Facts, StateFacts, said
-from provisioner.values import Action, GroupKind, JsonObject, ObjectRef
+from provisioner.review.base.facts import SECRET, Facts, StateFacts
+from provisioner.values import Action, GroupKind, JsonObject, ObjectRef, display_name
 
 CONFIG_MAP, SERVICE = GroupKind("", "ConfigMap"), GroupKind("", "Service")
 WEBHOOKS = frozenset(GroupKind(ADMISSION_GROUP, f"{how}WebhookConfiguration") for how in ("Mutating", "Validating"))
@@ -76,8 +76,8 @@ def renames(facts: Facts) -> list[Rename]:
     pairs: dict[ObjectRef, ObjectRef] = {}
     for _ in range(2):  # what names a renamed object may be renamed itself
         for place in sorted(gone.keys() & come.keys(), key=str):
-            left = [one for one in gone[place] if one not in pairs]
-            right = [one for one in come[place] if one not in set(pairs.values())]
+            left = [ref for ref in gone[place] if ref not in pairs]
+            right = [ref for ref in come[place] if ref not in set(pairs.values())]
             is_by_name = facts.hides_old_names or place[0] == SECRET
             if len(left) * len(right) <= MAX_PAIRS:
                 pairs.update(_pairs((left, right), (old, new), None if is_by_name else both))
@@ -89,11 +89,14 @@ def renames(facts: Facts) -> list[Rename]:
         ]
     found = []
     for one, other in sorted(pairs.items()):
-        still = (said(ref) for ref, names in now if ref != other and names.mentions(one))
-        followed = map(said, _followed(one, other, both))
+        still = (display_name(ref) for ref, names in now if ref != other and names.mentions(one))
+        followed = map(display_name, _followed(one, other, both))
         before = {} if facts.hides_old_names else _with_names(old[one.identity], pairs)
-        bodies = before, new[other.identity]
-        found.append(_rename((one, other), bodies, tuple(sorted(followed)), tuple(sorted(still))))
+        after = new[other.identity]
+        is_hash, is_equal = _is_hash(one.name, other.name), _content(before) == _content(after)
+        found.append(
+            Rename(one, other, before, after, is_hash, is_equal, tuple(sorted(followed)), tuple(sorted(still)))
+        )
     return found
 
 
@@ -108,7 +111,7 @@ def _with_names(obj: JsonObject, pairs: Mapping[ObjectRef, ObjectRef]) -> JsonOb
 
 def renamed(facts: Facts, found: Iterable[Rename]) -> StateFacts | None:
     """What was before, under the new names: what is found of it is as before. None where nothing is renamed."""
-    pairs = {one.old: one.new for one in found}
+    pairs = {rename.old: rename.new for rename in found}
     if not pairs:
         return None
     by_identity = {old.identity: new for old, new in pairs.items()}
@@ -156,7 +159,7 @@ def _pairs(
             lambda one, other: _is_near(old[one.identity], new[other.identity]),
         ]
     for test in tests:
-        partners = {one: [other for other in right if test(one, other)] for one in left}
+        partners = {ref: [other for other in right if test(ref, other)] for ref in left}
         taken = [other for several in partners.values() for other in several]
         for one, several in partners.items():
             if len(several) == 1 and taken.count(several[0]) == 1:
@@ -180,8 +183,10 @@ def _are_alike(old: JsonObject, new: JsonObject) -> bool:
 def _outline(obj: JsonObject) -> set[str]:
     found = {f"key {key}" for part in ("data", "stringData", "binaryData") for key in mapping(obj.get(part))}
     spec = mapping(obj.get("spec"))
-    found |= {f"port {one.get('port')}" for one in spec.get("ports") or () if isinstance(one, Mapping)}
-    return found | {f"webhook {one.get('name')}" for one in obj.get("webhooks") or () if isinstance(one, Mapping)}
+    found |= {f"port {port.get('port')}" for port in spec.get("ports") or () if isinstance(port, Mapping)}
+    return found | {
+        f"webhook {webhook.get('name')}" for webhook in obj.get("webhooks") or () if isinstance(webhook, Mapping)
+    }
 
 
 def _is_near(old: JsonObject, new: JsonObject) -> bool:
@@ -203,16 +208,6 @@ def _leaves(value: Any, path: str = "") -> Iterator[str]:
             yield from _leaves(inner, f"{path}[{index}]")
     elif value not in (None, {}, []):
         yield f"{path}={json.dumps(value, default=str)}"
-
-
-def _rename(
-    refs: tuple[ObjectRef, ObjectRef],
-    bodies: tuple[JsonObject, JsonObject],
-    followed: tuple[str, ...],
-    still: tuple[str, ...],
-) -> Rename:
-    is_hash, is_equal = _is_hash(refs[0].name, refs[1].name), _content(bodies[0]) == _content(bodies[1])
-    return Rename(*refs, *bodies, is_hash, is_equal, followed, still)
 
 
 def _followed(old: ObjectRef, new: ObjectRef, both: _Both) -> Iterator[ObjectRef]:

@@ -187,14 +187,14 @@ TABLE: tuple[HarmlessField, ...] = (
 
 def harmless_here(facts: Facts) -> list[Claim]:
     """What is harmless in this change: no label whose key is named anywhere but as a label."""
-    labels = {one.label for one in TABLE if one.label}
+    labels = {field.label for field in TABLE if field.label}
     contents = (facts.content, *([facts.previous] if facts.previous else []))
     bodies = [manifest.body for content in contents for manifest in content.manifests]
     bodies += [obj for obj in facts.live.values() if obj is not None]
     # A schema selects nothing.
     text = join_texts([body for body in bodies if body.get("kind") != _CRD.kind], {"labels"})
     named = {key for key in labels if key in text}
-    return [one.claim for one in TABLE if one.label not in named or not one.label]
+    return [field.claim for field in TABLE if field.label not in named or not field.label]
 
 
 def join_texts(value: object, skipped: Collection[str] = ()) -> str:
@@ -253,15 +253,9 @@ def _rows(fields: Iterable[HarmlessField]) -> list[str]:
     """One row for each reason."""
     rows: dict[tuple[str, str], list[str]] = {}
     for field in fields:
-        rows.setdefault((_kinds_in_words(field.kinds), field.reason), []).extend(f"`{path}`" for path in field.paths)
-    told = (f"| {'<br>'.join(paths)} | {kinds} | {reason} |" for (kinds, reason), paths in rows.items())
-    return ["| fields | of | why |", "|---|---|---|", *told]
-
-
-def _kinds_in_words(kinds: Iterable[GroupKind]) -> str:
-    found = frozenset(kinds)
-    if found == EVERY_KIND:
-        return "every kind"
-    more = [] if not found >= PODS else ["kinds that make pods"]
-    rest = sorted(str(one) for one in found if not (more and one in POD_PLACES))
-    return ", ".join([*more, *rest])
+        kinds = ["kinds that make pods"] if field.kinds >= PODS else []
+        kinds += sorted(str(kind) for kind in field.kinds if not (kinds and kind in POD_PLACES))
+        told = "every kind" if field.kinds == EVERY_KIND else ", ".join(kinds)
+        rows.setdefault((told, field.reason), []).extend(f"`{path}`" for path in field.paths)
+    shown = (f"| {'<br>'.join(paths)} | {kinds} | {reason} |" for (kinds, reason), paths in rows.items())
+    return ["| fields | of | why |", "|---|---|---|", *shown]

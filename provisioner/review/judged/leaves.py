@@ -10,7 +10,7 @@ from typing import Any
 from provisioner.alignment import Aligner, is_same, order_of_kept
 from provisioner.masking import is_credential
 from provisioner.review.base.claims import Place
-from provisioner.review.base.difference import HIDDEN, MAX_DEPTH
+from provisioner.review.base.difference import HIDDEN, LAST_APPLIED, MASKS, MAX_DEPTH
 from provisioner.review.judged.harmless import RULE as HARMLESS
 from provisioner.values import JsonObject
 
@@ -27,9 +27,7 @@ ABSENT = NotSet.ABSENT
 # Last parts of a path: a map or a list that is there and holds nothing, and the order of the items of a list.
 EMPTY, ORDER = "{}", "{order}"
 _VALUES = ("data", "stringData")
-_LAST_APPLIED = ("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
-# What a plan writes in the place of a Secret's values.
-_WORDS = ("hidden", "changed", "unchanged", "added")
+_LAST_APPLIED = ("metadata", "annotations", LAST_APPLIED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +57,14 @@ def changed_leaves(
     resources may.
     """
     old, new = (side if side is not None else {} for side in (before, after))
-    found = _Walk(has_nulls).between(old, new, (), "", root or Place())
+    found = list(_Walk(has_nulls).between(old, new, (), "", root or Place()))
     is_secret = any((side.get("apiVersion"), side.get("kind")) == ("v1", "Secret") for side in (old, new))
-    return [_masked(one) for one in found] if is_secret else list(found)
-
-
-def _masked(leaf: Leaf) -> Leaf:
-    """A leaf of a Secret: of a value only whether it is there and changes, in words that are no credential."""
-    is_value = leaf.path[0] in _VALUES
-    if not is_value and leaf.path != _LAST_APPLIED:
-        return leaf
-    before, after = (one if one is ABSENT or one in _WORDS else HIDDEN for one in (leaf.before, leaf.after))
-    return replace(leaf, before=before, after="changed" if before == after else after, name="")
+    for place, leaf in enumerate(found if is_secret else ()):
+        if leaf.path[0] in _VALUES or leaf.path == _LAST_APPLIED:
+            # Of a value only whether it is there and changes, in words that are no credential.
+            was, is_now = (side if side is ABSENT or side in MASKS else HIDDEN for side in (leaf.before, leaf.after))
+            found[place] = replace(leaf, before=was, after="changed" if was == is_now else is_now, name="")
+    return found
 
 
 class _Walk:

@@ -93,10 +93,14 @@ class NewObjects:
         pods = tuple(pod_specs(bodies))
         read = frozenset(mention.ref.identity for pod in pods for mention in mentions(pod))
         named = join_texts([pod.body for pod in pods])
-        known = (*bodies, *(one for one in facts.live.values() if one is not None))
-        text = "\n".join(join_texts(body, _skipped_in(body)) for body in known)
+        known = (*bodies, *(obj for obj in facts.live.values() if obj is not None))
+        texts = []
+        for body in known:
+            is_of_pods = ObjectRef.of(body).group_kind in _SELECTING_PODS
+            texts.append(join_texts(body, {"labels", *(_POD_SELECTORS if is_of_pods else ())}))
+        text = "\n".join(texts)
         labels = [field for field in LABELS if field.label not in text]
-        fields = {one: [*labels, SELECTORS, PORTS, *([one] if one else [])] for one in (None, LEADING, DATA)}
+        fields = {more: [*labels, SELECTORS, PORTS, *([more] if more else [])] for more in (None, LEADING, DATA)}
         brought = {manifest.ref.name for manifest in facts.content.manifests if manifest.ref.group_kind == _NAMESPACE}
         own = frozenset({facts.content.install_namespace, *brought})
         return cls(pods, read, named, own, {one: Claims.of(each.claim for each in of) for one, of in fields.items()})
@@ -106,20 +110,12 @@ class NewObjects:
         more = None
         if ref.group_kind == _SERVICE and pods_of_service(body, self._pods):
             more = LEADING
-        elif ref.group_kind == _CONFIG_MAP and self._is_read_by_nobody(ref):
-            more = DATA
+        elif ref.group_kind == _CONFIG_MAP:
+            is_named = ref.identity in self._read or ref.name in self._named
+            is_own = ref.namespace in self._namespaces and not ref.namespace.startswith(_OF_KUBERNETES)
+            more = DATA if is_own and not is_named else None
         claims = self._claims[more]
         return tuple(leaf for leaf in leaves if not claims.judge_of(ref.group_kind, leaf.path))
-
-    def _is_read_by_nobody(self, ref: ObjectRef) -> bool:
-        is_named = ref.identity in self._read or ref.name in self._named
-        is_own = ref.namespace in self._namespaces and not ref.namespace.startswith(_OF_KUBERNETES)
-        return is_own and not is_named
-
-
-def _skipped_in(body: JsonObject) -> frozenset[str]:
-    is_of_pods = ObjectRef.of(body).group_kind in _SELECTING_PODS
-    return frozenset({"labels"}) | (_POD_SELECTORS if is_of_pods else frozenset())
 
 
 NOT_SET = "not set"
@@ -185,7 +181,9 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
 
     @cache
     def claims_of(is_hook: bool, is_new: bool) -> Claims:
-        return Claims.of(one for one in judging if (is_hook or not one.is_of_hooks) and (is_new or not one.is_of_new))
+        return Claims.of(
+            claim for claim in judging if (is_hook or not claim.is_of_hooks) and (is_new or not claim.is_of_new)
+        )
 
     known = _Kinds(Claims.of(everything))
     wished = {manifest.ref.identity: manifest.body for manifest in facts.content.manifests}
@@ -201,13 +199,16 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
         judges = claims_of(planned.ref.identity in hooks, planned.before is None)
         found = _left(planned, wished.get(planned.ref.identity), judges, is_known=is_known)
         if found is None:
-            unknown.append(_of_unshown(planned, is_known=is_known))
+            rule = ReviewRule(UNJUDGED if is_known else UNCLAIMED, Section.OBJECTS, Severity.UNKNOWN)
+            action = str(planned.action)
+            unknown.append(rule.finding("unshown", planned.ref, key=action, action=action))
             continue
         if found.is_new and is_known:
             body = wished.get(planned.ref.identity) or planned.after or {}
             found = replace(found, leaves=new.left(planned.ref, body, found.leaves))
         if found.harmless:
-            harmless.append(_of_harmless(found))
+            rule, key = ReviewRule(HARMLESS, Section.OBJECTS, Severity.SAFE), _key(found.harmless)
+            harmless.append(rule.finding("harmless", planned.ref, key=key, **_evidence(found.harmless)))
         if found.leaves and is_known:
             left.append(replace(found, is_ruled=known.claims.judges_inside(found.kind)))
         elif found.leaves:
@@ -263,22 +264,22 @@ def _left(planned: PlannedAction, wished: JsonObject | None, claims: Claims, *, 
     left = tuple(leaf for leaf in leaves if not leaf.is_harmless)
     harmless = tuple(leaf for leaf in leaves if leaf.is_harmless) if before is not None else ()
     # That there is one of an unknown kind says something by itself, whatever it holds.
-    is_told = before is None and not is_known and ("kind",) in {one.path for one in left}
-    rest = tuple(one for one in left if one.path not in _IDENTITY)
+    is_told = before is None and not is_known and ("kind",) in {leaf.path for leaf in left}
+    rest = tuple(leaf for leaf in left if leaf.path not in _IDENTITY)
     return _Left(planned, rest or left if is_told else rest, harmless=harmless)
 
 
 def _of_changed(left: Sequence[_Left]) -> Iterator[Finding]:
     """One finding for each field of each object, in the same words for all objects in which it changes."""
     places: dict[tuple[GroupKind, str], list[tuple[_Left, list[Leaf]]]] = defaultdict(list)
-    for one in left:
-        if one.is_new:
+    for changed in left:
+        if changed.is_new:
             continue
         fields: dict[str, list[Leaf]] = defaultdict(list)
-        for leaf in one.leaves:
+        for leaf in changed.leaves:
             fields[pattern_of(leaf.path)].append(leaf)
         for pattern, leaves in fields.items():
-            places[(one.kind, pattern)].append((one, leaves))
+            places[(changed.kind, pattern)].append((changed, leaves))
     for (_, pattern), found in places.items():
         values = list(dict.fromkeys(_cut_values(leaf) for _, leaves in found for leaf in leaves))
         shown = [{"before": before, "after": after} for before, after in values[:MAX_VALUES]]
@@ -290,15 +291,15 @@ def _of_changed(left: Sequence[_Left]) -> Iterator[Finding]:
 def _of_new(left: Sequence[_Left]) -> Iterator[Finding]:
     """One finding for each new object, in the same words for all of its kind."""
     kinds: dict[GroupKind, list[_Left]] = defaultdict(list)
-    for one in left:
-        if one.is_new:
-            kinds[one.kind].append(one)
+    for new in left:
+        if new.is_new:
+            kinds[new.kind].append(new)
     for found in kinds.values():
-        fields = list(dict.fromkeys(pattern_of(leaf.path) for one in found for leaf in one.leaves))
+        fields = list(dict.fromkeys(pattern_of(leaf.path) for new in found for leaf in new.leaves))
         shown = fields[:MAX_NAMED]
         more = len(fields) - len(shown) or None
-        for one in found:
-            yield _finding("new", one, one.leaves, total=len(fields), first=shown, more=more)
+        for new in found:
+            yield _finding("new", new, new.leaves, total=len(fields), first=shown, more=more)
 
 
 def _finding(variant: str, left: _Left, leaves: Sequence[Leaf], **params: Any) -> Finding:
@@ -311,38 +312,24 @@ def _of_unknown_kind(left: _Left) -> Finding:
     """An object of a kind that no rule names, whole."""
     planned, action = left.planned, str(left.planned.action)
     inside = [leaf for leaf in left.leaves if leaf.path[0] != "metadata"]
+    params: dict[str, Any] = {}
     if left.is_new:
-        variant, params = "new", {}
+        variant = "new"
     elif inside:
-        variant, params = "changed", _first_changes(inside, total=len(left.leaves))
+        # As many changes as a line or two hold, with their values, and how many more there are.
+        variant, first, length = "changed", list[dict[str, str]](), 0
+        for leaf in inside[:MAX_VALUES]:
+            field, (before, after) = pattern_of(leaf.path), _cut_values(leaf)
+            length += len(f"{field} {before} → {after}")
+            if not first or length <= MAX_TOGETHER:
+                first.append({"field": field, "before": before, "after": after})
+        params = {"first": first, "more": len(left.leaves) - len(first) or None}
     else:
         parts = list(dict.fromkeys(pattern_of(leaf.path[:2]) for leaf in left.leaves))
         variant, params = "metadata", {"total": len(left.leaves), "parts": parts}
     params |= _evidence(left.leaves)
     rule, key = ReviewRule(UNCLAIMED, Section.OBJECTS, left.severity), [action, *_key(left.leaves)]
     return rule.finding(variant, planned.ref, key=key, action=action, **params)
-
-
-def _first_changes(leaves: Sequence[Leaf], *, total: int) -> dict[str, Any]:
-    """As many changes as a line or two hold, with their values, and how many more there are."""
-    first: list[dict[str, str]] = []
-    length = 0
-    for leaf in leaves[:MAX_VALUES]:
-        field, (before, after) = pattern_of(leaf.path), _cut_values(leaf)
-        length += len(f"{field} {before} → {after}")
-        if not first or length <= MAX_TOGETHER:
-            first.append({"field": field, "before": before, "after": after})
-    return {"first": first, "more": total - len(first) or None}
-
-
-def _of_harmless(left: _Left) -> Finding:
-    rule, key = ReviewRule(HARMLESS, Section.OBJECTS, Severity.SAFE), _key(left.harmless)
-    return rule.finding("harmless", left.planned.ref, key=key, **_evidence(left.harmless))
-
-
-def _of_unshown(planned: PlannedAction, *, is_known: bool) -> Finding:
-    rule = ReviewRule(UNJUDGED if is_known else UNCLAIMED, Section.OBJECTS, Severity.UNKNOWN)
-    return rule.finding("unshown", planned.ref, key=str(planned.action), action=str(planned.action))
 
 
 def _evidence(leaves: Sequence[Leaf]) -> dict[str, Any]:

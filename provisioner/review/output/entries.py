@@ -35,7 +35,7 @@ from provisioner.review.base.messages import (
     words_anywhere,
 )
 from provisioner.review.crds.live_findings import CONDITIONS
-from provisioner.review.output.headline import Brief
+from provisioner.review.output.headline import Brief, shortened
 from provisioner.review.output.lines import Paint, plain, severity_mark, wrapped
 from provisioner.review.rules import messages_of, rule_text
 from provisioner.sentences import and_more, number, some, some_phrases
@@ -61,43 +61,36 @@ def is_entry(finding: Finding) -> bool:
 def crd_entries(findings: Iterable[Finding], paint: Paint, brief: Brief) -> Iterator[str]:
     """The entries, the worst first, below the CRDs that they are about; and what they depend on, where objects could
     settle some."""
-    ordered = sorted(findings, key=lambda it: (it.severity.rank, it.rule))
+    ordered = sorted(findings, key=lambda finding: (finding.severity.rank, finding.rule))
     depends = any(map(_depends, ordered))
     if depends:
         yield from wrapped(_DEPENDING, "  ")
-    for (severity, objects), entries in _by_objects(ordered).items():
+    # The findings of each rule and severity, those about the same CRDs together.
+    groups: dict[tuple[Severity, tuple[str, ...]], list[list[Finding]]] = {}
+    for (severity, _), group in groupby(ordered, key=lambda finding: (finding.severity, finding.rule)):
+        entry = list(group)
+        objects = tuple(sorted({place.of for finding in entry for place in places_of(finding)}))
+        groups.setdefault((severity, objects), []).append(entry)
+    most = brief.brevity.fields
+    for (severity, objects), of_objects in groups.items():
         mark = severity_mark(severity, plain)
         first, *more = wrapped(visible(f"{mark.strip()}  {', '.join(objects)}"), "  ", "      ")
         yield from (first.replace(mark, severity_mark(severity, paint), 1), *more)
-        for entry in entries:
-            yield from _entry(entry, brief, depends=depends)
+        for entry in of_objects:
+            places = [place for finding in entry for place in places_of(finding)]
+            brief.places += count(places) - spelled_out(entry, most)
+            always = _ALWAYS if depends and not any(map(_depends, entry)) else ""
+            told = f"{entry[0].rule}  {_common_words(entry)}{always}: {fields_in_words(entry, most)}"
+            yield from wrapped(visible(told), "    ", "      ")
 
 
-def _by_objects(ordered: Iterable[Finding]) -> dict[tuple[Severity, tuple[str, ...]], list[list[Finding]]]:
-    """The findings of each rule and severity, those about the same CRDs together, the worst first."""
-    groups: dict[tuple[Severity, tuple[str, ...]], list[list[Finding]]] = {}
-    for (severity, _), group in groupby(ordered, key=lambda one: (one.severity, one.rule)):
-        entry = list(group)
-        objects = tuple(sorted({place.of for one in entry for place in places_of(one)}))
-        groups.setdefault((severity, objects), []).append(entry)
-    return groups
-
-
-def _entry(findings: Sequence[Finding], brief: Brief, *, depends: bool) -> Iterator[str]:
-    most = brief.brevity.fields
-    brief.places += count(place for finding in findings for place in places_of(finding)) - spelled_out(findings, most)
-    always = _ALWAYS if depends and not any(map(_depends, findings)) else ""
-    told = f"{findings[0].rule}  {_said(findings)}{always}: {fields_in_words(findings, most)}"
-    yield from wrapped(visible(told), "    ", "      ")
-
-
-def _said(findings: Sequence[Finding]) -> str:
+def _common_words(findings: Sequence[Finding]) -> str:
     """What all of them have in common: their words, or the title of their rule."""
     told = [
         replace(finding, notes=tuple(note for note in finding.notes if note.file != CONDITIONS)) for finding in findings
     ]
     rule, words = rule_text(findings[0].rule), words_anywhere(told[0], is_short=True)
-    is_same = len({said_anywhere(one, is_short=True) for one in told}) == 1
+    is_same = len({said_anywhere(finding, is_short=True) for finding in told}) == 1
     return rule.title if rule and (not is_same or len(words) > _MAX_WORDS) else words
 
 
@@ -118,9 +111,9 @@ def few_words(told: Sequence[Statement]) -> tuple[list[tuple[str, list[str]]], i
 
     Fields of what stays come first. Labels and annotations are told where nothing else changes, else counted.
     """
-    new = [one for one in told if one.first.evidence.get("action") == Action.CREATE]
-    changed = sorted((one for one in told if one not in new), key=_is_of_metadata)
-    fields = [one for one in changed if not _is_of_metadata(one)] or changed
+    new = [statement for statement in told if statement.first.evidence.get("action") == Action.CREATE]
+    changed = sorted((statement for statement in told if statement not in new), key=_is_of_metadata)
+    fields = [statement for statement in changed if not _is_of_metadata(statement)] or changed
     kept = fields[:MAX_FIELDS]
     rest = changed[len(kept) :]
     objects: dict[str, list[str]] = {}
@@ -128,28 +121,38 @@ def few_words(told: Sequence[Statement]) -> tuple[list[tuple[str, list[str]]], i
         objects.setdefault(some(list(dict.fromkeys(place.of for place in one.places)), 1), []).append(_words(one))
     found = list(objects.items())
     if rest:
-        found.append((f"{number(len(rest), 'more field')} of {_objects(rest)}", []))
+        objects_left = len({place.of for statement in rest for place in statement.places})
+        found.append((f"{number(len(rest), 'more field')} of {number(objects_left, 'object')}", []))
     if new:
-        told_of_new = [finding for one in new for finding in one.findings]
+        told_of_new = [finding for statement in new for finding in statement.findings]
         found.append(
             (f"{count_fields_and_objects(told_of_new)} that are new", kinds_and_fields(told_of_new, MAX_KINDS))
         )
-    return found, sum(count(one.places) for one in (*rest, *new))
+    return found, sum(count(statement.places) for statement in (*rest, *new))
 
 
 def _is_of_metadata(one: Statement) -> bool:
     return all(_METADATA in f".{field}" for field in one.first.evidence.get("fields") or ())
 
 
-def _words(one: Statement) -> str:
+def _words(statement: Statement) -> str:
     """Cut, so that one field of many values leaves room for others; of a text of many lines those that differ."""
-    evidence = one.first.evidence
-    words = messages_of(UNJUDGED).render("changed.few", evidence) if one.first.variant == "changed" else one.words
+    evidence = statement.first.evidence
     changes = evidence.get("changes") or ()
     texts = [(_text_of(change.get("before")), _text_of(change.get("after"))) for change in changes]
-    if len(texts) == 1 and any("\n" in side for side in texts[0]):
-        return f"{evidence.get('field')}: {_differing(*texts[0])}"
-    return words if len(words) <= MAX_WORDS else f"{words[:MAX_WORDS].rstrip('…')}…"
+    if len(texts) != 1 or not any("\n" in side for side in texts[0]):
+        is_change = statement.first.variant == "changed"
+        words = messages_of(UNJUDGED).render("changed.few", evidence) if is_change else statement.words
+        return words if len(words) <= MAX_WORDS else f"{words[:MAX_WORDS].rstrip('…')}…"
+    # The first line that goes and the first that comes, cut, and how many more.
+    before, after = (side.splitlines() for side in texts[0])
+    gone, come = Counter(before) - Counter(after), Counter(after) - Counter(before)
+    old = [f"- {line.strip()}" for line in before if gone[line]]
+    new = [f"+ {line.strip()}" for line in after if come[line]]
+    told = [line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…" for line in (*old[:1], *new[:1])]
+    rest = len(old) + len(new) - len(told)
+    words = " ".join([*told, *([f"({number(rest, 'more line')})"] if rest else [])])
+    return f"{evidence.get('field')}: {words or 'its lines stand in another order'}"
 
 
 def _text_of(value: object) -> str:
@@ -161,27 +164,11 @@ def _text_of(value: object) -> str:
     return found if isinstance(found, str) else str(value)
 
 
-def _differing(before: str, after: str) -> str:
-    """The first line that goes and the first that comes, cut, and how many more."""
-    old, new = before.splitlines(), after.splitlines()
-    gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
-    lines = [[f"- {one.strip()}" for one in old if gone[one]], [f"+ {one.strip()}" for one in new if come[one]]]
-    told = [one if len(one) <= MAX_LINE else f"{one[:MAX_LINE]}…" for side in lines for one in side[:1]]
-    if not told:
-        return "its lines stand in another order"
-    rest = sum(map(len, lines)) - len(told)
-    return " ".join([*told, *([f"({number(rest, 'more line')})"] if rest else [])])
-
-
-def _objects(statements: Sequence[Statement]) -> str:
-    return number(len({place.of for statement in statements for place in statement.places}), "object")
-
-
 def count_fields_and_objects(findings: Iterable[Finding]) -> str:
     """`32 fields of 15 objects`, of findings of what no rule judges."""
     everything = list(findings)
-    fields = sum(1 for one in everything for _ in unjudged_fields(one.rule, one.evidence))
-    objects = len({place.of for one in everything for place in places_of(one)})
+    fields = sum(1 for finding in everything for _ in unjudged_fields(finding.rule, finding.evidence))
+    objects = len({place.of for finding in everything for place in places_of(finding)})
     return f"{number(fields, 'field')} of {number(objects, 'object')}"
 
 
@@ -268,7 +255,10 @@ class Entry:
 
     @property
     def words(self) -> str:
-        """The entry as one sentence. Of an account it says all that is critical or unknown (S24)."""
+        """The entry as one sentence: what the worst finding says, and how many more there are.
+
+        Of an account it says all that is critical or unknown (S24).
+        """
         if self.tells_powers:
             told = [words_in_entry(finding) for finding in self.findings]
             most = max(sum(finding.severity in NEVER_FOLDED for finding in self.findings), MAX_TOLD)
@@ -276,14 +266,24 @@ class Entry:
             return f"{self.account} can now {some_phrases(told, most)}{by}"
         if self.cause.kind in (CauseKind.SAFE, CauseKind.KNOWN):
             return in_counts(self.findings)
-        said = statements(self.findings)
-        if len(said) == 1:
-            return f"{said[0].words}: {said[0].size}" if said[0].is_of_several else said[0].words
+        worst, *others = statements(self.findings)
+        words = f"{worst.words}: {worst.size}" if worst.is_of_several else worst.words
+        if not others:
+            return words
         if self.cause == Cause(CauseKind.RULE, UNJUDGED):
             kinds = "; ".join(kinds_and_fields(self.findings, MAX_KINDS))
             return f"{count_fields_and_objects(self.findings)} that no rule judges: {kinds}"
-        titles = list(dict.fromkeys(map(_title, self.findings)))
-        return titles[0] if self.cause.kind is CauseKind.RULE else f"{self.name}: {some_phrases(titles)}"
+        if self.cause.kind is CauseKind.RULE:
+            known = rule_text(self.cause.name) if self.cause.name else None
+            return known.title if known else self.cause.name or "Findings without a rule"
+        words = shortened(words.splitlines()[0].rstrip(".:"), worst.first.severity)
+        return f"{words}; {and_more(len(self.findings) - len(worst.everything))}"
+
+    @property
+    def rule(self) -> str:
+        """The rule where one rule says all of it. Nobody may learn which of them speak of a Secret (S09)."""
+        rules = {finding.rule for finding in self.findings}
+        return rules.pop() if len(rules) == 1 else ""
 
     @property
     def name(self) -> str:
@@ -296,11 +296,13 @@ def cause_of(finding: Finding) -> Cause:
     ref, image = finding.ref, finding.evidence.get("image")
     if ref is None or finding.rule == UNJUDGED or len({place.of for place in places_of(finding)}) > 1:
         return Cause(CauseKind.RULE, finding.rule)
-    if _is_power(finding):
-        return Cause(CauseKind.ACCOUNT, display_name(ref))
+    name, version = display_name(ref), version_of(finding)
+    # What an account can do stands in its entry where the rule has words for that.
+    is_told = bool(finding.variant) and not finding.server_words
+    if is_told and _part_of_entry(finding) in messages_of(finding.rule).templates:
+        return Cause(CauseKind.ACCOUNT, name)
     if finding.section is Section.IMAGES and isinstance(image, str):
         return Cause(CauseKind.IMAGE, image)
-    name, version = display_name(ref), version_of(finding)
     is_version = finding.section is Section.CRDS and version
     return Cause(CauseKind.VERSION, f"{name} {version}") if is_version else Cause(CauseKind.OBJECT, name)
 
@@ -328,19 +330,19 @@ def entries(findings: Iterable[Finding]) -> list[Entry]:
         key = (Cause(CauseKind.RULE, one.rule), one.severity) if is_alone and len(of_rule) > 1 else (cause, None)
         groups.setdefault((*part, *key), []).append(one)
     made = [
-        Entry(cause, tuple(sorted(group, key=lambda it: (it.severity.rank, it.rule))))
+        Entry(cause, tuple(sorted(group, key=lambda finding: (finding.severity.rank, finding.rule))))
         for (*_, cause, _), group in groups.items()
     ]
-    return sorted(made, key=lambda it: (not it.is_new, it.severity.rank))
+    return sorted(made, key=lambda entry: (not entry.is_new, entry.severity.rank))
 
 
 def entries_record(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     """The entries of a report as JSON, the last ones for all that is safe and for all that was so before."""
     told = list(findings)
-    quiet = [one for one in told if is_quiet(one)]
-    safe = [one for one in quiet if one.severity is Severity.SAFE]
-    known = [one for one in quiet if one.severity is not Severity.SAFE]
-    made = entries(one for one in told if not is_quiet(one))
+    quiet = [finding for finding in told if is_quiet(finding)]
+    safe = [finding for finding in quiet if finding.severity is Severity.SAFE]
+    known = [finding for finding in quiet if finding.severity is not Severity.SAFE]
+    made = entries(finding for finding in told if not is_quiet(finding))
     made += [
         Entry(Cause(kind, ""), worst_first(group))
         for kind, group in ((CauseKind.SAFE, safe), (CauseKind.KNOWN, known))
@@ -348,13 +350,13 @@ def entries_record(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     ]
     return [
         {
-            "cause": {"kind": str(one.cause.kind), "name": one.cause.name},
-            "severity": str(one.severity),
-            "isNew": one.is_new,
-            "message": one.words,
-            "findings": [finding.fingerprint for finding in one.findings],
+            "cause": {"kind": str(entry.cause.kind), "name": entry.cause.name},
+            "severity": str(entry.severity),
+            "isNew": entry.is_new,
+            "message": entry.words,
+            "findings": [finding.fingerprint for finding in entry.findings],
         }
-        for one in made
+        for entry in made
     ]
 
 
@@ -363,20 +365,8 @@ def words_in_entry(finding: Finding) -> str:
     return messages_of(finding.rule).render(_part_of_entry(finding), finding.evidence)
 
 
-def _is_power(finding: Finding) -> bool:
-    """Whether a finding says what its account can do, in words that stand in an entry."""
-    is_told = bool(finding.variant) and not finding.server_words
-    return is_told and _part_of_entry(finding) in messages_of(finding.rule).templates
-
-
 def _part_of_entry(finding: Finding) -> str:
     return f"entry.{finding.variant}"
-
-
-def _title(finding: Finding) -> str:
-    """What its rule is called; of a rule that has no text its id."""
-    known = rule_text(finding.rule) if finding.rule else None
-    return known.title if known else finding.rule or "Findings without a rule"
 
 
 def _in_runs(numbers: list[int]) -> str:

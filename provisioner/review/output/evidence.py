@@ -113,25 +113,21 @@ def _fact(name: str, value: Any) -> EvidenceFact:
     if name == "counterexample":
         return EvidenceFact(words, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
     if name == SAID_WITH:
-        told = [
-            (rule, one) for rule, kept in sorted(value.items()) for one in (kept if isinstance(kept, list) else [kept])
-        ]
-        return EvidenceFact(words, "\n".join(f"{rule}: {one['message']}" for rule, one in told))
-    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-        value = [_way(one) if name == "by" and "binding" in one else one for one in value]
-        columns = _columns(value)
-        rows = (tuple(_cell(column, one.get(column, "")) for column in columns) for one in value)
-        return EvidenceFact(words, columns=tuple(map(_words, columns)), rows=tuple(rows))
+        lines = []
+        for rule, kept in sorted(value.items()):
+            lines += [f"{rule}: {finding['message']}" for finding in (kept if isinstance(kept, list) else [kept])]
+        return EvidenceFact(words, "\n".join(lines))
+    if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+        rows = [_way(row) if name == "by" and "binding" in row else row for row in value]
+        used = {column for row in rows for column, cell in row.items() if not _is_empty(column, cell)} - {"variant"}
+        columns = [column for column in _FIRST_COLUMNS if column in used] + sorted(used - set(_FIRST_COLUMNS))
+        cells = tuple(tuple(_cell(column, row.get(column, "")) for column in columns) for row in rows)
+        return EvidenceFact(words, columns=tuple(map(_words, columns)), rows=cells)
     if isinstance(value, dict):
-        return EvidenceFact(
-            words, "\n".join(f"{_key(name, key)}: {_cell(key, one)}" for key, one in sorted(value.items()))
-        )
+        # A key of ours stands in words; one that names a kind, a label or a field stays as it is written.
+        keys = {key: _words(key) if name == "seen" else key for key in sorted(value)}
+        return EvidenceFact(words, "\n".join(f"{told}: {_cell(key, value[key])}" for key, told in keys.items()))
     return EvidenceFact(words, _cell(name, value))
-
-
-def _key(name: str, key: str) -> str:
-    """A key of ours in words; one that names a kind, a label or a field stays as it is written."""
-    return _words(key) if name == "seen" else key
 
 
 def _way(way: dict[str, Any]) -> dict[str, Any]:
@@ -143,20 +139,15 @@ def _way(way: dict[str, Any]) -> dict[str, Any]:
     return told | ({"file": way["file"]} if "file" in way else {})
 
 
-def _columns(rows: list[dict[str, Any]]) -> list[str]:
-    used = {name for row in rows for name, value in row.items() if not _is_empty(name, value)} - {"variant"}
-    return [name for name in _FIRST_COLUMNS if name in used] + sorted(used - set(_FIRST_COLUMNS))
-
-
 def _cell(name: str, value: Any) -> str:
     if name in ("path", "paths", "places"):
         return _places(value)
     if name == "scope":
         return str(value) or "whole cluster"
     if name == "apiGroups" and isinstance(value, list):
-        return ", ".join(str(one) or "core" for one in value)
-    if isinstance(value, list) and not any(isinstance(one, dict | list) for one in value):
-        shown = [_scalar(one) for one in value]
+        return ", ".join(str(inner) or "core" for inner in value)
+    if isinstance(value, list) and not any(isinstance(inner, dict | list) for inner in value):
+        shown = [_scalar(inner) for inner in value]
         return ("\n" if sum(map(len, shown)) > _MAX_SHORT else ", ").join(shown)
     if isinstance(value, dict | list):
         parts = value if isinstance(value, list) else [value] if value else []
@@ -173,8 +164,8 @@ def _scalar(value: Any) -> str:
 def _in_one_line(value: Any) -> str:
     """`verbs: get, list; resources: pods` of what is flat; what is nested deeper as JSON."""
     flat = isinstance(value, dict) and not any(
-        isinstance(one, dict) or (isinstance(one, list) and any(isinstance(it, dict | list) for it in one))
-        for one in value.values()
+        isinstance(inner, dict) or (isinstance(inner, list) and any(isinstance(it, dict | list) for it in inner))
+        for inner in value.values()
     )
     if not flat:
         return json.dumps(value, sort_keys=True, ensure_ascii=False)
@@ -185,9 +176,9 @@ def _places(value: Any) -> str:
     """One path, or several in lines; a path is text already, or a list of its keys and indexes."""
     if not isinstance(value, list):
         return str(value)
-    if any(isinstance(one, list) for one in value):
-        return "\n".join(_places(one) for one in value)
-    return path_text(tuple(one if isinstance(one, int) else str(one) for one in value))
+    if any(isinstance(inner, list) for inner in value):
+        return "\n".join(_places(inner) for inner in value)
+    return path_text(tuple(inner if isinstance(inner, int) else str(inner) for inner in value))
 
 
 def _words(name: str) -> str:

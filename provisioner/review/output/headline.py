@@ -64,8 +64,10 @@ def headline(
         objects += f" {_number(let_go, 'object')} {stay} in the cluster and Pratique no longer manages {them}."
     totals = [about or objects, _severities(findings)]
     new = [finding for finding in findings if finding.is_new and finding.severity.is_at_least(_WORTH_A_SENTENCE)]
-    outages = [one for one in new if one.section is Section.AVAILABILITY and one.severity not in _NEVER_CUT]
-    worst = _sentences(one for one in new if one not in outages)
+    outages = [
+        finding for finding in new if finding.section is Section.AVAILABILITY and finding.severity not in _NEVER_CUT
+    ]
+    worst = _sentences(finding for finding in new if finding not in outages)
     if outages:
         # One sentence for all that stops, does not start or is no longer reached: it is always among the first.
         first, *others = _sentences(outages)
@@ -74,7 +76,7 @@ def headline(
         worst.insert(place, f"Availability: {first.removesuffix('.')}{more}.")
     if not worst:
         still = (finding for finding in findings if finding.severity.is_at_least(_WORTH_A_SENTENCE))
-        known = _sentences(one for one in still if one.rule != _OF_OTHERS)
+        known = _sentences(finding for finding in still if finding.rule != _OF_OTHERS)
         worst = [f"No new risk. Already the case: {known[0]}"] if known else []
     return (*worst[: MAX_SENTENCES - TOTALS], *totals)
 
@@ -113,17 +115,20 @@ def _of_group(group: list[Finding], powers: dict[str, list[str]]) -> str:
     subject = str(leading.evidence.get("subject") or "")
     if leading.evidence.get("power") and not leading.server_words:
         words = some_phrases([words, *dict.fromkeys(powers[subject][1:])])
-    words = _shortened(words, leading.severity) if len(words) > MAX_CHARACTERS else words
+    words = shortened(words, leading.severity)
     return f"{words} ({and_more(len(group) - 1, 'like this')})." if len(group) > 1 else f"{words}."
 
 
-def _shortened(words: str, severity: Severity) -> str:
-    """Long names lose their middle; what is not critical or unknown is then cut at its end, too.
+def shortened(words: str, severity: Severity) -> str:
+    """Words of more than MAX_CHARACTERS, whose long names lose their middle; what is not critical or unknown is then
+    cut at its end, too.
 
     A sentence of critical and unknown findings keeps all that it says.
     """
+    if len(words) <= MAX_CHARACTERS:
+        return words
     cut = _QUOTED.sub(lambda name: f"`{_without_middle(name[0][1:-1])}`", words)
-    cut = " ".join(_without_middle(one) for one in cut.split())
+    cut = " ".join(_without_middle(word) for word in cut.split())
     most = MAX_WHOLE if severity in _NEVER_CUT else MAX_CHARACTERS
     return re.sub(r"[:;,] …$", " …", textwrap.shorten(cut, most, placeholder=" …"))
 
@@ -147,7 +152,7 @@ def _severities(findings: Iterable[Finding]) -> str:
 def objects_in_words(counted: Mapping[str, int], running: int = 0) -> str:
     """`2 objects to change, 1 to create`, of which `running` as hooks, as count_objects has counted; "" for none."""
     told = [
-        (sum(counted[one] for one in CHANGING), "to change"),
+        (sum(counted[action] for action in CHANGING), "to change"),
         (counted[Action.CREATE], f"to create{_as_hooks(running, counted[Action.CREATE])}"),
         (counted[Action.DELETE], "to delete"),
         (counted[Action.RERUN], "to run again as a hook"),

@@ -17,6 +17,7 @@ from provisioner.review.base.grouping import NEVER_FOLDED, Statement, in_counts,
 from provisioner.review.base.messages import path_text
 from provisioner.review.base.record import Mark
 from provisioner.review.crds.schema_tree import SchemaPicture, crds_of, picture_of
+from provisioner.review.output.entries import Entry, entries
 from provisioner.review.output.evidence import EvidenceFact, facts_of, without_listed_places
 from provisioner.review.output.terminal import worst_sections_first
 from provisioner.review.output.workloads import run_words, workloads_in_words
@@ -107,15 +108,11 @@ def pictures_of(section: Section, report: Report, hidden: Collection[ObjectRef])
         changed = [graph for graph in graphs if graph.findings or any(mark is not Mark.SAME for mark in graph.counts)]
         return Pictures(accounts=tuple(changed[:MAX_ACCOUNTS]), left_out=max(0, len(changed) - MAX_ACCOUNTS))
     if section is Section.CRDS:
-        return _schemas(report, hidden)
+        # The changed branches of each CRD that is updated, the worst first.
+        shown = [crd for crd in crds_of(report) if crd.action is Action.UPDATE and crd.ref not in hidden]
+        drawn = tuple((crd.ref.name, picture_of(report, crd)) for crd in shown[:MAX_CRDS])
+        return Pictures(schemas=drawn, left_out=max(0, len(shown) - MAX_CRDS))
     return Pictures()
-
-
-def _schemas(report: Report, hidden: Collection[ObjectRef]) -> Pictures:
-    """The changed branches of each CRD that is updated, the worst first."""
-    shown = [one for one in crds_of(report) if one.action is Action.UPDATE and one.ref not in hidden]
-    drawn = tuple((one.ref.name, picture_of(report, one)) for one in shown[:MAX_CRDS])
-    return Pictures(schemas=drawn, left_out=max(0, len(shown) - MAX_CRDS))
 
 
 _SHOWN = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.RERUN, Action.ADOPT, Action.DELETE)
@@ -148,11 +145,11 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One section of the page. What is safe, and what was there before, is `folded`, unless critical or unknown."""
+    """One section of the page: what is new in it by cause, and `folded` what is safe or was there before."""
 
     section: Section
     totals: str
-    shown: tuple[_Group, ...]
+    shown: tuple[tuple[Entry, tuple[_Group, ...]], ...]
     folded: tuple[_Group, ...]
     folded_totals: str
     pictures: Pictures
@@ -202,11 +199,14 @@ def as_html(
 
 def _parts(report: Report, hidden: Collection[ObjectRef], notes: Notes) -> Iterator[_Part]:
     for section, found in worst_sections_first(report):
-        folded = [one for one in found if is_quiet(one)]
+        folded = [finding for finding in found if is_quiet(finding)]
         yield _Part(
             section=section,
             totals=_totals(found),
-            shown=_groups((one for one in found if not is_quiet(one)), notes),
+            shown=tuple(
+                (entry, _groups(entry.findings, notes))
+                for entry in entries(finding for finding in found if not is_quiet(finding))
+            ),
             folded=_groups(folded, notes),
             folded_totals=in_counts(folded),
             pictures=pictures_of(section, report, hidden),

@@ -90,7 +90,7 @@ def rule_lines(
     found = [line for line in all_lines(before, after) if line.path[:2] == place and line.kind != "-"]
     if not found:
         return []
-    lines = [replace(one, text=visible(one.text)) for one in found]
+    lines = [replace(line, text=visible(line.text)) for line in found]
     return [DiffLine("@", path_text(place)), *telling_lines(lines, {*names, _ANY})]
 
 
@@ -112,7 +112,7 @@ def telling_lines(lines: Sequence[DiffLine], names: Collection[str] = ()) -> lis
 def _words_in(text: str) -> set[str]:
     """The key and the value of a line of YAML."""
     key, _, value = text.strip().removeprefix("- ").partition(": ")
-    return {one.strip("\"' :") for one in (key, value) if one}
+    return {word.strip("\"' :") for word in (key, value) if word}
 
 
 def _above(lines: Sequence[DiffLine], at: int) -> Iterator[int]:
@@ -185,7 +185,7 @@ def _below(value: object, part: str | int) -> Sequence[tuple[str | int, Any]]:
     if isinstance(value, Mapping):
         return [(part, value[part])] if part in value else []
     if isinstance(part, int):
-        return [(part, one) for one in items(value)[part : part + 1]]
+        return [(part, item) for item in items(value)[part : part + 1]]
     return [(at, one) for at, one in enumerate(items(value)) if mapping(one).get("name") == part][:1]
 
 
@@ -216,7 +216,7 @@ def _words(evidence: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(value, str):
             yield value[:_MAX_NAME]
         elif isinstance(value, list | tuple):
-            yield from (one[:_MAX_NAME] for one in value if isinstance(one, str))
+            yield from (word[:_MAX_NAME] for word in value if isinstance(word, str))
             gained = (one for one in value if name == "added" and isinstance(one, Mapping))
             yield from (str(word) for one in gained for part in _NAMING for word in one.get(part) or ())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.escaping import visible
 from provisioner.rbac import HELD, PermissionDiff, Risk, ScopedRule
+from provisioner.review.output.lines import wrapped
 from provisioner.review.rights.permission_report import AccountReport, PermissionReport, RightChange
 from provisioner.review.rights.permission_words import rules_record, ways_of, words_of
 from provisioner.review.rights.role_holders import RoleEffect
@@ -18,20 +18,29 @@ from provisioner.sentences import number
 from provisioner.values import SHAPES, ObjectIdentity, Severity
 
 VERSION = 1
-_WIDTH = 80
 
 
 def to_record(found: PermissionReport, files: Mapping[ObjectIdentity, str]) -> dict[str, Any]:
     """The report as plain JSON values; `files` says where in the bundle roles stand."""
+    everybody = []
+    for whole in found.everybody:
+        delta = whole.delta or PermissionDiff()
+        for role in whole.roles:
+            effect = replace(whole, roles=(role,))
+            everybody.append(
+                {
+                    "role": role.ref.name,
+                    "sentence": "; ".join(words for _, words in _everybody(effect)) or f"E{effect.who[1:]}: not known",
+                    "risks": [_risk_record(risk, files) for risk in effect.risks],
+                    "added": rules_record(delta.added),
+                    "removed": rules_record(delta.removed),
+                }
+            )
     return {
         "version": VERSION,
         "worst": str(found.worst),
         "accounts": [_account_record(account, files) for account in found.accounts],
-        "everybody": [
-            _everybody_record(replace(effect, roles=(role,)), files)
-            for effect in found.everybody
-            for role in effect.roles
-        ],
+        "everybody": everybody,
         "problems": list(found.problems),
     }
 
@@ -43,7 +52,7 @@ def as_text(found: PermissionReport, files: Mapping[ObjectIdentity, str], *, is_
     """
     lines: list[str] = []
     for account in found.accounts:
-        worst = min((risk.severity for risk in account.new), key=lambda it: it.rank, default=None)
+        worst = min((risk.severity for risk in account.new), key=lambda severity: severity.rank, default=None)
         lines += _wrapped(f"{SHAPES[worst] if worst else '·'} {account.sentence}", "")
     for effect in found.everybody:
         lines += [line for shape, words in _everybody(effect) for line in _wrapped(f"{shape} {words}", "")]
@@ -65,17 +74,6 @@ def _everybody(effect: RoleEffect) -> Iterator[tuple[str, str]]:
         yield SHAPES[Severity.DANGEROUS if effect.roles[0].is_built_in else Severity.NOTABLE], words
     if effect.delta is not None and effect.delta.removed:
         yield "·", f"{who} can no longer {words_of(effect.delta.removed)}"
-
-
-def _everybody_record(effect: RoleEffect, files: Mapping[ObjectIdentity, str]) -> dict[str, Any]:
-    delta = effect.delta or PermissionDiff()
-    return {
-        "role": effect.roles[0].ref.name,
-        "sentence": "; ".join(words for _, words in _everybody(effect)) or f"E{effect.who[1:]}: not known",
-        "risks": [_risk_record(risk, files) for risk in effect.risks],
-        "added": rules_record(delta.added),
-        "removed": rules_record(delta.removed),
-    }
 
 
 def _details(account: AccountReport, files: Mapping[ObjectIdentity, str]) -> Iterator[str]:
@@ -103,31 +101,22 @@ def _together(
     found: dict[tuple[object, ...], tuple[ScopedRule, tuple[str, ...]]] = {}
     for change in changes:
         right, rule = change.right, change.right.rule
-        ways = tuple(_way_words(way) for way in ways_of(change.grants, files))
-        key = (right.scope, replace(rule, resources=()), ways)
+        ways = []
+        for way in ways_of(change.grants, files):
+            place = f" ({way['file']})" if "file" in way else ""
+            words = f"{way['binding']}, rule {way['rule']} of {way['origin']}{place}"
+            ways.append(words.replace(f".{RBAC_GROUP} ", " "))
+        key = (right.scope, replace(rule, resources=()), *ways)
         known = found.get(key)
         if known is not None and rule.resources:
             resources = tuple(dict.fromkeys((*known[0].rule.resources, *rule.resources)))
-            found[key] = (ScopedRule(right.scope, replace(rule, resources=resources)), ways)
-        else:
-            found[key] = (right, ways)
+            right = ScopedRule(right.scope, replace(rule, resources=resources))
+        found[key] = (right, tuple(ways))
     return iter(found.values())
 
 
-def _way_words(way: Mapping[str, Any]) -> str:
-    place = f" ({way['file']})" if "file" in way else ""
-    return f"{way['binding']}, rule {way['rule']} of {way['origin']}{place}".replace(f".{RBAC_GROUP} ", " ")
-
-
 def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(
-        visible(text),
-        _WIDTH,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrapped(visible(text), indent, f"{indent}  ")
 
 
 def _account_record(account: AccountReport, files: Mapping[ObjectIdentity, str]) -> dict[str, Any]:
@@ -142,11 +131,11 @@ def _account_record(account: AccountReport, files: Mapping[ObjectIdentity, str])
         "reach": account.reach,
         "wider": list(account.wider),
         "risks": {
-            "new": [_risk_record(one, files) for one in account.new],
-            "known": [_risk_record(one, files) for one in account.known],
+            "new": [_risk_record(risk, files) for risk in account.new],
+            "known": [_risk_record(risk, files) for risk in account.known],
         },
-        "added": [_change_record(one, files) for one in account.added],
-        "removed": [_change_record(one, files) for one in account.removed],
+        "added": [_change_record(change, files) for change in account.added],
+        "removed": [_change_record(change, files) for change in account.removed],
         "usedBy": [str(ref) for ref in account.used_by],
     }
 

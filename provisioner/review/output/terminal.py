@@ -65,7 +65,8 @@ def as_text(
     beside = [] if with_all else told_with_workloads(report.findings, workloads)
     told = tuple(finding for finding in report.findings if finding not in beside)
     heads = dict.fromkeys(
-        f"{severity_mark(one.severity, paint)}  {one.rule}{_title(one.rule, one.severity)}" for one in beside
+        f"{severity_mark(finding.severity, paint)}  {finding.rule}{_title(finding.rule, finding.severity)}"
+        for finding in beside
     )
     running = list(workloads_as_text(workloads, with_all=with_all, heads=heads))
     lines = [*([visible(title), ""] if title else []), *([*running, ""] if running else [])]
@@ -74,7 +75,13 @@ def as_text(
     for section, findings in worst_sections_first(report) if with_all else []:
         lines += ["", paint(_heading(section, findings), "1"), *_grouped(findings, paint, None)]
     if not with_all:
-        lines += _short_enough(replace(report, findings=told), paint, MAX_LINES - len(lines))
+        # As much of each rule as fits, and the least where nothing does.
+        short: list[str] = []
+        for brevity in BREVITIES:
+            short = list(_what_counts(replace(report, findings=told), paint, brevity))
+            if len(lines) + len(short) <= MAX_LINES:
+                break
+        lines += short
     if with_diff:
         for planned in report.plan.actions:
             if planned.action in _CHANGING:
@@ -91,16 +98,6 @@ def differences_as_text(
     return "\n".join(lines[1:]) + "\n" if lines else ""
 
 
-def _short_enough(report: Report, paint: Paint, most: int) -> list[str]:
-    """What counts, with as much of each rule as fits into `most` lines, and with the least where nothing does."""
-    found: list[str] = []
-    for brevity in BREVITIES:
-        found = list(_what_counts(report, paint, brevity))
-        if len(found) <= most:
-            break
-    return found
-
-
 def _what_counts(report: Report, paint: Paint, brevity: Brevity) -> Iterator[str]:
     """What is new and not safe, section by section; the rest as numbers."""
     brief = Brief(brevity)
@@ -110,10 +107,10 @@ def _what_counts(report: Report, paint: Paint, brevity: Brevity) -> Iterator[str
         if not told:
             continue
         yield from ("", paint(_heading(section, findings), "1"))
-        of_fields = [one for one in told if is_entry(one)] if brevity.has_entries else []
+        of_fields = [finding for finding in told if is_entry(finding)] if brevity.has_entries else []
         known_by = {id(field) for field in of_fields}
-        made = entries(one for one in told if id(one) not in known_by)
-        for _, group in groupby(made, key=lambda one: one.tells_powers):
+        made = entries(finding for finding in told if id(finding) not in known_by)
+        for _, group in groupby(made, key=lambda entry: entry.tells_powers):
             yield from _entries(list(group), paint, brief)
         yield from crd_entries(of_fields, paint, brief)
     places = [f"{number(brief.places, 'more place')} of these findings"] if brief.places else []
@@ -127,11 +124,11 @@ def _grouped(findings: Iterable[Finding], paint: Paint, brief: Brief | None, *, 
 
     With `brief`, statements and places beyond a few are only counted; `is_said` leaves out that they are as before.
     """
-    ordered = sorted(findings, key=lambda it: (it.severity.rank, not it.is_new, it.rule))
+    ordered = sorted(findings, key=lambda finding: (finding.severity.rank, not finding.is_new, finding.rule))
     for (severity, rules, is_new), group in groupby(statements(ordered, shortly=brief is not None), key=_block):
         head = f"{severity_mark(severity, paint)}  {', '.join(map(visible, rules))}{_known(is_new or is_said)}"
         yield f"{head}{_title(rules[0], severity)}"
-        told = sorted(group, key=lambda one: -len(one.places))
+        told = sorted(group, key=lambda statement: -len(statement.places))
         few = brief if severity not in NEVER_FOLDED else None
         if few and rules == (UNJUDGED,):
             objects, left = few_words(told)
@@ -141,10 +138,10 @@ def _grouped(findings: Iterable[Finding], paint: Paint, brief: Brief | None, *, 
                 yield from (line for words in fields for line in wrapped(visible(words), "        ", "          "))
             continue
         kept = few.kept(told) if few else told
-        for one in kept:
-            yield from _statement(one, paint, few)
+        for statement in kept:
+            yield from _statement(statement, paint, few)
         yield from _left_out(told[len(kept) :], few)
-        yield from _advice(chain.from_iterable(one.findings for one in told))
+        yield from _advice(chain.from_iterable(statement.findings for statement in told))
 
 
 def _entries(told: Sequence[Entry], paint: Paint, brief: Brief) -> Iterator[str]:
@@ -154,13 +151,22 @@ def _entries(told: Sequence[Entry], paint: Paint, brief: Brief) -> Iterator[str]
         if entry.tells_powers:
             ways = visible(entry.ways)
             yield from _head(entry, f"{entry.account} can now{f', by {ways}' if ways else ''}", paint)
-            yield from _powers(entry, brief)
+            # Each critical power has a line, of the rest the first.
+            for severity, group in groupby(entry.findings, key=lambda finding: finding.severity):
+                powers = [
+                    f"{words_in_entry(finding)} ({', '.join((finding.rule, *finding.also))})" for finding in group
+                ]
+                if severity not in NEVER_FOLDED:
+                    brief.places += max(0, len(powers) - MAX_POWERS)
+                    powers = [some_phrases(powers, MAX_POWERS)]
+                for power in powers:
+                    yield from wrapped(f"{SHAPES[severity]} {visible(power)}", "      ", "        ")
         elif len(rules) == 1:
             yield from _grouped(entry.findings, paint, brief)
         else:
             yield from _head(entry, entry.name, paint)
             yield from _consequences(entry, paint, brief)
-    if any(one.tells_powers for one in told):
+    if any(entry.tells_powers for entry in told):
         yield from _advice(finding for entry in told for finding in entry.findings)
 
 
@@ -175,21 +181,11 @@ def _consequences(entry: Entry, paint: Paint, brief: Brief) -> Iterator[str]:
     for (severity, rules, _), group in groupby(statements(entry.findings, shortly=True), key=_block):
         told, few = list(group), brief if severity not in NEVER_FOLDED else None
         kept = few.kept(told) if few else told
-        for one in kept:
-            words = one.words if one.is_of_several else words_below_object(one.first)
-            said = replace(one, words=f"{SHAPES[severity]} {', '.join(rules)}: {words}")
+        for statement in kept:
+            words = statement.words if statement.is_of_several else words_below_object(statement.first)
+            said = replace(statement, words=f"{SHAPES[severity]} {', '.join(rules)}: {words}")
             yield from _statement(said, paint, few)
         yield from _left_out(told[len(kept) :], few)
-
-
-def _powers(entry: Entry, brief: Brief) -> Iterator[str]:
-    """What an account may newly do: each critical power in a line, of the rest the first."""
-    for severity, group in groupby(entry.findings, key=lambda one: one.severity):
-        told = [f"{words_in_entry(one)} ({', '.join((one.rule, *one.also))})" for one in group]
-        lines = told if severity in NEVER_FOLDED else [some_phrases(told, MAX_POWERS)]
-        brief.places += len(told) - MAX_POWERS if severity not in NEVER_FOLDED and len(told) > MAX_POWERS else 0
-        for words in lines:
-            yield from wrapped(f"{SHAPES[severity]} {visible(words)}", "      ", "        ")
 
 
 def _advice(findings: Iterable[Finding]) -> Iterator[str]:
@@ -211,7 +207,7 @@ def _title(rule: str, severity: Severity) -> str:
 
 def _left_out(rest: Sequence[Statement], brief: Brief | None) -> Iterator[str]:
     if rest and brief is not None:
-        places = list(dict.fromkeys(place for one in rest for place in one.places))
+        places = list(dict.fromkeys(place for statement in rest for place in statement.places))
         brief.places += count(places)
         yield from wrapped(f"{and_more(len(rest), 'of this rule')}, in {size(places)}", "      ")
 
@@ -225,8 +221,8 @@ def worst_sections_first(report: Report) -> list[tuple[Section, Sequence[Finding
     found = [(section, report.in_section(section)) for section in Section]
 
     def rank(part: tuple[Section, Sequence[Finding]]) -> tuple[int, int]:
-        new = min((one.severity.rank for one in part[1] if one.is_new), default=len(Severity))
-        return new, min(one.severity.rank for one in part[1])
+        new = min((finding.severity.rank for finding in part[1] if finding.is_new), default=len(Severity))
+        return new, min(finding.severity.rank for finding in part[1])
 
     return sorted(((section, findings) for section, findings in found if findings), key=rank)
 
@@ -235,10 +231,10 @@ def crds_as_text(found: Iterable[CrdDifference], *, colours: bool = False) -> st
     """The differences of CRDs, each with its verdict first."""
     paint = painted if colours else plain
     lines: list[str] = []
-    for one in found:
-        verdict = paint(f"{SHAPES[one.verdict]} {one.verdict}", COLOURS[one.verdict])
-        lines.append(f"{verdict}  {visible(one.name)}")
-        for finding in one.findings:
+    for difference in found:
+        verdict = paint(f"{SHAPES[difference.verdict]} {difference.verdict}", COLOURS[difference.verdict])
+        lines.append(f"{verdict}  {visible(difference.name)}")
+        for finding in difference.findings:
             version = str(finding.evidence.get("version") or "")
             rule = visible(f"{finding.rule}  {version}".rstrip())
             lines.append(f"{severity_mark(finding.severity, paint)}  {rule}{_known(finding.is_new)}")
@@ -248,19 +244,20 @@ def crds_as_text(found: Iterable[CrdDifference], *, colours: bool = False) -> st
 
 
 def _heading(section: Section, findings: Iterable[Finding]) -> str:
-    return f"{section.upper()}  {_severities(findings)}"
-
-
-def _severities(findings: Iterable[Finding]) -> str:
     counted = Counter(finding.severity for finding in findings)
-    return ", ".join(f"{counted[severity]:,} {severity}" for severity in Severity if counted[severity])
+    told = [f"{counted[severity]:,} {severity}" for severity in Severity if counted[severity]]
+    return f"{section.upper()}  {', '.join(told)}"
 
 
 def _statement(one: Statement, paint: Paint, brief: Brief | None) -> Iterator[str]:
     """What several places have in common, and the places: all, or the first of them."""
+    has_example = brief is None or brief.brevity.has_examples
     if not one.is_of_several:
-        yield from _words(one, paint, has_example=brief is None or brief.brevity.has_examples)
-        yield from _counted(one, brief)
+        yield from _words(one, paint, has_example=has_example)
+        if one.counts_itself and brief is None:
+            yield from (line for reach in one.reaches for line in _reach(reach))
+        elif one.counts_itself and brief is not None:
+            brief.places += count(one.places)
         return
     places, words = one.places, visible(one.words.rstrip(".:"))
     paths = {place.path for place in places}
@@ -268,13 +265,15 @@ def _statement(one: Statement, paint: Paint, brief: Brief | None) -> Iterator[st
         words, places = f"{words} (at {visible(path)})", [replace(place, path=()) for place in places]
     found = reaches(places, is_apart=one.first.severity in NEVER_FOLDED)
     lines = [line for reach in found for line in _reach(reach)]
-    has_example = brief is None or brief.brevity.has_examples
-    is_whole = brief is None or len(lines) <= brief.brevity.reach_lines
-    if brief is None or is_whole:
+    if brief is None or len(lines) <= brief.brevity.reach_lines:
         yield from wrapped(f"{words}:", "      ", "        ")
         yield from (*lines, *wrapped(example(one.first) if has_example else "", "        "))
     elif one.first.section is Section.CRDS and len(paths) > 1:
-        yield from _by_fields(one, words, brief)
+        # The fields of schemas of which it is said, those that end alike as one.
+        most = brief.brevity.fields
+        brief.places += count(one.places) - spelled_out(one.findings, most)
+        fields = f"{fields_in_words(one.findings, most)}; {objects_in_words(one.findings)}"
+        yield from wrapped(f"{words}: {visible(fields)}", "      ", "        ")
     else:
         yield from wrapped(f"{words}: {size(one.places)}, such as", "      ", "        ")
         named = _first_of(found, brief.brevity.reach_lines)
@@ -283,30 +282,12 @@ def _statement(one: Statement, paint: Paint, brief: Brief | None) -> Iterator[st
     yield from _attached(one.attached, paint)
 
 
-def _by_fields(one: Statement, words: str, brief: Brief) -> Iterator[str]:
-    """The fields of schemas of which it is said, those that end alike as one."""
-    most = brief.brevity.fields
-    brief.places += count(one.places) - spelled_out(one.findings, most)
-    fields = f"{fields_in_words(one.findings, most)}; {objects_in_words(one.findings)}"
-    yield from wrapped(f"{words}: {visible(fields)}", "      ", "        ")
-
-
-def _counted(one: Statement, brief: Brief | None) -> Iterator[str]:
-    """The places that the words of a finding count, where all are told."""
-    if not one.counts_itself:
-        return
-    if brief is None:
-        yield from (line for reach in one.reaches for line in _reach(reach))
-    else:
-        brief.places += count(one.places)
-
-
 def _first_of(found: Sequence[StatementReach], most: int) -> list[StatementReach]:
     """The first objects, each with its first field and how many more it has, in about `most` lines."""
     kept: list[StatementReach] = []
     for reach in found:
         named = replace(reach, objects=(some(reach.objects, 1),), fields=(some(reach.fields, 1),))
-        if kept and sum(len(_reach(one)) for one in (*kept, named)) > most:
+        if kept and sum(len(_reach(shown)) for shown in (*kept, named)) > most:
             break
         kept.append(named)
     return kept
@@ -338,11 +319,11 @@ def _words(one: Statement, paint: Paint, *, has_example: bool = True) -> Iterato
 
 def _attached(findings: Iterable[Finding], paint: Paint) -> Iterator[str]:
     """What other rules say of the same cause, each in a line of its own."""
-    for one in findings:
-        rules = ", ".join(map(visible, (one.rule, *one.also)))
-        head = f"{severity_mark(one.severity, plain).strip()}  {rules}"
-        first, *more = wrapped(f"{head}: {visible(one.message)}", "        ", "          ")
-        yield from (first.replace(head, paint(head, COLOURS[one.severity])), *more)
+    for finding in findings:
+        rules = ", ".join(map(visible, (finding.rule, *finding.also)))
+        head = f"{severity_mark(finding.severity, plain).strip()}  {rules}"
+        first, *more = wrapped(f"{head}: {visible(finding.message)}", "        ", "          ")
+        yield from (first.replace(head, paint(head, COLOURS[finding.severity])), *more)
 
 
 def _difference(planned: PlannedAction, paint: Paint, *, with_credentials: bool) -> Iterator[str]:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from provisioner.escaping import visible
-from provisioner.review.base.facts import said
 from provisioner.review.base.messages import places_of
 from provisioner.review.base.record import Mark
-from provisioner.review.workloads.workload_changes import ContainerChange, WorkloadChange, image_words
+from provisioner.review.output.lines import wrapped
+from provisioner.review.workloads.workload_changes import WorkloadChange, image_words
 from provisioner.sentences import and_more, number, some
-from provisioner.values import Finding, Severity
+from provisioner.values import Finding, Severity, display_name
 
 # That containers run or are told something else: what that is stands here.
 _OF_VALUES, _CHANGED = "POD-28", "changed"
 # That pods may run on nodes of the control plane: the title of the rule says it.
 _OF_PODS = "POD-35"
-WIDTH = 80
 MAX_IMAGES, MAX_RUNS, MAX_CONTAINERS, MAX_SETTINGS = 8, 8, 4, 6  # before a number stands for the rest
 MAX_ACCESS = 6
 MAX_TEXT = 300
@@ -38,12 +36,12 @@ def told_with_workloads(findings: Iterable[Finding], workloads: Iterable[Workloa
         if finding.is_new and finding.severity is Severity.NOTABLE and not finding.server_words
     ]
     changes = [change for workload in workloads if workload.mark is not Mark.GONE for change in workload.containers]
-    valued = {said(one.ref) for one in changes if one.lines}
+    valued = {display_name(change.ref) for change in changes if change.lines}
     # Scripts and volumes that no container mounts stand in no line.
-    of_values = [one for one in new if one.rule == _OF_VALUES and one.variant == _CHANGED]
+    of_values = [finding for finding in new if finding.rule == _OF_VALUES and finding.variant == _CHANGED]
     with_values = [value for value in of_values if "after" not in value.evidence and _of(value) <= valued]
-    of_pods = [one for one in new if one.rule == _OF_PODS]
-    is_of_all = set[str]().union(*map(_of, of_pods)) == {said(one.ref) for one in changes}
+    of_pods = [finding for finding in new if finding.rule == _OF_PODS]
+    is_of_all = set[str]().union(*map(_of, of_pods)) == {display_name(change.ref) for change in changes}
     return [*with_values, *(of_pods if is_of_all else ())]
 
 
@@ -67,9 +65,9 @@ def image_changes(workloads: Iterable[WorkloadChange]) -> list[ImageChange]:
     for one in (change for workload in workloads for change in workload.containers):
         if one.before != one.after:
             objects = found.setdefault((one.mark, one.before, one.after), {})
-            objects.setdefault(said(one.ref), []).append(one.title)
+            objects.setdefault(display_name(one.ref), []).append(one.title)
     made = [ImageChange(*key, objects) for key, objects in found.items()]
-    return sorted(made, key=lambda one: -len(one.objects))
+    return sorted(made, key=lambda image: -len(image.objects))
 
 
 def runs_of(workloads: Iterable[WorkloadChange]) -> list[tuple[WorkloadChange, list[str]]]:
@@ -117,49 +115,31 @@ def workloads_as_text(
     yield from (f"WORKLOADS  {workloads_in_words(workloads)}", *heads)
     images, runs = image_changes(workloads), runs_of(workloads)
     # What holds for all of them is said once, in the heading.
-    marks = {mark: "" if {one.mark for one in workloads} == {mark} else word for mark, word in _MARKS.items()}
+    marks = {mark: "" if {workload.mark for workload in workloads} == {mark} else word for mark, word in _MARKS.items()}
     for image in images if with_all else images[:MAX_IMAGES]:
-        yield from _image(image, marks[image.mark], with_all=with_all)
+        step = " ".join(filter(None, (marks[image.mark], image_words(image.before, image.after))))
+        if not with_all:
+            where = next(iter(image.objects)) if len(image.objects) == 1 else number(len(image.objects), "workload")
+            step = f"{_DIGEST.sub(_DIGEST_START, step)}, in {where}"
+        yield from wrapped(visible(f"  {step}"), "", "      ")
+        for name, containers in image.objects.items() if with_all else ():
+            yield from wrapped(visible(f"      {name}: {', '.join(containers)}"), "", "        ")
     yield from _more(0 if with_all else len(images) - MAX_IMAGES, "images")
     for workload, words in runs if with_all else runs[:MAX_RUNS]:
-        name = " ".join(filter(None, (marks[workload.mark], said(workload.ref))))
-        yield from _wrapped(f"  {': '.join(filter(None, (name, ', '.join(words))))}", "      ")
+        name = " ".join(filter(None, (marks[workload.mark], display_name(workload.ref))))
+        yield from wrapped(visible(f"  {': '.join(filter(None, (name, ', '.join(words))))}"), "", "      ")
     yield from _more(0 if with_all else len(runs) - MAX_RUNS, "workloads")
     set_anew = [container for workload in workloads for container in workload.containers if container.lines]
-    for one in set_anew if with_all else set_anew[:MAX_CONTAINERS]:
-        yield from _settings(one, with_all=with_all)
+    for container in set_anew if with_all else set_anew[:MAX_CONTAINERS]:
+        yield from wrapped(visible(f"  {display_name(container.ref)}, {container.title}"), "", "      ")
+        for line in container.lines if with_all else container.lines[:MAX_SETTINGS]:
+            sign = "+" if line.mark is Mark.NEW else "-"
+            text = line.text if len(line.text) <= MAX_TEXT else f"{line.text[:MAX_TEXT]}…"
+            yield from wrapped(visible(f"      {sign} {line.what} {text}"), "", "          ")
+        yield from _more(0 if with_all else len(container.lines) - MAX_SETTINGS, indent="      ")
     yield from _more(0 if with_all else len(set_anew) - MAX_CONTAINERS, "containers with other settings")
 
 
-def _more(count: int, noun: str) -> Iterator[str]:
+def _more(count: int, noun: str = "", indent: str = "  ") -> Iterator[str]:
     if count > 0:
-        yield f"  {and_more(count, noun)}: --all shows them"
-
-
-def _image(image: ImageChange, mark: str, *, with_all: bool) -> Iterator[str]:
-    """An image and the workload that it is in, or how many there are; all of them and their containers `with_all`."""
-    step = " ".join(filter(None, (mark, image_words(image.before, image.after))))
-    if not with_all:
-        where = next(iter(image.objects)) if len(image.objects) == 1 else number(len(image.objects), "workload")
-        step = f"{_DIGEST.sub(_DIGEST_START, step)}, in {where}"
-    yield from _wrapped(f"  {step}", "      ")
-    for name, containers in image.objects.items() if with_all else ():
-        yield from _wrapped(f"      {name}: {', '.join(containers)}", "        ")
-
-
-def _settings(change: ContainerChange, *, with_all: bool) -> Iterator[str]:
-    yield from _wrapped(f"  {said(change.ref)}, {change.title}", "      ")
-    shown = change.lines if with_all else change.lines[:MAX_SETTINGS]
-    for one in shown:
-        sign = "+" if one.mark is Mark.NEW else "-"
-        text = one.text if len(one.text) <= MAX_TEXT else f"{one.text[:MAX_TEXT]}…"
-        yield from _wrapped(f"      {sign} {one.what} {text}", "          ")
-    more = and_more(len(change.lines) - len(shown))
-    if more:
-        yield f"      {more}: --all shows them"
-
-
-def _wrapped(text: str, further: str) -> list[str]:
-    return textwrap.wrap(
-        visible(text), WIDTH, subsequent_indent=further, break_long_words=False, break_on_hyphens=False
-    )
+        yield f"{indent}{and_more(count, noun)}: --all shows them"

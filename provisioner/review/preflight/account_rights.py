@@ -105,10 +105,6 @@ class Walk:
     _supposed: list[Grant] = field(default_factory=list)
 
     @property
-    def _made(self) -> set[str]:
-        return {manifest.ref.name for manifest in self.facts.manifests if manifest.ref.group_kind == NAMESPACE}
-
-    @property
     def held(self) -> EffectiveRules:
         """What the account holds here: by the cluster, by earlier objects, by the rules that were missing so far."""
         if self._held is None:
@@ -126,7 +122,8 @@ class Walk:
         In a namespace that the bundle itself makes nothing can be granted before, but for the whole cluster.
         """
         reason = Phrase.of(REMEDY.id, f"reason.{why}", object=ref, **params)
-        if scope and scope not in (self.facts.namespaces or ()) and scope in self._made:
+        made = {manifest.ref.name for manifest in self.facts.manifests if manifest.ref.group_kind == NAMESPACE}
+        if scope and scope not in (self.facts.namespaces or ()) and scope in made:
             scope, reason = "", Phrase.of(REMEDY.id, "reason.in-whole-cluster", reason=reason)
         self.missing.append(Missing(scope, rule, reason))
         missing = ObjectRef(RBAC_GROUP, "v1", "RoleBinding" if scope else "ClusterRoleBinding", scope, "(missing)")
@@ -186,7 +183,17 @@ def _of_role(found: Walk, manifest: Manifest, old: JsonObject | None) -> Iterato
         found.lacks(ref.namespace, rule_of(escalate), "aggregate", ref)
         yield _AGGREGATES.finding("aggregates", ref, where=("aggregationRule",), account=account)
     else:
-        for holder, rule in _escalating(found, ref, escalate) or [(ref, rule) for rule in check.missing]:
+        # The first rule of a role of the bundle that itself lets write this one, such as all verbs on all roles: it is
+        # needed for its own role, and whoever holds it needs nothing else that these roles grant.
+        actions = found.facts.actions
+        written = (
+            other.body
+            for other in found.facts.manifests
+            if other.ref.group == RBAC_GROUP and other.ref.namespace in ("", ref.namespace)
+            if other.ref.identity not in actions or actions[other.ref.identity].action is not Action.NONE
+        )
+        enough = rbac.escalating_rule(written, escalate)
+        for holder, rule in [enough] if enough else [(ref, rule) for rule in check.missing]:
             found.lacks(holder.namespace, rule, "grant", holder)
         rules, shown = _rules(check.missing), check.missing[:MAX_SHOWN]
         yield _GRANTS.finding(
@@ -198,22 +205,6 @@ def _of_role(found: Walk, manifest: Manifest, old: JsonObject | None) -> Iterato
             more=len(check.missing) - len(shown) or None,
             **rules,
         )
-
-
-def _escalating(found: Walk, ref: ObjectRef, escalate: AccessRequest) -> list[tuple[ObjectRef, PolicyRule]]:
-    """The first rule of a role of the bundle that itself lets write the role `ref`, such as all verbs on all roles.
-
-    It is needed for its own role, and whoever holds it needs nothing else that these roles grant.
-    """
-    actions = found.facts.actions
-    written = (
-        manifest.body
-        for manifest in found.facts.manifests
-        if manifest.ref.group == RBAC_GROUP and manifest.ref.namespace in ("", ref.namespace)
-        if manifest.ref.identity not in actions or actions[manifest.ref.identity].action is not Action.NONE
-    )
-    enough = rbac.escalating_rule(written, escalate)
-    return [enough] if enough else []
 
 
 def _of_binding(found: Walk, manifest: Manifest) -> Iterator[Finding]:

@@ -68,7 +68,12 @@ def questions(facts: PreflightFacts) -> list[AccessRequest]:
 def preflight(facts: PreflightFacts) -> Preflight:
     """Whether the account may install the bundle, by `facts`."""
     found = walk(facts)
-    findings = [_as_known(finding, facts) for finding in found.findings]
+    # Without the roles of the cluster nothing is proved that only they can tell.
+    unproved = frozenset() if facts.roles is not None else _BY_ROLES
+    findings = [
+        replace(finding, severity=Severity.UNKNOWN) if finding.rule in unproved else finding
+        for finding in found.findings
+    ]
     excess: tuple[ScopedRule, ...] = ()
     if facts.roles is None:
         variant = "roles-not-read" if facts.answers else "roles-not-asked"
@@ -95,24 +100,19 @@ def _undecided(facts: PreflightFacts, variant: str, exc: TooManyRights) -> Findi
     return UNKNOWN.finding(variant, _ref(facts.account), key=variant, problem=str(exc))
 
 
-def _as_known(finding: Finding, facts: PreflightFacts) -> Finding:
-    """Without the roles of the cluster nothing is proved that only they can tell."""
-    if facts.roles is not None or finding.rule not in _BY_ROLES:
-        return finding
-    return replace(finding, severity=Severity.UNKNOWN)
-
-
 def _minimal(missing: Iterable[Missing]) -> tuple[MissingRule, ...]:
     by_scope: dict[str, list[Missing]] = {}
-    for one in missing:
-        by_scope.setdefault(one.scope, []).append(one)
-    everywhere = rbac.HeldRules(one.rule for one in by_scope.get("", ()))
+    for lack in missing:
+        by_scope.setdefault(lack.scope, []).append(lack)
+    everywhere = rbac.HeldRules(lack.rule for lack in by_scope.get("", ()))
     found: list[MissingRule] = []
     for scope in sorted(by_scope):
-        lacking = [one for one in by_scope[scope] if not scope or rbac.remainder(everywhere, [one.rule], is_cut=True)]
-        for rule in rbac.minimal(one.rule for one in lacking):
+        lacking = [
+            lack for lack in by_scope[scope] if not scope or rbac.remainder(everywhere, [lack.rule], is_cut=True)
+        ]
+        for rule in rbac.minimal(lack.rule for lack in lacking):
             held = rbac.HeldRules([rule])
-            reasons = dict.fromkeys(one.reason for one in lacking if held.sharing(one.rule))
+            reasons = dict.fromkeys(lack.reason for lack in lacking if held.sharing(lack.rule))
             found.append(MissingRule(scope, rule, tuple(reasons)))
     return tuple(found)
 
@@ -131,14 +131,14 @@ def _of_excess(facts: PreflightFacts, excess: tuple[ScopedRule, ...]) -> Iterato
     if not excess:
         return
     held = by_name(rbac.effective_rules(facts.account.identity, facts.known), facts.account)
-    places = {scope: [one.rule for one in excess if one.scope == scope] for scope in held.scopes}
+    places = {scope: [right.rule for right in excess if right.scope == scope] for scope in held.scopes}
     grants = tuple(grant for grant in held.grants if any(_overlap(grant.rule, rule) for rule in places[grant.scope]))
     powers = [
         sentence_of(risk)
         for risk in rbac.risks(replace(held, grants=grants))
         if risk.severity.is_at_least(Severity.DANGEROUS) and not risk.implied_by
     ]
-    rules = [{"scope": one.scope, **one.rule.to_object()} for one in excess]
+    rules = [{"scope": right.scope, **right.rule.to_object()} for right in excess]
     yield (_EXCESS if powers else _LITTLE_EXCESS).finding(
         "excess",
         _ref(facts.account),

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import Forbidden
 from provisioner.escaping import visible
-from provisioner.rbac import RbacSubject
 from provisioner.review.base.facts import Facts, Gap
 from provisioner.review.base.grouping import folded
 from provisioner.review.base.record import plain
-from provisioner.review.preflight.account_rights import REMEDY, PreflightFacts, ResourceWord, RightsStep
-from provisioner.review.preflight.answer import MissingRule, Preflight, preflight
+from provisioner.review.preflight.account_rights import REMEDY, PreflightFacts, ResourceWord
+from provisioner.review.preflight.answer import Preflight, preflight
 from provisioner.review.preflight.answer import questions as questions_of
 from provisioner.sentences import and_more
 from provisioner.values import (
@@ -45,30 +44,78 @@ _VERDICTS = {
 
 def to_record(found: Preflight) -> dict[str, Any]:
     """The answer as plain JSON values."""
+    findings = [
+        {
+            "rule": finding.rule,
+            "severity": str(finding.severity),
+            "object": str(finding.ref) if finding.ref else "",
+            "path": list(finding.path),
+            "message": finding.message,
+            "evidence": plain(finding.evidence) | ({"said": finding.server_words} if finding.server_words else {}),
+            "fingerprint": finding.fingerprint,
+        }
+        for finding in folded(found.findings)
+    ]
+    steps = [
+        {
+            "request": {name: getattr(step.request, name) for name in _REQUEST},
+            "object": str(step.ref),
+            "allowed": step.is_allowed,
+            "by": [
+                {
+                    "binding": str(grant.binding),
+                    "role": str(grant.origin),
+                    "rule": grant.rule_index,
+                    "scope": grant.scope,
+                }
+                for grant in step.grants
+            ],
+            "words": step.words,
+        }
+        for step in found.steps
+    ]
     return {
         "version": VERSION,
         "account": {"namespace": found.account.namespace, "name": found.account.name},
         "verdict": str(found.verdict),
-        "findings": [_finding_record(one) for one in folded(found.findings)],
+        "findings": findings,
         "missing": [
-            {"scope": one.scope, "rule": one.rule.to_object(), "reasons": list(one.reasons)} for one in found.missing
+            {"scope": missing.scope, "rule": missing.rule.to_object(), "reasons": list(missing.reasons)}
+            for missing in found.missing
         ],
         "yaml": as_yaml(found),
-        "excess": [{"scope": one.scope, "rule": one.rule.to_object()} for one in found.excess],
-        "steps": [_step_record(step) for step in found.steps],
+        "excess": [{"scope": right.scope, "rule": right.rule.to_object()} for right in found.excess],
+        "steps": steps,
     }
 
 
 def as_yaml(found: Preflight, *, name: str = "") -> str:
     """Roles and bindings that give the account all that is missing, each rule under its reasons; "" if nothing is.
 
-    All of them have one `name`, by default one made of the account's.
+    All of them have one `name`, by default one made of the account's. Every value is a JSON string, so that nothing in
+    it means anything to YAML.
     """
-    named = name or f"{found.account.namespace}-{found.account.name}-preflight"
-    by_scope = {
-        scope: [m for m in found.missing if m.scope == scope] for scope in sorted({m.scope for m in found.missing})
-    }
-    documents = [_documents(found.account, scope, missing, named) for scope, missing in by_scope.items()]
+    account = found.account
+    named = json.dumps(name or f"{account.namespace}-{account.name}-preflight")
+    documents = []
+    for scope in sorted({missing.scope for missing in found.missing}):
+        lines = []
+        for missing in (one for one in found.missing if one.scope == scope):
+            lines += [f"# {visible(reason)}" for reason in missing.reasons[:MAX_REASONS]]
+            if len(missing.reasons) > MAX_REASONS:
+                lines.append(f"# {and_more(len(missing.reasons) - MAX_REASONS, 'reasons')}")
+            for index, (key, values) in enumerate(missing.rule.to_object().items()):
+                lines.append(f"{'  ' if index else '- '}{key}: {json.dumps(values)}")
+        rules = "".join(f"{line}\n" for line in lines)
+        prefix = "" if scope else "Cluster"
+        meta = f"metadata:\n  name: {named}\n" + (f"  namespace: {json.dumps(scope)}\n" if scope else "")
+        subject = f"- kind: ServiceAccount\n  name: {json.dumps(account.name)}\n"
+        documents.append(
+            f"apiVersion: {RBAC_GROUP}/v1\nkind: {prefix}Role\n{meta}rules:\n{rules}---\n"
+            f"apiVersion: {RBAC_GROUP}/v1\nkind: {prefix}RoleBinding\n{meta}"
+            f"roleRef:\n  apiGroup: {RBAC_GROUP}\n  kind: {prefix}Role\n  name: {named}\n"
+            f"subjects:\n{subject}  namespace: {json.dumps(account.namespace)}\n"
+        )
     return "---\n".join(documents)
 
 
@@ -76,76 +123,22 @@ def as_text(found: Preflight) -> str:
     """The answer for a terminal: the verdict, what stands in the way, the missing rules, what is held in excess."""
     name = visible(f"{found.account.namespace}/{found.account.name}")
     lines = [f"{name} {_VERDICTS[found.verdict]}", ""]
-    for one in folded(found.findings):
-        lines.append(f"  {one.severity}  {one.rule}")
-        told = [one.message, f"the cluster says: {one.server_words}" if one.server_words else ""]
+    for finding in folded(found.findings):
+        lines.append(f"  {finding.severity}  {finding.rule}")
+        told = [finding.message, f"the cluster says: {finding.server_words}" if finding.server_words else ""]
         for words in filter(None, told):
             lines += textwrap.wrap(visible(words), _WIDTH, initial_indent="      ", subsequent_indent="      ")
     if found.missing:
         lines += ["", "Missing rules, ready to be applied:", "", as_yaml(found).rstrip("\n")]
     if found.excess:
         lines += ["", "Held, and not needed by this bundle:"]
-        lines += [f"  {visible(str(one.rule))} {_place(one.scope)}" for one in found.excess]
+    for right in found.excess:
+        place = f"in {visible(right.scope)}" if right.scope else "in the whole cluster"
+        lines.append(f"  {visible(str(right.rule))} {place}")
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _place(scope: str) -> str:
-    return f"in {visible(scope)}" if scope else "in the whole cluster"
-
-
-def _documents(account: RbacSubject, scope: str, missing: Iterable[MissingRule], name: str) -> str:
-    """One role and its binding as YAML; every value is a JSON string, so that nothing in it means anything."""
-    prefix = "" if scope else "Cluster"
-    meta = f"metadata:\n  name: {json.dumps(name)}\n" + (f"  namespace: {json.dumps(scope)}\n" if scope else "")
-    rules = "".join(line + "\n" for one in missing for line in _rule_lines(one))
-    subject = f"- kind: ServiceAccount\n  name: {json.dumps(account.name)}\n"
-    return (
-        f"apiVersion: {RBAC_GROUP}/v1\nkind: {prefix}Role\n{meta}rules:\n{rules}---\n"
-        f"apiVersion: {RBAC_GROUP}/v1\nkind: {prefix}RoleBinding\n{meta}"
-        f"roleRef:\n  apiGroup: {RBAC_GROUP}\n  kind: {prefix}Role\n  name: {json.dumps(name)}\n"
-        f"subjects:\n{subject}  namespace: {json.dumps(account.namespace)}\n"
-    )
-
-
-def _rule_lines(missing: MissingRule) -> Iterator[str]:
-    for reason in missing.reasons[:MAX_REASONS]:
-        yield f"# {visible(reason)}"
-    if len(missing.reasons) > MAX_REASONS:
-        yield f"# {and_more(len(missing.reasons) - MAX_REASONS, 'reasons')}"
-    for index, (key, values) in enumerate(missing.rule.to_object().items()):
-        yield f"{'  ' if index else '- '}{key}: {json.dumps(values)}"
-
-
-def _finding_record(finding: Finding) -> dict[str, Any]:
-    return {
-        "rule": finding.rule,
-        "severity": str(finding.severity),
-        "object": str(finding.ref) if finding.ref else "",
-        "path": list(finding.path),
-        "message": finding.message,
-        "evidence": plain(finding.evidence) | ({"said": finding.server_words} if finding.server_words else {}),
-        "fingerprint": finding.fingerprint,
-    }
-
-
-def _step_record(step: RightsStep) -> dict[str, Any]:
-    return {
-        "request": _request_record(step.request),
-        "object": str(step.ref),
-        "allowed": step.is_allowed,
-        "by": [
-            {"binding": str(grant.binding), "role": str(grant.origin), "rule": grant.rule_index, "scope": grant.scope}
-            for grant in step.grants
-        ],
-        "words": step.words,
-    }
-
-
-def _request_record(request: AccessRequest) -> dict[str, str]:
-    names = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
-    return {name: getattr(request, name) for name in names}
-
-
+_REQUEST = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
 _REFUSED = "PRE-09"
 _IN_EXCESS = "PRE-10"
 _OTHERS = "PRE-11"
@@ -174,7 +167,20 @@ def preflight_findings(facts: Facts) -> tuple[Finding, ...]:
         else:
             found.append(replace(finding, is_new=finding.is_new and finding.rule != _OTHERS))
     if answer.missing:
-        found.append(_remedy(answer, is_known=wanted.roles is not None))
+        # The fewest rules that are missing, in one finding.
+        ref = ObjectRef.of_service_account(answer.account.namespace, answer.account.name)
+        rules = [
+            {
+                "scope": missing.scope,
+                "rule": missing.rule.to_object(),
+                "reasons": list(missing.reasons[:MAX_REASONS]),
+                "left_out": max(0, len(missing.reasons) - MAX_REASONS),
+            }
+            for missing in answer.missing
+        ]
+        key = [[missing.scope, missing.rule.to_object()] for missing in answer.missing]
+        variant = "may-lack" if wanted.roles is None else "lacks"
+        found.append(REMEDY.finding(variant, ref, key=key, yaml=as_yaml(answer), rules=rules))
     return worst_first(found)
 
 
@@ -200,14 +206,21 @@ def preflight_facts(facts: Facts) -> PreflightFacts | None:
     resources = {
         (kind.group, kind.version, kind.kind): ResourceWord(kind.plural, kind.is_namespaced) for kind in kinds or ()
     }
+    places = _places(facts)
+    exist = {name: facts.around.exists.get((_NAMESPACE.group, _NAMESPACE.kind, "", name)) for name in places}
+    made = {manifest.ref.name for manifest in facts.content.manifests if manifest.ref.group_kind == _NAMESPACE}
+    # One of which nobody knows is not there before apply if the bundle makes it.
+    there = {name for name in places if exist[name] or (exist[name] is None and name not in made)}
+    unknown = [name for name in places if exist[name] is None and name not in made]
+    gaps = [Gap(f"whether the namespace {name} exists", "nobody may read it", Section.PREFLIGHT) for name in unknown]
     return PreflightFacts(
         installer.account,
-        tuple(sorted(facts.content.manifests, key=lambda one: order.get(one.ref.identity, len(order)))),
+        tuple(sorted(facts.content.manifests, key=lambda manifest: order.get(manifest.ref.identity, len(order)))),
         facts.live_rbac,
         None if kinds is None else resources,
-        frozenset(_places(facts)) - _absent(facts),
+        frozenset(there),
         {planned.ref.identity: planned for planned in facts.plan.actions},
-        (*installer.gaps, *_gaps(facts)),
+        (*installer.gaps, *gaps),
         installer.answers,
         facts.around.unanswered,
         release=facts.around.version,
@@ -226,9 +239,16 @@ def said_once(findings: Iterable[Finding]) -> list[Finding]:
         known = explained.get(one.ref.identity, []) if one.ref and _is_of_dry_run(one) else []
         if known:
             proofs[next((it for it in known if it.rule == one.rule), known[0]).fingerprint] = one
-    folded = {proof.fingerprint for proof in proofs.values()}
-    kept = [one for one in everything if one.fingerprint not in folded]
-    return [_proved(one, proofs[one.fingerprint]) if one.fingerprint in proofs else one for one in kept]
+    proving = {proof.fingerprint for proof in proofs.values()}
+    kept = {position: one for position, one in enumerate(everything) if one.fingerprint not in proving}
+    for position, finding in kept.items():
+        if proof := proofs.get(finding.fingerprint):
+            # What the preflight could only suppose counts as proved where the API server refused it.
+            severity = min(finding.severity, proof.severity, key=lambda severity: severity.rank)
+            evidence = {**finding.evidence, "dry_run": proof.message}
+            words = "; ".join(filter(None, [finding.server_words, proof.server_words]))
+            kept[position] = replace(finding, severity=severity, evidence=evidence, server_words=words)
+    return list(kept.values())
 
 
 def yaml_of(finding: Finding) -> str:
@@ -240,47 +260,5 @@ def _is_of_dry_run(finding: Finding) -> bool:
     return finding.rule in _BY_DRY_RUN and "code" in finding.evidence
 
 
-def _proved(finding: Finding, proof: Finding) -> Finding:
-    """What the preflight could only suppose counts as proved where the API server refused it."""
-    severity = min(finding.severity, proof.severity, key=lambda it: it.rank)
-    evidence = {**finding.evidence, "dry_run": proof.message}
-    said = "; ".join(filter(None, [finding.server_words, proof.server_words]))
-    return replace(finding, severity=severity, evidence=evidence, server_words=said)
-
-
-def _remedy(answer: Preflight, *, is_known: bool) -> Finding:
-    """The fewest rules that are missing, in one finding."""
-    ref = ObjectRef.of_service_account(answer.account.namespace, answer.account.name)
-    key = [[one.scope, one.rule.to_object()] for one in answer.missing]
-    rules = [_rule_record(one) for one in answer.missing]
-    return REMEDY.finding("lacks" if is_known else "may-lack", ref, key=key, yaml=as_yaml(answer), rules=rules)
-
-
-def _rule_record(missing: MissingRule) -> dict[str, Any]:
-    shown = list(missing.reasons[:MAX_REASONS])
-    left_out = len(missing.reasons) - len(shown)
-    return {"scope": missing.scope, "rule": missing.rule.to_object(), "reasons": shown, "left_out": left_out}
-
-
 def _places(facts: Facts) -> list[str]:
     return sorted({manifest.ref.namespace for manifest in facts.content.manifests if manifest.ref.namespace})
-
-
-def _exists(facts: Facts, namespace: str) -> bool | None:
-    return facts.around.exists.get((_NAMESPACE.group, _NAMESPACE.kind, "", namespace))
-
-
-def _made(facts: Facts) -> set[str]:
-    return {manifest.ref.name for manifest in facts.content.manifests if manifest.ref.group_kind == _NAMESPACE}
-
-
-def _absent(facts: Facts) -> set[str]:
-    """The namespaces that are not there before apply; one of which nobody knows is, if the bundle makes it."""
-    return {name for name in _places(facts) if _exists(facts, name) is False} | {
-        name for name in _made(facts) if _exists(facts, name) is None
-    }
-
-
-def _gaps(facts: Facts) -> list[Gap]:
-    unknown = [name for name in _places(facts) if _exists(facts, name) is None and name not in _made(facts)]
-    return [Gap(f"whether the namespace {name} exists", "nobody may read it", Section.PREFLIGHT) for name in unknown]

@@ -148,8 +148,12 @@ def _of_object(
         yield of_no_kind(facts, ref)
         return
     planned = facts.actions.get(ref.identity)
-    verbs = _verbs(manifest, planned)
-    verbs = tuple(dict.fromkeys((*verbs, "delete"))) if facts.with_deletion else verbs
+    action = Action.CREATE if planned is None else Action.REPLACE if may_be_remade(planned) else planned.action
+    is_written_anew = action in (Action.CREATE, Action.REPLACE, Action.RERUN)
+    is_cleared = manifest.hook is not None and manifest.hook.is_cleared
+    verbs = ("get", "create", "patch") if is_written_anew else ("get", "patch")
+    if facts.with_deletion or (is_written_anew and (action is not Action.CREATE or is_cleared)):
+        verbs = (*verbs, "delete")
     findings = [*of_place(facts, ref, seen, coming), *_of_verbs(found, ref, kind, verbs)]
     findings += _of_owners(found, manifest)
     if ref.group == RBAC_GROUP and (planned is None or planned.action is not Action.NONE):
@@ -169,27 +173,21 @@ def _is_refused(planned: PlannedAction) -> bool:
     return not is_unbound and not ('User "' in planned.problem and " cannot " in planned.problem)
 
 
-def _verbs(manifest: Manifest, planned: PlannedAction | None) -> tuple[str, ...]:
-    action = planned.action if planned else Action.CREATE
-    action = Action.REPLACE if planned and may_be_remade(planned) else action
-    if action not in (Action.CREATE, Action.REPLACE, Action.RERUN):
-        return ("get", "patch")
-    is_deleted = action is not Action.CREATE or (manifest.hook is not None and manifest.hook.is_cleared)
-    return ("get", "create", "patch", "delete") if is_deleted else ("get", "create", "patch")
-
-
 def _of_verbs(found: Walk, ref: ObjectRef, kind: ResourceWord, verbs: tuple[str, ...]) -> Iterator[Finding]:
     requests = [AccessRequest(verb, ref.group, kind.plural, "", ref.namespace, ref.name) for verb in verbs]
     denied = [request for request in requests if not found.may(request, ref)]
     if not denied:
         return
     purpose = next((verb for verb in ("create", "delete") if verb in verbs), "update")
+    answers: list[Phrase] = []
     for request in denied:
         found.lacks(ref.namespace, rule_of(request), purpose, ref)
+        answer = found.facts.answers.get(request)
+        variant, params = ("said.no", {"reason": answer.reason}) if answer else ("said.not-asked", {})
+        answers.append(Phrase.of(_NO_VERB.id, variant, request=request, **params))
     lacking = [request.verb for request in denied]
     is_known = found.facts.roles is not None or any(request in found.facts.answers for request in denied)
     rule = _NO_VERB if is_known else replace(_NO_VERB, severity=Severity.UNKNOWN)
-    answers = [_answer(found.facts, request) for request in denied]
     variant, account = "may-not" if is_known else "has-to-be-allowed", found.facts.account
     yield rule.finding(variant, ref, key=lacking, account=account, verbs=lacking, said=answers)
 
@@ -210,13 +208,6 @@ def _of_owners(found: Walk, manifest: Manifest) -> Iterator[Finding]:
             found.lacks(place, rule_of(request), "block-owner", ref)
             where, account = ("metadata", "ownerReferences"), found.facts.account
             yield _NO_OWNER.finding("blocks", ref, where=where, key=str(request), account=account, request=str(request))
-
-
-def _answer(facts: PreflightFacts, request: AccessRequest) -> Phrase:
-    answer = facts.answers.get(request)
-    if answer is None:
-        return Phrase.of(_NO_VERB.id, "said.not-asked", request=request)
-    return Phrase.of(_NO_VERB.id, "said.no", request=request, reason=answer.reason)
 
 
 EVERYBODY = ("system:authenticated", "system:unauthenticated", "system:serviceaccounts")
@@ -245,7 +236,12 @@ def of_users(account: RbacSubject, roles: RbacObjects) -> Iterator[Finding]:
     users = _users(account, roles)
     if not users:
         return
-    listed = {name: _phrase_of(way) for name, way in list(users.items())[:MAX_LISTED]}
+    listed = {}
+    for name, way in list(users.items())[:MAX_LISTED]:
+        if way.subresource == "token":
+            listed[name] = Phrase.of(_USABLE.id, "users.token")
+        else:
+            listed[name] = Phrase.of(_USABLE.id, "users.pods", resource=way.resource, namespace=way.namespace)
     wide = [name for name in users if name.removeprefix("Group ").startswith(EVERYBODY)]
     yield _USABLE.finding(
         "usable",
@@ -259,12 +255,6 @@ def of_users(account: RbacSubject, roles: RbacObjects) -> Iterator[Finding]:
     )
 
 
-def _phrase_of(way: AccessRequest) -> Phrase:
-    if way.subresource == "token":
-        return Phrase.of(_USABLE.id, "users.token")
-    return Phrase.of(_USABLE.id, "users.pods", resource=way.resource, namespace=way.namespace)
-
-
 def by_name(held: EffectiveRules, account: RbacSubject) -> EffectiveRules:
     """The grants to this account, and to those of its namespace; what everybody has is nobody's in particular."""
     groups = {name for name in account.identity.groups if name not in EVERYBODY}
@@ -276,21 +266,19 @@ def _users(account: RbacSubject, roles: RbacObjects) -> dict[str, AccessRequest]
     """The way of each, by name."""
     held = by_name(rbac.effective_rules(account.identity, roles), account)
     places = {CLUSTER, *held.scopes}
+    # Whether who has the same roles holds as much as the account: of hundreds of teams few differ.
     known: dict[frozenset[tuple[str, RoleKey]], bool] = {}
     found: dict[str, AccessRequest] = {}
     for subject, way in _makers(account, roles).items():
         if subject == account or not _is_somebody(subject):
             continue
-        same = frozenset(one for one in roles.roles_held(subject.identity) if one[0] in places)
+        same = frozenset(role for role in roles.roles_held(subject.identity) if role[0] in places)
         if same not in known:
-            known[same] = _holds_as_much(rbac.effective_rules(subject.identity, roles), held)
+            other = rbac.effective_rules(subject.identity, roles)
+            known[same] = all(rbac.holds(other.rules_in(scope), held.at(scope)) for scope in held.scopes)
         if not known[same]:
             found[str(subject)] = way
     return dict(sorted(found.items()))
-
-
-def _holds_as_much(other: EffectiveRules, held: EffectiveRules) -> bool:
-    return all(rbac.holds(other.rules_in(scope), held.at(scope)) for scope in held.scopes)
 
 
 def _makers(account: RbacSubject, roles: RbacObjects) -> Mapping[RbacSubject, AccessRequest]:
@@ -305,7 +293,7 @@ def _makers(account: RbacSubject, roles: RbacObjects) -> Mapping[RbacSubject, Ac
         counting = [binding for binding in bindings if binding[1] in places]
         if role is None or not counting:
             continue
-        held = [one.rule for one in roles.rules_of(role)[0]]
+        held = [granted.rule for granted in roles.rules_of(role)[0]]
         way = next((number for number, request in enumerate(ways) if rbac.allows(held, request)), None)
         for subject in (it for one in counting if way is not None for it in rbac.binding_subjects(roles.bindings[one])):
             found[subject] = min(way or 0, found.get(subject, len(ways)))

@@ -14,7 +14,7 @@ from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import InvalidManifest
 from provisioner.json_values import items, mapping, maps
-from provisioner.rbac import Grant, PolicyRule, RbacObjects, RbacSubject
+from provisioner.rbac import PolicyRule, RbacObjects, RbacSubject
 from provisioner.review.base.record import Mark
 from provisioner.review.rights.permission_words import parts_of
 from provisioner.values import Finding, JsonObject, ObjectIdentity, ObjectRef, PlannedAction, Report, Section, Severity
@@ -153,31 +153,42 @@ def accounts_of(report: Report) -> list[RbacSubject]:
 def account_graph(report: Report, subject: RbacSubject, *, hidden: Collection[ObjectIdentity] = ()) -> AccountGraph:
     """The ways of `subject` to its rights before and after. Of `hidden` objects nothing is drawn but their number."""
     states = _states(report.plan.actions, hidden)
-    told = [one for one in report.in_section(Section.PERMISSIONS) if one.evidence.get("subject") == str(subject)]
+    told = [
+        finding for finding in report.in_section(Section.PERMISSIONS) if finding.evidence.get("subject") == str(subject)
+    ]
     ways = _ways(states, subject)
-    placed = {one.fingerprint for one in told if _place(one, ways, states)}
-    nodes = sorted((_node(way, states) for way in ways.values()), key=_order)
+    placed = {finding.fingerprint for finding in told if _place(finding, ways, states)}
+    nodes = [_node(way, states) for way in ways.values()]
+    nodes.sort(key=lambda node: (node.worst, node.is_same, node.binding, node.role))
     counts = Counter(rule.mark for node in nodes for rule in (*node.rules, *node.same))
-    drawn = tuple(_bounded(node) for node in nodes[:MAX_BINDINGS])
-    rest = tuple(one for one in told if one.fingerprint not in placed)
+    drawn = []
+    for node in nodes[:MAX_BINDINGS]:
+        left_out = max(0, len(node.rules) - MAX_RULES) + max(0, len(node.same) - MAX_RULES)
+        drawn.append(replace(node, rules=node.rules[:MAX_RULES], same=node.same[:MAX_RULES], left_out=left_out))
+    mark = None
+    for planned in report.plan.actions:
+        ref = planned.ref
+        if (ref.group, ref.kind, ref.namespace, ref.name) == ("", _ACCOUNT, subject.namespace, subject.name):
+            mark = Mark.of(was=planned.before is not None, is_=planned.after is not None)
+            break
     return AccountGraph(
         str(subject),
-        _account_mark(report.plan.actions, subject),
-        drawn,
-        rest,
+        mark,
+        tuple(drawn),
+        tuple(finding for finding in told if finding.fingerprint not in placed),
         {mark: counts[mark] for mark in Mark if counts[mark]},
         states.hidden,
         len(nodes) - len(drawn),
-        any(one.rule in _EFFECTS or one.is_new for one in told),
+        any(finding.rule in _EFFECTS or finding.is_new for finding in told),
     )
 
 
 def _states(actions: Iterable[PlannedAction], hidden: Collection[ObjectIdentity]) -> _States:
     of_rbac = [planned for planned in actions if planned.ref.group == RBAC_GROUP]
-    seen = [one for one in of_rbac if one.ref.identity not in hidden]
+    seen = [planned for planned in of_rbac if planned.ref.identity not in hidden]
     before, after = (
         RbacObjects.of(obj for obj in side if obj is not None)
-        for side in ([one.before for one in seen], [one.after for one in seen])
+        for side in ([planned.before for planned in seen], [planned.after for planned in seen])
     )
     roles = {
         str(ObjectRef.of(before.roles.get(key) or after.roles[key])): (before.roles.get(key), after.roles.get(key))
@@ -189,30 +200,27 @@ def _states(actions: Iterable[PlannedAction], hidden: Collection[ObjectIdentity]
 def _ways(states: _States, subject: RbacSubject) -> dict[tuple[str, str], _Way]:
     """Every binding of the plan that names `subject`, on either side, with the rules that it gives."""
     ways: dict[tuple[str, str], _Way] = {}
-    for is_after, side in enumerate((states.before, states.after)):
+    for is_after, side in ((False, states.before), (True, states.after)):
         for binding, _ in side.bindings_of(subject.identity):
             ref, wanted = ObjectRef.of(binding), mapping(binding.get("roleRef"))
             place = "" if wanted.get("kind") == "ClusterRole" else ref.namespace
             role = str(ObjectRef(RBAC_GROUP, "v1", str(wanted.get("kind")), place, str(wanted.get("name"))))
             scope = "" if ref.kind == "ClusterRoleBinding" else ref.namespace
             way = ways.setdefault((str(ref), role), _Way(str(ref), role, scope))
-            way.was, way.is_ = way.was or not is_after, way.is_ or bool(is_after)
-    for is_after, side in enumerate((states.before, states.after)):
+            way.was, way.is_ = way.was or not is_after, way.is_ or is_after
+    for is_after, side in ((False, states.before), (True, states.after)):
         for grant in rbac.effective_rules(subject.identity, side).grants:
-            _add(ways[str(grant.binding), str(grant.role)], grant, is_after=bool(is_after))
+            rules, origin = ways[str(grant.binding), str(grant.role)].rules, str(grant.origin)
+            # A rule that stands elsewhere in its role is the same rule.
+            rule = rules.setdefault((origin, grant.rule), _Rule(origin, grant.rule_index, grant.rule))
+            rule.was, rule.is_ = rule.was or not is_after, rule.is_ or is_after
+            rule.index = grant.rule_index
     return ways
-
-
-def _add(way: _Way, grant: Grant, *, is_after: bool) -> None:
-    """A rule that stands elsewhere in its role is the same rule."""
-    rule = way.rules.setdefault((str(grant.origin), grant.rule), _Rule(str(grant.origin), grant.rule_index, grant.rule))
-    rule.was, rule.is_ = rule.was or not is_after, rule.is_ or is_after
-    rule.index = grant.rule_index
 
 
 def _place(finding: Finding, ways: dict[tuple[str, str], _Way], states: _States) -> bool:
     """Put a finding at each rule that it names, those of other bindings of the cluster too; whether there is any."""
-    named = [one for one in maps(finding.evidence.get("by")) if isinstance(one.get("rule"), int)]
+    named = [way for way in maps(finding.evidence.get("by")) if isinstance(way.get("rule"), int)]
     for one in named:
         binding, role, origin = (str(one.get(key, "")) for key in ("binding", "role", "origin"))
         scope = str(finding.evidence.get("scope") or "")
@@ -227,63 +235,36 @@ def _place(finding: Finding, ways: dict[tuple[str, str], _Way], states: _States)
 
 
 def _named_rule(way: _Way, origin: str, index: int, states: _States) -> _Rule:
-    known = next(
-        (rule for rule in way.rules.values() if (rule.origin, rule.index, rule.is_) == (origin, index, True)), None
-    )
-    if known is not None:
-        return known
+    known = (rule for rule in way.rules.values() if (rule.origin, rule.index, rule.is_) == (origin, index, True))
+    if (found := next(known, None)) is not None:
+        return found
     before, after = states.roles.get(origin, (None, None))
     listed = items((after or {}).get("rules"))
     written = listed[index] if index < len(listed) else None
     was = written is not None and written in items((before or {}).get("rules"))
-    return way.rules.setdefault((origin, index), _Rule(origin, index, _readable(written), was=was))
-
-
-def _readable(written: object) -> PolicyRule | None:
     try:
-        return PolicyRule.from_object(written) if isinstance(written, Mapping) else None
+        rule = PolicyRule.from_object(written) if isinstance(written, Mapping) else None
     except InvalidManifest:
-        return None  # such a rule grants nothing that could be told
+        rule = None  # such a rule grants nothing that could be told
+    return way.rules.setdefault((origin, index), _Rule(origin, index, rule, was=was))
 
 
 def _node(way: _Way, states: _States) -> BindingNode:
+    rules = []
+    for rule in way.rules.values():
+        verbs, objects = parts_of(rule.rule) if rule.rule else ("", "")
+        origin = "" if rule.origin == way.role else rule.origin
+        findings = tuple(sorted(rule.findings.values(), key=lambda finding: finding.severity.rank))
+        mark = Mark.of(was=rule.was, is_=rule.is_)
+        rules.append(RuleNode(rule.index, mark, verbs, objects, origin, rule.file, findings))
+    rules.sort(key=lambda rule: (rule.worst, rule.index))
+    looked_at = tuple(rule for rule in rules if rule.mark is not Mark.SAME or rule.findings)
+    same = tuple(rule for rule in rules if rule not in looked_at)
     before, after = states.roles.get(way.role, (None, None))
     is_known = before is not None or after is not None
-    rules = sorted((_rule_node(rule, way.role) for rule in way.rules.values()), key=lambda it: (it.worst, it.index))
-    looked_at = tuple(rule for rule in rules if rule.mark is not Mark.SAME or rule.findings)
-    role_mark = _role_mark(before, after) if is_known else Mark.SAME
-    mark = Mark.of(was=way.was, is_=way.is_)
-    same = tuple(rule for rule in rules if rule not in looked_at)
-    return BindingNode(way.binding, mark, way.scope, way.role, role_mark, is_known, looked_at, same)
-
-
-def _role_mark(before: JsonObject | None, after: JsonObject | None) -> Mark:
+    role_mark = Mark.of(was=before is not None, is_=after is not None) if is_known else Mark.SAME
     if before is not None and after is not None:
         is_same = all(before.get(part) == after.get(part) for part in ("rules", "aggregationRule"))
-        return Mark.SAME if is_same else Mark.CHANGED
-    return Mark.of(was=before is not None, is_=after is not None)
-
-
-def _rule_node(rule: _Rule, role: str) -> RuleNode:
-    verbs, objects = parts_of(rule.rule) if rule.rule else ("", "")
-    origin = "" if rule.origin == role else rule.origin
-    findings = tuple(sorted(rule.findings.values(), key=lambda it: it.severity.rank))
-    mark = Mark.of(was=rule.was, is_=rule.is_)
-    return RuleNode(rule.index, mark, verbs, objects, origin, rule.file, findings)
-
-
-def _order(node: BindingNode) -> tuple[int, bool, str, str]:
-    return (node.worst, node.is_same, node.binding, node.role)
-
-
-def _bounded(node: BindingNode) -> BindingNode:
-    left_out = max(0, len(node.rules) - MAX_RULES) + max(0, len(node.same) - MAX_RULES)
-    return replace(node, rules=node.rules[:MAX_RULES], same=node.same[:MAX_RULES], left_out=left_out)
-
-
-def _account_mark(actions: Iterable[PlannedAction], subject: RbacSubject) -> Mark | None:
-    for planned in actions:
-        ref = planned.ref
-        if (ref.group, ref.kind, ref.namespace, ref.name) == ("", _ACCOUNT, subject.namespace, subject.name):
-            return Mark.of(was=planned.before is not None, is_=planned.after is not None)
-    return None
+        role_mark = Mark.SAME if is_same else Mark.CHANGED
+    mark = Mark.of(was=way.was, is_=way.is_)
+    return BindingNode(way.binding, mark, way.scope, way.role, role_mark, is_known, looked_at, same)

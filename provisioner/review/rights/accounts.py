@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from provisioner import rbac
@@ -78,57 +77,40 @@ def of_accounts(state: StateFacts) -> Iterator[Finding]:
         variant, key = "absent" if is_absent else "foreign", [str(subject), is_absent]
         yield _FOREIGN.finding(variant, binding, where=("subjects",), key=key, account=subject)
     yield from of_wildcards(state)
-    yield from _cloud_identities(state)
+    for ref, obj in state.named:
+        if ref.group_kind != _ACCOUNT:
+            continue
+        annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
+        for name in sorted(set(annotations) & set(CLOUD_IDENTITIES)):
+            where, identity = ("metadata", "annotations", name), annotations[name]
+            yield _CLOUD.finding(CLOUD_IDENTITIES[name], ref, where=where, key=identity, identity=identity)
 
 
 def of_wildcards(state: StateFacts) -> Iterator[Finding]:
     """Rules over every resource of a named group: what that is today, so that what it gains is seen as new."""
-    defined = _defined(state.objects)
+    defined: dict[str, set[str]] = {}
+    for obj in state.objects:
+        if ObjectRef.of(obj).group_kind == _CRD:
+            spec = mapping(obj.get("spec"))
+            defined.setdefault(str(spec.get("group")), set()).add(str(mapping(spec.get("names")).get("plural")))
     for ref, obj in state.named:
         if ref.group_kind not in _ROLES:
             continue
         for index, entry in enumerate(maps(obj.get("rules"))):
             groups = entry.get("apiGroups")
-            if "*" in items(entry.get("resources")) and isinstance(groups, list) and "*" not in groups:
-                yield _of_wildcard(ref, index, [str(group) for group in groups], defined)
-
-
-def _of_wildcard(ref: ObjectRef, index: int, groups: list[str], defined: dict[str, set[str]]) -> Finding:
-    means = {
-        group: sorted({*rbac.BUILT_IN_RESOURCES.get(group, ()), *defined.get(group, ())}) for group in sorted(groups)
-    }
-    groups_named = [
-        Phrase.of(
-            _WILDCARD.id,
-            f"groups.{'known' if names else 'unknown'}{'' if group else '-core'}",
-            group=group,
-            resources=names,
-        )
-        for group, names in means.items()
-    ]
-    where = ("rules", index)
-    return _WILDCARD.finding(
-        "every-resource", ref, where=where, key=means, index=index, groups=groups_named, means=means
-    )
-
-
-def _defined(objects: tuple[JsonObject, ...]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for obj in objects:
-        if ObjectRef.of(obj).group_kind == _CRD:
-            spec = mapping(obj.get("spec"))
-            found.setdefault(str(spec.get("group")), set()).add(str(mapping(spec.get("names")).get("plural")))
-    return found
-
-
-def _cloud_identities(state: StateFacts) -> Iterator[Finding]:
-    for ref, obj in state.named:
-        if ref.group_kind != _ACCOUNT:
-            continue
-        annotations = mapping(mapping(obj.get("metadata")).get("annotations"))
-        for key in sorted(set(annotations) & set(CLOUD_IDENTITIES)):
-            where, identity = ("metadata", "annotations", key), annotations[key]
-            yield _CLOUD.finding(CLOUD_IDENTITIES[key], ref, where=where, key=identity, identity=identity)
+            if "*" not in items(entry.get("resources")) or not isinstance(groups, list) or "*" in groups:
+                continue
+            means, told = {}, []
+            for group in sorted(map(str, groups)):
+                names = sorted({*rbac.BUILT_IN_RESOURCES.get(group, ()), *defined.get(group, ())})
+                if group not in means:
+                    variant = f"groups.{'known' if names else 'unknown'}{'' if group else '-core'}"
+                    told.append(Phrase.of(_WILDCARD.id, variant, group=group, resources=names))
+                means[group] = names
+            where = ("rules", index)
+            yield _WILDCARD.finding(
+                "every-resource", ref, where=where, key=means, index=index, groups=told, means=means
+            )
 
 
 def _role(binding: JsonObject) -> dict[str, Any]:
@@ -151,14 +133,21 @@ def moved_bindings(facts: Facts) -> Iterator[Finding]:
 
 def exposed_accounts(state: StateFacts, roles: RbacObjects) -> Iterator[Finding]:
     """Pods that are easily taken over and run with an account that is worth it."""
-    ways_in = list(_ways_in(state.objects))
+    # Read once for all pods: a bundle may have hundreds of both.
+    ways_in = []
+    for obj in state.objects:
+        spec = mapping(obj.get("spec"))
+        selector = mapping(spec.get("selector"))
+        if spec.get("type") in ("LoadBalancer", "NodePort") and selector:
+            ref = ObjectRef.of(obj)
+            ways_in += [_WayIn(ref.namespace, selector)] if ref.group_kind == _SERVICE else []
     for pod in pod_specs(state.objects):
         reasons = sorted(_exposure(pod, ways_in))
         if not reasons or pod.body.get("automountServiceAccountToken") is False:
             continue
-        subject = RbacSubject("ServiceAccount", pod.account, pod.ref.namespace or state.install_namespace)
+        subject = account_of(pod, state.install_namespace)
         held = rbac.risks(rbac.effective_rules(subject.identity, roles), sensitive=[state.install_namespace])
-        powers = [one for one in held if one.severity.is_at_least(Severity.DANGEROUS) and not one.implied_by]
+        powers = [risk for risk in held if risk.severity.is_at_least(Severity.DANGEROUS) and not risk.implied_by]
         if powers:
             sentences = list(map(sentence_of, powers))
             yield _EXPOSED.finding(
@@ -180,19 +169,8 @@ def _exposure(pod: PodSpec, ways_in: list[_WayIn]) -> Iterator[str]:
         yield "shares-network"
     if any(container.security.get("privileged") is True for container in pod.containers()):
         yield "privileged"
-    if any(one.leads_to(pod) for one in ways_in):
+    if any(way.leads_to(pod) for way in ways_in):
         yield "reached"
-
-
-def _ways_in(objects: tuple[JsonObject, ...]) -> Iterator[_WayIn]:
-    """Read once for all pods: a bundle may have hundreds of both."""
-    for obj in objects:
-        spec = mapping(obj.get("spec"))
-        if spec.get("type") not in ("LoadBalancer", "NodePort"):
-            continue
-        ref, selector = ObjectRef.of(obj), mapping(spec.get("selector"))
-        if ref.group_kind == _SERVICE and selector:
-            yield _WayIn(ref.namespace, selector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +196,18 @@ class Gain:
 def account_of(pod: PodSpec, install_namespace: str) -> RbacSubject:
     """The account that a pod runs as."""
     return RbacSubject("ServiceAccount", pod.account, pod.ref.namespace or install_namespace)
+
+
+def pods_by_account(facts: Facts) -> Mapping[RbacSubject, list[PodSpec]]:
+    """The pods of the bundle by the account that they run as, as it will be."""
+    return facts.once("pods by account", _pods_by_account)
+
+
+def _pods_by_account(facts: Facts) -> Mapping[RbacSubject, list[PodSpec]]:
+    found: dict[RbacSubject, list[PodSpec]] = {}
+    for pod in pod_specs(tuple(manifest.body for manifest in facts.content.manifests)):
+        found.setdefault(account_of(pod, facts.content.install_namespace), []).append(pod)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,19 +241,17 @@ class AccountPowers:
             added = rbac.diff(before, after).added
         except TooManyRights:
             return Gain(gained, unknown=("too-many",))
-        return Gain(gained, added, tuple(self._unknown(new, after)))
+        # Without the roles of the cluster, only what a bundle brings is known, and what it binds.
+        unknown: list[str | Mapping[str, RoleProblem]] = []
+        if self.is_unread:
+            unknown.append("unread")
+        elif not self.states.is_whole and new not in self.brought:
+            unknown.append("not-of-bundle")
+        problems = (problem for problem in after.problems if not (self.states.is_whole and problem.is_missing))
+        return Gain(gained, added, (*unknown, *({"words": problem} for problem in problems)))
 
     def _risks(self, held: EffectiveRules) -> list[Risk]:
         return [risk for risk in rbac.risks(held, sensitive=[self.install_namespace]) if not risk.implied_by]
-
-    def _unknown(self, account: RbacSubject, held: EffectiveRules) -> Iterator[str | Mapping[str, RoleProblem]]:
-        """Without the roles of the cluster, only what a bundle brings is known, and what it binds."""
-        if self.is_unread:
-            yield "unread"
-        elif not self.states.is_whole and account not in self.brought:
-            yield "not-of-bundle"
-        found = (problem for problem in held.problems if not (self.states.is_whole and problem.is_missing))
-        yield from ({"words": one} for one in found)
 
 
 # Annotations of Services by which a controller of the platform makes a Secret.
@@ -279,19 +267,26 @@ MAX_MAKERS = 3
 
 
 class Makers:
-    """Who of the bundle makes what its pods need, read once for all that is missing."""
+    """Who of the bundle makes what its pods need."""
 
     def __init__(self, facts: Facts):
         self._facts = facts
 
     def with_result(self, wanted: ObjectRef) -> ObjectRef | None:
-        """The object that names the wanted one as its result."""
-        found = (
-            manifest.ref
-            for manifest in self._facts.content.manifests
-            if _results_in(manifest.ref, manifest.body, wanted)
-        )
-        return next(found, None)
+        """The object that names the wanted one as its result, as certificates and external secrets do."""
+        for manifest in self._facts.content.manifests:
+            ref, body = manifest.ref, manifest.body
+            if ref.group_kind == _SERVICE and ref.namespace == wanted.namespace:
+                annotations = mapping(mapping(body.get("metadata")).get("annotations"))
+                named = [annotations.get(certificate) for certificate in _SERVING_CERTIFICATES]
+                if wanted.kind == "Secret" and wanted.name in named:
+                    return ref
+            elif "." in ref.group and ref.namespace in {"", wanted.namespace}:
+                spec = mapping(body.get("spec"))
+                results = [spec.get("secretName"), *(mapping(spec.get(key)).get("name") for key in _TARGETS)]
+                if wanted.name in results or (ref.name == wanted.name and wanted.kind in ref.kind):
+                    return ref
+        return None
 
     def able(self, need: Mention) -> dict[str, Any]:
         """Which pods of the bundle may create what one of them needs, as `makers`, and as `by` whether those are `own`
@@ -302,41 +297,16 @@ class Makers:
         """
         wanted, own = need.ref, need.pod.ref
         asked = AccessRequest("create", wanted.group, f"{wanted.kind.lower()}s", namespace=wanted.namespace)
-        may = [
-            account
-            for account in self._running
-            if rbac.allows_in(rbac.effective_rules(account.identity, self._known), asked)
-        ]
-        refs = {ref for account in may for ref in self._running[account]}
-        ordered = sorted(refs, key=lambda it: (it == own, it.kind not in _ENDING, it))
+        known = rbac_before_after_of(self._facts).after
+        refs = {
+            pod.ref
+            for account, pods in pods_by_account(self._facts).items()
+            if rbac.allows_in(rbac.effective_rules(account.identity, known), asked)
+            for pod in pods
+        }
+        ordered = sorted(refs, key=lambda ref: (ref == own, ref.kind not in _ENDING, ref))
         makers = ordered[:MAX_MAKERS]
         if not makers:
             return {}
         is_own, others = own in makers, [ref for ref in makers if ref != own]
         return {"by": "both" if is_own and others else "own" if is_own else "others", "makers": others}
-
-    @cached_property
-    def _running(self) -> dict[RbacSubject, list[ObjectRef]]:
-        """What runs as which account."""
-        found: dict[RbacSubject, list[ObjectRef]] = {}
-        for pod in pod_specs(tuple(manifest.body for manifest in self._facts.content.manifests)):
-            found.setdefault(account_of(pod, self._facts.content.install_namespace), []).append(pod.ref)
-        return found
-
-    @cached_property
-    def _known(self) -> rbac.RbacObjects:
-        return rbac_before_after_of(self._facts).after
-
-
-def _results_in(ref: ObjectRef, body: JsonObject, wanted: ObjectRef) -> bool:
-    """Whether an object names the wanted one as its result, as certificates and external secrets do."""
-    spec = mapping(body.get("spec"))
-    if ref.group_kind.kind == "Service" and not ref.group and ref.namespace == wanted.namespace:
-        annotations = mapping(mapping(body.get("metadata")).get("annotations"))
-        return wanted.kind == "Secret" and wanted.name in {
-            annotations.get(certificate) for certificate in _SERVING_CERTIFICATES
-        }
-    if "." not in ref.group or ref.namespace not in {"", wanted.namespace}:
-        return False
-    results: list[Any] = [spec.get("secretName"), *(mapping(spec.get(key)).get("name") for key in _TARGETS)]
-    return wanted.name in results or (ref.name == wanted.name and wanted.kind in ref.kind)

@@ -92,16 +92,13 @@ class PermissionReport:
     def worst(self) -> Severity:
         """The worst of what is new."""
         found = [risk.severity for account in self.accounts for risk in account.new]
-        found += [severity for role in self.everybody for severity in _weights(role)]
+        for effect in self.everybody:
+            found += [risk.severity for risk in effect.risks]
+            if effect.delta is not None and effect.delta.added:
+                found.append(Severity.DANGEROUS if effect.roles[0].is_built_in else Severity.NOTABLE)
         found += [Severity.UNKNOWN for _ in self.problems]
         found += [Severity.NOTABLE for account in self.accounts if account.added]
-        return min(found, key=lambda it: it.rank, default=Severity.SAFE)
-
-
-def _weights(effect: RoleEffect) -> Iterator[Severity]:
-    yield from (risk.severity for risk in effect.risks)
-    if effect.delta is not None and effect.delta.added:
-        yield Severity.DANGEROUS if effect.roles[0].is_built_in else Severity.NOTABLE
+        return min(found, key=lambda severity: severity.rank, default=Severity.SAFE)
 
 
 def permission_report(facts: Facts, *, nowhere: frozenset[GroupResource] = frozenset()) -> PermissionReport:
@@ -130,7 +127,7 @@ def permission_report(facts: Facts, *, nowhere: frozenset[GroupResource] = froze
         ]
     accounts = tuple(sorted(found, key=_place))
     everybody = tuple(effects(who_changes.roles, [facts.content.install_namespace]))
-    problems += [f"{one.who}: {UNDECIDED}: {one.problem}" for one in everybody if one.problem]
+    problems += [f"{effect.who}: {UNDECIDED}: {effect.problem}" for effect in everybody if effect.problem]
     return PermissionReport(accounts, everybody, tuple(dict.fromkeys(problems)))
 
 
@@ -138,18 +135,20 @@ def _in_force(side: EffectiveRules, nowhere: frozenset[GroupResource]) -> Effect
     """Without rights in a namespace to what is in none: the API server never asks for them there."""
     if not nowhere:
         return side
-    found = (replace(grant, rule=_without(grant.rule, nowhere)) if grant.scope else grant for grant in side.grants)
-    return replace(side, grants=tuple(one for one in found if one.rule.resources or one.rule.non_resource_urls))
-
-
-def _without(rule: PolicyRule, nowhere: frozenset[GroupResource]) -> PolicyRule:
-    """`rule` without resources that none of its groups has in a namespace."""
-    left = (
-        resource
-        for resource in rule.resources
-        if any((group, resource.partition("/")[0]) not in nowhere for group in rule.api_groups)
-    )
-    return replace(rule, resources=tuple(left))
+    found = []
+    for grant in side.grants:
+        rule = grant.rule
+        if grant.scope:
+            # Without resources that none of the rule's groups has in a namespace.
+            left = (
+                resource
+                for resource in rule.resources
+                if any((group, resource.partition("/")[0]) not in nowhere for group in rule.api_groups)
+            )
+            rule = replace(rule, resources=tuple(left))
+        if rule.resources or rule.non_resource_urls:
+            found.append(replace(grant, rule=rule))
+    return replace(side, grants=tuple(found))
 
 
 def _account(
@@ -172,9 +171,9 @@ def _account(
         subject,
         _sentence(subject, delta, fresh, states),
         _reach(delta, new),
-        tuple(dict.fromkeys(words for one in delta.added for words in _wider(old, before_ways, one))),
-        tuple(_change(one, after_ways, before) for one in delta.added),
-        tuple(_change(one, before_ways, after) for one in delta.removed),
+        tuple(dict.fromkeys(words for right in delta.added for words in _wider(old, before_ways, right))),
+        tuple(_change(right, after_ways, before) for right in delta.added),
+        tuple(_change(right, before_ways, after) for right in delta.removed),
         fresh,
         tuple(risk for risk in risks if risk not in fresh),
         tuple(pod.ref for pod in pods if (pod.ref.namespace, pod.account) == place),
@@ -214,17 +213,11 @@ def _reach(delta: PermissionDiff, new: EffectiveRules) -> dict[str, dict[str, st
         for right in rights:
             for verb in right.rule.verbs:
                 cells.setdefault((capability(verb), right.scope), set()).add(sign)
-    return {
-        name: {scope or WHOLE_CLUSTER: _sign(cells[name, scope]) for word, scope in sorted(cells) if word == name}
-        for name in CAPABILITIES
-        if any(word == name for word, _ in cells)
-    }
-
-
-def _sign(signs: set[str]) -> str:
-    if {GAINED, LOST} <= signs:
-        return BOTH
-    return GAINED if GAINED in signs else LOST if LOST in signs else KEPT
+    reach: dict[str, dict[str, str]] = {name: {} for name in CAPABILITIES}
+    for (name, scope), signs in sorted(cells.items(), key=lambda cell: cell[0]):
+        changes = signs - {KEPT}
+        reach[name][scope or WHOLE_CLUSTER] = BOTH if len(changes) == 2 else next(iter(changes), KEPT)
+    return {name: row for name, row in reach.items() if row}
 
 
 def _wider(old: EffectiveRules, ways: Ways, right: ScopedRule) -> Iterator[str]:

@@ -107,7 +107,7 @@ def ways(
 ) -> list[dict[str, Any]]:
     """By which grants of `new` the rights of `added` come."""
     known = Ways(new)
-    found = dict.fromkeys(id(grant) for one in added for grant in known.to(one))
+    found = dict.fromkeys(id(grant) for right in added for grant in known.to(right))
     return ways_of((grant for grant in new.grants if id(grant) in found), files)
 
 
@@ -129,11 +129,13 @@ class Ways:
         self._grants: dict[str, list[Grant]] = {}
         for grant in side.grants:
             self._grants.setdefault(grant.scope, []).append(grant)
-        self._held = {scope: HeldRules(one.rule for one in grants) for scope, grants in self._grants.items()}
+        self._held = {scope: HeldRules(grant.rule for grant in grants) for scope, grants in self._grants.items()}
         self._named: dict[str, tuple[list[Grant], HeldRules]] = {}
         for scope, grants in self._grants.items():
-            named = [one for one in grants if one.rule.resource_names]
-            unlimited = HeldRules(PolicyRule(one.rule.verbs, one.rule.api_groups, one.rule.resources) for one in named)
+            named = [grant for grant in grants if grant.rule.resource_names]
+            unlimited = HeldRules(
+                PolicyRule(grant.rule.verbs, grant.rule.api_groups, grant.rule.resources) for grant in named
+            )
             self._named[scope] = (named, unlimited)
 
     def to(self, one: ScopedRule) -> list[Grant]:
@@ -142,12 +144,12 @@ class Ways:
 
     def names(self, one: ScopedRule) -> list[str]:
         """The names to which grants that count at the place of `one` limit a part of it."""
-        limited = [grant for scope in dict.fromkeys(("", one.scope)) for grant in self._unlimited_at(scope, one.rule)]
-        return sorted({name for grant in limited for name in grant.rule.resource_names})
-
-    def _unlimited_at(self, scope: str, rule: PolicyRule) -> list[Grant]:
-        named = self._named.get(scope)
-        return [named[0][place] for place in bits_of(named[1].sharing(rule))] if named else []
+        found: set[str] = set()
+        for scope in {"", one.scope} & self._named.keys():
+            grants, unlimited = self._named[scope]
+            for place in bits_of(unlimited.sharing(one.rule)):
+                found.update(grants[place].rule.resource_names)
+        return sorted(found)
 
     def at(self, scope: str, rule: PolicyRule) -> list[Grant]:
         if scope not in self._held:

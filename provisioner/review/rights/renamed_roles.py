@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +41,15 @@ def with_new_names(facts: Facts, objects: Iterable[JsonObject]) -> list[JsonObje
     """Objects that were before, roles and bindings under the names by which they return: what is found of these is as
     before."""
     names = {planned.ref.identity: planned.returns_as for planned in facts.plan.actions if planned.returns_as}
-    return [_with_new_names(obj, names) for obj in objects] if names else list(objects)
+    found = list(objects)
+    for position, obj in enumerate(found if names else ()):
+        ref, changed = ObjectRef.of(obj), dict(obj)
+        if ref.identity in names:
+            changed["metadata"] = {**mapping(obj.get("metadata")), "name": names[ref.identity]}
+        if ref.group == RBAC_GROUP and ref.kind in _BINDINGS:
+            changed["roleRef"] = _role_under(names, ref, obj)
+        found[position] = changed
+    return found
 
 
 def under_new_names(facts: Facts, former: StateFacts | None) -> StateFacts | None:
@@ -50,15 +58,6 @@ def under_new_names(facts: Facts, former: StateFacts | None) -> StateFacts | Non
         return former
     state = former or facts.previous_state()
     return replace(state, objects=tuple(with_new_names(facts, state.objects)))
-
-
-def _with_new_names(obj: JsonObject, names: Mapping[ObjectIdentity, str]) -> JsonObject:
-    ref, changed = ObjectRef.of(obj), dict(obj)
-    if ref.identity in names:
-        changed["metadata"] = {**mapping(obj.get("metadata")), "name": names[ref.identity]}
-    if ref.group == RBAC_GROUP and ref.kind in _BINDINGS:
-        changed["roleRef"] = _role_under(names, ref, obj)
-    return changed
 
 
 def _role_under(names: Mapping[ObjectIdentity, str], ref: ObjectRef, binding: JsonObject) -> JsonObject:
@@ -78,11 +77,11 @@ def _renamed_roles(facts: Facts) -> dict[ObjectRef, ObjectRef]:
     """
     before = {manifest.ref.identity: manifest.body for manifest in (facts.previous.manifests if facts.previous else ())}
     after = {manifest.ref.identity: manifest.body for manifest in facts.content.manifests}
-    leaving = [one for one in _planned(facts, Action.DELETE, before) if _is_as_brought(facts, one, before)]
+    leaving = [ref for ref in _planned(facts, Action.DELETE, before) if _is_as_brought(facts, ref, before)]
     known = _known_rbac(facts, before) if leaving else None
     if known is None:
         return {}
-    going = {rbac.binding_key_of(one) for one in leaving if one.kind in _BINDINGS}
+    going = {rbac.binding_key_of(ref) for ref in leaving if ref.kind in _BINDINGS}
     pairs: dict[ObjectRef, ObjectRef] = {}
     for kinds in (_ROLES, _BINDINGS):
         names = {one.identity: other.name for one, other in pairs.items()}
@@ -95,11 +94,11 @@ def _renamed_roles(facts: Facts) -> dict[ObjectRef, ObjectRef]:
             alike = coming[_what_it_gives(ref, before[ref.identity], names)]
             if ref.kind in kinds and alike and not is_named:
                 pairs[ref] = alike.pop(0)
-    left = {one.identity: one for one in leaving if one not in pairs}
-    coming_now = {one.identity: one for one in _planned(facts, Action.CREATE, after) if one not in pairs.values()}
+    left = {ref.identity: ref for ref in leaving if ref not in pairs}
+    coming_now = {ref.identity: ref for ref in _planned(facts, Action.CREATE, after) if ref not in pairs.values()}
     if not left or not coming_now:
         return pairs
-    gone = {one.identity for one in _planned(facts, Action.DELETE, before)}
+    gone = {ref.identity for ref in _planned(facts, Action.DELETE, before)}
     result = known.changed(gone=gone, others=rbac.RbacObjects.of(after.values()))
     return pairs | _moved(_bound(left, before), _bound(coming_now, after), known, result)
 
@@ -117,7 +116,7 @@ def _moved(
         if new is None or is_shared or known.bindings_to(rbac.role_key_of(coming[new][0])):
             continue
         bound = rbac.binding_subjects(known.bindings[rbac.binding_key_of(ref)])
-        if all(_may_the_same(one, known, result) for one in bound):
+        if all(_may_the_same(subject, known, result) for subject in bound):
             pairs |= {ref: new, role: coming[new][0]}
     return pairs
 
@@ -141,7 +140,7 @@ def _bound(refs: Mapping[ObjectIdentity, ObjectRef], bodies: Mapping[ObjectIdent
 
 def _may_the_same(subject: rbac.RbacSubject, before: rbac.RbacObjects, after: rbac.RbacObjects) -> bool:
     try:
-        old, new = (rbac.effective_rules(subject.identity, one) for one in (before, after))
+        old, new = (rbac.effective_rules(subject.identity, side) for side in (before, after))
         return not old.problems and not new.problems and rbac.diff(old, new).is_empty
     except TooManyRights:
         return False
@@ -149,8 +148,8 @@ def _may_the_same(subject: rbac.RbacSubject, before: rbac.RbacObjects, after: rb
 
 def _is_as_brought(facts: Facts, ref: ObjectRef, before: Mapping[ObjectIdentity, JsonObject]) -> bool:
     """Whether the object in the cluster gives what the bundle that runs says of it, where it was read."""
-    planned = (one.before for one in facts.plan.actions if one.ref == ref and one.before)
-    read = (one for one in facts.live_rbac or () if ObjectRef.of(one).identity == ref.identity)
+    planned = (planned.before for planned in facts.plan.actions if planned.ref == ref and planned.before)
+    read = (live for live in facts.live_rbac or () if ObjectRef.of(live).identity == ref.identity)
     wished = _rights_of(before[ref.identity])
     return all(_rights_of(live) == wished for live in (*planned, *read))
 
@@ -166,7 +165,7 @@ def _rights_of(obj: JsonObject) -> tuple[object, ...]:
 
 
 def _planned(facts: Facts, action: Action, bodies: Mapping[ObjectIdentity, JsonObject]) -> list[ObjectRef]:
-    planned = (one for one in facts.plan.actions if one.action is action and not one.problem)
+    planned = (planned for planned in facts.plan.actions if planned.action is action and not planned.problem)
     return [one.ref for one in planned if one.ref.group == RBAC_GROUP and one.ref.identity in bodies]
 
 
@@ -256,42 +255,34 @@ def _made(facts: Facts) -> RbacBeforeAfter:
         previous = (obj for ref, obj in facts.previous_state().named if ref.group == RBAC_GROUP)
         before = RbacObjects.of([*EVERYWHERE, *previous])
     if renamed := [planned.ref for planned in facts.plan.actions if planned.returns_as]:
-        roles = [before.roles[key] for one in renamed if (key := rbac.role_key_of(one)) in before.roles]
-        held = [before.bindings[key] for one in renamed for key in _bindings_of(one, before)]
-        others = RbacObjects.of(with_new_names(facts, [*roles, *held]))
-        before = before.changed(gone={one.identity for one in renamed}, others=others)
+        held = [before.roles[key] for ref in renamed if (key := rbac.role_key_of(ref)) in before.roles]
+        for ref in renamed:
+            # The binding that it is, or those that name the role that it is.
+            bindings = [rbac.binding_key_of(ref)]
+            bindings = list(before.bindings_to(rbac.role_key_of(ref))) if ref.kind in _ROLES else bindings
+            held += [before.bindings[binding] for binding in bindings if binding in before.bindings]
+        others = RbacObjects.of(with_new_names(facts, held))
+        before = before.changed(gone={ref.identity for ref in renamed}, others=others)
     gone = [
         planned.ref
         for planned in facts.plan.actions
         if planned.action is Action.DELETE and planned.ref.group == RBAC_GROUP
     ]
     own = [ObjectRef.of(obj) for obj in results]
-    after = before.changed(gone={one.identity for one in gone}, others=RbacObjects.of(results))
+    after = before.changed(gone={ref.identity for ref in gone}, others=RbacObjects.of(results))
+    accounts = {facts.installer.account} if facts.installer is not None else set()
+    for state in (facts.previous_state(), facts.state()):
+        place = state.install_namespace
+        refs = (ref for ref, _ in state.named if ref.group_kind == _ACCOUNT)
+        accounts |= {RbacSubject("ServiceAccount", ref.name, ref.namespace or place) for ref in refs}
+        pods = pod_specs(state.objects)
+        accounts |= {RbacSubject("ServiceAccount", pod.account, pod.ref.namespace or place) for pod in pods}
     return RbacBeforeAfter(
         before,
         after,
-        frozenset(one.identity for one in own),
-        frozenset(rbac.role_key_of(one) for one in (*own, *gone) if one.kind in _ROLES),
-        frozenset(rbac.binding_key_of(one) for one in (*own, *gone) if one.kind in _BINDINGS),
-        frozenset(_accounts_of(facts)),
+        frozenset(ref.identity for ref in own),
+        frozenset(rbac.role_key_of(ref) for ref in (*own, *gone) if ref.kind in _ROLES),
+        frozenset(rbac.binding_key_of(ref) for ref in (*own, *gone) if ref.kind in _BINDINGS),
+        frozenset(accounts),
         facts.live_rbac is not None,
     )
-
-
-def _bindings_of(ref: ObjectRef, known: RbacObjects) -> Iterator[BindingKey]:
-    """The binding that `ref` is, or those that name the role that it is."""
-    if ref.kind in _ROLES:
-        yield from known.bindings_to(rbac.role_key_of(ref))
-    elif (key := rbac.binding_key_of(ref)) in known.bindings:
-        yield key
-
-
-def _accounts_of(facts: Facts) -> Iterator[RbacSubject]:
-    if facts.installer is not None:
-        yield facts.installer.account
-    for state in (facts.previous_state(), facts.state()):
-        for ref, _ in state.named:
-            if ref.group_kind == _ACCOUNT:
-                yield RbacSubject("ServiceAccount", ref.name, ref.namespace or state.install_namespace)
-        for pod in pod_specs(state.objects):
-            yield RbacSubject("ServiceAccount", pod.account, pod.ref.namespace or state.install_namespace)

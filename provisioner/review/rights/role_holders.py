@@ -29,12 +29,12 @@ from provisioner.rbac import (
     RoleRule,
 )
 from provisioner.review.base.facts import Facts, ReviewRule
-from provisioner.review.rights.accounts import account_of
-from provisioner.review.rights.permission_words import MAX_RULES, about, ref_of, rights_in, rules_record, words_of
+from provisioner.review.rights.accounts import pods_by_account
+from provisioner.review.rights.permission_words import about, ref_of, rights_in, rules_record, ways_of, words_of
 from provisioner.review.rights.renamed_roles import RbacBeforeAfter, rbac_before_after_of
 from provisioner.review.rules import Phrase
 from provisioner.review.rules.files import power_of
-from provisioner.review.workloads.pod_specs import PodSpec, pod_specs
+from provisioner.review.workloads.pod_specs import PodSpec
 from provisioner.values import (
     AccessRequest,
     Finding,
@@ -54,14 +54,7 @@ _LEASES = ("coordination.k8s.io", "leases")
 
 def pods_of(facts: Facts, subject: RbacSubject) -> list[PodSpec]:
     """The pods of the bundle that run as an account, as it will be."""
-    return facts.once("pods by account", _pods_by_account).get(subject, [])
-
-
-def _pods_by_account(facts: Facts) -> Mapping[RbacSubject, list[PodSpec]]:
-    found: dict[RbacSubject, list[PodSpec]] = {}
-    for pod in pod_specs(tuple(manifest.body for manifest in facts.content.manifests)):
-        found.setdefault(account_of(pod, facts.content.install_namespace), []).append(pod)
-    return found
+    return pods_by_account(facts).get(subject, [])
 
 
 def lost_though_used(facts: Facts, subject: RbacSubject, old: EffectiveRules, new: EffectiveRules) -> list[str]:
@@ -72,26 +65,24 @@ def lost_though_used(facts: Facts, subject: RbacSubject, old: EffectiveRules, ne
         if manifest.ref.group_kind == _CRD:
             spec = mapping(manifest.body.get("spec"))
             used.append((str(spec.get("group")), str(mapping(spec.get("names")).get("plural"))))
-    if any(_elects(pod) for pod in pods_of(facts, subject)):
+    # A container is told to elect a leader as controllers of the usual frameworks are.
+    words: list[str] = []
+    for container in (container for pod in pods_of(facts, subject) for container in pod.containers()):
+        words += [str(word) for key in ("command", "args") for word in items(container.body.get(key))]
+        words += [f"{variable.get('name')}={variable.get('value')}" for variable in maps(container.body.get("env"))]
+    told = [word.lower().replace("_", "-") for word in words]
+    if any("leader-elect" in word and "=false" not in word for word in told):
         used.append(_LEASES)
     found = []
     for group, resource in used:
         asked = [AccessRequest(verb, group, resource, namespace=subject.namespace) for verb in (*_READS, *_WRITES)]
-        had = [any(group in grant.rule.api_groups for grant in rbac.grants(old, it)) for it in asked]
-        has = [rbac.allows_in(new, it) for it in asked]
+        had = [any(group in grant.rule.api_groups for grant in rbac.grants(old, request)) for request in asked]
+        has = [rbac.allows_in(new, request) for request in asked]
         reads = any(before and not after for before, after in zip(had[:3], has[:3], strict=True))
         how = [*(["read"] if reads else []), *(["write"] if any(had[3:]) and not any(has[3:]) else [])]
         if how:
             found.append(f"{' and '.join(how)} {resource}.{group}")
     return found
-
-
-def _elects(pod: PodSpec) -> bool:
-    """Whether a container is told to elect a leader, as controllers of the usual frameworks are."""
-    told = [str(one) for it in pod.containers() for key in ("command", "args") for one in items(it.body.get(key))]
-    told += [f"{one.get('name')}={one.get('value')}" for it in pod.containers() for one in maps(it.body.get("env"))]
-    words = (word.lower().replace("_", "-") for word in told)
-    return any("leader-elect" in word and "=false" not in word for word in words)
 
 
 # So many who hold a role that changes are told by name.
@@ -123,12 +114,14 @@ class RoleChange:
 
     def held(self, scope: str) -> tuple[EffectiveRules, EffectiveRules]:
         """What somebody has who holds this role at `scope` and nothing else, before and after."""
-        old, new = (self._grants(rules, scope) for rules in (self.before, self.after))
+        old, new = (
+            EffectiveRules(
+                Identity(""),
+                tuple(Grant(rule.rule, scope, _NOBODY, self.ref, self.ref, rule.origin, rule.index) for rule in rules),
+            )
+            for rules in (self.before, self.after)
+        )
         return old, new
-
-    def _grants(self, rules: Iterable[RoleRule], scope: str) -> EffectiveRules:
-        given = (Grant(rule.rule, scope, _NOBODY, self.ref, self.ref, rule.origin, rule.index) for rule in rules)
-        return EffectiveRules(Identity(""), tuple(given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +147,11 @@ def _altered(states: RbacBeforeAfter) -> AlteredRights:
     }
     candidates = _candidates(states)
     changed = sorted(key for key in candidates if _rules(states.before, key) != _rules(states.after, key))
-    others = {key: _others(states.after, key, touched) for key in changed}
+    others = {key: [binding for binding in states.after.bindings_to(key) if binding not in touched] for key in changed}
     named = {subject for bindings in others.values() for subject in _subjects(states.after, bindings)}
     accounts = bound | (named & states.accounts)
     built_in = list(_built_in(states, candidates, others, accounts))
-    known = {rbac.role_key_of(one.ref) for one in built_in}
+    known = {rbac.role_key_of(change.ref) for change in built_in}
     rest = {key: bindings for key, bindings in others.items() if key not in known}
     few = (_holders(states.after, bindings, accounts) for bindings in rest.values())
     accounts = accounts.union(*(holders for holders in few if len(holders) <= FEW))
@@ -175,7 +168,7 @@ def _altered(states: RbacBeforeAfter) -> AlteredRights:
 
 def is_given_by_bundle(grant: Grant, states: RbacBeforeAfter) -> bool:
     """Whether a binding or a role of the bundle has a part in a grant."""
-    return any(one.identity in states.own for one in (grant.binding, grant.role, grant.origin))
+    return any(ref.identity in states.own for ref in (grant.binding, grant.role, grant.origin))
 
 
 def holders_alike(
@@ -187,18 +180,16 @@ def holders_alike(
     """
     found: dict[object, list[RbacSubject]] = {}
     for subject in subjects:
-        sides = tuple(_combinations(side, subject, apart) for side in (states.before, states.after))
+        sides = []
+        for known in (states.before, states.after):
+            roles: dict[str, set[RoleKey]] = {}
+            for place, role in known.roles_held(subject.identity):
+                roles.setdefault(place, set()).add(role)
+            sides.append(frozenset((place if place in apart else None, frozenset(roles[place])) for place in roles))
         # What the account itself is called weighs, too.
         kind = subject.name if subject.kind == "Group" and subject.name.startswith("system:") else subject.kind
-        found.setdefault((kind, subject.name == "default", sides), []).append(subject)
+        found.setdefault((kind, subject.name == "default", *sides), []).append(subject)
     return list(found.values())
-
-
-def _combinations(known: RbacObjects, subject: RbacSubject, apart: Collection[str]) -> frozenset[object]:
-    places: dict[str, set[RoleKey]] = {}
-    for place, role in known.roles_held(subject.identity):
-        places.setdefault(place, set()).add(role)
-    return frozenset((one if one in apart else None, frozenset(roles)) for one, roles in places.items())
 
 
 def _by_name(subject: RbacSubject) -> tuple[str, str, str]:
@@ -251,10 +242,6 @@ def _rules(side: RbacObjects, key: RoleKey) -> tuple[frozenset[object], tuple[Ro
     return frozenset(rule.rule for rule in rules), tuple(problems)
 
 
-def _others(known: RbacObjects, role: RoleKey, touched: Collection[BindingKey]) -> list[BindingKey]:
-    return [key for key in known.bindings_to(role) if key not in touched]
-
-
 def _subjects(known: RbacObjects, bindings: Iterable[BindingKey]) -> Iterator[RbacSubject]:
     for key in bindings:
         yield from rbac.binding_subjects(known.bindings[key])
@@ -279,7 +266,7 @@ def _built_in(
         return
     for name, targets in BUILT_IN.items():
         old, new = (_collected(side, (CLUSTER, name), targets) for side in (states.before, states.after))
-        if {one.rule for one in old} != {one.rule for one in new}:
+        if {rule.rule for rule in old} != {rule.rule for rule in new}:
             ref = ObjectRef(RBAC_GROUP, "v1", "ClusterRole", "", name)
             holders = _holders(states.after, others.get((CLUSTER, name), ()), told)
             yield RoleChange(ref, old, new, (CLUSTER,), holders, is_built_in=True)
@@ -353,19 +340,21 @@ def _new_risks(change: RoleChange, sensitive: tuple[str, ...]) -> Iterator[Risk]
     """The risks that are new where the role is held, each as bad as it is anywhere; one place stands for all alike."""
     worst: dict[tuple[object, ...], Risk] = {}
     special = {*rbac.SENSITIVE_NAMESPACES, *sensitive}
-    plain = [one for one in change.scopes if one not in special]
-    scopes = [CLUSTER] if CLUSTER in change.scopes else [*plain[:1], *(one for one in change.scopes if one in special)]
+    plain = [scope for scope in change.scopes if scope not in special]
+    scopes = (
+        [CLUSTER] if CLUSTER in change.scopes else [*plain[:1], *(scope for scope in change.scopes if scope in special)]
+    )
     for scope in scopes:
         old, new = (rbac.risks(side, sensitive=sensitive) for side in change.held(scope))
-        known = {(one.id, one.sense) for one in old}
-        for one in new:
-            if one.implied_by or one.what == HELD or (one.id, one.sense) in known:
+        known = {(risk.id, risk.sense) for risk in old}
+        for risk in new:
+            if risk.implied_by or risk.what == HELD or (risk.id, risk.sense) in known:
                 continue
-            anywhere = replace(one, place=None)
+            anywhere = replace(risk, place=None)
             kept = worst.setdefault((anywhere.id, anywhere.sense), anywhere)
             if anywhere.severity.rank < kept.severity.rank:
                 worst[anywhere.id, anywhere.sense] = anywhere
-    yield from sorted(worst.values(), key=lambda it: (it.severity.rank, it.id, it.what, str(it.details)))
+    yield from sorted(worst.values(), key=lambda risk: (risk.severity.rank, risk.id, risk.what, str(risk.details)))
 
 
 def of_everybody(found: Iterable[RoleEffect], files: Mapping[ObjectIdentity, str]) -> Iterator[Finding]:
@@ -377,7 +366,7 @@ def of_everybody(found: Iterable[RoleEffect], files: Mapping[ObjectIdentity, str
                 effect.roles[-1].ref,
                 key=[*risk.sense, *(str(role.ref) for role in effect.roles)],
                 power=power_of(risk, "wherever"),
-                by=_rules_behind(risk, files),
+                by=[{name: way[name] for name in way if name != "binding"} for way in ways_of(risk.evidence, files)],
                 **effect.holders,
             )
             yield about(finding, effect.who)
@@ -401,16 +390,6 @@ def _of_difference(effect: RoleEffect) -> Iterator[Finding]:
             shown = {name: record, "power": Phrase.of(rule.id, "power.every-namespace", rules=words)}
         found = rule.finding("everybody", change.ref, key=record, **shown, **effect.holders)
         yield about(found, effect.who)
-
-
-def _rules_behind(risk: Risk, files: Mapping[ObjectIdentity, str]) -> list[dict[str, Any]]:
-    """By which rules of which roles a risk comes, each once."""
-    found: dict[tuple[str, int], dict[str, Any]] = {}
-    for grant in risk.evidence:
-        origin, file = str(grant.origin), files.get(grant.origin.identity, "")
-        way = {"role": str(grant.role), "origin": origin, "rule": grant.rule_index}
-        found[origin, grant.rule_index] = {**way, "file": file} if file else way
-    return [found[key] for key in sorted(found)][:MAX_RULES]
 
 
 def of_combinations(
@@ -458,12 +437,12 @@ def _untold(
         rbac.risks(rbac.effective_rules(subject.identity, side), sensitive=sensitive)
         for side in (states.before, states.after)
     )
-    known = {(one.id, one.scope, one.sense) for one in old}
-    fresh = (one for one in new if not one.is_among(known))
+    known = {(risk.id, risk.scope, risk.sense) for risk in old}
+    fresh = (risk for risk in new if not risk.is_among(known))
     return [
-        one
-        for one in fresh
-        if not one.implied_by
-        and one.severity is not Severity.SAFE
-        and not any(rule == one.id and severity.rank <= one.severity.rank for rule, severity in said)
+        risk
+        for risk in fresh
+        if not risk.implied_by
+        and risk.severity is not Severity.SAFE
+        and not any(rule == risk.id and severity.rank <= risk.severity.rank for rule, severity in said)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from provisioner.review.rules import RuleText, rows_of, rule_text
@@ -36,7 +36,16 @@ def to_record(rules: dict[str, RuleText]) -> dict[str, dict[str, str]]:
 
 def as_text(rules: dict[str, RuleText]) -> str:
     """For a terminal of 80 columns."""
-    return "\n".join(line for words in rules.values() for line in _lines(words))
+    lines = []
+    for words in rules.values():
+        lines += textwrap.wrap(f"{words.id}: {words.title}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        for name, part in _PARTS:
+            first, *more = _paragraphs(words, part)
+            lines += _wrapped(f"{name}: {first}", "  ")
+            for paragraph in more:
+                lines += _wrapped(paragraph, "    ")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def explanations(rules: dict[str, RuleText]) -> list[Explanation]:
@@ -51,16 +60,6 @@ def in_one_paragraph(words: RuleText) -> str:
     """Everything that is said of a rule, as a sentence of a report is written."""
     told = " ".join((words.means, words.matters, words.do)).replace("\n\n", " ")
     return f"{told} Source: {words.source}."
-
-
-def _lines(words: RuleText) -> Iterator[str]:
-    yield from textwrap.wrap(f"{words.id}: {words.title}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-    for name, part in _PARTS:
-        first, *more = _paragraphs(words, part)
-        yield from _wrapped(f"{name}: {first}", "  ")
-        for paragraph in more:
-            yield from _wrapped(paragraph, "    ")
-    yield ""
 
 
 def _paragraphs(words: RuleText, part: str) -> tuple[str, ...]:

@@ -52,7 +52,9 @@ def parsed(name: str, text: str) -> RuleText:
 
     Raises BadRuleFile, which names the file, for anything missing, unknown, double or contradictory.
     """
-    head, body = _halves(name, text)
+    head, fence, body = text.removeprefix(_FENCE).partition(f"\n{_FENCE}")
+    if not text.startswith(_FENCE) or not fence:
+        raise BadRuleFile(f"{name}: a front matter between two lines of --- is missing")
     body, _, _ = body.partition(HEADING)
     keys = _front_matter(name, head)
     rule = RuleText(
@@ -66,13 +68,6 @@ def parsed(name: str, text: str) -> RuleText:
     if f"{rule.id}{SUFFIX}" != name:
         raise BadRuleFile(f"{name}: the id is {rule.id}, which belongs in {rule.id}{SUFFIX}")
     return rule
-
-
-def _halves(name: str, text: str) -> tuple[str, str]:
-    head, fence, body = text.removeprefix(_FENCE).partition(f"\n{_FENCE}")
-    if not text.startswith(_FENCE) or not fence:
-        raise BadRuleFile(f"{name}: a front matter between two lines of --- is missing")
-    return head, body
 
 
 def _front_matter(name: str, head: str) -> dict[str, yaml.Node]:
@@ -107,7 +102,7 @@ def _text(name: str, what: str, node: yaml.Node) -> str:
 def _severities(name: str, node: yaml.Node) -> tuple[Severity, ...]:
     words = node.value if isinstance(node, yaml.SequenceNode) else []
     found = [_one_of(Severity, name, "severities", _text(name, "a severity", word)) for word in words]
-    if not found or found != sorted(set(found), key=lambda it: it.rank):
+    if not found or found != sorted(set(found), key=lambda severity: severity.rank):
         raise BadRuleFile(f"{name}: severities is not a list of severities, each once, the worst first")
     return tuple(found)
 
@@ -146,7 +141,7 @@ _SHARED = re.compile(r"^\[[\w-]+\]\(shared/([\w-]+\.md)\)$", re.MULTILINE)
 @cache
 def rule_ids() -> tuple[str, ...]:
     """The ids of all rules that have a file, sorted."""
-    names = (one.name for one in files(__package__).iterdir() if one.is_file())
+    names = (file.name for file in files(__package__).iterdir() if file.is_file())
     return tuple(sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)))
 
 

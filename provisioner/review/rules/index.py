@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from provisioner.review.rules import RuleText, rule_ids, rule_text
+from provisioner.review.rules import rule_ids, rule_text
 from provisioner.values import Section, Severity
 
 # From docs/rules, where the page lies, to the files.
@@ -32,8 +32,16 @@ could not find out.
 def page() -> str:
     """The whole page, as Markdown."""
     rules = [words for rule in rule_ids() if (words := rule_text(rule)) is not None]
-    introduction = _INTRODUCTION.format(severities=", ".join(Severity))
-    return "\n".join([introduction, *(line for one in Section for line in _section(one, rules))])
+    lines = [_INTRODUCTION.format(severities=", ".join(Severity))]
+    for section in Section:
+        lines.append(f"## {section.heading}\n\n| rule | severity | title |\n|---|---|---|")
+        lines += [
+            f"| [{rule.id}]({_FILES}/{rule.id}.md) | {', '.join(rule.severities)} | {rule.title} |"
+            for rule in rules
+            if rule.section is section
+        ]
+        lines.append("")
+    return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,14 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{options.file} is not current. Run `make docs` and commit the result.\n")
         return 1
     return 0
-
-
-def _section(section: Section, rules: Iterable[RuleText]) -> Iterator[str]:
-    yield f"## {section.heading}\n\n| rule | severity | title |\n|---|---|---|"
-    for one in rules:
-        if one.section is section:
-            yield f"| [{one.id}]({_FILES}/{one.id}.md) | {', '.join(one.severities)} | {one.title} |"
-    yield ""
 
 
 if __name__ == "__main__":

@@ -149,8 +149,11 @@ class Messages:
             if isinstance(part, str):
                 yield part
             elif isinstance(part, Template):
-                is_shown = all(not _is_missing(params.get(name)) for name in part.names)
-                yield from self._parts(part, params) if is_shown else [part.instead]
+                values = [params.get(name) for name in part.names]
+                is_missing = any(
+                    value is None or (isinstance(value, Sequence | Mapping) and not value) for value in values
+                )
+                yield from [part.instead] if is_missing else self._parts(part, params)
             elif part.format == PHRASE:
                 yield self.render(f"{part.name}.{params[part.name]}", params)
             elif part.format == MESSAGE and self.find is not None:
@@ -185,16 +188,14 @@ def messages_in(name: str, section: str) -> Messages:
             raise BadRuleFile(f"{name}: below Messages, {variant!r} is no new name of a variant, followed by a colon")
         parts: list[str | Placeholder | Template] = []
         for index, piece in enumerate(_OPTIONAL.split(text)):
-            parts += [_optional(name, piece)] if index % 2 else _pieces(name, piece)
+            if index % 2 == 0:
+                parts += _pieces(name, piece)
+                continue
+            shown, bar, instead = piece.rpartition("|")
+            is_whole = not bar or "}" in instead  # the bar is one of a placeholder
+            parts.append(Template(tuple(_pieces(name, piece if is_whole else shown)), "" if is_whole else instead))
         found[variant] = Template(tuple(parts))
     return Messages(name, found)
-
-
-def _optional(name: str, piece: str) -> Template:
-    shown, bar, instead = piece.rpartition("|")
-    if bar and "}" not in instead:
-        return Template(tuple(_pieces(name, shown)), instead)
-    return Template(tuple(_pieces(name, piece)))
 
 
 def _pieces(name: str, text: str) -> Iterator[str | Placeholder]:
@@ -304,10 +305,6 @@ _ONE_VALUE: Mapping[str, Callable[[Any], str]] = {
 
 def _size(value: Any) -> int:
     return value if isinstance(value, int) else len(value or ())
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value == "" or (isinstance(value, Sequence | Mapping) and not value)
 
 
 def _is_list(value: Any) -> bool:

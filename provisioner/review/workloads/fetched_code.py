@@ -74,16 +74,12 @@ _VARIABLE = re.compile(r"\$[({](?P<name>[A-Za-z_]\w*)[)}]|\$(?P<bare>[A-Za-z_]\w
 
 def fetched_code(words: list[str], variables: Mapping[str, str]) -> list[FetchedCode]:
     """What the words of a command do of this, the worst first; `variables` are put in where it names them."""
-    text = _plain(" ".join(words), variables)
-    found = set(_of_text(text))
-    return [one for one in FetchedCode if one in found]
-
-
-def _plain(text: str, variables: Mapping[str, str]) -> str:
-    """A text as a shell reads it: its variables put in, and without what only hides words."""
+    text = " ".join(words)
+    # As a shell reads it: its variables put in, also those of variables, and without what only hides words.
     for _ in range(2):
-        text = _VARIABLE.sub(lambda it: variables.get(it["name"] or it["bare"], it[0]), text[:MAX_CHARACTERS])
-    return _SPACE.sub(" ", _NOISE.sub("", text[:MAX_CHARACTERS]))
+        text = _VARIABLE.sub(lambda name: variables.get(name["name"] or name["bare"], name[0]), text[:MAX_CHARACTERS])
+    found = set(_of_text(_SPACE.sub(" ", _NOISE.sub("", text[:MAX_CHARACTERS]))))
+    return [code for code in FetchedCode if code in found]
 
 
 def _of_text(text: str) -> Iterator[FetchedCode]:
@@ -108,7 +104,11 @@ def _of_text(text: str) -> Iterator[FetchedCode]:
         if any(_runs_file(command, file) for file in files):
             yield FetchedCode.DOWNLOADS
         if _FETCHER.search(command) and len(files) < _MAX_FILES:
-            files += _files(command)
+            # The names under which a download may be stored.
+            named = [found["file"] for found in _TARGET.finditer(command)]
+            named += [found[0].partition("?")[0] for found in _ADDRESS.finditer(command)]
+            stored = (name.rstrip("/").rpartition("/")[2] for name in named[:_MAX_FILES])
+            files += [name for name in stored if name and name != "null"]
     if _GIVES_SHELL.search(text):
         yield FetchedCode.GIVES_SHELL
     if _APPLIES.search(text):
@@ -121,6 +121,14 @@ def _of_text(text: str) -> Iterator[FetchedCode]:
         yield FetchedCode.DOWNLOADS
     if _INSTALLER.search(text):
         yield FetchedCode.INSTALLS
+
+
+def _of_inserted(command: str) -> Iterator[FetchedCode]:
+    for found in _INSERTED.finditer(command):
+        if _FETCHER.search(found["inner"]):
+            yield FetchedCode.DOWNLOADS
+        elif _DECODER.search(command, found.start("inner")):
+            yield FetchedCode.DECODES
 
 
 def _runs_input(stage: str) -> bool:
@@ -136,21 +144,6 @@ def _runs_input(stage: str) -> bool:
     return True
 
 
-def _of_inserted(command: str) -> Iterator[FetchedCode]:
-    for found in _INSERTED.finditer(command):
-        if _FETCHER.search(found["inner"]):
-            yield FetchedCode.DOWNLOADS
-        elif _DECODER.search(command, found.start("inner")):
-            yield FetchedCode.DECODES
-
-
-def _files(command: str) -> list[str]:
-    """The names under which a download may be stored."""
-    named = [found["file"] for found in _TARGET.finditer(command)]
-    named += [found[0].partition("?")[0] for found in _ADDRESS.finditer(command)]
-    return [name for one in named[:_MAX_FILES] if (name := one.rstrip("/").rpartition("/")[2]) and name != "null"]
-
-
 def _runs_file(command: str, file: str) -> bool:
     """Whether a command runs a file, or makes it one that can be run."""
     words = command.strip(" \t\"'({").split()[:12]
@@ -159,7 +152,9 @@ def _runs_file(command: str, file: str) -> bool:
     if not words:
         return False
     if words[0].rpartition("/")[2] == "chmod":
-        may_run = any("x" in word or (word.isdecimal() and any(int(it) % 2 for it in word[-3:])) for word in words[1:2])
+        may_run = any(
+            "x" in word or (word.isdecimal() and any(int(digit) % 2 for digit in word[-3:])) for word in words[1:2]
+        )
         return may_run and any(_is_file(word, file) for word in words[2:])
     is_interpreted = bool(_INTERPRETER.match(" ".join(words))) and "-c" not in words
     first = next((word for word in words[1:] if not word.startswith("-")), "") if is_interpreted else words[0]

@@ -53,20 +53,33 @@ class Mount:
 def mounts_of(pod: PodSpec, container: Container) -> list[Mount]:
     """What a container mounts, and the devices that it sees."""
     volumes = {str(volume.get("name")): _source(volume) for volume in maps(pod.body.get("volumes"))}
-    body = container.body
-    entries = [(mount, "mountPath") for mount in maps(body.get("volumeMounts"))]
-    entries += [(device, "devicePath") for device in maps(body.get("volumeDevices"))]
-    named = ((str(one.get("name")), one, key) for one, key in entries)
-    return [_mount(*one, volumes) for one in named if not _is_by_server(one[0])]
+    entries = [(mount, "mountPath") for mount in maps(container.body.get("volumeMounts"))]
+    entries += [(device, "devicePath") for device in maps(container.body.get("volumeDevices"))]
+    found = []
+    for entry, key in entries:
+        name = str(entry.get("name"))
+        if _is_by_server(name):
+            continue
+        volume = volumes.get(name, {})
+        kind = next(iter(volume), "")
+        folder = str(mapping(volume[kind]).get("path")) if kind == "hostPath" else ""
+        part = str(entry.get("subPath") or entry.get("subPathExpr") or "")
+        how = [f"only {part}"] if part else []
+        how += ["read-only"] if entry.get("readOnly") is True else []
+        how += [str(entry[name]) for name in _HOW if entry.get(name) not in (None, "", "None", "Disabled")]
+        source = volume_words(volume) or f"the claim {name}"
+        path = posixpath.normpath(str(entry.get(key) or "/"))
+        found.append(Mount(path, kind, source, tuple(how), folder, part))
+    return found
 
 
 def unmounted(pod: PodSpec) -> list[str]:
     """The volumes of a pod that stand in no container, in words: the node mounts them all the same."""
     used = {
-        str(one.get("name"))
+        str(mount.get("name"))
         for container in pod.containers()
         for key in ("volumeMounts", "volumeDevices")
-        for one in maps(container.body.get(key))
+        for mount in maps(container.body.get(key))
     }
     volumes = ((str(volume.get("name")), _source(volume)) for volume in maps(pod.body.get("volumes")))
     return sorted(volume_words(source) for name, source in volumes if name not in used and not _is_by_server(name))
@@ -80,24 +93,6 @@ def _source(volume: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in sorted(volume.items()) if key != "name" and value is not None}
 
 
-def _mount(name: str, entry: Mapping[str, Any], key: str, volumes: Mapping[str, dict[str, Any]]) -> Mount:
-    volume = volumes.get(name, {})
-    path = posixpath.normpath(str(entry.get(key) or "/"))
-    source = volume_words(volume) or f"the claim {name}"
-    kind = next(iter(volume), "")
-    folder = str(mapping(volume[kind]).get("path")) if kind == "hostPath" else ""
-    part = str(entry.get("subPath") or entry.get("subPathExpr") or "")
-    return Mount(path, kind, source, tuple(_details(entry, part)), folder, part)
-
-
-def _details(entry: Mapping[str, Any], part: str) -> Iterator[str]:
-    if part:
-        yield f"only {part}"
-    if entry.get("readOnly") is True:
-        yield "read-only"
-    yield from (str(entry[key]) for key in _HOW if entry.get(key) not in (None, "", "None", "Disabled"))
-
-
 def volume_words(volume: Mapping[str, Any]) -> str:
     """The source of a volume: `Secret db`, `the node's /var/log`; "" where it has none."""
     kind = next(iter(volume), "")
@@ -107,7 +102,8 @@ def volume_words(volume: Mapping[str, Any]) -> str:
     if kind in _NAMED:
         what, key = _NAMED[kind]
         made = f" ({source['type']})" if kind == "hostPath" and source.get("type") else ""
-        return f"{what} {source.get(key)}{made}{_renamed(source)}{_read_only(source)}{_lenient(source)}"
+        read_only = " read-only" if source.get("readOnly") is True else ""
+        return f"{what} {source.get(key)}{made}{_renamed(source)}{read_only}{_lenient(source)}"
     if kind == "downwardAPI":
         return f"{_EMPTY[kind]}{_fields_of_pod(source)}{_lenient(source)}"
     return _EMPTY.get(kind) or (
@@ -115,33 +111,27 @@ def volume_words(volume: Mapping[str, Any]) -> str:
     )
 
 
-def _read_only(source: Mapping[str, Any]) -> str:
-    return " read-only" if source.get("readOnly") is True else ""
-
-
 def _lenient(source: Mapping[str, Any]) -> str:
     """What decides whether the pod starts without it, and who may read its files."""
     mode = source.get("defaultMode")
     modes = [f"mode {mode:04o}"] if isinstance(mode, int) and mode != _USUAL_MODE else []
     modes += [
-        f"{one.get('path')} mode {one['mode']:04o}"
-        for one in maps(source.get("items"))
-        if isinstance(one.get("mode"), int)
+        f"{item.get('path')} mode {item['mode']:04o}"
+        for item in maps(source.get("items"))
+        if isinstance(item.get("mode"), int)
     ]
     told = [*(["optional"] if source.get("optional") is True else []), *modes]
     return f", {', '.join(told)}" if told else ""
 
 
 def _fields_of_pod(source: Mapping[str, Any]) -> str:
-    told = ", ".join(f"{_field_of_pod(one)} as {one.get('path')}" for one in maps(source.get("items")))
-    return f" ({told})" if told else ""
-
-
-def _field_of_pod(item: Mapping[str, Any]) -> str:
-    field, amount = mapping(item.get("fieldRef")), mapping(item.get("resourceFieldRef"))
-    more = {"of": amount.get("containerName"), "in": amount.get("divisor"), "by": field.get("apiVersion")}
-    told = (f" {word} {value}" for word, value in more.items() if value and value != "v1")
-    return f"{field.get('fieldPath') or amount.get('resource')}{''.join(told)}"
+    told = []
+    for item in maps(source.get("items")):
+        field, amount = mapping(item.get("fieldRef")), mapping(item.get("resourceFieldRef"))
+        more = {"of": amount.get("containerName"), "in": amount.get("divisor"), "by": field.get("apiVersion")}
+        words = "".join(f" {word} {value}" for word, value in more.items() if value and value != "v1")
+        told.append(f"{field.get('fieldPath') or amount.get('resource')}{words} as {item.get('path')}")
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _renamed(source: Mapping[str, Any]) -> str:
@@ -152,8 +142,8 @@ def _renamed(source: Mapping[str, Any]) -> str:
 
 
 def _projected(source: Mapping[str, Any]) -> Iterator[str]:
-    for one in maps(source.get("sources")):
-        for kind, what in one.items():
+    for projection in maps(source.get("sources")):
+        for kind, what in projection.items():
             told = mapping(what)
             if kind in ("secret", "configMap"):
                 yield f"{_NAMED[kind][0]} {told.get('name')}{_renamed(told)}{_lenient(told)}"
@@ -200,32 +190,36 @@ def holdings(claims: Iterable[JsonObject], facts: Facts) -> list[ClaimedVolume]:
         ObjectRef.of(obj).name: str(mapping(obj.get("spec")).get("persistentVolumeReclaimPolicy") or _KEPT)
         for obj in (listed.objects if listed else ())
     }
-    return sorted((_holding(claim, policies) for claim in claims), key=lambda it: it.name)
-
-
-def _holding(claim: JsonObject, policies: Mapping[str, str]) -> ClaimedVolume:
-    spec, status = mapping(claim.get("spec")), mapping(claim.get("status"))
-    asked = mapping(mapping(spec.get("resources")).get("requests")).get("storage")
-    volume = str(spec.get("volumeName") or "")
-    size = bytes_of(mapping(status.get("capacity")).get("storage") or asked)
-    return ClaimedVolume(ObjectRef.of(claim).name, size, volume, policies.get(volume, ""))
+    found = []
+    for claim in claims:
+        spec, status = mapping(claim.get("spec")), mapping(claim.get("status"))
+        asked = mapping(mapping(spec.get("resources")).get("requests")).get("storage")
+        volume = str(spec.get("volumeName") or "")
+        size = bytes_of(mapping(status.get("capacity")).get("storage") or asked)
+        found.append(ClaimedVolume(ObjectRef.of(claim).name, size, volume, policies.get(volume, "")))
+    return sorted(found, key=lambda held: held.name)
 
 
 def in_sum(found: list[ClaimedVolume]) -> dict[str, Any]:
     """All of them: how many, how much, and how much of it for good on how many volumes."""
-    gone = [one for one in found if one.volume and not one.is_kept]
-    lost = {"lost": in_words(sum(one.size or 0 for one in gone)), "volumes": len(gone)} if gone else {}
-    return {"variant": "claims", "claims": len(found), "size": in_words(sum(one.size or 0 for one in found)), **lost}
+    gone = [claim for claim in found if claim.volume and not claim.is_kept]
+    lost = {"lost": in_words(sum(claim.size or 0 for claim in gone)), "volumes": len(gone)} if gone else {}
+    return {
+        "variant": "claims",
+        "claims": len(found),
+        "size": in_words(sum(claim.size or 0 for claim in found)),
+        **lost,
+    }
 
 
 def to_record(found: list[ClaimedVolume]) -> list[dict[str, Any]]:
     """As evidence."""
     return [
         {
-            "claim": one.name,
-            "size": in_words(one.size) if one.size is not None else "",
-            "volume": one.volume,
-            "policy": one.policy,
+            "claim": claim.name,
+            "size": in_words(claim.size) if claim.size is not None else "",
+            "volume": claim.volume,
+            "policy": claim.policy,
         }
-        for one in found
+        for claim in found
     ]

@@ -240,7 +240,7 @@ def _seccomp_restricted(pod: PodSpec) -> Failures:
 
 def _capabilities_restricted(pod: PodSpec) -> Failures:
     for container in pod.containers():
-        dropped = {str(one) for one in items(mapping(container.security.get("capabilities")).get("drop"))}
+        dropped = {str(name) for name in items(mapping(container.security.get("capabilities")).get("drop"))}
         if "ALL" not in dropped:
             yield _in(container, "capabilities", "drop"), container.name
         elif set(added_capabilities(container)) - {"NET_BIND_SERVICE"}:
@@ -265,7 +265,7 @@ def _in(container: Container, *keys: str) -> Path:
 
 
 def added_capabilities(container: Container) -> list[str]:
-    return [str(one) for one in items(mapping(container.security.get("capabilities")).get("add"))]
+    return [str(name) for name in items(mapping(container.security.get("capabilities")).get("add"))]
 
 
 _B, _R = Level.BASELINE, Level.RESTRICTED

@@ -16,7 +16,7 @@ from provisioner.review.base.claims import PODS, Claim
 from provisioner.review.base.difference import ABSENT, FieldChange, changed_paths
 from provisioner.review.base.messages import path_text
 from provisioner.review.base.record import Mark
-from provisioner.review.workloads.mounts import Mount, mounts_of
+from provisioner.review.workloads.mounts import mounts_of
 from provisioner.review.workloads.pod_security import host_access
 from provisioner.review.workloads.pod_specs import Container, PodSpec, pod_specs
 from provisioner.sentences import number
@@ -71,7 +71,7 @@ def field_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[FieldC
 def change_record(change: FieldChange) -> dict[str, str]:
     """Path, `before` and `after`, as far as there are values, without what is named or written like a credential."""
     name, both = str(change.path[-1]) if change.path else "", (change.before, change.after)
-    before, after = (None if one == ABSENT else _in_one_line(masked_value(one, name)) for one in both)
+    before, after = (None if side == ABSENT else _in_one_line(masked_value(side, name)) for side in both)
     return {"path": path_text(change.path), **sides(before, after)}
 
 
@@ -92,7 +92,7 @@ def _in_one_line(value: object) -> str:
 def _stated(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _stated(inner) for key, inner in value.items() if inner is not None}
-    return [_stated(one) for one in value] if isinstance(value, list) else value
+    return [_stated(inner) for inner in value] if isinstance(value, list) else value
 
 
 DEPLOYMENT = GroupKind("apps", "Deployment")
@@ -144,7 +144,7 @@ def autoscalers_of(ref: ObjectRef, objects: Iterable[JsonObject]) -> Iterator[Js
 
 def most_of(obj: JsonObject, objects: Iterable[JsonObject]) -> int:
     """How many it may run at most: as an autoscaler among `objects` lets it, else as it asks."""
-    specs = (mapping(one.get("spec")) for one in autoscalers_of(ObjectRef.of(obj), objects))
+    specs = (mapping(scaler.get("spec")) for scaler in autoscalers_of(ObjectRef.of(obj), objects))
     most = (spec.get("maxReplicas", spec.get("maxReplicaCount")) for spec in specs)
     return next((count for count in most if isinstance(count, int)), replicas_of(obj))
 
@@ -206,7 +206,7 @@ class WorkloadChange:
 
 def workload_changes(plan: Plan) -> list[WorkloadChange]:
     """What of the plan runs pods and comes, goes, runs anew or changes how, in the order of the plan."""
-    scalers = [one for one in plan.actions if is_autoscaler(one.ref.group_kind)]
+    scalers = [planned for planned in plan.actions if is_autoscaler(planned.ref.group_kind)]
     old_scalers = [scaler.before for scaler in scalers if scaler.before]
     new_scalers = [scaler.after for scaler in scalers if scaler.after]
     found = []
@@ -247,20 +247,20 @@ def running_record(changes: Sequence[WorkloadChange]) -> dict[str, Any]:
 
 
 def _pod_run(obj: JsonObject | None, pod: PodSpec | None, scalers: Iterable[JsonObject]) -> PodRun:
-    return PodRun(_scale(obj, scalers), host_access(pod), pod.account) if obj and pod else PodRun()
-
-
-def _scale(obj: JsonObject, scalers: Iterable[JsonObject]) -> str:
+    if not obj or not pod:
+        return PodRun()
     ref, spec = ObjectRef.of(obj), mapping(obj.get("spec"))
     if ref.group_kind in SCALED:
         scaler = next(autoscalers_of(ref, scalers), None)
-        return _range(scaler) if scaler else number(replicas_of(obj), "replica")
-    if ref.group_kind == DAEMON_SET:
-        return "one per node"
-    if ref.group_kind == _CRON_JOB:
-        return f"schedule {spec.get('schedule')}{', suspended' if spec.get('suspend') is True else ''}"
-    parallel = spec.get("parallelism", 1) if ref.group_kind == _JOB else 1
-    return "" if parallel == 1 else f"{parallel} at once"
+        scale = _range(scaler) if scaler else number(replicas_of(obj), "replica")
+    elif ref.group_kind == DAEMON_SET:
+        scale = "one per node"
+    elif ref.group_kind == _CRON_JOB:
+        scale = f"schedule {spec.get('schedule')}{', suspended' if spec.get('suspend') is True else ''}"
+    else:
+        parallel = spec.get("parallelism", 1) if ref.group_kind == _JOB else 1
+        scale = "" if parallel == 1 else f"{parallel} at once"
+    return PodRun(scale, host_access(pod), pod.account)
 
 
 def _range(scaler: JsonObject) -> str:
@@ -369,20 +369,19 @@ def changes_between(before: PodSpec | None, after: PodSpec | None) -> Iterator[C
 
 
 def _between(before: PodSpec, after: PodSpec, old: Container | None, new: Container) -> ContainerChange | None:
-    lines = tuple(_lines(old.body if old else {}, new.body)) + tuple(
-        _mounts(mounts_of(before, old) if old else [], mounts_of(after, new))
+    was, is_now = (
+        {(mount.words, mount.folder) for mount in mounts_of(pod, container)} if container else set()
+        for pod, container in ((before, old), (after, new))
+    )
+    lines = (
+        *_lines(old.body if old else {}, new.body),
+        *(Line(Mark.GONE, "mount", *told) for told in sorted(was - is_now)),
+        *(Line(Mark.NEW, "mount", *told) for told in sorted(is_now - was)),
     )
     if old is None:
         return _change(new.ref, new, Mark.NEW, ("", _image(new)), lines)
     images = _image(old), _image(new)
     return _change(new.ref, new, Mark.CHANGED, images, lines) if lines or images[0] != images[1] else None
-
-
-def _mounts(old: list[Mount], new: list[Mount]) -> Iterator[Line]:
-    """What is mounted that was not, or not there or not so; and what is no longer."""
-    before, after = ({(one.words, one.folder) for one in side} for side in (old, new))
-    yield from (Line(Mark.GONE, "mount", *told) for told in sorted(before - after))
-    yield from (Line(Mark.NEW, "mount", *told) for told in sorted(after - before))
 
 
 def _change(
@@ -399,7 +398,13 @@ def _image(container: Container) -> str:
 def _lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Line]:
     for what, key in (("command", "command"), ("arg", "args")):
         yield from _listed(what, _words(old.get(key)), _words(new.get(key)))
-    yield from _variables(_env(old), _env(new))
+    was, is_now = _env(old), _env(new)
+    for name in sorted({**was, **is_now}):
+        gone, come = was.get(name), is_now.get(name)
+        if gone is not None and come is not None and gone[0] == come[0]:
+            continue
+        yield from [Line(Mark.GONE, "env", gone[1])] if gone is not None else []
+        yield from [Line(Mark.NEW, "env", come[1])] if come is not None else []
     yield from _listed("workingDir", _words(_one(old, "workingDir")), _words(_one(new, "workingDir")))
     before, after = mapping(old.get("lifecycle")), mapping(new.get("lifecycle"))
     for name in HOOKS:
@@ -416,7 +421,7 @@ def _hook(handler: object) -> list[object]:
     told = mapping(handler)
     if request := mapping(told.get("httpGet")):
         scheme, host = str(request.get("scheme") or "HTTP").lower(), request.get("host") or ""
-        headers = (f"{one.get('name')}: {one.get('value')}" for one in maps(request.get("httpHeaders")))
+        headers = (f"{header.get('name')}: {header.get('value')}" for header in maps(request.get("httpHeaders")))
         return [f"{scheme}://{host}:{request.get('port')}{request.get('path') or '/'}", *headers]
     if socket := mapping(told.get("tcpSocket")):
         return [f"tcp://{socket.get('host') or ''}:{socket.get('port')}"]
@@ -432,15 +437,10 @@ def _words(listed: object) -> list[tuple[str, str]]:
     for word in map(str, items(listed)):
         is_value = is_credential(flag) and not word.startswith("-")
         flag = word.lstrip("-") if word.startswith("-") and "=" not in word else ""
-        shown = HIDDEN if is_value else masked(word)
-        found += zip(word.split("\n"), _as_many(shown, word), strict=True)
+        lines, shown = word.split("\n"), (HIDDEN if is_value else masked(word)).split("\n")
+        # What is hidden over several lines is hidden in each.
+        found += zip(lines, shown if len(shown) == len(lines) else [HIDDEN] * len(lines), strict=True)
     return found
-
-
-def _as_many(shown: str, word: str) -> list[str]:
-    """The shown lines of a text; what is hidden over several lines is hidden in each."""
-    lines, count = shown.split("\n"), word.count("\n") + 1
-    return lines if len(lines) == count else [HIDDEN] * count
 
 
 def _listed(what: str, old: list[tuple[str, str]], new: list[tuple[str, str]]) -> Iterator[Line]:
@@ -486,14 +486,3 @@ def _value(name: str, entry: Mapping[str, Any]) -> str:
 
 def _optional(named: Mapping[str, Any]) -> str:
     return ", optional" if named.get("optional") is True else ""
-
-
-def _variables(old: dict[str, tuple[object, str]], new: dict[str, tuple[object, str]]) -> Iterator[Line]:
-    for name in sorted({**old, **new}):
-        before, after = old.get(name), new.get(name)
-        if before is not None and after is not None and before[0] == after[0]:
-            continue
-        if before is not None:
-            yield Line(Mark.GONE, "env", before[1])
-        if after is not None:
-            yield Line(Mark.NEW, "env", after[1])

@@ -27,17 +27,17 @@ ACCOUNTS = ("User", "Group", "ServiceAccount")
 
 
 def told(found: Report) -> set[tuple[str, Severity, str]]:
-    return {(one.rule, one.severity, str(one.ref)) for one in found.findings}
+    return {(finding.rule, finding.severity, str(finding.ref)) for finding in found.findings}
 
 
 def about(found: Report) -> set[str]:
-    return {str(one.ref) for one in found.findings}
+    return {str(finding.ref) for finding in found.findings}
 
 
 @pytest.mark.parametrize("objects", [SHOP, teams(60)], ids=["a shop", "60 teams"])
 def test_a_cluster_has_the_findings_of_a_bundle_that_holds_its_roles(objects: tuple[dict[str, Any], ...]) -> None:
     content = replace(content_with(*objects), install_namespace="kube-system", service_account="")
-    bundle = report(facts(*(planned(one, Action.CREATE) for one in objects), content=content, live_rbac=()))
+    bundle = report(facts(*(planned(obj, Action.CREATE) for obj in objects), content=content, live_rbac=()))
     of_accounts = [
         {one for one in told(found) if one[0] != "RB-DIFF" and one[2].partition(".")[0].partition(" ")[0] in ACCOUNTS}
         for found in (bundle, cluster_rights(objects))
@@ -48,7 +48,7 @@ def test_a_cluster_has_the_findings_of_a_bundle_that_holds_its_roles(objects: tu
 
 def test_each_of_60_teams_with_power_is_told_by_itself() -> None:
     found = cluster_rights(teams(60))
-    everything = [one for one in found.findings if one.rule == "RB-01"]
+    everything = [finding for finding in found.findings if finding.rule == "RB-01"]
     assert len(everything) == 12
     assert all(one.is_new and one.severity is Severity.CRITICAL for one in everything)
     assert "can do everything cluster-wide" in everything[0].message
@@ -86,6 +86,6 @@ def test_accounts_of_kubernetes_can_be_left_out_and_wide_groups_stay() -> None:
 
 def test_what_could_not_be_read_is_unknown() -> None:
     found = cluster_rights(SHOP, gaps=[Gap("what RoleBindings there are", "nobody said", Section.PERMISSIONS)])
-    assert [one.message for one in found.findings if one.severity is Severity.UNKNOWN] == [
+    assert [finding.message for finding in found.findings if finding.severity is Severity.UNKNOWN] == [
         "Could not find out what RoleBindings there are: nobody said"
     ]

@@ -74,20 +74,20 @@ def test_a_pair_of_real_bundles_gives_a_report_in_which_nothing_crashed_or_stays
     began = time.process_time()
     report = look_offline(after, before)
     assert time.process_time() - began < scaled(MOST_SECONDS)
-    assert not [one.message for one in report.findings if one.rule == "CRASHED"]
-    open_questions = sorted({one.rule for one in report.findings if one.severity is Severity.UNKNOWN})
+    assert not [finding.message for finding in report.findings if finding.rule == "CRASHED"]
+    open_questions = sorted({finding.rule for finding in report.findings if finding.severity is Severity.UNKNOWN})
     assert open_questions == sorted(rule for pair, rule in UNKNOWN if pair == named((old, new)))
     assert (1 if report.worst is Severity.SAFE else 2) <= len(report.headline) <= 5
     assert json.loads(json.dumps(to_record(report)))["totals"]
-    assert len(entries(one for one in report.findings if not is_quiet(one))) <= MOST_ENTRIES
+    assert len(entries(finding for finding in report.findings if not is_quiet(finding))) <= MOST_ENTRIES
     assert len(as_text(report).splitlines()) <= MOST_LINES
 
 
 def test_the_first_install_of_a_large_bundle_is_told_by_few_causes() -> None:
     bundle = next(one for pair in PAIRS for one in pair if one.family == "plain/argo-cd")
     rendering = Rendering("plain", "argocd", "installer", is_namespaced)
-    content = render_content(Tree({it.name: it.read_bytes() for it in bundle.files}), rendering, pins=())
-    new = [one for one in look_offline(content, None).findings if not is_quiet(one)]
+    content = render_content(Tree({file.name: file.read_bytes() for file in bundle.files}), rendering, pins=())
+    new = [finding for finding in look_offline(content, None).findings if not is_quiet(finding)]
     assert len(new) > 4 * MOST_ENTRIES
     assert len(entries(new)) <= MOST_ENTRIES
 
@@ -105,7 +105,9 @@ def test_strimzi_1_0_0_drops_served_versions_and_says_so_first() -> None:
     report = look_offline(of(family, "1.0.0"), of(family, "0.51.0"))
     assert report.worst.is_at_least(Severity.BREAKING)
     dropped = [
-        one.rule for one in report.findings if one.ref and "kafkas." in one.ref.name and "v1beta2" in one.message
+        finding.rule
+        for finding in report.findings
+        if finding.ref and "kafkas." in finding.ref.name and "v1beta2" in finding.message
     ]
     assert {"CRD-10", "CRD-11"} & set(dropped)
     assert "v1beta2" in report.headline[0]
@@ -114,7 +116,7 @@ def test_strimzi_1_0_0_drops_served_versions_and_says_so_first() -> None:
 def test_the_same_real_bundle_twice_changes_nothing() -> None:
     content = next(content_of(old) for old, _ in PAIRS if "ingress-nginx" in old.family)
     report = look_offline(content, content)
-    assert not [one for one in report.findings if one.is_new]
+    assert not [finding for finding in report.findings if finding.is_new]
 
 
 SCHEMAS = Path(provisioner.review.__file__).parent

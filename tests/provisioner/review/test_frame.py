@@ -20,7 +20,7 @@ EVERYTHING = (Claim("NOTED-01", EVERY_KIND, ("*",)),)
 
 
 def rules(*findings: Finding) -> list[str]:
-    return [one.rule for one in findings]
+    return [finding.rule for finding in findings]
 
 
 def crash_after_one(_: Facts) -> Iterator[Finding]:
@@ -30,7 +30,7 @@ def crash_after_one(_: Facts) -> Iterator[Finding]:
 
 def test_a_check_that_crashes_is_an_unknown_finding_that_names_it() -> None:
     found = report(facts(), [Check("fragile", changes=crash_after_one)])
-    crash = next(one for one in found.findings if one.rule == "CRASHED")
+    crash = next(finding for finding in found.findings if finding.rule == "CRASHED")
     assert crash.severity is Severity.UNKNOWN
     assert "fragile" in crash.message
     assert "ValueError" in crash.message
@@ -59,7 +59,7 @@ def test_what_nobody_judges_is_unknown_where_it_could_not_be_found_out(monkeypat
     found = report(
         facts(planned(config_map(), Action.CREATE)), [Check("other", changes=lambda _: [BAD.at(MAP, "bad")])]
     )
-    assert [(one.rule, one.severity) for one in found.findings] == [
+    assert [(finding.rule, finding.severity) for finding in found.findings] == [
         ("BAD-01", Severity.CRITICAL),
         ("CRASHED", Severity.UNKNOWN),
     ]
@@ -68,7 +68,7 @@ def test_what_nobody_judges_is_unknown_where_it_could_not_be_found_out(monkeypat
 
 def test_what_could_not_be_read_is_an_unknown_finding() -> None:
     found = report(facts(gaps=(Gap("who may do what", "forbidden", Section.PERMISSIONS),)), [])
-    assert [(one.rule, one.severity, one.section) for one in found.findings] == [
+    assert [(finding.rule, finding.severity, finding.section) for finding in found.findings] == [
         ("GAP", Severity.UNKNOWN, Section.PERMISSIONS)
     ]
 
@@ -104,7 +104,10 @@ def test_what_the_previous_content_has_as_well_is_known() -> None:
         previous=content_with(both, config_map("changed", a="1")),
     )
     found = report(given, [Check("named", standing=named, claims=EVERYTHING)])
-    assert [(one.ref.name, one.is_new) for one in found.findings if one.ref] == [("changed", True), ("both", False)]
+    assert [(finding.ref.name, finding.is_new) for finding in found.findings if finding.ref] == [
+        ("changed", True),
+        ("both", False),
+    ]
 
 
 @pytest.mark.parametrize(("before", "now"), [("notable", "critical"), ("critical", "notable"), ("safe", "safe")])

@@ -70,25 +70,25 @@ def add(plugin_path: PluginPath, code: str, package: str = "cards", name: str = 
 
 
 def crashes(found: Report) -> list[Finding]:
-    return [one for one in found.findings if one.rule == "CRASHED"]
+    return [finding for finding in found.findings if finding.rule == "CRASHED"]
 
 
 def rules(found: Report) -> set[str]:
-    return {one.rule for one in found.findings}
+    return {finding.rule for finding in found.findings}
 
 
 def test_a_check_that_pip_installed_finds_something(tides: Path) -> None:
     found = report(GIVEN)
-    (flood,) = [one for one in found.findings if one.rule == "TIDE-01"]
+    (flood,) = [finding for finding in found.findings if finding.rule == "TIDE-01"]
     assert (flood.severity, flood.message) == (
         Severity.DANGEROUS,
         "High water at east is 7.0 m, and its quay has 5.0 m",
     )
-    assert [one.problem for one in check_plugins()] == [""]
+    assert [plugin.problem for plugin in check_plugins()] == [""]
 
 
 def test_without_plugins_there_are_only_our_checks() -> None:
-    assert [one.name for one in installed_checks() if one.plugin] == []
+    assert [check.name for check in installed_checks() if check.plugin] == []
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_one_that_never_returns_is_unknown_in_every_look_and_asked_once(
     monkeypatch.setattr(plugged, "LOOK_SECONDS", 0.2)
     add(plugin_path, "Check('x', changes=lambda _: threading.Event().wait())")
     first, second = report(GIVEN), report(GIVEN)
-    assert [one.message for one in crashes(first)] == [one.message for one in crashes(second)]
+    assert [crash.message for crash in crashes(first)] == [crash.message for crash in crashes(second)]
     assert "is disabled: it did not return within" in crashes(first)[0].message
 
 
@@ -232,7 +232,7 @@ def test_a_plugin_never_gets_a_secret(plugin_path: PluginPath) -> None:
     secret = "ObjectRef('', 'v1', 'Secret', 'shop', 'key')"
     add(plugin_path, f"Check('x', wants=lambda *_: [{secret}], lists=lambda _: [Listing('', 'v1', 'Secret')])")
     assert [one for one in wanted(GIVEN.content, GIVEN.plan) if one.kind == "Secret"] == []
-    assert all(one.metadata_only for one in listings(GIVEN) if one.kind == "Secret")
+    assert all(listing.metadata_only for listing in listings(GIVEN) if listing.kind == "Secret")
 
 
 def test_the_limits_are_those_that_authors_are_told() -> None:

@@ -39,7 +39,7 @@ def mark_findings(now: Content, before: Content | None = None) -> Report:
 
 
 def found(of: Content, plan: Plan) -> list[list[str | int]]:
-    return [list(path[5:]) for one in secret_texts(of, plan).values() for path in one.paths]
+    return [list(path[5:]) for text in secret_texts(of, plan).values() for path in text.paths]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_so_are_arguments_and_commands_wherever_they_stand_in_what_comes_of_them
         ["livenessProbe", "exec", "command", 1],
     ]
     ((identity, one),) = secret_texts(of, plan).items()
-    body: JsonObject = next(it.after for it in plan.actions if it.ref.identity == identity) or {}
+    body: JsonObject = next(planned.after for planned in plan.actions if planned.ref.identity == identity) or {}
     assert PASSWORD in str(body)
     assert PASSWORD not in str(without_texts(body, one.paths, "hidden"))
     assert one.secrets == {SECRET}
@@ -83,7 +83,7 @@ def test_a_digest_in_an_annotation_of_pods_may_be_one_of_a_secret(is_of_secret: 
     noted = {"checksum/secret": hashlib.sha256(b"weak").hexdigest(), "team": "web"}
     of.manifests[0].body["spec"]["template"]["metadata"]["annotations"] = noted
     of = of if is_of_secret else replace(of, manifests=of.manifests[:1])
-    places = [path for one in secret_texts(of, mark_findings(of).plan).values() for path in one.paths]
+    places = [path for text in secret_texts(of, mark_findings(of).plan).values() for path in text.paths]
     expected = [("spec", "template", "metadata", "annotations", "checksum/secret")]
     assert places == (expected if is_of_secret else [])
 
@@ -101,7 +101,9 @@ def test_S09_findings_that_quote_a_value_of_a_secret_name_it_as_a_source() -> No
     told = [one for one in findings if PASSWORD in f"{one.evidence} {one.server_words}"]
     assert told
     assert all(SECRET in one.sources for one in told)
-    assert not [one.message for one in findings if PASSWORD in one.message or "battery-1" in one.message]
+    assert not [
+        finding.message for finding in findings if PASSWORD in finding.message or "battery-1" in finding.message
+    ]
 
 
 @pytest.mark.parametrize(

@@ -72,13 +72,13 @@ def without_words(report: Report) -> list[Any]:
     record = to_record(report)
     kept = [
         {name: value for name, value in one.items() if name not in ("message", "serverWords", "evidence", "notes")}
-        | {"values": sorted(one["evidence"]), "notes": [[it["file"], it["name"]] for it in one.get("notes", ())]}
+        | {"values": sorted(one["evidence"]), "notes": [[note["file"], note["name"]] for note in one.get("notes", ())]}
         | {"has_server_words": bool(one["serverWords"])}
         for one in (*record["findings"], *record["private"])
     ]
-    groups = [[one.fingerprint for one in it.everything] for it in statements(report.public)]
-    short = [[one.fingerprint for one in it.everything] for it in statements(report.public, shortly=True)]
-    told = [(one.cause, [it.fingerprint for it in one.findings]) for one in entries(report.public)]
+    groups = [[one.fingerprint for one in statement.everything] for statement in statements(report.public)]
+    short = [[one.fingerprint for one in statement.everything] for statement in statements(report.public, shortly=True)]
+    told = [(entry.cause, [finding.fingerprint for finding in entry.findings]) for entry in entries(report.public)]
     return [kept, record["worst"], record["totals"], len(record["headline"]), groups, short, told]
 
 
@@ -152,6 +152,6 @@ def test_what_reads_a_sentence_is_known_by_how_it_does(code: str, reads: bool) -
 def test_a_finding_made_before_is_told_in_its_own_words() -> None:
     """Where the file of its rule says it otherwise today."""
     (case,) = [one for one in CASES if one.name == "binding-to-cluster-admin"]
-    (found,) = [one for one in report_of(case).findings if one.rule == "RB-01"]
+    (found,) = [finding for finding in report_of(case).findings if finding.rule == "RB-01"]
     assert isinstance(found, Finding)
     assert sentences.is_as_written(found)

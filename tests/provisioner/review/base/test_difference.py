@@ -87,7 +87,11 @@ def test_list_items_are_matched_by_name() -> None:
 def test_a_word_in_one_of_many_rules_is_one_line() -> None:
     def role(*rules: str) -> dict[str, Any]:
         parts = [rule.split("/") for rule in rules]
-        return {"rules": [{"apiGroups": [it[0]], "resources": it[1].split(), "verbs": it[2].split()} for it in parts]}
+        return {
+            "rules": [
+                {"apiGroups": [part[0]], "resources": part[1].split(), "verbs": part[2].split()} for part in parts
+            ]
+        }
 
     before = role("/pods services/get list watch", "apps/deployments/get list watch")
     after = role(
@@ -192,7 +196,7 @@ def test_long_lists_of_unlike_items_do_not_explode() -> None:
 def test_lines_are_numbered_in_both_states_and_know_their_fields() -> None:
     before = {"spec": {"a": 1, "items": [{"name": "one"}, {"name": "two", "v": 1}]}}
     after = {"spec": {"b": 1, "items": [{"name": "two", "v": 2}]}}
-    told = [(one.kind, one.text.strip(), one.old, one.new, one.path) for one in all_lines(before, after)]
+    told = [(line.kind, line.text.strip(), line.old, line.new, line.path) for line in all_lines(before, after)]
     assert told == [
         (" ", "spec:", 1, 1, ("spec",)),
         ("-", "a: 1", 2, 0, ("spec", "a")),
@@ -227,18 +231,18 @@ def is_order(line: DiffLine) -> bool:
 @given(OBJECTS, OBJECTS)
 def test_the_lines_of_a_comparison_hold_both_states_whole(before: dict[str, Any], after: dict[str, Any]) -> None:
     lines = all_lines(before, after)
-    new = [one for one in lines if one.kind != "-"]
-    old = [one for one in lines if one.kind != "+"]
-    assert [one.new for one in lines if one.new] == list(range(1, len(new) + 1))
-    assert [one.old for one in lines if one.old] == list(range(1, len(old) + 1))
+    new = [line for line in lines if line.kind != "-"]
+    old = [line for line in lines if line.kind != "+"]
+    assert [line.new for line in lines if line.new] == list(range(1, len(new) + 1))
+    assert [line.old for line in lines if line.old] == list(range(1, len(old) + 1))
     # What would be stands there line by line; what was too, unless a line says in which order it was.
     assert [(one.path, one.text.strip("- ")) for one in new if not is_order(one)] == [
-        (one.path, one.text.strip("- ")) for one in all_lines(None, after)
+        (line.path, line.text.strip("- ")) for line in all_lines(None, after)
     ]
     was = [one.text.strip("- ") for one in old if not is_order(one)]
-    known = [one.text.strip("- ") for one in all_lines(before, None)]
+    known = [line.text.strip("- ") for line in all_lines(before, None)]
     assert was == known if len(was) == len(old) else sorted(was) == sorted(known)
-    assert any(one.kind != " " for one in lines) == (
+    assert any(line.kind != " " for line in lines) == (
         json.dumps(before, sort_keys=True) != json.dumps(after, sort_keys=True)
     )
 
@@ -277,7 +281,9 @@ A, B, C = ({"key": key, "value": "1"} for key in "abc")
     ],
 )
 def test_items_of_lists_are_compared_with_what_they_were(before: Any, after: Any, expected: list[Any]) -> None:
-    assert [(one.path, one.before, one.after) for one in changed_paths({"l": before}, {"l": after})] == expected
+    assert [
+        (change.path, change.before, change.after) for change in changed_paths({"l": before}, {"l": after})
+    ] == expected
 
 
 def test_a_list_that_never_changes_gains_no_item() -> None:
@@ -299,7 +305,7 @@ def changed(text: str, *edits: tuple[int, str]) -> str:
 
 
 def seen(pieces: Sequence[Piece]) -> list[str]:
-    return [one.text for one in pieces if one.is_changed]
+    return [piece.text for piece in pieces if piece.is_changed]
 
 
 LONG = (PROSE * (SIZE // len(PROSE) + 1))[:SIZE]
@@ -355,7 +361,7 @@ def test_S41_every_output_shows_both_changes() -> None:
     shown = {"page": page, "REST": rest, "terminal": differences_as_text([action]), "file": as_html(found, title="x")}
     assert [name for name, text in shown.items() if not ("FIRST" in text and "SECOND" in text)] == []
     assert page.count("<mark>") >= 4
-    assert "TXT-05" not in {one.rule for one in found.findings}
+    assert "TXT-05" not in {finding.rule for finding in found.findings}
 
 
 @pytest.mark.parametrize(
@@ -371,7 +377,7 @@ def test_S41_every_output_shows_both_changes() -> None:
     ],
 )
 def test_S41_a_change_that_no_page_can_show_is_unknown(old: str, new: str, is_unknown: bool) -> None:
-    found = {one.rule: one.severity for one in report(old, new).findings}
+    found = {finding.rule: finding.severity for finding in report(old, new).findings}
     assert found.get("TXT-05") == (Severity.UNKNOWN if is_unknown else None)
 
 
@@ -380,4 +386,4 @@ def test_S41_a_long_line_that_moves_to_another_field_is_unknown() -> None:
     notes, script = ({"notes": told, "run": other}, {"notes": other, "run": told})
     notes, script = config_map("web", **notes), config_map("web", **script)
     found = look_offline(content_with(script), content_with(notes))
-    assert {one.rule: one.severity for one in found.findings}.get("TXT-05") is Severity.UNKNOWN
+    assert {finding.rule: finding.severity for finding in found.findings}.get("TXT-05") is Severity.UNKNOWN

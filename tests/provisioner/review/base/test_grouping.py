@@ -1,4 +1,4 @@
-"""Equal findings said once."""
+"""Equal findings, and fields of a type that several CRDs share, are said once."""
 
 from __future__ import annotations
 
@@ -15,15 +15,35 @@ from hypothesis import strategies as st
 from provisioner.pipeline import look_offline
 from provisioner.rbac import RbacSubject
 from provisioner.review.base.causes import said_by_cause
-from provisioner.review.base.facts import Installer, ReviewRule, said
-from provisioner.review.base.grouping import MAX_UNFOLDED, folded, reaches, statements
+from provisioner.review.base.facts import Installer, ReviewRule
+from provisioner.review.base.grouping import (
+    MAX_UNFOLDED,
+    fields_in_words,
+    folded,
+    objects_in_words,
+    reaches,
+    spelled_out,
+    statements,
+)
 from provisioner.review.base.messages import EACH, FieldPlace, path_text, places_of, words_anywhere
 from provisioner.review.base.record import from_record, to_record
+from provisioner.review.crds.live_findings import OBJECTS, with_condition
 from provisioner.review.frame import report
 from provisioner.review.output.html import as_html
 from provisioner.review.output.terminal import as_text
 from provisioner.schema.verdicts import shown
-from provisioner.values import Action, Finding, ObjectRef, Plan, Report, Section, Severity, worst_first
+from provisioner.values import (
+    Action,
+    Finding,
+    Note,
+    ObjectRef,
+    Plan,
+    Report,
+    Section,
+    Severity,
+    display_name,
+    worst_first,
+)
 from tests.support.provisioner.contents import an_object, config_map, content_with, facts, planned
 
 MANY = 500
@@ -112,10 +132,10 @@ def test_a_report_on_500_objects_that_may_not_be_made_has_one_finding_of_it_and_
         installer=Installer(RbacSubject("ServiceAccount", "installer", "shop")),
     )
     found = report(given)
-    lacking = [one for one in found.findings if one.rule == "PRE-01"]
+    lacking = [finding for finding in found.findings if finding.rule == "PRE-01"]
     assert [one.severity for one in lacking] == [Severity.UNKNOWN] * MANY  # nobody knows its roles: never folded
     known = report(replace(given, live_rbac=()))
-    (one,) = [one for one in known.findings if one.rule == "PRE-01"]
+    (one,) = [finding for finding in known.findings if finding.rule == "PRE-01"]
     assert one.evidence["count"] == MANY
     assert "1 breaking" in known.headline[-1]
 
@@ -191,7 +211,7 @@ def test_the_same_difference_between_six_pairs_of_versions_is_said_once() -> Non
     pairs = [(a, b) for a in ("v1", "v1beta1", "v2") for b in ("v1", "v1beta1", "v2") if a != b]
     (one,) = folded(refused(*pair) for pair in pairs)
     assert 'v1beta1 refuses what v1 accepts ("A" is no longer allowed). The same holds from v1 to v2' in one.message
-    assert [(it["evidence"]["from"], it["version"]) for it in one.evidence["all_places"]] == pairs
+    assert [(place["evidence"]["from"], place["version"]) for place in one.evidence["all_places"]] == pairs
 
 
 @pytest.mark.parametrize(
@@ -246,12 +266,12 @@ def found(draw: st.DrawFn) -> Finding:
 
 
 def report_of(findings: list[Finding]) -> Report:
-    once = {one.fingerprint: one for one in findings}.values()
+    once = {finding.fingerprint: finding for finding in findings}.values()
     return Report((), worst_first(folded(said_by_cause(once))), Plan((), ""))
 
 
 def all_places(findings: list[Finding]) -> Counter[FieldPlace]:
-    return Counter(place for one in findings for place in places_of(one))
+    return Counter(place for finding in findings for place in places_of(finding))
 
 
 @given(st.lists(found(), max_size=60))
@@ -273,7 +293,7 @@ def test_every_finding_is_in_one_statement_and_every_place_in_one_reach(findings
     report = report_of(findings)
     told = statements(report.findings)
     assert Counter(one.fingerprint for group in told for one in group.everything) == Counter(
-        one.fingerprint for one in report.findings
+        finding.fingerprint for finding in report.findings
     )
     for one in told:
         reached = {
@@ -302,10 +322,10 @@ def test_every_place_of_every_finding_is_on_the_page_and_in_the_whole_text(findi
 @given(st.lists(found(), max_size=60))
 @settings(max_examples=60, deadline=None)
 def test_S24_the_short_text_says_every_place_of_what_is_critical_or_unknown(findings: list[Finding]) -> None:
-    loud = [one for one in findings if one.severity in LOUD and one.is_new]
+    loud = [finding for finding in findings if finding.severity in LOUD and finding.is_new]
     text = " ".join(as_text(report_of(findings)).split())
     for one in loud:
-        assert said(one.ref) in text if one.ref else True
+        assert display_name(one.ref) in text if one.ref else True
         assert path_text(one.path) in text
 
 
@@ -371,8 +391,8 @@ def test_what_a_statement_leaves_out_is_its_place(finding: Finding, words: str) 
 
 def test_what_names_no_object_is_told_by_itself() -> None:
     request = ReviewRule("AS-01", Section.WEBHOOKS, Severity.NOTABLE)
-    found = [request.finding("answered-by-service", one, api="v1.a", service="shop/a", key=one.name) for one in CRDS]
-    assert [len(one.findings) for one in statements(found)] == [1, 1, 1]
+    found = [request.finding("answered-by-service", crd, api="v1.a", service="shop/a", key=crd.name) for crd in CRDS]
+    assert [len(statement.findings) for statement in statements(found)] == [1, 1, 1]
 
 
 def test_S24_a_field_whose_name_reads_like_our_words_hides_none_of_a_statement() -> None:
@@ -397,7 +417,7 @@ def test_S24_full_power_is_told_beside_the_power_over_approvals_in_lines_of_thei
     assert "◆ critical  RB-01: `shop/robot` can do everything" in text
     assert "PERMISSIONS  2 critical" in text
     known = replace(everything, is_new=False)
-    assert [len(it.everything) for it in statements([power, known])] == [1, 1]
+    assert [len(statement.everything) for statement in statements([power, known])] == [1, 1]
 
 
 def test_a_label_that_changes_on_fifty_objects_of_several_kinds_is_one_statement() -> None:
@@ -409,7 +429,7 @@ def test_a_label_that_changes_on_fifty_objects_of_several_kinds_is_one_statement
     (one,) = statements(folded(found))
     assert one.words == f"Changes metadata.labels.version of {EACH}"
     assert one.size == "50 objects"
-    assert {place.of for place in one.places} == set(map(said, objects))
+    assert {place.of for place in one.places} == set(map(display_name, objects))
 
 
 @pytest.mark.parametrize("severity", LOUD)
@@ -420,5 +440,80 @@ def test_S24_each_object_of_what_is_critical_or_unknown_has_a_line_of_its_own(se
 
 def test_words_that_hold_in_several_fields_name_no_field() -> None:
     found = look_offline(content_with(config_map("web", a="c\u0430t", b="c\u0430t")), None).findings
-    (told,) = [one.words for one in statements(found) if one.first.rule == "TXT-03"]
+    (told,) = [statement.words for statement in statements(found) if statement.first.rule == "TXT-03"]
     assert told.startswith("Each of these has words in … made of letters that look like others")
+
+
+DEFINITIONS = [
+    ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", f"{one}s.example.org") for one in "abcd"
+]
+HASH = ("headerHashOptions", "headerName")
+
+
+def needed(
+    crd: int, *path: str, severity: Severity = Severity.BREAKING, rule: str = "SCH-08", variant: str = "required"
+) -> Finding:
+    made = ReviewRule(rule, Section.CRDS, Severity.BREAKING)
+    found = made.finding(variant, DEFINITIONS[crd], where=path, key=path, version="v1", live=True)
+    return with_condition(replace(found, severity=severity))
+
+
+def default(name: str, old: object, new: object) -> Finding:
+    made = ReviewRule("SCH-34", Section.CRDS, Severity.DANGEROUS)
+    values = {"version": "v1", "live": True, "old": old, "new": new}
+    return with_condition(made.finding("changed", DEFINITIONS[0], where=("spec", name), key=name, **values))
+
+
+def test_one_type_that_four_crds_share_is_one_statement_and_one_field_with_its_places() -> None:
+    found = [needed(at, "spec", f"route{at}", *HASH) for at in range(4)]
+    other = needed(1, "spec", "requestHeader", "name")
+    (one,) = statements([*found, other], shortly=True)
+    assert one.words == "it must be there now; breaks only if an object has that part without it"
+    assert fields_in_words(one.findings, 6) == "…headerHashOptions.headerName (4 places), spec.requestHeader.name"
+    assert objects_in_words(one.findings) == "5 places in CRD as.example.org and 3 more"
+    assert len(statements([*found, other])) == 2  # where all is told, each in its own words
+
+
+def test_a_number_stands_for_the_fields_that_are_not_named() -> None:
+    found = [needed(0, "spec", f"f{at}") for at in range(5)]
+    assert fields_in_words(found, 2) == "spec.f0, spec.f1 and 3 more fields"
+    assert fields_in_words(found[:3], 2) == "spec.f0, spec.f1 and 1 more field"
+    assert spelled_out(found, 2) == 2
+
+
+def test_the_places_of_findings_that_were_folded_count_as_well() -> None:
+    removed = {"rule": "SCH-01", "variant": "map-pruned"}
+    (one,) = folded([needed(0, "spec", f"route{at:02}", "value", **removed) for at in range(12)])
+    assert objects_in_words([one]) == "12 places in CRD as.example.org"
+
+
+def test_defaults_of_other_values_are_one_statement_and_each_value_stands_with_its_field() -> None:
+    found = [default("image", "a:1", "a:2"), default("mode", False, True)]
+    (one,) = statements(found, shortly=True)
+    assert one.words == "objects that leave it out read another default; matters only if an object leaves it out"
+    assert fields_in_words(one.findings, 6) == 'spec.image ("a:1" → "a:2"), spec.mode (false → true)'
+
+
+@pytest.mark.parametrize("severity", [Severity.CRITICAL, Severity.UNKNOWN])
+def test_S24_what_is_critical_or_unknown_is_never_told_in_words_of_another_field(severity: Severity) -> None:
+    found = [needed(at, "spec", f"f{at}", severity=severity) for at in range(3)]
+    assert statements(found, shortly=True) == statements(found)
+
+
+def test_how_many_fields_are_below_one_is_left_out_in_short() -> None:
+    made = ReviewRule("SCH-03", Section.CRDS, Severity.DANGEROUS)
+    found = [
+        made.finding("field-removed", definition, where=("spec", "a"), version="v1", below=22)
+        for definition in DEFINITIONS
+    ]
+    assert {words_anywhere(one, is_short=True) for one in found} == {"field … removed: what it holds is pruned"}
+
+
+def test_that_every_object_was_looked_at_is_left_out_in_short() -> None:
+    notes = (
+        Note(OBJECTS, "none-concerned"),
+        Note(OBJECTS, "checked", {"quality": "whole", "checked": 3, "total": 3}, is_minor=True),
+    )
+    found = replace(default("a", 1, 2), notes=notes)
+    assert words_anywhere(found).endswith("; no stored object is concerned; 3 of 3 objects checked")
+    assert words_anywhere(found, is_short=True).endswith("; no stored object is concerned")

@@ -105,7 +105,7 @@ def test_a_record_of_version_2_keeps_its_words_and_names_no_sources() -> None:
     record = to_record(report_of(CASES[0]))
     earlier = {**record, "version": 2}
     earlier["findings"] = [
-        {name: value for name, value in one.items() if name != "sources"} for one in record["findings"]
+        {name: value for name, value in finding.items() if name != "sources"} for finding in record["findings"]
     ]
     assert to_record(from_record(earlier)) == record
 
@@ -119,7 +119,7 @@ def test_S09_what_is_private_comes_back_from_a_record_as_private_and_is_not_coun
     record = {**upgraded(old_record())}
     record["private"], record["findings"] = record["findings"], []
     found = from_record(record)
-    assert [one.is_private for one in found.findings] == [True]
+    assert [finding.is_private for finding in found.findings] == [True]
     assert (found.worst, to_record(found)["totals"]["breaking"]) == (Severity.SAFE, 0)
     assert to_record(found)["private"] == record["private"]
 
@@ -134,6 +134,6 @@ def test_the_report_of_a_bundle_of_ten_megabytes_is_small_and_says_all_that_matt
     record.pop("plan")
     assert len(json.dumps(record, separators=(",", ":"))) <= MAX_BYTES
     assert sum(record["totals"].values()) == len(record["findings"])
-    said = " ".join(one["message"] for one in record["findings"] if one["rule"] == "OBJ-02")
+    said = " ".join(finding["message"] for finding in record["findings"] if finding["rule"] == "OBJ-02")
     assert "more fields" in said
-    assert Severity.CRITICAL in {one.severity for one in found.findings}
+    assert Severity.CRITICAL in {finding.severity for finding in found.findings}

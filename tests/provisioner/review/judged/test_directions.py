@@ -342,7 +342,7 @@ def told(before: JsonObject, after: JsonObject, checks: tuple[Check, ...]) -> se
         previous=content_with(before, *AROUND),
         live_rbac=tuple(one for one in (*AROUND, before) if one["apiVersion"] == RBAC),
     )
-    return {one.rule for one in report(given, checks).findings if one.is_new} - UNSPECIFIC
+    return {finding.rule for finding in report(given, checks).findings if finding.is_new} - UNSPECIFIC
 
 
 def is_told(before: JsonObject, after: JsonObject, field: Field) -> bool:

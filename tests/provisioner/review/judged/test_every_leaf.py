@@ -115,7 +115,7 @@ def test_what_is_claimed_of_kubernetes_kinds_is_a_field_of_theirs() -> None:
     fields = {pair: set(leaves_of(object_with_everything(*pair))) for pair in every_kind()}
     wrong = []
     for claim in CLAIMS:
-        if not any(one.kind == "*" or one in KNOWN for one in claim.kinds) or claim.rule == "OWN-PRATIQUE-01":
+        if not any(kind.kind == "*" or kind in KNOWN for kind in claim.kinds) or claim.rule == "OWN-PRATIQUE-01":
             continue
         for pattern in set(claim.paths) - OF_ANOTHER_VERSION:
             alone = Claim(

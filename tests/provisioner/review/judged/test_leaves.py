@@ -53,11 +53,11 @@ A, B = {"name": "a", "port": 1}, {"name": "b", "port": 2}
     ],
 )
 def test_every_field_that_differs_is_a_leaf(before: Any, after: Any, expected: list[Any]) -> None:
-    assert [(one.path, one.before, one.after) for one in changed_leaves(before, after)] == expected
+    assert [(leaf.path, leaf.before, leaf.after) for leaf in changed_leaves(before, after)] == expected
 
 
 def test_null_is_a_value_of_kinds_that_may_have_it() -> None:
-    assert [one.after for one in changed_leaves({}, {"a": None}, has_nulls=True)] == [None]
+    assert [leaf.after for leaf in changed_leaves({}, {"a": None}, has_nulls=True)] == [None]
 
 
 def test_what_is_nested_too_deeply_is_one_leaf() -> None:

@@ -144,7 +144,7 @@ def test_what_is_harmless_by_nature_is_safe_and_says_so() -> None:
     before, after = (
         an_object("batch/v1", "CronJob", "c", "shop", spec={"successfulJobsHistoryLimit": count}) for count in (1, 2)
     )
-    (found,) = [one for one in report(facts(update(before, after)), []).findings if one.rule == "HARMLESS"]
+    (found,) = [finding for finding in report(facts(update(before, after)), []).findings if finding.rule == "HARMLESS"]
     assert (found.severity, found.evidence["fields"]) == (Severity.SAFE, ["spec.successfulJobsHistoryLimit"])
 
 

@@ -55,7 +55,7 @@ def test_a_value_is_said_and_not_printed(value: object, text: str) -> None:
 
 @pytest.mark.parametrize("case", CASES[::6], ids=lambda case: case.name)
 def test_no_fact_of_a_finding_has_a_raw_name(case: Path) -> None:
-    facts = [fact for one in report_of(case).findings for fact in facts_of(one.evidence)]
+    facts = [fact for finding in report_of(case).findings for fact in facts_of(finding.evidence)]
     names = {name for fact in facts for name in (fact.name, *fact.columns)}
     assert {name for name in names if RAW.search(name)} == set()
     assert not any("<nil>" in fact.text for fact in facts)

@@ -98,13 +98,13 @@ def test_what_runs_as_a_hook_is_counted_apart(hooks: int, words: str) -> None:
     refs = [ObjectRef("batch", "v1", "Job", "shop", f"j{number}") for number in range(4)]
     actions = [Action.CREATE] * 3 + [Action.DELETE]
     made = Plan(tuple(map(PlannedAction, refs, actions)), "")
-    assert headline([], made, hooks={one.identity for one in refs[:hooks]})[0] == words
+    assert headline([], made, hooks={ref.identity for ref in refs[:hooks]})[0] == words
 
 
 def test_a_hook_that_is_not_created_is_not_counted_as_created() -> None:
     refs = [ObjectRef("batch", "v1", "Job", "shop", f"j{number}") for number in range(3)]
     made = Plan(tuple(map(PlannedAction, refs, [Action.CREATE, Action.RERUN, Action.CREATE])), "")
-    found = headline([], made, hooks={one.identity for one in refs[:2]})
+    found = headline([], made, hooks={ref.identity for ref in refs[:2]})
     assert found[0] == "2 objects to create (1 as a hook), 1 to run again as a hook."
 
 

@@ -13,12 +13,13 @@ import pytest
 from provisioner.escaping import visible
 from provisioner.pipeline import look_offline
 from provisioner.rbac import RbacSubject
+from provisioner.review.base.facts import ReviewRule
 from provisioner.review.base.record import Mark
 from provisioner.review.output.html import as_html, rendered
 from provisioner.review.output.workloads import run_words, workloads_as_text
 from provisioner.review.rules.explanations import Explanation
 from provisioner.review.workloads.workload_changes import ContainerChange, Line, PodRun, WorkloadChange
-from provisioner.values import ObjectRef, Report
+from provisioner.values import ObjectRef, Plan, Report, Section, Severity
 from tests.provisioner.review.output.hostile import HOSTILE, Tags
 from tests.support.provisioner.contents import content_with
 from tests.support.provisioner.robots import APPS, PODS, SECRETS, binding, role
@@ -123,6 +124,20 @@ def test_only_what_changes_is_drawn() -> None:
         compared([role("a", PODS), binding("a", "a")], [role("a", PODS), binding("a", "a"), role("b", APPS)]), title="a"
     )
     assert "Ways of" not in html
+
+
+@pytest.mark.parametrize("severity", [Severity.NOTABLE, Severity.CRITICAL], ids=str)
+def test_the_page_tells_findings_of_one_cause_as_one_entry_open_where_it_must_be_read(severity: Severity) -> None:
+    found = [
+        ReviewRule(rule, Section.CRDS, severity).at(CRD, f"words of {rule}", key=rule, evidence={"version": "v1"})
+        for rule in ("CRD-01", "SCH-01", "SCH-21")
+    ]
+    html = as_html(Report((), tuple(found), Plan((), "")), title="a")
+    assert html.count("<p>words of CRD-01; and 2 more</p>") == 1
+    inside = html[html.index("and 2 more") :]
+    is_open = " open" if severity is Severity.CRITICAL else ""
+    assert f"<details{is_open}><summary>Each of the 3 findings</summary>" in inside
+    assert all(inside.count(f"<p>{finding.message}</p>") == 1 for finding in found)
 
 
 @pytest.mark.parametrize("name", [HOSTILE, "n" * 253, "a\nb", "раypal"], ids=["markup", "long", "lines", "look-alike"])

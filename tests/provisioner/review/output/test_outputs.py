@@ -59,18 +59,23 @@ def test_what_scrolls_on_a_page_can_be_reached_by_keys() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_page_needs_nothing_else(case: Path) -> None:
-    tags = Tags()
-    tags.feed(as_html(report_of(case), title=case.name))
+def test_every_output_has_every_finding_a_page_needs_nothing_else_and_text_fits_into_80_columns(case: Path) -> None:
+    report, tags = report_of(case), Tags()
+    short, text, html = (
+        as_text(report, title="title"),
+        as_text(report, with_all=True),
+        as_html(report, title=case.name),
+    )
+    assert "Not shown" not in text
+    for statement in statements(report.findings):
+        assert all(" ".join(part.split()) in " ".join(text.split()) for part in told_of(statement))
+    assert [finding.rule for finding in report.findings if finding.rule not in html] == []
+    tags.feed(html)
     assert not {"script", "link", "img", "iframe", "object", "embed"} & set(tags.tags)
     assert not {"src", "href", "srcset", "action"} & set(tags.attributes)
-    assert not [one for one in tags.attributes if one.startswith("on")]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_text_fits_into_80_columns_but_for_names(case: Path) -> None:
-    for line in as_text(report_of(case), title="title").splitlines():
-        assert len(line) <= 80 or len(line.split()) <= 2 or max(map(len, line.split())) > 60
+    assert not [name for name in tags.attributes if name.startswith("on")]
+    for line in short.splitlines():
+        assert len(line) <= 80 or len(line.split()) <= 2 or max(map(len, line.split())) > 60  # but for names
 
 
 def test_colours_are_only_added() -> None:
@@ -78,17 +83,6 @@ def test_colours_are_only_added() -> None:
     plain = as_text(report, with_diff=True)
     assert "\x1b" not in plain
     assert re.sub(r"\x1b\[[0-9;]*m", "", as_text(report, colours=True, with_diff=True)) == plain
-
-
-def test_every_finding_is_in_every_output() -> None:
-    for case in CASES:
-        report = report_of(case)
-        text, html = as_text(report, with_all=True), as_html(report, title="a")
-        assert "Not shown" not in text
-        for one in statements(report.findings):
-            assert all(" ".join(part.split()) in " ".join(text.split()) for part in told_of(one))
-        for finding in report.findings:
-            assert finding.rule in html
 
 
 def told_of(one: Statement) -> list[str]:

@@ -83,7 +83,7 @@ def found(*objects: dict[str, Any], held: tuple[dict[str, Any], ...] = (), **mor
 
 
 def ids(answer: Preflight) -> set[str]:
-    return {one.rule for one in answer.findings}
+    return {finding.rule for finding in answer.findings}
 
 
 def missing(answer: Preflight) -> list[tuple[str, dict[str, list[str]]]]:
@@ -224,7 +224,9 @@ def test_what_only_roles_can_prove_is_unknown_where_nobody_could_read_them() -> 
     owned = {**SETTINGS, "metadata": {**SETTINGS["metadata"], "ownerReferences": [owner]}}
     answer = found(sums, grants, handed_on, owned, roles=None)
     severities = {
-        one.rule: one.severity for one in answer.findings if one.rule in ("PRE-02", "PRE-03", "PRE-04", "PRE-06")
+        finding.rule: finding.severity
+        for finding in answer.findings
+        if finding.rule in ("PRE-02", "PRE-03", "PRE-04", "PRE-06")
     }
     assert severities == {"PRE-02": Severity.UNKNOWN, "PRE-04": Severity.UNKNOWN, "PRE-06": Severity.UNKNOWN}
 
@@ -285,7 +287,9 @@ def test_a_kind_has_to_be_served_or_to_be_defined_before() -> None:
 def test_why_nothing_serves_a_kind_is_said_with_what_to_do(
     api: tuple[str, str], variant: str | None, words: str
 ) -> None:
-    (one,) = (it for it in found(an_object(*api, "one", "shop"), held=WRITER).findings if it.rule == "PRE-07")
+    (one,) = (
+        finding for finding in found(an_object(*api, "one", "shop"), held=WRITER).findings if finding.rule == "PRE-07"
+    )
     assert (one.evidence.get("variant"), words in one.message) == (variant, True), one.message
     do = words_of(variant or "PRE-07")
     assert ("First install whatever defines the kind" in do) == (variant is None)
@@ -332,7 +336,7 @@ def test_a_cluster_admin_holds_too_much() -> None:
         bound("cluster-admin", account("installer", "shop")),
     )
     answer = found(SETTINGS, held=boss)
-    (excess,) = [one for one in answer.findings if one.rule == "PRE-10"]
+    (excess,) = [finding for finding in answer.findings if finding.rule == "PRE-10"]
     assert excess.severity is Severity.DANGEROUS
     assert "can do everything cluster-wide" in excess.message
     assert answer.verdict is Severity.SAFE
@@ -354,7 +358,7 @@ def test_what_everybody_holds_is_nobodys_excess() -> None:
 )
 def test_who_else_can_act_as_the_installer_is_said(entry: dict[str, Any], way: str) -> None:
     held = (*WRITER, role("shop", "dev", entry), bound("dev", user("ann"), namespace="shop", kind="Role"))
-    (usable,) = [one for one in found(held=held).findings if one.rule == "PRE-11"]
+    (usable,) = [finding for finding in found(held=held).findings if finding.rule == "PRE-11"]
     assert "User ann" in usable.message
     assert way in usable.message
 
@@ -387,7 +391,7 @@ def test_what_nobody_could_find_out_is_unknown_and_not_fine() -> None:
 
 
 def unknowns(answer: Preflight) -> set[str]:
-    return {one.variant for one in answer.findings if one.rule == "PRE-12"}
+    return {finding.variant for finding in answer.findings if finding.rule == "PRE-12"}
 
 
 def test_what_is_too_much_to_compare_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,12 +414,12 @@ def test_the_rights_on_an_unknown_kind_are_unknown_where_nobody_was_asked() -> N
 def test_without_the_roles_what_a_binding_of_the_bundle_takes_is_said_as_needed() -> None:
     strong, weak = (cluster_role("strong", rule("escalate", "clusterroles", group=API)), cluster_role("weak", WRITES))
     answer = found(strong, weak, bound("weak", account("x"), namespace="shop"), roles=None)
-    assert "has-to-bind" in {one.variant for one in answer.findings}
+    assert "has-to-bind" in {finding.variant for finding in answer.findings}
 
 
 def test_without_the_roles_the_api_servers_no_is_still_a_no() -> None:
     facts = given(SETTINGS, roles=None)
-    denied = {one: AccessAnswer(False) for one in questions(facts)}
+    denied = {question: AccessAnswer(False) for question in questions(facts)}
     assert preflight(replace(facts, answers=denied)).verdict is Severity.BREAKING
     assert preflight(facts).verdict is Severity.UNKNOWN
 
@@ -425,8 +429,8 @@ def test_the_yaml_is_what_is_missing_under_its_reasons() -> None:
     text = as_yaml(answer)
     assert "# needed to create ConfigMap shop/settings\n" in text
     documents = list(yaml.safe_load_all(text))
-    assert [one["kind"] for one in documents] == ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
-    granted = [PolicyRule.from_object(entry) for one in documents for entry in one.get("rules", ())]
+    assert [document["kind"] for document in documents] == ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
+    granted = [PolicyRule.from_object(entry) for document in documents for entry in document.get("rules", ())]
     assert covers(granted, [one.rule for one in answer.missing])
 
 

@@ -64,7 +64,7 @@ def scene(controlplane: Any) -> Iterator[Scene]:
     cluster.create(an_object("v1", "ServiceAccount", "installer", name))
     content = content_with(*bundle(name))
     yield Scene(cluster, name, RbacSubject("ServiceAccount", "installer", name), content)
-    refs = [one.ref for one in content.manifests if not one.ref.namespace]
+    refs = [manifest.ref for manifest in content.manifests if not manifest.ref.namespace]
     refs += [ObjectRef("rbac.authorization.k8s.io", "v1", kind, "", f"{name}-installer-preflight") for kind in KINDS]
     for ref in (*refs, ObjectRef("", "v1", "Namespace", "", name)):
         with contextlib.suppress(PratiqueError):  # cleaning up is no part of the test
@@ -103,7 +103,7 @@ def bundle(name: str) -> tuple[dict[str, Any], ...]:
 def test_a_bundle_is_installed_with_the_rules_that_were_missing_and_not_before(scene: Scene) -> None:
     before = scene.preflight()
     assert before.verdict is Severity.BREAKING
-    assert {"PRE-01", "PRE-02", "PRE-03", "PRE-04"} <= {one.rule for one in before.findings}
+    assert {"PRE-01", "PRE-02", "PRE-03", "PRE-04"} <= {finding.rule for finding in before.findings}
     scene.grant(list(yaml.safe_load_all(as_yaml(before))))
     after = _settled(scene)
     assert (after.verdict, after.missing, after.excess) == (Severity.SAFE, (), ())
@@ -111,7 +111,12 @@ def test_a_bundle_is_installed_with_the_rules_that_were_missing_and_not_before(s
 
 
 def test_each_missing_rule_is_denied_by_the_api_server_itself(scene: Scene) -> None:
-    said = [words for one in scene.preflight().findings if one.rule == "PRE-01" for words in one.evidence["said"]]
+    said = [
+        words
+        for finding in scene.preflight().findings
+        if finding.rule == "PRE-01"
+        for words in finding.evidence["said"]
+    ]
     assert said
     assert all("the API server says no" in words for words in said)
 
@@ -122,18 +127,18 @@ def test_what_the_server_refuses_for_another_reason_is_said(scene: Scene) -> Non
     quota = an_object("v1", "ResourceQuota", "none", scene.namespace, spec={"hard": {"count/configmaps": "0"}})
     scene.grant([boss, quota])
     answer = _settled(scene, wanted="PRE-09")
-    refused = [one for one in answer.findings if one.rule == "PRE-09"]
+    refused = [finding for finding in answer.findings if finding.rule == "PRE-09"]
     assert [one.ref.kind for one in refused if one.ref] == ["ConfigMap"]
     assert "the API server refuses it (Forbidden)" in refused[0].message
     assert "quota" in refused[0].server_words
-    assert any(one.rule == "PRE-10" and one.severity is Severity.DANGEROUS for one in answer.findings)
+    assert any(finding.rule == "PRE-10" and finding.severity is Severity.DANGEROUS for finding in answer.findings)
 
 
 def _settled(scene: Scene, wanted: str = "") -> Preflight:
     """The preflight once the API server's authorizer and quota have seen what was granted."""
 
     def is_settled(answer: Preflight) -> bool:
-        found = {one.rule for one in answer.findings}
+        found = {finding.rule for finding in answer.findings}
         return wanted in found and "PRE-01" not in found if wanted else answer.verdict is Severity.SAFE
 
     return wait_for(scene.preflight, f"the preflight finds {wanted or 'nothing'}", is_so=is_settled, every=0.5)

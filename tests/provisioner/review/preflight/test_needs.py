@@ -47,7 +47,7 @@ def scene(
     # Who lacks which right stands in our own words; everything else that a server says is kept apart.
     refused = {"problem": problem} if problem == NO_RIGHT else {"problem": "it is refused", "server_words": problem}
     refused = {**refused, "problem_code": code} if problem else {}
-    actions = [planned(one, Action.CREATE, **refused) for one in objects]
+    actions = [planned(obj, Action.CREATE, **refused) for obj in objects]
     around = ClusterSurroundings(KINDS, exists={SHOP: True})
     return facts(*actions, live_rbac=held, around=around, installer=INSTALLER)
 
@@ -220,7 +220,7 @@ def test_text_shows_the_yaml_so_that_it_can_be_copied() -> None:
     found = with_yaml()
     text = as_text(found)
     shown = text[text.index("apiVersion:") :]
-    (remedy,) = [one for one in found.findings if one.rule == "PRE-RULES"]
+    (remedy,) = [finding for finding in found.findings if finding.rule == "PRE-RULES"]
     assert list(yaml.safe_load_all(shown.split("\n\n")[0])) == list(yaml.safe_load_all(remedy.evidence["yaml"]))
 
 

@@ -78,8 +78,8 @@ def test_a_finding_stands_at_the_rule_that_gives_the_power() -> None:
     (way,) = graph.bindings
     (rule,) = way.rules
     assert (rule.verbs, rule.objects, rule.index) == ("get, list, watch", "secrets", 1)
-    assert [one.rule for one in rule.findings] == ["OWN-PRATIQUE-03", "RB-11"]
-    assert [one.rule for one in graph.findings] == ["RB-DIFF"]
+    assert [finding.rule for finding in rule.findings] == ["OWN-PRATIQUE-03", "RB-11"]
+    assert [finding.rule for finding in graph.findings] == ["RB-DIFF"]
 
 
 def test_rules_of_the_cluster_are_named_by_their_findings() -> None:
@@ -87,7 +87,7 @@ def test_rules_of_the_cluster_are_named_by_their_findings() -> None:
     (way,) = graph.bindings
     assert not way.is_role_known
     assert [(rule.mark, rule.index, rule.verbs) for rule in way.rules] == [(Mark.NEW, 0, ""), (Mark.NEW, 1, "")]
-    assert "RB-01" in [one.rule for one in way.rules[0].findings]
+    assert "RB-01" in [finding.rule for finding in way.rules[0].findings]
 
 
 def test_splitting_a_role_is_only_another_way() -> None:

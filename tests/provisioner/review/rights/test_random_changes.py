@@ -106,7 +106,7 @@ def is_told(subject: RbacSubject, finding: Finding, known: RbacObjects) -> bool:
 def assert_told(seed: int) -> int:
     facts = change(random.Random(seed))
     before, after = sides(facts)
-    found = [one for one in report(facts).findings if one.is_new and one.severity is Severity.CRITICAL]
+    found = [finding for finding in report(facts).findings if finding.is_new and finding.severity is Severity.CRITICAL]
     count = 0
     for subject in rbac.subjects(after):
         old, new = (rbac.effective_rules(subject.identity, side) for side in (before, after))
@@ -123,13 +123,13 @@ def assert_told(seed: int) -> int:
 def assert_power_told(seed: int) -> int:
     facts = change(random.Random(seed))
     judge, (before, after) = find_judge(facts), sides(facts)
-    found = [one for one in report(facts).findings if one.rule == "OWN-PRATIQUE-03" and one.is_new]
+    found = [finding for finding in report(facts).findings if finding.rule == "OWN-PRATIQUE-03" and finding.is_new]
     critical = [one for one in found if one.severity is Severity.CRITICAL]
     count = 0
     for subject in rbac.subjects(after):
         old, new = (rbac.effective_rules(subject.identity, side).grants for side in (before, after))
         powers = set(judge.after(new)) - set(judge.before(old))
-        if any(one.means is not rbac.Means.DESTROY for one in powers):
+        if any(power.means is not rbac.Means.DESTROY for power in powers):
             count += 1
             roles_of_bundle = {str(one.ref) for one in critical if one.ref and one.ref.name in (*NAMES, "local")}
             assert roles_of_bundle or any(is_told(subject, one, after) for one in critical), (seed, str(subject))

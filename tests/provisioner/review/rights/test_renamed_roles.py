@@ -36,7 +36,7 @@ def upgraded(old: list[dict[str, Any]], new: list[dict[str, Any]], **rest: Any) 
     assert [one.returns_as for one in kept] == [one.returns_as for one in found.plan.actions]
     told = {f"{one.ref.kind} {one.ref.name}": one.returns_as for one in kept if one.returns_as}
     assert found.plan.counts()[Action.DELETE] == len(old) - len(told)
-    return told, [one for one in found.findings if one.rule == "DEL-01"]
+    return told, [finding for finding in found.findings if finding.rule == "DEL-01"]
 
 
 V1, V2 = "mesh.v1.34.0-abc", "mesh.v1.35.0-xyz"
@@ -48,8 +48,8 @@ def test_roles_whose_names_carry_the_version_are_renamed_with_their_bindings(kin
     old, new = ([role(one, kind), binding(one, one, kind)] for one in (V1, V2))
     told, deletions = upgraded(old, new)
     assert told == {f"{kind} {V1}": V2, f"{kind}Binding {V1}": V2}
-    assert {one.message.split(" ")[0] for one in deletions} == {"Renames"}
-    assert {str(one.severity) for one in deletions} == {"safe"}
+    assert {deletion.message.split(" ")[0] for deletion in deletions} == {"Renames"}
+    assert {str(deletion.severity) for deletion in deletions} == {"safe"}
 
 
 OPS = {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "ops"}
@@ -70,14 +70,14 @@ OPS = {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "ops"}
 def test_S22_where_somebody_gains_or_loses_by_it_nothing_is_renamed(there: list[dict[str, Any]]) -> None:
     told, deletions = upgraded(OLD, NEW, live_rbac=tuple(there))
     assert f"ClusterRole {V1}" not in told or f"ClusterRoleBinding {V1}" not in told
-    assert any(one.message.startswith("Deletes") for one in deletions)
+    assert any(deletion.message.startswith("Deletes") for deletion in deletions)
 
 
 def test_what_is_found_of_a_renamed_role_or_binding_is_not_new() -> None:
     old, new = ([role(one), binding(one, one, account="default")] for one in (V1, V2))
     actions = [*(planned(one, Action.CREATE) for one in new), *(planned(one, Action.DELETE) for one in old)]
     before = {"content": content_with(*new), "previous": content_with(*old), "live_rbac": tuple(old)}
-    (found,) = [one for one in report(facts(*actions, **before)).findings if one.rule == "RB-43"]
+    (found,) = [finding for finding in report(facts(*actions, **before)).findings if finding.rule == "RB-43"]
     assert not found.is_new
 
 
@@ -110,7 +110,7 @@ def test_a_role_that_comes_with_other_rules_is_renamed_where_nobody_may_do_more_
     found = report(facts(*actions, **before, live_rbac=(*OLD, *BASE)))
     told = {one.ref.kind: one.returns_as for one in found.plan.actions if one.returns_as}
     assert told == ({"ClusterRole": V2, "ClusterRoleBinding": V2} if is_renamed else {})
-    assert ("RB-DIFF" in {one.rule for one in found.findings}) is (rules[-1].get("verbs") == ["list"])
+    assert ("RB-DIFF" in {finding.rule for finding in found.findings}) is (rules[-1].get("verbs") == ["list"])
 
 
 MORE = [*RULES, {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]

@@ -60,17 +60,17 @@ def _facts(live: tuple[dict[str, Any], ...], content: Content, previous: Content
 
 
 def _planned(content: Content, previous: Content | None) -> Iterator[Any]:
-    known = {one.ref.identity: one.body for one in (previous.manifests if previous else ())}
-    for one in content.manifests:
-        before = known.pop(one.ref.identity, None)
+    known = {manifest.ref.identity: manifest.body for manifest in (previous.manifests if previous else ())}
+    for manifest in content.manifests:
+        before = known.pop(manifest.ref.identity, None)
         action = Action.CREATE if before is None else Action.UPDATE
-        yield planned(dict(one.body), action, before=before, uid="u" if before else "")
+        yield planned(dict(manifest.body), action, before=before, uid="u" if before else "")
     for body in known.values():
         yield planned(dict(body), Action.DELETE, before=body, uid="u")
 
 
 def of(found: Report, rule_id: str) -> list[Finding]:
-    return [one for one in found.findings if one.rule == rule_id]
+    return [finding for finding in found.findings if finding.rule == rule_id]
 
 
 def lines(found: Report) -> list[int]:
@@ -120,14 +120,14 @@ def test_labels_of_a_role_that_others_are_bound_to_change_nothing_for_them() -> 
     old, new = (cluster_role("r", SECRETS, labels={"helm.sh/chart": version}) for version in ("1", "2"))
     live = (*MANY, old, bound("r", *(group(f"g-{number}") for number in range(30))))
     found = report(_facts(live, content_with(new), content_with(old)))
-    assert not [one for one in found.findings if one.rule.startswith("RB-1")]
+    assert not [finding for finding in found.findings if finding.rule.startswith("RB-1")]
     assert of(found, "RB-SAME")
 
 
 def test_a_group_that_may_do_it_all_already_gains_nothing_and_keeps_its_powers_to_itself() -> None:
     live = (*EMPTY, bound("cluster-admin", group("admins")))
     found = on(live, role("shop", "reader", rule("get", "configmaps")), bound("reader", group("admins"), kind="Role"))
-    assert not [one for one in found.findings if one.severity is Severity.CRITICAL]
+    assert not [finding for finding in found.findings if finding.severity is Severity.CRITICAL]
 
 
 # who gets something
@@ -202,7 +202,9 @@ def test_S24_what_a_role_gives_together_with_what_its_holders_have_is_critical_a
     those = [f"g-{number}" for number in range(30)]
     live = (*MANY, write, old, bound("r", *map(group, those)), bound("write", *map(group, those[:20])))
     found = report(_facts(live, content_with(new), content_with(old)))
-    (risk,) = [one for one in found.findings if one.evidence.get("accounts") and one.rule.startswith("RB-")]
+    (risk,) = [
+        finding for finding in found.findings if finding.evidence.get("accounts") and finding.rule.startswith("RB-")
+    ]
     assert (risk.severity, risk.is_new) == (Severity.CRITICAL, True)
     assert sorted(map(str, risk.evidence["accounts"])) == sorted(f"Group {name}" for name in those[:20])
 
@@ -278,7 +280,7 @@ def test_what_2000_bindings_give_to_others_adds_nothing_to_a_report(objects: tup
 @pytest.mark.parametrize("pair", PAIRS, ids=map(named, PAIRS))
 def test_2000_bindings_of_others_add_nothing_to_the_report_on_a_real_bundle(pair: Any) -> None:
     old, new = map(content_of, pair)
-    ours = tuple(dict(one.body) for one in old.manifests if ObjectRef.of(one.body).group == API)
+    ours = tuple(dict(manifest.body) for manifest in old.manifests if ObjectRef.of(manifest.body).group == API)
     first = [report(_facts(live, new, None)) for live in (EMPTY, teams(2_000))]
     assert_alike(*first)
     upgrade = [report(_facts((*live, *ours), new, old)) for live in (EMPTY, teams(2_000))]

@@ -69,7 +69,7 @@ def test_text_explains_what_was_met_where_that_is_asked_for(capsys: pytest.Captu
 def test_json_explains_every_rule_that_was_met(capsys: pytest.CaptureFixture[str]) -> None:
     main(["review", str(CASE), "--fail-on", "never", "-o", "json"])
     found = json.loads(capsys.readouterr().out)
-    assert sorted(found["rules"]) == sorted({one["rule"] for one in found["findings"]})
+    assert sorted(found["rules"]) == sorted({finding["rule"] for finding in found["findings"]})
     assert found["rules"]["RB-11"]["do"] == words_of("RB-11").do
 
 
@@ -88,7 +88,7 @@ def test_null_that_becomes_a_value_is_explained_apart(
     old, new = nullable(tmp_path / "old", before), nullable(tmp_path / "new", not before)
     main(["review", new, "--old", old, "-o", "json"])
     found = json.loads(capsys.readouterr().out)
-    assert "SCH-36" in {one["rule"] for one in found["findings"]}
+    assert "SCH-36" in {finding["rule"] for finding in found["findings"]}
     assert ("SCH-36a" in found["rules"]) is has_variant
     assert found["rules"]["SCH-36"]["means"] == words_of("SCH-36").means
 

@@ -90,7 +90,7 @@ def test_every_severity_and_message_that_a_rule_lists_is_shown_by_a_case(tmp_pat
     shown = {(rule, Severity(severity)) for rule, severity, _ in found["made"]}
     never = sorted(f"{rule} {severity}" for rule, severity in findings_made.listed() - shown)
     assert never == [], "listed by the files of the rules and shown by no case"
-    unsaid = findings_made.listed_variants() - {tuple(one) for one in found["variants"]}
+    unsaid = findings_made.listed_variants() - {tuple(variant) for variant in found["variants"]}
     assert sorted(unsaid) == [], "messages in the files of the rules that no case shows"
 
 

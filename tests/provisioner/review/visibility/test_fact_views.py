@@ -93,7 +93,7 @@ def counted(facts: Facts, runs: Counter[str]) -> tuple[Check, ...]:
 def test_a_check_that_asks_nothing_of_the_cluster_runs_once_a_report() -> None:
     runs: Counter[str] = Counter()
     report(upgrade(), counted(upgrade(), runs))
-    asking = {one.name for one in CHECKS if one.given}
+    asking = {check.name for check in CHECKS if check.given}
     assert {name for name, count in runs.items() if count > 1} <= asking
     assert len(runs) == len(CHECKS)
     assert max(runs.values()) <= 3
@@ -102,7 +102,7 @@ def test_a_check_that_asks_nothing_of_the_cluster_runs_once_a_report() -> None:
 def test_it_runs_once_more_where_somebody_wrote_to_an_object_of_ours() -> None:
     runs: Counter[str] = Counter()
     report(upgrade(replicas=4), counted(upgrade(), runs))
-    quiet = [one.name for one in CHECKS if not one.given]
+    quiet = [check.name for check in CHECKS if not check.given]
     assert {runs[name] for name in quiet} == {2}
 
 
@@ -157,7 +157,7 @@ def test_S09_what_the_server_chose_for_one_object_is_for_who_may_get_that_one() 
                 live_rbac=(ROLE,),
                 bundle=Plan((wished, planned(asking, Action.CREATE), *plain), "sha256:bundle"),
             )
-            (found,) = [one for one in report(facts).findings if one.rule == "OBJ-10"]
+            (found,) = [finding for finding in report(facts).findings if finding.rule == "OBJ-10"]
             assert found.is_withheld
             assert "30080" not in found.message
             assert ref in found.sources
@@ -193,7 +193,7 @@ def test_a_service_sent_to_the_pods_of_a_job_is_told_by_the_labels_that_the_serv
             tuple(planned(one, Action.UPDATE, before=was) for one, was in ((web, web), (job, job), (new, old))), "b"
         ),
     )
-    assert [one.severity for one in report(facts).findings if one.rule == "SV-04"] == [Severity.DANGEROUS]
+    assert [finding.severity for finding in report(facts).findings if finding.rule == "SV-04"] == [Severity.DANGEROUS]
 
 
 def test_a_check_that_reads_roles_and_does_not_declare_it_crashes() -> None:
@@ -201,7 +201,11 @@ def test_a_check_that_reads_roles_and_does_not_declare_it_crashes() -> None:
         if given.known_rbac:
             yield PROBE.at(None, "roles are read")
 
-    (crash,) = [one for one in report(upgrade(), [Check("forgets", changes=changes)]).findings if one.rule == "CRASHED"]
+    (crash,) = [
+        finding
+        for finding in report(upgrade(), [Check("forgets", changes=changes)]).findings
+        if finding.rule == "CRASHED"
+    ]
     assert crash.evidence["error"] == "LookupError"
     assert Looks().given(upgrade(), frozenset()).salt == upgrade().salt == "u-9"
 

@@ -69,7 +69,7 @@ def test_what_a_check_kept_apart_itself_stays_behind_the_words_that_are_withheld
     def quoting(facts: Facts) -> list[Finding]:
         return [replace(one, server_words="the server's") for one in look(facts)]
 
-    words = [one.server_words for one in mark_findings(updated(), quoting)]
+    words = [finding.server_words for finding in mark_findings(updated(), quoting)]
     assert words == ["the server's", "sidecar is hunter2; the server's"]
 
 
@@ -112,14 +112,16 @@ def beside_each_other(facts: Facts) -> list[Finding]:
     "names", [("one", "two"), tuple(f"m{at}" for at in range(40))], ids=["two", "more than are tried"]
 )
 def test_S09_what_several_objects_of_ours_decide_is_for_who_may_get_them_all(names: tuple[str, ...]) -> None:
-    for one in mark_findings(drifted(*names, near="near"), beside_each_other):
-        assert {ref.name for ref in (*one.sources, *([one.ref] if one.ref else []))} >= {*names}
+    for finding in mark_findings(drifted(*names, near="near"), beside_each_other):
+        assert {ref.name for ref in (*finding.sources, *([finding.ref] if finding.ref else []))} >= {*names}
 
 
 def test_S09_what_one_object_of_ours_decides_is_for_who_may_get_that_one() -> None:
-    for one in mark_findings(drifted("one", "two", "three"), look):
-        assert one.sources == ()
-    told = [one for one in mark_findings(drifted("one", near="near"), beside_each_other) if one.server_words]
+    for finding in mark_findings(drifted("one", "two", "three"), look):
+        assert finding.sources == ()
+    told = [
+        finding for finding in mark_findings(drifted("one", near="near"), beside_each_other) if finding.server_words
+    ]
     assert {(one.ref and one.ref.name, *(ref.name for ref in one.sources)) for one in told} == {
         ("one",),
         ("near", "one"),
@@ -130,7 +132,7 @@ def test_S09_what_one_object_of_ours_decides_is_for_who_may_get_that_one() -> No
 def test_every_action_on_a_live_object_of_ours_is_looked_at_twice(action: Action) -> None:
     facts = updated()
     facts = replace(facts, plan=Plan((replace(facts.plan.actions[0], action=action),), "sha256:plan"))
-    assert [bool(one.server_words) for one in mark_findings(facts, look)] == [False, True]
+    assert [bool(finding.server_words) for finding in mark_findings(facts, look)] == [False, True]
 
 
 def test_S09_a_fingerprint_made_of_a_live_value_cannot_be_guessed() -> None:
@@ -260,7 +262,7 @@ def test_S09_what_roles_beside_the_plan_decide_is_shown_to_who_may_get_roles() -
     assert (of_bundle.message, of_bundle.sources) == ("it is a ConfigMap", ())
     assert "hunter2" not in of_roles.message
     assert "hunter2" in of_roles.server_words
-    assert {one.kind for one in of_roles.sources} == {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+    assert {source.kind for source in of_roles.sources} == {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 
 
 def test_S09_a_fingerprint_made_of_roles_cannot_be_guessed() -> None:
@@ -314,9 +316,9 @@ def test_S09_what_lists_and_other_objects_decide_is_shown_to_who_may_get_them() 
     facts = with_role(None, live={ObjectRef.of(other).identity: other}, around=around)
     *values, existence = mark_findings(facts, look_around)
     assert (existence.message, existence.sources) == ("['ConfigMap shop/other'] exists", ())
-    for one in values:
-        assert "hunter2" not in one.message
-        assert [str(it) for it in one.sources] == ["ConfigMap shop/other", "Boat.example.com harbour/"]
+    for value in values:
+        assert "hunter2" not in value.message
+        assert [str(source) for source in value.sources] == ["ConfigMap shop/other", "Boat.example.com harbour/"]
 
 
 def test_S27_a_fingerprint_of_a_warning_cannot_be_guessed() -> None:

@@ -123,7 +123,7 @@ def test_S09_what_everybody_may_know_of_it_is_that_it_is_in_the_way() -> None:
 @pytest.mark.parametrize("count", [1, 12])
 def test_in_a_whole_report_each_owner_has_one_line_and_what_is_in_the_way_is_counted(count: int) -> None:
     made = report(seen(*(in_the_way(f"m{at:02}", "x") for at in range(count))))
-    assert [one.rule for one in made.findings if one.rule == OWNERS] == [OWNERS]
+    assert [finding.rule for finding in made.findings if finding.rule == OWNERS] == [OWNERS]
     foreign = [one for one in made.public if one.rule == "OWN-02"]
     assert len(foreign) == 1
     assert foreign[0].evidence.get("count", 1) == count

@@ -185,4 +185,4 @@ def test_the_api_server_still_admits_it_there_and_no_stricter(server: Server, wi
         one: server.ask("POST", f"/api/v1/namespaces/{name}/pods?dryRun=All", wished)[0]
         for one, name in NAMESPACES.items()
     }
-    assert answers == {one: 201 if one >= level else 403 for one in NAMESPACES}
+    assert answers == {namespace: 201 if namespace >= level else 403 for namespace in NAMESPACES}

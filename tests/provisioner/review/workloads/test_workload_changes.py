@@ -138,7 +138,7 @@ def test_a_new_workload_tells_its_image_how_many_pods_access_and_account(obj: di
 def test_of_a_workload_that_stays_the_changes_are_told(
     old: list[dict[str, Any]], new: list[dict[str, Any]], words: list[str] | None
 ) -> None:
-    assert [list(run_words(one)) for one in changes(new, old)] == ([] if words is None else [words])
+    assert [list(run_words(change)) for change in changes(new, old)] == ([] if words is None else [words])
 
 
 def test_a_hook_that_runs_again_is_told_whatever_changes() -> None:
@@ -182,7 +182,7 @@ def test_argo_cd_tells_in_few_lines_what_will_run() -> None:
     section = as_text(first).partition("\n\n")[0].splitlines()
     assert "  quay.io/argoproj/argocd:v2.14.0-rc7, in 7 workloads" in section
     assert len(section) <= 15
-    assert [(one.after, len(one.objects)) for one in image_changes(workload_changes(upgrade.plan))] == [
+    assert [(change.after, len(change.objects)) for change in image_changes(workload_changes(upgrade.plan))] == [
         ("quay.io/argoproj/argocd:v2.14.0-rc7", 7),
         ("ghcr.io/dexidp/dex:v2.41.1", 1),
     ]
@@ -233,7 +233,7 @@ def test_each_kind_of_container_shows_its_image_before_and_after(where: str, rol
 def test_containers_come_and_go_with_all_that_they_are_told() -> None:
     gone, come = changed(pod(container("old")), pod(container("new", args=["--x"])))[::-1]
     assert (gone.mark.name, gone.before, gone.after) == ("GONE", "example.com/web:v1", "")
-    assert (come.mark.name, come.after, [one.text for one in come.lines]) == ("NEW", "example.com/web:v1", ["--x"])
+    assert (come.mark.name, come.after, [line.text for line in come.lines]) == ("NEW", "example.com/web:v1", ["--x"])
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_values_are_said_as_they_come_and_go(old: dict[str, Any], new: dict[str,
     ],
 )
 def test_what_is_written_like_a_credential_is_hidden(text: str) -> None:
-    shown = [one.text for one in changed(pod(container()), pod(container(args=[text])))[0].lines]
+    shown = [line.text for line in changed(pod(container()), pod(container(args=[text])))[0].lines]
     assert "hunter2" not in str(shown)
     assert "hidden" in str(shown)
 
@@ -378,7 +378,7 @@ def test_a_digest_is_told_whole_where_all_is_told() -> None:
 
 def test_who_may_not_see_an_object_is_shown_nothing_of_its_containers() -> None:
     found = report_of(CASE)
-    (ref,) = {one.ref for one in container_changes(found.plan)}
+    (ref,) = {change.ref for change in container_changes(found.plan)}
     page = as_html(found, title="x", hidden=[ref])
     assert "Workloads: 1 changed" in as_html(found, title="x")
     assert "Workloads:" not in page
