@@ -47,7 +47,7 @@ def _meant(word: str) -> list[str]:
     """The rules that a word names: one by its id, or all of a family."""
     exact = word.upper()
     by_name = {rule.upper(): rule for rule in rule_ids()}
-    return [by_name[exact]] if exact in by_name else [it for it in rule_ids() if it.startswith(f"{exact}-")]
+    return [by_name[exact]] if exact in by_name else [rule for rule in rule_ids() if rule.startswith(f"{exact}-")]
 
 
 COMMANDS: tuple[ReviewCommand, ...] = (

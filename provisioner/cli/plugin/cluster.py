@@ -90,13 +90,13 @@ def _connect(options: argparse.Namespace) -> ClusterClient:
 def _has_kubeconfig() -> bool:
     """Whether any of the files exists that kubectl would merge; kubectl itself speaks of a context that is missing."""
     named = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube/config")
-    return any(Path(one).exists() for one in named.split(os.pathsep) if one)
+    return any(Path(path).exists() for path in named.split(os.pathsep) if path)
 
 
 def _read_kubeconfig(options: argparse.Namespace) -> str:
     """Without kubectl nothing merges files: the first that there is."""
     named = options.kubeconfig or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube/config")
-    paths = [Path(one) for one in named.split(os.pathsep) if one and Path(one).exists()]
+    paths = [Path(path) for path in named.split(os.pathsep) if path and Path(path).exists()]
     if not paths:
         raise Usage(f"{named}: there is no such kubeconfig: name one with --kubeconfig or KUBECONFIG")
     try:
@@ -267,7 +267,7 @@ def why_not_installed(api: ClusterClient, kind: str = DEPLOYMENT) -> str:
 def _did_you_mean(api: ClusterClient, name: str, kinds: tuple[str, ...]) -> str:
     """`: did you mean web-2?`; where nothing is near, how to see what there is."""
     try:
-        known = {str(one["metadata"]["name"]) for kind in kinds for one in list_kind(api, kind)}
+        known = {str(item["metadata"]["name"]) for kind in kinds for item in list_kind(api, kind)}
     except (PratiqueError, Usage):
         known = set()
     near = difflib.get_close_matches(name, sorted(known), n=NEAR)
@@ -307,7 +307,7 @@ def _standings(deployments: Iterable[Record]) -> dict[str, str]:
     found = {}
     for status in (deployment.get("status") or {} for deployment in deployments):
         ready = (condition for condition in status.get("conditions") or [] if condition["type"] == "Ready")
-        found[str(status.get("activeRequest") or "")] = next((str(it["message"]) for it in ready), "")
+        found[str(status.get("activeRequest") or "")] = next((str(condition["message"]) for condition in ready), "")
     return found
 
 
