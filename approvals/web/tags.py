@@ -174,11 +174,11 @@ def field_path(path: list[str | int]) -> str:
 def facts(value: Any) -> str:
     """A fact for people: one line for each entry of a list of lists or maps, else words with commas."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {facts(one)}" for key, one in pairs(value))
+        return ", ".join(f"{key} {facts(item)}" for key, item in pairs(value))
     if not isinstance(value, list):
         return value if isinstance(value, str) else json.dumps(value)
-    is_long = any(isinstance(one, list | Mapping) for one in value)
-    return ("\n" if is_long else ", ").join(facts(one) for one in value)
+    is_long = any(isinstance(item, list | Mapping) for item in value)
+    return ("\n" if is_long else ", ").join(facts(item) for item in value)
 
 
 @register.filter
