@@ -24,7 +24,7 @@ LABELS = {
     State.IN_REVIEW: "in review",
     State.STALE: "needs a new review",
 }
-TONES = {
+TONES: dict[str, str] = {
     State.APPROVED: "good",
     State.APPLIED: "good",
     State.DENIED: "bad",

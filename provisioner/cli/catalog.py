@@ -11,7 +11,7 @@ from pathlib import Path
 from provisioner.catalogs.choice import CatalogOffer, Choice, Installed, NoChoice, PackageWish, UpgradeEdges, choose
 from provisioner.catalogs.edges import find_route, list_heads
 from provisioner.catalogs.file_based import CatalogFile, read_catalog
-from provisioner.catalogs.values import Catalog, CatalogBundle, Channel, Package
+from provisioner.catalogs.values import Catalog, CatalogBundle, Package
 from provisioner.cli.arguments import ReviewCommand, Usage
 from provisioner.cli.review import FINDINGS, OK, UNKNOWN
 from provisioner.escaping import visible
@@ -208,7 +208,22 @@ def _record(package: Package, installed: CatalogBundle | None, chosen: Choice | 
         "name": package.name,
         "description": package.description,
         "defaultChannel": package.default_channel,
-        "channels": [_channel_record(channel) for channel in package.channels.values()],
+        "channels": [
+            {
+                "name": channel.name,
+                "heads": list_heads(channel),
+                "entries": [
+                    {
+                        "name": entry.name,
+                        "replaces": entry.replaces,
+                        "skips": entry.skips,
+                        "skipRange": str(entry.skip_range) if entry.skip_range else "",
+                    }
+                    for entry in channel.entries
+                ],
+            }
+            for channel in package.channels.values()
+        ],
         "bundles": [
             {
                 "name": bundle.name,
@@ -226,22 +241,6 @@ def _record(package: Package, installed: CatalogBundle | None, chosen: Choice | 
         "installed": installed.name if installed else None,
         "choice": _choice_record(chosen),
         "routes": _routes(package, installed),
-    }
-
-
-def _channel_record(channel: Channel) -> object:
-    return {
-        "name": channel.name,
-        "heads": list_heads(channel),
-        "entries": [
-            {
-                "name": entry.name,
-                "replaces": entry.replaces,
-                "skips": entry.skips,
-                "skipRange": str(entry.skip_range) if entry.skip_range else "",
-            }
-            for entry in channel.entries
-        ],
     }
 
 

@@ -65,32 +65,27 @@ def cluster_of(options: argparse.Namespace) -> ClusterClient:
     """As kubectl reads kubeconfigs, where there is a kubectl: it merges files and knows the current context."""
     if options.kubeconfig and not Path(options.kubeconfig).exists():
         raise Usage(f"{options.kubeconfig}: there is no such kubeconfig (--kubeconfig)")
-    found = _connect(options)
+    if shutil.which("kubectl") is None:
+        found = ClusterClient.connect(_read_kubeconfig(options), context=options.context, trusted=True)
+    else:
+        # Whether any of the files exists that kubectl would merge; kubectl itself speaks of a context that is missing.
+        named = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube/config")
+        if not options.kubeconfig and not any(Path(path).exists() for path in named.split(os.pathsep) if path):
+            raise Usage(
+                f"{_kubeconfig_name(options)}: there is no such kubeconfig: name one with --kubeconfig or KUBECONFIG, "
+                "or log in to a cluster first"
+            )
+        text = _ask_kubectl(options)
+        if "clusters: null" in text or "clusters: []" in text:
+            raise Usage(
+                f"{_kubeconfig_name(options)} names no cluster: is KUBECONFIG set, or log in to a cluster first"
+            )
+        found = ClusterClient.connect(text, trusted=True)
     if options.acting_as:
         return found.acting_as(Identity(options.acting_as, tuple(options.acting_as_groups)))
     if options.acting_as_groups:
         raise Usage("--as-group goes with --as NAME")
     return found
-
-
-def _connect(options: argparse.Namespace) -> ClusterClient:
-    if shutil.which("kubectl") is None:
-        return ClusterClient.connect(_read_kubeconfig(options), context=options.context, trusted=True)
-    if not options.kubeconfig and not _has_kubeconfig():
-        raise Usage(
-            f"{_kubeconfig_name(options)}: there is no such kubeconfig: name one with --kubeconfig or KUBECONFIG, or "
-            "log in to a cluster first"
-        )
-    text = _ask_kubectl(options)
-    if "clusters: null" in text or "clusters: []" in text:
-        raise Usage(f"{_kubeconfig_name(options)} names no cluster: is KUBECONFIG set, or log in to a cluster first")
-    return ClusterClient.connect(text, trusted=True)
-
-
-def _has_kubeconfig() -> bool:
-    """Whether any of the files exists that kubectl would merge; kubectl itself speaks of a context that is missing."""
-    named = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube/config")
-    return any(Path(path).exists() for path in named.split(os.pathsep) if path)
 
 
 def _read_kubeconfig(options: argparse.Namespace) -> str:

@@ -256,7 +256,10 @@ def grant(options: argparse.Namespace) -> int:
             _apply_change(api, change, written, dry_run=False)
             written.append(change.ref)
             print(f"{change.ref.kind.lower()}/{visible(change.ref.place)} is written", file=sys.stderr)
-    print(f"Take it back with: {_removal_command(options, level, namespace)}", file=sys.stderr)
+    place = f"-n {namespace}" if namespace else "-A"
+    who = f" --to {format_subject(options.to)} {place}" if options.to is not None else ""
+    command = f"kubectl pratique grant {options.name} --remove --role {level}{who}"
+    print(f"Take it back with: {command}", file=sys.stderr)
     return 0
 
 
@@ -342,9 +345,3 @@ def _already_written(written: Sequence[ObjectRef]) -> str:
         return ""
     there = some([f"{ref.kind} {ref.place}" for ref in written])
     return f". Written before, and still there: {there}; --remove deletes what nobody uses"
-
-
-def _removal_command(options: argparse.Namespace, level: AccessLevel, namespace: str) -> str:
-    place = f"-n {namespace}" if namespace else "-A"
-    who = f" --to {format_subject(options.to)} {place}" if options.to is not None else ""
-    return f"kubectl pratique grant {options.name} --remove --role {level}{who}"

@@ -436,7 +436,16 @@ def convert(options: argparse.Namespace) -> int:
     """Prints all objects of the file, or nothing."""
     name = "standard input" if options.file == "-" else options.file
     made = []
-    for number, document in enumerate(_read_documents(options.file, name), start=1):
+    text = sys.stdin.buffer.read() if options.file == "-" else Path(options.file).read_bytes()
+    documents: list[Any] = []
+    for document in load_all(text, name=name):
+        # Lists, as kubectl prints them, are taken apart.
+        is_list = isinstance(document, dict) and str(document.get("kind") or "").endswith("List")
+        items = (document.get("items") or []) if is_list else [document]
+        if not isinstance(items, list):
+            raise Usage(f"{name}: items of the {document['kind']}: expected a list")
+        documents += items
+    for number, document in enumerate(documents, start=1):
         try:
             made.append(converted(document, Where(options.install_namespace, options.service_account)))
         except Usage as exc:
@@ -455,16 +464,3 @@ def convert(options: argparse.Namespace) -> int:
         whole = bodies[0] if len(bodies) == 1 else {"apiVersion": "v1", "kind": "List", "items": bodies}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
     return TO_COMPLETE if any(result.to_complete for result in made) else CONVERTED
-
-
-def _read_documents(file: str, name: str) -> list[Any]:
-    """Lists, as kubectl prints them, are taken apart."""
-    text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    found: list[Any] = []
-    for document in load_all(text, name=name):
-        is_list = isinstance(document, dict) and str(document.get("kind") or "").endswith("List")
-        items = (document.get("items") or []) if is_list else [document]
-        if not isinstance(items, list):
-            raise Usage(f"{name}: items of the {document['kind']}: expected a list")
-        found += items
-    return found
