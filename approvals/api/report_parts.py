@@ -80,9 +80,10 @@ def changes_of(planned: Record, *, lines_from: int = 0) -> dict[str, Any]:
 
 def hunks_of(lines: Sequence[DiffLine], *, lines_from: int = 0) -> dict[str, Any]:
     """The lines that differ in an object, as `changes_of` has them, and which part of them this is."""
-    told = [one for one in lines if one.text or one.kind != "@"]
+    told = [shown for shown in lines if shown.text or shown.kind != "@"]
     records = (
-        {"kind": one.kind, "text": _cut(one.text, _PIECES), "old": one.old, "new": one.new} for one in told[lines_from:]
+        {"kind": shown.kind, "text": _cut(shown.text, _PIECES), "old": shown.old, "new": shown.new}
+        for shown in told[lines_from:]
     )
     some = _that_fit(records, _FINDINGS_BYTES)
     hunks: list[dict[str, Any]] = []
@@ -124,7 +125,7 @@ def _with_few_findings(entry: Record) -> dict[str, Any]:
 
 
 def _with_few_settings(container: Record) -> dict[str, Any]:
-    few = [{**one, "value": one["value"][:_MAX_SETTING]} for one in container["settings"][:_MAX_SETTINGS]]
+    few = [{**setting, "value": setting["value"][:_MAX_SETTING]} for setting in container["settings"][:_MAX_SETTINGS]]
     more = len(container["settings"]) - len(few)
     return {**container, "settings": few, **({"settings_left_out": more} if more else {})}
 
@@ -173,7 +174,7 @@ def visible_report(caller: Caller, request: Request, report: Report) -> dict[str
     body: dict[str, Any] = report.body
     sight = ReportSight(Sight(caller, request.deployment.cluster, limit=MAX_ASKED), body)
     actions = [_masked(sight.action(action)) for action in body["plan"]["actions"]]
-    findings = [sight.finding(it) for it in body["findings"]]
+    findings = [sight.finding(finding) for finding in body["findings"]]
     running = seen_workloads(sight, body)
     return {
         **body,

@@ -38,7 +38,7 @@ from approvals.api.problems import BoundedJson
 from approvals.api.report_parts import MAX_ASKED, changes_of, part_of, visible_report
 from approvals.clock import database_now
 from approvals.errors import Ambiguous, CouldNotAsk, NotAsExpected, OutOfScope
-from approvals.models import AuditEntry, BundleDeployment, Cluster, Drift, Policy, Report, Request, Review, Revision
+from approvals.models import AuditEntry, BundleDeployment, Cluster, Policy, Report, Request, Review, Revision
 from approvals.selectors import inbox, lists
 from approvals.selectors.audit import OF_SECRETS
 from approvals.selectors.followed_sources import offers
@@ -114,25 +114,22 @@ class ClusterScoped(viewsets.GenericViewSet[Any]):
             raise Ambiguous("several clusters have an object with this uid: add ?cluster=") from None
         except Http404:
             self.check_all_answered()
-            self._check_elsewhere()
+            # It may be on a cluster that the token is not for: then that is said.
+            lookup = {self.lookup_field: self.kwargs[self.lookup_url_kwarg or self.lookup_field]}
+            for cluster in self._elsewhere():
+                self.answers = [(cluster, Permission(True, "to look whether it is there"))]
+                is_there = self.get_queryset().filter(**lookup).exists()
+                del self.answers
+                if is_there:
+                    self._check_named(cluster.name)
             raise
 
     def _check_named(self, cluster: str) -> None:
         """Raise OutOfScope where this cluster is one that the token is not for, and its person is somebody there."""
-        if cluster in {one.name for one in self._elsewhere()}:
+        if cluster in {elsewhere.name for elsewhere in self._elsewhere()}:
             raise OutOfScope(
                 f"this token does not cover cluster {cluster}: create a token for that cluster", cluster=cluster
             )
-
-    def _check_elsewhere(self) -> None:
-        """The same for the cluster of what this address names."""
-        lookup = {self.lookup_field: self.kwargs[self.lookup_url_kwarg or self.lookup_field]}
-        for cluster in self._elsewhere():
-            self.answers = [(cluster, Permission(True, "to look whether it is there"))]
-            is_there = self.get_queryset().filter(**lookup).exists()
-            del self.answers
-            if is_there:
-                self._check_named(cluster.name)
 
     def _elsewhere(self) -> list[Cluster]:
         """Clusters on which the caller's account is somebody, and for which their token is not."""
@@ -245,7 +242,7 @@ class DeploymentViewSet(ClusterScoped):
     def create(self, request: Http) -> Response:
         """Create a BundleDeployment in the cluster, as the caller."""
         wish = valid(shapes.DeploymentInput(data=request.data))
-        cluster = next((it for it in self.clusters() if it.name == wish["cluster"]), None)
+        cluster = next((candidate for candidate in self.clusters() if candidate.name == wish["cluster"]), None)
         if cluster is None:
             self.check_all_answered()
             self._check_named(wish["cluster"])
@@ -336,12 +333,8 @@ class DeploymentViewSet(ClusterScoped):
         sight = Sight(caller_of(request), deployment.cluster, limit=MAX_ASKED)
         found = lists.drifts(deployment=deployment, now=database_now(), may_see=sight.may_see)
         rows = self.paginate_queryset(found)
-        context = {"may_see": lambda row: _tells_nothing(row) or sight.may_see(lists.ref_of(row))}
+        context = {"may_see": lambda row: (not row.fields and not row.server_words) or sight.may_see(lists.ref_of(row))}
         return self.get_paginated_response(shapes.DriftSerializer(rows, many=True, context=context).data)
-
-
-def _tells_nothing(row: Drift) -> bool:
-    return not row.fields and not row.server_words
 
 
 class RequestViewSet(ClusterScoped):

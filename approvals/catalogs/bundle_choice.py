@@ -62,7 +62,7 @@ def bundles_for(request: Request) -> dict[str, ChosenBundle]:
         if source.is_catalog:
             kept = None if is_followed else before.get(source.destination)
             found[source.destination] = kept or bundle_for(request.deployment, source)
-    request.bundles = [asdict(one) for one in found.values()]
+    request.bundles = [asdict(choice) for choice in found.values()]
     request.is_for_people = spec.upgrade_policy is UpgradePolicy.REQUEST and is_unasked_upgrade(request)
     # Nothing is updated where another worker holds the request, or chose before this one.
     same = Request.objects.filter(pk=request.pk, claimed_by=request.claimed_by, bundles=[])
@@ -126,7 +126,7 @@ def _update_from_catalog(deployment: BundleDeployment, bundle: ChosenBundle, sou
     if offered is None:
         return now
     wish = source.package_wish()
-    channels = [one for name, one in package.channels.items() if not wish.channels or name in wish.channels]
+    channels = [channel for name, channel in package.channels.items() if not wish.channels or name in wish.channels]
     running = _find_running(deployment, bundle.destination, package)
     installed = running.installed
     return replace(
@@ -272,7 +272,7 @@ def running_bundle(deployment: BundleDeployment, destination: str) -> ChosenBund
     """The bundle of a catalog that runs; None where what runs is of no catalog."""
     active = _active_revision(deployment)
     found = recorded_bundles(active.request) if active else []
-    return next((one for one in found if one.destination == destination), None)
+    return next((bundle for bundle in found if bundle.destination == destination), None)
 
 
 def is_bundle_running(deployment: BundleDeployment, bundle: ChosenBundle) -> bool:

@@ -55,7 +55,7 @@ class ComparisonWish:
     @property
     def is_pinned(self) -> bool:
         """Whether it names contents that cannot change."""
-        return all("@sha256:" in one for one in (self.before, self.after) if one)
+        return all("@sha256:" in image for image in (self.before, self.after) if image)
 
     def key(self, cluster: Cluster) -> str:
         text = json.dumps([cluster.uid, asdict(self)], sort_keys=True, separators=(",", ":"), default=dict)

@@ -100,7 +100,7 @@ def list_packages(find_catalog: Catalog, search: str = "", after: str = "", limi
         rows = rows.filter(name__gt=after.replace("\0", ""))
     limit = max(1, min(limit, MAX_PAGE))
     fields = tuple(PackageSummary.__dataclass_fields__)
-    found = [PackageSummary(*one) for one in rows.order_by("name").values_list(*fields)[: limit + 1]]
+    found = [PackageSummary(*row) for row in rows.order_by("name").values_list(*fields)[: limit + 1]]
     page = tuple(found[:limit])
     return PackagePage(page, page[-1].name if len(found) > limit else "")
 

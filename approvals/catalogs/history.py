@@ -132,7 +132,9 @@ def remember_contents(catalog: Catalog, packages: Mapping[str, Package], now: da
         )
         for name, bundles in joined.items():
             new = [bundle for bundle in bundles if bundle.changed_at == now.isoformat()]
-            found += [ContentChange(name, one.name, one.version, one.before, one.content, now) for one in new]
+            found += [
+                ContentChange(name, bundle.name, bundle.version, bundle.before, bundle.content, now) for bundle in new
+            ]
     return found
 
 
@@ -153,15 +155,15 @@ def _history_row(catalog: Catalog, name: str, bundles: Iterable[_KnownBundle]) -
         catalog_name=catalog.name,
         package=name,
         bundles=kept,
-        change_count=sum(1 for one in kept if one.before),
+        change_count=sum(1 for change in kept if change.before),
     )
 
 
 def _join_bundles(before: Iterable[_KnownBundle], package: Package, now: str) -> list[_KnownBundle]:
     """What is known of a package's bundles now, and of those that it had; `now` marks what changed just now."""
-    by_name = {one.name: one for one in before}
+    by_name = {bundle.name: bundle for bundle in before}
     # A version that goes on under another name is the same version.
-    gone = {one.version: one for one in by_name.values() if one.name not in package.bundles}
+    gone = {bundle.version: bundle for bundle in by_name.values() if bundle.name not in package.bundles}
     kept = [
         _update_bundle(by_name.get(bundle.name) or gone.get(_version_words(bundle)), bundle, now)
         for bundle in package.bundles.values()

@@ -63,10 +63,10 @@ def assign_authors(authors: Iterable[Record], spec: Mapping[str, Any], writer: R
 def authors_by_part(authors: Iterable[Record], spec: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
     """Who wrote each part of the source as the spec has it; None where of any part nobody can tell."""
     known = [dict(author) for author in authors]
-    written_as = {one["part"]: one["value"] for one in known if one["value"]}
-    if written_as != source_parts(spec) or not all(one["writer"] for one in known):
+    written_as = {record["part"]: record["value"] for record in known if record["value"]}
+    if written_as != source_parts(spec) or not all(record["writer"] for record in known):
         return None
-    return {one["part"]: dict(one["writer"]) for one in known}
+    return {record["part"]: dict(record["writer"]) for record in known}
 
 
 def _identify(writer: Record) -> tuple[Any, ...]:

@@ -98,7 +98,7 @@ def matching_keywords(package: CatalogPackage, search: str) -> list[str]:
     """Its keywords in which something stands that was looked for, where its names and summary lack it."""
     lacking = _missing_words(package, search)
     listed = package.searched_keywords.splitlines()
-    return [one for one in listed if any(word in one for word in lacking)][:MOST_KEYWORDS_SHOWN]
+    return [keyword for keyword in listed if any(word in keyword for word in lacking)][:MOST_KEYWORDS_SHOWN]
 
 
 def catalogs_with_package(catalog: Catalog, package: str, *, limit: int) -> list[Catalog]:

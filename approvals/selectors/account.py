@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -93,13 +93,15 @@ def with_scopes(rows: QuerySet[ApiToken]) -> list[ShownToken]:
     names = dict(Cluster.objects.filter(pk__in={pk for row in found for pk in row.clusters}).values_list("pk", "name"))
     now = database_now()
     return [
-        ShownToken(row, ", ".join(row.scopes), _named(row.clusters, names), _proofs_of(row), row.expires_at <= now)
+        ShownToken(
+            row,
+            ", ".join(row.scopes),
+            ", ".join(sorted(names.get(pk, "a deleted cluster") for pk in row.clusters)),
+            _proofs_of(row),
+            row.expires_at <= now,
+        )
         for row in found
     ]
-
-
-def _named(clusters: Collection[int], names: Mapping[int, str]) -> str:
-    return ", ".join(sorted(names.get(pk, "a deleted cluster") for pk in clusters))
 
 
 def _proofs_of(row: SignIn | ApiToken) -> list[tuple[str, str, datetime]]:
@@ -138,7 +140,7 @@ class News:
 def news_of(*, user: User, clusters: Collection[Cluster], askers: Askers) -> News:
     """What others and the machine did; `askers` are the viewer's names, whose own acts are no news to them."""
     read = NewsRead.objects.filter(user=user).first()
-    here = Request.objects.filter(cluster__in=[one.pk for one in clusters])
+    here = Request.objects.filter(cluster__in=[cluster.pk for cluster in clusters])
     asked = (
         keyset.by_keys_if_few(askers.narrow(here))
         .order_by("-created_at", "-pk")
@@ -157,7 +159,7 @@ def _by(user: User, askers: Askers, clusters: Collection[Cluster]) -> Q:
 
     The audit has a withdrawal under the name of the account.
     """
-    places = {one.pk: one.name for one in clusters}
+    places = {known.pk: known.name for known in clusters}
     found = Q(verb=f"request.{Event.WITHDRAW}", actor=user.get_username())
     for cluster, username in askers.names:
         if cluster in places:

@@ -100,7 +100,7 @@ class OfferedUpgrade:
         if self.problem:
             return self.problem
         offer = f"{self.version} of {self.package} is available: {self.why_not}" if self.version else ""
-        return "; ".join(one for one in (offer, self.beyond, self.source_words) if one)
+        return "; ".join(part for part in (offer, self.beyond, self.source_words) if part)
 
 
 def offers() -> Prefetch[str]:

@@ -70,7 +70,7 @@ class InboxFilter:
 
     @property
     def is_set(self) -> bool:
-        return any(getattr(self, one.name) for one in fields(self))
+        return any(getattr(self, field.name) for field in fields(self))
 
     @property
     def is_narrowed_more(self) -> bool:
@@ -138,7 +138,7 @@ def waiting(*, user: User, clusters: Collection[Cluster], order: ListOrder) -> l
     given = Review.objects.filter(request=OuterRef("pk"), round=OuterRef("round"), user=user).order_by()
     rows = requests(clusters=clusters, tab="needs-me").filter(IsNull(Subquery(given.values("pk")[:1]), True))
     found = rows.order_by(*order.names()).values_list("pk", "cluster", "requesters")[:MAX_WAITING]
-    return [WaitingRequest(*one) for one in found]
+    return [WaitingRequest(*row) for row in found]
 
 
 def shown(keys: Sequence[int], *, user: User) -> list[Request]:

@@ -39,7 +39,7 @@ SECRETS = "Secrets are left out: people who can get them see on the deployment's
 
 def deployments(*, clusters: Collection[Cluster], search: str = "", cluster: str = "") -> QuerySet[BundleDeployment]:
     """What is there, by name."""
-    found = BundleDeployment.objects.filter(cluster__in=[one.pk for one in clusters], gone_at__isnull=True)
+    found = BundleDeployment.objects.filter(cluster__in=[owner.pk for owner in clusters], gone_at__isnull=True)
     if search:
         found = found.filter(name__icontains=search)
     if cluster:
@@ -60,7 +60,7 @@ def with_open_requests(found: QuerySet[BundleDeployment]) -> QuerySet[BundleDepl
 def requests_by_key(keys: Iterable[int]) -> dict[int, Request]:
     """With what a row of a list says of them."""
     found = Request.objects.select_related("deployment__cluster").defer("spec", "deployment__cluster__kubeconfig")
-    return {one.pk: one for one in found.filter(pk__in=list(keys))}
+    return {request.pk: request for request in found.filter(pk__in=list(keys))}
 
 
 def waiting_for_own_rights(*, clusters: Collection[Cluster]) -> dict[int, int]:

@@ -61,7 +61,7 @@ class ReportSection:
 
     @property
     def is_loud(self) -> bool:
-        return any(one["severity"] in LOUD for one in self.to_look_at)
+        return any(finding["severity"] in LOUD for finding in self.to_look_at)
 
 
 def report_of(request: Request) -> Report | None:
@@ -168,8 +168,10 @@ def _more_sources(spec: BundleSpec) -> str:
 def depending(report: Report) -> frozenset[str]:
     """The fingerprints of the findings whose severity depends on objects that nobody looked at; reads the body."""
     everything = [*report.body.get("findings", []), *report.body.get("private", [])]
-    found = (one for one in everything if certainty_of(one.get("evidence", {})) is Certainty.DEPENDS_ON_OBJECTS)
-    return frozenset(str(one["fingerprint"]) for one in found)
+    found = (
+        finding for finding in everything if certainty_of(finding.get("evidence", {})) is Certainty.DEPENDS_ON_OBJECTS
+    )
+    return frozenset(str(finding["fingerprint"]) for finding in found)
 
 
 def ticks_digest(request: Request, report: Report) -> str:

@@ -175,17 +175,19 @@ def _seen(body: Record, sight: BodySight) -> list[Record]:
 
 def _findings(before: Sequence[Record], now: Sequence[Record]) -> list[FindingChange]:
     """By fingerprint; one that says more of the same place than before is worse, not new."""
-    old, new = ({one["fingerprint"]: one for one in each} for each in (before, now))
-    places = {_place(one): one for one in before}
+    old, new = ({finding["fingerprint"]: finding for finding in each} for each in (before, now))
+    places = {_place(finding): finding for finding in before}
     found = []
-    for name, one in new.items():
-        was = old.get(name) or places.get(_place(one))
+    for name, finding in new.items():
+        was = old.get(name) or places.get(_place(finding))
         if was is None:
-            found.append(_change("new", one))
-        elif Severity(one["severity"]).rank < Severity(was["severity"]).rank:
-            found.append(_change("worse", one, was["severity"]))
-    still = {_place(one) for one in now}
-    found += [_change("gone", one) for name, one in old.items() if name not in new and _place(one) not in still]
+            found.append(_change("new", finding))
+        elif Severity(finding["severity"]).rank < Severity(was["severity"]).rank:
+            found.append(_change("worse", finding, was["severity"]))
+    still = {_place(finding) for finding in now}
+    found += [
+        _change("gone", finding) for name, finding in old.items() if name not in new and _place(finding) not in still
+    ]
     order = {"worse": 0, "new": 1, "gone": 2}
     return sorted(found, key=lambda one: (order[one.change], Severity(one.severity).rank, one.message))
 
@@ -216,7 +218,7 @@ def _objects(
         said = (str(old.get("action", "")), str(new.get("action", "")))
         if said[0] != said[1] or old.get("after") != new.get("after"):
             found.append(ObjectChange(_name(key), *said, position))
-    return [one for one in found if {one.was, one.now} - {"", "none"}]
+    return [change for change in found if {change.was, change.now} - {"", "none"}]
 
 
 def _key(ref: Record) -> tuple[str, ...]:

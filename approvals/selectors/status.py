@@ -24,7 +24,7 @@ LABELS = {
     State.IN_REVIEW: "in review",
     State.STALE: "needs a new review",
 }
-TONES = {
+TONES: dict[str, str] = {
     State.APPROVED: "good",
     State.APPLIED: "good",
     State.DENIED: "bad",
@@ -172,19 +172,19 @@ def status_of(request: Request, beside: Beside) -> RequestStatus:
 
 def statuses(requests: Collection[Request]) -> dict[int, RequestStatus]:
     """By key; for the rows of one page. Select `deployment__cluster` with the requests."""
-    asking = _change_requests([one for one in requests if one.state == State.IN_REVIEW])
-    denials = _denials([one for one in requests if one.state == State.DENIED])
-    withdrawals = _withdrawals([one for one in requests if one.state == State.WITHDRAWN])
-    over = [one for one in requests if one.state in SETTLED and one.state != State.APPLIED]
+    asking = _change_requests([request for request in requests if request.state == State.IN_REVIEW])
+    denials = _denials([request for request in requests if request.state == State.DENIED])
+    withdrawals = _withdrawals([request for request in requests if request.state == State.WITHDRAWN])
+    over = [request for request in requests if request.state in SETTLED and request.state != State.APPLIED]
     followed = _successors(over)
     known = {
-        one.pk: Beside(
-            denials=tuple(denials.get(one.pk, ())),
-            withdrawal=withdrawals.get(str(one.uid)),
-            change_requests=tuple(asking.get(one.pk, ())),
-            successor=followed.get(one.pk),
+        request.pk: Beside(
+            denials=tuple(denials.get(request.pk, ())),
+            withdrawal=withdrawals.get(str(request.uid)),
+            change_requests=tuple(asking.get(request.pk, ())),
+            successor=followed.get(request.pk),
         )
-        for one in requests
+        for request in requests
     }
     return {request.pk: status_of(request, known.get(request.pk, Beside())) for request in requests}
 
@@ -204,7 +204,7 @@ def _said(request: Request, beside: Beside) -> Sequence[ReasonGiven]:
 
 
 def _cause(request: Request, beside: Beside, said: Sequence[ReasonGiven]) -> str:
-    reason = next((one.reason for one in said if one.reason), "")
+    reason = next((answer.reason for answer in said if answer.reason), "")
     if reason:
         return reason
     if request.state == State.SUPERSEDED and beside.successor:
@@ -282,10 +282,11 @@ def _successors(requests: Collection[Request]) -> dict[int, Request]:
     if not requests:
         return {}
     of_one = Request.objects.filter(deployment=OuterRef("pk")).order_by("-number").values("pk")[:1]
-    deployments = BundleDeployment.objects.filter(pk__in={one.deployment_id for one in requests})
+    deployments = BundleDeployment.objects.filter(pk__in={request.deployment_id for request in requests})
     newest = Request.objects.filter(pk__in=deployments.annotate(newest=Subquery(of_one)).values("newest"))
     of_deployment = {
-        one.deployment_id: one for one in newest.only("uid", "number", "deployment", "requesters", "state").order_by()
+        request.deployment_id: request
+        for request in newest.only("uid", "number", "deployment", "requesters", "state").order_by()
     }
     return {
         request.pk: found

@@ -53,7 +53,14 @@ def signed_in(view: View) -> View:
         if caller_of(http) is None:
             return to_sign_in(http)
         try:
-            _check_text(http, named)
+            # NUL is refused before anything is asked or written: no database keeps it, and Kubernetes does.
+            if any("\0" in str(value) for value in named.values()):
+                raise Http404
+            for field, texts in (*http.GET.lists(), *http.POST.lists()):
+                if any("\0" in str(text) for text in (field, *texts)):
+                    raise InvalidInput(
+                        f"{field.replace(chr(0), '')} contains a NUL character, which cannot be stored", field=field
+                    )
             return view(http, **named)
         except ProofTooOld:
             return to_sign_in(http)
@@ -71,17 +78,6 @@ def to_sign_in(http: HttpRequest) -> HttpResponse:
     place = urlunsplit(("", "", page.path or "/", page.query, ""))
     target = f"{reverse('sign-in')}?{urlencode({'next': place})}"
     return HttpResponse(status=204, headers={"HX-Redirect": target})
-
-
-def _check_text(http: HttpRequest, named: Mapping[str, Any]) -> None:
-    """NUL is refused before anything is asked or written: no database keeps it, and Kubernetes does."""
-    if any("\0" in str(value) for value in named.values()):
-        raise Http404
-    for field, texts in (*http.GET.lists(), *http.POST.lists()):
-        if any("\0" in str(text) for text in (field, *texts)):
-            raise InvalidInput(
-                f"{field.replace(chr(0), '')} contains a NUL character, which cannot be stored", field=field
-            )
 
 
 def of_request(view: View) -> View:

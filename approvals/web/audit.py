@@ -134,7 +134,11 @@ def index(http: HttpRequest) -> HttpResponse:
     filters, reader = _filters(http), _reader(http)
     rows = _entries(reader, filters)
     window, count = page_of(http, rows, ListOrder.of(rows), size=ROWS), keyset.counted(rows)
-    chain, checked_at = _chain()
+    known: tuple[ChainState, datetime] | None = cache.get("audit-chain")
+    if known is None:
+        known = audit.known_state()
+        cache.set("audit-chain", known, CHAIN_SECONDS)
+    chain, checked_at = known
     facts = {
         "window": window,
         "rows": keyset.in_order(rows, window.keys),
@@ -245,14 +249,6 @@ def _reader(http: HttpRequest) -> AuditReader:
     is_one_person = is_local or (access.has_proved_all(caller) and not was_ever_linked(account=caller.name))
     is_operator = is_local and (caller.user.is_staff or caller.user.is_superuser)
     return AuditReader(clusters, caller.user if is_one_person else None, is_operator)
-
-
-def _chain() -> tuple[ChainState, datetime]:
-    known: tuple[ChainState, datetime] | None = cache.get("audit-chain")
-    if known is None:
-        known = audit.known_state()
-        cache.set("audit-chain", known, CHAIN_SECONDS)
-    return known
 
 
 @register.filter

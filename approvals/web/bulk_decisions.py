@@ -48,9 +48,9 @@ def decide(http: HttpRequest) -> HttpResponse:
     if len(digests) > MAX_ROWS:
         raise InvalidInput(f"{len(digests)} requests are selected; at most {MAX_ROWS} can be decided at once")
     found = Request.objects.filter(uid__in=digests).select_related("deployment__cluster")
-    clusters = {one.cluster_id: one.deployment.cluster for one in found}
+    clusters = {request.cluster_id: request.deployment.cluster for request in found}
     may_read = {key for key, cluster in clusters.items() if access.may_read(person(http), cluster).allowed}
-    known = {one.uid: one for one in found if one.cluster_id in may_read}
+    known = {request.uid: request for request in found if request.cluster_id in may_read}
     rows = [Picked(known[uid], digest) for uid, digest in digests.items() if uid in known]
     wrong = _wrong(rows, decision, reason)
     is_confirmed = "confirmed" in http.POST and not wrong

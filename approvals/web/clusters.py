@@ -46,8 +46,8 @@ def index(http: HttpRequest) -> HttpResponse:
     caller = person(http)
     access.check_fresh(caller)
     answers = access.read_answers(caller)
-    shown = [cluster for cluster, one in answers if one.allowed]
-    waiting, proofs = lists.waiting_for_own_rights(clusters=shown), admission.told_of(one.pk for one in shown)
+    shown = [cluster for cluster, answer in answers if answer.allowed]
+    waiting, proofs = lists.waiting_for_own_rights(clusters=shown), admission.told_of(cluster.pk for cluster in shown)
     names = {proof.cluster_id: proof.identity.username for proof in caller.proofs}
     rows = [
         _shown(cluster, permission, names.get(cluster.pk, ""), waiting.get(cluster.pk, 0), proofs.get(cluster.pk, []))

@@ -44,14 +44,14 @@ class LabelsField(forms.CharField):
     def prepare_value(self, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
-        return "\n".join(f"{key}={one}" for key, one in sorted(value.items()))
+        return "\n".join(f"{key}={text}" for key, text in sorted(value.items()))
 
     def clean(self, value: Any) -> dict[str, str]:
         lines = [line.strip() for line in super().clean(value).splitlines() if line.strip()]
         for line in lines:
             if "=" not in line:
                 raise forms.ValidationError(f"{line!r} has no =; expected key=value")
-        return {key.strip(): one.strip() for key, _, one in (line.partition("=") for line in lines)}
+        return {key.strip(): text.strip() for key, _, text in (line.partition("=") for line in lines)}
 
 
 class YamlField(forms.CharField):
@@ -83,7 +83,7 @@ class YamlField(forms.CharField):
 
     def _is_as_expected(self, found: object) -> bool:
         if self.is_list:
-            return isinstance(found, list) and all(isinstance(one, dict) for one in found)
+            return isinstance(found, list) and all(isinstance(item, dict) for item in found)
         return isinstance(found, dict)
 
 

@@ -55,7 +55,7 @@ def _list(http: HttpRequest) -> Followed:
     count, waiting = _waiting(caller, clusters)
     facts = {
         "news": news_of(http, clusters),
-        "mine": [(one, how[one.pk]) for one in newest],
+        "mine": [(request, how[request.pk]) for request in newest],
         "count": count,
         "waiting": waiting[:MINE],
         "clusters": clusters,

@@ -106,7 +106,7 @@ def chips(query: QueryDict) -> list[tuple[str, str, str]]:
     """(name, value, address without it) of each filter that is set."""
     kept = dict(parse_qsl(clean(query.urlencode())))
     return [
-        (name, value, "?" + urlencode({key: one for key, one in kept.items() if key != name}))
+        (name, value, "?" + urlencode({key: kept_value for key, kept_value in kept.items() if key != name}))
         for name, value in kept.items()
         if name not in ("tab", "sort")
     ]
@@ -135,22 +135,24 @@ def rows_of(window: Window, rights: Everywhere, *, is_mine: bool) -> list[Listed
     """The rows of the page; Kubernetes is asked by name about these alone. Of "needs me" what it allows."""
     shown = lists.shown(window.keys, user=rights.user)
     rights.ask_about(request for request in shown if request.state == State.IN_REVIEW)
-    kept = [one for one in shown if not (is_mine and _why_not(one, rights))]
+    kept = [request for request in shown if not (is_mine and _why_not(request, rights))]
     how = statuses(kept)
     return [_row(request, rights, how[request.pk]) for request in kept]
 
 
-def _row(request: Request, rights: Everywhere, how: RequestStatus) -> ListedRequest:
+def _row(request: Any, rights: Everywhere, how: RequestStatus) -> ListedRequest:
     why_not = _why_not(request, rights)
     if request.state == State.IN_REVIEW:
-        return ListedRequest(request, how, why_not or (VOIDED if _is_voided(request) else "you can decide"), why_not)
+        # An approval of an earlier round counts no more, as long as the viewer has not decided on this one.
+        next_step = VOIDED if request.had_approved and not request.has_decided else "you can decide"
+        return ListedRequest(
+            request,
+            how,
+            why_not or next_step,
+            why_not,
+        )
     # What it waits for is told by its cause, where it waits for anything else.
     return ListedRequest(request, how, "" if request.problem else NEXT.get(State(request.state), ""), "")
-
-
-def _is_voided(request: Any) -> bool:
-    """Whether the viewer approved an earlier round of a row of the list, and has not decided on the present one."""
-    return bool(request.had_approved and not request.has_decided)
 
 
 def _why_not(request: Any, rights: Everywhere) -> str:
@@ -168,7 +170,7 @@ class Everywhere:
         known = {cluster.pk: (cluster, access.identity_of(caller, cluster)) for cluster in clusters}
         asked = [access.Question(identity, cluster, ALL) for cluster, identity in known.values() if identity]
         answers = zip(asked, access.ask_all(asked), strict=True)
-        everything = {one.cluster.pk for one, answer in answers if answer.allowed}
+        everything = {own.cluster.pk for own, answer in answers if answer.allowed}
         self._rights = {
             key: ClusterRights(cluster, identity, access.person_of(caller, cluster), has_all=key in everything)
             for key, (cluster, identity) in known.items()

@@ -198,7 +198,9 @@ def _is_mapped(caller: Caller) -> bool:
 
 def _proofs(caller: Caller) -> list[tuple[Proof, ActingAs, Permission]]:
     shown = access.acting_of(caller, None, database_now()).identities
-    return [(proof, one, _may_approve(caller, proof)) for proof, one in zip(caller.proofs, shown, strict=True)]
+    return [
+        (proof, identity, _may_approve(caller, proof)) for proof, identity in zip(caller.proofs, shown, strict=True)
+    ]
 
 
 def _may_approve(caller: Caller, proof: Proof) -> Permission:

@@ -92,7 +92,7 @@ def page(http: HttpRequest, template: str, *contexts: Context, status: int = 200
 
 def part_of(http: HttpRequest, template: str, *contexts: Context) -> SafeString:
     """Render the template, to stand in what leaves through `page`."""
-    here = _here(http)
+    here = http.resolver_match.url_name or "" if http.resolver_match else ""
     mains = {name for name, *_ in NAVIGATION}
     names: dict[str, Any] = {
         "theme": _theme(http),
@@ -195,10 +195,6 @@ def _theme(http: HttpRequest) -> str:
 def _chosen(http: HttpRequest, name: str, offered: tuple[str, ...]) -> str:
     chosen = http.COOKIES.get(name, "")
     return chosen if chosen in offered else offered[0]
-
-
-def _here(http: HttpRequest) -> str:
-    return http.resolver_match.url_name or "" if http.resolver_match else ""
 
 
 def _safe(html: str) -> str:

@@ -18,9 +18,11 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from approvals.clock import database_now
+from approvals.lifecycle import State
 from approvals.models import Request
 from approvals.models.review import VIA_WORDS
 from approvals.selectors.pages import bundle_words, version_words
+from approvals.selectors.status import TONES as REQUEST_TONES
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.escaping import visible, with_names
 from provisioner.render import write_quoted
@@ -50,13 +52,9 @@ HEALTH_WORDS = {
     "Unknown": "unknown",
 }
 DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,52}\b")
-TONES = {
-    "in_review": "info",
-    "preparing": "info",
-    "applying": "info",
-    "restoring": "warn",
-    "approved": "good",
-    "applied": "good",
+TONES: dict[str, str] = {
+    **dict.fromkeys(map(str, State), "info"),
+    **REQUEST_TONES,
     "corrected": "good",
     "open": "bad",
     "active": "good",
@@ -66,8 +64,6 @@ TONES = {
     "Approved": "good",
     "approves": "good",
     "passes": "good",
-    "denied": "bad",
-    "failed": "bad",
     "Failed": "bad",
     "RequestChanges": "warn",
     "changes requested": "warn",
@@ -75,7 +71,6 @@ TONES = {
     "Deny": "bad",
     "Denied": "bad",
     "error": "bad",
-    "stale": "warn",
     "holds": "warn",
     "InProgress": "warn",
     "Terminating": "warn",
@@ -174,11 +169,11 @@ def field_path(path: list[str | int]) -> str:
 def facts(value: Any) -> str:
     """A fact for people: one line for each entry of a list of lists or maps, else words with commas."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {facts(one)}" for key, one in pairs(value))
+        return ", ".join(f"{key} {facts(item)}" for key, item in pairs(value))
     if not isinstance(value, list):
         return value if isinstance(value, str) else json.dumps(value)
-    is_long = any(isinstance(one, list | Mapping) for one in value)
-    return ("\n" if is_long else ", ").join(facts(one) for one in value)
+    is_long = any(isinstance(item, list | Mapping) for item in value)
+    return ("\n" if is_long else ", ").join(facts(item) for item in value)
 
 
 @register.filter

@@ -11,7 +11,7 @@ from pathlib import Path
 from provisioner.catalogs.choice import CatalogOffer, Choice, Installed, NoChoice, PackageWish, UpgradeEdges, choose
 from provisioner.catalogs.edges import find_route, list_heads
 from provisioner.catalogs.file_based import CatalogFile, read_catalog
-from provisioner.catalogs.values import Catalog, CatalogBundle, Channel, Package
+from provisioner.catalogs.values import Catalog, CatalogBundle, Package
 from provisioner.cli.arguments import ReviewCommand, Usage
 from provisioner.cli.review import FINDINGS, OK, UNKNOWN
 from provisioner.escaping import visible
@@ -58,45 +58,33 @@ def _run(options: argparse.Namespace) -> int:
     catalog = read_catalog(_files(options.catalog))
     if not options.package:
         _print(options, catalog, _listed(catalog), _list_record(catalog))
-        return _status(catalog)
+        return UNKNOWN if catalog.problems else OK
     package = catalog.packages.get(options.package)
     if package is None:
         raise Usage(f"{options.package}: no such package; the catalog has {some(sorted(catalog.packages), 10)}")
-    installed = _installed(package, options.installed) if options.installed else None
-    chosen = (
-        choose(_wish(options), [CatalogOffer(str(options.catalog), package)], _as_installed(installed))
-        if asks
-        else None
-    )
+    installed = _find_installed(package, options.installed) if options.installed else None
+    chosen = None
+    if asks:
+        edges = UpgradeEdges.SELF_CERTIFIED if options.any_edge else UpgradeEdges.CATALOG_PROVIDED
+        versions = constraint_of(options.version) if options.version else None
+        wish = PackageWish(options.package, tuple(options.channel), versions, edges)
+        current = Installed(installed.name, installed.version, installed.release) if installed else None
+        chosen = choose(wish, [CatalogOffer(str(options.catalog), package)], current)
     _print(options, catalog, _shown(package, installed, chosen), _record(package, installed, chosen))
-    return _status(catalog, chosen)
-
-
-def _status(catalog: Catalog, chosen: Choice | NoChoice | None = None) -> int:
-    """What could not be read may hold the bundle, channel or deprecation that would have changed the answer."""
+    # What could not be read may hold the bundle, channel or deprecation that would have changed the answer.
     if catalog.problems:
         return UNKNOWN
     return FINDINGS if isinstance(chosen, NoChoice) else OK
 
 
-def _wish(options: argparse.Namespace) -> PackageWish:
-    edges = UpgradeEdges.SELF_CERTIFIED if options.any_edge else UpgradeEdges.CATALOG_PROVIDED
-    versions = constraint_of(options.version) if options.version else None
-    return PackageWish(options.package, tuple(options.channel), versions, edges)
-
-
-def _as_installed(bundle: CatalogBundle | None) -> Installed | None:
-    return Installed(bundle.name, bundle.version, bundle.release) if bundle else None
-
-
-def _installed(package: Package, words: str) -> CatalogBundle:
+def _find_installed(package: Package, words: str) -> CatalogBundle:
     found = [
         bundle
         for bundle in package.bundles.values()
         if words == bundle.name or words.removeprefix("v") == str(bundle.version)
     ]
     if len(found) != 1:
-        has = some([one.name for one in _newest_first(package)], 10)
+        has = some([bundle.name for bundle in _newest_first(package)], 10)
         raise Usage(f"--from {words}: {len(found)} bundles of {package.name} have this name or version; it has {has}")
     return found[0]
 
@@ -107,7 +95,7 @@ def _files(place: Path) -> Iterator[CatalogFile]:
     if not place.is_dir():
         yield _file(place, place.name)
         return
-    found = sorted(one for one in place.rglob("*") if one.suffix in SUFFIXES and one.is_file())
+    found = sorted(file for file in place.rglob("*") if file.suffix in SUFFIXES and file.is_file())
     if not found or len(found) > MAX_FILES:
         raise Usage(f"{place}: {number(len(found), 'file')} with {', '.join(SUFFIXES)}; expected 1 to {MAX_FILES:,}")
     for file in found:
@@ -123,17 +111,13 @@ def _print(options: argparse.Namespace, catalog: Catalog, lines: Iterator[str], 
         problems = [{"where": problem.where, "message": problem.words} for problem in catalog.problems]
         sys.stdout.write(json.dumps({**record, "problems": problems}, indent=2, sort_keys=True) + "\n")
     else:
-        sys.stdout.writelines(f"{visible(line)}\n" for line in (*lines, *_problem_lines(catalog)))
-
-
-def _problem_lines(catalog: Catalog) -> Iterator[str]:
-    if catalog.problems:
-        yield ""
-        yield f"{number(len(catalog.problems), 'problem')} in the catalog:"
-        yield from (f"  {problem}" for problem in catalog.problems[:SHOWN_PROBLEMS])
-        left = len(catalog.problems) - SHOWN_PROBLEMS
-        if left > 0:
-            yield f"  {and_more(left)}; `-o json` lists all"
+        shown = [*lines]
+        if catalog.problems:
+            shown += ["", f"{number(len(catalog.problems), 'problem')} in the catalog:"]
+            shown += [f"  {problem}" for problem in catalog.problems[:SHOWN_PROBLEMS]]
+            left = len(catalog.problems) - SHOWN_PROBLEMS
+            shown += [f"  {and_more(left)}; `-o json` lists all"] if left > 0 else []
+        sys.stdout.writelines(f"{visible(line)}\n" for line in shown)
 
 
 def _newest_first(package: Package) -> list[CatalogBundle]:
@@ -143,7 +127,7 @@ def _newest_first(package: Package) -> list[CatalogBundle]:
 def _listed(catalog: Catalog) -> Iterator[str]:
     width = max(map(len, catalog.packages), default=0)
     for package in catalog.packages.values():
-        newest = next((str(one.version) for one in _newest_first(package)), "none")
+        newest = next((str(bundle.version) for bundle in _newest_first(package)), "none")
         counts = f"{number(len(package.channels), 'channel')}, {number(len(package.bundles), 'bundle')}"
         deprecated = (
             ", deprecated" if any(deprecation.schema == "olm.package" for deprecation in package.deprecations) else ""
@@ -163,7 +147,7 @@ def _shown(package: Package, installed: CatalogBundle | None, chosen: Choice | N
         yield ""
         is_default = " (default)" if channel.name == package.default_channel else ""
         yield f"channel {channel.name}{is_default}, head {some(list_heads(channel)) or 'none'}"
-        ranks = {one.name: position for position, one in enumerate(_newest_first(package))}
+        ranks = {bundle.name: position for position, bundle in enumerate(_newest_first(package))}
         for entry in sorted(channel.entries, key=lambda it: ranks.get(it.name, len(ranks))):
             edges = [
                 f"replaces {entry.replaces}" if entry.replaces else "",
@@ -224,10 +208,31 @@ def _record(package: Package, installed: CatalogBundle | None, chosen: Choice | 
         "name": package.name,
         "description": package.description,
         "defaultChannel": package.default_channel,
-        "channels": [_channel_record(channel) for channel in package.channels.values()],
+        "channels": [
+            {
+                "name": channel.name,
+                "heads": list_heads(channel),
+                "entries": [
+                    {
+                        "name": entry.name,
+                        "replaces": entry.replaces,
+                        "skips": entry.skips,
+                        "skipRange": str(entry.skip_range) if entry.skip_range else "",
+                    }
+                    for entry in channel.entries
+                ],
+            }
+            for channel in package.channels.values()
+        ],
         "bundles": [
-            {"name": one.name, "version": str(one.version), "image": one.image, "apis": one.apis, "needs": one.needs}
-            for one in _newest_first(package)
+            {
+                "name": bundle.name,
+                "version": str(bundle.version),
+                "image": bundle.image,
+                "apis": bundle.apis,
+                "needs": bundle.needs,
+            }
+            for bundle in _newest_first(package)
         ],
         "deprecations": [
             {"schema": deprecation.schema, "name": deprecation.name, "message": deprecation.message}
@@ -236,22 +241,6 @@ def _record(package: Package, installed: CatalogBundle | None, chosen: Choice | 
         "installed": installed.name if installed else None,
         "choice": _choice_record(chosen),
         "routes": _routes(package, installed),
-    }
-
-
-def _channel_record(channel: Channel) -> object:
-    return {
-        "name": channel.name,
-        "heads": list_heads(channel),
-        "entries": [
-            {
-                "name": entry.name,
-                "replaces": entry.replaces,
-                "skips": entry.skips,
-                "skipRange": str(entry.skip_range) if entry.skip_range else "",
-            }
-            for entry in channel.entries
-        ],
     }
 
 

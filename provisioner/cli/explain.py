@@ -32,7 +32,13 @@ def _run(options: argparse.Namespace) -> int:
 
 def explained(options: argparse.Namespace) -> str:
     """What is printed. Raises Usage where a word names no rule."""
-    wanted = {word: _meant(word) for word in options.rules}
+    by_name = {rule.upper(): rule for rule in rule_ids()}
+    wanted: dict[str, list[str]] = {}
+    for word in options.rules:
+        # One rule by its id, or all of a family.
+        exact = word.upper()
+        family = [rule for rule in rule_ids() if rule.startswith(f"{exact}-")]
+        wanted[word] = [by_name[exact]] if exact in by_name else family
     unknown = [word for word, ids in wanted.items() if not ids]
     if unknown:
         raise Usage(f"{unknown[0]}: no rule has this id; `explain` without arguments lists all rules")
@@ -41,13 +47,6 @@ def explained(options: argparse.Namespace) -> str:
     if options.output == "json":
         return json.dumps(to_record(rules), indent=2, sort_keys=True) + "\n"
     return as_text(rules)
-
-
-def _meant(word: str) -> list[str]:
-    """The rules that a word names: one by its id, or all of a family."""
-    exact = word.upper()
-    by_name = {rule.upper(): rule for rule in rule_ids()}
-    return [by_name[exact]] if exact in by_name else [it for it in rule_ids() if it.startswith(f"{exact}-")]
 
 
 COMMANDS: tuple[ReviewCommand, ...] = (

@@ -8,7 +8,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -81,44 +80,33 @@ def _read_side(
     """What `options.bundle` comes to. A format that nobody named is the one of its files, set in `options`."""
     bundle, is_named = options.bundle, bool(options.format)
     options.format = options.format or _detect_format(bundle)
-    target = _chart_target(options, cluster, is_upgrade=is_upgrade) if is_told_of_target(options.format) else None
-    with _name_side(side, bundle):
-        try:
-            content = read_content(bundle, options, is_namespaced, target)
-        except InvalidManifest as exc:
-            if is_named:
-                raise
-            raise InvalidManifest(f"{exc}. It was read as {options.format}; --format names another format") from exc
+    target = None
+    if is_told_of_target(options.format):
+        # What a chart is told of the cluster, read as who the kubeconfig is.
+        wanted = wanted_lookups(_format_options(options), options.install_namespace)
+        lookups = looked_up(wanted, cluster.get) if cluster is not None and wanted is not None else None
+        target = pipeline.target_of(cluster, is_upgrade=is_upgrade, lookups=lookups)
+    try:
+        content = read_content(bundle, options, is_namespaced, target)
         if (
             options.format == "plain"
             and not is_named
             and any(manifest.ref.group_kind == _CSV for manifest in content.manifests)
         ):
             raise Usage(f"{bundle}: it holds a ClusterServiceVersion, as operator bundles do: add --format registry-v1")
-    return content
-
-
-@contextmanager
-def _name_side(side: str, bundle: str) -> Iterator[None]:
-    """Errors name the side: of two versions of a bundle, their own words do not tell which."""
-    try:
-        yield
     except (PratiqueError, Usage) as exc:
-        if side:
-            exc.args = (f"{side}{bundle}: {str(exc).removeprefix(f'{bundle}: ')}",)
+        words = str(exc)
+        if isinstance(exc, InvalidManifest) and not is_named:
+            words += f". It was read as {options.format}; --format names another format"
+        # Of two versions of a bundle, their own words do not tell which.
+        exc.args = (f"{side}{bundle}: {words.removeprefix(f'{bundle}: ')}" if side else words,)
         raise
+    return content
 
 
 def _detect_format(bundle: str) -> str:
     """The format of a folder, by what lies in it; of what is not read yet, plain."""
     return next((name for name, mark in _MARKS.items() if (Path(bundle) / mark).is_file()), "plain")
-
-
-def _chart_target(options: argparse.Namespace, cluster: ClusterClient | None, *, is_upgrade: bool) -> Target:
-    """What a chart is told of the cluster, read as who the kubeconfig is."""
-    wanted = wanted_lookups(_format_options(options), options.install_namespace)
-    lookups = looked_up(wanted, cluster.get) if cluster is not None and wanted is not None else None
-    return pipeline.target_of(cluster, is_upgrade=is_upgrade, lookups=lookups)
 
 
 def read_content(
@@ -159,19 +147,13 @@ EVERYWHERE = EgressPolicy(
 def _format_options(options: argparse.Namespace) -> dict[str, object]:
     if options.recursive and options.format != "plain":
         raise Usage(f"--recursive is for the format plain, not for {options.format}")
-    return _read_json_object(options.config) | ({"recursive": True} if options.recursive else {})
-
-
-def _read_json_object(file: Path | None) -> dict[str, object]:
-    if file is None:
-        return {}
     try:
-        found = json.loads(read_text(file))
+        found = json.loads(read_text(options.config)) if options.config else {}
     except json.JSONDecodeError as exc:
-        raise Usage(f"{file}: no JSON ({exc})") from exc
+        raise Usage(f"{options.config}: no JSON ({exc})") from exc
     if not isinstance(found, dict):
-        raise Usage(f"{file}: expected one JSON object")
-    return found
+        raise Usage(f"{options.config}: expected one JSON object")
+    return found | ({"recursive": True} if options.recursive else {})
 
 
 def read_text(file: Path) -> str:
@@ -222,7 +204,13 @@ def read_stored_objects(place: Path) -> Stored:
     documents: list[Any] = []
     meter, left = YamlMeter(LIMITS), MAX_BYTES
     for file in _find_files(place):
-        text = _read_bounded(file, left)
+        try:
+            with file.open("rb") as opened:
+                text = opened.read(left + 1)
+        except OSError as exc:
+            raise Usage(f"{file}: cannot be read ({exc.strerror})") from exc
+        if len(text) > left:
+            raise BundleTooLarge(f"{file}: more than {MAX_BYTES // 1024**2} MiB of objects in all")
         left -= len(text)
         found = [document.value for document in load_documents(text, name=str(file), meter=meter)]
         for one in found:
@@ -237,25 +225,14 @@ def _find_files(place: Path) -> list[Path]:
     if not place.is_dir():
         return [place]
     found: list[Path] = []
-    for one in place.rglob("*"):
-        if one.suffix in SUFFIXES and one.is_file():
-            found.append(one)
+    for path in place.rglob("*"):
+        if path.suffix in SUFFIXES and path.is_file():
+            found.append(path)
         if len(found) > MAX_FILES:
             raise BundleTooLarge(f"{place}: more than {MAX_FILES:,} files")
     if not found:
         raise Usage(f"{place}: no file in this folder ends with {', '.join(SUFFIXES)}")
     return sorted(found)
-
-
-def _read_bounded(file: Path, most: int) -> bytes:
-    try:
-        with file.open("rb") as opened:
-            text = opened.read(most + 1)
-    except OSError as exc:
-        raise Usage(f"{file}: cannot be read ({exc.strerror})") from exc
-    if len(text) > most:
-        raise BundleTooLarge(f"{file}: more than {MAX_BYTES // 1024**2} MiB of objects in all")
-    return text
 
 
 def _check_objects(document: object, file: str) -> None:
@@ -277,7 +254,7 @@ def _list_members(document: object) -> Iterator[object]:
         if not isinstance(held, list):
             yield document["items"]
             return
-        for one in held:
-            yield from _list_members(one)
+        for member in held:
+            yield from _list_members(member)
     else:
         yield document

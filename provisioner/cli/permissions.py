@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from provisioner import pipeline
@@ -15,12 +14,12 @@ from provisioner.cli.arguments import DEFAULT_NAMESPACE, NEVER, ReviewCommand, U
 from provisioner.cli.inputs import read_contents, read_stored_objects
 from provisioner.cli.review import FINDINGS, OK, UNKNOWN, cluster_of, exit_status, owned, print_report
 from provisioner.rbac import KINDS, RbacObjects, RbacSubject, subjects
-from provisioner.review.base.facts import Gap, Stored
+from provisioner.review.base.facts import Gap
 from provisioner.review.cluster_rights import ChosenAccounts, cluster_rights
 from provisioner.review.output import permission_text
 from provisioner.review.preflight import findings
 from provisioner.review.rights.permission_words import files_of
-from provisioner.values import GroupKind, Report, Section, Severity
+from provisioner.values import GroupKind, Section, Severity
 
 _FORMS = "expected User/NAME, Group/NAME or ServiceAccount/NAMESPACE/NAME"
 _ONLY_HERE = {
@@ -82,48 +81,32 @@ def run_for_cluster(options: argparse.Namespace) -> int:
         raise Usage("expected a BUNDLE, or for a whole cluster one of --kubeconfig and --objects")
     if options.old or options.old_config:
         raise Usage("--old goes with a BUNDLE")
-    found = _of_files(options) if options.objects else _of_cluster(options)
+    wanted = frozenset(_parse_subject(words) for words in options.subject or ())
+    gaps = []
+    if options.objects:
+        stored = read_stored_objects(options.objects)
+        roles = RbacObjects.of(stored.objects)
+        # A kind of which the files say nothing may be left out by mistake; a cluster has some of each.
+        for kind in KINDS:
+            if not stored.tells_of(GroupKind(RBAC_GROUP, kind)):
+                words = f"{options.objects} holds none of them; save them with `kubectl get {kind.lower()}s -A -o yaml`"
+                gaps.append(Gap(f"what {kind}s there are", words, Section.PERMISSIONS))
+    else:
+        cluster = cluster_of(options)
+        assert cluster is not None
+        roles = RbacObjects.of(pipeline.roles_and_bindings(cluster))
+    missing = sorted(map(str, wanted.difference(subjects(roles))))
+    if missing:
+        raise Usage(f"no binding names the {missing[0]}; what a group may do is told of the group")
+    chosen = ChosenAccounts(wanted, frozenset(options.namespace or ()), with_kubernetes=not options.without_kubernetes)
+    found = cluster_rights(roles, gaps=gaps, chosen=chosen)
     options.bundle = str(options.objects or options.context or options.kubeconfig)
     options.diff = options.show_credentials = False
     print_report(found, options, colours=sys.stdout.isatty())
     return exit_status(found, options.fail_on or str(Severity.DANGEROUS))
 
 
-def _of_cluster(options: argparse.Namespace) -> Report:
-    wanted = _subjects(options)
-    cluster = cluster_of(options)
-    assert cluster is not None
-    roles = RbacObjects.of(pipeline.roles_and_bindings(cluster))
-    return cluster_rights(roles, chosen=_chosen(options, wanted, roles))
-
-
-def _of_files(options: argparse.Namespace) -> Report:
-    wanted = _subjects(options)
-    stored = read_stored_objects(options.objects)
-    roles = RbacObjects.of(stored.objects)
-    return cluster_rights(roles, gaps=list(_gaps(stored, options.objects)), chosen=_chosen(options, wanted, roles))
-
-
-def _gaps(stored: Stored, place: Path) -> Iterable[Gap]:
-    """A kind of which the files say nothing may be left out by mistake; a cluster has some of each."""
-    for kind in KINDS:
-        if not stored.tells_of(GroupKind(RBAC_GROUP, kind)):
-            words = f"{place} holds none of them; save them with `kubectl get {kind.lower()}s -A -o yaml`"
-            yield Gap(f"what {kind}s there are", words, Section.PERMISSIONS)
-
-
-def _chosen(options: argparse.Namespace, wanted: frozenset[RbacSubject], known: RbacObjects) -> ChosenAccounts:
-    missing = sorted(map(str, wanted.difference(subjects(known))))
-    if missing:
-        raise Usage(f"no binding names the {missing[0]}; what a group may do is told of the group")
-    return ChosenAccounts(wanted, frozenset(options.namespace or ()), with_kubernetes=not options.without_kubernetes)
-
-
-def _subjects(options: argparse.Namespace) -> frozenset[RbacSubject]:
-    return frozenset(_subject(words) for words in options.subject or ())
-
-
-def _subject(words: str) -> RbacSubject:
+def _parse_subject(words: str) -> RbacSubject:
     kind, _, name = words.partition("/")
     namespace, _, account = name.partition("/")
     if kind == "ServiceAccount" and namespace and account and "/" not in account:

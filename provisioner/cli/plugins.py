@@ -33,14 +33,14 @@ def _run(options: argparse.Namespace) -> int:
                 [
                     (
                         {
-                            "group": str(one.group),
-                            "name": one.name,
-                            "package": one.package,
-                            "target": one.target,
-                            "problem": one.problem,
+                            "group": str(plugin.group),
+                            "name": plugin.name,
+                            "package": plugin.package,
+                            "target": plugin.target,
+                            "problem": plugin.problem,
                         }
                     )
-                    for one in found
+                    for plugin in found
                 ],
                 indent=2,
                 sort_keys=True,
@@ -48,9 +48,9 @@ def _run(options: argparse.Namespace) -> int:
             + "\n"
         )
     else:
-        lines = [f"{one}{f' is disabled: {one.problem}' if one.problem else ''}" for one in found]
+        lines = [f"{plugin}{f' is disabled: {plugin.problem}' if plugin.problem else ''}" for plugin in found]
         sys.stdout.write("\n".join(lines or ["no plug-in is installed"]) + "\n")
-    return FINDINGS if any(one.problem for one in found) else OK
+    return FINDINGS if any(plugin.problem for plugin in found) else OK
 
 
 COMMANDS: tuple[ReviewCommand, ...] = (

@@ -24,7 +24,6 @@ from provisioner.render import load_all
 from provisioner.review.base.facts import Stored
 from provisioner.review.base.record import to_record
 from provisioner.review.crd_diff import (
-    CrdDifference,
     crds_of,
     differences,
     strangers,
@@ -46,7 +45,13 @@ OK, FINDINGS, UNKNOWN = 0, 1, 2
 def _run_review(options: argparse.Namespace) -> int:
     if options.service_account and options.kubeconfig is None:
         raise Usage("--service-account needs a cluster to ask: name it with --kubeconfig")
-    stored = _stored(options)
+    stored = None
+    if options.objects is not None:
+        if options.kubeconfig is not None:
+            raise Usage("--objects goes without --kubeconfig, which reads the objects from the cluster")
+        if not options.old:
+            raise Usage("--objects goes with --old: the objects are tried on CRDs that change")
+        stored = read_stored_objects(options.objects)
     cluster = cluster_of(options)
     if cluster is not None:
         return review_against(cluster, options, colours=sys.stdout.isatty())
@@ -73,12 +78,13 @@ def review_against(
     """
     _check_words(options)
     content, old = read_contents(options, cluster)
+    account = options.service_account
     found = pipeline.look(
         cluster,
         content,
         previous=old,
         inventory=owned(cluster, old),
-        as_account=_account(options),
+        as_account=Identity.of_service_account(options.install_namespace, account) if account else None,
         allowed_images=tuple(options.allow_images),
         is_for_reader=True,
     )
@@ -91,24 +97,14 @@ def _check_words(options: argparse.Namespace) -> None:
         raise Usage("--show-credentials goes with --diff")
 
 
-def _stored(options: argparse.Namespace) -> Stored | None:
-    if options.objects is None:
-        return None
-    if options.kubeconfig is not None:
-        raise Usage("--objects goes without --kubeconfig, which reads the objects from the cluster")
-    if not options.old:
-        raise Usage("--objects goes with --old: the objects are tried on CRDs that change")
-    return read_stored_objects(options.objects)
-
-
 def exit_status(report: Report, fail_on: str) -> int:
     """What a report means to a script. Findings that the old bundle has as well do not count."""
     new = [finding for finding in report.findings if finding.is_new]
-    failing = [one for one in new if fail_on != NEVER and one.severity.is_at_least(Severity(fail_on))]
-    worse = [one for one in failing if one.severity.rank < Severity.UNKNOWN.rank]
+    failing = [finding for finding in new if fail_on != NEVER and finding.severity.is_at_least(Severity(fail_on))]
+    worse = [finding for finding in failing if finding.severity.rank < Severity.UNKNOWN.rank]
     if worse:
         return FINDINGS
-    if any(one.severity is Severity.UNKNOWN for one in new):
+    if any(finding.severity is Severity.UNKNOWN for finding in new):
         return UNKNOWN
     return FINDINGS if failing else OK
 
@@ -118,12 +114,6 @@ def cluster_of(options: argparse.Namespace) -> ClusterClient | None:
         return None
     text = read_text(options.kubeconfig)
     return ClusterClient.connect(text, context=options.context, trusted=True)
-
-
-def _account(options: argparse.Namespace) -> Identity | None:
-    if not options.service_account:
-        return None
-    return Identity.of_service_account(options.install_namespace, options.service_account)
 
 
 def owned(cluster: ClusterClient, old: Content | None) -> dict[ObjectIdentity, str]:
@@ -168,27 +158,24 @@ def print_report(
 
 
 def _run_crd_diff(options: argparse.Namespace) -> int:
-    found = _crd_differences(options)
-    if options.output == "json":
-        sys.stdout.write(as_json([crd_record(one) for one in found]))
-    else:
-        sys.stdout.write(crds_as_text(found, colours=sys.stdout.isatty()))
-    verdicts = {one.verdict for one in found}
-    if Severity.UNKNOWN in verdicts and Severity.BREAKING not in verdicts:
-        return UNKNOWN
-    return OK if verdicts <= {Severity.SAFE} else FINDINGS
-
-
-def _crd_differences(options: argparse.Namespace) -> list[CrdDifference]:
     old, new = (
         crds_of(list(load_all(file.read_bytes(), name=str(file))), name=str(file))
         for file in (options.old, options.new)
     )
     if options.objects is None:
-        return differences(old, new)
-    stored = read_stored_objects(options.objects)
-    _say_strangers(old.values(), stored, options.objects)
-    return differences(old, new, stored.objects, stored.kinds)
+        found = differences(old, new)
+    else:
+        stored = read_stored_objects(options.objects)
+        _say_strangers(old.values(), stored, options.objects)
+        found = differences(old, new, stored.objects, stored.kinds)
+    if options.output == "json":
+        sys.stdout.write(as_json([crd_record(difference) for difference in found]))
+    else:
+        sys.stdout.write(crds_as_text(found, colours=sys.stdout.isatty()))
+    verdicts = {difference.verdict for difference in found}
+    if Severity.UNKNOWN in verdicts and Severity.BREAKING not in verdicts:
+        return UNKNOWN
+    return OK if verdicts <= {Severity.SAFE} else FINDINGS
 
 
 def _say_strangers(crds: Iterable[JsonObject], stored: Stored, place: Path) -> None:

@@ -95,7 +95,7 @@ def plan_offline(content: Content, previous: Content | None, *, is_for_reader: b
     `is_for_reader` as `look_offline` has it: else every Secret that is in both is to be written (S38).
     """
     old = {manifest.ref.identity: manifest for manifest in (previous.manifests if previous else ())}
-    actions = [_planned_offline(one, old.get(one.ref.identity)) for one in in_order(content)]
+    actions = [_planned_offline(manifest, old.get(manifest.ref.identity)) for manifest in in_order(content)]
     if not is_for_reader:
         actions = [
             replace(action, action=Action.UPDATE)
@@ -104,8 +104,8 @@ def plan_offline(content: Content, previous: Content | None, *, is_for_reader: b
             for action in actions
         ]
     wished = {manifest.ref.identity for manifest in content.manifests}
-    going = [one.ref for identity, one in old.items() if identity not in wished and one.hook is None]
-    for deletions in deletion_phases(going, {identity: one.body for identity, one in old.items()}):
+    going = [manifest.ref for identity, manifest in old.items() if identity not in wished and manifest.hook is None]
+    for deletions in deletion_phases(going, {identity: manifest.body for identity, manifest in old.items()}):
         for ref in deletions.refs:
             before, _ = _masked(old[ref.identity].body, None)
             planned = PlannedAction(ref, Action.DELETE, before=before, is_proved=False)
@@ -137,10 +137,10 @@ def _as_it_stays(new: JsonObject, old: JsonObject) -> JsonObject:
 
 def _masked(before: JsonObject | None, after: JsonObject | None) -> tuple[JsonObject | None, JsonObject | None]:
     """As cluster.compare masks, but for Secrets of a shape that no server would take: of those nothing is told."""
-    parts = [one.get(key) or {} for one in (before, after) if one for key in ("data", "stringData")]
+    parts = [body.get(key) or {} for body in (before, after) if body for key in ("data", "stringData")]
     if all(isinstance(part, Mapping) for part in parts):
         return masked(before, after)
-    shown = [mask_secret(cleaned(one)) if one else None for one in (before, after)]
+    shown = [mask_secret(cleaned(body)) if body else None for body in (before, after)]
     return shown[0], shown[1]
 
 

@@ -150,7 +150,10 @@ def target_of(
     """
     if cluster is None:
         return Target("", (), is_upgrade)
-    served = {(f"{one.group}/{one.version}" if one.group else one.version, one.kind) for one in cluster.resources()}
+    served = {
+        (f"{resource.group}/{resource.version}" if resource.group else resource.version, resource.kind)
+        for resource in cluster.resources()
+    }
     versions = {version for version, _ in served} | {f"{version}/{kind}" for version, kind in served}
     return Target(cluster.version(), tuple(sorted(versions)), is_upgrade, lookups)
 

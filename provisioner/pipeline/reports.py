@@ -209,7 +209,8 @@ def least_rights(
 
 def _served(cluster: ClusterClient) -> dict[tuple[str, str, str], ResourceWord]:
     return {
-        (one.group, one.version, one.kind): ResourceWord(one.plural, one.is_namespaced) for one in cluster.resources()
+        (resource.group, resource.version, resource.kind): ResourceWord(resource.plural, resource.is_namespaced)
+        for resource in cluster.resources()
     }
 
 

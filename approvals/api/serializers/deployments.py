@@ -140,11 +140,11 @@ class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):
 
     @extend_schema_field(FollowedReferenceSerializer(many=True))
     def get_followed_references(self, row: BundleDeployment) -> list[dict[str, Any]]:
-        return [asdict(one) for one in followed(deployment=row)]
+        return [asdict(source) for source in followed(deployment=row)]
 
     @extend_schema_field(OfferedUpgradeSerializer(many=True))
     def get_offered_upgrades(self, row: BundleDeployment) -> list[dict[str, Any]]:
-        return [asdict(one) for one in offered(deployment=row)]
+        return [asdict(offer) for offer in offered(deployment=row)]
 
 
 class DriftFieldSerializer(serializers.Serializer[Any]):

@@ -23,7 +23,7 @@ class Command(OperatorCommand):
             reached = cluster.reached_at.isoformat(timespec="seconds") if cluster.reached_at else "never reached"
             words = (cluster.name, cluster.uid or "no uid yet", cluster.version or "no version yet", reached)
             told = (refusals.problem_of(cluster, now), refusals.end_of_credentials(cluster, now))
-            problem = "; ".join(one.replace("\n", "; ") for one in told if one)
+            problem = "; ".join(words.replace("\n", "; ") for words in told if words)
             if cluster.removed_at:
                 problem = f"removed {cluster.removed_at.isoformat(timespec='seconds')}"
             self.stdout.write("  ".join(visible(word) for word in (*words, problem or "no problem")))

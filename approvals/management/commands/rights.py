@@ -111,7 +111,7 @@ class Command(OperatorCommand):
                 "a Secret is read only for a signed-in person who is allowed to get it"
             )
         if shared and known.beyond:
-            names = ", ".join("/".join(one) for one in known.beyond)
+            names = ", ".join("/".join(place) for place in known.beyond)
             self.stderr.write(
                 f"{cluster.name}: with one account for all processes, acting as {visible(names)} also grants "
                 "what the account may do as an installing account. Use a separate account for each process, or "

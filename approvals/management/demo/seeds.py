@@ -120,11 +120,29 @@ def bundle_spec(bundles: str, name: str, version: str) -> dict[str, Any]:
 
 def cluster_objects() -> list[dict[str, Any]]:
     """The namespaces, the service's account and the installing one, and everybody's rights."""
+    # The rights of deploy/rbac.yaml, all for one account, and to act as the demo's people and its installing account.
+    service = _account_subject(SERVICE_NAMESPACE, SERVICE)
+    names = [*PEOPLE, *map(issuer_name, PEOPLE)]
+    people = [_impersonation_rule("users", names), _impersonation_rule("groups", [*PEOPLE.values()])]
     return [
-        *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": it}} for it in (SERVICE_NAMESPACE, NAMESPACE)),
+        *(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+            for namespace in (SERVICE_NAMESPACE, NAMESPACE)
+        ),
         _service_account(SERVICE_NAMESPACE, SERVICE),
         _service_account(NAMESPACE, ACCOUNT),
-        *_rights_of_service(),
+        *(
+            _binding(f"pratique-demo-{account}", f"pratique-{account}", service)
+            for account in ("web", "worker", "watch")
+        ),
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "pratique-demo-impersonator"},
+            "rules": people,
+        },
+        _binding("pratique-demo-impersonator", "pratique-demo-impersonator", service),
+        *_role_and_binding("pratique-acts-as-installer", _IMPERSONATE_INSTALLER, [service]),
         _binding("pratique-demo-installer", "cluster-admin", _account_subject(NAMESPACE, ACCOUNT)),
         *(
             _binding(f"pratique-demo-reader-{group}", "pratique-reader", _group_subject(group))
@@ -152,24 +170,6 @@ def cluster_objects() -> list[dict[str, Any]]:
         *_role_and_binding(
             "use-installer", _IMPERSONATE_INSTALLER, [_group_subject("requesters"), _group_subject("platform")]
         ),
-    ]
-
-
-def _rights_of_service() -> list[dict[str, Any]]:
-    """Those of deploy/rbac.yaml, all for one account, and to act as the demo's people and its installing account."""
-    service = _account_subject(SERVICE_NAMESPACE, SERVICE)
-    names = [*PEOPLE, *map(issuer_name, PEOPLE)]
-    people = [_impersonation_rule("users", names), _impersonation_rule("groups", [*PEOPLE.values()])]
-    return [
-        *(_binding(f"pratique-demo-{it}", f"pratique-{it}", service) for it in ("web", "worker", "watch")),
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": "pratique-demo-impersonator"},
-            "rules": people,
-        },
-        _binding("pratique-demo-impersonator", "pratique-demo-impersonator", service),
-        *_role_and_binding("pratique-acts-as-installer", _IMPERSONATE_INSTALLER, [service]),
     ]
 
 

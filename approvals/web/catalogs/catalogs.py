@@ -91,7 +91,7 @@ def show_catalogs(http: HttpRequest) -> HttpResponse:
     shown = keyset.in_order(rows, window.keys)
     facts = {
         "window": window,
-        "rows": [(one, catalog_condition(one)) for one in shown],
+        "rows": [(catalog, catalog_condition(catalog)) for catalog in shown],
         "search": search,
         "cluster": cluster,
         "clusters": [one for one, _ in readable.answers],
@@ -123,7 +123,7 @@ def _catalog_part(http: HttpRequest, catalog: Catalog) -> Followed:
     found = package_rows(catalog, search).order_by("name")
     window = page_of(http, found, ListOrder.of(found), size=ROWS)
     shown = keyset.in_order(with_icon_types(found), window.keys)
-    counts = followed_sources.follower_counts(catalog=catalog, packages=[one.name for one in shown])
+    counts = followed_sources.follower_counts(catalog=catalog, packages=[package.name for package in shown])
     reading = access.may_read(person(http), catalog.cluster)
     followers = followed_sources.package_followers(catalog=catalog, limit=FOLLOWERS + 1) if reading.allowed else []
     problems = catalog.edition.problems if catalog.edition and catalog.edition.problem_count else []
@@ -138,7 +138,7 @@ def _catalog_part(http: HttpRequest, catalog: Catalog) -> Followed:
         "most_words": MOST_WORDS,
         "has_more_words": len(search.split()) > MOST_WORDS,
         "window": window,
-        "rows": [(one, counts.get(one.name, 0) if reading.allowed else None) for one in shown],
+        "rows": [(package, counts.get(package.name, 0) if reading.allowed else None) for package in shown],
         "count": keyset.counted(found) if search else None,
         "reading": reading,
         "followers": followers[:FOLLOWERS],
@@ -170,7 +170,7 @@ def _search_text(http: HttpRequest) -> str:
 def _list_writers(catalog: Catalog) -> list[str]:
     """Who wrote the parts of its source; empty where of any part nobody can tell."""
     found = authors_by_part(catalog.authors, catalog.spec) or {}
-    return sorted({str(one.get("username") or "") for one in found.values()})
+    return sorted({str(writer.get("username") or "") for writer in found.values()})
 
 
 MAX_SEARCH = 100
@@ -217,7 +217,9 @@ def _found_packages(http: HttpRequest, readable: ReadableCatalogs, search: str, 
     excerpts = search_excerpts(shown, search)
     return {
         "window": window,
-        "rows": [FoundPackage(one, excerpts.get(one.pk, ""), matching_keywords(one, search)) for one in shown],
+        "rows": [
+            FoundPackage(package, excerpts.get(package.pk, ""), matching_keywords(package, search)) for package in shown
+        ],
         "count": keyset.counted(rows),
     }
 

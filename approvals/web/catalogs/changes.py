@@ -110,7 +110,11 @@ class ShownComparison:
 def arrange_result(result: Record) -> ShownComparison:
     """The parts of a result that a page shows, each bounded."""
     actions, findings = result["report"]["plan"]["actions"], result["report"]["findings"]
-    worst = _worst_by_object(findings)
+    worst = dict[str, Severity]()
+    for finding in findings:
+        if ref := finding.get("ref"):
+            key, severity = object_key(ref), Severity(finding["severity"])
+            worst[key] = min(worst.get(key, severity), severity, key=lambda it: it.rank)
     return ShownComparison(
         result,
         [group for name, words in ACTIONS if (group := _group_objects(result, worst, name, words)).count],
@@ -153,21 +157,12 @@ def _bundle_words(bundle: CatalogBundle) -> str:
     return f"`{bundle.name}` ({bundle.version})"
 
 
-def _worst_by_object(findings: list[Record]) -> dict[str, Severity]:
-    worst = dict[str, Severity]()
-    for finding in findings:
-        if ref := finding.get("ref"):
-            key, severity = object_key(ref), Severity(finding["severity"])
-            worst[key] = min(worst.get(key, severity), severity, key=lambda it: it.rank)
-    return worst
-
-
 def _group_objects(result: Record, worst: Mapping[str, Severity], name: str, words: str) -> ShownObjects:
     placed = enumerate(result["report"]["plan"]["actions"])
     judged = [
-        (at, one["ref"], worst.get(object_key(one["ref"]), Severity.SAFE))
-        for at, one in placed
-        if one["action"] == name
+        (at, action["ref"], worst.get(object_key(action["ref"]), Severity.SAFE))
+        for at, action in placed
+        if action["action"] == name
     ]
     judged.sort(key=lambda it: it[2].rank)
     shown = [

@@ -97,7 +97,7 @@ def _list_blocks(tokens: list[Token]) -> Iterator[_Block]:
 def _plain_blocks(text: str) -> list[_Block]:
     if not text.strip():
         return []
-    paragraphs = [one.strip() for one in text.split("\n\n") if one.strip()]
+    paragraphs = [paragraph.strip() for paragraph in text.split("\n\n") if paragraph.strip()]
     html = format_html_join("", '<p class="preserve">{}</p>', ((paragraph,) for paragraph in paragraphs))
     return [_Block(html, len(text))]
 

@@ -110,14 +110,17 @@ def missing_word(package: Package, one: ListedEntry) -> str:
 def rank_entries(package: Package, channel: Channel) -> list[ListedEntry]:
     """The entries of a channel, the highest version first, those without a bundle last."""
     found = [ListedEntry(entry, package.bundles.get(entry.name)) for entry in channel.entries]
-    ranked = sorted((one for one in found if one.bundle), key=_entry_rank, reverse=True)
-    return [*ranked, *sorted((one for one in found if not one.bundle), key=lambda one: one.entry.name)]
+    ranked = sorted((candidate for candidate in found if candidate.bundle), key=_entry_rank, reverse=True)
+    return [
+        *ranked,
+        *sorted((candidate for candidate in found if not candidate.bundle), key=lambda one: one.entry.name),
+    ]
 
 
 def find_head_entry(found: Iterable[ListedEntry], channel: Channel) -> str:
     """The bundle in which the channel ends, of several the highest; "" where it ends in none."""
     heads = set(list_heads(channel))
-    return next((one.entry.name for one in found if one.entry.name in heads), "")
+    return next((candidate.entry.name for candidate in found if candidate.entry.name in heads), "")
 
 
 def _entry_rank(one: ListedEntry) -> tuple[object, ...]:
@@ -131,17 +134,19 @@ def draw_edges(package: Package, channel: Channel, running: Collection[str]) -> 
     Almost every version has a range: of each is drawn what leads to the head, and on from what runs.
     """
     found = rank_entries(package, channel)
-    kept = [one for one in found if one.entry.name in running][: MOST_VERSIONS // 2]
-    names = {one.entry.name for one in kept}
+    kept = [candidate for candidate in found if candidate.entry.name in running][: MOST_VERSIONS // 2]
+    names = {drawn_entry.entry.name for drawn_entry in kept}
     names |= {one.entry.name for one in [it for it in found if it.entry.name not in names][: MOST_VERSIONS - len(kept)]}
-    drawn = [one for one in found if one.entry.name in names]
+    drawn = [candidate for candidate in found if candidate.entry.name in names]
     head = find_head_entry(found, channel)
-    runs = {row for row, one in enumerate(drawn) if one.entry.name in running}
+    runs = {row for row, version in enumerate(drawn) if version.entry.name in running}
     there = {at: _all_followed(drawn, at) for at in range(len(drawn))}
-    every = {at: _drawn_followed(it, runs, is_head=drawn[at].entry.name == head) for at, it in there.items()}
-    first = {at for at, one in enumerate(drawn) if one.entry.name == head}
+    every = {
+        at: _drawn_followed(followed, runs, is_head=drawn[at].entry.name == head) for at, followed in there.items()
+    }
+    first = {at for at, version in enumerate(drawn) if version.entry.name == head}
     placed, hidden = _place_lines(every, first)
-    versions = tuple(_draw_version(package, one, at, head, running) for at, one in enumerate(drawn))
+    versions = tuple(_draw_version(package, version, at, head, running) for at, version in enumerate(drawn))
     dots_at = (
         max((LETTER * len(version.words) + NOTE_LETTER * (len(version.note) + 1) for version in versions), default=0)
         + 3 * DOT
@@ -193,7 +198,7 @@ def _place_lines(lines: Mapping[int, Followed], first: Collection[int]) -> tuple
     for at, followed in sorted(there, key=lambda line: (line[0] not in first, _line_span(*line), line[0])):
         start, end = _line_reach(at, followed)
         place = next(
-            (n for n, it in enumerate(taken) if all(end < low or start > high for low, high in it)), len(taken)
+            (n for n, spans in enumerate(taken) if all(end < low or start > high for low, high in spans)), len(taken)
         )
         if place >= MOST_LINES:
             hidden += 1
@@ -243,7 +248,7 @@ def _draw_upright(side: Mapping[int, EdgeKind], beside: int, own: int) -> Iterat
     """From a version as far as it follows by each kind, the surer kind first, none over another."""
     reached = own
     for kind in EdgeKind:
-        heights = [y for y, one in side.items() if one is kind]
+        heights = [y for y, kind_here in side.items() if kind_here is kind]
         farthest = max(heights, key=lambda y: abs(y - own), default=own)
         if abs(farthest - own) > abs(reached - own):
             yield Stroke(kind, f"M{beside} {reached}V{farthest}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
@@ -242,7 +241,18 @@ def show_package(http: HttpRequest, catalog: Catalog, *, package: str) -> HttpRe
     if channel:
         may_install = reading.allowed and creating.allowed
         shown = PackageShown(catalog, found, channel, changes, tuple(followers), may_install)
-        facts |= _channel_facts(http, shown, channel)
+        entries = rank_entries(shown.package, channel)
+        rows = Paginator(entries, VERSIONS).get_page(http.GET.get("page"))
+        running = {follower.bundle for follower in shown.followers if follower.bundle}
+        facts |= {
+            "channel": channel,
+            "channel_deprecation": find_deprecation(shown.package, "olm.channel", channel.name),
+            "picture": draw_edges(shown.package, channel, running),
+            "rows": rows,
+            "versions": shown.versions(rows.object_list, find_head_entry(entries, channel)),
+            "edge_kinds": CHART_KINDS if shown.is_of_charts else EDGE_KINDS,
+            "install": shown.install_at() if shown.may_install and any(map(is_installable, entries)) else "",
+        }
     return page(http, "catalogs/package.html", facts)
 
 
@@ -273,18 +283,3 @@ def _other_catalogs(http: HttpRequest, catalog: Catalog, package: str) -> list[C
     }
     answers = access.ask_each(identity, catalog.cluster, asked)
     return [one for question, one in asked.items() if answers[question].allowed]
-
-
-def _channel_facts(http: HttpRequest, shown: PackageShown, channel: Channel) -> dict[str, Any]:
-    entries = rank_entries(shown.package, channel)
-    rows = Paginator(entries, VERSIONS).get_page(http.GET.get("page"))
-    running = {follower.bundle for follower in shown.followers if follower.bundle}
-    return {
-        "channel": channel,
-        "channel_deprecation": find_deprecation(shown.package, "olm.channel", channel.name),
-        "picture": draw_edges(shown.package, channel, running),
-        "rows": rows,
-        "versions": shown.versions(rows.object_list, find_head_entry(entries, channel)),
-        "edge_kinds": CHART_KINDS if shown.is_of_charts else EDGE_KINDS,
-        "install": shown.install_at() if shown.may_install and any(map(is_installable, entries)) else "",
-    }

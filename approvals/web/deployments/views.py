@@ -107,7 +107,7 @@ def ref_of(row: InventoryItem) -> ObjectRef:
 def show_offers(http: HttpRequest) -> HttpResponse:
     """Namespaces of the cluster, and the ServiceAccounts of the namespace that is written there."""
     named, namespace = http.GET.get("cluster", ""), http.GET.get("install_namespace", "").strip()
-    cluster = next((one for one in readable(http) if one.name == named), None)
+    cluster = next((candidate for candidate in readable(http) if candidate.name == named), None)
     facts: dict[str, object] = {"cluster": cluster, "namespace": namespace}
     if cluster:
         facts["namespaces"] = names(person(http), cluster, Kind.NAMESPACE)
@@ -127,7 +127,7 @@ def progress(http: HttpRequest, deployment: BundleDeployment) -> dict[str, Any]:
     seen = http.GET.get("seen", "")[:100]
     return {
         "deployment": deployment,
-        "history": [(one, known[one.pk]) for one in history],
+        "history": [(request, known[request.pk]) for request in history],
         "open_request": latest if latest and latest.state in OPEN else None,
         "latest": latest,
         "how": how,
@@ -169,11 +169,13 @@ def index(http: HttpRequest) -> HttpResponse:
     rows = lists.deployments(clusters=clusters, search=search, cluster=cluster)
     window = page_of(http, rows, ListOrder.of(rows), size=ROWS)
     shown = keyset.in_order(lists.with_open_requests(rows), window.keys)
-    open_requests = lists.requests_by_key(one.open_key for one in shown if one.open_key)
+    open_requests = lists.requests_by_key(deployment.open_key for deployment in shown if deployment.open_key)
     how = statuses(open_requests.values())
     facts = {
         "window": window,
-        "rows": [(one, open_requests.get(one.open_key), how.get(one.open_key)) for one in shown],
+        "rows": [
+            (deployment, open_requests.get(deployment.open_key), how.get(deployment.open_key)) for deployment in shown
+        ],
         "search": search,
         "cluster": cluster,
         "clusters": clusters,

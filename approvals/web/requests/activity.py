@@ -82,10 +82,10 @@ def phases(outcomes: Iterable[Outcome]) -> list[ActivityPhase]:
     ended: dict[str, datetime] = {}
     made = []
     for (step, name, is_deleted), rows in sorted(found.items(), key=lambda one: min(row.at for row in one[1])):
-        first, last = min(one.at for one in rows), max(one.at for one in rows)
+        first, last = min(row.at for row in rows), max(row.at for row in rows)
         began = min(ended.get(step, first), first)
         ended[step] = max(ended.get(step, last), last)
-        done, failed = (sum(one.state in states for one in rows) for states in (DONE, {"failed"}))
+        done, failed = (sum(row.state in states for row in rows) for states in (DONE, {"failed"}))
         made.append(
             ActivityPhase(
                 _phase_words(step, name, is_deleted=is_deleted),

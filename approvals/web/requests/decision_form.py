@@ -219,13 +219,13 @@ class Waivers:
             for waiver in review.waives
             if waiver["fingerprint"] == fingerprint
         ]
-        words = _why_not_offered(finding) if self.may else ""
+        words = (why_not(finding.record) if finding.record["rule"] else "you may not see it") if self.may else ""
         field = FIELD + fingerprint if self.may and not words else ""
         return ShownWaiver(accepted, field, words, self._typed.get(fingerprint, ""))
 
     def of_group(self, findings: Iterable[ShownFinding]) -> GroupWaiver:
         """One field for those of the findings that can be accepted; what was typed for all of them stands in it."""
-        names = [one.field.removeprefix(FIELD) for one in map(self.of, findings) if one.field]
+        names = [waiver.field.removeprefix(FIELD) for waiver in map(self.of, findings) if waiver.field]
         typed = {self._typed.get(name, "") for name in names}
         return GroupWaiver(FIELD + AND.join(names), len(names), typed.pop() if len(typed) == 1 else "")
 
@@ -244,18 +244,18 @@ class Waivers:
 
     def written_at(self, *, beside: Collection[str]) -> list[Mapping[str, Any]]:
         """The findings at which something was written, but for these."""
-        return [self._records[one] for one in self._typed if one in self._records and one not in beside]
-
-
-def _why_not_offered(finding: ShownFinding) -> str:
-    return why_not(finding.record) if finding.record["rule"] else "you may not see it"
+        return [
+            self._records[fingerprint]
+            for fingerprint in self._typed
+            if fingerprint in self._records and fingerprint not in beside
+        ]
 
 
 def typed_in(form: QueryDict) -> list[Waiver]:
     """The findings for whose acceptance a reason was written; what was written at one counts before its group's."""
     fields = ((name, str(value).replace("\r\n", "\n").strip()) for name, value in form.items())
     written = [(name.removeprefix(FIELD), reason) for name, reason in fields if name.startswith(FIELD) and reason]
-    of_groups = {one: reason for name, reason in written if AND in name for one in name.split(AND)}
+    of_groups = {part: reason for name, reason in written if AND in name for part in name.split(AND)}
     alone = {name: reason for name, reason in written if AND not in name}
     return [Waiver(name, reason) for name, reason in {**of_groups, **alone}.items()]
 
@@ -291,7 +291,7 @@ class Written:
 
 def written_in(http: HttpRequest, errors: Mapping[str, str] | None = None, *, lacks_reason: bool = False) -> Written:
     """The whole form, whatever button sent it."""
-    waives = {one.fingerprint: one.reason for one in typed_in(http.POST)}
+    waives = {waiver.fingerprint: waiver.reason for waiver in typed_in(http.POST)}
     reason = http.POST.get("reason", "").strip()
     typed = http.POST.get("typed", "")
     return Written(reason, http.POST.getlist("acknowledges"), waives, errors or {}, lacks_reason, typed)

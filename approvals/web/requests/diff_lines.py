@@ -153,7 +153,18 @@ def _at_first(lines: Sequence[DiffLine], *, is_whole: bool) -> bytearray:
 
 def _fold_run(lines: Sequence[DiffLine], shown: bytearray, first: int, last: int) -> None:
     """Of lines that all come, or all go: parts that are large lose all but their first line."""
-    ends = _ends(lines, first, last)
+    # Where the part that each line is the head of ends: before the next line that is moved no further to the right.
+    ends = [last] * (last - first)
+    open_heads: list[tuple[int, int]] = []
+    for at in range(first, last):
+        line = lines[at]
+        if line.form is Form.TEXT:
+            ends[at - first] = at + 1
+            continue
+        depth = len(line.text) - len(line.text.lstrip(" "))
+        while open_heads and open_heads[-1][0] >= depth:
+            ends[open_heads.pop()[1] - first] = at
+        open_heads.append((depth, at))
     if last - first == len(lines):
         _fold_object(shown, ends, first, last)
         return
@@ -188,22 +199,6 @@ def _siblings(ends: list[int], start: int, end: int, *, base: int | None = None)
         at = ends[at - base]
 
 
-def _ends(lines: Sequence[DiffLine], first: int, last: int) -> list[int]:
-    """Where the part that each line is the head of ends: before the next line that is moved no further to the right."""
-    ends = [last] * (last - first)
-    open_heads: list[tuple[int, int]] = []
-    for at in range(first, last):
-        line = lines[at]
-        if line.form is Form.TEXT:
-            ends[at - first] = at + 1
-            continue
-        depth = len(line.text) - len(line.text.lstrip(" "))
-        while open_heads and open_heads[-1][0] >= depth:
-            ends[open_heads.pop()[1] - first] = at
-        open_heads.append((depth, at))
-    return ends
-
-
 def _bound(shown: bytearray, asked: bytearray, around: bytearray) -> None:
     """What is around a named line is shown in any case; of what else was asked for, and of the rest, what fits."""
     room, room_asked = MAX_SHOWN, MAX_OPEN
@@ -225,7 +220,7 @@ def _with_gaps(lines: Sequence[DiffLine], shown: bytearray, first: int, last: in
             yield at
             at += 1
             continue
-        end = next((one for one in range(at, last) if shown[one]), last)
+        end = next((number for number in range(at, last) if shown[number]), last)
         if end - at <= SMALL_GAP:
             yield from range(at, end)
         else:
@@ -312,7 +307,9 @@ class Words:
         """What to mark in both lines; nothing where they have too little in common, or are too long to tell."""
         one, other = _WORD.findall(old), _WORD.findall(new)
         if len(one) > MAX_WORDS or len(other) > MAX_WORDS:
-            return _between_ends(old, new)
+            head = common_start(old, new)
+            tail = common_start(old[head:][::-1], new[head:][::-1])
+            return Marks(_some(head, len(old) - tail), _some(head, len(new) - tail))
         runs = list(self._aligner.runs(one, other))
         same = sum(
             len(word) for run in runs if run.is_equal for word in one[run.first : run.last] if not word.isspace()
@@ -337,12 +334,6 @@ def common_start(old: str, new: str) -> int:
         else:
             high = middle - 1
     return low
-
-
-def _between_ends(old: str, new: str) -> Marks:
-    head = common_start(old, new)
-    tail = common_start(old[head:][::-1], new[head:][::-1])
-    return Marks(_some(head, len(old) - tail), _some(head, len(new) - tail))
 
 
 def _some(first: int, last: int) -> tuple[Span, ...]:

@@ -151,7 +151,7 @@ class Drawing:
                 left=cells[pair.left] if pair.left is not None else None,
                 right=cells[pair.right] if pair.right is not None else None,
                 is_change=not self._changes.isdisjoint(places),
-                findings=[one for at in places for one in self._findings(at)],
+                findings=[finding for at in places for finding in self._findings(at)],
             )
 
     def _gap(self, gap: FoldedLines) -> Row:
@@ -195,9 +195,9 @@ class Drawing:
 
 def _joined(pieces: Iterable[Piece], whole: str) -> _Shown:
     text, marks, held = "", [], 0
-    for one in pieces:
-        part = visible(one.text)
-        marks += [(len(text), len(text) + len(part))] if one.is_changed else []
+    for piece in pieces:
+        part = visible(piece.text)
+        marks += [(len(text), len(text) + len(part))] if piece.is_changed else []
         text += part
-        held += 0 if one.text == GAP else len(one.text)
+        held += 0 if piece.text == GAP else len(piece.text)
     return _Shown(text, marks, max(len(whole) - held, 0))

@@ -133,7 +133,7 @@ def blockers(body: Record, sight: BlockerSight = NOTHING) -> list[Blocker]:
     What the dry run of the API server or the preflight refused, as far as the viewer may know it.
     Nor is anything said of a Secret in the cluster: that it is refused would tell how it differs (S09).
     """
-    refused = [one for one in body["plan"]["actions"] if one["problem"] and not _is_hidden(one)]
+    refused = [action for action in body["plan"]["actions"] if action["problem"] and not _is_hidden(action)]
     told = {key_of(action["ref"]) for action in refused}
     made = _refusals(body, refused, sight)
     stopping: dict[tuple[str, str], list[Record]] = {}
@@ -147,8 +147,8 @@ def blockers(body: Record, sight: BlockerSight = NOTHING) -> list[Blocker]:
 
 def _refusals(body: Record, refused: list[Record], sight: BlockerSight) -> list[Blocker]:
     """What is refused for the same reason: that of the rule that knows it, else of the problem."""
-    about = [one for one in reversed(body["findings"]) if one["ref"]]
-    general = {key_of(one["ref"]): one for one in about if _may_stop(one)}
+    about = [finding for finding in reversed(body["findings"]) if finding["ref"]]
+    general = {key_of(finding["ref"]): finding for finding in about if _may_stop(finding)}
     exact = {key_of(finding["ref"]): finding for finding in about if _is_why(finding)}
     reasons: dict[tuple[str, str, str, str], list[Record]] = {}
     for action in refused:
@@ -172,7 +172,7 @@ def _refusals(body: Record, refused: list[Record], sight: BlockerSight) -> list[
 
 def blocked_words(found: Iterable[Blocker]) -> str:
     """The sentence that stands first; "" where nothing stops it."""
-    parts = [one.what for one in found]
+    parts = [blocker.what for blocker in found]
     return f"As it stands this cannot be applied: {', '.join(parts)} would be refused." if parts else ""
 
 
@@ -285,7 +285,7 @@ def tiles(body: Record) -> list[Tile]:
         ),
         Tile(counted["orphan"], "kept", "changes?action=orphan"),
     ]
-    of_rights = sum(one["section"] == Section.PERMISSIONS and one["isNew"] for one in body["findings"])
+    of_rights = sum(finding["section"] == Section.PERMISSIONS and finding["isNew"] for finding in body["findings"])
     of_crds = len({key_of(finding["ref"]) for finding in body["findings"] if finding["ref"] and _breaks_crd(finding)})
     made += [
         Tile(
@@ -295,7 +295,7 @@ def tiles(body: Record) -> list[Tile]:
         ),
         Tile(of_crds, _counted(of_crds, "CRD that breaks", "CRDs that break"), "findings#section-crds", "bad"),
     ]
-    return [one for one in made if one.number]
+    return [tile for tile in made if tile.number]
 
 
 def _existing(count: int) -> str:
@@ -325,20 +325,18 @@ def frights(findings: Iterable[Record]) -> list[Fright]:
         gained = evidence.get("added") or ()
         for rule in gained if account and isinstance(gained, list | tuple) else ():
             if isinstance(rule, Mapping):
-                _take(verbs, account, rule)
+                groups, resources = rule.get("apiGroups") or (), rule.get("resources") or ()
+                for group, resource, what in FRIGHTENING:
+                    if ("*" in groups or group in groups) and ("*" in resources or resource in resources):
+                        verbs.setdefault((account, what, str(rule.get("scope") or "")), set()).update(
+                            rule.get("verbs") or ()
+                        )
     ranks = {what: at for at, (_, _, what) in reversed(list(enumerate(FRIGHTENING)))}
     ordered = sorted(verbs.items(), key=lambda it: (it[0][0], ranks[it[0][1]], it[0][2]))
     return [
         Fright(account, what, ", ".join(_sorted(found)), scope or "whole cluster", urlencode({"account": account}))
         for (account, what, scope), found in ordered
     ]
-
-
-def _take(verbs: dict[tuple[str, str, str], set[str]], account: str, rule: Record) -> None:
-    groups, resources = rule.get("apiGroups") or (), rule.get("resources") or ()
-    for group, resource, what in FRIGHTENING:
-        if ("*" in groups or group in groups) and ("*" in resources or resource in resources):
-            verbs.setdefault((account, what, str(rule.get("scope") or "")), set()).update(rule.get("verbs") or ())
 
 
 def _sorted(verbs: Iterable[str]) -> list[str]:

@@ -124,7 +124,7 @@ def wish_of(asked: QueryDict) -> Wish:
         ),
         view=view if view in VIEWS else VIEWS[0],
         is_whole=asked.get("lines") == "all",
-        opened=tuple(found for one in asked.getlist("open")[:MAX_OPENED] if (found := span_of(one))),
+        opened=tuple(found for span in asked.getlist("open")[:MAX_OPENED] if (found := span_of(span))),
         around=_line(asked.get("at", "")),
         full=_line(asked.get("full", "")),
         page=asked.get("page", ""),
@@ -203,9 +203,9 @@ class Hooks:
         told = [finding for finding in findings if finding["rule"] == _HOOK and finding["ref"]]
         # Of many that are alike it is said once.
         self._moments = {
-            name: one["evidence"].get("moments") or ()
-            for one in told
-            for name in one["evidence"].get("objects") or [said(reference(one["ref"]))]
+            name: finding["evidence"].get("moments") or ()
+            for finding in told
+            for name in finding["evidence"].get("objects") or [said(reference(finding["ref"]))]
         }
 
     def words_of(self, record: Record) -> str:
@@ -254,7 +254,7 @@ def branches(objects: Sequence[Planned]) -> list[PhaseBranch]:
 
 
 def counts(objects: Sequence[Planned]) -> Counts:
-    actions, kinds = Counter(one.action for one in objects), Counter(one.kind for one in objects)
+    actions, kinds = Counter(row.action for row in objects), Counter(row.kind for row in objects)
     return Counts(
         len(objects),
         sum(1 for obj in objects if obj.is_viewed),
@@ -381,7 +381,7 @@ class PlanView:
         found = [
             finding for finding in self._body["findings"] if finding["ref"] and object_name(finding["ref"]) == name
         ]
-        return [self._told(one) for one in found[:MAX_FINDINGS]], max(len(found) - MAX_FINDINGS, 0)
+        return [self._told(finding) for finding in found[:MAX_FINDINGS]], max(len(found) - MAX_FINDINGS, 0)
 
     def _told(self, finding: Record) -> Record:
         hidden = self._sight.why_hidden(finding)
@@ -419,4 +419,8 @@ def _at(lines: Sequence[DiffLine], line: Line | None) -> frozenset[int]:
     if line is None:
         return frozenset()
     side, number = line
-    return frozenset(at for at, one in enumerate(lines) if number and number == (one.old if side == "L" else one.new))
+    return frozenset(
+        at
+        for at, shown_line in enumerate(lines)
+        if number and number == (shown_line.old if side == "L" else shown_line.new)
+    )

@@ -29,19 +29,14 @@ def shared_html(caller: Caller, request: Request, report: Report) -> str:
     """
     shown, hidden = visible_report(caller, request.deployment.cluster, report)
     deployment = request.deployment
-    sources = [one.words for one in shown_sources(request)]
+    sources = [source.words for source in shown_sources(request)]
     title = f"{deployment.name} request {request.number} on {deployment.cluster.name}, round {report.round}"
-    return as_html(shown, title=title, hidden=hidden, notes=_accepted(request, report), sources=sources)
-
-
-def _accepted(request: Request, report: Report) -> dict[str, list[str]]:
-    """Who accepted which finding of this report, when and why."""
     told: dict[str, list[str]] = {}
     for review in request.reviews.counted().filter(round=report.round).exclude(waives=[]):
         for waiver in review.waives:
             words = f"Accepted by {review.username} on {review.given_at:%Y-%m-%d %H:%M} UTC: {waiver['reason']}"
             told.setdefault(waiver["fingerprint"], []).append(words)
-    return told
+    return as_html(shown, title=title, hidden=hidden, notes=told, sources=sources)
 
 
 def visible_report(
@@ -66,15 +61,15 @@ def visible_report(
 
     actions = body["plan"]["actions"]
     hidden = frozenset(
-        reference(one["ref"])
-        for one in actions
-        if is_asked(one["ref"]) and exists(one) and not sight.may_see(one["ref"])
+        reference(action["ref"])
+        for action in actions
+        if is_asked(action["ref"]) and exists(action) and not sight.may_see(action["ref"])
     )
     seen = {
         **body,
-        "findings": [_finding(sight, one, is_asked_about(one)) for one in body["findings"]],
+        "findings": [_finding(sight, found, is_asked_about(found)) for found in body["findings"]],
         "private": [] if kinds else sight.private(body),
-        "plan": {**body["plan"], "actions": [_action(sight, one, is_asked(one["ref"])) for one in actions]},
+        "plan": {**body["plan"], "actions": [_action(sight, action, is_asked(action["ref"])) for action in actions]},
     }
     whole = from_record(seen)
     planned = tuple(_masked(action) for action in whole.plan.actions)
@@ -102,5 +97,5 @@ def _action(sight: ReportSight, planned: Record, is_asked: bool) -> Record:
 
 def _masked(planned: PlannedAction) -> PlannedAction:
     """Secrets are masked once more, whatever the writer of the report did."""
-    before, after = (mask_secret(dict(one)) if one else one for one in (planned.before, planned.after))
+    before, after = (mask_secret(dict(body)) if body else body for body in (planned.before, planned.after))
     return replace(planned, before=before, after=after)

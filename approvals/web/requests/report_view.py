@@ -151,11 +151,11 @@ def together(found: Iterable[ShownFinding]) -> list[ShownStatement]:
         by_name.setdefault(one.record["fingerprint"], []).append(one)
     return [
         ShownStatement(
-            one,
-            [by_name[finding.fingerprint].pop(0) for finding in one.everything],
-            one.first.severity in NEVER_FOLDED,
+            statement,
+            [by_name[finding.fingerprint].pop(0) for finding in statement.everything],
+            statement.first.severity in NEVER_FOLDED,
         )
-        for one in statements(finding_from(it.record) for it in shown)
+        for statement in statements(finding_from(it.record) for it in shown)
     ]
 
 
@@ -193,10 +193,10 @@ class ShownEntry:
 
 def by_cause(shown: Iterable[ShownFinding]) -> list[ShownEntry]:
     """Findings that all open in place, an entry for each cause."""
-    told = [(finding_from(one.record), one) for one in shown]
-    by_identity = {id(finding): one for finding, one in told}
+    told = [(finding_from(shown_finding.record), shown_finding) for shown_finding in shown]
+    by_identity = {id(finding): shown_finding for finding, shown_finding in told}
     made = entries(finding for finding, _ in told)
-    return [ShownEntry(one, together(by_identity[id(finding)] for finding in one.findings)) for one in made]
+    return [ShownEntry(entry, together(by_identity[id(finding)] for finding in entry.findings)) for entry in made]
 
 
 def _place(ref: Record) -> str:
@@ -244,35 +244,39 @@ class ReportView:
         self.wide_sight = ReportSight(sight, report.body)
         self._unseen: dict[int, Record] = {}
         self._drawn: dict[tuple[object, ...], list[DiffLine]] = {}
-        self._roles = {str(reference(one["ref"])): at for at, one in enumerate(actions) if _is_role(one["ref"])}
+        self._roles = {
+            str(reference(action["ref"])): at for at, action in enumerate(actions) if _is_role(action["ref"])
+        }
         self._positions = {key_of(action["ref"]): position for position, action in enumerate(actions)}
 
     def section(self, section: ReportSection) -> ShownSection:
         """What is new, grouped by what the viewer may see of it: nothing else decides how many entries there are."""
         records = section.to_look_at
         seen = [self._sentence(record) for record in records]
-        told = [finding_from(one.record) for one in seen]
+        told = [finding_from(shown_finding.record) for shown_finding in seen]
         positions = {id(finding): at for at, finding in enumerate(told)}
         shown: list[ShownEntry] = []
         untold: list[Record] = []
         opened, listed = MAX_OPENED, MAX_STATEMENTS
         for entry in entries(told):
-            places = [positions[id(one)] for said in statements(entry.findings) for one in said.everything]
+            places = [positions[id(finding)] for said in statements(entry.findings) for finding in said.everything]
             whole = [self.finding(records[at], is_folded=True) for at in places[:opened]]
             rest = [seen[at] for at in places[opened:]]
-            brief = [one for one in rest if one.record["severity"] in NEVER_FOLDED]
-            more = together(one for one in rest if one.record["severity"] not in NEVER_FOLDED)
+            brief = [shown_finding for shown_finding in rest if shown_finding.record["severity"] in NEVER_FOLDED]
+            more = together(
+                shown_finding for shown_finding in rest if shown_finding.record["severity"] not in NEVER_FOLDED
+            )
             shown.append(ShownEntry(entry, together(whole), brief, more[:listed]))
-            untold += [one.record for said in more[listed:] for one in said.findings]
+            untold += [finding.record for said in more[listed:] for finding in said.findings]
             opened, listed = max(opened - len(whole), 0), max(listed - len(more), 0)
-        in_place = [one for entry in shown for one in entry.findings]
+        in_place = [finding for entry in shown for finding in entry.findings]
         return ShownSection(
             section.name,
             section.name.heading,
             severity_counts(records),
             section.is_loud,
             shown,
-            grids(one.record for one in in_place if not one.hidden),
+            grids(place.record for place in in_place if not place.hidden),
             severity_counts(untold),
             PICTURES.get(section.name, ""),
         )
@@ -284,10 +288,10 @@ class ReportView:
     def of_others(self) -> OfOthers:
         """What is found about objects of others that the viewer may get."""
         body = self._report.body
-        seen = [own_words(one) for one in self.wide_sight.private(body)]
-        owners = [str(one["message"]) for one in seen if one["rule"] == OWNERS]
-        told = [one for one in seen if one["rule"] != OWNERS]
-        shown = [(self._positions.get(key_of(one["ref"])), one) for one in told[:MAX_PRIVATE]]
+        seen = [own_words(record) for record in self.wide_sight.private(body)]
+        owners = [str(record["message"]) for record in seen if record["rule"] == OWNERS]
+        told = [record for record in seen if record["rule"] != OWNERS]
+        shown = [(self._positions.get(key_of(record["ref"])), record) for record in told[:MAX_PRIVATE]]
         return OfOthers(owners, shown, len(told), severity_counts(told))
 
     def said_of(self, action: Record) -> str:

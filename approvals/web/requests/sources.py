@@ -48,10 +48,10 @@ class ShownSource:
     @property
     def words(self) -> str:
         """All of it in one line."""
-        start = " ".join(one for one in (self.kind, self.place) if one)
+        start = " ".join(part for part in (self.kind, self.place) if part)
         package = [f"package {self.package}"] if self.package else []
-        asked = ", ".join([start, *package, *(one.words for one in self.asked)])
-        became = ", ".join(one.words for one in self.became)
+        asked = ", ".join([start, *package, *(fact.words for fact in self.asked)])
+        became = ", ".join(fact.words for fact in self.became)
         return f"{asked} → {became}" if became else asked
 
 
@@ -76,7 +76,7 @@ def shown_sources(request: Request) -> list[ShownSource]:
     if request.purpose == Request.Purpose.DELETE:
         return []
     sources = request.bundle_spec.sources
-    chosen = {str(one["destination"]): one for one in request.bundles}
+    chosen = {str(choice["destination"]): choice for choice in request.bundles}
     found = []
     for source, pin in zip_longest(sources, request.pins[: len(sources)], fillvalue=None):
         assert source is not None

@@ -32,7 +32,6 @@ from approvals.oidc import (
     Issuer,
     IssuerSilent,
     TokenRefused,
-    Tokens,
     exchange,
     verify_logout_token,
 )
@@ -74,7 +73,9 @@ class _Adapter(OpenIDConnectOAuth2Adapter):
         nonce = str(self.state.get("nonce", ""))
         code = Code(text, self.get_callback_url(request, app), pkce_code_verifier or "", nonce)
         tokens = exchange(self.issuer, DISCOVERY, code)
-        raise ImmediateHttpResponse(_enter(request, tokens, str(self.state.get("next") or "")))
+        wanted = str(self.state.get("next") or "")
+        row = services.sign_in_with_issuer(tokens=tokens, browser=browser_of(request), before=caller_of(request))
+        raise ImmediateHttpResponse(enter(request, row, wanted if is_page_of_ours(request, wanted) else "/"))
 
 
 class _Provider(OpenIDConnectProvider):
@@ -131,7 +132,14 @@ def come_back(http: HttpRequest, *, name: str) -> HttpResponse:
     """The issuer has sent the browser back: with a code, or with the reason why there is none."""
     issuer = _issuer(name)
     try:
-        _check_answer(http, issuer)
+        # Only an answer of this issuer's counts (RFC 9207), against a mix-up of issuers.
+        said = http.GET.get("iss")
+        promised = DISCOVERY.document(issuer).get("authorization_response_iss_parameter_supported") is True
+        if (said is not None and said != issuer.url) or (said is None and promised):
+            raise SignInFailed(f"The answer does not come from {issuer.title}. Sign in again.")
+        if "error" in http.GET or "code" not in http.GET:
+            words = "you cancelled it" if http.GET.get("error") == "access_denied" else "it sent no code"
+            raise SignInFailed(f"You were not signed in at {issuer.title}: {words}.")
         answer: HttpResponse = _Callback.adapter_view(_Adapter(http, issuer))(http)
     except IssuerSilent as exc:
         refusal: Refused = IssuerAway(f"No answer from {issuer.title}: {exc}. Try again in a minute.")
@@ -180,22 +188,6 @@ def front_channel(http: HttpRequest, *, name: str) -> HttpResponse:
     answer._csp_replace = framed_by  # type: ignore[attr-defined]  # django-csp's middleware looks for it
     answer.xframe_options_exempt = True
     return answer
-
-
-def _check_answer(http: HttpRequest, issuer: Issuer) -> None:
-    """Raise SignInFailed unless this is an answer of this issuer's. Source: RFC 9207, against a mix-up of issuers."""
-    said = http.GET.get("iss")
-    promised = DISCOVERY.document(issuer).get("authorization_response_iss_parameter_supported") is True
-    if (said is not None and said != issuer.url) or (said is None and promised):
-        raise SignInFailed(f"The answer does not come from {issuer.title}. Sign in again.")
-    if "error" in http.GET or "code" not in http.GET:
-        words = "you cancelled it" if http.GET.get("error") == "access_denied" else "it sent no code"
-        raise SignInFailed(f"You were not signed in at {issuer.title}: {words}.")
-
-
-def _enter(http: HttpRequest, tokens: Tokens, wanted: str) -> HttpResponse:
-    row = services.sign_in_with_issuer(tokens=tokens, browser=browser_of(http), before=caller_of(http))
-    return enter(http, row, wanted if is_page_of_ours(http, wanted) else "/")
 
 
 def _issuer(name: str) -> Issuer:

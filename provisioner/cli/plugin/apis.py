@@ -109,9 +109,9 @@ def verb_words(held: HeldVerbs) -> str:
 
 
 def _api_notes(extension: Extension, *, is_whole: bool) -> Iterator[str]:
-    for one in extension.unknown:
-        silent = f"what {one.group}/{one.version} serves is not known, for its server does not answer"
-        yield f"{extension.name}: {silent}: {one.why}"
+    for unread in extension.unknown:
+        silent = f"what {unread.group}/{unread.version} serves is not known, for its server does not answer"
+        yield f"{extension.name}: {silent}: {unread.why}"
     if not extension.apis and not extension.unknown:
         known = "serves none that could be found out"
         if is_whole:
@@ -137,8 +137,13 @@ def apis_record(extensions: Sequence[Extension], rights: OwnRights, namespace: s
                 "applied": extension.is_applied,
                 "apis": [_api_record(api, rights) for api in extension.apis],
                 "unknown": [
-                    {"group": it.group, "version": it.version, "source": str(it.source), "message": it.why}
-                    for it in extension.unknown
+                    {
+                        "group": unread.group,
+                        "version": unread.version,
+                        "source": str(unread.source),
+                        "message": unread.why,
+                    }
+                    for unread in extension.unknown
                 ],
             }
             for extension in extensions
@@ -220,7 +225,7 @@ def _list_labelled(api: ClusterClient, kind: tuple[str, str, str], name: str, pr
         problems.append(f"the cluster serves no {kind[2]}: {'/'.join(kind[:2])} is missing")
         return []
     try:
-        return [_without_schemas(one) for one in api.list(resource, label_selector=selector, page=PAGE)]
+        return [_without_schemas(item) for item in api.list(resource, label_selector=selector, page=PAGE)]
     except Forbidden as exc:
         right = f"`list` on {resource.plural}.{resource.group}"
         problems.append(
@@ -243,11 +248,14 @@ def _list_deployments(api: ClusterClient, objects: Iterable[Record], problems: l
     if resource is None:
         raise Usage(why_not_installed(api))
     try:
-        return {str(one["metadata"]["name"]): _is_applied(one) for one in api.list(resource, page=DEPLOYMENTS_PAGE)}
+        return {
+            str(deployment["metadata"]["name"]): _is_applied(deployment)
+            for deployment in api.list(resource, page=DEPLOYMENTS_PAGE)
+        }
     except Forbidden as exc:
-        known = sorted({owner for one in objects if (owner := owner_named(one, FIELD_MANAGER))})
-        looked = {one: _get_deployment(api, one) for one in known[:MAX_LOOKS]}
-        found = {one: _is_applied(obj) for one, obj in looked.items() if obj is not None}
+        known = sorted({owner for owned in objects if (owner := owner_named(owned, FIELD_MANAGER))})
+        looked = {name: _get_deployment(api, name) for name in known[:MAX_LOOKS]}
+        found = {name: _is_applied(obj) for name, obj in looked.items() if obj is not None}
         if not found:
             raise
         left = len(known) - len(found)
@@ -329,31 +337,23 @@ def apis(options: argparse.Namespace) -> int:
     namespace = "" if options.all_namespaces else options.namespace or namespace_of(options)
     found = read_extensions(api, options.of)
     chosen = _match_extensions(found.extensions, options.api)
-    rights = own_rights(api, [one for extension in chosen for one in extension.apis], namespace)
+    rights = own_rights(api, [one_api for extension in chosen for one_api in extension.apis], namespace)
     problems = [*found.problems, *_unasked_rights(rights)]
-    _print_apis(options, chosen, rights, (namespace, problems))
+    if options.output in ("json", "yaml"):
+        record = apis_record(chosen, rights, namespace, problems)
+        write(json.dumps(record, indent=2) + "\n" if options.output == "json" else as_yaml(record))
+    elif chosen:
+        page(apis_table(chosen, rights, namespace, is_wide=options.output == "wide", is_whole=not problems))
+    elif not options.api and not problems:
+        write("No extensions are installed.\n")
     for words in problems:
         print(f"kubectl pratique: {visible(words)}", file=sys.stderr)
-    if problems or any(one.unknown for one in chosen):
+    if problems or any(extension.unknown for extension in chosen):
         return UNKNOWN
     if options.api and not chosen:
         print(f"kubectl pratique: {_nothing_fits(found.extensions, options.api)}", file=sys.stderr)
         return NONE_FITS
     return OK
-
-
-def _print_apis(
-    options: argparse.Namespace, chosen: list[Extension], rights: OwnRights, more: tuple[str, list[str]]
-) -> None:
-    namespace, problems = more
-    if options.output in ("json", "yaml"):
-        record = apis_record(chosen, rights, namespace, problems)
-        is_json = options.output == "json"
-        write(json.dumps(record, indent=2) + "\n" if is_json else as_yaml(record))
-    elif chosen:
-        page(apis_table(chosen, rights, namespace, is_wide=options.output == "wide", is_whole=not problems))
-    elif not options.api and not problems:
-        write("No extensions are installed.\n")
 
 
 def _match_extensions(extensions: tuple[Extension, ...], word: str) -> list[Extension]:
@@ -364,11 +364,13 @@ def _match_extensions(extensions: tuple[Extension, ...], word: str) -> list[Exte
         replace(
             extension,
             apis=tuple(api for api in extension.apis if _matches(api, word.lower())),
-            unknown=tuple(it for it in extension.unknown if word.lower() in f"{it.version}.{it.group}".lower()),
+            unknown=tuple(
+                unread for unread in extension.unknown if word.lower() in f"{unread.version}.{unread.group}".lower()
+            ),
         )
         for extension in extensions
     ]
-    return [one for one in kept if one.apis or one.unknown]
+    return [extension for extension in kept if extension.apis or extension.unknown]
 
 
 def _matches(api: ExtensionApi, word: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
@@ -25,11 +24,10 @@ from provisioner.cli.plugin.cluster import add_cluster, cluster_of
 from provisioner.cli.plugin.grants import comment_lines
 from provisioner.cli.plugin.terminal import is_coloured, page, write
 from provisioner.cli.review import review_against
-from provisioner.cluster.client.api import ClusterClient
 from provisioner.escaping import visible
 from provisioner.rbac import RbacSubject
 from provisioner.render import write_quoted
-from provisioner.review.preflight.answer import Preflight, obstacles
+from provisioner.review.preflight.answer import obstacles
 from provisioner.review.preflight.findings import as_yaml
 
 PREVIEW_HELP = "show what a bundle would do to your cluster, before you request it"
@@ -107,32 +105,20 @@ def rbac(options: argparse.Namespace) -> int:
     content, _ = read_contents(options, cluster)
     account = RbacSubject("ServiceAccount", options.service_account, options.install_namespace)
     found = pipeline.least_rights(cluster, content, account=account, with_deletion=options.with_deletion)
-    _print_rights(options, account, found)
-    status = OK
-    for code, words in (*_rights_problems(found), *_check_namespace(cluster, account.namespace)):
-        print(f"kubectl pratique: {visible(words)}", file=sys.stderr)
-        status = max(status, code)
-    return status
-
-
-def _print_rights(options: argparse.Namespace, account: RbacSubject, found: Preflight) -> None:
     name = options.role_name or f"{account.namespace}-{account.name}-installs"
     meta = {"name": account.name, "namespace": account.namespace}
     first, rules = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}, as_yaml(found, name=name)
     if options.output == "json":
         items = [first, *yaml.safe_load_all(rules)]
         write(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2) + "\n")
-        return
-    what = Path(options.bundle).name if Path(options.bundle).exists() else options.bundle
-    write(comment_lines(visible(f"To install {what} as {account.namespace}/{account.name}")))
-    write(write_quoted([first]) + (f"---\n{rules}" if rules else ""))
-
-
-def _check_namespace(cluster: ClusterClient, namespace: str) -> Iterator[tuple[int, str]]:
-    if not may_be_there(cluster, namespace):
-        yield IN_THE_WAY, f"there is no namespace {namespace} for the account: create it before you apply this"
-
-
-def _rights_problems(found: Preflight) -> Iterator[tuple[int, str]]:
-    for obstacle in obstacles(found):
-        yield UNKNOWN if obstacle.is_incomplete else IN_THE_WAY, obstacle.words
+    else:
+        what = Path(options.bundle).name if Path(options.bundle).exists() else options.bundle
+        write(comment_lines(visible(f"To install {what} as {account.namespace}/{account.name}")))
+        write(write_quoted([first]) + (f"---\n{rules}" if rules else ""))
+    problems = [(UNKNOWN if obstacle.is_incomplete else IN_THE_WAY, obstacle.words) for obstacle in obstacles(found)]
+    if not may_be_there(cluster, account.namespace):
+        words = f"there is no namespace {account.namespace} for the account: create it before you apply this"
+        problems.append((IN_THE_WAY, words))
+    for _, words in problems:
+        print(f"kubectl pratique: {visible(words)}", file=sys.stderr)
+    return max((status for status, _ in problems), default=OK)

@@ -85,11 +85,21 @@ def comparison_lines(comparison: Record) -> Iterator[str]:
     result = comparison["result"]
     yield f"In namespace {result['install_namespace']}, without the live objects of the cluster:"
     yield from (f"  {sentence}" for sentence in result["report"]["headline"])
-    yield from (f"  hidden from you: {one}" for one in result["hidden"])
+    yield from (f"  hidden from you: {words}" for words in result["hidden"])
     yield from _titled("objects", _objects(result["report"]))
     yield from _titled("permissions", _risks(result["permissions"]))
     yield from _titled("images", map(_Line, _images(result["images"])))
-    yield from _findings(result["report"]["findings"])
+    findings = result["report"]["findings"]
+    loud = sorted((finding for finding in findings if finding["severity"] != Severity.SAFE), key=_rank)
+    lines = (
+        _Line(
+            f"{SHAPES[finding['severity']]} {finding['severity']} {finding['rule']} {finding['message']}",
+            finding["severity"],
+        )
+        for finding in loud
+    )
+    safe = len(findings) - len(loud)
+    yield from _titled("findings", lines, noun="findings", end=f"and {number(safe, 'safe finding')}" if safe else "")
     yield from _titled("rights", map(_Line, _rights(result["permissions"]["accounts"])))
     if result["installer"]:
         yield from _titled("installer", map(_Line, _installer(result)))
@@ -98,8 +108,17 @@ def comparison_lines(comparison: Record) -> Iterator[str]:
 def _titled(title: str, lines: Iterable[_Line], *, noun: str = "lines", end: str = "") -> Iterator[str]:
     """Bounded, but for what is critical or unknown (S24): says what is left out, and how grave that is."""
     found = list(lines)
-    kept, left = _bounded(found)
-    told = ", ".join(f"{left[one]:,} {one}" for one in Severity if left[one])
+    room = MOST_LINES - sum(1 for one in found if one.severity in NEVER_FOLDED)
+    kept, left = list[str](), Counter[str]()
+    for line in found:
+        is_grave = line.severity in NEVER_FOLDED
+        if is_grave or room > 0:
+            kept.append(line.words)
+            room -= not is_grave
+        else:
+            left[line.severity] += 1
+
+    told = ", ".join(f"{left[severity]:,} {severity}" for severity in Severity if left[severity])
     more = and_more(left.total(), f"{noun}{f' ({told})' if told else ''}; -o json has all")
     if words := [*kept, *filter(None, (more, end))]:
         yield ""
@@ -107,24 +126,10 @@ def _titled(title: str, lines: Iterable[_Line], *, noun: str = "lines", end: str
         yield from (f"  {word}" for word in words)
 
 
-def _bounded(lines: Sequence[_Line]) -> tuple[list[str], Counter[str]]:
-    """The lines that are printed, and how many are not, by severity."""
-    room = MOST_LINES - sum(1 for one in lines if one.severity in NEVER_FOLDED)
-    kept, left = list[str](), Counter[str]()
-    for line in lines:
-        is_grave = line.severity in NEVER_FOLDED
-        if is_grave or room > 0:
-            kept.append(line.words)
-            room -= not is_grave
-        else:
-            left[line.severity] += 1
-    return kept, left
-
-
 def _objects(report: Record) -> Iterator[_Line]:
     """Those with the worst findings first."""
     worst = dict[ObjectRef, Severity]()
-    for finding in sorted((one for one in report["findings"] if one.get("ref")), key=_rank):
+    for finding in sorted((judged for judged in report["findings"] if judged.get("ref")), key=_rank):
         if finding["severity"] != Severity.SAFE:
             worst.setdefault(_ref(finding["ref"]), Severity(finding["severity"]))
     planned = [(action, _ref(action["ref"])) for action in report["plan"]["actions"] if action["action"] in SIGNS]
@@ -142,7 +147,7 @@ def _risks(permissions: Record) -> Iterator[_Line]:
     # Nobody says how grave these are, so they may be as grave as anything.
     everybody = [rule["sentence"] for rule in permissions["everybody"]]
     unknown = [*everybody, *(f"not known: {problem}" for problem in permissions["problems"])]
-    yield from (_Line(one, Severity.UNKNOWN) for one in unknown)
+    yield from (_Line(sentence, Severity.UNKNOWN) for sentence in unknown)
 
 
 def _rank(judged: Record) -> int:
@@ -162,27 +167,13 @@ def _rights(accounts: Sequence[Record]) -> Iterator[str]:
 def _images(images: Sequence[Record]) -> Iterator[str]:
     for image in images:
         sign = "~" if image["before"] and image["after"] else "+" if image["after"] else "-"
-        yield f"{sign} {_name(image['ref'])} {image['container']}: {image_words(image['before'], image['after'])}"
-
-
-def _findings(findings: Sequence[Record]) -> Iterator[str]:
-    loud = sorted((finding for finding in findings if finding["severity"] != Severity.SAFE), key=_rank)
-    lines = (
-        _Line(f"{SHAPES[one['severity']]} {one['severity']} {one['rule']} {one['message']}", one["severity"])
-        for one in loud
-    )
-    safe = len(findings) - len(loud)
-    yield from _titled("findings", lines, noun="findings", end=f"and {number(safe, 'safe finding')}" if safe else "")
+        yield f"{sign} {_ref(image['ref'])!s} {image['container']}: {image_words(image['before'], image['after'])}"
 
 
 def _installer(result: Record) -> Iterator[str]:
     installer = result["installer"]
     yield f"{result['install_namespace']}/{result['service_account']} needs {installer['summary']}; -o yaml has them"
     yield from (str(obstacle) for obstacle in installer["obstacles"])
-
-
-def _name(ref: Record) -> str:
-    return str(_ref(ref))
 
 
 def _ref(ref: Record) -> ObjectRef:
@@ -192,7 +183,7 @@ def _ref(ref: Record) -> ObjectRef:
 def bundle_facts(bundle: Record) -> Iterator[str]:
     """What the catalog says of a bundle that follows nothing: all of it is new."""
     yield from (f"{key}: {bundle[key]}" for key in IN_CATALOG if bundle.get(key))
-    yield from (f"+ {words} {one}" for key, words in LISTED_IN_CATALOG for one in sorted(bundle[key]))
+    yield from (f"+ {words} {item}" for key, words in LISTED_IN_CATALOG for item in sorted(bundle[key]))
 
 
 def catalog_differences(found: Record, before: Record, after: Record) -> Iterator[str]:
@@ -201,8 +192,8 @@ def catalog_differences(found: Record, before: Record, after: Record) -> Iterato
         if before.get(key) != after.get(key):
             yield f"{key}: {before.get(key) or 'none'} → {after.get(key) or 'none'}"
     for key, words in LISTED_IN_CATALOG:
-        yield from (f"- {words} {one}" for one in sorted(set(before[key]) - set(after[key])))
-        yield from (f"+ {words} {one}" for one in sorted(set(after[key]) - set(before[key])))
+        yield from (f"- {words} {item}" for item in sorted(set(before[key]) - set(after[key])))
+        yield from (f"+ {words} {item}" for item in sorted(set(after[key]) - set(before[key])))
     if before["name"] == after["name"]:
         return
     direct = [
@@ -262,16 +253,16 @@ def _read_object(service: Service, address: str, asked: Mapping[str, str]) -> di
 
 def print_object_lines(result: Record, objects: Sequence[Record]) -> Iterator[str]:
     """For a terminal; says of how many objects nothing is shown."""
-    for one in objects:
+    for shown in objects:
         yield ""
-        yield f"{ObjectRef(**one['ref'])}:"
-        if one["is_hidden"]:
+        yield f"{ObjectRef(**shown['ref'])}:"
+        if shown["is_hidden"]:
             yield "  you may not get it"
-        for hunk in one["hunks"]:
+        for hunk in shown["hunks"]:
             yield f"  @ {hunk['place']}".rstrip()
             yield from (f"  {line['kind']} {line['text']}" for line in hunk["lines"])
-        if one["left_out"]:
-            yield f"  {and_more(one['left_out'], 'lines')}; the report of a request shows them"
+        if shown["left_out"]:
+            yield f"  {and_more(shown['left_out'], 'lines')}; the report of a request shows them"
     if left := len(result["changed"]) - len(objects):
         yield ""
         yield f"and the lines of {number(left, 'more object')}"

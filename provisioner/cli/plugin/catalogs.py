@@ -107,7 +107,7 @@ def _list_catalogs(api: ClusterClient, options: argparse.Namespace) -> int:
         raise Usage(NOT_INSTALLED.format(kind=KIND))
     found = sorted(api.list(resource), key=lambda one: str(one["metadata"]["name"]))
     now = datetime.now(UTC)
-    rows = [_catalog_cells(one, now) for one in found]
+    rows = [_catalog_cells(catalog, now) for catalog in found]
     heads = ("NAME", "PACKAGES", "BUNDLES", "READY", "PROBLEMS", "READ", "SOURCE")
     text = table(heads, rows) if rows else "No catalogs in this cluster.\n"
     page(_format_result(options, {"items": found}, text))
@@ -117,11 +117,12 @@ def _list_catalogs(api: ClusterClient, options: argparse.Namespace) -> int:
 def _catalog_cells(live: Record, now: datetime) -> tuple[str, ...]:
     status = live.get("status") or {}
     read = status.get("readAt")
+    ready = [condition for condition in status.get("conditions") or [] if condition.get("type") == "Ready"]
     return (
         str(live["metadata"]["name"]),
         str(status.get("packages", "")),
         str(status.get("bundles", "")),
-        _find_condition(live, "Ready").get("status", "Unknown"),
+        str(ready[0].get("status", "Unknown")) if ready else "Unknown",
         str(status.get("problems", "")),
         f"{age_of(now - datetime.fromisoformat(read))} ago" if read else "",
         _source_of(live),
@@ -132,11 +133,6 @@ def _source_of(live: Record) -> str:
     source = (live.get("spec") or {}).get("source") or {}
     body = source.get(source.get("kind")) or {}
     return str(body.get("ref") if isinstance(body.get("ref"), str) else body.get("repository") or body.get("url") or "")
-
-
-def _find_condition(live: Record, kind: str) -> Record:
-    listed = (live.get("status") or {}).get("conditions") or []
-    return next((one for one in listed if one.get("type") == kind), {})
 
 
 def _read_catalog(api: ClusterClient, name: str) -> Record:
@@ -162,7 +158,7 @@ def _catalog_address(service: Service, live: Record) -> str:
             f"the service does not show you catalog {live['metadata']['name']}: it was not read yet, or Kubernetes "
             "does not let you get it"
         )
-    return "/".join(quote(one, safe="") for one in ("catalogs", found[0]["cluster"], found[0]["name"]))
+    return "/".join(quote(part, safe="") for part in ("catalogs", found[0]["cluster"], found[0]["name"]))
 
 
 def _read_offer(options: argparse.Namespace, live: Record) -> Record | None:

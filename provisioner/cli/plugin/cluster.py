@@ -65,7 +65,22 @@ def cluster_of(options: argparse.Namespace) -> ClusterClient:
     """As kubectl reads kubeconfigs, where there is a kubectl: it merges files and knows the current context."""
     if options.kubeconfig and not Path(options.kubeconfig).exists():
         raise Usage(f"{options.kubeconfig}: there is no such kubeconfig (--kubeconfig)")
-    found = _connect(options)
+    if shutil.which("kubectl") is None:
+        found = ClusterClient.connect(_read_kubeconfig(options), context=options.context, trusted=True)
+    else:
+        # Whether any of the files exists that kubectl would merge; kubectl itself speaks of a context that is missing.
+        named = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube/config")
+        if not options.kubeconfig and not any(Path(path).exists() for path in named.split(os.pathsep) if path):
+            raise Usage(
+                f"{_kubeconfig_name(options)}: there is no such kubeconfig: name one with --kubeconfig or KUBECONFIG, "
+                "or log in to a cluster first"
+            )
+        text = _ask_kubectl(options)
+        if "clusters: null" in text or "clusters: []" in text:
+            raise Usage(
+                f"{_kubeconfig_name(options)} names no cluster: is KUBECONFIG set, or log in to a cluster first"
+            )
+        found = ClusterClient.connect(text, trusted=True)
     if options.acting_as:
         return found.acting_as(Identity(options.acting_as, tuple(options.acting_as_groups)))
     if options.acting_as_groups:
@@ -73,30 +88,10 @@ def cluster_of(options: argparse.Namespace) -> ClusterClient:
     return found
 
 
-def _connect(options: argparse.Namespace) -> ClusterClient:
-    if shutil.which("kubectl") is None:
-        return ClusterClient.connect(_read_kubeconfig(options), context=options.context, trusted=True)
-    if not options.kubeconfig and not _has_kubeconfig():
-        raise Usage(
-            f"{_kubeconfig_name(options)}: there is no such kubeconfig: name one with --kubeconfig or KUBECONFIG, or "
-            "log in to a cluster first"
-        )
-    text = _ask_kubectl(options)
-    if "clusters: null" in text or "clusters: []" in text:
-        raise Usage(f"{_kubeconfig_name(options)} names no cluster: is KUBECONFIG set, or log in to a cluster first")
-    return ClusterClient.connect(text, trusted=True)
-
-
-def _has_kubeconfig() -> bool:
-    """Whether any of the files exists that kubectl would merge; kubectl itself speaks of a context that is missing."""
-    named = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube/config")
-    return any(Path(one).exists() for one in named.split(os.pathsep) if one)
-
-
 def _read_kubeconfig(options: argparse.Namespace) -> str:
     """Without kubectl nothing merges files: the first that there is."""
     named = options.kubeconfig or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube/config")
-    paths = [Path(one) for one in named.split(os.pathsep) if one and Path(one).exists()]
+    paths = [Path(path) for path in named.split(os.pathsep) if path and Path(path).exists()]
     if not paths:
         raise Usage(f"{named}: there is no such kubeconfig: name one with --kubeconfig or KUBECONFIG")
     try:
@@ -267,7 +262,7 @@ def why_not_installed(api: ClusterClient, kind: str = DEPLOYMENT) -> str:
 def _did_you_mean(api: ClusterClient, name: str, kinds: tuple[str, ...]) -> str:
     """`: did you mean web-2?`; where nothing is near, how to see what there is."""
     try:
-        known = {str(one["metadata"]["name"]) for kind in kinds for one in list_kind(api, kind)}
+        known = {str(item["metadata"]["name"]) for kind in kinds for item in list_kind(api, kind)}
     except (PratiqueError, Usage):
         known = set()
     near = difflib.get_close_matches(name, sorted(known), n=NEAR)
@@ -307,7 +302,7 @@ def _standings(deployments: Iterable[Record]) -> dict[str, str]:
     found = {}
     for status in (deployment.get("status") or {} for deployment in deployments):
         ready = (condition for condition in status.get("conditions") or [] if condition["type"] == "Ready")
-        found[str(status.get("activeRequest") or "")] = next((str(it["message"]) for it in ready), "")
+        found[str(status.get("activeRequest") or "")] = next((str(condition["message"]) for condition in ready), "")
     return found
 
 

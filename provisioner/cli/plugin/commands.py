@@ -135,7 +135,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         typed = _NO_COMMAND.match(message)
-        near = difflib.get_close_matches(typed[1], [one.name for one in COMMANDS]) if typed else []
+        near = difflib.get_close_matches(typed[1], [command.name for command in COMMANDS]) if typed else []
         if typed:
             asked = f": did you mean {' or '.join(near)}?" if near else "; `kubectl pratique --help` lists them"
             message = f"there is no command {visible(typed[1])}{asked}"
@@ -166,7 +166,7 @@ def parser() -> argparse.ArgumentParser:
 def parser_of(name: str) -> argparse.ArgumentParser:
     """The arguments of one command, by themselves."""
     made = argparse.ArgumentParser(prog=f"kubectl pratique {name}", add_help=False)
-    next(one for one in COMMANDS if one.name == name).add(made)
+    next(command for command in COMMANDS if command.name == name).add(made)
     return made
 
 

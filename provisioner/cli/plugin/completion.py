@@ -46,7 +46,7 @@ def complete(argv: Sequence[str] | None = None) -> int:
     """Print what may follow; a cluster that does not answer proposes nothing."""
     words = list(sys.argv[1:] if argv is None else argv)
     begun, before = (words[-1] if words else ""), with_options_behind(words[:-1])
-    command = before[0] if before and before[0] in {one.name for one in COMMANDS} else ""
+    command = before[0] if before and before[0] in {known.name for known in COMMANDS} else ""
     if (before and before[-1] in FILE_OPTIONS) or (command in OF_FILES and not begun.startswith("-")):
         print(FILES)
         return 0
@@ -84,7 +84,7 @@ def _complete_command(before: Sequence[str], begun: str) -> list[str]:
     given = options_before(before)
     if given != len(before):
         return []
-    return [*CLUSTER_OPTIONS] if begun.startswith("-") else [one.name for one in COMMANDS]
+    return [*CLUSTER_OPTIONS] if begun.startswith("-") else [known.name for known in COMMANDS]
 
 
 def _complete_values(option: argparse.Action, before: Sequence[str]) -> list[str]:
@@ -95,7 +95,9 @@ def _complete_values(option: argparse.Action, before: Sequence[str]) -> list[str
         return [*SUBJECTS]
     if name == "--of":
         try:
-            return [str(one["metadata"]["name"]) for one in list_kind(cluster_of(_cluster_options(before)), DEPLOYMENT)]
+            return [
+                str(item["metadata"]["name"]) for item in list_kind(cluster_of(_cluster_options(before)), DEPLOYMENT)
+            ]
         except (PratiqueError, Usage, OSError):
             return []
     return [str(choice) for choice in option.choices or ()]
@@ -113,8 +115,8 @@ def _complete_names(command: str, before: Sequence[str]) -> list[str]:
     api = cluster_of(_cluster_options(before))
     found = list_kind(api, REQUEST if command in OF_REQUESTS else DEPLOYMENT)
     if command in DECIDING:
-        found = [one for one in found if is_open(one)]
-    return [str(one["metadata"]["name"]) for one in found]
+        found = [request for request in found if is_open(request)]
+    return [str(item["metadata"]["name"]) for item in found]
 
 
 def _cluster_options(before: Sequence[str]) -> argparse.Namespace:

@@ -28,7 +28,7 @@ from provisioner.cli.plugin.cluster import (
     subject_of,
 )
 from provisioner.cli.plugin.tables import applied_revisions, counted_of, request_text
-from provisioner.cli.plugin.terminal import is_coloured, is_conversation
+from provisioner.cli.plugin.terminal import is_agreed, is_coloured, is_conversation
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import Forbidden
 from provisioner.escaping import visible
@@ -70,7 +70,8 @@ def decide(options: argparse.Namespace) -> int:
                 f"{why_not}: {where}"
             )
     reason = options.reason or _asked_reason(options)
-    _confirm_decision(options, subject)
+    if not is_agreed(options, f"{WORDS[options.decision]} {subject.name}, digest {subject.status['subjectDigest']}"):
+        raise Usage("nothing was decided")
     if moved := _why_moved(api, subject):
         print(visible(moved), file=sys.stderr)
         return NOT_COUNTED
@@ -112,11 +113,11 @@ def _status_of(counted: Record | None) -> int:
 def _are_accepted(options: argparse.Namespace, left: Sequence[str]) -> bool:
     """Ask, where somebody is there to answer; else say what to type."""
     if options.yes or not is_conversation():
-        words = " ".join(shlex.join(["--acknowledge", one]) for one in left)
+        words = " ".join(shlex.join(["--acknowledge", action]) for action in left)
         print(f"To accept all of it, add: {visible(words)}", file=sys.stderr)
         return False
     sys.stderr.write("\nAn approval accepts all of this:\n")
-    sys.stderr.write("".join(f"  {visible(one)}\n" for one in left))
+    sys.stderr.write("".join(f"  {visible(action)}\n" for action in left))
     sys.stderr.write("Do you want to accept it, and approve? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
@@ -152,18 +153,6 @@ def _asked_reason(options: argparse.Namespace) -> str:
     if options.decision == "RequestChanges":
         raise Usage("--reason is missing: say what has to change before this can be approved")
     return ""
-
-
-def _confirm_decision(options: argparse.Namespace, subject: Subject) -> None:
-    if options.yes:
-        return
-    if not is_conversation():
-        raise Usage("no terminal to confirm on: pass --yes")
-    what = f"{WORDS[options.decision]} {subject.name}, digest {subject.status['subjectDigest']}"
-    sys.stderr.write(f"\nDo you want to {visible(what)}? [y/N] ")
-    sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Usage("nothing was decided")
 
 
 def _review_name(subject: Subject) -> str:
@@ -214,27 +203,23 @@ def resume(options: argparse.Namespace) -> int:
 
 def rollback(options: argparse.Namespace) -> int:
     """What follows the slash means nothing: the same revision can be asked for twice."""
-    _check_revision(options)
-    _write_wish(options, {}, {ROLLBACK_TO: f"{options.revision}/{secrets.token_hex(4)}"})
-    print(
-        f"asked for revision {options.revision} of {options.name}: the rollback is a request and needs approval: "
-        f"kubectl pratique history {options.name}"
-    )
-    return 0
-
-
-def _check_revision(options: argparse.Namespace) -> None:
-    """Whoever may not list requests asks all the same: the service looks again, and says so in the conditions."""
     try:
         known = applied_revisions(requests_of(cluster_of(options), options.name))
     except Forbidden:
-        return
+        # Whoever may not list requests asks all the same: the service looks again, and says so in the conditions.
+        known = [options.revision]
     if options.revision not in known:
         there = f"its revisions are {', '.join(map(str, known))}" if known else "nothing was ever applied"
         raise Usage(
             f"{options.name} has no revision {options.revision} to go back to: {there}. "
             f"See `kubectl pratique history {options.name}`"
         )
+    _write_wish(options, {}, {ROLLBACK_TO: f"{options.revision}/{secrets.token_hex(4)}"})
+    print(
+        f"asked for revision {options.revision} of {options.name}: the rollback is a request and needs approval: "
+        f"kubectl pratique history {options.name}"
+    )
+    return 0
 
 
 def _write_wish(options: argparse.Namespace, body: dict[str, Any], annotations: dict[str, str | None]) -> None:

@@ -68,7 +68,7 @@ def comment_lines(text: str) -> str:
 
 def as_content(objects: Sequence[JsonObject]) -> Content:
     """Objects as if a bundle held them; nothing applies it, so it has no digest."""
-    return Content(tuple(Manifest(one) for one in objects), "", "", (), "")
+    return Content(tuple(Manifest(body) for body in objects), "", "", (), "")
 
 
 _BINDINGS = ("ClusterRoleBinding", "RoleBinding")
@@ -85,16 +85,16 @@ def revoke(api: ClusterClient, options: argparse.Namespace) -> int:
         return 0
     preview = pipeline.permissions(api, as_content(()), as_content(going))
     write(comment_lines(permission_text.as_text(preview, {}, is_bundle=False)))
-    write("".join(f"delete {visible(_describe_object(one))}\n" for one in going))
+    write("".join(f"delete {visible(_describe_object(obj))}\n" for obj in going))
     if options.dry_run:
         return 0
     if not is_agreed(options, f"take {number(len(going), 'object')} away"):
         raise Usage("nothing was taken away")
-    for one in going:
+    for obj in going:
         # Exactly the object that was shown.
-        ref = ObjectRef.of(one)
+        ref = ObjectRef.of(obj)
         try:
-            api.delete(ref, uid=str(one["metadata"]["uid"]))
+            api.delete(ref, uid=str(obj["metadata"]["uid"]))
         except PreconditionFailed as exc:
             raise Usage(f"{ref.kind} {ref.place} was made anew meanwhile: run the command again") from exc
         except Forbidden as exc:
@@ -112,9 +112,11 @@ def _matching_bindings(api: ClusterClient, options: argparse.Namespace) -> list[
     kinds = _BINDINGS[:1] if options.all_namespaces else _BINDINGS[1:] if options.namespace else _BINDINGS
     level = AccessLevel(options.role) if options.role else None
     found_all = [
-        one for kind in kinds for one in _list_rbac(api, kind, selector_of(options.name, level), options.namespace)
+        binding
+        for kind in kinds
+        for binding in _list_rbac(api, kind, selector_of(options.name, level), options.namespace)
     ]
-    return [one for one in found_all if options.to is None or options.to in binding_subjects(one)]
+    return [binding for binding in found_all if options.to is None or options.to in binding_subjects(binding)]
 
 
 def _unused_roles(api: ClusterClient, options: argparse.Namespace, going: Sequence[Record]) -> list[Record]:
@@ -123,15 +125,15 @@ def _unused_roles(api: ClusterClient, options: argparse.Namespace, going: Sequen
     is_part = options.to is not None or options.namespace or options.all_namespaces
     try:
         roles = _list_rbac(api, "ClusterRole", selector_of(options.name, level))
-        every = [one for kind in _BINDINGS for one in _list_rbac(api, kind)]
+        every = [binding for kind in _BINDINGS for binding in _list_rbac(api, kind)]
     except Forbidden as exc:
         words = f"the ClusterRole stays, for you may not see who else is bound to it ({exc.server_words or exc})"
         if going:
             print(f"kubectl pratique: {visible(words)}", file=sys.stderr)
         return []
-    used = roles_in_use(every, [ObjectRef.of(one) for one in going])
+    used = roles_in_use(every, [ObjectRef.of(binding) for binding in going])
     unused = [role for role in roles if ObjectRef.of(role).name not in used]
-    return [one for one in unused if not (is_part and is_aggregated(one))]
+    return [role for role in unused if not (is_part and is_aggregated(role))]
 
 
 def _list_rbac(api: ClusterClient, kind: str, selector: str = "", namespace: str = "") -> list[Record]:
@@ -196,7 +198,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_cluster(parser)
     parser.add_argument(
         "--role",
-        choices=[str(one) for one in AccessLevel],
+        choices=[str(level) for level in AccessLevel],
         help="the role to grant; required unless --remove is given",
     )
     parser.add_argument(
@@ -234,13 +236,13 @@ def grant(options: argparse.Namespace) -> int:
     if options.to is not None and namespace and not may_be_there(api, namespace):
         raise Usage(f"there is no namespace {namespace}: name another one with -n, or create it first")
     changes = list(_plan_changes(api, extension, (level, options.to, namespace), options.aggregate))
-    objects = [one.wanted for one in changes]
-    wide = frozenset((one.group, one.plural) for one in extension.apis if not one.is_namespaced)
+    objects = [planned.wanted for planned in changes]
+    wide = frozenset((served.group, served.plural) for served in extension.apis if not served.is_namespaced)
     preview = pipeline.permissions(api, as_content(objects), None, nowhere=wide)
     told = (words.replace(WITHOUT_ROLES, "so all of it counts as gained") for words in preview.problems)
     preview = replace(preview, problems=tuple(told))
     write(comment_lines(permission_text.as_text(preview, {}, is_bundle=False)) + write_quoted(objects))
-    if all(one.is_done for one in changes):
+    if all(planned.is_done for planned in changes):
         print("Nothing is left to do: all of this is there already.", file=sys.stderr)
         return 0
     _dry_run(api, changes)
@@ -254,7 +256,10 @@ def grant(options: argparse.Namespace) -> int:
             _apply_change(api, change, written, dry_run=False)
             written.append(change.ref)
             print(f"{change.ref.kind.lower()}/{visible(change.ref.place)} is written", file=sys.stderr)
-    print(f"Take it back with: {_removal_command(options, level, namespace)}", file=sys.stderr)
+    place = f"-n {namespace}" if namespace else "-A"
+    who = f" --to {format_subject(options.to)} {place}" if options.to is not None else ""
+    command = f"kubectl pratique grant {options.name} --remove --role {level}{who}"
+    print(f"Take it back with: {command}", file=sys.stderr)
     return 0
 
 
@@ -262,7 +267,9 @@ def _with_apis(api: ClusterClient, name: str) -> Extension:
     """The extension, where all of its APIs are known: a role that leaves some out would take them from others."""
     found = read_extensions(api, name)
     (extension,) = found.extensions
-    unknown = [f"what {one.group}/{one.version} serves is not known: {one.why}" for one in extension.unknown]
+    unknown = [
+        f"what {unread.group}/{unread.version} serves is not known: {unread.why}" for unread in extension.unknown
+    ]
     if found.problems or unknown:
         raise Usage(f"nothing was granted, for {'; '.join((*found.problems, *unknown))}")
     if not extension.apis and not extension.is_applied:
@@ -336,11 +343,5 @@ def _refusal(change: GrantChange, exc: PratiqueError) -> str:
 def _already_written(written: Sequence[ObjectRef]) -> str:
     if not written:
         return ""
-    there = some([f"{one.kind} {one.place}" for one in written])
+    there = some([f"{ref.kind} {ref.place}" for ref in written])
     return f". Written before, and still there: {there}; --remove deletes what nobody uses"
-
-
-def _removal_command(options: argparse.Namespace, level: AccessLevel, namespace: str) -> str:
-    place = f"-n {namespace}" if namespace else "-A"
-    who = f" --to {format_subject(options.to)} {place}" if options.to is not None else ""
-    return f"kubectl pratique grant {options.name} --remove --role {level}{who}"

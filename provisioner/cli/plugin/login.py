@@ -16,12 +16,10 @@ import stat
 import sys
 import time
 import webbrowser
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from hmac import compare_digest
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from provisioner.cli.arguments import Usage
@@ -132,7 +130,14 @@ def login(options: argparse.Namespace) -> int:
 
 def logout(options: argparse.Namespace) -> int:
     """The token is revoked at the service, too; where that fails the file is gone all the same."""
-    url = service_url(options) or _only_one()
+    url = service_url(options)
+    if not url:
+        known = known_services()
+        if not known:
+            raise Usage("there is no login to end")
+        if len(known) > 1:
+            raise Usage(f"which of them? Add --service: {', '.join(known)}")
+        url = known[0]
     found = read_login(url)
     if found is None:
         raise Usage(f"there is no login for {url}")
@@ -149,15 +154,6 @@ def logout(options: argparse.Namespace) -> int:
 def login_for(url: str) -> Login | None:
     """The login for this service, if one is kept."""
     return read_login(url) if url else None
-
-
-def _only_one() -> str:
-    known = known_services()
-    if len(known) == 1:
-        return known[0]
-    if not known:
-        raise Usage("there is no login to end")
-    raise Usage(f"which of them? Add --service: {', '.join(known)}")
 
 
 def _ask_for_token(service: Service, options: argparse.Namespace) -> str:
@@ -234,7 +230,7 @@ def _by_browser(service: Service, options: argparse.Namespace) -> str:
     """
     issuer = _choose_issuer(service, options.issuer)
     verifier, state = (secrets.token_urlsafe(48) for _ in range(2))
-    with _waiting(state) as waiting:
+    with _Answers(state) as waiting:
         wish = {
             "response_type": "code",
             "client_id": issuer.client_id,
@@ -272,9 +268,17 @@ def _choose_issuer(service: Service, name: str) -> _Issuer:
     """The one that is meant. Raises Usage where there is none, or the browser must not be sent there."""
     answer = service.get("sign-in/issuers") or []
     with told_by(service):
-        issuers = [_issuer_in(one) for one in answer]
-        unsafe = [one.name for one in issuers if not one.is_safe]
-    found = {one.name: one for one in issuers}
+        issuers = [
+            _Issuer(
+                str(record["name"]),
+                str(record["authorization_url"]),
+                str(record["client_id"]),
+                tuple(str(scope) for scope in record["scopes"]),
+            )
+            for record in answer
+        ]
+        unsafe = [known.name for known in issuers if not known.is_safe]
+    found = {known.name: known for known in issuers}
     if not found:
         raise Usage(
             f"{service.url} has no issuer for the command line. Create a token with the scope read on "
@@ -286,11 +290,6 @@ def _choose_issuer(service: Service, name: str) -> _Issuer:
     if issuer.name in unsafe:
         raise Usage(f"{service.url} names an issuer without https: nothing was opened")
     return issuer
-
-
-def _issuer_in(record: Mapping[str, Any]) -> _Issuer:
-    scopes = tuple(str(scope) for scope in record["scopes"])
-    return _Issuer(str(record["name"]), str(record["authorization_url"]), str(record["client_id"]), scopes)
 
 
 class _Answers(http.server.HTTPServer):
@@ -353,9 +352,3 @@ class _Answer(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """The address holds the code."""
-
-
-@contextmanager
-def _waiting(state: str) -> Iterator[_Answers]:
-    with _Answers(state) as server:
-        yield server

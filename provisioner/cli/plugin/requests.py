@@ -70,10 +70,10 @@ def whole_report(service: Service, subject: Subject) -> WholeReport:
     """The report of exactly the digest that the cluster shows. Raises Usage where there is none, or it has moved on."""
     number = subject.name.rpartition("-")[2]
     digest = str(subject.status.get("subjectDigest") or "")
-    found = [one for one in _request_rows(service, subject.deployment) if str(one["number"]) == number]
+    found = [row for row in _request_rows(service, subject.deployment) if str(row["number"]) == number]
     if not found:
         raise Usage(f"{service.url} shows you no request {subject.name}: is it this cluster's, and may you read there?")
-    same = [one for one in found if one["subject_digest"] == digest]
+    same = [row for row in found if row["subject_digest"] == digest]
     if not digest:
         raise Usage(f"request {subject.name} has no report yet")
     if not same:
@@ -82,7 +82,11 @@ def whole_report(service: Service, subject: Subject) -> WholeReport:
     first = service.get(f"requests/{uid}/report")
     findings, actions = [*first["findings"]], [*first["plan"]["actions"]]
     part = first
-    while not first["is_whole"] and (wanted := _next_part(part, len(findings), len(actions))):
+    while not first["is_whole"]:
+        held, totals = {"findings": len(findings), "actions": len(actions)}, part["parts"]
+        wanted = {f"{name}_from": count for name, count in held.items() if count < totals[name]["total"]}
+        if not wanted:
+            break
         part = service.get(f"requests/{uid}/report", **wanted)
         more = [*part["findings"]] if "findings_from" in wanted else []
         planned = [*part["plan"]["actions"]] if "actions_from" in wanted else []
@@ -93,24 +97,13 @@ def whole_report(service: Service, subject: Subject) -> WholeReport:
     return WholeReport(uid, record, bool(first["is_whole"]))
 
 
-def _next_part(part: Record, findings: int, actions: int) -> dict[str, int]:
-    """Where the next part starts, of each list that has more; {} at the end."""
-    parts = part["parts"]
-    wanted = {}
-    if findings < parts["findings"]["total"]:
-        wanted["findings_from"] = findings
-    if actions < parts["actions"]["total"]:
-        wanted["actions_from"] = actions
-    return wanted
-
-
 def planned_objects(service: Service, whole: WholeReport, wanted: str) -> Iterator[PlannedAction]:
     """What is planned for the objects that `wanted` names ("": all that change), with their states.
 
     Of a large report each object is asked for by itself. Raises Usage where none has this name.
     """
     actions = whole.record["plan"]["actions"]
-    chosen = [(at, one) for at, one in enumerate(actions) if _is_named(one["ref"], wanted)]
+    chosen = [(at, action) for at, action in enumerate(actions) if _is_named(action["ref"], wanted)]
     if wanted and not chosen:
         names = sorted({object_title(action["ref"]) for action in actions})
         raise Usage(f"the request plans nothing for {wanted}; it is about {', '.join(names[:20])}")
@@ -153,7 +146,7 @@ def list_requests(options: argparse.Namespace) -> int:
     api = cluster_of(options)
 
     def read() -> tuple[Any, Shown]:
-        found = [one for one in list_kind(api, REQUEST) if options.all or is_open(one)]
+        found = [request for request in list_kind(api, REQUEST) if options.all or is_open(request)]
         if not found and api.resource_of(OWN_GROUP, VERSION, DEPLOYMENT) is None:
             raise Usage(why_not_installed(api))
         standings = standings_of(api) if options.output == "wide" else None
@@ -213,7 +206,8 @@ def diff(options: argparse.Namespace) -> int:
     with told_by(service):
         found = list(planned_objects(service, whole, options.object))
     records = [
-        {"ref": str(one.ref), "action": str(one.action), "before": one.before, "after": one.after} for one in found
+        {"ref": str(planned.ref), "action": str(planned.action), "before": planned.before, "after": planned.after}
+        for planned in found
     ]
     text = differences_as_text(found, colours=is_coloured(options), with_credentials=options.show_credentials)
     page(format_output(options, _as_list([plain(record) for record in records]), text))
@@ -253,18 +247,15 @@ class _Reports:
     def needed(self, subject: Subject) -> WholeReport:
         key = (subject.name, str(subject.status.get("subjectDigest") or ""))
         if key not in self._known:
-            self._known = {key: self._asked(subject)}
+            service = self.service(subject)
+            try:
+                with told_by(service):
+                    self._known = {key: whole_report(service, subject)}
+            except ServiceSilent as exc:
+                if exc.status != 401:
+                    raise
+                raise Usage(f"{exc}. Log in again: kubectl pratique login --service {service.url}") from exc
         return self._known[key]
-
-    def _asked(self, subject: Subject) -> WholeReport:
-        service = self.service(subject)
-        try:
-            with told_by(service):
-                return whole_report(service, subject)
-        except ServiceSilent as exc:
-            if exc.status != 401:
-                raise
-            raise Usage(f"{exc}. Log in again: kubectl pratique login --service {service.url}") from exc
 
     def text(self, subject: Subject) -> str:
         """The report as text; where there is none for the caller one line that says how to get it."""
@@ -310,17 +301,13 @@ def _print_or_watch(options: argparse.Namespace, read: Read) -> int:
             text = format_output(options, objects, shown(began))
             if text != last:
                 now = format_output(options, objects, shown(datetime.now(UTC)))
-                write(_separate_output(options, now, is_first=not last))
+                if options.output in ("text", "wide") and sys.stdout.isatty():
+                    now = CLEARED + now  # a terminal shows the latest only; a file gets one after the other
+                elif last:
+                    now = {"yaml": "---\n", "json": ""}.get(options.output, "\n") + now
+                write(now)
             last, said = text, ""
         time.sleep(WATCH_SECONDS)
-
-
-def _separate_output(options: argparse.Namespace, text: str, *, is_first: bool) -> str:
-    """A terminal shows the latest only; a file gets one after the other."""
-    if options.output in ("text", "wide") and sys.stdout.isatty():
-        return CLEARED + text
-    between = {"yaml": "---\n", "json": ""}.get(options.output, "\n")
-    return text if is_first else between + text
 
 
 def format_output(options: argparse.Namespace, objects: Any, text: str) -> str:

@@ -100,7 +100,13 @@ def converted(document: object, where: Where) -> Converted:
     if wanted is None:
         raise Usage(f"kind {kind or '(none)'} of {api}: expected a BundleDeployment, or a Bundle of {THEIRS}")
     body = wanted(spec, made)
-    _place(body, where)
+    for place, given, option in (
+        ("installNamespace", where.install_namespace, "--install-namespace"),
+        ("serviceAccountName", where.service_account, "--service-account"),
+    ):
+        if not (given or body.get(place)):
+            raise Usage(f"spec.{place} is missing, which RukPak did not ask for: give it with {option}")
+        body[place] = given or body[place]
     meta = _mapping(document, "metadata", "")
     name = _text(meta, "name", "metadata")
     if len(name) > MAX_NAME:
@@ -145,7 +151,7 @@ def _later(spec: Record, made: Converted) -> dict[str, Any]:
     known = ["provisionerClassName", "format", "config", "paused", "installNamespace", "defaultNamespace"]
     known += ["defaultnamespace", "serviceAccountName", "serviceAccount", "source", "sources", *_KEPT]
     if "sources" in spec:
-        sources = [_proposed(one, f"spec.sources[{at}]", made) for at, one in enumerate(_list(spec, "sources"))]
+        sources = [_proposed(source, f"spec.sources[{at}]", made) for at, source in enumerate(_list(spec, "sources"))]
         chosen = _format(_optional(spec, "format", "spec") or "plain", "spec.format")
         body: dict[str, Any] = {"format": chosen, "sources": sources}
     else:
@@ -153,7 +159,9 @@ def _later(spec: Record, made: Converted) -> dict[str, Any]:
     body |= {name: spec[name] for name in _KEPT if name in spec}
     body |= _config(spec.get("config"), body["format"], made)
     if spec.get("paused") is not None:
-        body["paused"] = _truth(spec["paused"], "spec.paused")
+        if not isinstance(spec["paused"], bool):
+            raise Usage(f"spec.paused: {spec['paused']!r}; expected true or false")
+        body["paused"] = spec["paused"]
     namespace = _first(spec, ("installNamespace", "defaultNamespace", "defaultnamespace"), "spec")
     named = spec.get("serviceAccount")
     account = _optional(spec, "serviceAccountName", "spec") or (
@@ -161,7 +169,7 @@ def _later(spec: Record, made: Converted) -> dict[str, Any]:
         if isinstance(named, Mapping)
         else _optional(spec, "serviceAccount", "spec")
     )
-    body |= {name: one for name, one in (("installNamespace", namespace), ("serviceAccountName", account)) if one}
+    body |= {name: text for name, text in (("installNamespace", namespace), ("serviceAccountName", account)) if text}
     _say_rest(spec, "spec", known, made)
     return body
 
@@ -262,12 +270,12 @@ def _config_map(body: Record, at: str, made: Converted) -> dict[str, Any]:
 
 def _config_maps(source: Record, at: str, made: Converted) -> list[dict[str, Any]]:
     found = []
-    for number, one in enumerate(_list(source, "configMaps", at)):
+    for number, entry in enumerate(_list(source, "configMaps", at)):
         here = f"{at}.configMaps[{number}]"
-        if not isinstance(one, Mapping):
+        if not isinstance(entry, Mapping):
             raise Usage(f"{here}: expected an object")
-        name = _text(_mapping(one, "configMap", here), "name", f"{here}.configMap")
-        path = _folder(_optional(one, "path", here))
+        name = _text(_mapping(entry, "configMap", here), "name", f"{here}.configMap")
+        path = _folder(_optional(entry, "path", here))
         found.append({"kind": "configMap", "configMap": {"name": name}, **({"destination": path} if path else {})})
         made.left_out.append(f"{here}: RukPak read ConfigMap {name} in its own namespace; Pratique in installNamespace")
     if not found:
@@ -323,18 +331,6 @@ def _config(config: object, chosen: str, made: Converted) -> dict[str, Any]:
     return {"config": {"values": documents[0]}} if documents else {}
 
 
-def _place(body: dict[str, Any], where: Where) -> None:
-    """Raises Usage where neither the object nor the caller says where, and as whom, to install."""
-    for name, given, option in (
-        ("installNamespace", where.install_namespace, "--install-namespace"),
-        ("serviceAccountName", where.service_account, "--service-account"),
-    ):
-        wanted = given or body.get(name)
-        if not wanted:
-            raise Usage(f"spec.{name} is missing, which RukPak did not ask for: give it with {option}")
-        body[name] = wanted
-
-
 def _class(spec: Record, at: str) -> str:
     """`plain` of core-rukpak-io-plain, and of core.rukpak.io/plain as it was spelt before."""
     name = _text(spec, "provisionerClassName", at)
@@ -354,12 +350,6 @@ def _folder(path: str) -> str:
     """Without the dot and slashes around it."""
     folder = str(PurePosixPath(path.strip("/")))
     return "" if folder == "." else folder
-
-
-def _truth(value: object, at: str) -> bool:
-    if not isinstance(value, bool):
-        raise Usage(f"{at}: {value!r}; expected true or false")
-    return value
 
 
 def _mapping(parent: Record, name: str, at: str) -> Record:
@@ -399,7 +389,7 @@ def _first(parent: Record, names: Iterable[str], at: str) -> str:
 def _texts(meta: Record, part: str) -> dict[str, str]:
     """Labels or annotations; numbers would be others by the time they are written."""
     found = meta.get(part) or {}
-    if not isinstance(found, Mapping) or not all(isinstance(one, str) for pair in found.items() for one in pair):
+    if not isinstance(found, Mapping) or not all(isinstance(text, str) for pair in found.items() for text in pair):
         raise Usage(f"metadata.{part}: expected texts{_IN_QUOTES}")
     return dict(found)
 
@@ -446,41 +436,31 @@ def convert(options: argparse.Namespace) -> int:
     """Prints all objects of the file, or nothing."""
     name = "standard input" if options.file == "-" else options.file
     made = []
-    for number, document in enumerate(_read_documents(options.file, name), start=1):
+    text = sys.stdin.buffer.read() if options.file == "-" else Path(options.file).read_bytes()
+    documents: list[Any] = []
+    for document in load_all(text, name=name):
+        # Lists, as kubectl prints them, are taken apart.
+        is_list = isinstance(document, dict) and str(document.get("kind") or "").endswith("List")
+        items = (document.get("items") or []) if is_list else [document]
+        if not isinstance(items, list):
+            raise Usage(f"{name}: items of the {document['kind']}: expected a list")
+        documents += items
+    for number, document in enumerate(documents, start=1):
         try:
             made.append(converted(document, Where(options.install_namespace, options.service_account)))
         except Usage as exc:
             raise Usage(f"{name}, object {number}: {exc}") from exc
     if not made:
         raise Usage(f"{name}: no object in it")
-    for one in made:
-        about = one.body["metadata"]["name"]
-        for kind, notes in (("not carried over", one.left_out), ("to complete", one.to_complete)):
+    for result in made:
+        about = result.body["metadata"]["name"]
+        for kind, notes in (("not carried over", result.left_out), ("to complete", result.to_complete)):
             for note in notes:
                 print(visible(f"{about}: {kind}: {note}"), file=sys.stderr)
-    sys.stdout.write(_format_objects([one.body for one in made], options.output))
-    return TO_COMPLETE if any(one.to_complete for one in made) else CONVERTED
-
-
-def _read_documents(file: str, name: str) -> list[Any]:
-    """Lists, as kubectl prints them, are taken apart."""
-    text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    found: list[Any] = []
-    for document in load_all(text, name=name):
-        is_list = isinstance(document, dict) and str(document.get("kind") or "").endswith("List")
-        found += _list_items(document, name) if is_list else [document]
-    return found
-
-
-def _list_items(listed: dict[str, Any], name: str) -> list[Any]:
-    items = listed.get("items") or []
-    if not isinstance(items, list):
-        raise Usage(f"{name}: items of the {listed['kind']}: expected a list")
-    return items
-
-
-def _format_objects(bodies: list[dict[str, Any]], output: str) -> str:
-    if output == "yaml":
-        return yaml.safe_dump_all(bodies, sort_keys=False)
-    whole = bodies[0] if len(bodies) == 1 else {"apiVersion": "v1", "kind": "List", "items": bodies}
-    return json.dumps(whole, indent=2) + "\n"
+    bodies = [result.body for result in made]
+    if options.output == "yaml":
+        sys.stdout.write(yaml.safe_dump_all(bodies, sort_keys=False))
+    else:
+        whole = bodies[0] if len(bodies) == 1 else {"apiVersion": "v1", "kind": "List", "items": bodies}
+        sys.stdout.write(json.dumps(whole, indent=2) + "\n")
+    return TO_COMPLETE if any(result.to_complete for result in made) else CONVERTED

@@ -89,22 +89,21 @@ class Service:
                 )
                 text = answer.read(MAX_BYTES + 1, decode_content=True)
         except (urllib3.exceptions.HTTPError, OSError) as exc:
+            reason = getattr(exc, "reason", None)
+            cause = reason if isinstance(reason, Exception) else exc
             raise ServiceSilent(
-                f"{self.url} does not answer ({_cause(exc)}): check the address and the network"
+                f"{self.url} does not answer ({type(cause).__name__}): check the address and the network"
             ) from exc
         if len(text) > MAX_BYTES:
             raise ServiceSilent(f"{self.url} answers with more than {MAX_BYTES:,} bytes")
-        return answer.status, self._read(answer.status, text), _seconds(answer.headers.get("Retry-After", ""))
-
-    def _read(self, status: int, text: bytes) -> Any:
-        if not text:
-            return None
         try:
-            return json.loads(text)
+            found = json.loads(text) if text else None
         except (ValueError, RecursionError) as exc:
-            if status >= HTTPStatus.MULTIPLE_CHOICES:
-                return None
-            raise ServiceSilent(f"{self.url} answers, but not as Pratique does: is this its address?") from exc
+            if answer.status < HTTPStatus.MULTIPLE_CHOICES:
+                raise ServiceSilent(f"{self.url} answers, but not as Pratique does: is this its address?") from exc
+            found = None
+        wait = answer.headers.get("Retry-After", "")
+        return answer.status, found, float(wait) if wait.isascii() and wait.isdigit() else 1.0
 
 
 @contextmanager
@@ -159,12 +158,3 @@ def _words(status: int, found: object) -> str:
             f"it sends elsewhere (status {status}), and a token follows no redirect: use the address that it leads to"
         )
     return f"status {status}"
-
-
-def _cause(exc: Exception) -> str:
-    reason = getattr(exc, "reason", None)
-    return type(reason if isinstance(reason, Exception) else exc).__name__
-
-
-def _seconds(text: str) -> float:
-    return float(text) if text.isascii() and text.isdigit() else 1.0

@@ -147,7 +147,7 @@ def request_text(
         lines += ["Reviews by kubectl: you may not list them"]
     else:
         here = [review for review in reviews if review["spec"]["requestRef"]["name"] == request["metadata"]["name"]]
-        lines += ["Reviews by kubectl:", *(_review_line(one) for one in here)] if here else []
+        lines += ["Reviews by kubectl:", *(_review_line(review) for review in here)] if here else []
     return "\n".join(lines) + "\n"
 
 
@@ -178,7 +178,7 @@ def _review_line(review: Record) -> str:
 def counted_of(review: Record) -> Record | None:
     """The condition Counted, None while nobody has looked at the review."""
     found = (review.get("status") or {}).get("conditions") or []
-    return next((one for one in found if one["type"] == "Counted"), None)
+    return next((condition for condition in found if condition["type"] == "Counted"), None)
 
 
 def history_table(requests: Iterable[Record], *, is_coloured: bool = False) -> str:
@@ -186,14 +186,14 @@ def history_table(requests: Iterable[Record], *, is_coloured: bool = False) -> s
     ordered = sorted(requests, key=_request_number, reverse=True)
     rows = [
         (
-            one["metadata"]["name"],
-            str(one["spec"].get("purpose") or ""),
-            str((one.get("status") or {}).get("state") or "preparing").replace("_", " "),
-            str((one["spec"].get("requester") or {}).get("username") or ""),
-            _applied_revision(one),
-            str(one["metadata"].get("creationTimestamp") or ""),
+            request["metadata"]["name"],
+            str(request["spec"].get("purpose") or ""),
+            str((request.get("status") or {}).get("state") or "preparing").replace("_", " "),
+            str((request["spec"].get("requester") or {}).get("username") or ""),
+            _applied_revision(request),
+            str(request["metadata"].get("creationTimestamp") or ""),
         )
-        for one in ordered
+        for request in ordered
     ]
     heads = ("REQUEST", "PURPOSE", "STATE", "REQUESTER", "APPLIED", "CREATED")
     return table(heads, rows, is_coloured=is_coloured) if rows else "No requests.\n"
@@ -216,4 +216,4 @@ def _applied_revision(request: Record) -> str:
     applied = (
         condition for condition in conditions if condition["type"] == "Applied" and condition["status"] == "True"
     )
-    return next((str(one.get("message") or "") for one in applied), "")
+    return next((str(condition.get("message") or "") for condition in applied), "")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
-import pytest
 from django.apps import apps
 from django.db import connection
 from django.test import Client
@@ -51,31 +51,28 @@ def test_S02_the_table_has_every_route() -> None:
     assert {str(route.name) for route in resources} == {*LISTS, *CLOSED, *OWN, *OPEN}
 
 
-@pytest.mark.parametrize("name", OPEN)
-@pytest.mark.parametrize("method", METHODS)
 def test_S02_what_is_open_to_everybody_tells_and_changes_nothing(
-    name: str, method: str, here: World, afternoon: dict[str, Any], call: Call
+    here: World, afternoon: dict[str, Any], call: Call
 ) -> None:
     before = rows()
-    path, served = OPEN[name]
-    response = call(None, method, path, BODY)
-    if method != served:
-        assert (response.status_code, problem_of(response)["code"]) == (405, "method-not-allowed")
-    elif method == "get":
-        assert (response.status_code, json.loads(response.content)) == (200, [])
-    else:
-        assert response.status_code == 422
+    for (path, served), method in product(OPEN.values(), METHODS):
+        response = call(None, method, path, BODY)
+        if method != served:
+            assert (response.status_code, problem_of(response)["code"]) == (405, "method-not-allowed"), (method, path)
+        elif method == "get":
+            assert (response.status_code, json.loads(response.content)) == (200, [])
+        else:
+            assert response.status_code == 422
     assert rows() == before
 
 
-@pytest.mark.parametrize("name", [*LISTS, *CLOSED])
-@pytest.mark.parametrize("method", METHODS)
-def test_S02_nobody_gets_anything(name: str, method: str, here: World, afternoon: dict[str, Any], call: Call) -> None:
+def test_S02_nobody_gets_anything(here: World, afternoon: dict[str, Any], call: Call) -> None:
     before = rows()
-    response = call(None, method, path_of(name, afternoon), BODY)
-    assert response.status_code == 401
-    assert response["WWW-Authenticate"].startswith("Bearer")
-    problem_of(response)
+    for name, method in product([*LISTS, *CLOSED], METHODS):
+        response = call(None, method, path_of(name, afternoon), BODY)
+        assert response.status_code == 401, (name, method)
+        assert response["WWW-Authenticate"].startswith("Bearer")
+        problem_of(response)
     assert rows() == before
 
 
@@ -105,47 +102,43 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
     assert [name for name in LISTS if "post" in methods_of(name)] == ["api-deployment-list"]
 
 
-@pytest.mark.parametrize(("name", "method"), SERVED)
 def test_S02_a_login_without_rights_sees_and_changes_nothing(
-    name: str, method: str, here: World, afternoon: dict[str, Any], call: Call
+    here: World, afternoon: dict[str, Any], call: Call
 ) -> None:
     """With a body of the right shape, so that it is the right that is missing and nothing else."""
     before = rows()
-    response = call(here.bert, method, path_of(name, afternoon), BODY)
-    assert (response.status_code, problem_of(response)["code"]) == (404, "not-found"), response.content
+    for name, method in SERVED:
+        response = call(here.bert, method, path_of(name, afternoon), BODY)
+        assert (response.status_code, problem_of(response)["code"]) == (404, "not-found"), (name, method)
     assert rows() == before
 
 
-@pytest.mark.parametrize(("name", "method"), NOT_SERVED)
 def test_S02_a_method_that_is_not_served_changes_nothing_for_anybody(
-    name: str, method: str, here: World, afternoon: dict[str, Any], call: Call
+    here: World, afternoon: dict[str, Any], call: Call
 ) -> None:
     before = rows()
-    for person in (here.bert, here.ada):
+    for (name, method), person in product(NOT_SERVED, (here.bert, here.ada)):
         response = call(person, method, path_of(name, afternoon), BODY)
-        assert (response.status_code, problem_of(response)["code"]) == (405, "method-not-allowed")
+        assert (response.status_code, problem_of(response)["code"]) == (405, "method-not-allowed"), (name, method)
         assert set(response["Allow"].lower().split(", ")) - {"options", "head"} == methods_of(name)
     assert rows() == before
 
 
-@pytest.mark.parametrize("name", CLOSED)
 def test_S02_the_address_itself_tells_a_login_without_rights_nothing(
-    name: str, here: World, afternoon: dict[str, Any], call: Call
+    here: World, afternoon: dict[str, Any], call: Call
 ) -> None:
     """HEAD and OPTIONS answer for an object that is there as for one that is not."""
-    path = path_of(name, afternoon)
-    absent = path.replace(str(afternoon["deployment"].uid), "x").replace(str(afternoon["serious"].uid), "x")
-    for method in ("head", "options"):
+    for name, method in product(CLOSED, ("head", "options")):
+        path = path_of(name, afternoon)
+        absent = path.replace(str(afternoon["deployment"].uid), "x").replace(str(afternoon["serious"].uid), "x")
         there, nowhere = (call(here.bert, method, each) for each in (path, absent))
-        assert (there.status_code, there.content) == (nowhere.status_code, nowhere.content)
+        assert (there.status_code, there.content) == (nowhere.status_code, nowhere.content), (name, method)
 
 
-@pytest.mark.parametrize("name", LISTS)
-def test_S02_lists_of_a_login_without_rights_are_empty(
-    name: str, here: World, afternoon: dict[str, Any], call: Call
-) -> None:
-    response = call(here.bert, "get", path_of(name, afternoon))
-    assert (response.status_code, json.loads(response.content)["results"]) == (200, [])
+def test_S02_lists_of_a_login_without_rights_are_empty(here: World, afternoon: dict[str, Any], call: Call) -> None:
+    for name in LISTS:
+        response = call(here.bert, "get", path_of(name, afternoon))
+        assert (response.status_code, json.loads(response.content)["results"]) == (200, []), name
 
 
 def test_S02_a_deployment_cannot_be_made_on_a_cluster_that_one_may_not_read(
@@ -164,15 +157,12 @@ def test_what_one_may_not_see_looks_like_what_is_not_there(here: World, afternoo
     assert hidden.content == absent.content == nowhere.content
 
 
-@pytest.mark.parametrize("path", ["/api", "/api/", "/api/v1", "/api/v2/requests", "/api/v1/nothing"])
-@pytest.mark.parametrize("method", METHODS)
-def test_an_address_that_nothing_has_is_refused_in_the_one_shape(
-    path: str, method: str, here: World, afternoon: dict[str, Any]
-) -> None:
-    client = Client()
-    assert problem_of(client.generic(method.upper(), path))["code"] == "not-authenticated"
-    enter(client, here.ada)
-    assert problem_of(client.generic(method.upper(), path))["code"] == "not-found"
+def test_an_address_that_nothing_has_is_refused_in_the_one_shape(here: World) -> None:
+    stranger, person = Client(), Client()
+    enter(person, here.ada)
+    for path, method in product(("/api", "/api/", "/api/v1", "/api/v2/requests", "/api/v1/nothing"), METHODS):
+        assert problem_of(stranger.generic(method.upper(), path))["code"] == "not-authenticated", (path, method)
+        assert problem_of(person.generic(method.upper(), path))["code"] == "not-found", (path, method)
 
 
 def test_a_host_that_is_not_served_is_told_to_programs() -> None:

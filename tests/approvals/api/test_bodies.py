@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from django.db import InterfaceError, OperationalError, connection
 from django.test import Client
 
 from approvals.models import BundleDeployment
-from tests.approvals.api.conftest import Call, problem_of
+from tests.approvals.api.conftest import Call, check_described, problem_of
 from tests.support.approvals.fixtures import World
-from tests.support.approvals.world import enter
+from tests.support.approvals.world import api_token, enter
 
 
 @pytest.mark.parametrize(
@@ -95,50 +96,48 @@ WRITES = [
         ),
     ],
 )
-@pytest.mark.parametrize(("path", "method"), WRITES, ids=[path for path, _ in WRITES])
-def test_no_body_is_an_error_of_ours(
-    here: World, afternoon: dict[str, Any], call: Call, path: str, method: str, body: bytes
-) -> None:
+def test_no_body_is_an_error_of_ours(here: World, afternoon: dict[str, Any], call: Call, body: bytes) -> None:
     here.kubernetes.allow("ada", "impersonate")
-    address = path.format(deployment=afternoon["deployment"].uid, request=afternoon["serious"].uid)
-    response = call(here.ada, method, address, body)
-    assert 400 <= response.status_code < 500, response.content
-    assert len(problem_of(response)["detail"]) < 1000
+    for path, method in WRITES:
+        address = path.format(deployment=afternoon["deployment"].uid, request=afternoon["serious"].uid)
+        response = call(here.ada, method, address, body)
+        assert 400 <= response.status_code < 500, (path, response.content)
+        assert len(problem_of(response)["detail"]) < 1000, path
     assert not here.kubernetes.objects
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "requests/-1",
-        "requests/0",
-        "requests/%00",
-        "requests/%ff%fe",
-        "requests/" + "x" * 5000,
-        "requests/..%2f..%2fadmin",
-        "requests/00000000-0000-0000-0000-000000000000%00",
-        "deployments/-1",
-        "deployments/%00",
-        "deployments/" + "x" * 5000,
-        "deployments/%00/revisions",
-        "deployments/' OR 1=1 --",
-        "audit/-1",
-        "audit/1e3",
-        "audit/%00",
-        "audit/99999999999999999999999999",
-        "audit/" + "9" * 5000,
-        "policies/%00",
-        "policies/-1",
-        "clusters/%00",
-        "catalogs/prod/%00",
-        "catalogs/%00/operators/packages",
-        "clusters/%ed%a0%80",
-        "clusters/" + "x" * 5000,
-    ],
-)
-def test_an_address_of_nothing_is_a_404_however_it_is_written(here: World, call: Call, path: str) -> None:
-    response = call(here.ada, "get", path)
-    assert (response.status_code, problem_of(response)["code"]) == (404, "not-found")
+NOWHERE = [
+    "requests/-1",
+    "requests/0",
+    "requests/%00",
+    "requests/%ff%fe",
+    "requests/" + "x" * 5000,
+    "requests/..%2f..%2fadmin",
+    "requests/00000000-0000-0000-0000-000000000000%00",
+    "deployments/-1",
+    "deployments/%00",
+    "deployments/" + "x" * 5000,
+    "deployments/%00/revisions",
+    "deployments/' OR 1=1 --",
+    "audit/-1",
+    "audit/1e3",
+    "audit/%00",
+    "audit/99999999999999999999999999",
+    "audit/" + "9" * 5000,
+    "policies/%00",
+    "policies/-1",
+    "clusters/%00",
+    "catalogs/prod/%00",
+    "catalogs/%00/operators/packages",
+    "clusters/%ed%a0%80",
+    "clusters/" + "x" * 5000,
+]
+
+
+def test_an_address_of_nothing_is_a_404_however_it_is_written(here: World, call: Call) -> None:
+    for path in NOWHERE:
+        response = call(here.ada, "get", path)
+        assert (response.status_code, problem_of(response)["code"]) == (404, "not-found"), path
 
 
 @pytest.mark.parametrize(
@@ -173,3 +172,30 @@ def test_S02_a_decision_is_read_as_json_only(here: World, afternoon: dict[str, A
     assert response.status_code in (415, 422), response.content
     problem_of(response)
     assert not serious.reviews.exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        pytest.param(OperationalError("deadlock detected"), 503, "unavailable", id="one of two that waited"),
+        pytest.param(InterfaceError("connection already closed"), 503, "unavailable", id="cut"),
+        pytest.param(RuntimeError("the secret of the code"), 500, "failed", id="anything else"),
+    ],
+)
+@pytest.mark.parametrize("path", ["policies", "clusters/prod"])
+def test_what_fails_is_a_problem_that_tells_no_code(
+    here: World, error: Exception, status: int, code: str, path: str
+) -> None:
+    _, token = api_token(here.ada)
+    client = Client(raise_request_exception=False)
+
+    def fail(*_: object) -> None:
+        raise error
+
+    with connection.execute_wrapper(fail):
+        response = client.get(f"/api/v1/{path}", headers={"authorization": f"Bearer {token}"})
+    assert response.status_code == status
+    assert problem_of(response)["code"] == code
+    assert (response.headers.get("Retry-After") is not None) == (status == 503)
+    assert str(error) not in response.content.decode()
+    check_described(response)

@@ -1,4 +1,4 @@
-"""Deciding and wishing over REST."""
+"""Deciding, accepting findings, wishing and revoking over REST."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from approvals import services
-from approvals.models import Request, Review
+from approvals.models import BundleDeployment, Report, Request, Review, Revision
+from approvals.services.waivers import MAX_WAIVERS
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.waivers import finding, report
 
 WISH = {"cluster": "prod", "name": "barge", "spec": world.spec(), "labels": {"team": "a"}}
 
@@ -222,3 +224,130 @@ def test_the_request_says_how_it_stands_and_what_differs_since_the_review(
     before = call(here.ada, "get", f"requests/{request_.uid}").json()["status"]
     assert (before["summary"], before["cause"], before["by"]) == ("superseded", "Request 2 replaced it.", ["rita"])
     assert before["steps"] == [{"name": "Open request 2", "url": f"/requests/{later.uid}", "verb": ""}]
+
+
+def test_a_revocation_is_taken_shown_and_taken_back(here: World, twice: BundleDeployment, call: Call) -> None:
+    at = f"deployments/{twice.uid}"
+    response = call(here.ada, "post", f"{at}/revoke", {"revision": 1, "reason": "leaks keys"})
+    assert response.status_code == 200, response.content
+    listed = {row["number"]: row for row in json.loads(call(here.ada, "get", f"{at}/revisions").content)["results"]}
+    assert (listed[1]["revoked_by"], listed[1]["revoked_reason"]) == ("ada", "leaks keys")
+    assert (listed[1]["revoked_at"], listed[2]["revoked_at"]) == (json.loads(response.content)["revoked_at"], None)
+    refused = problem_of(call(here.ada, "post", f"{at}/rollback", {"revision": 1}))
+    assert (refused["code"], refused["revision"]) == ("revoked", 1)
+    assert refused["detail"] == "revision 1 was revoked by ada: leaks keys"
+    assert call(here.ada, "post", f"{at}/reinstate", {"revision": 1}).status_code == 200
+    assert not Revision.objects.exclude(revoked_at=None).exists()
+    again = call(here.ada, "post", f"{at}/reinstate", {"revision": 1})
+    assert (again.status_code, problem_of(again)["code"]) == (409, "changed")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({"revision": 1}, id="no reason"),
+        pytest.param({"revision": 1, "reason": ""}, id="an empty reason"),
+        pytest.param({"revision": 1, "reason": "x" * 1001}, id="a reason without end"),
+        pytest.param({"reason": "x"}, id="no revision"),
+        pytest.param({"revision": 7, "reason": "x"}, id="no such revision"),
+    ],
+)
+def test_what_is_no_revocation_changes_nothing(
+    here: World, twice: BundleDeployment, call: Call, body: dict[str, Any]
+) -> None:
+    response = call(here.ada, "post", f"deployments/{twice.uid}/revoke", body)
+    assert (response.status_code, problem_of(response)["code"]) == (422, "invalid-input")
+    assert not Revision.objects.exclude(revoked_at=None).exists()
+
+
+def test_who_may_only_read_is_told_what_would_allow_it(here: World, twice: BundleDeployment, call: Call) -> None:
+    here.kubernetes.allow("bert", "get")
+    response = call(here.bert, "post", f"deployments/{twice.uid}/revoke", {"revision": 1, "reason": "leaks keys"})
+    found = problem_of(response)
+    assert (response.status_code, found["code"]) == (403, "not-allowed")
+    assert 'verbs: ["approve"]' in found["rule"]
+
+
+@pytest.fixture
+def asked(here: World) -> Request:
+    here.kubernetes.allow("ada", "override")
+    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    return report(Request.objects.get(), finding(1), finding(2, "unknown"))
+
+
+def body(request: Request, *waives: Any, **changes: Any) -> dict[str, Any]:
+    return {"decision": "Approve", "subject_digest": request.subject_digest, "waives": list(waives), **changes}
+
+
+def test_a_waiver_is_kept_and_shown_with_the_review(here: World, asked: Request, call: Call) -> None:
+    waiver = {"fingerprint": "f1", "reason": "known \u202esince May"}
+    response = call(here.ada, "post", f"requests/{asked.uid}/reviews", body(asked, waiver))
+    assert response.status_code == 201, response.content
+    assert json.loads(response.content)["waives"] == [waiver]
+    shown = json.loads(call(here.ada, "get", f"requests/{asked.uid}").content)
+    assert shown["reviews"][0]["waives"] == [waiver]
+
+
+@pytest.mark.parametrize(
+    ("waives", "status", "code"),
+    [
+        pytest.param([{"fingerprint": "f9", "reason": "a"}], 422, "unknown-finding", id="foreign"),
+        pytest.param([{"fingerprint": "f1"}], 422, "invalid-input", id="no reason"),
+        pytest.param([{"fingerprint": "f1", "reason": " "}], 422, "invalid-input", id="a blank reason"),
+        pytest.param([{"reason": "a"}], 422, "invalid-input", id="no fingerprint"),
+        pytest.param([{"fingerprint": "f2", "reason": "a"}], 422, "not-waivable", id="promise 4 unknown"),
+        pytest.param(["f1"], 422, "invalid-input", id="no object"),
+        pytest.param("f1", 422, "invalid-input", id="no list"),
+        pytest.param([{"fingerprint": "f1", "reason": "x" * 1001}], 422, "invalid-input", id="an endless reason"),
+        pytest.param(
+            [{"fingerprint": f"f{number}", "reason": "a"} for number in range(10_000)],
+            422,
+            "invalid-input",
+            id="ten thousand",
+        ),
+        pytest.param([{"fingerprint": "f1", "reason": "a"}] * 2, 422, "invalid-input", id="twice"),
+        pytest.param([{"fingerprint": "f1", "reason": "a\0b"}], 400, "parse-error", id="NUL"),
+    ],
+)
+def test_what_is_no_waiver_changes_nothing(
+    here: World, asked: Request, call: Call, waives: Any, status: int, code: str
+) -> None:
+    response = call(here.ada, "post", f"requests/{asked.uid}/reviews", {**body(asked), "waives": waives})
+    assert (response.status_code, problem_of(response)["code"]) == (status, code)
+    assert not Review.objects.exists()
+
+
+def test_unknown_fingerprints_are_named(here: World, asked: Request, call: Call) -> None:
+    waives = [{"fingerprint": one, "reason": "a"} for one in ("f9", "f1", "f8")]
+    response = call(here.ada, "post", f"requests/{asked.uid}/reviews", body(asked, *waives))
+    assert problem_of(response)["unknown"] == ["f8", "f9"]
+
+
+def test_S12_without_the_right_it_says_what_would_allow_it(here: World, asked: Request, call: Call) -> None:
+    here.kubernetes.allowed.discard(("ada", "override", "*"))
+    response = call(
+        here.ada, "post", f"requests/{asked.uid}/reviews", body(asked, {"fingerprint": "f1", "reason": "a"})
+    )
+    found = problem_of(response)
+    assert (found["status"], found["code"]) == (403, "not-allowed")
+    assert "override" in found["rule"]
+    assert not Review.objects.exists()
+
+
+def test_S03_a_waiver_of_another_subject_is_refused(here: World, asked: Request, call: Call) -> None:
+    wish = body(asked, {"fingerprint": "f1", "reason": "a"}, subject_digest="sha256:old")
+    assert problem_of(call(here.ada, "post", f"requests/{asked.uid}/reviews", wish))["code"] == "digest-moved"
+
+
+def test_nobody_accepts_twice(here: World, asked: Request, call: Call) -> None:
+    wish = body(asked, {"fingerprint": "f1", "reason": "a"})
+    answers = [call(here.ada, "post", f"requests/{asked.uid}/reviews", wish).status_code for _ in range(2)]
+    assert answers == [201, 201]
+    assert Review.objects.count() == 1, "the same once more is one review"
+
+
+def test_a_whole_long_report_is_accepted_at_once(here: World, asked: Request, call: Call) -> None:
+    Report.objects.all().delete()
+    report(asked, *(finding(number) for number in range(MAX_WAIVERS)))
+    waives = [{"fingerprint": f"f{number}", "reason": "x" * 1000} for number in range(MAX_WAIVERS)]
+    assert call(here.ada, "post", f"requests/{asked.uid}/reviews", body(asked, *waives)).status_code == 201

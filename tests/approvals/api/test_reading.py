@@ -1,4 +1,4 @@
-"""Lists, single objects and reports: bounded, filtered, cached by ETag."""
+"""Lists, single objects, drift and reports over REST: bounded, filtered, cached by ETag."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.db import transaction
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
@@ -22,6 +23,8 @@ from approvals.steps.mirroring import conditions
 from provisioner.errors import BadBundle
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals import scene, world
+from tests.support.approvals.changes import action, planned
+from tests.support.approvals.containers import AFTER, BEFORE, NEW, OLD
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import opened
 
@@ -198,3 +201,99 @@ def test_S09_nobody_tries_words_of_config_on_what_is_read_of_a_request(here: Wor
         found.add(audit.entry_hash(entry))
     assert subject.digest in told
     assert [digest for digest in found if digest in told] == []
+
+
+def drift(call: Call, here: World, afternoon: dict[str, Any]) -> list[dict[str, Any]]:
+    answer = call(here.ada, "get", f"deployments/{afternoon['deployment'].uid}/drift")
+    assert answer.status_code == 200, answer.content
+    found: list[dict[str, Any]] = json.loads(answer.content)["results"]
+    return found
+
+
+def test_drift_says_who_changed_what_and_when(here: World, afternoon: dict[str, Any], call: Call) -> None:
+    scene.drifted(afternoon["deployment"])
+    (row,) = drift(call, here, afternoon)
+    assert (row["object"], row["kind"], row["state"], row["is_hidden"]) == (
+        "ConfigMap harbour/berth-0",
+        "changed",
+        "open",
+        False,
+    )
+    assert row["changes"] == [
+        {
+            "path": "data.depth",
+            "change": "changed",
+            "manager": "kubectl-edit",
+            "at": "2026-11-21T12:00:00Z",
+            "expected": "ten fathoms",
+            "found": "two feet",
+        }
+    ]
+
+
+def test_S09_values_are_hidden_from_who_may_not_get_the_object(
+    here: World, afternoon: dict[str, Any], call: Call
+) -> None:
+    scene.drifted(afternoon["deployment"])
+    here.kubernetes.closed.add("configmaps")
+    (row,) = drift(call, here, afternoon)
+    assert row["is_hidden"]
+    assert "two feet" not in json.dumps(row)
+    assert row["changes"][0]["path"] == "data.depth"
+
+
+def test_S38_whether_a_secret_differs_is_told_only_to_who_may_get_it(
+    here: World, afternoon: dict[str, Any], call: Call
+) -> None:
+    def told() -> list[Any]:
+        paths = (f"deployments/{afternoon['deployment'].uid}/drift", "audit")
+        return [json.loads(call(here.ada, "get", path).content) for path in paths]
+
+    afternoon["deployment"].inventory.filter(name="berth-1").update(group="", version="v1", kind="Secret")
+    here.kubernetes.closed.add("secrets")
+    equal = told()
+    secret = scene.drifted(afternoon["deployment"], "berth-1", kind="added")
+    with transaction.atomic():
+        facts = {"object": str(secret.item), "kind": "added", "fields": secret.fields}
+        audit.record(verb="drift.found", actor=audit.MACHINE, deployment=afternoon["deployment"], facts=facts)
+    assert told() == equal
+    here.kubernetes.closed.clear()
+    cache.clear()
+    assert [row["object"] for row in drift(call, here, afternoon)] == ["Secret harbour/berth-1"]
+
+
+def test_a_page_of_drift_is_bounded(here: World, afternoon: dict[str, Any], call: Call) -> None:
+    for number in range(12):
+        scene.drifted(afternoon["deployment"], f"berth-{number}")
+    answer = call(here.ada, "get", f"deployments/{afternoon['deployment'].uid}/drift?page_size=5")
+    found = json.loads(answer.content)
+    assert (found["count"], len(found["results"])) == (12, 5)
+
+
+def test_containers_are_a_part_of_the_report_over_rest(here: World, call: Call) -> None:
+    request = planned(here, action(AFTER, BEFORE))
+    answer = call(here.ada, "get", f"requests/{request.uid}/report")
+    shown = json.loads(answer.content)
+    (one,) = shown["containers"]
+    assert (one["container"], one["image"]) == ("main", {"before": OLD, "after": NEW})
+    assert {"change": "gone", "in": "env", "value": "MODE=live-mode"} in one["settings"]
+    assert {"change": "new", "in": "env", "value": "DB_PASSWORD=hidden"} in one["settings"]
+    assert (shown["containersHidden"], shown["parts"]["containers"]["total"]) == (0, 1)
+    (workload,) = shown["workloads"]
+    assert (workload["change"], workload["scale"]) == ("changed", {"before": "1 replica", "after": "1 replica"})
+    assert shown["parts"]["workloads"]["total"] == 1
+
+
+def test_on_a_first_install_rest_names_images_and_no_settings(here: World, call: Call) -> None:
+    answer = call(here.ada, "get", f"requests/{planned(here, action(AFTER)).uid}/report")
+    (one,) = json.loads(answer.content)["containers"]
+    assert (one["change"], one["image"], one["settings"]) == ("new", {"before": "", "after": NEW}, [])
+
+
+def test_S09_over_rest_no_container_is_told_of_an_object_that_the_caller_may_not_get(here: World, call: Call) -> None:
+    here.kubernetes.closed = {"deployments"}
+    request = planned(here, action(AFTER, BEFORE))
+    answer = call(here.ada, "get", f"requests/{request.uid}/report")
+    shown = json.loads(answer.content)
+    assert (shown["workloads"], shown["containers"], shown["containersHidden"]) == ([], [], 1)
+    assert not [words for words in (OLD, NEW, "live-arg", "live-mode", "hunter") if words in answer.content.decode()]

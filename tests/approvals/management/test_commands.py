@@ -24,10 +24,14 @@ from approvals.audit import Actor
 from approvals.encryption.keys import new_key
 from approvals.errors import InvalidInput
 from approvals.management.commands import demo
+from approvals.management.demo.seeds import BERTHS, cluster_objects
 from approvals.models import ApiToken, AuditEntry, Cluster, KubernetesIdentity
 from approvals.project.manage import Utility
 from approvals.watch import loop
+from provisioner import rbac
 from provisioner.errors import BadSource
+from provisioner.rbac import RbacObjects, RbacSubject
+from provisioner.values import AccessRequest, ObjectRef
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import FakeKubernetes, acting
 
@@ -328,3 +332,38 @@ def test_help_lists_the_commands_of_this_service_with_a_sentence_each() -> None:
     assert sorted(ours) == [name for name, _ in listed]
     assert "account_unsetmultipleprimaryemails" not in text
     assert "migrate" in text.partition("From Django:")[2]
+
+
+APPROVERS, OTHERS = RbacSubject("Group", "platform"), RbacSubject("Group", "developers")
+
+
+def may(subject: RbacSubject, verb: str, group: str, resource: str) -> bool:
+    rules = rbac.effective_rules(subject.identity, RbacObjects.of(cluster_objects()))
+    return rbac.allows_in(rules, AccessRequest(verb, group, resource))
+
+
+@pytest.mark.parametrize("verb", ["get", "list"])
+def test_the_approver_of_the_demo_may_read_its_berths(verb: str) -> None:
+    assert {ObjectRef.of(one).kind for one in BERTHS} == {"Berth"}
+    assert may(APPROVERS, verb, "harbour.example.com", "berths")
+    assert not may(OTHERS, verb, "harbour.example.com", "berths")
+
+
+@pytest.mark.parametrize(
+    ("group", "resource"),
+    [
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+        ("rbac.authorization.k8s.io", "clusterroles"),
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+        ("apiregistration.k8s.io", "apiservices"),
+        ("storage.k8s.io", "storageclasses"),
+        ("", "nodes"),
+    ],
+)
+def test_the_approver_of_the_demo_may_read_what_stands_around_a_change(group: str, resource: str) -> None:
+    assert may(APPROVERS, "get", group, resource)
+    assert not may(OTHERS, "get", group, resource)
+
+
+def test_nobody_of_the_demo_is_given_secrets_by_it() -> None:
+    assert not may(APPROVERS, "get", "", "secrets")

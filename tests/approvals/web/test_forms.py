@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.test import Client
 from django.urls import get_resolver
 from django.utils import timezone
@@ -249,3 +250,18 @@ def table_rows(text: str) -> list[str]:
     """The words of each row of the page's tables."""
     rows = re.findall(r"<tr>.*?</tr>", text.replace("\n", " "))
     return [words for row in rows if (words := " ".join(re.sub(r"<[^>]*>", " ", row).split()))]
+
+
+NEW = 'href="/policies/new"'
+
+
+@pytest.mark.parametrize("may", ["", "strimzi", "*"])
+def test_a_new_policy_is_offered_to_whom_could_save_one(here: World, browse: Browse, may: str) -> None:
+    scene.asked(here.cluster, "strimzi", here.rita)
+    here.kubernetes.allow("bert", "get")
+    if may:
+        here.kubernetes.allow("bert", "approve", may)
+    cache.clear()
+    response = browse(here.bert).get("/policies")
+    assert response.content.decode().count(NEW) == (2 if may else 0)
+    assert ("Whoever may approve deployments may create one" in text_of(response)) is (not may)

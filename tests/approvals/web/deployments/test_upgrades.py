@@ -1,17 +1,26 @@
-"""What the form of a deployment asks about upgrades from a catalog, and what of it stands in the spec."""
+"""What the form of a deployment offers and asks, and where what a catalog offers to a deployment leads."""
 
 from __future__ import annotations
 
 import re
+from html import unescape
 from typing import Any
 
 import pytest
+from django.core.cache import cache
+from django.utils import timezone
 
-from provisioner.values import Identity
+from approvals.catalogs import bundle_choice
+from approvals.ledger import pivots
+from approvals.models import BundleDeployment, FollowedPackage
+from provisioner.api_groups import OWN_GROUP
+from provisioner.values import AccessAnswer, Identity
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
-from tests.support.approvals.pages import Browse, text_of
+from tests.support.approvals.pages import Browse, opened, text_of
+from tests.support.approvals.revisions import revision
 from tests.support.comparisons import port
+from tests.support.stored_catalogs import catalog, offer
 
 FROM_CATALOG = {"kind": "catalog", "catalog": {"name": "hub", "package": "kiali"}}
 IMAGE = {"kind": "image", "image": {"ref": "r/x:1"}}
@@ -108,3 +117,179 @@ def test_the_policy_is_refused_where_it_would_be_said_twice(here: World, browse:
     answer = browse(here.ada).post("/deployments/new", {**FORM, "kind": "catalog", "rest": "upgradePolicy: Manual"})
     assert answer.status_code == 422
     assert "upgradePolicy has its own field in this form" in text_of(answer)
+
+
+OFFERS = "/deployments/offers?cluster=prod&install_namespace=shop"
+
+
+@pytest.fixture
+def listing(here: World) -> World:
+    here.kubernetes.names = {
+        ("Namespace", ""): ["shop", "harbour"],
+        ("ServiceAccount", "shop"): ["robot"],
+        ("ServiceAccount", "harbour"): ["installer"],
+    }
+    return here
+
+
+def test_names_that_the_viewer_may_list_are_offered(listing: World, browse: Browse) -> None:
+    listing.kubernetes.allow("ada", "list")
+    told = opened(browse(listing.ada), OFFERS)
+    place = [told.index(f'value="{name}"') for name in ("harbour", "shop", "robot")]
+    assert place == sorted(place)
+    assert 'value="installer"' not in told
+    assert "could not be listed" not in told
+
+
+def test_what_the_viewer_may_not_list_is_said_quietly_and_can_be_typed(listing: World, browse: Browse) -> None:
+    listing.kubernetes.allow("ada", "list", "ServiceAccount")
+    told = opened(browse(listing.ada), OFFERS)
+    assert "Namespaces could not be listed with your permissions, so type the name." in told
+    assert 'value="robot"' in told
+    assert 'value="harbour"' not in told
+
+
+@pytest.mark.parametrize(
+    "namespace",
+    ["", "../secrets", "shop/pods", "S", "a" * 64, "shop?x"],
+    ids=["none", "up", "slash", "capital", "long", "query"],
+)
+def test_what_no_namespace_is_named_is_asked_of_nobody(namespace: str, listing: World, browse: Browse) -> None:
+    listing.kubernetes.allow("ada", "list")
+    listing.kubernetes.names["ServiceAccount", namespace] = ["robot"]
+    client = browse(listing.ada)
+    told = client.get("/deployments/offers", {"cluster": "prod", "install_namespace": namespace})
+    assert told.status_code == 200
+    assert b"robot" not in told.content
+
+
+def test_a_cluster_that_does_not_answer_keeps_nobody_from_the_form(listing: World, browse: Browse) -> None:
+    listing.kubernetes.allow("ada", "list")
+    client = browse(listing.ada)
+    opened(client, "/deployments/new")
+    listing.kubernetes.is_down = True
+    told = opened(client, OFFERS)
+    assert "Namespaces could not be listed" in told
+    assert 'list="namespaces"' in opened(client, "/deployments/new")
+
+
+def test_more_names_than_a_list_shows_are_said(listing: World, browse: Browse) -> None:
+    listing.kubernetes.allow("ada", "list")
+    listing.kubernetes.names["Namespace", ""] = [f"n{number:03}" for number in range(501)]
+    assert "Only the first 500 namespaces are offered." in opened(browse(listing.ada), OFFERS)
+
+
+def test_a_new_deployment_is_offered_to_those_who_may_create_one(here: World, browse: Browse) -> None:
+    here.kubernetes.allow("bert", "get")
+    here.kubernetes.allow("ada", "create")
+    assert 'href="/deployments/new"' in opened(browse(here.ada), "/deployments")
+    assert 'href="/deployments/new"' not in opened(browse(here.bert), "/deployments")
+    told = opened(browse(here.bert), "/deployments/new")
+    assert "Kubernetes does not allow bert to create" in told
+    assert "RBAC rule that would allow this" in told
+
+
+def test_changing_a_policy_is_offered_to_those_who_may_approve_what_it_selects(
+    here: World, afternoon: dict[str, Any], browse: Browse
+) -> None:
+    here.kubernetes.allow("bert", "get")
+    assert "/policies/of/routine/edit" in opened(browse(here.ada), "/policies/of/routine")
+    assert "/policies/of/routine/edit" not in opened(browse(here.bert), "/policies/of/routine")
+
+
+PAGE = "/deployments/prod/lighthouse"
+PACKAGE = "/catalogs/prod/port/packages/harbour"
+AVAILABLE_FROM_CATALOG = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}}
+
+
+def offered(here: World, *versions: str, more: tuple[dict[str, Any], ...] = ()) -> BundleDeployment:
+    """lighthouse, which runs 1.0.0 and is offered the last of these versions."""
+    port = catalog(of=here.cluster)
+    offer(port, "1.0.0")
+    spec = world.spec(format="registry-v1", sources=[AVAILABLE_FROM_CATALOG, *more], upgradePolicy="Manual")
+    made = world.wish(here.cluster, world.seen("lighthouse", spec), by=here.rita)
+    bundle_choice.bundles_for(made.requests.get())
+    revision(made, 1, "active")
+    offer(port, "1.0.0", *versions)
+    pivots.answer_upgrades(made.pk)
+    return made
+
+
+def available(text: str) -> list[str]:
+    """The links beside what is offered."""
+    place = text.partition("<dt>Catalog</dt>")[2].partition("</dd>")[0]
+    return [unescape(one) for one in re.findall(r'href="([^"]+)"', place)]
+
+
+def test_what_is_available_leads_to_the_package_and_to_what_it_would_change(here: World, browse: Browse) -> None:
+    offered(here, "1.1.0")
+    here.kubernetes.allow("ada", "create")
+    client = browse(here.ada)
+    found = available(opened(client, PAGE))
+    assert found == [PACKAGE, f"{PACKAGE}/changes?to=harbour.v1.1.0&deployment=lighthouse"]
+    text = opened(client, found[1])
+    assert re.search(r'id="deployment"\s+name="deployment"\s+class="mono"\s+value="lighthouse"', text)
+    assert re.search(r'id="to"\s+name="to"\s+class="mono"\s+list="bundles"\s+value="harbour.v1.1.0"', text)
+    assert 'role="alert"' not in text
+
+
+def test_the_rule_that_would_let_somebody_see_what_is_offered_can_be_copied(here: World, browse: Browse) -> None:
+    offered(here, "1.1.0")
+    rule = "kind: Role\nrules: []"
+    words = f"rita may not get it; this would allow it:\n{rule}\n\nA cluster administrator grants it."
+    FollowedPackage.objects.update(problem=words, problem_since=timezone.now())
+    text = opened(browse(here.ada), PAGE)
+    assert f'<pre class="code" tabindex="0">{rule}</pre>' in text
+    assert "rita may not get it; this would allow it:</p>" in text
+    assert "<p>A cluster administrator grants it.</p>" in text
+
+
+def test_who_may_create_no_deployment_is_led_to_the_package_alone(here: World, browse: Browse) -> None:
+    offered(here, "1.1.0")
+    assert available(opened(browse(here.ada), PAGE)) == [PACKAGE]
+
+
+def test_S09_who_may_not_get_the_deployment_is_not_led_to_what_would_change(here: World, browse: Browse) -> None:
+    offered(here, "1.1.0")
+    here.kubernetes.allowed.discard(("ada", "get", "*"))
+    for name in ("port", "bundledeploymentrequests /"):
+        here.kubernetes.allow("ada", "get", name)
+    here.kubernetes.allow("ada", "create")
+    client = browse(here.ada)
+    assert available(opened(client, PAGE)) == [PACKAGE]
+    refused = client.get(f"{PACKAGE}/changes?to=harbour.v1.1.0&deployment=lighthouse")
+    assert refused.status_code == 403
+    assert "get bundledeployments" in text_of(refused)
+
+
+def test_S02_who_may_not_get_the_catalog_is_led_nowhere(
+    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered(here, "1.1.0")
+    here.kubernetes.allow("ada", "create")
+    ask = here.kubernetes.ask
+
+    def narrow(cluster: Any, identity: Any, asked: Any) -> AccessAnswer:
+        is_catalog = (asked.group, asked.resource) == (OWN_GROUP, "catalogs")
+        return AccessAnswer(False, "no rule") if is_catalog else ask(cluster, identity, asked)
+
+    monkeypatch.setattr(here.kubernetes, "ask", narrow)
+    cache.clear()
+    text = opened(browse(here.ada), PAGE)
+    assert "is available since" in text
+    assert available(text) == []
+
+
+def test_where_nothing_is_offered_there_is_nothing_to_compare(here: World, browse: Browse) -> None:
+    offered(here)
+    here.kubernetes.allow("ada", "create")
+    assert available(opened(browse(here.ada), PAGE)) == [PACKAGE]
+
+
+def test_what_only_a_request_can_compare_is_no_link(here: World, browse: Browse) -> None:
+    beside = {"kind": "configMap", "configMap": {"name": "local"}, "destination": "d"}
+    offered(here, "1.1.0", more=(beside,))
+    here.kubernetes.allow("ada", "create")
+    text = opened(browse(here.ada), PAGE)
+    assert "is available since" in text
+    assert available(text) == [PACKAGE]

@@ -1,8 +1,17 @@
-"""What `kubectl pratique` prints and completes, without a cluster."""
+"""What `kubectl pratique` prints, pages and completes, without a cluster."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +19,9 @@ import pytest
 from provisioner.cli.plugin import commands, complete, main
 from provisioner.cli.plugin.commands import COMMANDS, parser
 from provisioner.cli.plugin.tables import age_of, history_table, request_text, requests_table
+from tests.provisioner.cli.plugin.scene import wish
+from tests.support.kubernetes.endpoint import Endpoint
+from tests.support.kubernetes.kubectl import kubeconfig
 
 DIGEST = "sha256:" + "a" * 64
 NOW = datetime(2026, 11, 24, 3, 5, tzinfo=UTC)
@@ -203,3 +215,50 @@ def test_the_shell_is_told_what_may_follow(
     assert directive == ":4"
     assert set(found) <= set(proposed)
     assert bool(found) == bool(proposed)
+
+
+LINES, COLUMNS = 6, 100
+PAGED = "tides: "
+
+
+def at_a_terminal(*words: str, home: Path) -> str:
+    """What a terminal of a few lines shows of this command; a pager marks each line that went through it."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    environment = {"PATH": os.defpath, "HOME": str(home), "TERM": "xterm", "PAGER": f"sed 's/^/{PAGED}/'"}
+    program = [
+        sys.executable,
+        "-c",
+        "import sys; from provisioner.cli.plugin import main; sys.exit(main(sys.argv[1:]))",
+    ]
+    process = subprocess.Popen([*program, *words], stdin=slave, stdout=slave, stderr=slave, env=environment)
+    os.close(slave)
+    shown = b""
+    # Linux says that nobody has the terminal open any more by an error.
+    with contextlib.suppress(OSError):
+        while part := os.read(master, 65_536):
+            shown += part
+    os.close(master)
+    process.wait()
+    return shown.decode()
+
+
+@pytest.mark.parametrize("command", ["show", "preview"])
+def test_what_is_longer_than_the_terminal_goes_through_the_pager(
+    own_sandbox: Endpoint, tmp_path: Path, command: str
+) -> None:
+    wish(own_sandbox, tmp_path)
+    bundle = tmp_path / "bundle.yaml"
+    bundle.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}\n")
+    words = {"show": ("show", "web-2"), "preview": ("preview", str(bundle), "--all", "--explain")}[command]
+    path = str(kubeconfig(own_sandbox, tmp_path))
+    shown = at_a_terminal(*words, "--kubeconfig", path, home=tmp_path).splitlines()
+    assert len(shown) > LINES
+    assert all(line.startswith(PAGED) for line in shown), "\n".join(shown)
+
+
+def test_what_fits_is_printed(own_sandbox: Endpoint, tmp_path: Path) -> None:
+    wish(own_sandbox, tmp_path)
+    path = str(kubeconfig(own_sandbox, tmp_path))
+    shown = at_a_terminal("list", "-o", "name", "--kubeconfig", path, home=tmp_path)
+    assert shown.splitlines() == ["bundledeploymentrequest.core.rukpak.io/web-2"]

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from provisioner.cli.plugin import complete, main, requests
-from provisioner.cli.plugin.decisions import _confirm_decision, _create_review
+from provisioner.cli.plugin.decisions import _create_review
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.values import ObjectRef
 from tests.provisioner.cli.plugin.conftest import Run
@@ -168,11 +168,11 @@ def test_S23_a_request_that_changes_while_somebody_reads_is_not_decided(
 ) -> None:
     api = ClusterClient.connect(kubeconfig(own_sandbox, tmp_path).read_text(), trusted=True)
 
-    def agree(*given: Any) -> None:
-        _confirm_decision(*given)
+    def agree(*_: Any) -> bool:
         set_status(api, **changes)
+        return True
 
-    monkeypatch.setattr("provisioner.cli.plugin.decisions._confirm_decision", agree)
+    monkeypatch.setattr("provisioner.cli.plugin.decisions.is_agreed", agree)
     assert run("approve", "web", "--yes", "--timeout", "0") == 1
     assert words in capsys.readouterr().err
     reviews = api.resource_of("core.rukpak.io", "v1alpha2", "BundleDeploymentReview")
@@ -240,7 +240,8 @@ def test_what_an_approval_left_out_is_shown_and_asked_about(
         return name
 
     monkeypatch.setattr("provisioner.cli.plugin.decisions._create_review", create)
-    monkeypatch.setattr("provisioner.cli.plugin.decisions.is_conversation", lambda: bool(typed))
+    for module in ("decisions", "terminal"):
+        monkeypatch.setattr(f"provisioner.cli.plugin.{module}.is_conversation", lambda: bool(typed))
     monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{one}\n" for one in typed)))
     assert run("approve", "web", *([] if typed else ["--yes"])) == status
     assert given == acknowledged

@@ -1,4 +1,4 @@
-"""Findings that say the same, told together on the pages of a request: every place is there, each can be accepted."""
+"""The report on the pages of a request: findings that say the same, what stands behind a rule, and who may do what."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ import re
 from html import unescape
 from typing import Any
 
+import pytest
 from django.test import Client
 
 from approvals.models import Request
+from approvals.web.requests import report_view
 from approvals.web.requests.decision_form import FIELD
+from approvals.web.requests.overview import MAX_GRIDS, Cell, grids
+from approvals.web.requests.report_view import explanation
 from provisioner.review.base.messages import path_text, places_of
 from provisioner.review.base.record import finding_from
+from provisioner.review.rules import rule_text
+from provisioner.review.rules.explanations import in_one_paragraph
+from tests.support.approvals import scene
 from tests.support.approvals.fixtures import World
-from tests.support.approvals.pages import Browse, text_of
+from tests.support.approvals.pages import Browse, opened, text_of
 from tests.support.approvals.reports import drawn, with_findings
+from tests.support.approvals.scene import report_of
 from tests.support.approvals.waivers import finding
 from tests.support.provisioner.ships import TEXT, crd
 
@@ -144,3 +152,118 @@ def test_a_finding_of_several_rules_names_them_and_is_found_by_each(here: World,
     request, client = with_findings(here, finding(1, rule="CRD-08", also=["DEL-01"]), finding(2)), browse(here.ada)
     assert '<code class="rule">DEL-01</code>' in text_of(client.get(f"/requests/{request.uid}/findings"))
     assert "1 of 2 findings" in text_of(client.get(f"/requests/{request.uid}/findings?search=del-01"))
+
+
+def test_a_page_explains_the_variant_where_a_finding_is_one() -> None:
+    for rule, evidence in (("SCH-36a", {"variant": "SCH-36a"}), ("SCH-36", {})):
+        words = rule_text(rule)
+        assert words is not None
+        assert explanation("SCH-36", evidence) == in_one_paragraph(words)
+
+
+def test_a_page_shows_the_rule_of_a_finding_with_code_as_code(here: World, browse: Browse) -> None:
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), scene.report_of("image-by-tag-only"))
+    page = text_of(browse(here.ada).get(f"/requests/{request.uid}/findings"))
+    assert "<p>The image is named by a tag and not by its digest. A tag can be moved." in page
+    assert (
+        "<code>name:tag@sha256:...</code> keeps the tag for people. Source: Kubernetes, Images, image names.</p>"
+        in page
+    )
+
+
+def test_a_right_is_shown_at_the_lines_of_the_role_that_gives_it(here: World, browse: Browse) -> None:
+    body = scene.report_of("account-reads-every-secret")
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    position = next(at for at, one in enumerate(body["plan"]["actions"]) if one["ref"]["kind"] == "ClusterRole")
+    of_rule = next(one["fingerprint"] for one in body["findings"] if one["rule"] == "RB-11")
+    client, path = browse(here.ada), f"/requests/{request.uid}/findings"
+    for page in (
+        opened(client, f"{path}?only={of_rule}"),
+        text_of(client.get(f"{path}/lines?only={of_rule}", headers={"HX-Request": "true"})),
+    ):
+        assert f"/requests/{request.uid}/changes/{position}" in page
+        assert "- secrets" in page.partition("Affected lines of ClusterRole")[2]
+
+
+def test_the_lines_of_a_folded_finding_are_compared_when_somebody_opens_it(
+    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A CRD of ten thousand lines is compared once for each finding: the page would take as long as all of them."""
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), scene.report_of("crd-version-dropped"))
+    client, path = browse(here.ada), f"/requests/{request.uid}/findings"
+    one = next(it for it in request.reports.get().body["findings"] if it["path"])
+    fragment = f"{path}/lines?only={one['fingerprint']}"
+    answer = client.get(fragment)
+    assert (answer.status_code, answer["Location"]) == (302, f"{path}?only={one['fingerprint']}")
+    assert "Affected lines" in text_of(client.get(fragment, headers={"HX-Request": "true"}))
+    assert client.get(f"{path}/lines", headers={"HX-Request": "true"}).status_code == 404
+    monkeypatch.setattr(report_view, "lines_at", None)
+    for query in ("", "?section=crds"):
+        page = opened(client, f"{path}{query}")
+        assert f'hx-get="{fragment}"' in page
+        assert f'<a href="{path}?only={one["fingerprint"]}">Show the affected lines</a>' in page
+        assert "Affected lines of" not in page
+
+
+def test_S09_the_lines_of_a_live_role_are_not_for_everybody(here: World, browse: Browse) -> None:
+    body = scene.report_of("account-reads-every-secret")
+    for action in body["plan"]["actions"]:
+        if action["ref"]["kind"] == "ClusterRole":
+            action["before"] = action["after"]
+    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    here.kubernetes.closed = {"clusterroles"}
+    of_rule = next(one["fingerprint"] for one in body["findings"] if one["rule"] == "RB-11")
+    client, path = browse(here.ada), f"/requests/{request.uid}/findings"
+    page = opened(client, f"{path}?only={of_rule}")
+    assert "can now read every Secret" in page or "newly be able to read every Secret" in page
+    assert "Affected lines of ClusterRole" not in page
+    fragment = text_of(client.get(f"{path}/lines?only={of_rule}", headers={"HX-Request": "true"}))
+    assert "ClusterRole" not in fragment
+    assert "Show the affected lines" not in opened(client, f"{path}?search=RB-11")
+
+
+def grid_finding(subject: str, table: dict[str, Any]) -> dict[str, Any]:
+    return {"evidence": {"subject": subject, "table": table}}
+
+
+def test_an_account_that_reads_every_secret_gains_read_in_the_whole_cluster() -> None:
+    (grid,) = grids(report_of("account-reads-every-secret")["findings"])
+    assert (grid.account, grid.places) == ("ServiceAccount shop/robot", ("whole cluster",))
+    assert [(row.capability, [cell.words for cell in row.cells]) for row in grid.rows] == [("Read", ["gains 3"])]
+
+
+def test_the_whole_cluster_stands_first_and_an_empty_place_says_so() -> None:
+    table = {"Delete": {"whole cluster": {"added": 0, "removed": 1}}, "Read": {"a": {"added": 2, "removed": 1}}}
+    (grid,) = grids([grid_finding("ServiceAccount a/b", table)])
+    assert grid.places == ("whole cluster", "a")
+    assert [(row.capability, [(cell.sign, cell.words) for cell in row.cells]) for row in grid.rows] == [
+        ("Read", [("", "no change"), ("±", "gains 2, loses 1")]),
+        ("Delete", [("–", "loses 1"), ("", "no change")]),
+    ]
+
+
+def test_what_is_gained_and_lost_is_one_grid_per_account_and_their_number_is_bounded() -> None:
+    table = {"Read": {"a": {"added": 1, "removed": 0}}}
+    assert len(grids([grid_finding("ServiceAccount a/b", table)] * 2)) == 1
+    assert len(grids(grid_finding(f"ServiceAccount a/{number}", table) for number in range(90))) == MAX_GRIDS
+
+
+def test_findings_without_a_table_make_no_grid() -> None:
+    assert grids([{"evidence": {}}, grid_finding("", {}), {"evidence": {"subject": "x", "table": "y"}}]) == []
+
+
+@pytest.mark.parametrize(
+    ("cell", "sign"), [(Cell(1, 0), "+"), (Cell(0, 2), "–"), (Cell(1, 1), "±"), (Cell(0, 0), "")], ids=str
+)
+def test_a_cell_is_a_sign_and_words(cell: Cell, sign: str) -> None:
+    assert cell.sign == sign
+    assert cell.words
+
+
+@pytest.mark.parametrize("rule", ["RB-11", "RB-49", "SCH-21", "IMG-08", "GAP"])
+def test_a_rule_is_explained(rule: str) -> None:
+    assert explanation(rule, {}).endswith(".")
+
+
+def test_a_rule_of_somebody_elses_check_is_not_explained() -> None:
+    assert explanation("<b>-1", {}) == explanation("", {}) == ""
