@@ -13,7 +13,7 @@ from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision, Verdict, VoidedRound
 from approvals.selectors.followed_sources import FollowedReference, OfferedUpgrade
 from approvals.selectors.lists import DriftSummary
-from approvals.steps.restore_decision import OVERDUE
+from approvals.steps.restore import OVERDUE
 from provisioner.escaping import visible
 from provisioner.values import HealthState
 

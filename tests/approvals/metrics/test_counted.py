@@ -54,7 +54,7 @@ def test_steps_are_counted_by_how_they_end(
             raise error
 
     request = world.wish(here.cluster, world.seen("one", world.spec()), here.rita).requests.get()
-    monkeypatch.setitem(advance.STEPS, "preparing", step)
+    monkeypatch.setattr(advance.STEPS["preparing"], "run", step)
     counted = rises(scrape, "pratique_steps_total", step="prepare", outcome=outcome)
     timed = rises(scrape, "pratique_step_seconds_count", step="prepare")
     lost = rises(scrape, "pratique_lost_claims_total", kind="request")

@@ -144,12 +144,14 @@ def test_what_is_asked_before_a_phase_is_no_time_at_work(
     monkeypatch.setattr(notes, "time", SimpleNamespace(monotonic=lambda: now))
     kept = noting(request_at_work)
     now += 100.0
-    try:
-        with kept.off_the_clock():
-            now += 60.0
-            raise TryLater("too many to see")
-    except TryLater:
-        pass
+
+    def look() -> None:
+        nonlocal now
+        now += 60.0
+        raise TryLater("too many to see")
+
+    with pytest.raises(TryLater):
+        kept.begin_phase(look)
     kept.write()
     request_at_work.refresh_from_db()
     assert request_at_work.worked_seconds == 100.0

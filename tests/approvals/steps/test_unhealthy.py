@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from approvals.models import BundleDeployment, Request, Revision
-from approvals.steps.restore_decision import RestoreAnswer, Since, answer
+from approvals.steps.restore import RestoreAnswer, Since, decide_restore
 
 RESTORE = {"onFailure": "RestorePrevious"}
 QUIET = Since(open_request=0, newest_revision=2, is_same_wish=True)
@@ -108,8 +108,8 @@ def overdue(
 def test_an_overdue_revision_stays_and_the_words_say_why(
     revision: Revision, deployment: dict[str, Any], since: Since, words: str
 ) -> None:
-    assert answer(revision, BundleDeployment(**deployment), since) == RestoreAnswer(False, words)
+    assert decide_restore(revision, BundleDeployment(**deployment), since) == RestoreAnswer(False, words)
 
 
 def test_what_ran_before_an_overdue_revision_is_put_back_where_that_was_approved_and_nothing_came_since() -> None:
-    assert answer(overdue(RESTORE), BundleDeployment(), QUIET) == RestoreAnswer(True, "revision 1 is restored")
+    assert decide_restore(overdue(RESTORE), BundleDeployment(), QUIET) == RestoreAnswer(True, "revision 1 is restored")
