@@ -87,7 +87,7 @@ def made(here: World, who: str, many: int, *, first: int = 0, **changed: Any) ->
 
 
 def in_turn(here: World) -> list[str]:
-    return [row.name for row in delivery._in_turn(here.cluster, KubectlReview.objects.filter(finished_at=None))]
+    return [row.name for row in delivery.order_by_turn(here.cluster, KubectlReview.objects.filter(finished_at=None))]
 
 
 def test_S40_reviewers_take_turns_however_many_one_of_them_makes(here: World) -> None:
