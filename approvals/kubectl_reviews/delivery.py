@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import DataError, transaction
@@ -142,20 +143,21 @@ def _read_reviewers(api: Api, rows: QuerySet[KubectlReview]) -> None:
     unread = list({row.pk: row for some in ends for row in some}.values())
     if not unread:
         return
-
-    def read_reviewer(row: KubectlReview) -> str:
-        try:
-            live = api.get(_ref(row))
-        except ClusterError:
-            return NOBODY
-        if live is None or live["metadata"]["uid"] != row.uid:
-            return NOBODY
-        return str(live["spec"]["reviewer"]["username"]).replace(NUL, "")[:MAX_NAME]
-
     with ThreadPoolExecutor(READERS) as pool:
-        for row, name in zip(unread, pool.map(read_reviewer, unread), strict=True):
+        for row, name in zip(unread, pool.map(partial(read_reviewer, api), unread), strict=True):
             row.reviewer = name
     KubectlReview.objects.bulk_update(unread, ["reviewer"])
+
+
+def read_reviewer(api: Api, row: KubectlReview) -> str:
+    """Who made a review, as its object says, which proves nothing; NOBODY where it cannot be read."""
+    try:
+        live = api.get(_ref(row))
+    except ClusterError:
+        return NOBODY
+    if live is None or live["metadata"]["uid"] != row.uid:
+        return NOBODY
+    return str(live["spec"]["reviewer"]["username"]).replace(NUL, "")[:MAX_NAME]
 
 
 def order_by_turn(cluster: Cluster, rows: QuerySet[KubectlReview]) -> QuerySet[KubectlReview]:
