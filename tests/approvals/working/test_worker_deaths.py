@@ -278,4 +278,4 @@ def test_S26_a_step_that_runs_out_of_memory_here_is_worked_on_alone(
     ],
 )
 def test_S26_how_a_process_ended_is_said_in_words(code: int, words: str) -> None:
-    assert subprocesses._words(code) == words
+    assert subprocesses.describe_exit(code) == words
