@@ -1,7 +1,7 @@
 """The shipped admission policies: whether they are in force on a cluster, and what they prove there.
 
-One mechanism for all of them: `policies` says what is shipped and how to try it, `looking` keeps since when it stands.
-What follows is pure: `judging` for when something was written, `stamp` for who wrote a spec. `telling` is for people.
+One mechanism for all of them: `policies` says what is shipped and how to try it, and tells people; `survey` keeps since
+when it stands. `stamp` says who wrote a spec.
 """
 
 from approvals.admission.policies import AUTHORS, EVERY, REMEDY, REVIEWS, PolicyNotice, PolicySet, told_of

@@ -82,16 +82,13 @@ def read(api: Api, policies: PolicySet) -> StoredPolicies:
             return StoredPolicies(problem=f"{kind} {name} is not the one that Pratique ships. Apply it: {REMEDY}")
         kinds.add(kind)
         marks.append(f"{kind}/{name} {about['uid']} {about.get('generation', 0)}")
-        times += [datetime.fromisoformat(text) for text in _times(about)]
+        written = [entry.get("time") for entry in about.get("managedFields") or []]
+        times += [datetime.fromisoformat(text) for text in (about.get("creationTimestamp"), *written) if text]
     return StoredPolicies("\n".join(marks), frozenset(kinds), max(times))
 
 
-def _times(metadata: dict[str, Any]) -> list[str]:
-    written = [one.get("time") for one in metadata.get("managedFields") or []]
-    return [text for text in (metadata.get("creationTimestamp"), *written) if text]
-
-
-def _review_problem(api: Api, _cluster: Cluster, _kinds: frozenset[str]) -> str:
+def find_review_problem(api: Api, _cluster: Cluster, _kinds: frozenset[str]) -> str:
+    """Why the policy for reviews is not enforced; "" where the API server refuses, in a dry-run, what names nobody."""
     said = {
         "requestRef": {"name": f"{PROBE}-1"},
         "bundleDeploymentName": PROBE,
@@ -101,19 +98,28 @@ def _review_problem(api: Api, _cluster: Cluster, _kinds: frozenset[str]) -> str:
         "reviewer": {"username": NOBODY},
     }
     forged = {"apiVersion": API_VERSION, "kind": "BundleDeploymentReview", "metadata": {"name": PROBE}, "spec": said}
-    return _unrefused(api, forged, "pratique-reviews", "spec.reviewer.username must be yours")
+    policy = "pratique-reviews"
+    try:
+        api.create(forged, dry_run=True)
+    except ClusterError as exc:
+        if isinstance(exc, Forbidden) and policy not in exc.server_words:
+            return f"Pratique may not try to create a forged review. Apply its roles: {REMEDY}"
+        is_ours = policy in exc.server_words and "spec.reviewer.username must be yours" in exc.server_words
+        return "" if is_ours else f"a forged review was refused, but not by the policy {policy} ({exc.code})"
+    return f"the API server stores the policy {policy} and does not enforce it"
 
 
-def _author_problem(api: Api, cluster: Cluster, kinds: frozenset[str]) -> str:
-    """By a forged author of a BundleDeployment that is there: whoever may not create one can try it, too.
+def find_author_problem(api: Api, cluster: Cluster, kinds: frozenset[str]) -> str:
+    """Why the policies for authors are not enforced, tried by a forged author of a BundleDeployment that is there:
+    whoever may not create one can try it, too.
 
     Where a policy stamps, it writes the author back; the webhook leaves this dry-run alone, so it is refused.
     """
-    one = _somebodys(api, cluster)
-    if one is None:
+    deployment = _find_deployment(api, cluster)
+    if deployment is None:
         return "there is no BundleDeployment yet to try the policies with: the author of the first one is unknown"
     forged = stamp_for([NOBODY, ""])
-    about = {"name": one.name, "uid": one.uid, "annotations": {ANNOTATION: forged}}
+    about = {"name": deployment.name, "uid": deployment.uid, "annotations": {ANNOTATION: forged}}
     obj = {"apiVersion": API_VERSION, "kind": "BundleDeployment", "metadata": about}
     try:
         found = api.apply(obj, field_manager=PROBE, dry_run=True, force=True).object
@@ -122,26 +128,23 @@ def _author_problem(api: Api, cluster: Cluster, kinds: frozenset[str]) -> str:
     except Forbidden as exc:
         if "pratique-authors" not in exc.server_words:
             return f"Pratique may not try to forge an author. Apply its roles: {REMEDY}"
-        return _why_nobody_stamps(api, kinds)
+        # Forged authors are refused: somebody has to stamp those that count, the policy or the webhook.
+        if STAMPING in kinds:
+            return f"the API server stores the {STAMPING} pratique-authors and does not run it"
+        webhook = ObjectRef(ADMISSION_GROUP, "v1", "MutatingWebhookConfiguration", "", "pratique-authors")
+        return "" if api.get(webhook, metadata_only=True) is not None else NOBODY_STAMPS
     if stamp_of(found) == forged:
         return "the API server stores the policies pratique-authors and enforces none of them"
     return "" if STAMPING in kinds else f"something else than Pratique writes the annotation {ANNOTATION}"
 
 
-def _why_nobody_stamps(api: Api, kinds: frozenset[str]) -> str:
-    """Forged authors are refused; "" where the webhook stamps those that count."""
-    if STAMPING in kinds:
-        return f"the API server stores the {STAMPING} pratique-authors and does not run it"
-    webhook = ObjectRef(ADMISSION_GROUP, "v1", "MutatingWebhookConfiguration", "", "pratique-authors")
-    if api.get(webhook, metadata_only=True) is not None:
-        return ""
-    return (
-        "nothing writes down who wrote a BundleDeployment: apply deploy/admission/author-stamp.yaml (Kubernetes 1.36 "
-        "or later), or run the webhook of deploy/admission/author-webhook.yaml"
-    )
+NOBODY_STAMPS = (
+    "nothing writes down who wrote a BundleDeployment: apply deploy/admission/author-stamp.yaml (Kubernetes 1.36 "
+    "or later), or run the webhook of deploy/admission/author-webhook.yaml"
+)
 
 
-def _somebodys(api: Api, cluster: Cluster) -> BundleDeployment | None:
+def _find_deployment(api: Api, cluster: Cluster) -> BundleDeployment | None:
     """A BundleDeployment that is there; one of the first rows may have gone a moment ago."""
     rows = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True, deletion_requested_at__isnull=True)
     for row in rows.order_by("seen_at")[:TRIES]:
@@ -151,28 +154,16 @@ def _somebodys(api: Api, cluster: Cluster) -> BundleDeployment | None:
     return None
 
 
-def _unrefused(api: Api, forged: dict[str, Any], policy: str, words: str) -> str:
-    """Why a policy is not enforced; "" where the API server refuses, in a dry-run, what names nobody."""
-    try:
-        api.create(forged, dry_run=True)
-    except ClusterError as exc:
-        if isinstance(exc, Forbidden) and policy not in exc.server_words:
-            return f"Pratique may not try to create a forged review. Apply its roles: {REMEDY}"
-        is_ours = policy in exc.server_words and words in exc.server_words
-        return "" if is_ours else f"a forged review was refused, but not by the policy {policy} ({exc.code})"
-    return f"the API server stores the policy {policy} and does not enforce it"
-
-
 REVIEWS = PolicySet(
     "deploy/admission/reviews.yaml",
     ReviewAdmission,
-    _review_problem,
+    find_review_problem,
     "the cluster does not serve reviews or admission policies",
 )
 AUTHORS = PolicySet(
     "deploy/admission/authors.yaml",
     AuthorAdmission,
-    _author_problem,
+    find_author_problem,
     "the cluster does not serve ValidatingAdmissionPolicy, which Kubernetes does from 1.30 on",
     optional="deploy/admission/author-stamp.yaml",
 )

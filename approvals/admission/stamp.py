@@ -24,20 +24,6 @@ def stamp_of(obj: Mapping[str, Any]) -> str:
 
 def identity_in(stamp: str) -> Identity | None:
     """Whom a stamp names; None where it is none, or names somebody who cannot be recorded."""
-    parts = _parts(stamp)
-    if parts is None or len(parts) < 2 or not parts[0]:
-        return None
-    if "\0" in stamp or len(parts[0]) > MAX_NAME or len(parts[1]) > MAX_NAME:
-        return None
-    return Identity(parts[0], tuple(parts[2:]), parts[1])
-
-
-def stamp_for(parts: Iterable[str]) -> str:
-    """As the policy writes it: user name, uid and groups, each with its length in characters before it."""
-    return "".join(f"{len(part)}:{part}," for part in parts)
-
-
-def _parts(stamp: str) -> list[str] | None:
     parts, at = [], 0
     while at < len(stamp):
         length = _LENGTH.match(stamp, at)
@@ -48,4 +34,13 @@ def _parts(stamp: str) -> list[str] | None:
             return None
         parts.append(stamp[length.end() : end])
         at = end + 1
-    return parts
+    if len(parts) < 2 or not parts[0]:
+        return None
+    if "\0" in stamp or len(parts[0]) > MAX_NAME or len(parts[1]) > MAX_NAME:
+        return None
+    return Identity(parts[0], tuple(parts[2:]), parts[1])
+
+
+def stamp_for(parts: Iterable[str]) -> str:
+    """As the policy writes it: user name, uid and groups, each with its length in characters before it."""
+    return "".join(f"{len(part)}:{part}," for part in parts)

@@ -1,4 +1,4 @@
-"""What follows from admission policies that were seen in force. PURE: facts come in, an answer goes out."""
+"""Since when the shipped admission policies are in force on a cluster, and what follows for what was written there."""
 
 from __future__ import annotations
 
@@ -140,16 +140,11 @@ def _keep(cluster: Cluster, policies: PolicySet, seen: _Seen) -> PolicyState:
     if not is_same:
         row.since = None if seen.problem else seen.stands_from
     if isinstance(row, AuthorAdmission):
-        row.sure_from = _sure_from(row, seen, is_same=is_same)
+        # Writes with a greater resourceVersion came more than MARGIN after the policies were seen; None: not yet.
+        if not is_same or row.since is None:
+            row.sure_from = None
+        elif row.sure_from is None and seen.version and seen.began_at - row.since > MARGIN:
+            row.sure_from = seen.version
     row.facts, row.problem, row.looked_at = ("" if seen.problem else seen.marks), seen.problem, seen.began_at
     row.save()
     return PolicyState(row.since, seen.problem)
-
-
-def _sure_from(row: AuthorAdmission, seen: _Seen, *, is_same: bool) -> int | None:
-    """Writes with a greater resourceVersion came more than MARGIN after the policies were seen; None: not yet."""
-    if not is_same or row.since is None:
-        return None
-    if row.sure_from is None and seen.version and seen.began_at - row.since > MARGIN:
-        return seen.version
-    return row.sure_from

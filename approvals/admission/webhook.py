@@ -37,8 +37,10 @@ def answer(review: object) -> dict[str, Any]:
         known = " or ".join(RESOURCES)
         raise InvalidInput(f"request.resource is not {known} of {OWN_GROUP}: the webhook is configured for others")
     given: dict[str, Any] = {"uid": uid, "allowed": True}
-    patch = [] if operation not in WRITES or request.get("subResource") or _is_probe(request) else _patch(request)
-    if patch:
+    options = request.get("options")
+    is_probe = request.get("dryRun") is True and isinstance(options, dict) and options.get("fieldManager") == PROBE
+    is_write = operation in WRITES and not request.get("subResource") and not is_probe
+    if is_write and (patch := find_patch(request)):
         text = json.dumps(patch, separators=(",", ":")).encode()
         given |= {"patchType": "JSONPatch", "patch": base64.b64encode(text).decode()}
     return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": given}
@@ -65,13 +67,17 @@ def application(environ: Mapping[str, Any], start: StartResponse) -> Iterable[by
         return _reply(start, HTTPStatus.BAD_REQUEST, {"error": words})
 
 
-def _patch(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+def find_patch(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What gives the object the stamp that the policy wants, as RFC 6902."""
     obj = _mapping(request.get("object"), "request.object")
     old = _mapping(request.get("oldObject") or {}, "request.oldObject")
     annotations = _mapping(obj.get("metadata"), "request.object.metadata").get("annotations")
     is_written = request["operation"] == "CREATE" or not _is_same(obj.get("spec"), old.get("spec"))
-    wanted = _writer(request) if is_written else str(_annotations(old).get(ANNOTATION, ""))
+    wanted = str(_annotations(old).get(ANNOTATION, ""))
+    if is_written:
+        user = _mapping(request.get("userInfo"), "request.userInfo")
+        names = (str(user.get("username") or ""), str(user.get("uid") or ""))
+        wanted = stamp_for([*names, *map(str, user.get("groups") or ())])
     found = str(_annotations(obj).get(ANNOTATION, ""))
     place = "/metadata/annotations/" + ANNOTATION.replace("~", "~0").replace("/", "~1")
     if found == wanted:
@@ -80,16 +86,6 @@ def _patch(request: Mapping[str, Any]) -> list[dict[str, Any]]:
         return [{"op": "remove", "path": place}]
     made = [] if isinstance(annotations, dict) else [{"op": "add", "path": "/metadata/annotations", "value": {}}]
     return [*made, {"op": "add", "path": place, "value": wanted}]
-
-
-def _writer(request: Mapping[str, Any]) -> str:
-    user = _mapping(request.get("userInfo"), "request.userInfo")
-    return stamp_for([str(user.get("username") or ""), str(user.get("uid") or ""), *map(str, user.get("groups") or ())])
-
-
-def _is_probe(request: Mapping[str, Any]) -> bool:
-    options = request.get("options")
-    return request.get("dryRun") is True and isinstance(options, dict) and options.get("fieldManager") == PROBE
 
 
 def _is_same(one: object, other: object) -> bool:

@@ -60,7 +60,7 @@ class Bucket(Storage):
         """Asked by listing: to HEAD, a bucket that is missing looks like an object that is."""
         with self._worded("looking for an object") as client:
             page = client.list_objects_v2(Bucket=self.where.bucket, Prefix=self._key(name), MaxKeys=1)
-        return any(one["Key"] == self._key(name) for one in self._contents(page))
+        return any(found["Key"] == self._key(name) for found in self._contents(page))
 
     def delete(self, name: str) -> None:
         """Answers within seconds. What was not answered may be done later: until then nothing is put there."""
@@ -74,20 +74,18 @@ class Bucket(Storage):
             for page in pages:
                 if page.get("IsTruncated") and not page.get("NextContinuationToken"):
                     raise failures.worded(failures.CUT_SHORT, "listing objects")
-                for one in self._contents(page):
-                    yield StoredFile(self._name(one["Key"]), one["LastModified"], one["Size"])
+                for found in self._contents(page):
+                    yield StoredFile(self._name(found["Key"]), found["LastModified"], found["Size"])
 
     def collect_unfinished(self, before: datetime, is_ours: Callable[[str], bool]) -> int:
         """Have S3 forget the parts of uploads that began before then, whose process was killed; how many uploads."""
         with self._worded("looking for uploads that were never finished") as client:
             pages = client.get_paginator("list_multipart_uploads")
-            found = [
-                one
-                for page in pages.paginate(Bucket=self.where.bucket, Prefix=self.where.prefix)
-                for one in page.get("Uploads", ())
-            ]
-        old = [one for one in found if one["Initiated"] < before and is_ours(self._name(one["Key"]))]
-        return each_or_raise(partial(self._abort, one) for one in old)
+            uploads: list[Mapping[str, Any]] = []
+            for page in pages.paginate(Bucket=self.where.bucket, Prefix=self.where.prefix):
+                uploads += page.get("Uploads", ())
+        old = [found for found in uploads if found["Initiated"] < before and is_ours(self._name(found["Key"]))]
+        return each_or_raise(partial(self._abort, upload) for upload in old)
 
     def look(self) -> None:
         """Raises StoreUnavailable where the bucket is away or may not be listed; answers within seconds."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import urllib3
 from django.conf import settings
@@ -70,7 +68,11 @@ def act(delivery_id: int) -> None:
     answer = _answer(wish, row.received_at) if database_now() - row.received_at < PATIENCE else TOO_LATE
     done = ChatDelivery.objects.filter(pk=row.pk, done_at__isnull=True)
     if done.update(done_at=database_now(), words=answer.kept) and wish.reply_to:
-        _reply(wish.reply_to, TOOLS[wish.tool].reply(answer.said))
+        body = TOOLS[wish.tool].reply(answer.said)
+        try:
+            urllib3.request("POST", wish.reply_to, json=body, timeout=REPLY_SECONDS, redirect=False, retries=False)
+        except urllib3.exceptions.HTTPError as exc:
+            logger.warning("chat reply not delivered", extra={"error": type(exc).__name__})
 
 
 def give_up(delivery_id: int, words: str) -> None:
@@ -83,7 +85,13 @@ def _answer(wish: ChatDecision, said_at: datetime) -> ChatReply:
     try:
         caller = TOOLS[wish.tool].person(wish)
         if caller is None:
-            return _invitation(wish)
+            # A one-time code and nothing about the request. The code is said, never kept.
+            words = "this chat account is not linked, or its link has expired"
+            if not wish.reply_to:
+                return ChatReply(words, words)
+            code = services.issue_link_code(tool=wish.tool, tenant=wish.tenant, account=wish.account, name=wish.name)
+            url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/me"
+            return ChatReply(words, f"{words}: sign in at {url} and enter the code {code} within 10 minutes")
         words = _decide(wish, caller, said_at)
     except Refused as exc:
         words = str(exc)
@@ -91,7 +99,11 @@ def _answer(wish: ChatDecision, said_at: datetime) -> ChatReply:
 
 
 def _decide(wish: ChatDecision, caller: Caller, said_at: datetime) -> str:
-    request = _request(wish)
+    try:
+        uid = uuid.UUID(wish.request_uid)
+        request = Request.objects.select_related("deployment__cluster").get(uid=uid)
+    except (ValueError, Request.DoesNotExist):
+        raise NotFound("the request does not exist") from None
     try:
         given = services.review(
             by=caller,
@@ -111,43 +123,13 @@ def _decide(wish: ChatDecision, caller: Caller, said_at: datetime) -> str:
             raise
         given = earlier
     words = f"{given.decision} by {given.username} is recorded for {request.deployment.name}"
-    return words + (_held_back(request) if given.decision == "Approve" else "")
-
-
-def _held_back(request: Request) -> str:
-    """Which guards held the request back when they were last asked, and where somebody may accept what they found."""
+    if given.decision != "Approve":
+        return words
+    # Guards may have held the request back when they were last asked.
     guards = request.evaluations.filter(
         round=request.round, policy__kind=Policy.Kind.GUARD, policy__mode=Policy.Mode.ENFORCE, policy__is_active=True
     )
     holding = guards.filter(policy_version=F("policy__version"), result__in=("holds", "error"))
-    names = ", ".join(sorted({one.policy.name for one in holding.select_related("policy")}))
+    names = ", ".join(sorted({evaluation.policy.name for evaluation in holding.select_related("policy")}))
     where = f"accept findings on the request page, not in chat: {services.page_of(request)}"
-    return f"; held back by {names}: {where}" if names else ""
-
-
-def _request(wish: ChatDecision) -> Request:
-    try:
-        wanted = uuid.UUID(wish.request_uid)
-    except ValueError:
-        raise NotFound("the request does not exist") from None
-    found = Request.objects.select_related("deployment__cluster").filter(uid=wanted).first()
-    if found is None:
-        raise NotFound("the request does not exist")
-    return found
-
-
-def _invitation(wish: ChatDecision) -> ChatReply:
-    """A one-time code and nothing about the request. The code is said, never kept."""
-    words = "this chat account is not linked, or its link has expired"
-    if not wish.reply_to:
-        return ChatReply(words, words)
-    code = services.issue_link_code(tool=wish.tool, tenant=wish.tenant, account=wish.account, name=wish.name)
-    url = f"{settings.PRATIQUE['PUBLIC_URL'].rstrip('/')}/me"
-    return ChatReply(words, f"{words}: sign in at {url} and enter the code {code} within 10 minutes")
-
-
-def _reply(url: str, answer: Mapping[str, Any]) -> None:
-    try:
-        urllib3.request("POST", url, json=answer, timeout=REPLY_SECONDS, redirect=False, retries=False)
-    except urllib3.exceptions.HTTPError as exc:
-        logger.warning("chat reply not delivered", extra={"error": type(exc).__name__})
+    return f"{words}; held back by {names}: {where}" if names else words

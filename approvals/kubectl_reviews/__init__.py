@@ -1,7 +1,7 @@
 """Reviews that people make with kubectl: seen in the cluster, judged once, recorded like any other, and answered.
 
 A BundleDeploymentReview proves who made it only while the shipped admission policies are in force, which the room
-`admission` finds out. `judging` says what counts (pure), and `counting` does the rest. Whatever is recorded goes
+`admission` finds out. `review_rules` says what counts (pure), and `delivery` does the rest. Whatever is recorded goes
 through services.review, which asks Kubernetes again.
 """
 

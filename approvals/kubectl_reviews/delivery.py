@@ -71,7 +71,11 @@ class _SettledMeanwhile(Exception):
 
 def note_seen(cluster: Cluster, about: Mapping[str, Any]) -> None:
     """Keep a review that the watch saw, by its metadata, and have a worker count it."""
-    facts = {"name": about["name"], "created_at": _instant(about["creationTimestamp"]), "seen_at": database_now()}
+    facts = {
+        "name": about["name"],
+        "created_at": datetime.fromisoformat(about["creationTimestamp"]),
+        "seen_at": database_now(),
+    }
     with transaction.atomic():
         _, is_new = KubectlReview.objects.get_or_create(cluster=cluster, uid=about["uid"], defaults=facts)
         if is_new:
@@ -110,7 +114,7 @@ def count(cluster_id: int) -> None:
     tried: list[int] = []
     while True:
         _read_reviewers(api, due.filter(reviewer=""))
-        rows = list(_in_turn(cluster, due.exclude(pk__in=tried))[:AT_ONCE]) if len(tried) < MOST_TRIED else []
+        rows = list(order_by_turn(cluster, due.exclude(pk__in=tried))[:AT_ONCE]) if len(tried) < MOST_TRIED else []
         if tried and not rows:
             return
         # After all of these were made: what stood before and stands now, stood when each of them was admitted.
@@ -118,7 +122,7 @@ def count(cluster_id: int) -> None:
         known = admission.state_of(cluster, admission.REVIEWS)
         for row in rows:
             try:
-                _take(api, cluster, row, known)
+                _count_review(api, cluster, row, known)
             except TryLater:
                 raise
             except (PratiqueError, DataError, ValueError) as exc:
@@ -140,21 +144,23 @@ def _read_reviewers(api: Api, rows: QuerySet[KubectlReview]) -> None:
     if not unread:
         return
     with ThreadPoolExecutor(READERS) as pool:
-        for row, name in zip(unread, pool.map(partial(_reviewer_of, api), unread), strict=True):
+        for row, name in zip(unread, pool.map(partial(read_reviewer, api), unread), strict=True):
             row.reviewer = name
     KubectlReview.objects.bulk_update(unread, ["reviewer"])
 
 
-def _reviewer_of(api: Api, row: KubectlReview) -> str:
+def read_reviewer(api: Api, row: KubectlReview) -> str:
+    """Who made a review, as its object says, which proves nothing; NOBODY where it cannot be read."""
     try:
         live = api.get(_ref(row))
     except ClusterError:
         return NOBODY
-    is_there = live is not None and live["metadata"]["uid"] == row.uid
-    return str(live["spec"]["reviewer"]["username"]).replace(NUL, "")[:MAX_NAME] if live and is_there else NOBODY
+    if live is None or live["metadata"]["uid"] != row.uid:
+        return NOBODY
+    return str(live["spec"]["reviewer"]["username"]).replace(NUL, "")[:MAX_NAME]
 
 
-def _in_turn(cluster: Cluster, rows: QuerySet[KubectlReview]) -> QuerySet[KubectlReview]:
+def order_by_turn(cluster: Cluster, rows: QuerySet[KubectlReview]) -> QuerySet[KubectlReview]:
     """One of each reviewer, then the second of each, and last what is over somebody's limit (S40)."""
     lately = KubectlReview.objects.filter(cluster=cluster, created_at__gt=database_now() - HOUR).exclude(username="")
     counted = lately.values("username").annotate(made=Count("pk")).filter(made__gte=MAX_PER_HOUR)
@@ -174,7 +180,8 @@ def _give_up(row: KubectlReview, error: Exception) -> None:
     row.save(update_fields=["code", "words", "settled_at", "finished_at"])
 
 
-def _take(api: Api, cluster: Cluster, row: KubectlReview, known: PolicyState) -> None:
+def _count_review(api: Api, cluster: Cluster, row: KubectlReview, known: PolicyState) -> None:
+    """Count a review or say why not, and write that into its status; it stays due where that cannot be found out."""
     if row.settled_at is None and _made_before(cluster, row, row.reviewer) >= MAX_PER_HOUR:
         # Neither read nor judged: it would count for nothing, whoever made it.
         _settle(row, too_many(row.reviewer))
@@ -182,15 +189,19 @@ def _take(api: Api, cluster: Cluster, row: KubectlReview, known: PolicyState) ->
         return
     live = api.get(_ref(row))
     if live is None or live["metadata"]["uid"] != row.uid:
-        gone = NotCounted("deleted", "it was deleted before it was counted")
         if row.settled_at is None:
-            _settle(row, gone)
+            _settle(row, NotCounted("deleted", "it was deleted before it was counted"))
         KubectlReview.objects.filter(pk=row.pk).update(finished_at=database_now())
         return
-    said = _read(live)
+    said = parse_review(live)
     if row.settled_at is None and not _decide(cluster, row, said, known):
         return
-    _tell(api, row, _left_out(cluster, row, said))
+    # All that an approval had to acknowledge and did not; the message has the first of them only.
+    request = _find_request(cluster, said) if row.code == Unacknowledged.code else None
+    left_out: list[str] = []
+    if request and request.subject_digest == said.subject_digest:
+        left_out = [each for each in services.to_acknowledge(request) if each not in said.acknowledges]
+    _tell(api, row, left_out)
 
 
 def _decide(cluster: Cluster, row: KubectlReview, said: SaidReview, known: PolicyState) -> bool:
@@ -198,16 +209,22 @@ def _decide(cluster: Cluster, row: KubectlReview, said: SaidReview, known: Polic
     now = database_now()
     if unproved(said, known) is None:
         KubectlReview.objects.filter(pk=row.pk).update(username=said.reviewer.username)
-    request = _request(cluster, said)
-    if request and said.decision == DENY and request.state == State.STALE and now - row.seen_at < PATIENCE:
-        return False  # its report is made anew, which takes back no Deny
-    said = _of_this_round(said, request)
+    request = _find_request(cluster, said)
+    if request and said.decision == DENY:
+        if request.state == State.STALE and now - row.seen_at < PATIENCE:
+            return False  # its report is made anew, which takes back no Deny
+        if said.round < request.round:
+            # A Deny of a round that ended only because somebody asked for a new report, or changed labels, is one of
+            # the round after it: else who does so soon enough would shed every Deny before it is counted.
+            ended = request.voided_rounds.filter(round__gte=said.round)
+            if not ended.exclude(code__in=(ASKED_AGAIN, LABELS_CHANGED)).exists():
+                said = replace(said, round=request.round, subject_digest=request.subject_digest)
     facts = KnownRequest(request.round, request.deployment.name) if request else None
     refusal = judge(said, facts, known, _made_before(cluster, row, said.reviewer.username) + 1)
     if refusal is None:
         assert request is not None
         try:
-            refusal = _count(cluster, row, request, said)
+            refusal = _give_review(cluster, row, request, said)
         except CouldNotAsk as exc:
             if now - row.seen_at < PATIENCE:
                 logger.warning("a review waits for Kubernetes' answer", extra={"cluster": cluster.name})
@@ -218,17 +235,17 @@ def _decide(cluster: Cluster, row: KubectlReview, said: SaidReview, known: Polic
     return True
 
 
-def _of_this_round(said: SaidReview, request: Request | None) -> SaidReview:
-    """A Deny of a round that ended only because somebody asked for a new report, or changed labels, is one of the round
-    after it: else who does so soon enough would shed every Deny before it is counted."""
-    if request is None or said.decision != DENY or said.round >= request.round:
-        return said
-    ended = request.voided_rounds.filter(round__gte=said.round).exclude(code__in=(ASKED_AGAIN, LABELS_CHANGED))
-    return said if ended.exists() else replace(said, round=request.round, subject_digest=request.subject_digest)
+def _give_review(cluster: Cluster, row: KubectlReview, request: Request, said: SaidReview) -> NotCounted | None:
+    """Give the review through the same door as every channel. Raises CouldNotAsk."""
 
+    def keep(review: Review) -> None:
+        # In the transaction that records it: after its commit, the verdict may be there before this worker goes on, and
+        # whoever asked again would hear that nothing can be decided any more.
+        if not _is_still_due(row):
+            raise _SettledMeanwhile
+        row.review, row.settled_at = review, database_now()
+        row.save(update_fields=["review", "settled_at"])
 
-def _count(cluster: Cluster, row: KubectlReview, request: Request, said: SaidReview) -> NotCounted | None:
-    """Through the same door as every channel. Raises CouldNotAsk."""
     try:
         by = services.caller_by_admission(proved=services.Proved(cluster, said.reviewer, said.created_at))
         services.review(
@@ -240,7 +257,7 @@ def _count(cluster: Cluster, row: KubectlReview, request: Request, said: SaidRev
             channel=CHANNEL,
             acknowledges=said.acknowledges,
             said_at=said.created_at if row.seen_at - said.created_at > LATE else row.seen_at,
-            keep=lambda review: _keep(row, review),
+            keep=keep,
         )
     except CouldNotAsk:
         raise
@@ -250,16 +267,6 @@ def _count(cluster: Cluster, row: KubectlReview, request: Request, said: SaidRev
         rule = exc.facts.get("rule") if isinstance(exc, NotAllowed) else ""
         return NotCounted(exc.code, f"{exc}. To allow it, apply:\n{rule}" if rule else str(exc))
     return None
-
-
-def _keep(row: KubectlReview, review: Review) -> None:
-    """Say that it counted in the transaction that records it: after its commit, the verdict may be there before this
-    worker goes on, and whoever asked again would hear that nothing can be decided any more.
-    """
-    if not _is_still_due(row):
-        raise _SettledMeanwhile
-    row.review, row.settled_at = review, database_now()
-    row.save(update_fields=["review", "settled_at"])
 
 
 def _is_still_due(row: KubectlReview) -> bool:
@@ -284,14 +291,6 @@ def _settle(
     audit.record(verb="review.not_counted", actor=Actor(who, CHANNEL), request=request, facts=facts)
 
 
-def _left_out(cluster: Cluster, row: KubectlReview, said: SaidReview) -> list[str]:
-    """All that an approval had to acknowledge and did not; the message has the first of them only."""
-    request = _request(cluster, said) if row.code == Unacknowledged.code else None
-    if request is None or request.subject_digest != said.subject_digest:
-        return []
-    return [one for one in services.to_acknowledge(request) if one not in said.acknowledges]
-
-
 def _tell(api: Api, row: KubectlReview, left_out: Sequence[str] = ()) -> None:
     """Write the status of the review; of one that is gone, nobody."""
     row.refresh_from_db()
@@ -301,21 +300,16 @@ def _tell(api: Api, row: KubectlReview, left_out: Sequence[str] = ()) -> None:
     condition = {
         "type": "Counted",
         "status": "True" if is_counted else "False",
-        "reason": "Counted" if is_counted else _camel(row.code),
+        "reason": "Counted" if is_counted else "".join(word.capitalize() for word in row.code.split("-")),
         "message": visible(words, keep_newlines=True)[:MAX_MESSAGE],
         "observedGeneration": 1,
         "lastTransitionTime": row.settled_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
     status = {"conditions": [condition], **({"unacknowledged": list(left_out)} if left_out else {})}
     about = {"name": row.name, "uid": row.uid}
-    obj = {"apiVersion": f"{OWN_GROUP}/{VERSION}", "kind": KIND, "metadata": about}
+    obj = {"apiVersion": f"{OWN_GROUP}/{VERSION}", "kind": KIND, "metadata": about, "status": status}
     try:
-        api.apply(
-            {**obj, "status": status},
-            field_manager=FIELD_MANAGER,
-            subresource="status",
-            force=True,
-        )
+        api.apply(obj, field_manager=FIELD_MANAGER, subresource="status", force=True)
     except InvalidObject:
         logger.warning("the API server does not take the status of a review", extra={"review": row.name})
     except PreconditionFailed:
@@ -326,7 +320,7 @@ def _tell(api: Api, row: KubectlReview, left_out: Sequence[str] = ()) -> None:
     KubectlReview.objects.filter(pk=row.pk).update(finished_at=database_now())
 
 
-def _read(live: Mapping[str, Any]) -> SaidReview:
+def parse_review(live: Mapping[str, Any]) -> SaidReview:
     """The object as the API server gives it: its schema was checked there."""
     about, spec = live["metadata"], live["spec"]
     who = spec["reviewer"]
@@ -334,7 +328,7 @@ def _read(live: Mapping[str, Any]) -> SaidReview:
         uid=about["uid"],
         name=about["name"],
         generation=int(about.get("generation", 0)),
-        created_at=_instant(about["creationTimestamp"]),
+        created_at=datetime.fromisoformat(about["creationTimestamp"]),
         reviewer=Identity(who["username"], tuple(who.get("groups") or ()), who.get("uid") or ""),
         request_name=spec["requestRef"]["name"],
         deployment_name=spec["bundleDeploymentName"],
@@ -346,7 +340,7 @@ def _read(live: Mapping[str, Any]) -> SaidReview:
     )
 
 
-def _request(cluster: Cluster, said: SaidReview) -> Request | None:
+def _find_request(cluster: Cluster, said: SaidReview) -> Request | None:
     """The request that is called so: of the deployment that has the name now."""
     name, _, number = said.request_name.rpartition("-")
     is_number = number.isascii() and number.isdigit() and len(number) < 10
@@ -366,11 +360,3 @@ def _made_before(cluster: Cluster, row: KubectlReview, username: str) -> int:
 
 def _ref(row: KubectlReview) -> ObjectRef:
     return ObjectRef(OWN_GROUP, VERSION, KIND, "", row.name)
-
-
-def _instant(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
-def _camel(code: str) -> str:
-    return "".join(word.capitalize() for word in code.split("-"))

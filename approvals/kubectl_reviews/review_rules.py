@@ -55,12 +55,22 @@ class NotCounted:
 
 def judge(said: SaidReview, request: KnownRequest | None, policies: PolicyState, made_lately: int) -> NotCounted | None:
     """None where the review may be given to services.review. `made_lately`: theirs of the last hour, this one too."""
-    return unproved(said, policies) or _unfit(said, request) or _too_many(said, made_lately)
+    if refusal := unproved(said, policies):
+        return refusal
+    if request is None or request.deployment_name != said.deployment_name:
+        words = f"BundleDeployment {said.deployment_name} has no request {said.request_name}: check the names"
+        return NotCounted("not-found", words)
+    if request.round != said.round:
+        words = f"the request is in round {request.round}, and this review is of round {said.round}: review it again"
+        return NotCounted("old-round", words)
+    return too_many(said.reviewer.username) if made_lately > MAX_PER_HOUR else None
 
 
 def unproved(said: SaidReview, policies: PolicyState) -> NotCounted | None:
     """Why nobody knows who made it, or it cannot even be kept."""
-    if any(NUL in text for text in _texts(said)):
+    who = said.reviewer
+    names = (said.request_name, said.deployment_name, who.username, who.uid, *who.groups)
+    if any(NUL in text for text in (*names, said.reason, *said.acknowledges)):
         return NotCounted("invalid", "this review contains a NUL character, which is not allowed: create another one")
     seconds = int(MARGIN.total_seconds())
     again = f"Create the review again {seconds} seconds after the policies are in force, or decide in the browser"
@@ -73,26 +83,6 @@ def unproved(said: SaidReview, policies: PolicyState) -> NotCounted | None:
     if said.generation != 1:
         return NotCounted("changed", "this review was changed after it was created: create another one")
     return None
-
-
-def _texts(said: SaidReview) -> tuple[str, ...]:
-    who = said.reviewer
-    names = (said.request_name, said.deployment_name, who.username, who.uid, *who.groups)
-    return (*names, said.reason, *said.acknowledges)
-
-
-def _unfit(said: SaidReview, request: KnownRequest | None) -> NotCounted | None:
-    if request is None or request.deployment_name != said.deployment_name:
-        words = f"BundleDeployment {said.deployment_name} has no request {said.request_name}: check the names"
-        return NotCounted("not-found", words)
-    if request.round != said.round:
-        words = f"the request is in round {request.round}, and this review is of round {said.round}: review it again"
-        return NotCounted("old-round", words)
-    return None
-
-
-def _too_many(said: SaidReview, made_lately: int) -> NotCounted | None:
-    return too_many(said.reviewer.username) if made_lately > MAX_PER_HOUR else None
 
 
 def too_many(username: str) -> NotCounted:

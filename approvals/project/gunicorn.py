@@ -174,14 +174,17 @@ def post_worker_init(worker: Any) -> None:
 
     It is ready once it has loaded every page: what answers probes starts after that.
     """
-    from approvals import metrics, rights  # noqa: PLC0415 - needs Django, which only the worker has loaded
+    # These need Django, which only the worker has loaded.
+    from approvals import metrics  # noqa: PLC0415
+    from approvals.rights.missing_rights import tell_what_is_missing  # noqa: PLC0415
+    from approvals.rights.needs import Process  # noqa: PLC0415
 
     freeze_pages()
     for sock in _probes:
         Listener("probes", PROBES, sock).start()
     for sock in _metrics:
         metrics.answer_on(sock, "web")
-    rights.tell_what_is_missing(rights.Process.WEB)
+    tell_what_is_missing(Process.WEB)
     tell_broken_plugins()
     tell_content_store()
 

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
-from approvals import health_endpoints, rights
+from approvals import health_endpoints
 from approvals.ledger import claims
 from approvals.ledger.process_claims import HELD
+from approvals.rights.missing_rights import tell_what_is_missing
+from approvals.rights.needs import Process
 from approvals.working import Heartbeat, begin
 from provisioner import confinement
 
@@ -24,7 +26,7 @@ def hold_on_to_claims(**_: object) -> None:
 
 @worker_ready.connect
 def tell_missing_rights(**_: object) -> None:
-    rights.tell_what_is_missing(rights.Process.WORKER)
+    tell_what_is_missing(Process.WORKER)
 
 
 @worker_ready.connect

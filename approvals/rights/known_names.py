@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db.models import Q
@@ -17,7 +17,6 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 
 Spec = Mapping[str, Any]
-_OF_CATALOGS = ("spec", "authors", "is_writer_proved")
 
 
 def registered(cluster: Cluster, api: Api) -> Registered:
@@ -32,25 +31,42 @@ def registered(cluster: Cluster, api: Api) -> Registered:
     for username, their in identities.values_list("username", "groups"):
         people.add(username)
         groups.update(their)
-    requests = list(_proved(cluster))
+    open_requests = Request.objects.filter(deployment__cluster=cluster, state__in=OPEN)
+    open_requests = open_requests.only("spec", "requesters", "purpose", "deployment", "generation")
+    # Their requesters passed the check on what they name, or they were prepared.
+    proved = list(open_requests.filter(Q(is_installer_proved=True) | ~Q(service_account_uid="")))
     readers, for_accounts = set[str](), set[ObjectRef]()
-    for request in requests:
-        read = _read_for(request)
-        for person in request.requesters if read else []:
+    for request in proved:
+        is_fetched = request.purpose == Request.Purpose.DEPLOY and bool(request.requesters)
+        read = request.bundle_spec.reads() if is_fetched else []
+        if not read:
+            continue
+        for person in request.requesters:
             readers.add(str(person["username"]))
             groups.update(map(str, person["groups"]))
-        if read and account_of(str(access.last_writer_of(request)["username"])):
+        if account_of(str(access.last_writer_of(request)["username"])):
             for_accounts.update(read)
-    of_catalogs = [_of_catalog(one) for one in Catalog.objects.filter(cluster=cluster).only(*_OF_CATALOGS)]
     named, wished_by_catalogs = set[ObjectRef](), set[ObjectRef]()
-    for read, writers in of_catalogs:
-        (named if writers else wished_by_catalogs).update(read)
-        readers.update(str(one["username"]) for one in writers)
-        groups.update(str(group) for one in writers for group in one["groups"])
-        for_accounts.update(read if any(account_of(str(one["username"])) for one in writers) else ())
-    specs = [*(request.spec for request in requests), *_running(cluster)]
+    for catalog in Catalog.objects.filter(cluster=cluster).only("spec", "authors", "is_writer_proved"):
+        read = parse_catalog_source(catalog.spec).reads()
+        # Those who wrote its source, where they passed the check; else nobody.
+        known = authors_by_part(catalog.authors, catalog.spec) if read and catalog.is_writer_proved else None
+        (named if known else wished_by_catalogs).update(read)
+        for writer in (known or {}).values():
+            readers.add(str(writer["username"]))
+            groups.update(map(str, writer["groups"]))
+            for_accounts.update(read if account_of(str(writer["username"])) else ())
+    present = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
+    # What was installed is watched, and put back, as its installer.
+    running = present.filter(active_revision__isnull=False).values_list("active_revision__request__spec", flat=True)
+    specs = [*(request.spec for request in proved), *running]
+    wished = [*present.values_list("spec", flat=True), *(request.spec for request in open_requests)]
     installers, sources = _installers(specs), _sources(specs) | named
-    wished = list(_wished(cluster))
+    kinds = InventoryItem.objects.filter(deployment__cluster=cluster, deployment__gone_at__isnull=True)
+    watched = set[tuple[str, str]]()
+    for group, kind in sorted(set(kinds.values_list("group", "kind"))):
+        if found := api.resource_of(group, "", kind):
+            watched.add((group, found.plural))
     return Registered(
         people=frozenset(people),
         groups=frozenset(groups),
@@ -58,47 +74,10 @@ def registered(cluster: Cluster, api: Api) -> Registered:
         installers=installers,
         sources=sources,
         for_accounts=frozenset(for_accounts),
-        watched=frozenset(_watched(cluster, api)),
+        watched=frozenset(watched),
         unproved_installers=_installers(wished) - installers,
         unproved_sources=(_sources(wished) | wished_by_catalogs) - sources,
     )
-
-
-def _of_catalog(catalog: Catalog) -> tuple[list[ObjectRef], list[dict[str, Any]]]:
-    """What a Catalog names, and those who wrote its source where they passed the check; else nobody."""
-    read = parse_catalog_source(catalog.spec).reads()
-    known = authors_by_part(catalog.authors, catalog.spec) if read and catalog.is_writer_proved else None
-    return read, list((known or {}).values())
-
-
-def _open(cluster: Cluster) -> Any:
-    rows = Request.objects.filter(deployment__cluster=cluster, state__in=OPEN)
-    return rows.only("spec", "requesters", "purpose", "deployment", "generation")
-
-
-def _proved(cluster: Cluster) -> Iterator[Request]:
-    """The open requests whose requesters passed the check on what they name, and those that were prepared."""
-    yield from _open(cluster).filter(Q(is_installer_proved=True) | ~Q(service_account_uid=""))
-
-
-def _read_for(request: Request) -> list[ObjectRef]:
-    is_fetched = request.purpose == Request.Purpose.DEPLOY and bool(request.requesters)
-    return request.bundle_spec.reads() if is_fetched else []
-
-
-def _present(cluster: Cluster) -> Any:
-    return BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True)
-
-
-def _running(cluster: Cluster) -> Iterator[Spec]:
-    """What was installed is watched, and put back, as its installer."""
-    rows = _present(cluster).filter(active_revision__isnull=False)
-    yield from rows.values_list("active_revision__request__spec", flat=True)
-
-
-def _wished(cluster: Cluster) -> Iterator[Spec]:
-    yield from _present(cluster).values_list("spec", flat=True)
-    yield from (request.spec for request in _open(cluster))
 
 
 def _installers(specs: Iterable[Spec]) -> frozenset[Account]:
@@ -108,10 +87,3 @@ def _installers(specs: Iterable[Spec]) -> frozenset[Account]:
 
 def _sources(specs: Iterable[Spec]) -> frozenset[ObjectRef]:
     return frozenset(ref for spec in specs for ref in parse_spec(spec).reads())
-
-
-def _watched(cluster: Cluster, api: Api) -> Iterator[tuple[str, str]]:
-    present = InventoryItem.objects.filter(deployment__cluster=cluster, deployment__gone_at__isnull=True)
-    for group, kind in sorted(set(present.values_list("group", "kind"))):
-        if found := api.resource_of(group, "", kind):
-            yield group, found.plural

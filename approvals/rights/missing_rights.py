@@ -1,11 +1,14 @@
-"""Which rights a process lacks, asked of the API server, in words."""
+"""Which rights a process lacks, asked of the API server, and who gets them in which form; in words."""
 
 from __future__ import annotations
 
 import logging
+import re
+import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice, product
 from pathlib import Path
@@ -14,17 +17,72 @@ import yaml
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
-from approvals.access.port import connect
+from approvals.access.port import connect, connect_as_registered
 from approvals.health_endpoints import startup_checks
 from approvals.models import Cluster
-from approvals.rights.form import choose_form
 from approvals.rights.known_names import registered
-from approvals.rights.needs import Account, ImpersonationForm, NeededRule, Process, Registered, Role, roles
-from provisioner.cluster.client.access import ask, ask_self
+from approvals.rights.needs import Account, ImpersonationForm, NeededRule, Process, Registered, Role, account_of, roles
+from provisioner.cluster.client.access import ask, ask_self, review_self
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.errors import PratiqueError
+from provisioner.errors import Forbidden, PratiqueError, Unauthenticated
 from provisioner.sentences import some_phrases
 from provisioner.values import AccessRequest, Identity
+
+# KEP-5284: beta, and so on by default, from here on. An operator may switch the gate ConstrainedImpersonation off.
+BETA = (1, 36)
+_VERSION = re.compile(r"v?(\d+)\.(\d+)")
+_CONSTRAINED = re.compile(r"\bimpersonate(-on)?:[a-z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """`why` is for people, and begins after "because"."""
+
+    form: ImpersonationForm
+    why: str
+
+
+def choose_form(api: Api) -> Chosen:
+    """The constrained form where the API server says that it knows it, else the legacy one.
+
+    The API server refuses an impersonation in the words of the rights that it looked for: nobody's name is used to ask
+    who one is, which changes nothing. Legacy roles work on every server. Raises PratiqueError where it does not answer.
+    """
+    nobody = Identity(f"pratique:nobody:{secrets.token_hex(8)}")
+    version = shown_version(api.version())
+    try:
+        review_self(api.acting_as(nobody))
+    except Forbidden as exc:
+        if _CONSTRAINED.search(exc.in_full):
+            return Chosen(
+                ImpersonationForm.CONSTRAINED,
+                f"the API server ({version}) checks the verbs of constrained impersonation",
+            )
+        words = f"the API server ({version}) checked only the legacy verb"
+        if has_beta(version):
+            words += (
+                "; its version supports the constrained form: either that is disabled, or this account last "
+                "impersonated someone by legacy rights, which the API server tries first. Use --form "
+                "constrained to choose it"
+            )
+        return Chosen(ImpersonationForm.LEGACY, words)
+    if has_beta(version):
+        return Chosen(
+            ImpersonationForm.CONSTRAINED, f"the API server is {version}, which serves it unless it was switched off"
+        )
+    return Chosen(ImpersonationForm.LEGACY, f"the API server is {version}; the constrained form needs 1.36")
+
+
+def shown_version(version: str) -> str:
+    """A version in our words: this stands in a comment of what an operator applies."""
+    found = _VERSION.match(version)
+    return f"v{int(found[1])}.{int(found[2])}" if found else "of an unknown version"
+
+
+def has_beta(version: str) -> bool:
+    found = _VERSION.match(version)
+    return found is not None and (int(found[1]), int(found[2])) >= BETA
+
 
 # Of a cluster with thousands of people, the first ones tell that somebody has to print the roles again.
 MAX_QUESTIONS = 500
@@ -157,3 +215,44 @@ def look(process: Process) -> dict[str, str]:
             found[cluster.name] = words
     startup_checks.put_notes("rights", found)
     return found
+
+
+# An account, or the name of a user of the cluster.
+Holder = Account | str
+Holders = Mapping[Process, Holder]
+_SYSTEM = "system:"
+
+
+def accounts_of(namespace: str) -> dict[Process, Account]:
+    """The ServiceAccounts of deploy/kubernetes/accounts.yaml."""
+    return {process: (namespace, str(process)) for process in Process}
+
+
+def shared_by_all(cluster: Cluster, api: Api, namespace: str) -> Holder | None:
+    """Who the kubeconfig of the register is, by which all processes come; None where each has its own account.
+
+    Asked of the register and of the cluster, so that it is the same wherever the command runs: what this process alone
+    was given (PRATIQUE_KUBECONFIGS_DIR) says nothing of the others. Each has its own where Pratique runs in the
+    cluster, where the accounts of `namespace` hold their shipped roles there, and where what is registered is nobody's
+    credential.
+    """
+    if not cluster.kubeconfig:
+        return None
+    try:
+        # One of them may have an older role.
+        are_installed = any(
+            holds_own_role(api, process, account) for process, account in accounts_of(namespace).items()
+        )
+    except Forbidden:  # nobody may be asked about
+        are_installed = False
+    if are_installed:
+        return None
+    try:
+        name = review_self(connect_as_registered(cluster)).username
+    except (Forbidden, Unauthenticated):
+        return None
+    return account_of(name) or (None if name.startswith(_SYSTEM) else name)
+
+
+def holder_words(holder: Holder) -> str:
+    return f"user {holder}" if isinstance(holder, str) else f"ServiceAccount {'/'.join(holder)}"

@@ -1,4 +1,4 @@
-"""Whom each process acts as, and what it does then, as RBAC rules. Pure.
+"""Whom each process acts as, and what it does then, as RBAC rules and as the roles that `kubectl apply` takes. Pure.
 
 What a process does as itself stands in deploy/rbac.yaml. Here is only impersonation, because that depends on who is
 registered. Legacy impersonation lets a process do everything that somebody may; constrained impersonation (Kubernetes
@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from provisioner.api_groups import OWN_GROUP, RBAC_GROUP
 from provisioner.rbac import plural_of
@@ -247,3 +248,30 @@ def account_of(username: str) -> Account | None:
         return None
     namespace, _, name = username.removeprefix(_ACCOUNT).partition(":")
     return (namespace, name) if namespace and name else None
+
+
+# Whatever has this label came from this command, so that what is no longer printed can be pruned.
+MANAGED_BY = {"app.kubernetes.io/managed-by": "pratique-rights"}
+
+
+def manifests(roles: Iterable[Role], holders: Mapping[Process, Account | str]) -> list[dict[str, Any]]:
+    """Each role, followed by its binding to the account of its process, or to the user of this name."""
+    objects: list[dict[str, Any]] = []
+    for role in roles:
+        kind = "Role" if role.namespace else "ClusterRole"
+        name = f"pratique-{role.process}-impersonates"
+        place = {"namespace": role.namespace} if role.namespace else {}
+        about = {"apiVersion": f"{RBAC_GROUP}/v1", "metadata": {"name": name, **place, "labels": MANAGED_BY}}
+        holder = holders[role.process]
+        if isinstance(holder, str):
+            subject = {"apiGroup": RBAC_GROUP, "kind": "User", "name": holder}
+        else:
+            subject = {"kind": "ServiceAccount", "name": holder[1], "namespace": holder[0]}
+        rules = []
+        for rule in role.rules:
+            named = {"resourceNames": [*rule.names]} if rule.names else {}
+            rules.append({"apiGroups": [rule.group], "resources": [*rule.resources], "verbs": [*rule.verbs], **named})
+        reference = {"apiGroup": RBAC_GROUP, "kind": kind, "name": name}
+        objects.append({"kind": kind, **about, "rules": rules})
+        objects.append({"kind": f"{kind}Binding", **about, "roleRef": reference, "subjects": [subject]})
+    return objects

@@ -4,76 +4,54 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from datetime import timedelta
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
-from threading import Condition
 from typing import Any
-
-from django.conf import settings
-from django.db import transaction
 
 from approvals import instruments, wake
 from approvals.access.port import discovered, learn_discovered
-from approvals.access.sight import deployment_ref
-from approvals.audit import MACHINE
 from approvals.clock import database_now
-from approvals.errors import ASK_ANEW, Crashed, Full, LostClaim, TooManyLooks
-from approvals.gate import Refusal, Waiting
-from approvals.ledger import claims, moves, references, waits
-from approvals.ledger.moves import locked, move
-from approvals.lifecycle import AT_WORK, Event, State, may
+from approvals.errors import Crashed, LostClaim
+from approvals.ledger import claims
+from approvals.lifecycle import AT_WORK, State
 from approvals.models import Request
 from approvals.steps import apply, evaluate, prepare, restore, shared_reads
-from approvals.working import Pledge, Work, WorkStep, do, has_begun, pledged, run_aside
-from provisioner.errors import BadBundle, PratiqueError, TryLater, WorkerDied
-from provisioner.review.base.record import ref_record
+from approvals.steps.apply_limit import apply_place
+from approvals.steps.failures import expire_request, fail_request, postpone_request
+from approvals.working import Work, WorkStep, do, has_begun, run_aside
+from provisioner.errors import PratiqueError, TryLater, WorkerDied
 
 logger = logging.getLogger(__name__)
 
 
-STEPS: dict[str, Callable[[Request, str], None]] = {
-    State.PREPARING: prepare.run,
-    State.STALE: prepare.run,
-    State.IN_REVIEW: evaluate.run,
-    State.APPROVED: apply.begin_apply,
-    State.APPLYING: apply.resume_apply,
-    State.RESTORING: restore.run,
-}
-# What the step of a state is called where steps are counted and timed.
-NAMES: dict[str, str] = {
-    State.PREPARING: "prepare",
-    State.STALE: "prepare",
-    State.IN_REVIEW: "evaluate",
-    State.APPROVED: "apply",
-    State.APPLYING: "apply",
-    State.RESTORING: "restore",
-}
-# How a step ends that cannot go on, where more has to be settled than the request itself.
-GIVE_UP: dict[str, Callable[[Request, PratiqueError], None]] = {
-    State.APPLYING: apply.give_up,
-    State.RESTORING: restore.give_up,
+@dataclass(slots=True)
+class StateStep:
+    """What is done in one state of a request.
+
+    `name` is how it is counted and timed. `give_up` ends it where it fails for good; by default nothing but the request
+    itself has to be settled then.
+    """
+
+    name: str
+    run: Callable[[Request, str], None]
+    work: WorkStep
+    give_up: Callable[[Request, PratiqueError], None] = fail_request
+
+
+STEPS: dict[str, StateStep] = {
+    State.PREPARING: StateStep("prepare", prepare.run, WorkStep("preparing its report", is_foreign=True)),
+    State.STALE: StateStep("prepare", prepare.run, WorkStep("preparing its report again", is_foreign=True)),
+    State.IN_REVIEW: StateStep("evaluate", evaluate.run, WorkStep("evaluating policies and counting reviews")),
+    State.APPROVED: StateStep("apply", apply.begin_apply, WorkStep("checking it again before applying", is_long=True)),
+    State.APPLYING: StateStep("apply", apply.resume_apply, WorkStep("applying it", is_long=True), apply.give_up),
+    State.RESTORING: StateStep(
+        "restore", restore.run, WorkStep("restoring the previous revision", is_long=True), restore.give_up
+    ),
 }
 # The others are tried again: how long they took says nothing of the work.
 ENDED = frozenset({"done", "failed"})
-# What a format says of the config is kept from who may not read it.
-KEPT_WORDS = "The page of the request shows the reason to people who can get the BundleDeployment"
-# What is approved goes on soon after what it waits for has come.
-LONGEST_APPROVED_SECONDS = 30
-_applying: set[int] = set()
-# Whoever waits for room is woken when somebody leaves it.
-_room = Condition()
-
-
-WORDS: dict[str, WorkStep] = {
-    State.PREPARING: WorkStep("preparing its report", is_foreign=True),
-    State.STALE: WorkStep("preparing its report again", is_foreign=True),
-    State.IN_REVIEW: WorkStep("evaluating policies and counting reviews"),
-    State.APPROVED: WorkStep("checking it again before applying", is_long=True),
-    State.APPLYING: WorkStep("applying it", is_long=True),
-    State.RESTORING: WorkStep("restoring the previous revision", is_long=True),
-}
 
 
 class Advance(Work):
@@ -105,7 +83,7 @@ class Advance(Work):
         return True
 
     def step(self) -> WorkStep:
-        return WORDS[self.rows.values_list("state", flat=True).get()]
+        return STEPS[self.rows.values_list("state", flat=True).get()].work
 
     def group(self) -> str:
         """The first of those who asked, where that is known, on their cluster."""
@@ -132,11 +110,12 @@ class Advance(Work):
         wake.request(self.key)
 
     def postpone(self, error: TryLater) -> None:
-        _try_later(self._request(), error)
+        postpone_request(self._request(), error)
 
     def give_up(self, error: WorkerDied) -> None:
         request = self._request()
-        GIVE_UP.get(request.state, _fail)(request, error)
+        settle = STEPS[request.state].give_up if request.state in STEPS else fail_request
+        settle(request, error)
 
     def _request(self) -> Request:
         return Request.objects.select_related("deployment__cluster", "content", "from_revision").get(pk=self.key)
@@ -152,144 +131,42 @@ def advance(request_id: int) -> None:
 
 
 def _take_step(request: Request, worker: str) -> None:
+    """Take the step that the state calls for, settle what it raises, and count how it ended."""
     if request.state not in AT_WORK and request.expires_at <= database_now():
-        _expire(request.pk)
+        expire_request(request.pk)
         return
-    name, began = NAMES[request.state], time.perf_counter()
-    outcome = _try_step(request, worker)
+    name, began = STEPS[request.state].name, time.perf_counter()
+    try:
+        outcome = _try_step(request, worker)
+    except LostClaim:
+        # The row is another worker's: nothing is written down about it here.
+        logger.warning("another worker has taken over", extra={"request_id": request.pk, "worker": worker})
+        instruments.lost_claims.labels("request").inc()
+        outcome = "lost_claim"
     instruments.steps.labels(name, outcome).inc()
     if outcome in ENDED:
         instruments.step_seconds.labels(name).observe(time.perf_counter() - began)
 
 
 def _try_step(request: Request, worker: str) -> str:
-    """Take the step and settle what it raises; how it ended, as a label."""
+    """Take the step and settle what it raises, which may raise LostClaim as well; return how it ended, as a label."""
+    step = STEPS[request.state]
+    is_apply = request.state == State.APPROVED or request.state in AT_WORK
     try:
-        return _tried(request, worker)
-    except LostClaim:
-        # The row is another worker's: nothing is written down about it here.
-        logger.warning("another worker has taken over", extra={"request_id": request.pk, "worker": worker})
-        instruments.lost_claims.labels("request").inc()
-        return "lost_claim"
-
-
-def _tried(request: Request, worker: str) -> str:
-    try:
-        with _room_for(request):
-            STEPS[request.state](request, worker)
+        with apply_place(request.pk) if is_apply else nullcontext():
+            step.run(request, worker)
         if request.worker_deaths:
             claims.note_progress(Request.objects.filter(pk=request.pk), worker)
-    except MemoryError:
-        raise  # a death, not a bug of ours (working)
-    except LostClaim:
+    except (LostClaim, MemoryError):  # want of memory is a death, no bug of ours (working)
         raise
     except TryLater as exc:
-        _try_later(request, exc)
+        postpone_request(request, exc)
         return "waiting"
     except PratiqueError as exc:
-        give_up = GIVE_UP.get(request.state, _fail)
-        give_up(request, exc)
+        step.give_up(request, exc)
         return "failed"
     except Exception as exc:
         logger.exception("a step crashed", extra={"request_id": request.pk, "state": request.state})
-        _try_later(request, Crashed(f"an unexpected error occurred ({type(exc).__name__})"))
+        postpone_request(request, Crashed(f"an unexpected error occurred ({type(exc).__name__})"))
         return "crashed"
     return "done"
-
-
-@contextmanager
-def _room_for(request: Request) -> Iterator[None]:
-    """Raise Full where this process applies enough. One that waits for the cluster is none of those meanwhile."""
-    if request.state != State.APPROVED and request.state not in AT_WORK:
-        yield
-        return
-    if not _has_room(request.pk):
-        most = settings.PRATIQUE["APPLIES_AT_ONCE"]
-        raise Full(f"{most} of {most} requests are being applied: this one continues when one of them is finished")
-    try:
-        with pledged(Pledge(partial(_leave_room, request.pk), partial(_await_room, request.pk))):
-            yield
-    finally:
-        _leave_room(request.pk)
-
-
-def _has_room(request_id: int) -> bool:
-    with _room:
-        if len(_applying) >= settings.PRATIQUE["APPLIES_AT_ONCE"]:
-            return False
-        _applying.add(request_id)
-        return True
-
-
-def _leave_room(request_id: int) -> None:
-    with _room:
-        _applying.discard(request_id)
-        _room.notify_all()
-
-
-def _await_room(request_id: int) -> None:
-    """What it waited for is ready: it continues before anything else begins, so it need not wait for long."""
-    with _room:
-        _room.wait_for(partial(_has_room, request_id))
-
-
-@transaction.atomic(durable=True)
-def _expire(request_id: int) -> None:
-    request = locked(request_id)
-    if request.expires_at <= database_now() and may(State(request.state), Event.EXPIRE):
-        until, waited = f"{request.expires_at:%Y-%m-%d %H:%M} UTC", request.problem
-        words = f"it expired at {until} without a decision" + (f"; what it waited for: {waited}" if waited else "")
-        remedy = ASK_ANEW.format(name=request.deployment.name)
-        move(request, Event.EXPIRE, actor=MACHINE, problem=words, problem_code="expired", remedy=remedy)
-
-
-@transaction.atomic(durable=True)
-def _try_later(request: Request, error: TryLater) -> None:
-    """Nothing is lost: the sweeper wakes the request again when its time has come."""
-    row = locked(request.pk)
-    claims.check_same_holder(row, request)
-    is_costly = isinstance(error, Waiting) and error.is_costly
-    is_soon = (row.state == State.APPROVED and not is_costly) or error.code in (Full.code, TooManyLooks.code)
-    longest = LONGEST_APPROVED_SECONDS if is_soon else waits.LONGEST_SECONDS
-    wait = waits.postpone(row, error, database_now(), longest=longest)
-    logger.warning("will try later", extra={"request_id": row.pk, "code": error.code, "seconds": round(wait, 1)})
-
-
-def _words_of_config(row: Request, error: PratiqueError) -> list[dict[str, Any]]:
-    """What the words of a format quote: of the config, and of what it or the sources name in the cluster. Of a Secret a
-    chart is told no value."""
-    if not isinstance(error, BadBundle) or not error.server_words:
-        return []
-    also = [ref_record(one) for one in row.bundle_spec.reads() if one.kind != "Secret"]
-    return [{"ref": ref_record(deployment_ref(row.deployment.name)), "also": also, "words": error.server_words}]
-
-
-@transaction.atomic(durable=True)
-def _fail(request: Request, error: PratiqueError) -> None:
-    row = locked(request.pk)
-    if row.state != request.state:
-        return
-    claims.check_same_holder(row, request)
-    facts = {"code": error.code, "why": str(error)}
-    if row.state in (State.PREPARING, State.STALE):
-        references.note_resolved(row, error.resolved)
-        words = _words_of_config(row, error)
-        move(
-            row,
-            Event.COULD_NOT_PREPARE,
-            actor=MACHINE,
-            facts=facts,
-            problem_code=error.code,
-            problem=f"{error}. {KEPT_WORDS}" if words else str(error),
-            remedy=error.remedy if isinstance(error, Refusal) else "",
-            server_words=words,
-        )
-        return
-    if row.state == State.APPROVED and moves.is_end(error):
-        moves.end(row, error)
-        return
-    if isinstance(error, WorkerDied):
-        move(row, Event.GIVE_UP, actor=MACHINE, facts=facts, problem_code=error.code, problem=str(error))
-        return
-    # In review or approved: "could not find out" is never a verdict; it waits, with its reason shown.
-    waits.hold(row, error, database_now() + timedelta(seconds=waits.LONGEST_SECONDS))

@@ -5,8 +5,7 @@ A worker that takes it up begins at the first phase again: what is as the plan s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +14,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Max
 
-from approvals import audit, gate, working
+from approvals import audit, gate, store, working
 from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.bundle_spec import BundleSpec
@@ -30,7 +29,6 @@ from approvals.ledger import claims, moves, optionals, pivots, rounds, strays
 from approvals.ledger.moves import both_locked, locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Report, Request, Revision
-from approvals.steps.records.approved_plan import approved_plan, load
 from approvals.steps.records.inventory import DatabaseHookRuns, DatabaseInventory, owner_of
 from approvals.steps.records.notes import Notes, words_of
 from approvals.steps.sources import read_for
@@ -38,10 +36,36 @@ from provisioner import pipeline
 from provisioner.cluster.apply.run import PhaseReached
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.plan.content_plan import compare_plans, plan_digest
-from provisioner.errors import PratiqueError
+from provisioner.errors import DigestMismatch, PratiqueError
+from provisioner.review.base.record import from_record
 from provisioner.sentences import number, some
-from provisioner.values import Action, ObjectRef, OutcomeState, PlannedAction
+from provisioner.values import Action, Content, ObjectRef, OutcomeState, Plan, PlannedAction
 from provisioner.values import ObjectOutcome as Done
+
+
+def load(request: Request) -> Approved:
+    """Content and plan of the round that was reviewed; DigestMismatch where either is not the reviewed one."""
+    assert request.content is not None  # a database constraint: nothing is approved without a subject
+    # The bytes are hashed again (promise 1).
+    return Approved(store.get(request.content, fetched_by=request), approved_plan(request))
+
+
+def approved_plan(request: Request) -> Plan:
+    """The plan of the round that was reviewed, as it was stored; DigestMismatch where it is not the reviewed one."""
+    report = request.reports.get(round=request.round)
+    plan = from_record(report.body).plan
+    # Over the actions themselves: what the record says of its digest proves nothing about them.
+    found = plan_digest(plan.actions)
+    if not found == plan.digest == request.plan_digest:
+        raise DigestMismatch(f"the stored plan has digest {found}, but {request.plan_digest} was reviewed")
+    return plan
+
+
+def _approved_content(request: Request) -> Content:
+    """The reviewed bytes, hashed again (promise 1)."""
+    assert request.content is not None  # a database constraint: nothing is approved without a subject
+    return store.get(request.content, fetched_by=request)
+
 
 MAX_NAMED = 3
 # Well within what the gate takes for fresh.
@@ -62,17 +86,38 @@ def carry_out(request: Request, api: Api, approved: Approved, worker: str) -> No
     """
     spec, plan = request.bundle_spec, gate.without_lifted(approved.plan)
     revision, notes = request.revision, Notes(request, partial(claims.renew, request.pk, worker))
+    being_applied = Revision.objects.filter(pk=revision.pk, state=Revision.State.APPLYING)
     check_held = partial(claims.check_held, request.pk, worker)
     again = _Again(request, api, worker, reviewed_report(request))
+    hooks = {hook.ref for hook in approved.content.hooks}
+
+    def note_phase(phase: PhaseReached) -> None:
+        # In the row, so that it is known while the phase waits to begin and nobody works on it.
+        words = f"{phase.number} of {phase.count}: {phase.name}"
+        Request.objects.filter(pk=request.pk).update(phase=words)
+
+    def begin_phase(_: str) -> None:
+        notes.begin_phase(again.before_phase)
+        being_applied.exclude(message="").update(message="")
+
+    def note_wait(refs: Sequence[ObjectRef]) -> None:
+        # For who watches: it may take minutes, in which nothing else is heard of the apply. A hook is waited for by
+        # itself, until it has ended.
+        notes.write()
+        words = "waiting until these are ready before the next phase"
+        if hooks >= set(refs):
+            words = "waiting until this hook has ended"
+        being_applied.update(message=f"{words}: {some(refs, MAX_NAMED)}")
+
     outcomes = pipeline.deploy(
         api.acting_as(spec.installer).guarded(claims.sure_sending(worker)),
         approved.content,
         plan,
         inventory=DatabaseInventory(request.deployment, revision, check_held),
         deadline_seconds=apply_seconds(spec) - request.worked_seconds,
-        before_phase=partial(_begin_phase, notes, revision, again.before_phase),
-        at_phase=partial(_reach, request),
-        before_wait=partial(_say_what_is_waited_for, notes, revision, {one.ref for one in approved.content.hooks}),
+        before_phase=begin_phase,
+        at_phase=note_phase,
+        before_wait=note_wait,
         while_waiting=partial(notes.pulse, again.while_waiting),
         checks=spec.health_checks(),
         owner=owner_of(revision),
@@ -80,43 +125,13 @@ def carry_out(request: Request, api: Api, approved: Approved, worker: str) -> No
         runs=DatabaseHookRuns(request, check_held),
         helm_release=spec.helm_release(),
     )
-    left_out = [one.ref for one in plan.actions if one.action is Action.SKIP]
+    left_out = [planned.ref for planned in plan.actions if planned.action is Action.SKIP]
     _finish(request, notes.keep(outcomes), left_out)
 
 
 def apply_seconds(spec: BundleSpec) -> float:
     """How long an apply may take: as long as the deployment gives a revision to get on, else PRATIQUE_APPLY_MINUTES."""
     return float(spec.health.get("progressDeadlineMinutes") or settings.PRATIQUE["APPLY_MINUTES"]) * 60.0
-
-
-def _reach(request: Request, phase: PhaseReached) -> None:
-    """In the row, so that it is known while the phase waits to begin and nobody works on it."""
-    words = f"{phase.number} of {phase.count}: {phase.name}"
-    Request.objects.filter(pk=request.pk).update(phase=words)
-
-
-def _begin_phase(notes: Notes, revision: Revision, check: Callable[[], None], _: str) -> None:
-    with notes.off_the_clock():
-        notes.go_on()
-        check()
-    applying = Revision.objects.filter(pk=revision.pk, state=Revision.State.APPLYING)
-    applying.exclude(message="").update(message="")
-
-
-def _say_what_is_waited_for(
-    notes: Notes, revision: Revision, hooks: AbstractSet[ObjectRef], refs: Sequence[ObjectRef]
-) -> None:
-    """For who watches: it may take minutes, in which nothing else is heard of the apply.
-
-    A hook is waited for by itself, until it has ended.
-    """
-    notes.write()
-    named = some(refs, MAX_NAMED)
-    words = "waiting until these are ready before the next phase"
-    if hooks >= set(refs):
-        words = "waiting until this hook has ended"
-    applying = Revision.objects.filter(pk=revision.pk, state=Revision.State.APPLYING)
-    applying.update(message=f"{words}: {named}")
 
 
 @dataclass
@@ -180,19 +195,16 @@ def give_up(request: Request, error: PratiqueError) -> None:
     if row.state == State.APPLYING:
         claims.check_same_holder(row, request)
         followed_packages.ask_soon(deployment)
-        remedy = moves.remedy_of(error, deployment.name)
-        is_put_back = _is_to_restore(row, deployment, error.code)
-        words = str(error) if is_put_back else f"{error}; {_what_stands(row, deployment)}"
+        words, remedy = str(error), moves.remedy_of(error, deployment.name)
+        if not _is_to_restore(row, deployment, error.code):
+            at, changes = f" at phase {row.phase}" if row.phase else "", "nothing was changed"
+            if written := row.outcomes.filter(step=Outcome.Step.APPLY, state=OutcomeState.DONE).count():
+                stays = "stays" if written == 1 else "stay"
+                changes = f"{number(written, 'object')} changed before that {stays} changed"
+            running = deployment.active_revision
+            still = f"revision {running.number} still counts as the running one" if running else ""
+            words += f"; applying stopped{at}: {changes}, and {still or 'no revision counts as running'}"
         _end_as_failed(row, deployment, words, {"code": error.code, "why": str(error)}, remedy)
-
-
-def _what_stands(row: Request, deployment: BundleDeployment) -> str:
-    """What an apply that ended midway leaves behind, in words."""
-    written = row.outcomes.filter(step=Outcome.Step.APPLY, state=OutcomeState.DONE).count()
-    at, running = f" at phase {row.phase}" if row.phase else "", deployment.active_revision
-    left = f"{number(written, 'object')} changed before that {'stays' if written == 1 else 'stay'} changed"
-    still = f"revision {running.number} still counts as the running one" if running else "no revision counts as running"
-    return f"applying stopped{at}: {left if written else 'nothing was changed'}, and {still}"
 
 
 def _end_as_failed(
@@ -228,19 +240,12 @@ def close(request: Request, state: str, message: str) -> None:
 
 
 def begin_apply(request: Request, worker: str) -> None:
-    """Nothing is loaded or asked twice: where the gate lets it pass, it is applied in the same step."""
-    api = connect(request.deployment.cluster)
-    approved = _pass_gate(request, api)
-    if approved is not None:
-        carry_out(_start(request, worker), api, approved, worker)
+    """Apply what was approved where the gate lets it pass, or find the request stale. Raises what it waits for.
 
-
-def _pass_gate(request: Request, api: Api) -> Approved | None:
-    """What was approved, where it may be applied now; None: the request became stale. Raises what it waits for.
-
-    Reviews stand for the reviewed plan while it does no more than they saw (S04): an object that somebody has brought
-    to the reviewed state meanwhile needs no second review, and is then found unchanged.
+    Nothing is loaded or asked twice. Reviews stand for the reviewed plan while it does no more than they saw (S04): an
+    object that somebody has brought to the reviewed state meanwhile needs no second review and is then found unchanged.
     """
+    api = connect(request.deployment.cluster)
     facts, approved = reader.approved(request, api, read_for(request), partial(load, request))
     try:
         gate.require(request, facts)
@@ -249,8 +254,8 @@ def _pass_gate(request: Request, api: Api) -> Approved | None:
     except gate.Stale as stale:
         plan = value_of(facts.plan)
         _find_stale(request, plan.actions if plan else approved.plan.actions, stale)
-        return None
-    return approved
+        return
+    carry_out(_start(request, worker), api, approved, worker)
 
 
 @transaction.atomic(durable=True)

@@ -38,30 +38,28 @@ def _settle(request: Request, facts: GateFacts, answer: GateAnswer) -> None:
     claims.check_same_holder(row, request)
     if row.state != State.IN_REVIEW or row.round != request.round:
         return
-    if _has_changed(row, request, facts):
+    # Since the facts were read somebody may have reviewed it, dismissed a review, or turned out to have asked.
+    judged = Review.objects.judged(row).annotate(dismissal_key=Max("dismissals"))
+    given = set(judged.order_by().values_list("pk", "dismissal_key"))
+    known = {(review.key, review.dismissal_key) for review in value_of(facts.reviews) or ()}
+    asked = (request.subject_digest, request.requesters, request.is_requester_known)
+    if given != known or (row.subject_digest, row.requesters, row.is_requester_known) != asked:
         wake.request(row.pk)
         return
     # A policy gives no word past somebody who requests changes.
     grants = () if change_requests(value_of(facts.reviews) or ()) else value_of(facts.grants) or ()
-    for said in (one for one in grants if is_grant(one)):
-        _approve_as(said, row)
+    for policy_facts in filter(is_grant, grants):
+        _approve_as(policy_facts, row)
     if answer.next == Next.REPORT_AGAIN:
-        _report_again(row, answer.reason)
+        why = answer.reason
+        about = {"reviewedPlan": row.plan_digest, "why": why.words}
+        rounds.void(row, code=why.code, words=why.words, facts=about, remedy=why.remedy, look_again_at=None)
     elif answer.next in (Next.GO, Next.DENY):
         _give_verdict(row, facts, answer)
     elif answer.next == Next.END:
         moves.end(row, gate.refusal_of(answer))
     else:
-        _say(row, answer)
-
-
-def _has_changed(row: Request, read: Request, facts: GateFacts) -> bool:
-    """Whether somebody reviewed it, dismissed a review, or turned out to have asked, since the facts were read."""
-    judged = Review.objects.judged(row).annotate(dismissal_key=Max("dismissals"))
-    given = judged.order_by().values_list("pk", "dismissal_key")
-    known = {(one.key, one.dismissal_key) for one in value_of(facts.reviews) or ()}
-    asked = (read.subject_digest, read.requesters, read.is_requester_known)
-    return set(given) != known or (row.subject_digest, row.requesters, row.is_requester_known) != asked
+        _keep_waiting(row, answer.reason)
 
 
 def _give_verdict(row: Request, facts: GateFacts, answer: GateAnswer) -> None:
@@ -87,14 +85,10 @@ def _give_verdict(row: Request, facts: GateFacts, answer: GateAnswer) -> None:
     wake.notice(row.pk, "decided")
 
 
-def _report_again(row: Request, why: Reason) -> None:
-    facts = {"reviewedPlan": row.plan_digest, "why": why.words}
-    rounds.void(row, code=why.code, words=why.words, facts=facts, remedy=why.remedy, look_again_at=None)
-
-
 def _approve_as(said: PolicyFacts, row: Request) -> None:
-    each = Policy.objects.get(pk=said.key)
-    identity, voter = access.policy_identity(each), f"policy:{each.pk}"
+    """Record the approval of a policy, unless this version of it has approved this round already."""
+    policy = Policy.objects.get(pk=said.key)
+    identity, voter = access.policy_identity(policy), f"policy:{policy.pk}"
     earlier = row.reviews.counted().filter(round=row.round, voter=voter).first()
     if earlier and earlier.policy_version == said.version:
         return
@@ -106,7 +100,7 @@ def _approve_as(said: PolicyFacts, row: Request) -> None:
         reason=said.words,
         channel=Review.Channel.POLICY,
         voter=voter,
-        policy=each,
+        policy=policy,
         policy_version=said.version,
         username=identity.username,
         access_reason="Kubernetes allowed this policy's identity to approve",
@@ -118,13 +112,14 @@ def _approve_as(said: PolicyFacts, row: Request) -> None:
         verb="review.given",
         actor=Actor(identity.username, "policy"),
         request=row,
-        facts={"decision": "Approve", "policy": each.name, "version": said.version, "reason": said.words},
+        facts={"decision": "Approve", "policy": policy.name, "version": said.version, "reason": said.words},
     )
 
 
-def _say(row: Request, answer: GateAnswer) -> None:
-    """Why it is not decided, beyond that people have not yet; what was said of that before is taken back."""
-    reason = answer.reason
+def _keep_waiting(row: Request, reason: Reason) -> None:
+    """Have it looked at again, and keep why it is not decided, beyond that people have not yet; what was said of that
+    before is taken back.
+    """
     words, code, remedy = (reason.words, reason.code, reason.remedy) if reason.is_problem else ("", "", "")
     row.look_again_at = database_now() + timedelta(seconds=random.uniform(*LOOK_AGAIN_SECONDS))  # noqa: S311 - keeps no secret
     row.awaits = reason.awaits if reason.is_problem else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -58,7 +59,6 @@ from provisioner.values import (
     Report,
     Severity,
     SourceMove,
-    UnusedFiles,
 )
 
 
@@ -76,12 +76,19 @@ class Prepared:
 
 def run(request: Request, worker: str) -> None:
     if request.purpose != Request.Purpose.DELETE:
-        _check_health_part(request)
+        try:
+            observation.check_spec(request.bundle_spec.health)
+        except BadHealthCheck as exc:
+            # No request of this spec can be prepared, so that the deployment says it as well.
+            pivots.note_problem(of=request, words=str(exc))
+            raise
     api = shared_reads.connected(request.deployment.cluster)
     with asking_through(request.deployment.cluster, api):
         facts = reader.preparing(request, api, read_for(request))
-    if gate.are_requesters_proved(facts):
-        _note_proved(request)
+    if gate.are_requesters_proved(facts) and not request.is_installer_proved:
+        # Until everybody who asked was let, nobody gives us a right to what the spec names (S31).
+        Request.objects.filter(pk=request.pk).update(is_installer_proved=True)
+        request.is_installer_proved = True
     gate.require(request, facts)
     account = value_of(facts.account)
     assert account is not None  # the answer was yes
@@ -89,10 +96,10 @@ def run(request: Request, worker: str) -> None:
     unmet = reason(RefusalKind.UNMET, words, facts.about) if words else None
     is_all_known = request.is_requester_known and not pivots.unknown_writes(request)
     authors = () if is_all_known else access.subjects_that_may_write(api, request)
-    content, row, moves = _content_of(request, api)
-    request.bundles = [asdict(one) for one in bundle_choice.bundles_as_offered_now(request)]
+    content, row, moves = _load_content(request, api)
+    request.bundles = [asdict(bundle) for bundle in bundle_choice.bundles_as_offered_now(request)]
     with pipeline.resolving([pin.digest for pin in content.pins]):
-        report = _report_of(request, api, content, moves)
+        report = _make_report(request, api, content, moves)
         try:
             unattended = gate.reads_unattended(facts)
             _record(request, Prepared(content, row, account.uid, report, moves, unmet, unattended, authors))
@@ -101,7 +108,12 @@ def run(request: Request, worker: str) -> None:
             raise InvalidManifest(UNKEEPABLE) from exc
 
 
-def _report_of(request: Request, api: Api, content: Content, moves: tuple[SourceMove, ...]) -> Report:
+def _make_report(request: Request, api: Api, content: Content, moves: tuple[SourceMove, ...]) -> Report:
+    """What would change. It is compared with the reviewed report of what runs, where that can be read."""
+    running, reviewed = request.deployment.active_revision, None
+    if running and (row := report_of(running.request)):
+        with suppress(BadRecord, KeyMissing):
+            reviewed = from_record(row.body)
     return pipeline.look(
         api,
         content,
@@ -115,34 +127,8 @@ def _report_of(request: Request, api: Api, content: Content, moves: tuple[Source
         way_back=way_back(request, content),
         history=source_history.of(request, moves),
         deployment=request.deployment.name,
-        running=_running_report(request),
+        running=reviewed,
     )
-
-
-def _running_report(request: Request) -> Report | None:
-    """The report of what runs, as it was reviewed; None where nothing runs, or nobody can read it any more."""
-    running = request.deployment.active_revision
-    row = report_of(running.request) if running else None
-    try:
-        return from_record(row.body) if row else None
-    except (BadRecord, KeyMissing):
-        return None
-
-
-def _note_proved(request: Request) -> None:
-    """Keep that everybody who asked was let: until then nobody gives us a right to what the spec names (S31)."""
-    if not request.is_installer_proved:
-        Request.objects.filter(pk=request.pk).update(is_installer_proved=True)
-        request.is_installer_proved = True
-
-
-def _check_health_part(request: Request) -> None:
-    """Raise BadHealthCheck, and say so of the deployment as well: no request of this spec can be prepared."""
-    try:
-        observation.check_spec(request.bundle_spec.health)
-    except BadHealthCheck as exc:
-        pivots.note_problem(of=request, words=str(exc))
-        raise
 
 
 UNKEEPABLE = (
@@ -151,7 +137,7 @@ UNKEEPABLE = (
 )
 
 
-def _content_of(request: Request, api: Api) -> tuple[Content, ContentRow, tuple[SourceMove, ...]]:
+def _load_content(request: Request, api: Api) -> tuple[Content, ContentRow, tuple[SourceMove, ...]]:
     """A request's content is rendered once; a later round is about the same bytes (promise 1). With how its sources
     moved, which is found out with the fetching."""
     if request.content:
@@ -160,28 +146,35 @@ def _content_of(request: Request, api: Api) -> tuple[Content, ContentRow, tuple[
     if request.to_revision:
         row = request.to_revision.content
         return store.get(row, fetched_by=request.to_revision.request), row, ()
-    format_name = request.bundle_spec.format
     if request.purpose == Request.Purpose.DELETE:
-        content, moves = _nothing(request), ()
+        # A deletion leaves no object at all. What runs may have hooks that run when it goes.
+        namespace, account = request.bundle_spec.account
+        old = plan_options.running_content(request) if plan_options.moments_of(request) else None
+        hooks = old.hooks_at(DELETING) if old else ()
+        digest = render.content_digest(hooks, install_namespace=namespace, service_account=account)
+        content, moves = Content((), namespace, account, (), digest, hooks=hooks), ()
     else:
-        content, moves = _fetched(request, api)
+        content, moves = _fetch_content(request, api)
     running = request.deployment.active_revision
     content = store.salted(content, running.content if running else None)
-    return content, store.put(content, format_name=format_name), moves
+    return content, store.put(content, format_name=request.bundle_spec.format), moves
 
 
-def _nothing(request: Request) -> Content:
-    """What a deletion leaves: no object at all. What runs may have hooks that run when it goes."""
-    namespace, account = request.bundle_spec.account
-    running = plan_options.running_content(request) if plan_options.moments_of(request) else None
-    hooks = running.hooks_at(DELETING) if running else ()
-    digest = render.content_digest(hooks, install_namespace=namespace, service_account=account)
-    return Content((), namespace, account, (), digest, hooks=hooks)
-
-
-def _fetched(request: Request, api: Api) -> tuple[Content, tuple[SourceMove, ...]]:
+def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMove, ...]]:
     spec = request.bundle_spec
     sources = sources_of(spec, reader_as_requester(request, api), bundle_choice.bundles_for(request))
+    target = None
+    if render.is_told_of_target(spec.format):
+        # What a chart sees of the cluster, and that it runs already, be it as a release that is taken over: fixed with
+        # the content (promise 1). It looks up objects as who wrote the spec last (S08).
+        is_upgrade = spec.helm_release() is not None or request.deployment.active_revision_id is not None
+        wanted = spec.lookups()
+
+        def find(ref: ObjectRef) -> JsonObject | None:
+            return found_as(last_writer_of(request).identity, request.deployment.cluster, api)(ref)
+
+        lookups = None if wanted is None else render.looked_up(wanted, find)
+        target = pipeline.target_of(api, is_upgrade=is_upgrade, lookups=lookups)
     content = pipeline.prepare(
         sources,
         options=pipeline.PrepareOptions(
@@ -189,7 +182,7 @@ def _fetched(request: Request, api: Api) -> tuple[Content, tuple[SourceMove, ...
             install_namespace=spec.install_namespace,
             service_account=spec.service_account,
             config=dict(spec.config),
-            target=_target(request, api) if render.is_told_of_target(spec.format) else None,
+            target=target,
         ),
         egress=egress(),
         credentials=None,
@@ -202,17 +195,6 @@ def _fetched(request: Request, api: Api) -> tuple[Content, tuple[SourceMove, ...
     return content, pipeline.moves(sources, content.pins, earlier, egress=polling_egress()) if earlier else ()
 
 
-def _target(request: Request, api: Api) -> render.Target:
-    """What a chart sees of the cluster, and that it runs already, be it as a release that is taken over: fixed with the
-    content (promise 1).
-    """
-    is_release = request.bundle_spec.helm_release() is not None
-    is_upgrade = is_release or request.deployment.active_revision_id is not None
-    wanted = request.bundle_spec.lookups()
-    lookups = None if wanted is None else render.looked_up(wanted, found_as_requester(request, api))
-    return pipeline.target_of(api, is_upgrade=is_upgrade, lookups=lookups)
-
-
 def reader_as_requester(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
     """Reads as who wrote the spec last (S08); Kubernetes has said that they may (gate.reader.preparing)."""
 
@@ -220,15 +202,6 @@ def reader_as_requester(request: Request, api: Api) -> Callable[[ObjectRef], Jso
         return reader_as(last_writer_of(request).identity, request.deployment.cluster, api)(ref)
 
     return read
-
-
-def found_as_requester(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject | None]:
-    """The same for what need not be there."""
-
-    def find(ref: ObjectRef) -> JsonObject | None:
-        return found_as(last_writer_of(request).identity, request.deployment.cluster, api)(ref)
-
-    return find
 
 
 @transaction.atomic(durable=True)
@@ -239,10 +212,10 @@ def _record(request: Request, prepared: Prepared) -> None:
         return
     is_again = row.state == State.STALE
     round_number = row.round + 1 if is_again else row.round
-    report = prepared.report
-    worst = _save_report(row, round_number, report, secret_texts(prepared.content, report.plan))
+    content, report = prepared.content, prepared.report
+    worst = _save_report(row, round_number, report, secret_texts(content, report.plan))
     subject = replace(
-        reader.subject_of(row, content_digest=prepared.content.digest),
+        reader.subject_of(row, content_digest=content.digest),
         round=round_number,
         plan_digest=report.plan.digest,
         service_account_uid=prepared.account_uid,
@@ -258,44 +231,45 @@ def _record(request: Request, prepared: Prepared) -> None:
         content=prepared.row,
         pins=[
             {"kind": pin.kind, "reference": pin.reference, "digest": pin.digest, "destination": pin.destination}
-            for pin in prepared.content.pins
+            for pin in content.pins
         ],
-        unused_files=_unused_record(prepared.content.unused),
-        requirements=[asdict(one) for one in prepared.content.requirements],
-        chart_values=prepared.content.values,
-        spec_values=sorted(prepared.content.spec_values),
-        bundle_version=prepared.content.version,
-        source_moves=[asdict(one) for one in prepared.moves],
+        unused_files={
+            "count": content.unused.count,
+            "readableCount": content.unused.readable_count,
+            "paths": list(content.unused.paths),
+        },
+        requirements=[asdict(requirement) for requirement in content.requirements],
+        chart_values=content.values,
+        spec_values=sorted(content.spec_values),
+        bundle_version=content.version,
+        source_moves=[asdict(source_move) for source_move in prepared.moves],
         lookups=[
-            {"object": asdict(one.ref), "digest": one.digest, "copies": list(one.copies), "keys": list(one.keys)}
-            for one in prepared.content.lookups
+            {
+                "object": asdict(lookup.ref),
+                "digest": lookup.digest,
+                "copies": list(lookup.copies),
+                "keys": list(lookup.keys),
+            }
+            for lookup in content.lookups
         ],
         bundles=row.to_revision.request.bundles if row.to_revision else request.bundles,
         service_account_uid=prepared.account_uid,
         plan_digest=report.plan.digest,
         subject_digest=digest,
         **({"read_unattended": list(prepared.read_unattended)} if prepared.read_unattended else {}),
-        possible_authors=[list(one) for one in prepared.possible_authors],
+        possible_authors=[list(author) for author in prepared.possible_authors],
         attempts=0,
         look_again_at=database_now(),
         problem=prepared.unmet.words if prepared.unmet else "",
         problem_code=prepared.unmet.code if prepared.unmet else "",
         remedy=prepared.unmet.remedy if prepared.unmet else "",
     )
-    _keep_answers(row, prepared.content)
-    wake.notice(row.pk, "needs_you")
-
-
-def _keep_answers(request: Request, content: Content) -> None:
-    """What the chart was told, of the one time that it was rendered: a content of the store does not say it again."""
-    answers = [one.answer for one in content.lookups]
+    # What the chart was told, of the one time that it was rendered: a content of the store does not say it again.
+    answers = [lookup.answer for lookup in content.lookups]
     if any(answers):
-        LookupAnswers.objects.filter(request=request).delete()
-        LookupAnswers.objects.create(request=request, body=answers)
-
-
-def _unused_record(unused: UnusedFiles) -> dict[str, Any]:
-    return {"count": unused.count, "readableCount": unused.readable_count, "paths": list(unused.paths)}
+        LookupAnswers.objects.filter(request=row).delete()
+        LookupAnswers.objects.create(request=row, body=answers)
+    wake.notice(row.pk, "needs_you")
 
 
 def _save_report(
@@ -307,13 +281,14 @@ def _save_report(
     """
     counted = Counter(finding.severity for finding in report.public)
     # Reports of earlier versions do not say it: what no rule judges is among what they call safe.
-    unjudged = sum(1 for one in report.public for _ in unjudged_fields(one.rule, one.evidence))
+    unjudged = sum(1 for finding in report.public for _ in unjudged_fields(finding.rule, finding.evidence))
     body: dict[str, Any] = {**to_record(report), "unjudged": unjudged}
     for planned, record in zip(report.plan.actions, body["plan"]["actions"], strict=True):
         if planned.before is None and (found := texts.get(planned.ref.identity)):
-            secrets = [ref_record(one) for one in sorted(found.secrets)]
+            secrets = [ref_record(ref) for ref in sorted(found.secrets)]
             record[SECRET_TEXTS] = {"paths": [list(path) for path in found.paths], "secrets": secrets}
-    worst = min((it.severity for it in report.public if it.is_new), key=lambda it: it.rank, default=Severity.SAFE)
+    new = [finding.severity for finding in report.public if finding.is_new]
+    worst = min(new, key=lambda severity: severity.rank, default=Severity.SAFE)
     row = ReportRow.objects.create(
         request=request,
         round=round_number,

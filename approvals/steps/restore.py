@@ -4,11 +4,13 @@ that was healthy in time.
 What is written was approved: that content when it was applied, and putting it back with `spec.onFailure` of the request
 that failed. What nobody approved is not done here: nothing is replaced or adopted, and nothing is deleted that holds
 data or other objects, or that was adopted (security-rules.md S16).
+
+Here it is also decided whether the one before follows a revision that is not healthy in time (APPLIED → RESTORING).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,11 +26,11 @@ from approvals.gate import Back, reader
 from approvals.gate.plan_facts import public_words
 from approvals.gate.plan_options import owned, plan_options
 from approvals.ledger import claims, moves, pivots, strays
-from approvals.ledger.moves import both_locked, move
-from approvals.lifecycle import Event, State
+from approvals.ledger.moves import both_locked, locked, move
+from approvals.lifecycle import OPEN, Event, State
 from approvals.models import AuditEntry, BundleDeployment, Outcome, Report, Request, Revision
-from approvals.steps.apply import apply_seconds, close
-from approvals.steps.records.approved_plan import approved_plan
+from approvals.selectors import lists
+from approvals.steps.apply import apply_seconds, approved_plan, close
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.records.notes import Notes, words_of
 from provisioner import pipeline
@@ -36,9 +38,12 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.plan.content_plan import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
 from provisioner.retention import STATEFUL_SET, left_out, scaling_words, takes_claims_along
-from provisioner.values import Action, Content, GroupKind, HookMoment, ObjectIdentity, Plan, PlannedAction
+from provisioner.values import Action, Content, GroupKind, HookMoment, JsonObject, ObjectIdentity, Plan, PlannedAction
 from provisioner.values import ObjectOutcome as Done
 
+CODE = "progress-deadline-exceeded"
+# The same as the reason of a condition.
+OVERDUE = "ProgressDeadlineExceeded"
 # With these go objects or data that the revision to be restored never knew.
 KEPT = frozenset(
     {
@@ -65,7 +70,10 @@ class RestoreTarget:
 def run(request: Request, worker: str) -> None:
     api = connect(request.deployment.cluster)
     gate.require(request, reader.meeting(request, api))
-    target = _target_of(request)
+    revision = Revision.objects.filter(pk=request.from_revision_id or 0).select_related("content", "request").first()
+    if revision is None:
+        raise PreconditionFailed("there is no earlier revision")
+    target = RestoreTarget(revision, store.get(revision.content), gate.reviewed_report(request))
     _check(request, target, api, worker)
     plan = _plan(request, target, api)
     if _begin(request, target, worker):
@@ -91,34 +99,21 @@ def without_what_is_kept(plan: Plan, adopted: Collection[ObjectIdentity]) -> Pla
     `adopted` are those that were somebody's before the revision that failed.
     """
 
-    def is_kept(one: PlannedAction) -> bool:
-        is_asked = one.ref.identity in adopted or _takes_data_along(one)
-        return one.action is Action.ORPHAN or (one.action is Action.DELETE and is_asked)
+    def is_kept(planned: PlannedAction) -> bool:
+        is_asked = planned.ref.identity in adopted or takes_data_along(planned.ref.group_kind, planned.before)
+        return planned.action is Action.ORPHAN or (planned.action is Action.DELETE and is_asked)
 
-    actions = tuple(one for one in plan.actions if not is_kept(one))
+    actions = tuple(planned for planned in plan.actions if not is_kept(planned))
     return Plan(actions, plan_digest(actions))
 
 
-def _takes_data_along(planned: PlannedAction) -> bool:
-    """Also of a StatefulSet whose claims go with it: of one that nobody could look at, that is not known."""
-    if planned.ref.group_kind == STATEFUL_SET:
-        return planned.before is None or takes_claims_along(planned.before)
-    return planned.ref.group_kind in KEPT
-
-
-def _scaled_down(planned: PlannedAction) -> str:
-    """That an update deletes claims, in words; "" where it does not."""
-    is_one = planned.ref.group_kind == STATEFUL_SET and planned.action is Action.UPDATE
-    if not is_one or planned.before is None or planned.after is None:
-        return ""
-    return scaling_words(planned.ref, left_out(planned.before, planned.after))
-
-
-def _target_of(request: Request) -> RestoreTarget:
-    revision = Revision.objects.filter(pk=request.from_revision_id or 0).select_related("content", "request").first()
-    if revision is None:
-        raise PreconditionFailed("there is no earlier revision")
-    return RestoreTarget(revision, store.get(revision.content), gate.reviewed_report(request))
+def takes_data_along(kind: GroupKind, live: JsonObject | None) -> bool:
+    """Whether other objects or data go with an object of this kind that is deleted. Of a StatefulSet its claims may:
+    of one that nobody could look at, that is not known.
+    """
+    if kind == STATEFUL_SET:
+        return live is None or takes_claims_along(live)
+    return kind in KEPT
 
 
 def _plan(request: Request, target: RestoreTarget, api: Api) -> Plan:
@@ -132,10 +127,10 @@ def _plan(request: Request, target: RestoreTarget, api: Api) -> Plan:
         as_account=target.revision.request.bundle_spec.installer,
         options=replace(plan_options(target.revision.request), moments=NO_HOOKS),
     )
-    adopted = {one.ref.identity for one in approved_plan(request).actions if one.action is Action.ADOPT}
+    adopted = {action.ref.identity for action in approved_plan(request).actions if action.action is Action.ADOPT}
     plan = without_what_is_kept(planned, adopted)
-    for one in plan.actions:
-        check_may_be_done(one)
+    for action in plan.actions:
+        check_may_be_done(action)
     return plan
 
 
@@ -144,35 +139,34 @@ def check_may_be_done(planned: PlannedAction) -> None:
     if planned.problem or planned.action in (Action.REPLACE, Action.ADOPT):
         needed = f"it would have to be {planned.action}d, which needs a review: request a rollback instead"
         raise PreconditionFailed(f"{planned.ref}: {public_words(planned) or needed}")
-    if lost := _scaled_down(planned):
+    is_update = planned.ref.group_kind == STATEFUL_SET and planned.action is Action.UPDATE
+    if not is_update or planned.before is None or planned.after is None:
+        return
+    # Fewer replicas may delete claims.
+    if lost := scaling_words(planned.ref, left_out(planned.before, planned.after)):
         raise PreconditionFailed(f"{lost}: that needs a review: request a rollback instead")
 
 
 def _apply(request: Request, target: RestoreTarget, plan: Plan, api: Api, worker: str) -> list[Done]:
     """What failed of it, if anything."""
+    spec, check = target.revision.request.bundle_spec, partial(_check, request, target, api, worker)
     notes = Notes(request, partial(claims.renew, request.pk, worker), Outcome.Step.RESTORE)
     outcomes = pipeline.deploy(
-        api.acting_as(target.revision.request.bundle_spec.installer).guarded(claims.sure_sending(worker)),
+        api.acting_as(spec.installer).guarded(claims.sure_sending(worker)),
         target.content,
         plan,
         inventory=DatabaseInventory(
             request.deployment, target.revision, partial(claims.check_held, request.pk, worker)
         ),
-        deadline_seconds=apply_seconds(target.revision.request.bundle_spec) - request.worked_seconds,
-        before_phase=partial(_begin_phase, notes, partial(_check, request, target, api, worker)),
+        deadline_seconds=apply_seconds(spec) - request.worked_seconds,
+        before_phase=lambda _: notes.begin_phase(check),
         before_wait=lambda _: notes.write(),
-        while_waiting=partial(notes.pulse, partial(_check, request, target, api, worker)),
-        checks=target.revision.request.bundle_spec.health_checks(),
+        while_waiting=partial(notes.pulse, check),
+        checks=spec.health_checks(),
         owner=owner_of(target.revision),
         moments=NO_HOOKS,
     )
     return notes.keep(outcomes)
-
-
-def _begin_phase(notes: Notes, check: Callable[[], None], _: str) -> None:
-    with notes.off_the_clock():
-        notes.go_on()
-        check()
 
 
 def _check(request: Request, target: RestoreTarget, api: Api, worker: str) -> None:
@@ -228,17 +222,106 @@ def _finish(request: Request, target: RestoreTarget, failed: list[Done]) -> None
 
 def _end(row: Request, deployment: BundleDeployment, words: str, facts: dict[str, Any], remedy: str = "") -> None:
     """`remedy` is of what kept it from being restored; what can be done about the first failure is told as well."""
-    # Of what failed first: the request's own words and code may be about something that was waited for since.
-    problem, begun = f"{row.revision.message}; {words}", _begun(row)
-    known = dict.fromkeys(one for one in (str(begun.get("remedy") or ""), remedy) if one)
-    said = {"problem": problem, "problem_code": str(begun.get("code") or row.problem_code), "remedy": " ".join(known)}
-    move(row, Event.FAIL, actor=MACHINE, facts={**facts, "why": problem}, **said)
+    # Of what failed first, as it was written down when this began: the request's own words and code may be about
+    # something that was waited for since.
+    entries = AuditEntry.objects.filter(request_uid=str(row.uid), verb=f"request.{Event.RESTORE}")
+    first = entries.order_by("number").values_list("facts", flat=True).last() or {}
+    problem = f"{row.revision.message}; {words}"
+    move(
+        row,
+        Event.FAIL,
+        actor=MACHINE,
+        facts={**facts, "why": problem},
+        problem=problem,
+        problem_code=str(first.get("code") or row.problem_code),
+        remedy=" ".join(dict.fromkeys(filter(None, [str(first.get("remedy") or ""), remedy]))),
+    )
     Revision.objects.filter(request=row).update(message=problem)
     strays.look_soon(deployment.pk)
     pivots.follow_up(deployment)
 
 
-def _begun(request: Request) -> dict[str, Any]:
-    """Why applying failed, as it was written down when this began."""
-    begun = AuditEntry.objects.filter(request_uid=str(request.uid), verb=f"request.{Event.RESTORE}")
-    return begun.order_by("number").values_list("facts", flat=True).last() or {}
+@dataclass(frozen=True, slots=True)
+class RestoreAnswer:
+    """Whether what ran before is restored now, and what people are told of it."""
+
+    is_to_restore: bool
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What came after an overdue revision: the open request's number and the newest revision's; 0 where there is none.
+
+    `is_same_wish`: the deployment still asks for what was applied.
+    """
+
+    open_request: int
+    newest_revision: int
+    is_same_wish: bool
+
+
+def decide_restore(revision: Revision, deployment: BundleDeployment, since: Since) -> RestoreAnswer:
+    """What to do about an overdue revision. PURE: rows come in, a value goes out."""
+    request = revision.request
+    if not request.bundle_spec.is_restoring:
+        return RestoreAnswer(False, "nothing is restored automatically: spec.onFailure is Stop")
+    if request.from_revision is None:
+        return RestoreAnswer(False, "nothing is restored: there is no earlier revision")
+    previous = f"revision {request.from_revision.number}"
+    revoked = lists.revoked_words(request.from_revision)
+    if request.state == State.RESTORING:
+        return RestoreAnswer(False, f"{previous} is being restored")
+    if request.state == State.FAILED:
+        return RestoreAnswer(False, f"{previous} was not restored: request {request.number} says why")
+    hindrance = revoked or find_hindrance(revision, deployment, since)
+    return RestoreAnswer(
+        not hindrance, f"{previous} is not restored: {hindrance}" if hindrance else f"{previous} is restored"
+    )
+
+
+def settle_overdue(revision: Revision, deployment: BundleDeployment, problem: str) -> str:
+    """Have what ran before put back where that is to be, because of `problem`; what people are told of it.
+
+    Needs the deployment's lock; a worker does the rest (`run`).
+    """
+    still_open = deployment.requests.filter(state__in=OPEN).first()
+    newest = deployment.revisions.order_by("-number").first()
+    since = Since(
+        open_request=still_open.number if still_open else 0,
+        newest_revision=newest.number if newest else 0,
+        is_same_wish=deployment.options_digest == revision.request.options_digest,
+    )
+    found = decide_restore(revision, deployment, since)
+    if found.is_to_restore:
+        move(
+            locked(revision.request_id),
+            Event.RESTORE,
+            actor=MACHINE,
+            facts={"revision": revision.number, "code": CODE, "why": problem},
+            problem_code=CODE,
+            problem=problem,
+            attempts=0,
+            worked_seconds=0.0,
+            look_again_at=None,
+        )
+        revision.message = problem
+        revision.save(update_fields=["message"])
+    return found.words
+
+
+def find_hindrance(revision: Revision, deployment: BundleDeployment, since: Since) -> str:
+    """Why the revision before `revision` is not restored now; "" where nothing hinders it. PURE."""
+    if deployment.deletion_requested_at or deployment.gone_at:
+        return "the deployment is being deleted"
+    if since.open_request:
+        return f"request {since.open_request} is open"
+    if since.newest_revision > revision.number:
+        return f"revision {since.newest_revision} was started since then"
+    if not since.is_same_wish:
+        return "the spec has changed"
+    if deployment.is_paused:
+        return (
+            "the deployment is paused; it is restored when someone resumes the deployment, unless it is healthy by then"
+        )
+    return ""

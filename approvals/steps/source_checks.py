@@ -27,8 +27,10 @@ from approvals.selectors.followed_sources import OfferedUpgrade
 from approvals.steps.prepare import reader_as_requester
 from approvals.steps.sources import limits, polling_egress, read_for, source_of
 from approvals.working import Recurring, WorkStep, in_turn
+from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import Forbidden, PratiqueError, TryLater, Unreachable, WorkerDied
 from provisioner.source import Polled, RemoteSource, poll
+from provisioner.values import ObjectRef
 
 logger = logging.getLogger(__name__)
 
@@ -90,8 +92,19 @@ class Poll(Recurring):
             _ask_readers(followers, told, refused)
             found = _seen(reference, told, refused)
         except PratiqueError as exc:
-            self._note_problem(reference, exc, refused, worker, began)
-            _show(one for one in followers if not reference.problem or (one.pk in refused and not one.problem))
+            wait = exc.retry_after_seconds if isinstance(exc, Unreachable) else 0.0
+            with transaction.atomic(durable=True):
+                claims.check_still_held(self.rows, worker)
+                references.note_problem(reference, code=exc.code, words=str(exc), began=began, wait=wait)
+                references.note_refused(reference, _words(refused), began)
+            outcome = "unavailable" if isinstance(exc, TryLater) else "refused"
+            instruments.source_polls.labels(reference.kind, outcome).inc()
+            logger.warning("a source could not be checked", extra={"reference_id": reference.pk, "code": exc.code})
+            _show(
+                follower
+                for follower in followers
+                if not reference.problem or (follower.pk in refused and not follower.problem)
+            )
             return
         finally:
             instruments.source_poll_seconds.labels(reference.kind).observe(time.perf_counter() - clock)
@@ -102,26 +115,13 @@ class Poll(Recurring):
         outcome = "moved" if reference.seen and found.digest != reference.seen else "unchanged"
         instruments.source_polls.labels(reference.kind, outcome).inc()
         # Who may read it now and might not before, or the other way.
-        _show(one for one in followers if reference.problem or (one.pk in refused) != bool(one.problem))
+        _show(
+            follower
+            for follower in followers
+            if reference.problem or (follower.pk in refused) != bool(follower.problem)
+        )
         for deployment_id in asked:
             pivots.answer_moves(deployment_id)
-
-    def _note_problem(
-        self,
-        reference: FloatingReference,
-        exc: PratiqueError,
-        refused: Mapping[int, PratiqueError],
-        worker: str,
-        began: datetime,
-    ) -> None:
-        wait = exc.retry_after_seconds if isinstance(exc, Unreachable) else 0.0
-        with transaction.atomic(durable=True):
-            claims.check_still_held(self.rows, worker)
-            references.note_problem(reference, code=exc.code, words=str(exc), began=began, wait=wait)
-            references.note_refused(reference, _words(refused), began)
-        outcome = "unavailable" if isinstance(exc, TryLater) else "refused"
-        instruments.source_polls.labels(reference.kind, outcome).inc()
-        logger.warning("a source could not be checked", extra={"reference_id": reference.pk, "code": exc.code})
 
 
 def in_line(now: datetime) -> list[int]:
@@ -146,7 +146,7 @@ def in_line(now: datetime) -> list[int]:
 
 def _show(followers: Iterable[ReferenceFollower]) -> None:
     """The cluster says of each deployment since when its source cannot be reached, or that it can again."""
-    for deployment_id in sorted({one.deployment_id for one in followers}):
+    for deployment_id in sorted({follower.deployment_id for follower in followers}):
         wake.deployment(deployment_id)
 
 
@@ -195,20 +195,15 @@ def _source(follower: ReferenceFollower) -> RemoteSource:
     deployment = follower.deployment
     source = deployment.bundle_spec.sources[follower.position]
     if source.secret is None:
-        return _remote(source_of(source, lambda ref: {}))
-    rows = Request.objects.select_related("deployment__cluster").filter(deployment=deployment)
-    request = rows.filter(purpose=Request.Purpose.DEPLOY).order_by("-number").first()
-    if request is None or request.options_digest != deployment.options_digest:
-        raise TryLater("the request for this spec is not made yet")
-    api = connect(deployment.cluster)
-    request.is_unattended, request.content = True, None  # as of one that is to be made now; never saved
-    gate.require(request, reader.preparing(request, api, read_for(request)))
-    return _remote(source_of(source, reader_as_requester(request, api)))
-
-
-def _remote(source: object) -> RemoteSource:
-    assert isinstance(source, RemoteSource)
-    return source
+        found = source_of(source, lambda _: {})
+    else:
+        request = _find_current_request(deployment)
+        if request is None:
+            raise TryLater("the request for this spec is not made yet")
+        api = _ask_reader(request, read_for(request))
+        found = source_of(source, reader_as_requester(request, api))
+    assert isinstance(found, RemoteSource)  # no other one floats
+    return found
 
 
 class LookForUpgrades(Recurring):
@@ -240,47 +235,43 @@ class LookForUpgrades(Recurring):
 
 
 def _look(deployment: BundleDeployment) -> None:
-    request = _wished(deployment)
+    request = _find_current_request(deployment)
     if request is None:
         followed_packages.put_off_answer(deployment.pk, followed_packages.ASK_AGAIN_SECONDS)
         return
     try:
-        _ask_reader(request)
+        _ask_reader(request, request.bundle_spec.catalogs())
     except Unreachable:
         followed_packages.put_off_answer(deployment.pk, followed_packages.ASK_AGAIN_SECONDS)
     except PratiqueError as exc:
-        followed_packages.put_off_answer(deployment.pk, followed_packages.REFUSED_SECONDS, _with_remedy(exc))
+        words = str(exc).rstrip()
+        if isinstance(exc, Refusal) and exc.remedy:
+            words += f"\n\n{exc.remedy}" if "\n" in words else f". {exc.remedy}"
+        followed_packages.put_off_answer(deployment.pk, followed_packages.REFUSED_SECONDS, words)
     else:
         pivots.answer_upgrades(deployment.pk)
-
-
-def _with_remedy(exc: PratiqueError) -> str:
-    remedy = exc.remedy if isinstance(exc, Refusal) else ""
-    words = str(exc).rstrip()
-    if not remedy:
-        return words
-    return f"{words}\n\n{remedy}" if "\n" in words else f"{words}. {remedy}"
 
 
 def _shown(deployment_id: int) -> list[tuple[OfferedUpgrade, bool]]:
     """What people see of it, but not when it was looked at: only whether it ever was."""
     deployment = BundleDeployment.objects.get(pk=deployment_id)
     found = followed_sources.offered(deployment=deployment)
-    return [(replace(one, looked_at=None), one.looked_at is None) for one in found]
+    return [(replace(upgrade, looked_at=None), upgrade.looked_at is None) for upgrade in found]
 
 
-def _wished(deployment: BundleDeployment) -> Request | None:
+def _find_current_request(deployment: BundleDeployment) -> Request | None:
     """The latest request for what the spec wishes now; None before it is made."""
     rows = Request.objects.select_related("deployment__cluster").filter(deployment=deployment)
     request = rows.filter(purpose=Request.Purpose.DEPLOY).order_by("-number").first()
     return request if request and request.options_digest == deployment.options_digest else None
 
 
-def _ask_reader(request: Request) -> None:
-    """Raise unless those who asked may get the catalogs now: who may not is not told what they offer (S09).
+def _ask_reader(request: Request, what: list[ObjectRef]) -> Api:
+    """The request's cluster; raises unless those who asked may get `what` now: who may not is told nothing of it (S09).
 
     Nobody asks for a look: it is asked as of a request that is made by itself.
     """
     request.is_unattended, request.content = True, None  # as of one that is to be made now; never saved
     api = connect(request.deployment.cluster)
-    gate.require(request, reader.preparing(request, api, request.bundle_spec.catalogs()))
+    gate.require(request, reader.preparing(request, api, what))
+    return api

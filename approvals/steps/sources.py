@@ -52,30 +52,30 @@ def sources_of(spec: BundleSpec, read: Read, bundles: Mapping[str, ChosenBundle]
     """
     if not spec.sources:
         raise BadSource("spec.sources is empty; expected at least one source")
-    return [
-        _bundle_source(source, read, bundles[source.destination]) if source.is_catalog else source_of(source, read)
-        for source in spec.sources
-    ]
-
-
-def _bundle_source(source: SpecSource, read: Read, bundle: ChosenBundle) -> RemoteSource:
-    """Where the catalog says that the bundle is. Whoever writes the catalog chooses that, so the Secret goes only to a
-    host that who wrote the deployment named (S08)."""
-    made: RemoteSource = HttpSource(bundle.url, checksum=bundle.checksum, destination=bundle.destination)
-    if bundle.image:
-        made = image_source(bundle.image, destination=bundle.destination)
-    if source.secret is None:
-        return made
-    return with_secret_for(made, read(source.secret), host=str(source.auth.get("host") or ""))
+    sources: list[Source] = []
+    for source in spec.sources:
+        if not source.is_catalog:
+            sources.append(source_of(source, read))
+            continue
+        bundle = bundles[source.destination]
+        made: RemoteSource = HttpSource(bundle.url, checksum=bundle.checksum, destination=bundle.destination)
+        if bundle.image:
+            made = image_source(bundle.image, destination=bundle.destination)
+        if source.secret is not None:
+            # Whoever writes the catalog chooses where the bundle is, so the Secret goes only to a host that who wrote
+            # the deployment named (S08).
+            made = with_secret_for(made, read(source.secret), host=str(source.auth.get("host") or ""))
+        sources.append(made)
+    return sources
 
 
 def image_source(ref: str, *, destination: str = "") -> ImageSource:
     """An image without credentials, by the operator's rules."""
-    return _by_operator(ImageSource(ref, destination=destination))
+    return allow_plain_http(ImageSource(ref, destination=destination))
 
 
-def _by_operator(image: ImageSource) -> ImageSource:
-    """Asked without TLS where the operator lists its host."""
+def allow_plain_http(image: ImageSource) -> ImageSource:
+    """The image, asked for without TLS where the operator lists its host."""
     return replace(image, insecure_http=egress().is_plain_http(image.place()))
 
 
@@ -85,22 +85,17 @@ def source_of(source: SpecSource, read: Read) -> Source:
         return ConfigMapSource.of(read(source.config_map), destination=source.destination)
     made = source.remote()
     if made is None:
-        return _plugin_source(source)
+        # A plug-in fetches it. It sees no Secret: whatever its parameters name, nothing is read for it (S08).
+        if source.kind not in (known := plugin_kinds()):
+            problem = f"{source.where}.kind is {source.kind!r}, which Pratique does not know"
+            raise BadSource(f"{problem}; expected one of {', '.join([*KINDS, *known])}")
+        parameters = source.parameters or {}
+        if not isinstance(parameters, Mapping):
+            raise BadSource(f"{source.where}.parameters is a {type(parameters).__name__}; expected a mapping")
+        return PluginSource(source.kind, parameters, source.destination)
     if isinstance(made, ImageSource):
-        made = _by_operator(made)
+        made = allow_plain_http(made)
     return with_secret(made, read(source.secret)) if source.secret else made
-
-
-def _plugin_source(source: SpecSource) -> PluginSource:
-    """What a plug-in fetches. It sees no Secret: whatever its parameters name, nothing is read for it (S08)."""
-    if source.kind not in (known := plugin_kinds()):
-        words = ", ".join([*KINDS, *known])
-        problem = f"{source.where}.kind is {source.kind!r}, which Pratique does not know"
-        raise BadSource(f"{problem}; expected one of {words}")
-    parameters = source.parameters or {}
-    if not isinstance(parameters, Mapping):
-        raise BadSource(f"{source.where}.parameters is a {type(parameters).__name__}; expected a mapping")
-    return PluginSource(source.kind, parameters, source.destination)
 
 
 def found_as(person: Identity, cluster: Cluster, api: Api) -> Callable[[ObjectRef], JsonObject | None]:
@@ -138,17 +133,14 @@ def reader_as(person: Identity, cluster: Cluster, api: Api, *, named_in: str = "
 
 def egress(*, timeout_seconds: float | None = None) -> EgressPolicy:
     """The operator's rules; `timeout_seconds` is for one fetch as a whole."""
-    found = _egress(settings.PRATIQUE)
-    return replace(found, timeout_seconds=timeout_seconds) if timeout_seconds else found
-
-
-def _egress(operator: Mapping[str, Any]) -> EgressPolicy:
-    return EgressPolicy(
+    operator: Mapping[str, Any] = settings.PRATIQUE
+    rules = EgressPolicy(
         allowed_networks=tuple(ipaddress.ip_network(text) for text in operator["ALLOWED_NETWORKS"]),
         allowed_hosts=tuple(operator["ALLOWED_SOURCE_HOSTS"]),
         plain_http_hosts=tuple(operator["PLAIN_HTTP_HOSTS"]),
         allow_mutable=operator["MUTABLE_HTTP"],
     )
+    return replace(rules, timeout_seconds=timeout_seconds) if timeout_seconds else rules
 
 
 def polling_egress() -> EgressPolicy:

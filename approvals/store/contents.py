@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from django.db import transaction
 
@@ -103,25 +101,34 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
         )
     manifests = render.parse(read(row, content_files()))  # which takes nothing but what would be written for them again
     content = Content(
-        tuple(one for one in manifests if one.hook is None),
+        tuple(manifest for manifest in manifests if manifest.hook is None),
         row.install_namespace,
         row.service_account,
         (),
         row.digest,
-        hooks=tuple(one for one in manifests if one.hook),
+        hooks=tuple(manifest for manifest in manifests if manifest.hook),
         salt=bytes(row.salt),
     )
     if fetched_by is None:
         return content
+    unused = fetched_by.unused_files or {"count": 0, "readableCount": 0, "paths": ()}
     return replace(
         content,
-        pins=_pins(fetched_by.pins),
-        unused=_unused(fetched_by.unused_files),
-        requirements=_requirements(fetched_by.requirements),
+        pins=tuple(
+            Pin(pin["kind"], pin["reference"], pin["digest"], pin.get("destination", "")) for pin in fetched_by.pins
+        ),
+        unused=UnusedFiles(unused["count"], unused["readableCount"], tuple(unused["paths"])),
+        requirements=tuple(
+            Requirement(RequirementKind(record["kind"]), record["name"], record["group"], record["version"])
+            for record in fetched_by.requirements
+        ),
         values=fetched_by.chart_values,
         spec_values=frozenset(fetched_by.spec_values),
         version=fetched_by.bundle_version,
-        lookups=_lookups(fetched_by.lookups),
+        lookups=tuple(
+            Lookup(ObjectRef(**record["object"]), record["digest"], tuple(record["copies"]), tuple(record["keys"]))
+            for record in fetched_by.lookups
+        ),
     )
 
 
@@ -142,30 +149,6 @@ def digest_of_bytes(row: models.Content, stored: bytes) -> str:
     """The digest that these bytes have in the place of a content."""
     return render.stored_digest(
         stored, install_namespace=row.install_namespace, service_account=row.service_account, salt=bytes(row.salt)
-    )
-
-
-def _pins(records: list[dict[str, str]]) -> tuple[Pin, ...]:
-    return tuple(
-        Pin(record["kind"], record["reference"], record["digest"], record.get("destination", "")) for record in records
-    )
-
-
-def _unused(record: Mapping[str, Any]) -> UnusedFiles:
-    if not record:
-        return UnusedFiles()
-    return UnusedFiles(record["count"], record["readableCount"], tuple(record["paths"]))
-
-
-def _requirements(records: list[dict[str, str]]) -> tuple[Requirement, ...]:
-    return tuple(
-        Requirement(RequirementKind(one["kind"]), one["name"], one["group"], one["version"]) for one in records
-    )
-
-
-def _lookups(records: list[dict[str, Any]]) -> tuple[Lookup, ...]:
-    return tuple(
-        Lookup(ObjectRef(**one["object"]), one["digest"], tuple(one["copies"]), tuple(one["keys"])) for one in records
     )
 
 

@@ -42,7 +42,7 @@ class ContentsFound:
 def verify_contents(tell: Callable[[str], None], *, is_read: bool) -> ContentsFound:
     """Whether each content is there; with `is_read`, whether its bytes are those that it was named after."""
     files, found = content_files(), ContentsFound()
-    present = {one.name for one in files.stored()}
+    present = {file.name for file in files.stored()}
     for row in _kept(tell):
         found.contents += 1
         if is_read:
@@ -123,20 +123,20 @@ def try_store() -> Iterator[Tried]:
     """Do once what processes do with the store, with a file of another name than contents have."""
     files, name = content_files(), f"trial-{secrets.token_hex(16)}"
     yield _tried("list", files.look)
+
+    def read_trial() -> None:
+        with files.open(name, "rb") as file:
+            data = file.read(len(TRIAL) + 1)
+        if data != TRIAL:
+            raise StoreUnavailable("what was written a moment ago is read as something else")
+
     yield (written := _tried("write", partial(files.replace, name, [TRIAL])))
     if not written.problem:
-        yield _tried("read", partial(_read_trial, files, name))
+        yield _tried("read", read_trial)
         yield _tried("delete", partial(files.delete, name))
     yield _tried(
         "delete unfinished uploads", partial(files.collect_unfinished, database_now() - UNFINISHED_AGE, is_ours)
     )
-
-
-def _read_trial(files: ContentFiles, name: str) -> None:
-    with files.open(name, "rb") as file:
-        data = file.read(len(TRIAL) + 1)
-    if data != TRIAL:
-        raise StoreUnavailable("what was written a moment ago is read as something else")
 
 
 def _tried(what: str, trial: Callable[[], object]) -> Tried:

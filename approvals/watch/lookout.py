@@ -9,23 +9,51 @@ import logging
 import random
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import ClassVar
+from datetime import datetime
+from typing import Any, ClassVar
 
 from django.db import OperationalError, close_old_connections, connections
 
 from approvals import instruments
 from approvals.access.port import connect
+from approvals.clock import database_now
 from approvals.models import Cluster
-from approvals.watch.lag import hear
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.answers import Watch, WatchEvent, WatchType
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.client.discovery import ServedResource
 from provisioner.errors import Expired, Forbidden, PratiqueError
 from provisioner.values import JsonObject
+
+_CHANGES = frozenset({WatchType.ADDED, WatchType.MODIFIED})
+
+
+def hear(cluster: str, event: WatchEvent) -> None:
+    """Count an event of the watch, and measure how late it is where the object says when it was changed."""
+    instruments.watch_events.labels(cluster).inc()
+    changed_at = last_change_of(event.object) if event.type in _CHANGES else None
+    if changed_at is not None:
+        lag = (database_now() - changed_at).total_seconds()
+        instruments.watch_lag.labels(cluster).observe(max(0.0, lag))
+
+
+def last_change_of(obj: Mapping[str, Any]) -> datetime | None:
+    """The newest time that the API server noted of who wrote which fields; None where it noted none."""
+    entries = (obj.get("metadata") or {}).get("managedFields")
+    times = [_time(one.get("time")) for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
+    return max((one for one in times if one is not None), default=None)
+
+
+def _time(text: object) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return found if found.tzinfo else None
+
 
 logger = logging.getLogger(__name__)
 

@@ -25,11 +25,9 @@ from approvals.ledger import authors, claims, pivots
 from approvals.models import BundleDeployment, Cluster
 from approvals.watch import turns
 from approvals.watch.authorship import Authorship
-from approvals.watch.catalogs import SeenCatalogs
 from approvals.watch.informers import Informers
-from approvals.watch.kubectl_reviews import SeenReviews
-from approvals.watch.lag import hear
-from approvals.watch.mirrors import SeenMirrors
+from approvals.watch.lookout import hear
+from approvals.watch.own_kinds import SeenCatalogs, SeenMirrors, SeenReviews
 from approvals.watch.turns import EventsInTurn, Turns, writer_in
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.answers import WatchType

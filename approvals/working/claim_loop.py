@@ -6,7 +6,7 @@ import logging
 
 from approvals.errors import CouldNotStart
 from approvals.ledger import claims
-from approvals.working.subprocesses import End, has_begun, run_apart
+from approvals.working.subprocesses import has_begun, run_apart
 from approvals.working.work import Work, WorkStep
 from provisioner.errors import WorkerDied
 
@@ -39,10 +39,6 @@ def _look(work: Work, worker: str) -> bool:
         return False
     if deaths or (step.is_foreign and has_begun()):
         return _look_apart(work, worker, step, is_suspect=deaths > 0)
-    return _look_here(work, worker)
-
-
-def _look_here(work: Work, worker: str) -> bool:
     try:
         return work.look(worker)
     except MemoryError:
@@ -59,13 +55,9 @@ def _look_apart(work: Work, worker: str, step: WorkStep, *, is_suspect: bool) ->
     except CouldNotStart as exc:
         work.postpone(exc)
         return False
-    if end and end.death:
-        return _count(work, worker, end)
-    return end is not None and end.is_done
-
-
-def _count(work: Work, worker: str, end: End) -> bool:
-    """True where it is tried once more."""
+    if end is None or not end.death:
+        return end is not None and end.is_done
+    # It is tried once more, unless somebody else has the row by now or it has died often enough.
     deaths = claims.count_death(work.rows, worker)
     logger.error("a process of its own died", extra={"task": work.task, "row": work.key, "how": end.death})
     if not work.rows.filter(claimed_by=worker).exists():

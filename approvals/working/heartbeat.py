@@ -60,18 +60,13 @@ class Heartbeat:
         return max(TICK_SECONDS - took, 0.0)
 
     def beat(self, now: float) -> None:
-        if HELD.is_stopping:
-            self._stop(now)
-            return
-        still = HELD.beat(now, claims.renew_held, claims.let_go)
-        if still:
-            self._on_still(still)
-
-    def _stop(self, now: float) -> None:
-        if self._stop_at is None:
+        is_stopping = HELD.is_stopping
+        if is_stopping and self._stop_at is None:
             self._stop_at = now + STOP_SECONDS
-        if now >= self._stop_at:
+        if self._stop_at is not None and now >= self._stop_at:
             HELD.let_go(claims.let_go)
             self._on_stopped()
-        else:
-            HELD.beat(now, claims.renew_held, claims.let_go)
+            return
+        still = HELD.beat(now, claims.renew_held, claims.let_go)
+        if still and not is_stopping:
+            self._on_still(still)

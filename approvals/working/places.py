@@ -50,7 +50,13 @@ class Places:
     def take(self, visitor: Visitor, now: float) -> bool:
         """Take a place until `leave`; False where others come first: then `visitor.call` is called when one is free."""
         with self._lock:
-            self._note(visitor, now)
+            self._waiting = {
+                key: waiting for key, waiting in self._waiting.items() if now - waiting.seen_at < FORGET_SECONDS
+            }
+            if visitor.key not in self._waiting:
+                self._number += 1
+                self._waiting[visitor.key] = _Waiting(visitor, self._number, now)
+            self._waiting[visitor.key].seen_at = now
             free = self._most() - len(self._taken)
             if visitor.key not in self._next()[: max(0, free)]:
                 return False
@@ -62,18 +68,11 @@ class Places:
         with self._lock:
             self._taken.pop(visitor.key, None)
             called = [self._waiting[key].visitor for key in self._next()[:1]]
-        for one in called:
-            one.call()
-
-    def _note(self, visitor: Visitor, now: float) -> None:
-        self._waiting = {key: one for key, one in self._waiting.items() if now - one.seen_at < FORGET_SECONDS}
-        if visitor.key not in self._waiting:
-            self._number += 1
-            self._waiting[visitor.key] = _Waiting(visitor, self._number, now)
-        self._waiting[visitor.key].seen_at = now
+        for waiting in called:
+            waiting.call()
 
     def _next(self) -> list[Hashable]:
-        numbers = {key: ((one.visitor.group,), one.number) for key, one in self._waiting.items()}
+        numbers = {key: ((waiting.visitor.group,), waiting.number) for key, waiting in self._waiting.items()}
         taken = [(group,) for group in self._taken.values()]
         return in_turn(numbers, taken, (most_of_one(self._most()),))
 
@@ -112,7 +111,7 @@ def in_turn(waiting: Mapping[K, tuple[Groups, int]], taken: Iterable[Groups], mo
     """
     has = Counter(group for groups in taken for group in enumerate(groups))
     queues: dict[str, deque[K]] = {}
-    for key in sorted(waiting, key=lambda one: waiting[one][1]):
+    for key in sorted(waiting, key=lambda waiting_key: waiting[waiting_key][1]):
         queues.setdefault(waiting[key][0][0], deque()).append(key)
     found: list[K] = []
     while queues:

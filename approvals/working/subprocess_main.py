@@ -15,7 +15,6 @@ import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from multiprocessing import connection, parent_process
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
@@ -67,12 +66,26 @@ def main(order: Order, told: Connection[bytes, bytes]) -> NoReturn:
     linux.be_killed_first()
     signal.signal(signal.SIGTERM, _stop)
     structlog.contextvars.bind_contextvars(**order.facts)
-    work, is_ours = _begun(order)
+    try:
+        work = order.make()
+        work.take_over(order.known)
+        is_ours = claims.adopt(work.rows, order.holder)
+    except Exception:  # what fails here, such as the way to the database, is no death
+        logger.exception("could not begin", extra={"work": str(order.make)})
+        _end(NOT_BEGUN)
     threading.Thread(target=_end_with_worker, args=(order.group_used,), daemon=True, name="tether").start()
     Heartbeat(on_still=_stand_still, on_stopped=lambda: _end(STOPPED)).start()
-    _limit(order.most_mib)
+    # What counts is what was allocated; a limit of addresses would count what nobody uses, such as stacks.
+    most = int(order.most_mib * linux.MIB)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _tell(told, READY)
-    with background.telling(partial(_say_that_it_rests, told)):
+
+    def tell_that_it_rests() -> None:
+        with contextlib.suppress(OSError):  # the worker is gone, and so is whoever could use the place
+            told.send_bytes(RESTS)
+
+    with background.telling(tell_that_it_rests):
         code = _look(work, order.holder) if is_ours else STOPPED
     _tell(told, json.dumps(instruments.counted()).encode())
     connections.close_all()
@@ -91,22 +104,6 @@ def _tell(told: Connection[bytes, bytes], message: bytes) -> None:
         _end(STOPPED)
 
 
-def _say_that_it_rests(told: Connection[bytes, bytes]) -> None:
-    with contextlib.suppress(OSError):  # the worker is gone, and so is whoever could use the place
-        told.send_bytes(RESTS)
-
-
-def _begun(order: Order) -> tuple[Work, bool]:
-    """The work, and whether its claim is still ours. What fails here, such as the way to the database, is no death."""
-    try:
-        work = order.make()
-        work.take_over(order.known)
-        return work, claims.adopt(work.rows, order.holder)
-    except Exception:
-        logger.exception("could not begin", extra={"work": str(order.make)})
-        _end(NOT_BEGUN)
-
-
 def _look(work: Work, holder: str) -> int:
     try:
         work.look(holder)
@@ -117,13 +114,6 @@ def _look(work: Work, holder: str) -> int:
         logger.exception("work failed with an unexpected error", extra={"task": work.task, "row": work.key})
         return RAISED
     return ENDED
-
-
-def _limit(most_mib: float) -> None:
-    """What counts is what was allocated; a limit of addresses would count what nobody uses, such as stacks."""
-    most = int(most_mib * linux.MIB)
-    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _end_with_worker(group_used: float) -> None:

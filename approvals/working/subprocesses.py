@@ -108,11 +108,21 @@ def _run(work: Work, worker: str, group: str, *, is_suspect: bool) -> End:
     mine, its = _processes.Pipe(duplex=False)
     with mine:
         with its:
-            process = _started(order, its)
+            # Daemons of this library are ended where the worker ends by itself.
+            process = _processes.Process(target=subprocess_main.main, args=(order, its), daemon=True)
+            try:
+                with _library:
+                    process.start()
+            except (OSError, EOFError) as exc:
+                raise CouldNotStart(f"no process could be started for it: {exc or type(exc).__name__}") from exc
         watched = WatchedProcess(int(process.pid or 0), is_suspect, lambda: _kill(process), group)
         try:
             MEMORY.add(watched)
-            _close_connections()
+            # The process has its own connections: where many run, those of threads that only listen would be the
+            # database's last ones.
+            for database in connections.all(initialized_only=True):
+                if not database.in_atomic_block:
+                    database.close()
             _listen(process, mine, worker, group)
         finally:
             MEMORY.remove(watched)
@@ -123,25 +133,13 @@ def _run(work: Work, worker: str, group: str, *, is_suspect: bool) -> End:
         raise CouldNotStart("the process from which it was started has ended")
     if code == NOT_BEGUN:
         raise CouldNotStart("its process could not begin, which the worker's log tells more of")
-    return End(code == ENDED, _too_large() if watched.was_too_large else _words(code))
-
-
-def _started(order: subprocess_main.Order, told: Connection[bytes, bytes]) -> Any:
-    # Daemons of this library are ended where the worker ends by itself.
-    process = _processes.Process(target=subprocess_main.main, args=(order, told), daemon=True)
-    try:
-        with _library:
-            process.start()
-    except (OSError, EOFError) as exc:
-        raise CouldNotStart(f"no process could be started for it: {exc or type(exc).__name__}") from exc
-    return process
-
-
-def _close_connections() -> None:
-    """The process has its own: where many run, those of threads that only listen would be the database's last ones."""
-    for one in connections.all(initialized_only=True):
-        if not one.in_atomic_block:
-            one.close()
+    words = describe_exit(code)
+    if watched.was_too_large:
+        words = (
+            f"was the largest when the processes of its worker came near to {memory.most_mib():.0f} MiB of memory"
+            " (PRATIQUE_WORKER_MEMORY_MIB, else the container's limit)"
+        )
+    return End(code == ENDED, words)
 
 
 def _listen(process: Any, told: Connection[bytes, bytes], worker: str, group: str) -> None:
@@ -199,14 +197,8 @@ def _end(process: Any) -> int:
     return code
 
 
-def _too_large() -> str:
-    return (
-        f"was the largest when the processes of its worker came near to {memory.most_mib():.0f} MiB of memory"
-        " (PRATIQUE_WORKER_MEMORY_MIB, else the container's limit)"
-    )
-
-
-def _words(code: int) -> str:
+def describe_exit(code: int) -> str:
+    """How a process died that ended with this code, in words after "it"; "" for one that did not die."""
     about = settings.PRATIQUE
     known = {
         ENDED: "",

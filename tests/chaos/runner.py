@@ -30,7 +30,7 @@ from approvals.ledger import drifts
 from approvals.lifecycle import OPEN
 from approvals.models import BundleDeployment, Cluster, InventoryItem, OptionalObject, Request, Stray, TaskClaim
 from approvals.project.celery import app
-from approvals.watch.kubectl_reviews import SeenReviews
+from approvals.watch.own_kinds import SeenReviews
 from provisioner.cluster.client.api import ClusterClient as Api
 from tests.chaos.draw import ACCOMPANIED, CLUSTER_HARMS, Harm, Kind, Scenario, begins_of, can_be, drawn, drawn_by_class
 from tests.chaos.found import found, uids

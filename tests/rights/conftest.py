@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from approvals.rights import ImpersonationForm
+from approvals.rights.needs import ImpersonationForm
 from tests.rights.household import Household, audited
 from tests.support.journeys.machine import environment
 from tests.support.kubernetes.controlplane import ControlPlane

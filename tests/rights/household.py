@@ -16,7 +16,7 @@ import requests
 import yaml
 
 from approvals.management.demo.seeds import bundle_checksums, pack_bundles
-from approvals.rights import Process
+from approvals.rights.needs import Process
 from provisioner.cluster.client.api import ClusterClient as Api
 from tests.support.folders import ROOT
 from tests.support.journeys.machine import Machine

@@ -16,8 +16,9 @@ from django.utils import timezone
 from approvals.access.port import connect
 from approvals.catalogs.schedule import assign_authors
 from approvals.models import BundleDeployment, Catalog, Cluster, KubernetesIdentity, Request, Revision
-from approvals.rights import ImpersonationForm, choose_form, registered
-from approvals.rights.form import _known
+from approvals.rights.known_names import registered
+from approvals.rights.missing_rights import choose_form, shown_version
+from approvals.rights.needs import ImpersonationForm
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.render import load_all
 from tests.support.approvals import world
@@ -375,8 +376,8 @@ def test_a_name_is_never_more_than_a_name_in_what_is_applied(cluster: Cluster) -
     objects, _ = rights("--form", "legacy", "--process", "web")
     assert [one["kind"] for one in objects] == ["ClusterRole", "ClusterRoleBinding"]
     assert ["alice", "eve\n---\nkind: ClusterRoleBinding", "rita"] in names_in(objects, "users")
-    assert _known("v1.36.3\n---\nkind: ClusterRoleBinding") == "v1.36"
-    assert _known("\n---\nx") == "of an unknown version"
+    assert shown_version("v1.36.3\n---\nkind: ClusterRoleBinding") == "v1.36"
+    assert shown_version("\n---\nx") == "of an unknown version"
 
 
 def test_S31_a_name_that_looks_like_a_number_or_a_truth_is_read_by_kubectl_as_a_name(cluster: Cluster) -> None:

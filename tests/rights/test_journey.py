@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 import yaml
 
-from approvals.rights import ImpersonationForm, Process
 from approvals.rights.missing_rights import own_rules
-from approvals.rights.needs import REQUESTS_OF_INSTALLERS, SEEN_AS_INSTALLERS, WRITES_OF_PEOPLE
+from approvals.rights.needs import (
+    REQUESTS_OF_INSTALLERS,
+    SEEN_AS_INSTALLERS,
+    WRITES_OF_PEOPLE,
+    ImpersonationForm,
+    Process,
+)
 from provisioner.values import ObjectRef
 from tests.rights.conftest import Noted
 from tests.rights.household import INSTALLER, LATER, NAME, SHOP, Call, Household, Person, basic_auth, calls

@@ -14,7 +14,7 @@ import yaml
 from approvals.buckets.location import location_of
 from approvals.encryption.keys import new_key
 from approvals.project import configuration
-from approvals.rights import Process
+from approvals.rights.needs import Process
 from provisioner.cluster.client.api import ClusterClient as Api
 from tests.rights.conftest import Noted
 from tests.rights.household import NAMESPACE, prepare

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from approvals.rights import ImpersonationForm, NeededRule, Process, Registered, accounts_of, manifests, roles, words_of
-from approvals.rights.missing_rights import own_rules
-from approvals.rights.needs import AUTHENTICATION
+from approvals.rights.missing_rights import accounts_of, own_rules, words_of
+from approvals.rights.needs import AUTHENTICATION, ImpersonationForm, NeededRule, Process, Registered, manifests, roles
 from provisioner.api_groups import OWN_GROUP, RBAC_GROUP
 from provisioner.values import AccessRequest, ObjectRef
 from tests.support.folders import ROOT

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from approvals.rights import ImpersonationForm, Process, Registered, accounts_of, manifests, roles
-from approvals.rights.needs import AUTHENTICATION
+from approvals.rights.missing_rights import accounts_of
+from approvals.rights.needs import AUTHENTICATION, ImpersonationForm, Process, Registered, manifests, roles
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.cluster.client.access import ask_self
 from provisioner.cluster.client.api import ClusterClient as Api

@@ -13,22 +13,18 @@ from approvals.access.port import connect, connect_as_registered
 from approvals.gate.plan_options import reserved_namespaces
 from approvals.management.operator_command import OperatorCommand, add_cluster, find_cluster
 from approvals.models import Cluster
-from approvals.rights import (
+from approvals.rights.known_names import registered
+from approvals.rights.missing_rights import (
     Chosen,
-    ImpersonationForm,
-    Process,
     accounts_of,
     choose_form,
     holder_words,
-    manifests,
     missing_of_account,
     missing_of_self,
-    registered,
-    roles,
     shared_by_all,
     words_of,
 )
-from approvals.rights.needs import Account
+from approvals.rights.needs import Account, ImpersonationForm, Process, manifests, roles
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import PratiqueError
 from provisioner.escaping import visible

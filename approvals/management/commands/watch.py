@@ -11,8 +11,10 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import OperationalError, close_old_connections
 
-from approvals import health_endpoints, metrics, rights
+from approvals import health_endpoints, metrics
 from approvals.ledger import claims
+from approvals.rights.missing_rights import tell_what_is_missing
+from approvals.rights.needs import Process
 from approvals.watch.loop import Watches
 
 logger = logging.getLogger(__name__)
@@ -30,7 +32,7 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: stopping.put(number))
         metrics.serve("watch")
-        rights.tell_what_is_missing(rights.Process.WATCH)
+        tell_what_is_missing(Process.WATCH)
         watches = Watches(claims.new_holder_name())
         try:
             is_stopping = False

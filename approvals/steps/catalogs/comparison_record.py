@@ -47,9 +47,12 @@ class ChangedLines:
 def changed_lines(planned: Sequence[PlannedAction], *, begin: Callable[[], object]) -> ChangedLines:
     """What differs in each object. `begin` is called before each, and may raise to end it."""
     found, room = ChangedLines(), MOST_BYTES
-    for at, one in _order_by_change(planned):
+    placed = list(enumerate(planned))
+    changing = [(at, action) for at, action in placed if action.action in CHANGING]
+    new = [(at, action) for at, action in placed if action.action is Action.CREATE]
+    for at, action in [*changing, *new]:
         begin()
-        lines = all_lines(one.before, one.after)
+        lines = all_lines(action.before, action.after)
         added, removed = (sum(line.kind == sign for line in lines) for sign in "+-")
         if not added and not removed:
             continue
@@ -59,12 +62,6 @@ def changed_lines(planned: Sequence[PlannedAction], *, begin: Callable[[], objec
         room -= sum(map(_record_size, records))
         found.lines[str(at)] = {"lines": records, "left": len(near) - len(records)}
     return found
-
-
-def _order_by_change(planned: Sequence[PlannedAction]) -> Iterator[tuple[int, PlannedAction]]:
-    placed = list(enumerate(planned))
-    yield from (it for it in placed if it[1].action in CHANGING)
-    yield from (it for it in placed if it[1].action is Action.CREATE)
 
 
 def _lines_that_fit(lines: Iterable[DiffLine], room: int) -> Iterator[list[Any]]:
@@ -133,24 +130,25 @@ def comparison_record(found: ComparedBundles) -> dict[str, Any]:
 def _public_digest(content: Content | None) -> str:
     """ "" where it holds a Secret: whoever sees the digest could try values on it (S38). That of what runs is keyed."""
     held = content.everything if content else ()
-    is_told = content is not None and not content.salt and not any(one.ref.group_kind == SECRET for one in held)
+    is_told = content is not None and not content.salt and not any(each.ref.group_kind == SECRET for each in held)
     return content.digest if content and is_told else ""
 
 
 def _pin_digests(content: Content | None) -> list[str]:
-    return [one.digest for one in content.pins] if content else []
+    return [pin.digest for pin in content.pins] if content else []
 
 
-def _account_record(one: AccountReport) -> dict[str, Any]:
-    gained, lost = ([change.right for change in changes] for changes in (one.added, one.removed))
+def _account_record(account: AccountReport) -> dict[str, Any]:
+    gained = [change.right for change in account.added]
+    lost = [change.right for change in account.removed]
     return {
-        "account": str(one.subject),
-        "sentence": one.sentence,
+        "account": str(account.subject),
+        "sentence": account.sentence,
         "gained": _describe_rights(gained),
         "gained_count": len(gained),
         "lost": _describe_rights(lost),
         "lost_count": len(lost),
-        "risks": [{"severity": str(risk.severity), "sentence": sentence_of(risk)} for risk in one.new],
+        "risks": [{"severity": str(risk.severity), "sentence": sentence_of(risk)} for risk in account.new],
     }
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -22,7 +21,7 @@ from django.db.models import Q
 from approvals import access, instruments, wake
 from approvals.access import Asker
 from approvals.access.port import connect
-from approvals.bundle_spec import SpecSource, parse_catalog_source
+from approvals.bundle_spec import parse_catalog_source
 from approvals.catalogs import followed_packages
 from approvals.catalogs.editions import ReadCatalog, is_read_as_now, store_edition
 from approvals.catalogs.schedule import (
@@ -46,7 +45,7 @@ from approvals.steps.catalogs.status import catalog_status
 from approvals.steps.mirroring.mirror import GROUP_VERSION, apply_status
 from approvals.steps.sources import egress, polling_egress, reader_as, source_of
 from approvals.working import Recurring, WorkStep, in_turn
-from provisioner.catalogs.fetch import FetchedCatalog, FetchLimits, fetch_catalog, fetch_tags
+from provisioner.catalogs.fetch import FetchLimits, fetch_catalog, fetch_tags
 from provisioner.catalogs.file_based import read_catalog
 from provisioner.catalogs.helm_index import read_helm_index
 from provisioner.errors import (
@@ -76,20 +75,20 @@ def source_for(catalog: Catalog) -> Source:
 
     Raises BadSource, Forbidden in words for people, and Unreachable.
     """
-    source = _named_source(catalog.spec)
+    source = parse_catalog_source(catalog.spec)
+    if is_helm(catalog.spec) and source.kind == "http":
+        source = replace(source, body={**source.body, "url": index_of(str(source.body.get("url") or ""))})
     wanted = source.reads()
     if not wanted:
         return source_of(source, _refuse_read)
-    person = _record_reader(catalog, wanted)
+    # It is kept whether who is to read it passed: the right to read as them is given only then (rights).
+    try:
+        person = _find_reader(catalog, wanted)
+    except Forbidden:
+        record_reader_proof(catalog, is_proved=False)
+        raise
+    record_reader_proof(catalog, is_proved=True)
     return source_of(source, reader_as(person, catalog.cluster, connect(catalog.cluster), named_in=WHERE))
-
-
-def _named_source(spec: Mapping[str, Any]) -> SpecSource:
-    """As the spec names it; of a Helm repository its index."""
-    source = parse_catalog_source(spec)
-    if not is_helm(spec) or source.kind != "http":
-        return source
-    return replace(source, body={**source.body, "url": index_of(str(source.body.get("url") or ""))})
 
 
 def is_helm(spec: Mapping[str, Any]) -> bool:
@@ -107,17 +106,6 @@ def index_of(url: str) -> str:
 
 def _refuse_read(ref: ObjectRef) -> Any:
     raise Forbidden(f"{ref} is not read")
-
-
-def _record_reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
-    """It is kept whether they passed: the right to read as them is given only then (rights)."""
-    try:
-        person = _find_reader(catalog, wanted)
-    except Forbidden:
-        record_reader_proof(catalog, is_proved=False)
-        raise
-    record_reader_proof(catalog, is_proved=True)
-    return person
 
 
 def _find_reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
@@ -146,7 +134,7 @@ def _find_reader(catalog: Catalog, wanted: list[ObjectRef]) -> Identity:
                         "someone who may get it delete the Catalog and create it again"
                     )
         found[part] = asker.identity
-    return found[next(one for one in by_part if one.endswith((".auth.secret.name", "configMap.name")))]
+    return found[next(part for part in by_part if part.endswith((".auth.secret.name", "configMap.name")))]
 
 
 def _check_current(catalog: Catalog, asker: Asker, what: str) -> None:
@@ -245,7 +233,9 @@ class RefreshCatalog(Recurring):
                 wake.catalog(pk)
             row = _get_catalog(self.key)
             if row is not None and (row.problem_since is not None) is not was_down:
-                _tell_followers(row)
+                # Deployments say of their catalogs since when the source is down.
+                for pk in followed_packages.follower_ids(row):
+                    wake.deployment(pk)
         if row is not None and row.show_at is not None:
             _show_status(row)
         return False
@@ -269,7 +259,10 @@ class RefreshCatalog(Recurring):
         began = database_now()
         try:
             source = source_for(row)
-            if wait := _wait_for_turn(source):
+            wait = 0.0  # with no checks at all (SOURCE_POLLS_PER_HOST) a catalog is still read once
+            if isinstance(source, RemoteSource) and settings.PRATIQUE["SOURCE_POLLS_PER_HOST"]:
+                wait = references.take_turn(str(source.place()))
+            if wait:
                 postpone_read(row, began + timedelta(seconds=max(wait, 1.0)))
                 return
             etag = self._read(row, source, worker)
@@ -306,15 +299,19 @@ class RefreshCatalog(Recurring):
             instruments.source_polls.labels("catalog", "unchanged").inc()
             return found.etag
         _show_status(row)
-        with _fetch_catalog(row, source) as fetched:
+        rules = egress(timeout_seconds=seconds_for(row))
+        if is_tags(row.spec) and isinstance(source, ImageSource):
+            fetching = fetch_tags(source, egress=rules)
+        else:
+            fetching = fetch_catalog(source, egress=rules, limits=_fetch_limits())
+        read: ReadCatalog = read_catalog
+        if is_helm(row.spec) and isinstance(source, HttpSource):
+            read = partial(read_helm_index, address=source.url)
+        elif is_tags(row.spec):
+            read = partial(read_helm_index, address="")
+        with fetching as fetched:
             if fetched.pin.digest != offered:
-                store_edition(
-                    row,
-                    fetched.pin.digest,
-                    fetched.files,
-                    read=_format_reader(row, source),
-                    check=lambda: self._check(row, worker),
-                )
+                store_edition(row, fetched.pin.digest, fetched.files, read=read, check=lambda: self._check(row, worker))
                 for pk in followed_packages.requests_in_review(row):
                     wake.request(pk)
                 instruments.source_polls.labels("catalog", "moved").inc()
@@ -329,21 +326,8 @@ class RefreshCatalog(Recurring):
             raise TryLater("its spec was changed while it was read")
 
 
-def _tell_followers(row: Catalog) -> None:
-    """Deployments say of their catalogs since when the source is down."""
-    for pk in followed_packages.follower_ids(row):
-        wake.deployment(pk)
-
-
 def _get_catalog(pk: int) -> Catalog | None:
     return Catalog.objects.select_related("cluster", "edition").filter(pk=pk).first()
-
-
-def _wait_for_turn(source: Source) -> float:
-    """How many seconds, 0 for none. With no checks at all (SOURCE_POLLS_PER_HOST) a catalog is still read once."""
-    if not isinstance(source, RemoteSource) or not settings.PRATIQUE["SOURCE_POLLS_PER_HOST"]:
-        return 0.0
-    return references.take_turn(str(source.place()))
 
 
 def _record_problem(row: Catalog, exc: PratiqueError) -> None:
@@ -352,21 +336,6 @@ def _record_problem(row: Catalog, exc: PratiqueError) -> None:
     logger.warning("a catalog could not be read", extra={"catalog_id": row.pk, "code": exc.code})
     wait = exc.retry_after_seconds if isinstance(exc, Unreachable) else 0.0
     record_problem(row, code=exc.code, words=str(exc), began=database_now(), wait=wait)
-
-
-def _fetch_catalog(row: Catalog, source: Source) -> AbstractContextManager[FetchedCatalog]:
-    rules = egress(timeout_seconds=seconds_for(row))
-    if is_tags(row.spec) and isinstance(source, ImageSource):
-        return fetch_tags(source, egress=rules)
-    return fetch_catalog(source, egress=rules, limits=_fetch_limits())
-
-
-def _format_reader(row: Catalog, source: Source) -> ReadCatalog:
-    if is_helm(row.spec) and isinstance(source, HttpSource):
-        return partial(read_helm_index, address=source.url)
-    if is_tags(row.spec):
-        return partial(read_helm_index, address="")
-    return read_catalog
 
 
 def _fetch_limits() -> FetchLimits:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from approvals.models import Catalog, CatalogEdition
@@ -14,19 +13,23 @@ SHOWN_PROBLEMS = 5
 
 def catalog_status(catalog: Catalog) -> dict[str, Any]:
     edition = catalog.edition
+    progressing = Condition("Progressing", False, "NotReading", "", catalog.tried_at or catalog.seen_at)
+    if catalog.reading_since:
+        words = "its source is being read"
+        progressing = Condition("Progressing", True, "Reading", words, catalog.reading_since)
     conditions = [
         _ready_condition(catalog, edition),
         _source_condition(catalog),
         _sound_condition(catalog, edition),
-        _progressing_condition(catalog),
+        progressing,
     ]
-    status: dict[str, Any] = {
-        "observedGeneration": catalog.generation,
-        "conditions": [
-            _keep_transition_time(condition.record(generation=catalog.generation), catalog.status)
-            for condition in conditions
-        ],
-    }
+    shown = {condition["type"]: condition for condition in catalog.status.get("conditions") or ()}
+    records = [condition.record(generation=catalog.generation) for condition in conditions]
+    for record in records:
+        before = shown.get(record["type"])
+        if before and before["status"] == record["status"]:
+            record["lastTransitionTime"] = before["lastTransitionTime"]
+    status: dict[str, Any] = {"observedGeneration": catalog.generation, "conditions": records}
     if catalog.looked_at:
         status["lookedAt"] = instant(catalog.looked_at)
     if edition is None or edition.read_at is None:
@@ -41,16 +44,6 @@ def catalog_status(catalog: Catalog) -> dict[str, Any]:
     }
 
 
-def _keep_transition_time(record: dict[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
-    """The condition, since when it is what it was told to be before."""
-    before: Mapping[str, Any] = next(
-        (condition for condition in told.get("conditions") or [] if condition.get("type") == record["type"]), {}
-    )
-    if before.get("status") != record["status"]:
-        return record
-    return {**record, "lastTransitionTime": before["lastTransitionTime"]}
-
-
 def _ready_condition(catalog: Catalog, edition: CatalogEdition | None) -> Condition:
     if edition is not None and edition.read_at is not None:
         counts = f"{number(edition.package_count, 'package')} with {number(edition.bundle_count, 'bundle')}"
@@ -63,12 +56,6 @@ def _ready_condition(catalog: Catalog, edition: CatalogEdition | None) -> Condit
         return Condition("Ready", False, "Reading", words, catalog.seen_at)
     words = "it is next in line, or others are read before it: catalogs are read in turn"
     return Condition("Ready", False, "NotReadYet", words, catalog.seen_at)
-
-
-def _progressing_condition(catalog: Catalog) -> Condition:
-    if catalog.reading_since:
-        return Condition("Progressing", True, "Reading", "its source is being read", catalog.reading_since)
-    return Condition("Progressing", False, "NotReading", "", catalog.tried_at or catalog.seen_at)
 
 
 def _source_condition(catalog: Catalog) -> Condition:

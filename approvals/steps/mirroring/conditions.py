@@ -13,7 +13,7 @@ from approvals.lifecycle import State
 from approvals.models import BundleDeployment, Request, Revision, Verdict, VoidedRound
 from approvals.selectors.followed_sources import FollowedReference, OfferedUpgrade
 from approvals.selectors.lists import DriftSummary
-from approvals.steps.restore_decision import OVERDUE
+from approvals.steps.restore import OVERDUE
 from provisioner.escaping import visible
 from provisioner.values import HealthState
 
@@ -60,7 +60,7 @@ class Readiness(Enum):
         "an earlier revision runs, and the spec asks for something else", is_stalled=True, reason="RolledBack"
     )
     DENIED = ReadinessRow("reviewers or a policy denied it", is_stalled=True, reason="Denied")
-    EXPIRED = ReadinessRow("nobody settled it in time", is_stalled=True, reason="Expired")
+    EXPIRED = ReadinessRow("it expired without a decision", is_stalled=True, reason="Expired")
     WITHDRAWN = ReadinessRow("it was withdrawn", is_stalled=True, reason="Withdrawn")
     FAILED = ReadinessRow("it needs another spec, or to be requested again", is_stalled=True)
     DELETION_ASKED = ReadinessRow(
@@ -119,20 +119,8 @@ def readiness_of(facts: ReadinessFacts) -> Readiness:
         return Readiness.NO_REQUEST
     if facts.state in _BY_STATE:
         return _BY_STATE[facts.state]
-    return _on_its_way(facts) if facts.state is not State.APPLIED else _applied(facts)
-
-
-def _on_its_way(facts: ReadinessFacts) -> Readiness:
-    if facts.state is State.PREPARING:
-        return Readiness.CANNOT_PREPARE if facts.has_problem else Readiness.PREPARING
-    if facts.state is State.APPLYING:
-        return Readiness.DELETING if facts.is_deletion else Readiness.APPLYING
-    if facts.is_paused:
-        return Readiness.PAUSED
-    return Readiness.HELD if facts.has_problem else Readiness.APPROVED
-
-
-def _applied(facts: ReadinessFacts) -> Readiness:
+    if facts.state is not State.APPLIED:
+        return readiness_on_the_way(facts)
     if facts.is_deletion:
         # Its objects are gone or left alone: the finalizer goes next.
         return Readiness.DELETING
@@ -140,6 +128,17 @@ def _applied(facts: ReadinessFacts) -> Readiness:
         return Readiness.ROLLED_BACK
     found = _BY_HEALTH.get(facts.health, Readiness.HEALTH_UNKNOWN)
     return Readiness.OVERDUE if facts.is_overdue and found is not Readiness.READY else found
+
+
+def readiness_on_the_way(facts: ReadinessFacts) -> Readiness:
+    """The row of a deployment whose latest request is being prepared, approved or applied."""
+    if facts.state is State.PREPARING:
+        return Readiness.CANNOT_PREPARE if facts.has_problem else Readiness.PREPARING
+    if facts.state is State.APPLYING:
+        return Readiness.DELETING if facts.is_deletion else Readiness.APPLYING
+    if facts.is_paused:
+        return Readiness.PAUSED
+    return Readiness.HELD if facts.has_problem else Readiness.APPROVED
 
 
 MAX_MESSAGE = 8000
@@ -179,7 +178,9 @@ def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_fo
     since = latest.changed_at if latest else deployment.seen_at
     is_settled = latest is not None and latest.state == State.APPLIED
     is_back = is_settled and latest is not None and latest.purpose == Request.Purpose.ROLLBACK
-    why = "RolledBack" if is_back else _where(latest)
+    why = "RolledBack" if is_back else reason(latest.state if latest else State.PREPARING)
+    if latest and latest.state in (State.PREPARING, State.FAILED) and latest.problem_code:
+        why = camel(latest.problem_code)
     if deployment.waiting_since:
         is_settled, why, since = False, "QuotaExceeded", deployment.waiting_since
     applied = f"revision {active.number}" if active else waits_for
@@ -237,13 +238,6 @@ def _since(readiness: Readiness, deployment: BundleDeployment, latest: Request |
     return (latest.problem_since or latest.changed_at) if latest else deployment.seen_at
 
 
-def _where(latest: Request | None) -> str:
-    """The state of the latest request as a reason; of one that failed or cannot be prepared yet, why."""
-    if latest and latest.state in (State.PREPARING, State.FAILED) and latest.problem_code:
-        return camel(latest.problem_code)
-    return reason(latest.state if latest else State.PREPARING)
-
-
 def of_drift(deployment: BundleDeployment, latest: Request | None, drift: DriftSummary) -> Condition:
     """Drifted: which objects are not as approved; Unknown where nobody can tell (promise 4).
 
@@ -260,32 +254,32 @@ def of_drift(deployment: BundleDeployment, latest: Request | None, drift: DriftS
 
 def of_sources(followed: Sequence[FollowedReference]) -> list[Condition]:
     """SourcesAvailable, where a source is looked at again: since when one cannot be, and why. Unknown before a look."""
-    watched = [one for one in followed if one.interval_seconds]
+    watched = [reference for reference in followed if reference.interval_seconds]
     if not watched:
         return []
-    down = [one for one in watched if one.problem]
+    down = [reference for reference in watched if reference.problem]
     if down:
-        worst = min(down, key=lambda one: one.problem_since or datetime.max.replace(tzinfo=UTC))
+        worst = min(down, key=lambda reference: reference.problem_since or datetime.max.replace(tzinfo=UTC))
         since = worst.problem_since
         assert since is not None
         words = "; ".join(
-            f"{one.name} cannot be checked since {instant(one.problem_since)}: {one.problem}"
-            for one in down
-            if one.problem_since
+            f"{reference.name} cannot be checked since {instant(reference.problem_since)}: {reference.problem}"
+            for reference in down
+            if reference.problem_since
         )
         return [Condition(SOURCES, False, camel(worst.problem_code), words, since)]
-    looked = [one.looked_at for one in watched if one.looked_at]
+    looked = [reference.looked_at for reference in watched if reference.looked_at]
     if len(looked) < len(watched):
-        first = min((one.next_look_at for one in watched if one.next_look_at), default=None)
+        first = min((reference.next_look_at for reference in watched if reference.next_look_at), default=None)
         words = f"not checked for changes yet; next at {instant(first)}" if first else "not checked for changes yet"
         return [Condition(SOURCES, False, "NotChecked", words, first or datetime.now(UTC), is_unknown=True)]
-    resting = [one for one in watched if one.rests_until]
+    resting = [reference for reference in watched if reference.rests_until]
     if resting:
-        until = instant(min(one.rests_until for one in resting if one.rests_until))
-        names = ", ".join(one.name for one in resting)
+        until = instant(min(reference.rests_until for reference in resting if reference.rests_until))
+        names = ", ".join(reference.name for reference in resting)
         words = f"changed too often (PRATIQUE_SOURCE_REQUESTS_PER_HOUR), and requested at {until}: {names}"
         return [Condition(SOURCES, True, "ChangesTooOften", words, max(looked))]
-    moved = [one.name for one in watched if one.moved_at]
+    moved = [reference.name for reference in watched if reference.moved_at]
     words = f"changed, and requested when the open request is settled: {', '.join(moved)}" if moved else ""
     return [Condition(SOURCES, True, "Moved" if moved else "Checked", words, max(looked))]
 
@@ -295,19 +289,19 @@ def of_upgrades(packages: Sequence[OfferedUpgrade]) -> list[Condition]:
     nobody can tell."""
     if not packages:
         return []
-    words = "; ".join(one.words for one in packages if one.words)
+    words = "; ".join(offer.words for offer in packages if offer.words)
     first = datetime.max.replace(tzinfo=UTC)
-    offered = [one for one in packages if one.version]
+    offered = [offer for offer in packages if offer.version]
     if offered:
-        since = min(one.since or first for one in offered)
+        since = min(offer.since or first for offer in offered)
         return [Condition(UPGRADES, True, offered[0].reason, words, since)]
-    unsure = [one for one in packages if one.problem or one.looked_at is None or one.source_problem_since]
+    unsure = [offer for offer in packages if offer.problem or offer.looked_at is None or offer.source_problem_since]
     if unsure:
-        times = (one.problem_since or one.source_problem_since or one.looked_at for one in unsure)
-        since = min(one or datetime.now(UTC) for one in times)
+        times = (offer.problem_since or offer.source_problem_since or offer.looked_at for offer in unsure)
+        since = min(at or datetime.now(UTC) for at in times)
         reason = "CouldNotTell" if words else "NotChecked"
         return [Condition(UPGRADES, False, reason, words or "not checked yet", since, is_unknown=True)]
-    looked = max(one.looked_at for one in packages if one.looked_at)
+    looked = max(offer.looked_at for offer in packages if offer.looked_at)
     return [Condition(UPGRADES, False, "UpToDate", words, looked)]
 
 
@@ -351,13 +345,10 @@ def told(request: Request) -> str:
 
 def _healthy(deployment: BundleDeployment, revision: Revision | None, words: str, since: datetime) -> Condition:
     """Healthy; Unknown where nobody has looked or could tell (promise 4)."""
-    why = _health_reason(deployment, revision)
+    is_overdue = revision is not None and revision.overdue_at is not None and deployment.health != HEALTHY
+    why = OVERDUE if is_overdue else deployment.health
     is_unknown = why in ("", "Unknown")
     return Condition("Healthy", deployment.health == HEALTHY, why, words, since, is_unknown=is_unknown)
-
-
-def _health_reason(deployment: BundleDeployment, active: Revision | None) -> str:
-    return OVERDUE if active and active.overdue_at and deployment.health != HEALTHY else deployment.health
 
 
 def reason(state: str) -> str:

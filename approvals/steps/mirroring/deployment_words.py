@@ -19,6 +19,7 @@ from provisioner.values import ObjectRef
 NAMED = 3
 # One column of `kubectl get bd -o wide`; a constraint alone can be longer.
 MAX_REASON = 120
+OWN_FINALIZER = "Pratique could not remove its own yet, and tries again. If it lasts, see the log of the worker"
 _WHAT = {Request.Purpose.DELETE: "deletion request", Request.Purpose.ROLLBACK: "rollback request"}
 _BECAUSE = {
     Readiness.DENIED: "was denied",
@@ -33,7 +34,10 @@ def why(deployment: BundleDeployment, latest: Request | None, paused: str, kept_
     deleted and of which nothing is left to do. Reads what is left of its objects."""
     readiness = readiness_of(facts_of(deployment, latest))
     if kept_by:
-        words = _kept(kept_by)
+        # What holds it although nothing is left to do here, and who can end that.
+        names = f"{'finalizer' if len(kept_by) == 1 else 'finalizers'} {some(kept_by, NAMED)}"
+        words = f"nothing is left to delete, and the BundleDeployment stays because of the {names}: "
+        words += OWN_FINALIZER if FINALIZER in kept_by else "whoever set it has to remove it"
     elif readiness is Readiness.QUOTA:
         words = deployment.waiting_words
     elif readiness is Readiness.DELETION_ASKED:
@@ -42,16 +46,7 @@ def why(deployment: BundleDeployment, latest: Request | None, paused: str, kept_
         words = "no request yet; it is created next"
     else:
         words = _WORDS[readiness](_Told(deployment, latest, readiness, paused))
-    return "; ".join(one for one in (words, deployment.problem) if one)
-
-
-def _kept(finalizers: Sequence[str]) -> str:
-    """What holds it although nothing is left to do here, and who can end that."""
-    names = f"{'finalizer' if len(finalizers) == 1 else 'finalizers'} {some(finalizers, NAMED)}"
-    words = f"nothing is left to delete, and the BundleDeployment stays because of the {names}"
-    if FINALIZER not in finalizers:
-        return f"{words}: whoever set it has to remove it"
-    return f"{words}: Pratique could not remove its own yet, and tries again. If it lasts, see the log of the worker"
+    return "; ".join(filter(None, [words, deployment.problem]))
 
 
 def mirror_name(request: Request) -> str:
@@ -107,10 +102,6 @@ def _in_review(told: _Told) -> str:
     return f"{waits}; {told.problem}" if told.problem else waits
 
 
-def _held(told: _Told) -> str:
-    return f"{told.name} is approved and waits since {told.since}: {told.problem}"
-
-
 def _applying(told: _Told) -> str:
     phase = f", phase {told.request.phase}" if told.request.phase else ""
     return f"{told.name} is being applied{phase}" + (f": {told.problem}" if told.problem else "")
@@ -138,19 +129,9 @@ def _ended(told: _Told) -> str:
     return stands if told.request.remedy and is_told else f"{stands}. {ask}"
 
 
-def _restoring(told: _Told) -> str:
-    return f"{told.name} failed, and the revision before it is being restored: {told.problem}"
-
-
 def _rolled_back(told: _Told) -> str:
     ask = CHANGE_OR_ASK.format(name=told.deployment.name)
     return f"{told.revision} runs because someone went back to an earlier one, and the spec asks for another. {ask}"
-
-
-def _paused(told: _Told) -> str:
-    return (
-        f"{told.name} is approved; the BundleDeployment is paused {told.paused}; someone who may update it resumes it"
-    )
 
 
 _WORDS: Mapping[Readiness, Callable[[_Told], str]] = {
@@ -159,10 +140,14 @@ _WORDS: Mapping[Readiness, Callable[[_Told], str]] = {
     Readiness.REPORTING_AGAIN: lambda told: f"{told.name} gets a new report: {told.problem}".rstrip(": "),
     Readiness.IN_REVIEW: _in_review,
     Readiness.APPROVED: lambda told: f"{told.name} is approved; it is applied next",
-    Readiness.PAUSED: _paused,
-    Readiness.HELD: _held,
+    Readiness.PAUSED: lambda told: (
+        f"{told.name} is approved; the BundleDeployment is paused {told.paused}; someone who may update it resumes it"
+    ),
+    Readiness.HELD: lambda told: f"{told.name} is approved and waits since {told.since}: {told.problem}",
     Readiness.APPLYING: _applying,
-    Readiness.RESTORING: _restoring,
+    Readiness.RESTORING: lambda told: (
+        f"{told.name} failed, and the revision before it is being restored: {told.problem}"
+    ),
     Readiness.PROGRESSING: lambda told: told.health,
     Readiness.UNHEALTHY: lambda told: told.health,
     Readiness.OVERDUE: lambda told: told.health,

@@ -47,7 +47,7 @@ def tell(api: Api, deployment: BundleDeployment, request: Request, *, name: str,
         return
     event = event_of(deployment, request, name=name, url=url, now=database_now())
     try:
-        _write(api, event)
+        _write_event(api, event)
     except PratiqueError as exc:
         logger.warning("an event was not written", extra={"cluster": deployment.cluster.name, "code": exc.code})
         if isinstance(exc, TryLater):
@@ -65,7 +65,7 @@ def event_of(deployment: BundleDeployment, request: Request, *, name: str, url: 
         "apiVersion": API_VERSION,
         "kind": "Event",
         "metadata": {"name": f"{deployment.name[: MAX_NAME - len(suffix) - 1]}.{suffix}", "namespace": NAMESPACE},
-        "eventTime": _instant(now),
+        "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),  # metav1.MicroTime
         "reportingController": CONTROLLER,
         "reportingInstance": socket.gethostname()[:MAX_INSTANCE],
         "action": request.purpose.capitalize(),
@@ -77,7 +77,8 @@ def event_of(deployment: BundleDeployment, request: Request, *, name: str, url: 
     }
 
 
-def _write(api: Api, event: dict[str, Any]) -> None:
+def _write_event(api: Api, event: dict[str, Any]) -> None:
+    """Create the event, or count it once more in the series of one that is there already."""
     try:
         api.create(event, field_manager=FIELD_MANAGER)
     except AlreadyExists:
@@ -91,8 +92,3 @@ def _write(api: Api, event: dict[str, Any]) -> None:
         series = {"count": count, "lastObservedTime": event["eventTime"]}
         known = {key: event[key] for key in ("apiVersion", "kind", "metadata")}
         api.merge({**known, "series": series}, field_manager=FIELD_MANAGER)
-
-
-def _instant(at: datetime) -> str:
-    """metav1.MicroTime."""
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -79,13 +79,13 @@ def look_after(deployment_id: int) -> None:
         raise
     deployment.refresh_from_db()
     if deployment.deletion_requested_at is None:
-        # First: nothing that is only shown may keep it from being there.
+        # First: nothing that is only shown may keep the finalizer from being there.
         _hold(api, deployment, live)
         if is_waiting:
             return
     problem = _mirror_requests(api, deployment)
     kept_by: Sequence[str] = ()
-    if _may_go(deployment):
+    if may_go(deployment):
         try:
             live = release(api, deployment, live)
         except PratiqueError as exc:
@@ -110,6 +110,12 @@ def _is_shown_soon(deployment: BundleDeployment) -> bool:
     return Request.objects.filter(cluster=deployment.cluster_id, state=State.PREPARING).count() > CROWD
 
 
+def may_go(deployment: BundleDeployment) -> bool:
+    """Whether a deployment that was deleted has nothing left to delete and no request that would."""
+    is_leaving = deployment.deletion_requested_at is not None and not deployment.needs_deletion
+    return is_leaving and not deployment.requests.filter(purpose=Request.Purpose.DELETE, state__in=OPEN).exists()
+
+
 def _hold(api: Api, deployment: BundleDeployment, live: Mapping[str, Any]) -> None:
     """Have it stay until its deletion request is applied (S15); what is being deleted takes no new finalizer."""
     about = live["metadata"]
@@ -127,11 +133,6 @@ def _hold_unread(api: Api, deployment: BundleDeployment) -> JsonObject | None:
         raise
     except ClusterError:  # it is being deleted, it is another one, or it is gone
         return None
-
-
-def _may_go(deployment: BundleDeployment) -> bool:
-    is_leaving = deployment.deletion_requested_at is not None
-    return is_leaving and not deployment.needs_deletion and not _has_open_deletion(deployment)
 
 
 def release(api: Api, deployment: BundleDeployment, live: JsonObject) -> JsonObject | None:
@@ -173,15 +174,11 @@ def release_all(api: Api, deployments: Sequence[BundleDeployment]) -> tuple[list
             if FINALIZER in (found["metadata"].get("finalizers") or () if found else ()):
                 kept.append(deployment.name)
         except TryLater as exc:
-            return [*kept, *(one.name for one in deployments[n:])], str(exc)
+            return [*kept, *(left.name for left in deployments[n:])], str(exc)
         except PratiqueError as exc:
             kept.append(deployment.name)
             problem = str(exc)
     return kept, problem
-
-
-def _has_open_deletion(deployment: BundleDeployment) -> bool:
-    return deployment.requests.filter(purpose=Request.Purpose.DELETE, state__in=OPEN).exists()
 
 
 def _mirror_status(api: Api, deployment: BundleDeployment, live: JsonObject, kept_by: Sequence[str]) -> None:
@@ -214,35 +211,33 @@ def _stands(deployment: BundleDeployment, latest: Request | None) -> str:
         words = f"request {mirror_name(latest)}{back} is {latest.state.replace('_', ' ')}"
         is_said = latest.problem and latest.state not in (State.APPLIED, State.SUPERSEDED)
         words += f": {conditions.told(latest)}" if is_said else ""
-    return "; ".join(one for one in (words, deployment.waiting_words, deployment.problem) if one)
+    return "; ".join(filter(None, [words, deployment.waiting_words, deployment.problem]))
 
 
 def _mirror_requests(api: Api, deployment: BundleDeployment) -> PratiqueError | None:
-    """Write the mirrors that are due; the first error, which keeps no other mirror and no status from being written."""
+    """Write the mirrors that are due, and their events; the first error, which keeps no other mirror and no status from
+    being written. While a mirror is written the watch waits with what it sees of it.
+    """
     problem: PratiqueError | None = None
     to_show = deployment.requests.select_related("content", "from_revision", "to_revision").filter(
         Q(mirrored_at__isnull=True) | Q(mirrored_at__lt=F("changed_at"))
     )
     for request in to_show.order_by("number"):
+        row = Request.objects.filter(pk=request.pk)
+        row.update(mirrored_version=WRITING)
         try:
-            _mirror(api, deployment, request)
+            version = _mirror_request(api, deployment, request)
         except PratiqueError as exc:
             problem = problem or exc
             if isinstance(exc, TryLater):
                 break
+            continue
+        # What was said meanwhile, or changed in the mirror, is mended by the next look.
+        said = {name: getattr(request, name) for name in ("changed_at", "problem", "problem_code", "remedy")}
+        is_shown = Case(When(**said, then=Value(request.changed_at)), default=None, output_field=DateTimeField())
+        row.update(mirrored_version=version, mirrored_at=is_shown if version else None)
+        events.tell(api, deployment, request, name=mirror_name(request), url=_page_of(request))
     return problem
-
-
-def _mirror(api: Api, deployment: BundleDeployment, request: Request) -> None:
-    """Write one mirror and its event. Meanwhile the watch waits with what it sees of it."""
-    row = Request.objects.filter(pk=request.pk)
-    row.update(mirrored_version=WRITING)
-    version = _mirror_request(api, deployment, request)
-    # What was said meanwhile, or changed in the mirror, is mended by the next look.
-    said = {name: getattr(request, name) for name in ("changed_at", "problem", "problem_code", "remedy")}
-    is_shown = Case(When(**said, then=Value(request.changed_at)), default=None, output_field=DateTimeField())
-    row.update(mirrored_version=version, mirrored_at=is_shown if version else None)
-    events.tell(api, deployment, request, name=mirror_name(request), url=_page_of(request))
 
 
 def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) -> str:
@@ -296,7 +291,12 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "reviewsSummary": _reviews_summary(request),
     }
     live = _apply_mirror(api, obj, status, request.mirrored_version if request.mirrored_at else "")
-    return str(live["metadata"]["resourceVersion"]) if _is_as_sent(live["metadata"], obj["metadata"]) else ""
+    # Our labels and annotations, and all owners, have to be those that were written a moment ago.
+    shown, sent = live["metadata"], obj["metadata"]
+    is_kept = all(sent[part].items() <= (shown.get(part) or {}).items() for part in ("labels", "annotations"))
+    (sent_owner,) = sent["ownerReferences"]
+    owners = [{key: owner.get(key) for key in sent_owner} for owner in shown.get("ownerReferences") or ()]
+    return str(shown["resourceVersion"]) if is_kept and owners == [sent_owner] else ""
 
 
 def _requester(request: Request) -> dict[str, Any]:
@@ -309,7 +309,7 @@ def _requester(request: Request) -> dict[str, Any]:
         return {"username": f"{named}{AND_UNKNOWN}", "groups": [], "via": via}
     return {
         "username": last["username"],
-        "groups": [one[:MAX_GROUP] for one in last["groups"]][:MAX_GROUPS],
+        "groups": [group[:MAX_GROUP] for group in last["groups"]][:MAX_GROUPS],
         "via": via,
     }
 
@@ -317,22 +317,15 @@ def _requester(request: Request) -> dict[str, Any]:
 def _bundles(request: Request) -> list[dict[str, str]]:
     return [
         {
-            "catalog": one.catalog,
-            "catalogDigest": one.digest,
-            "package": one.package,
-            "channel": one.channel,
-            "bundle": one.bundle,
-            "version": one.version,
+            "catalog": bundle.catalog,
+            "catalogDigest": bundle.digest,
+            "package": bundle.package,
+            "channel": bundle.channel,
+            "bundle": bundle.bundle,
+            "version": bundle.version,
         }
-        for one in bundle_choice.recorded_bundles(request)
+        for bundle in bundle_choice.recorded_bundles(request)
     ]
-
-
-def _is_as_sent(live: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
-    """Whether our labels and annotations, and all owners, are those that were written a moment ago."""
-    kept = all(sent[part].items() <= (live.get(part) or {}).items() for part in ("labels", "annotations"))
-    owners = [{key: one.get(key) for key in sent["ownerReferences"][0]} for one in live.get("ownerReferences") or ()]
-    return kept and owners == sent["ownerReferences"]
 
 
 def apply_status(api: Api, obj: dict[str, Any]) -> dict[str, Any]:
@@ -347,7 +340,7 @@ def apply_status(api: Api, obj: dict[str, Any]) -> dict[str, Any]:
 
 def _by_type(status: dict[str, Any]) -> dict[str, Any]:
     """Conditions are a map by type: an apply keeps the order that it finds."""
-    return {**status, "conditions": {one["type"]: one for one in status.get("conditions") or ()}}
+    return {**status, "conditions": {condition["type"]: condition for condition in status.get("conditions") or ()}}
 
 
 def _apply_mirror(api: Api, obj: dict[str, Any], status: dict[str, Any], version: str) -> dict[str, Any]:
@@ -360,20 +353,14 @@ def _apply_mirror(api: Api, obj: dict[str, Any], status: dict[str, Any], version
         except ClusterError as exc:
             if not isinstance(exc, PreconditionFailed) and exc.status != NOT_FOUND:
                 raise
-    _apply_anew(api, obj)
-    return apply_status(api, {**obj, "status": status})
-
-
-def _apply_anew(api: Api, obj: dict[str, Any]) -> None:
-    """A mirror's spec cannot be changed: one that differs is made anew.
-
-    It differs where a deployment of this name was deleted and made again, or where the requester became known late.
-    """
     try:
         _apply_object(api, obj)
     except InvalidObject:
+        # A mirror's spec cannot be changed: one that differs is made anew. It differs where a deployment of this name
+        # was deleted and made again, or where the requester became known late.
         api.delete(ObjectRef.of(obj))
         _apply_object(api, obj)
+    return apply_status(api, {**obj, "status": status})
 
 
 def _page_of(request: Request) -> str:
@@ -393,7 +380,7 @@ def _report_summary(request: Request) -> dict[str, Any]:
 def _reviews_summary(request: Request) -> dict[str, int]:
     """`waivers`: how many findings somebody accepted."""
     approvals = request.reviews.counted().filter(round=request.round, decision="Approve")
-    waived = {one["fingerprint"] for waives in approvals.values_list("waives", flat=True) for one in waives}
+    waived = {waiver["fingerprint"] for waives in approvals.values_list("waives", flat=True) for waiver in waives}
     return {"approvals": approvals.count(), "waivers": len(waived)}
 
 

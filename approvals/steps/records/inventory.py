@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,7 +54,7 @@ class DatabaseInventory:
 
     def items(self) -> dict[ObjectIdentity, Item]:
         """What is pending somebody else has begun to write, and may be writing still (ledger.strays)."""
-        self._rows, self._has_read_all = _read(self.deployment.inventory.order_by()), True
+        self._rows, self._has_read_all = _read_rows(self.deployment.inventory.order_by()), True
         found = {identity: row.item for identity, row in self._rows.items()}
         if not all(item.uid for item in found.values()):
             strays.expect(self.deployment, self.deployment.inventory.filter(uid=""))
@@ -73,7 +73,7 @@ class DatabaseInventory:
         for ref, nonce in intents:
             row = rows.get(ref.identity)
             if row is None:
-                about = {"version": ref.version, "nonce": nonce, "revision_id": revision, **_identity(ref)}
+                about = {"version": ref.version, "nonce": nonce, "revision_id": revision, **_identity_fields(ref)}
                 new.append(InventoryItem(deployment=self.deployment, **about))
             elif (row.item.ref, row.item.nonce) == (ref, nonce):
                 standing.append(row.key)
@@ -93,7 +93,11 @@ class DatabaseInventory:
     @transaction.atomic(durable=True)
     def confirm_many(self, made: Sequence[tuple[ObjectRef, str, str]]) -> None:
         """What is news, where the row still has the nonce: nobody asks here whether the claim is another's now."""
-        news = [one for one in made if not self._says(*one)]
+        news = []
+        for ref, nonce, uid in made:
+            known = self._rows.get(ref.identity)
+            if known is None or (known.item.nonce, known.item.uid) != (nonce, uid):
+                news.append((ref, nonce, uid))
         rows = self._locked(ref for ref, _, _ in news) if news else {}
         confirmed = []
         for ref, nonce, uid in news:
@@ -102,10 +106,6 @@ class DatabaseInventory:
                 confirmed.append((uid, row.key))
                 self._rows[ref.identity] = _Row(row.key, replace(row.item, uid=uid))
         _update_each("uid = %s", confirmed)
-
-    def _says(self, ref: ObjectRef, nonce: str, uid: str) -> bool:
-        row = self._rows.get(ref.identity)
-        return row is not None and (row.item.nonce, row.item.uid) == (nonce, uid)
 
     def _held(self, refs: Iterable[ObjectRef]) -> dict[ObjectIdentity, _Row]:
         """Our rows of these objects as all rows were read, locked (approvals.locks): under the claim they stay so."""
@@ -120,19 +120,19 @@ class DatabaseInventory:
         is_one = Q(pk__in=[self._rows[identity].key for identity in wanted if identity in self._rows])
         if not self._has_read_all:
             is_one |= Q(kind__in={ref.kind for ref in wanted.values()}, name__in={ref.name for ref in wanted.values()})
-        found = _read(for_change(self.deployment.inventory.filter(is_one).order_by("pk")))
+        found = _read_rows(for_change(self.deployment.inventory.filter(is_one).order_by("pk")))
         rows = {identity: row for identity, row in found.items() if identity in wanted}
         self._rows.update(rows)
         return rows
 
     def let_go(self, ref: ObjectRef, nonce: str) -> None:
         """Its stray is known since the items were read, and looked for once the step has ended."""
-        InventoryItem.objects.filter(deployment=self.deployment, uid="", nonce=nonce, **_identity(ref)).delete()
+        InventoryItem.objects.filter(deployment=self.deployment, uid="", nonce=nonce, **_identity_fields(ref)).delete()
         self._rows.pop(ref.identity, None)
 
     @transaction.atomic(durable=True)
     def forget(self, ref: ObjectRef, uid: str) -> None:
-        gone, _ = InventoryItem.objects.filter(deployment=self.deployment, uid=uid, **_identity(ref)).delete()
+        gone, _ = InventoryItem.objects.filter(deployment=self.deployment, uid=uid, **_identity_fields(ref)).delete()
         if gone:
             self._rows.pop(ref.identity, None)
 
@@ -143,15 +143,12 @@ def owner_of(revision: Revision) -> RevisionOwner:
     return RevisionOwner(revision.deployment.name, revision.number, newest)
 
 
-def _known(rows: QuerySet[InventoryItem], *fields: str) -> Iterator[tuple[Any, ...]]:
-    """The object of each row, and these fields of it."""
-    for group, version, kind, namespace, name, *rest in rows.values_list(*_REF, *fields):
-        yield ObjectRef(group, version, kind, namespace, name), *rest
-
-
-def _read(rows: QuerySet[InventoryItem]) -> dict[ObjectIdentity, _Row]:
-    known = _known(rows, "pk", "nonce", "uid")
-    return {ref.identity: _Row(key, Item(ref, nonce, uid)) for ref, key, nonce, uid in known}
+def _read_rows(rows: QuerySet[InventoryItem]) -> dict[ObjectIdentity, _Row]:
+    found = {}
+    for *ref_parts, key, nonce, uid in rows.values_list(*_REF, "pk", "nonce", "uid"):
+        ref = ObjectRef(*ref_parts)
+        found[ref.identity] = _Row(key, Item(ref, nonce, uid))
+    return found
 
 
 def _update_each(changes: str, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -161,7 +158,7 @@ def _update_each(changes: str, rows: Sequence[tuple[Any, ...]]) -> None:
             cursor.executemany(f"UPDATE {InventoryItem._meta.db_table} SET {changes} WHERE id = %s", rows)  # noqa: S608 - table and columns are written here, values are parameters
 
 
-def _identity(ref: ObjectRef) -> dict[str, str]:
+def _identity_fields(ref: ObjectRef) -> dict[str, Any]:
     return {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
 
 
@@ -183,7 +180,7 @@ class DatabaseHookRuns:
     def begin(self, ref: ObjectRef, moment: HookMoment, nonce: str) -> None:
         self._check_held()
         run = {"version": ref.version, "moment": moment, "nonce": nonce, "uid": "", "has_succeeded": False}
-        about = {"deployment": self._request.deployment, **_parse_identity(ref)}
+        about = {"deployment": self._request.deployment, **_identity_fields(ref)}
         HookRun.objects.update_or_create(defaults={**run, "request": self._request}, **about)
 
     def confirm(self, ref: ObjectRef, nonce: str, uid: str) -> None:
@@ -194,9 +191,5 @@ class DatabaseHookRuns:
 
     def _change(self, ref: ObjectRef, nonce: str, **changes: object) -> None:
         """Only of the run with this nonce: nobody asks here whether the claim is another's now."""
-        rows = HookRun.objects.filter(deployment_id=self._request.deployment_id, nonce=nonce, **_parse_identity(ref))
+        rows = HookRun.objects.filter(deployment_id=self._request.deployment_id, nonce=nonce, **_identity_fields(ref))
         rows.update(**changes)
-
-
-def _parse_identity(ref: ObjectRef) -> dict[str, Any]:
-    return {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}

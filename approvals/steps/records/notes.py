@@ -6,8 +6,7 @@ A batch that a dying worker did not write is no loss: whoever carries on goes th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -23,7 +22,7 @@ from approvals.models.request import OBJECT_LENGTH
 from provisioner.phases import phase_of
 from provisioner.review.base.record import ref_record
 from provisioner.sentences import number, some
-from provisioner.values import Action, ObjectOutcome, OutcomeState
+from provisioner.values import Action, OutcomeState
 from provisioner.values import ObjectOutcome as Done
 
 NOT_ADOPTED = "it belongs to someone else and was not adopted; the reason is shown only to people who may get it"
@@ -57,8 +56,8 @@ class Notes:
         """
         failed: list[Done] = []
         try:
-            for each in outcomes:
-                outcome = told(each)
+            for done in outcomes:
+                outcome = told(done)
                 self.take(outcome)
                 if outcome.state in (OutcomeState.FAILED, OutcomeState.SKIPPED):
                     failed.append(outcome)
@@ -78,12 +77,14 @@ class Notes:
         working.go_on()
         self._busy_at = time.monotonic()
 
-    @contextmanager
-    def off_the_clock(self) -> Iterator[None]:
-        """What is asked, and waited for, before anything is done again is no time at work."""
+    def begin_phase(self, check: Callable[[], None]) -> None:
+        """Have `check` ask what is asked before anything is done again; that, and what it waits for, is no time at
+        work.
+        """
         began = time.monotonic()
         try:
-            yield
+            self.go_on()
+            check()
         finally:
             self._counted_at += time.monotonic() - began
 
@@ -107,55 +108,46 @@ class Notes:
         """Write down what is waiting and hold on to the claim, or raise LostClaim and do neither."""
         if not self._hold():
             raise LostClaim
-        self._count_time()
-        if self._waiting:
-            self._note_progress()
-            first = self._first_place()
-            Outcome.objects.bulk_create(
-                [self._row(name, first + number) for number, name in enumerate(self._waiting)],
-                update_conflicts=True,
-                unique_fields=["request", "step", "object"],
-                update_fields=_LATER,
-            )
-        self._waiting.clear()
-        self._written_at = time.monotonic()
-
-    def _count_time(self) -> None:
-        """In the row, so that whoever goes on has what is left of the deadline; less than a second is no matter."""
+        row = Request.objects.filter(pk=self._request.pk)
+        # Time is kept in the row, so that another worker has what is left of the deadline.
         spent = time.monotonic() - self._counted_at
         if spent >= COUNTED_SECONDS and self._step in (Outcome.Step.APPLY, Outcome.Step.RESTORE):
             self._counted_at += spent
-            Request.objects.filter(pk=self._request.pk).update(worked_seconds=F("worked_seconds") + spent)
+            row.update(worked_seconds=F("worked_seconds") + spent)
+        if self._waiting and self._request.worker_deaths:
+            # A worker died of this step: an object that nobody had come to before is further than that.
+            known = self._request.outcomes.filter(step=self._step, object__in=list(self._waiting)).count()
+            if known < len(self._waiting):
+                row.update(worker_deaths=0)
+                self._request.worker_deaths = 0
+        if self._waiting:
+            self._write_outcomes()
+        self._waiting.clear()
+        self._written_at = time.monotonic()
 
-    def _note_progress(self) -> None:
-        """Where a worker died of this step: an object that nobody had come to before is further than that."""
-        if not self._request.worker_deaths:
-            return
-        known = self._request.outcomes.filter(step=self._step, object__in=list(self._waiting)).count()
-        if known < len(self._waiting):
-            Request.objects.filter(pk=self._request.pk).update(worker_deaths=0)
-            self._request.worker_deaths = 0
-
-    def _first_place(self) -> int:
-        """After all that is written; what is written again keeps the place that it has."""
+    def _write_outcomes(self) -> None:
+        """Write what is waiting after all that is written; what is written again keeps the place that it has."""
         last = self._request.outcomes.aggregate(last=Max("position"))["last"]
-        return 0 if last is None else last + 1
-
-    def _row(self, name: str, position: int) -> Outcome:
-        outcome, at = self._waiting[name]
-        return Outcome(
-            request=self._request,
-            step=self._step,
-            object=name,
-            position=position,
-            phase=_phase(outcome),
-            action=outcome.action,
-            state=outcome.state,
-            message=outcome.message,
-            warnings=list(outcome.warnings),
-            server_words=outcome.server_words,
-            about=ref_record(outcome.about or outcome.ref),
-            at=at,
+        rows = [
+            Outcome(
+                request=self._request,
+                step=self._step,
+                object=name,
+                position=position,
+                # What is deleted has no phase: that comes after all phases, in the reverse order.
+                phase="" if outcome.action is Action.DELETE else phase_of(outcome.ref),
+                action=outcome.action,
+                state=outcome.state,
+                message=outcome.message,
+                warnings=list(outcome.warnings),
+                server_words=outcome.server_words,
+                about=ref_record(outcome.about or outcome.ref),
+                at=at,
+            )
+            for position, (name, (outcome, at)) in enumerate(self._waiting.items(), 0 if last is None else last + 1)
+        ]
+        Outcome.objects.bulk_create(
+            rows, update_conflicts=True, unique_fields=["request", "step", "object"], update_fields=_LATER
         )
 
 
@@ -168,11 +160,6 @@ def told(outcome: Done) -> Done:
     return replace(outcome, message=NOT_ADOPTED, server_words=said, about=outcome.ref)
 
 
-def _phase(outcome: Done) -> str:
-    """ "" of what is deleted: that comes after all phases, in the reverse order."""
-    return "" if outcome.action is Action.DELETE else phase_of(outcome.ref)
-
-
 def _pulse_seconds() -> float:
     return claim_seconds() / PULSES
 
@@ -181,20 +168,14 @@ TOLD = 5
 NAMED = 3
 
 
-def words_of(failed: Sequence[ObjectOutcome]) -> str:
+def words_of(failed: Sequence[Done]) -> str:
     """The reasons for which objects failed, then how many were not tried and why; at most TOLD of each."""
-    wrong = [one for one in failed if one.state is OutcomeState.FAILED]
-    left = [one for one in failed if one.state is OutcomeState.SKIPPED]
-    told = [f"{some(names, NAMED, noun='objects')}: {words}" for words, names in list(_by_reason(wrong).items())[:TOLD]]
-    told += [
-        f"{number(len(names), 'object')} {words or 'not tried'}"
-        for words, names in list(_by_reason(left).items())[:TOLD]
-    ]
-    return "; ".join(told)
-
-
-def _by_reason(outcomes: Sequence[ObjectOutcome]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for one in outcomes:
-        found.setdefault(one.message, []).append(str(one.ref))
-    return found
+    wrong: dict[str, list[str]] = {}
+    left: dict[str, list[str]] = {}
+    for outcome in failed:
+        by_reason = wrong if outcome.state is OutcomeState.FAILED else left
+        by_reason.setdefault(outcome.message, []).append(str(outcome.ref))
+    parts = [f"{some(names, NAMED, noun='objects')}: {words}" for words, names in list(wrong.items())[:TOLD]]
+    for words, names in list(left.items())[:TOLD]:
+        parts.append(f"{number(len(names), 'object')} {words or 'not tried'}")
+    return "; ".join(parts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -76,7 +76,7 @@ class Correct(Recurring):
     def look(self, worker: str) -> bool:
         if claims.held_up(self.key).exists():
             return False
-        is_due = _take_some(self.key, worker)
+        is_due = _correct_some(self.key, worker)
         optional.take(self.key, worker)
         strays.take(self.key, worker)
         return is_due
@@ -101,7 +101,7 @@ def correct(deployment_id: int) -> None:
         wake.request(pk)
 
 
-def _take_some(deployment_id: int, worker: str) -> bool:
+def _correct_some(deployment_id: int, worker: str) -> bool:
     """Work on some of what is due; True where there may be more."""
     now = database_now()
     deployment = BundleDeployment.objects.select_related("cluster").get(pk=deployment_id)
@@ -124,7 +124,7 @@ def _take_some(deployment_id: int, worker: str) -> bool:
     try:
         service = connect(deployment.cluster)
         installer = service.acting_as(revision.request.bundle_spec.installer).guarded(claims.sure_sending(worker))
-        _work(RevisionToCorrect(deployment, revision, service, installer, worker, now), items)
+        _correct_items(RevisionToCorrect(deployment, revision, service, installer, worker, now), items)
     except GivesWay:
         return False
     except LostClaim:
@@ -137,35 +137,43 @@ def _take_some(deployment_id: int, worker: str) -> bool:
     return len(items) == AT_ONCE
 
 
-def _work(case: RevisionToCorrect, items: list[InventoryItem]) -> None:
+def _correct_items(case: RevisionToCorrect, due: list[InventoryItem]) -> None:
+    """Compare these objects with what was approved, note what was found, and put back what may be."""
     gate.require(case.revision.request, reader.meeting(case.revision.request, case.service))
     content = store.get(case.revision.content)
-    manifests = {one.ref.identity: one for one in content.manifests}
+    manifests = {manifest.ref.identity: manifest for manifest in content.manifests}
     left = leftovers_of(case.revision, manifests.keys())
-    comparable = manifests.keys() - left.objects
-    for item in items:
-        if ObjectRef.from_parts(item).identity not in comparable:
+    items: dict[ObjectIdentity, InventoryItem] = {}
+    for item in due:
+        identity = ObjectRef.from_parts(item).identity
+        if identity in manifests and identity not in left.objects:
+            items[identity] = item
+        else:
             drifts.drop(item)
-    items = _recovered(case, [item for item in items if ObjectRef.from_parts(item).identity in comparable])
+    if not all(item.uid for item in items.values()):
+        # What a crash left between the intent to create an object and its uid is settled first (S20).
+        known = recover(case.installer, _inventory(case))
+        for identity, item in items.items():
+            item.uid = known[identity].uid if identity in known else ""
     owner = owner_of(case.revision)
     held = [
-        OwnObject(manifests[ObjectRef.from_parts(one).identity], one.uid, Tracking.of(one.nonce, owner))
-        for one in items
+        OwnObject(manifests[identity], item.uid, Tracking.of(item.nonce, owner)) for identity, item in items.items()
     ]
-    is_scaled = scaled_by(case.service, {one.manifest.ref.namespace for one in held if has_replicas(one.manifest)})
-    looks = list(_looks_at(case, held, is_scaled))
-    found = {look.ref.identity: (item, look) for item, look in zip(items, looks, strict=True)}
-    _note_unknown(case, found.values(), left.words)
-    to_correct = {key: pair for key, pair in found.items() if _note(case, *pair)}
-    if to_correct:
-        _put_all_back(case, to_correct, is_scaled)
-
-
-def _looks_at(case: RevisionToCorrect, held: Sequence[OwnObject], is_scaled: IsScaled) -> Iterator[Look]:
+    is_scaled = scaled_by(case.service, {own.manifest.ref.namespace for own in held if has_replicas(own.manifest)})
+    looks: list[Look] = []
     for start in range(0, len(held), LOOKS_AT_ONCE):
         claims.check_nobody_is_held_up(case.deployment.pk)
         some = held[start : start + LOOKS_AT_ONCE]
-        yield from look_at(case.installer, some, manager=FIELD_MANAGER, is_scaled=is_scaled)
+        looks += look_at(case.installer, some, manager=FIELD_MANAGER, is_scaled=is_scaled)
+    # What could not be compared is said, and never taken for fine (promise 4); so is what is left uncompared.
+    found = {identity: (item, look) for (identity, item), look in zip(items.items(), looks, strict=True)}
+    unknown = [(item, look) for item, look in found.values() if look.problem]
+    drifts.postpone([item for item, _ in unknown], _after(case.now, AGAIN_SECONDS))
+    words = [f"{look.ref}: {look.problem}" for _, look in unknown[:5]]
+    drifts.note_problem(case.deployment.pk, "; ".join(filter(None, [left.words, *words])))
+    to_correct = {identity: pair for identity, pair in found.items() if _is_to_correct(case, *pair)}
+    if to_correct:
+        _put_all_back(case, to_correct, is_scaled)
 
 
 def _inventory(case: RevisionToCorrect) -> DatabaseInventory:
@@ -173,26 +181,7 @@ def _inventory(case: RevisionToCorrect) -> DatabaseInventory:
     return DatabaseInventory(case.deployment, case.revision, check_held)
 
 
-def _recovered(case: RevisionToCorrect, items: list[InventoryItem]) -> list[InventoryItem]:
-    """What a crash left between the intent to create an object and its uid is settled first (S20)."""
-    if all(item.uid for item in items):
-        return items
-    known = recover(case.installer, _inventory(case))
-    for item in items:
-        found = known.get(ObjectRef.from_parts(item).identity)
-        item.uid = found.uid if found else ""
-    return items
-
-
-def _note_unknown(case: RevisionToCorrect, found: Iterable[tuple[InventoryItem, Look]], left: str) -> None:
-    """What could not be compared is said, and never taken for fine (promise 4); so is what is `left` uncompared."""
-    unknown = [(item, look) for item, look in found if look.problem]
-    drifts.postpone([item for item, _ in unknown], _after(case.now, AGAIN_SECONDS))
-    words = [f"{look.ref}: {look.problem}" for _, look in unknown[:5]]
-    drifts.note_problem(case.deployment.pk, "; ".join(filter(None, [left, *words])))
-
-
-def _note(case: RevisionToCorrect, item: InventoryItem, look: Look) -> bool:
+def _is_to_correct(case: RevisionToCorrect, item: InventoryItem, look: Look) -> bool:
     """Record what a look found; True where it is to be restored now."""
     if look.problem:
         return False
@@ -227,7 +216,8 @@ def _put_all_back(
     for phase in phases(wished):
         pairs = [to_correct[manifest.ref.identity] for manifest in phase.manifests]
         try:
-            _check_correctable(case)
+            # Of the approved and the wished setting the stricter counts; the approved one was looked at before.
+            gate.require(case.revision.request, reader.correcting(case.revision, case.service))
         except PratiqueError as exc:
             _keep_waiting(case, pairs, exc)
             continue
@@ -251,11 +241,6 @@ def check_running(revision: Revision) -> None:
     One that was begun since and failed is no obstacle: what it touched is left alone (leftovers.py).
     """
     gate.require(revision.request, reader.running(revision))
-
-
-def _check_correctable(case: RevisionToCorrect) -> None:
-    """Of the approved and the wished setting the stricter counts; the approved one was looked at before."""
-    gate.require(case.revision.request, reader.correcting(case.revision, case.service))
 
 
 def _put_back(case: RevisionToCorrect, item: InventoryItem, look: Look, is_scaled: IsScaled) -> None:

@@ -17,8 +17,7 @@ from approvals.clock import database_now
 from approvals.ledger.moves import locked
 from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, InventoryItem, Revision
-from approvals.steps import restore_decision
-from approvals.steps.restore_decision import OVERDUE
+from approvals.steps import restore
 from provisioner import pipeline
 from provisioner.errors import BadHealthCheck
 from provisioner.health_checks import HealthCheck, unused
@@ -56,9 +55,16 @@ def observe(deployment: BundleDeployment) -> None:
     rows, began = list(deployment.inventory.exclude(uid="")), database_now()
     if not rows:
         return
-    revision = _observed(deployment)
+    # The revision that runs; where none does yet, the newest that was tried.
+    revisions = deployment.revisions.select_related("request").order_by("-number")
+    revision = revisions.filter(pk=deployment.active_revision_id or 0).first() or revisions.first()
     spec = (revision.request if revision else deployment).bundle_spec
-    checks, problem = _checks(spec)
+    checks: tuple[HealthCheck, ...] = ()
+    problems = []
+    try:
+        checks = spec.health_checks()
+    except BadHealthCheck as exc:  # a spec older than this rule
+        problems.append(str(exc))
     api = connect(deployment.cluster).acting_as(spec.installer)
     found = pipeline.observe(api, [ObjectRef.from_parts(row) for row in rows], checks=checks)
     changed = []
@@ -69,9 +75,7 @@ def observe(deployment: BundleDeployment) -> None:
             row.health, row.health_message, row.health_words = found_now
             changed.append(row)
     _note(changed)
-    problems = (
-        [problem] if problem else [f"the health check of {one} matches no objects" for one in unused(checks, found)]
-    )
+    problems += [f"the health check of {check} matches no objects" for check in unused(checks, found)]
     _keep(deployment.pk, revision, summary(found, problems))
     same = BundleDeployment.objects.filter(pk=deployment.pk, active_revision=deployment.active_revision_id)
     same.update(events_observed=deployment.event_count, observed_at=began)
@@ -110,21 +114,9 @@ def overdue(revision: Revision) -> str:
     if revision.overdue_at is None:
         return ""
     minutes = _minutes(revision.request.bundle_spec)
-    return f"{OVERDUE}: revision {revision.number} was not healthy within {minutes} minutes after it was applied"
-
-
-def _observed(deployment: BundleDeployment) -> Revision | None:
-    """The revision that runs; where none does yet, the newest that was tried."""
-    revisions = deployment.revisions.select_related("request").order_by("-number")
-    return revisions.filter(pk=deployment.active_revision_id or 0).first() or revisions.first()
-
-
-def _checks(spec: BundleSpec) -> tuple[tuple[HealthCheck, ...], str]:
-    """The checks, or why there are none to ask (a spec older than this rule)."""
-    try:
-        return spec.health_checks(), ""
-    except BadHealthCheck as exc:
-        return (), str(exc)
+    return (
+        f"{restore.OVERDUE}: revision {revision.number} was not healthy within {minutes} minutes after it was applied"
+    )
 
 
 def _minutes(spec: BundleSpec) -> int:
@@ -143,7 +135,7 @@ def _keep(deployment_id: int, observed: Revision | None, health: Health) -> None
         return
     words = health.message
     if observed and row.active_revision_id:
-        words = "\n".join(filter(None, (_progress(row, observed, health), words)))
+        words = "\n".join(filter(None, (_note_progress(row, observed, health), words)))
     _write(row, health.state, words)
 
 
@@ -169,7 +161,7 @@ def _write(row: BundleDeployment, state: HealthState, words: str) -> None:
         )
 
 
-def _progress(row: BundleDeployment, observed: Revision, health: Health) -> str:
+def _note_progress(row: BundleDeployment, observed: Revision, health: Health) -> str:
     """Note on the running revision that it is healthy, or that its time is over; the words of the latter, with what is
     done about it (`spec.onFailure`).
     """
@@ -194,5 +186,5 @@ def _progress(row: BundleDeployment, observed: Revision, health: Health) -> str:
         return ""
     words = overdue(revision)
     # No word of the objects is lost with the health of what is restored.
-    told = restore_decision.act(revision, row, "; ".join([words, *health.message.splitlines()]))
+    told = restore.settle_overdue(revision, row, "; ".join([words, *health.message.splitlines()]))
     return f"{words}\n{told}"

@@ -23,7 +23,7 @@ from approvals.gate.plan_facts import public_words
 from approvals.gate.plan_options import plan_options
 from approvals.ledger import claims, optionals
 from approvals.models import OptionalObject, Outcome, Revision
-from approvals.steps.records.approved_plan import approved_plan
+from approvals.steps.apply import approved_plan
 from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.records.notes import Notes
 from provisioner import pipeline
@@ -82,16 +82,22 @@ def take(deployment_id: int, worker: str) -> None:
         optionals.wait(rows, str(exc), _again())
 
 
-def _create(case: RevisionToComplete, rows: Rows) -> None:
+def _create(case: RevisionToComplete, due: Rows) -> None:
+    """Create what is due and approved, and may be written now; people are asked for the rest, or it waits."""
     _check(case)
-    rows = _served(case, rows)
     request = case.revision.request
+    rows = {
+        identity: row for identity, row in due.items() if case.service.resource_of(row.group, row.version, row.kind)
+    }
+    optionals.wait([row for identity, row in due.items() if identity not in rows], "", None)
     if rows and request.expires_at <= database_now():
         ended = f"{request.expires_at:%Y-%m-%d %H:%M} UTC"
         optionals.ask(rows.values(), request, f"its API is served now, but the approval expired at {ended}")
         return
-    content = pipeline.part_of(store.get(case.revision.content), _approved(case, rows))
-    ready = _sorted_out(case, rows, content) if content.manifests else {}
+    # The approved plan says which objects are created once they appear; the rows themselves prove nothing.
+    skipped = {planned.ref.identity for planned in approved_plan(request).actions if planned.action is Action.SKIP}
+    content = pipeline.part_of(store.get(case.revision.content), skipped & rows.keys())
+    ready = _find_ready(case, rows, content) if content.manifests else {}
     if ready:
         _write(case, rows, pipeline.part_of(content, ready), Plan(tuple(ready.values()), plan_digest(ready.values())))
 
@@ -104,53 +110,11 @@ def _check(case: RevisionToComplete) -> None:
     gate.require(case.revision.request, reader.creating(case.revision, case.service))
 
 
-def _served(case: RevisionToComplete, rows: Rows) -> Rows:
-    """Those whose API is there; the others wait for it."""
-    served = {
-        identity: row for identity, row in rows.items() if case.service.resource_of(row.group, row.version, row.kind)
-    }
-    optionals.wait([row for identity, row in rows.items() if identity not in served], "", None)
-    return served
-
-
-def _approved(case: RevisionToComplete, rows: Rows) -> set[ObjectIdentity]:
-    """Those that the approved plan says this of; the rows themselves prove nothing."""
-    plan = approved_plan(case.revision.request)
-    return {one.ref.identity for one in plan.actions if one.action is Action.SKIP} & rows.keys()
-
-
-def _sorted_out(case: RevisionToComplete, rows: Rows, content: Content) -> dict[ObjectIdentity, PlannedAction]:
-    """What may be written; the rest waits, or people are asked for it."""
-    mine = _mine(case, content)
-    manifests = {one.ref.identity: one for one in content.manifests}
-    ready = {}
-    for one in _planned(case, content, mine):
-        identity = one.ref.identity
-        words = public_words(one) or objection(manifests[identity], one)
-        if one.uid and one.uid == mine.get(identity):
-            # An earlier try has created it and was stopped before it was recorded.
-            ready[identity] = PlannedAction(one.ref, Action.CREATE, is_proved=False)
-        elif one.action is Action.SKIP:
-            optionals.wait([rows[identity]], "", None)
-        elif one.problem_code == Forbidden.code:
-            optionals.wait([rows[identity]], words, _again())
-        elif words:
-            optionals.ask([rows[identity]], case.revision.request, words)
-        else:
-            ready[identity] = one
-    return ready
-
-
-def _mine(case: RevisionToComplete, content: Content) -> dict[ObjectIdentity, str]:
-    wanted = {one.ref.identity for one in content.manifests}
-    return uids(recover(case.installer, case.inventory(wanted)).values())
-
-
-def _planned(
-    case: RevisionToComplete, content: Content, mine: Mapping[ObjectIdentity, str]
-) -> tuple[PlannedAction, ...]:
-    """What creating them would do now, by dry-runs as the installer."""
+def _find_ready(case: RevisionToComplete, rows: Rows, content: Content) -> dict[ObjectIdentity, PlannedAction]:
+    """What may be written, by dry-runs as the installer; the rest waits, or people are asked for it."""
     request = case.revision.request
+    manifests = {manifest.ref.identity: manifest for manifest in content.manifests}
+    mine = uids(recover(case.installer, case.inventory(manifests.keys())).values())
     plan = pipeline.plan_again(
         case.service,
         content,
@@ -159,7 +123,22 @@ def _planned(
         as_account=request.bundle_spec.installer,
         options=plan_options(request),
     )
-    return plan.actions
+    ready = {}
+    for planned in plan.actions:
+        identity = planned.ref.identity
+        words = public_words(planned) or objection(manifests[identity], planned)
+        if planned.uid and planned.uid == mine.get(identity):
+            # An earlier try has created it and was stopped before it was recorded.
+            ready[identity] = PlannedAction(planned.ref, Action.CREATE, is_proved=False)
+        elif planned.action is Action.SKIP:
+            optionals.wait([rows[identity]], "", None)
+        elif planned.problem_code == Forbidden.code:
+            optionals.wait([rows[identity]], words, _again())
+        elif words:
+            optionals.ask([rows[identity]], request, words)
+        else:
+            ready[identity] = planned
+    return ready
 
 
 def _write(case: RevisionToComplete, rows: Rows, content: Content, plan: Plan) -> None:
@@ -170,7 +149,7 @@ def _write(case: RevisionToComplete, rows: Rows, content: Content, plan: Plan) -
         case.installer,
         content,
         plan,
-        inventory=case.inventory({one.ref.identity for one in content.manifests}),
+        inventory=case.inventory({manifest.ref.identity for manifest in content.manifests}),
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
         before_phase=lambda _: _check(case),
         while_waiting=partial(notes.pulse, partial(_check, case)),

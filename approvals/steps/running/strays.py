@@ -8,9 +8,8 @@ for; and its nonce was recorded before it (S20). What holds data or other object
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from approvals import gate, instruments
 from approvals.access.port import connect
@@ -18,8 +17,9 @@ from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import reader
 from approvals.ledger import claims, strays
-from approvals.models import InventoryItem, Outcome, Report, Request, Revision, Stray
-from approvals.steps.restore import KEPT
+from approvals.models import InventoryItem, Outcome, Report, Revision, Stray
+from approvals.models.request import OBJECT_LENGTH
+from approvals.steps.restore import takes_data_along
 from provisioner.cluster.annotations import has_named_owner, keep_words, nonce_of
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.compare import version_of
@@ -28,9 +28,8 @@ from provisioner.cluster.plan.prune import in_served_version
 from provisioner.errors import PratiqueError, PreconditionFailed, UnknownKind
 from provisioner.json_values import uid_of
 from provisioner.pipeline import FIELD_MANAGER
-from provisioner.retention import STATEFUL_SET, takes_claims_along
 from provisioner.sentences import some
-from provisioner.values import Action, JsonObject, ObjectIdentity, ObjectRef, OutcomeState
+from provisioner.values import Action, ObjectIdentity, ObjectRef, OutcomeState
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +69,9 @@ def _is_looked_for(row: Stray, service: Api, worker: str) -> bool:
 
 
 def _look(row: Stray, service: Api, worker: str) -> None:
-    installer = service.acting_as(_request_of(row).bundle_spec.installer).guarded(claims.sure_sending(worker))
+    # It was written by this request's spec.
+    request = row.revision.request if row.revision else row.deployment.requests.latest("number")
+    installer = service.acting_as(request.bundle_spec.installer).guarded(claims.sure_sending(worker))
     try:
         ref = in_served_version(installer, ObjectRef.from_parts(row))
         live = installer.get(ref)
@@ -78,7 +79,9 @@ def _look(row: Stray, service: Api, worker: str) -> None:
         return
     if live is None or nonce_of(live) != row.nonce or not has_named_owner(live, FIELD_MANAGER):
         return
-    if _holds_data(ref, live):
+    # What says that it is to be kept stays (S39), and a custom resource: what its controller has made for it now would
+    # go with it.
+    if keep_words(live) or not is_built_in(ref.group) or takes_data_along(ref.group_kind, live):
         strays.keep(row, uid_of(live))
         logger.error("a stray is kept, because it may hold data", extra={"object": str(ref), "uid": uid_of(live)})
         return
@@ -88,21 +91,6 @@ def _look(row: Stray, service: Api, worker: str) -> None:
         return  # somebody writes it: the next look sees whose it is by then
     logger.warning("a stray was removed", extra={"object": str(ref), "uid": uid_of(live)})
     strays.note_removed(row, uid_of(live))
-
-
-def _request_of(row: Stray) -> Request:
-    """By whose spec it was written."""
-    return row.revision.request if row.revision else row.deployment.requests.latest("number")
-
-
-def _holds_data(ref: ObjectRef, live: JsonObject) -> bool:
-    """A custom resource as well: what its controller has made for it now goes with it. So does what says that it is to
-    be kept (S39)."""
-    if keep_words(live):
-        return True
-    if ref.group_kind == STATEFUL_SET:
-        return takes_claims_along(live)
-    return ref.group_kind in KEPT or not is_built_in(ref.group)
 
 
 NAMED = 3
@@ -129,45 +117,26 @@ def leftovers_of(running: Revision, known: Collection[ObjectIdentity]) -> Leftov
     left: dict[ObjectIdentity, ObjectRef] = {}
     last = 0
     for revision in failed.select_related("request").order_by("number"):
-        touched = [*_written(revision, known), *_deleted(revision)]
-        restored = _restored(revision)
-        left |= {ref.identity: ref for ref in touched}
-        left = {identity: ref for identity, ref in left.items() if str(ref)[:600] not in restored}
-        last = revision.number
-    return Leftovers(frozenset(left), _words(last, running.number, sorted(left.values())))
-
-
-def _written(revision: Revision, known: Collection[ObjectIdentity]) -> Iterator[ObjectRef]:
-    """Every write is in the inventory before it is done, under the revision that it is done for.
-
-    One without a uid that only the failed revision knows was never made: it met another's object, or a refusal.
-    """
-    for row in InventoryItem.objects.filter(deployment_id=revision.deployment_id, revision=revision):
-        ref = ObjectRef.from_parts(row)
-        if row.uid or ref.identity in known:
-            yield ref
-
-
-def _deleted(revision: Revision) -> Iterator[ObjectRef]:
-    request = revision.request
-    report = Report.objects.filter(request=request, round=request.round).first()
-    actions: list[Mapping[str, Any]] = report.body["plan"]["actions"] if report else []
-    for planned in actions:
-        if planned["action"] in _DELETING:
-            yield ObjectRef(**planned["ref"])
-
-
-def _restored(revision: Revision) -> frozenset[str]:
-    outcomes = Outcome.objects.filter(request=revision.request, step=Outcome.Step.RESTORE, state__in=_STANDS)
-    return frozenset(outcomes.exclude(action=Action.DELETE).values_list("object", flat=True))
-
-
-def _words(failed: int, running: int, left: list[ObjectRef]) -> str:
+        request, last = revision.request, revision.number
+        # Every write is in the inventory before it is done, under the revision that it is done for. One without a uid
+        # that only the failed revision knows was never made: it met another's object, or a refusal.
+        for row in InventoryItem.objects.filter(deployment_id=revision.deployment_id, revision=revision):
+            ref = ObjectRef.from_parts(row)
+            if row.uid or ref.identity in known:
+                left[ref.identity] = ref
+        report = Report.objects.filter(request=request, round=request.round).first()
+        for planned in report.body["plan"]["actions"] if report else ():
+            if planned["action"] in _DELETING:
+                ref = ObjectRef(**planned["ref"])
+                left[ref.identity] = ref
+        outcomes = Outcome.objects.filter(request=request, step=Outcome.Step.RESTORE, state__in=_STANDS)
+        restored = set(outcomes.exclude(action=Action.DELETE).values_list("object", flat=True))
+        left = {identity: ref for identity, ref in left.items() if str(ref)[:OBJECT_LENGTH] not in restored}
     if not left:
-        return ""
-    named = some(left, NAMED)
-    return (
-        f"revision {failed} failed after it started to change or delete {named}. Nobody approved their current "
-        "state, so they are not compared until a request succeeds; all others are compared with revision "
-        f"{running}"
+        return Leftovers()
+    words = (
+        f"revision {last} failed after it started to change or delete {some(sorted(left.values()), NAMED)}. Nobody "
+        "approved their current state, so they are not compared until a request succeeds; all others are compared with "
+        f"revision {running.number}"
     )
+    return Leftovers(frozenset(left), words)

@@ -18,7 +18,7 @@ from approvals import audit
 from approvals.gate.reader import subject_of
 from approvals.ledger.digests import digest_of, options_digest
 from approvals.models import AuditEntry, Request
-from approvals.steps import advance
+from approvals.steps import failures
 from approvals.steps.mirroring import conditions
 from provisioner.errors import BadBundle
 from tests.approvals.api.conftest import Call, problem_of
@@ -130,7 +130,9 @@ def test_S27_what_a_failing_chart_says_of_its_values_is_for_who_may_get_them(
     config = {"lookup": [{"kind": "ConfigMap", "name": "zone"}, {"kind": "Secret", "name": "db"}]}
     row = world.wish(here.cluster, world.seen("strimzi", world.spec(format="helm", config=config)), by=here.rita)
     request = row.requests.get()
-    advance._fail(request, BadBundle("the chart: templates/a.yaml:3: Helm cannot render it", server_words="zq4711"))
+    failures.fail_request(
+        request, BadBundle("the chart: templates/a.yaml:3: Helm cannot render it", server_words="zq4711")
+    )
     request.refresh_from_db()
     (prepared,) = conditions.of_request(request, None, None)
     assert ("templates/a.yaml:3" in prepared.message, "zq4711" in prepared.message) == (True, False)

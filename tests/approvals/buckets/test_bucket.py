@@ -30,18 +30,6 @@ MIB = 1024 * 1024
 NAME = f"sha256/aa/{'a' * 64}"
 
 
-@pytest.fixture
-def location(s3: S3Server, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Location:
-    return use_bucket(settings, monkeypatch, s3.bucket())
-
-
-@pytest.fixture
-def wire(s3: S3Server) -> Iterator[Wire]:
-    made = Wire(s3.url)
-    yield made
-    made.close()
-
-
 def parts(count: int) -> Iterator[bytes]:
     """So many MiB that are not in memory at once."""
     return (os.urandom(MIB) for _ in range(count))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 import time_machine
@@ -17,22 +16,9 @@ from approvals.buckets.location import Location
 from approvals.errors import StoreUnavailable
 from tests.support.servers.http import Authority, FileServer
 from tests.support.servers.process import free_port
-from tests.support.servers.s3 import AWS, S3Server, Wire
-from tests.support.stores import use_bucket
+from tests.support.servers.s3 import AWS, Wire
 
 NAME = f"sha256/aa/{'a' * 64}"
-
-
-@pytest.fixture
-def location(s3: S3Server, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Location:
-    return use_bucket(settings, monkeypatch, s3.bucket())
-
-
-@pytest.fixture
-def holding(s3: S3Server) -> Iterator[Wire]:
-    made = Wire(s3.url, hold_up=0)
-    yield made
-    made.close()
 
 
 def said(act: Callable[[], object]) -> str:
@@ -99,11 +85,12 @@ def test_nobody_listens_there(location: Location) -> None:
     assert "no connection to the S3 server; check PRATIQUE_CONTENT_S3_ENDPOINT" in words
 
 
-def test_a_server_that_does_not_answer_is_not_waited_for_long(location: Location, holding: Wire) -> None:
+def test_a_server_that_does_not_answer_is_not_waited_for_long(location: Location, wire: Wire) -> None:
     """Beside a locked row, and for a probe."""
+    wire.hold_up = 0
     for act in (Bucket.look, lambda bucket: bucket.delete(NAME)):
         assert "the S3 server did not answer in time" in said(
-            lambda act=act: act(Bucket(replace(location, endpoint=holding.url)))
+            lambda act=act: act(Bucket(replace(location, endpoint=wire.url)))
         )
 
 

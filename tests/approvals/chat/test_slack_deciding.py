@@ -11,7 +11,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 from approvals.chat import deliveries
 from approvals.chat.tools.slack import button_value
 from approvals.models import ChatDelivery, KubernetesIdentity, LinkCode, Report, Request, Review
-from tests.approvals.chat.callbacks import Linker, act
+from tests.approvals.chat.callbacks import Linker, act, check_refused
 from tests.support.approvals import world
 from tests.support.approvals.chat import Listener
 from tests.support.approvals.fixtures import World
@@ -22,8 +22,12 @@ from tests.support.approvals.world import acting
 pytestmark = pytest.mark.django_db
 
 
-def test_a_linked_person_approves_with_a_click(here: World, asked: Request, link: Linker, listener: Listener) -> None:
+@pytest.fixture
+def linked(here: World, link: Linker) -> None:
     link(here.ada, "UADA")
+
+
+def test_a_linked_person_approves_with_a_click(here: World, asked: Request, linked: None, listener: Listener) -> None:
     assert press(asked, reply_to=listener.url).status_code == 200
     assert act().words == "Approve by ada is recorded for strimzi"
     given = Review.objects.get()
@@ -32,8 +36,7 @@ def test_a_linked_person_approves_with_a_click(here: World, asked: Request, link
     assert [it["text"] for it in listener.received] == ["Approve by ada is recorded for strimzi"]
 
 
-def test_the_answer_comes_before_any_work(here: World, asked: Request, link: Linker) -> None:
-    link(here.ada, "UADA")
+def test_the_answer_comes_before_any_work(here: World, asked: Request, linked: None) -> None:
     here.kubernetes.asked.clear()
     assert press(asked).status_code == 200
     assert (here.kubernetes.asked, Review.objects.count()) == ([], 0)
@@ -49,8 +52,7 @@ def test_a_worker_is_woken_once_the_delivery_is_kept(
     assert len(woken) == 1
 
 
-def test_a_lost_message_is_found_by_the_sweep(here: World, asked: Request, link: Linker) -> None:
-    link(here.ada, "UADA")
+def test_a_lost_message_is_found_by_the_sweep(asked: Request, linked: None) -> None:
     press(asked)
     row = ChatDelivery.objects.get()
     early = row.received_at + timedelta(seconds=deliveries.OVERDUE_SECONDS - 1)
@@ -60,8 +62,7 @@ def test_a_lost_message_is_found_by_the_sweep(here: World, asked: Request, link:
     assert deliveries.overdue(late) == []
 
 
-def test_a_replay_is_answered_but_not_acted_on_twice(here: World, asked: Request, link: Linker) -> None:
-    link(here.ada, "UADA")
+def test_a_replay_is_answered_but_not_acted_on_twice(asked: Request, linked: None) -> None:
     body = form(click(button_value(asked, "Deny")))
     headers = slack_headers(body)
     first, second = post_slack(body, headers), post_slack(body, headers)
@@ -72,16 +73,12 @@ def test_a_replay_is_answered_but_not_acted_on_twice(here: World, asked: Request
     assert Review.objects.count() == 1
 
 
-def test_S03_a_digest_that_moved_between_message_and_click_is_refused(
-    here: World, asked: Request, link: Linker
-) -> None:
-    link(here.ada, "UADA")
+def test_S03_a_digest_that_moved_between_message_and_click_is_refused(asked: Request, linked: None) -> None:
     value = button_value(asked, "Approve")
     Request.objects.filter(pk=asked.pk).update(subject_digest=f"sha256:{'9' * 64}")
     body = form(click(value))
     post_slack(body, slack_headers(body))
-    assert "review it again" in act().words
-    assert not Review.objects.exists()
+    check_refused("review it again")
 
 
 def test_promise_3_a_linked_person_whom_kubernetes_does_not_let_decides_nothing(
@@ -89,68 +86,55 @@ def test_promise_3_a_linked_person_whom_kubernetes_does_not_let_decides_nothing(
 ) -> None:
     link(here.bert, "UBERT")
     press(asked, account="UBERT")
-    assert "does not allow bert" in act().words
-    assert not Review.objects.exists()
+    check_refused("does not allow bert")
 
 
 def test_S05_a_requester_does_not_approve_in_chat_either(here: World, asked: Request, link: Linker) -> None:
     here.kubernetes.allow("rita", "approve")
     link(here.rita, "URITA")
     press(asked, account="URITA")
-    assert "someone else must approve" in act().words
-    assert not Review.objects.exists()
+    check_refused("someone else must approve")
 
 
-def test_S12_a_machine_does_not_vote_in_chat_either(here: World, asked: Request, link: Linker) -> None:
+def test_S12_a_machine_does_not_vote_in_chat_either(here: World, asked: Request, linked: None) -> None:
     name = "system:serviceaccount:ci:bot"
     KubernetesIdentity.objects.filter(user=here.ada).update(
         username=name, authenticator=KubernetesIdentity.Authenticator.TOKEN_REVIEW
     )
     here.kubernetes.allow(name, "approve")
-    link(here.ada, "UADA")
     press(asked)
-    assert "machine account" in act().words
-    assert not Review.objects.exists()
+    check_refused("machine account")
 
 
 def test_somebody_switched_off_decides_nothing_and_gets_no_code(
-    here: World, asked: Request, link: Linker, listener: Listener
+    here: World, asked: Request, linked: None, listener: Listener
 ) -> None:
-    link(here.ada, "UADA")
     here.ada.is_active = False
     here.ada.save()
     press(asked, reply_to=listener.url)
-    assert "is disabled" in act().words
-    assert not Review.objects.exists()
+    check_refused("is disabled")
     assert not LinkCode.objects.exists()
 
 
-def test_promise_4_a_cluster_that_does_not_answer_means_no(here: World, asked: Request, link: Linker) -> None:
-    link(here.ada, "UADA")
+def test_promise_4_a_cluster_that_does_not_answer_means_no(here: World, asked: Request, linked: None) -> None:
     here.kubernetes.is_down = True
     press(asked)
-    assert "counts as no" in act().words
-    assert not Review.objects.exists()
+    check_refused("counts as no")
 
 
 @pytest.mark.parametrize("worst", ["dangerous", "unknown", "breaking", "critical"])
-def test_S22_a_risky_request_is_denied_but_not_approved_from_chat(
-    here: World, asked: Request, link: Linker, worst: str
-) -> None:
-    link(here.ada, "UADA")
+def test_S22_a_risky_request_is_denied_but_not_approved_from_chat(asked: Request, linked: None, worst: str) -> None:
     Report.objects.update(worst=worst)
     press(asked)
-    assert "cannot be approved without seeing" in act().words
-    assert not Review.objects.exists()
+    check_refused("cannot be approved without seeing")
     ChatDelivery.objects.all().delete()
     press(asked, "Deny")
     assert act().words == "Deny by ada is recorded for strimzi"
 
 
 def test_S22_content_that_touches_pratique_is_not_approved_from_chat_however_old_the_finding(
-    here: World, asked: Request, link: Linker
+    asked: Request, linked: None
 ) -> None:
-    link(here.ada, "UADA")
     asked.reports.get().findings.create(
         position=0,
         rule="OWN-PRATIQUE-01",
@@ -161,25 +145,21 @@ def test_S22_content_that_touches_pratique_is_not_approved_from_chat_however_old
         is_new=False,
     )
     press(asked)
-    assert "cannot be approved without seeing" in act().words
-    assert not Review.objects.exists()
+    check_refused("cannot be approved without seeing")
 
 
-def test_S03_a_deletion_cannot_be_acknowledged_by_a_click(here: World, asked: Request, link: Linker) -> None:
-    link(here.ada, "UADA")
+def test_S03_a_deletion_cannot_be_acknowledged_by_a_click(asked: Request, linked: None) -> None:
     ref = {"group": "", "version": "v1", "kind": "Secret", "namespace": "harbour", "name": "old"}
     report = asked.reports.get()
     report.body["plan"]["actions"] = [{"action": "delete", "ref": ref}]
     report.save()
     press(asked)
-    assert "delete Secret harbour/old" in act().words
-    assert not Review.objects.exists()
+    check_refused("delete Secret harbour/old")
 
 
 def test_a_worker_that_died_after_the_review_tells_of_it_the_second_time(
-    here: World, asked: Request, link: Linker, listener: Listener
+    asked: Request, linked: None, listener: Listener
 ) -> None:
-    link(here.ada, "UADA")
     press(asked, reply_to=listener.url)
     act()
     for state in ("in_review", "approved"):
@@ -189,8 +169,7 @@ def test_a_worker_that_died_after_the_review_tells_of_it_the_second_time(
         assert Review.objects.count() == 1
 
 
-def test_who_presses_a_button_after_deciding_elsewhere_decides_again(here: World, asked: Request, link: Linker) -> None:
-    link(here.ada, "UADA")
+def test_who_presses_a_button_after_deciding_elsewhere_decides_again(here: World, asked: Request, linked: None) -> None:
     world.review(asked, acting(here.ada), "Deny")
     press(asked)
     assert act().words == "Approve by ada is recorded for strimzi"
@@ -200,9 +179,8 @@ def test_who_presses_a_button_after_deciding_elsewhere_decides_again(here: World
 
 @pytest.mark.parametrize("is_acted_on", [False, True], ids=["it waits", "the worker died after it"])
 def test_an_old_button_does_not_replace_what_was_decided_since(
-    here: World, asked: Request, link: Linker, is_acted_on: bool
+    here: World, asked: Request, linked: None, is_acted_on: bool
 ) -> None:
-    link(here.ada, "UADA")
     press(asked)
     if is_acted_on:
         act()
@@ -212,12 +190,10 @@ def test_an_old_button_does_not_replace_what_was_decided_since(
     assert [one.decision for one in Review.objects.counted()] == ["Deny"]
 
 
-def test_what_nobody_could_act_on_for_long_is_to_be_decided_anew(here: World, asked: Request, link: Linker) -> None:
-    link(here.ada, "UADA")
+def test_what_nobody_could_act_on_for_long_is_to_be_decided_anew(asked: Request, linked: None) -> None:
     press(asked)
     ChatDelivery.objects.update(received_at=world.yesterday())
-    assert "too old to process" in act().words
-    assert not Review.objects.exists()
+    check_refused("too old to process")
 
 
 @pytest.mark.parametrize(
@@ -240,10 +216,7 @@ def test_answers_go_to_slack_and_nowhere_else(asked: Request, url: str, is_ours:
     assert ChatDelivery.objects.get().wish["reply_to"] == (url if is_ours else "")
 
 
-def test_an_answer_that_cannot_be_delivered_changes_nothing(
-    here: World, asked: Request, link: Linker, listener: Listener
-) -> None:
-    link(here.ada, "UADA")
+def test_an_answer_that_cannot_be_delivered_changes_nothing(asked: Request, linked: None, listener: Listener) -> None:
     press(asked, reply_to=listener.url)
     port = listener.url.split(":")[2].split("/")[0]
     row = ChatDelivery.objects.get()
@@ -254,9 +227,8 @@ def test_an_answer_that_cannot_be_delivered_changes_nothing(
 
 
 def test_S22_who_approves_past_a_guard_is_told_where_findings_are_accepted(
-    here: World, asked: Request, link: Linker
+    here: World, asked: Request, linked: None
 ) -> None:
-    link(here.ada, "UADA")
     save(here, kind="guard", name="calm", expression="false")
     save(here, kind="guard", name="dry", expression="false", mode="dry-run")
     look(asked)

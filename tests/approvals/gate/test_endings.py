@@ -19,8 +19,8 @@ from approvals.gate.facts import Known, Unknown, Unseen
 from approvals.gate.live_spec import learn
 from approvals.ledger import waits
 from approvals.models import AuditEntry, Report, Request, Revision
-from approvals.steps import advance, evaluate, restore
 from approvals.steps import apply as step
+from approvals.steps import evaluate, failures, restore
 from provisioner.cluster import deletion_losses
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.client.discovery import ServedResource
@@ -77,7 +77,7 @@ def applying(**spec: Any) -> Request:
 def test_what_cannot_come_right_ends_an_approved_request_with_its_remedy(
     request_: Request, error: PratiqueError, remedy: str
 ) -> None:
-    advance._fail(in_state("approved"), error)
+    failures.fail_request(in_state("approved"), error)
     found = Request.objects.get()
     assert (found.state, found.problem_code, found.problem) == ("failed", "digest-mismatch", str(error))
     assert (found.remedy, found.look_again_at) == (remedy, None)
@@ -91,14 +91,14 @@ def test_what_cannot_come_right_ends_an_approved_request_with_its_remedy(
 def test_promise_4_what_a_step_could_not_find_out_ends_no_approved_request(
     request_: Request, error: PratiqueError
 ) -> None:
-    advance._fail(in_state("approved"), error)
+    failures.fail_request(in_state("approved"), error)
     found = Request.objects.get()
     assert (found.state, found.problem) == ("approved", str(error))
     assert found.look_again_at is not None
 
 
 def test_promise_4_in_review_what_a_step_stumbles_over_is_waited_for(request_: Request) -> None:
-    advance._fail(in_state("in_review"), DigestMismatch("the report cannot be read"))
+    failures.fail_request(in_state("in_review"), DigestMismatch("the report cannot be read"))
     assert Request.objects.get().state == "in_review"
 
 
@@ -114,14 +114,14 @@ def test_an_end_in_review_ends_it_too(request_: Request, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("state", ["applying", "restoring", "failed", "denied", "applied", "superseded"])
 def test_what_has_moved_on_meanwhile_does_not_expire(request_: Request, state: str) -> None:
     Request.objects.update(state=state, expires_at=timezone.now() - timedelta(seconds=1))
-    advance._expire(request_.pk)
+    failures.expire_request(request_.pk)
     assert Request.objects.get().state == state
 
 
 @pytest.mark.parametrize("state", ["preparing", "in_review", "approved", "stale"])
 def test_what_is_open_and_has_not_begun_expires(request_: Request, state: str) -> None:
     Request.objects.update(state=state, expires_at=timezone.now() - timedelta(seconds=1))
-    advance._expire(request_.pk)
+    failures.expire_request(request_.pk)
     assert Request.objects.get().state == "expired"
 
 

@@ -19,7 +19,7 @@ from approvals.gate.facts import Fact, How, Known, Unknown, Unseen
 from approvals.gate.plan_facts import Approved
 from approvals.gate.remedies import unanswered
 from approvals.models import Request, Revision, TaskClaim
-from approvals.steps.advance import LONGEST_APPROVED_SECONDS, _try_later
+from approvals.steps.failures import LONGEST_APPROVED_SECONDS, postpone_request
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import Forbidden, OutOfTime, Unreachable
 from provisioner.values import Content, ObjectRef, Plan
@@ -238,7 +238,7 @@ def test_only_so_many_requests_of_a_cluster_are_looked_through_at_once(
     assert "2 other requests of this cluster delete a CRD or a namespace" in why.words
     assert "No action needed" in why.remedy, "no operator has to look why the cluster does not answer"
     Request.objects.update(state="applying", attempts=20)
-    _try_later(Request.objects.get(), gate.Waiting(why))
+    postpone_request(Request.objects.get(), gate.Waiting(why))
     wait = Request.objects.get().look_again_at
     assert wait
     assert wait - timezone.now() <= timedelta(seconds=LONGEST_APPROVED_SECONDS), "others are done within a minute"

@@ -87,7 +87,7 @@ def made(here: World, who: str, many: int, *, first: int = 0, **changed: Any) ->
 
 
 def in_turn(here: World) -> list[str]:
-    return [row.name for row in delivery._in_turn(here.cluster, KubectlReview.objects.filter(finished_at=None))]
+    return [row.name for row in delivery.order_by_turn(here.cluster, KubectlReview.objects.filter(finished_at=None))]
 
 
 def test_S40_reviewers_take_turns_however_many_one_of_them_makes(here: World) -> None:
@@ -105,7 +105,7 @@ def test_S40_a_late_review_is_read_before_all_that_another_made(here: World, mon
         return "mallory"
 
     monkeypatch.setattr(delivery, "READ_AT_ONCE", 2)
-    monkeypatch.setattr(delivery, "_reviewer_of", reviewer_of)
+    monkeypatch.setattr(delivery, "read_reviewer", reviewer_of)
     made(here, "unread", 20)
     KubectlReview.objects.update(reviewer="")
     delivery._read_reviewers(cast(ClusterClient, None), KubectlReview.objects.filter(reviewer=""))
@@ -133,8 +133,8 @@ def test_S40_a_decision_that_comes_meanwhile_waits_for_few_reviews_of_others(
 
     monkeypatch.setattr(delivery, "connect", lambda _: None)
     monkeypatch.setattr(delivery.admission, "survey", lambda *_: None)
-    monkeypatch.setattr(delivery, "_reviewer_of", reviewer_of)
-    monkeypatch.setattr(delivery, "_take", take)
+    monkeypatch.setattr(delivery, "read_reviewer", reviewer_of)
+    monkeypatch.setattr(delivery, "_count_review", take)
     made(here, "mallory", 200)
     KubectlReview.objects.update(reviewer="")
     delivery.count(here.cluster.pk)
@@ -159,7 +159,7 @@ def test_S40_what_is_over_the_limit_comes_last_and_is_not_read(here: World) -> N
         def apply(self, obj: Any, **_: Any) -> None:
             told.append(obj["status"]["conditions"][0]["reason"])
 
-    delivery._take(cast(ClusterClient, Written()), here.cluster, row, PolicyState(None, ""))
+    delivery._count_review(cast(ClusterClient, Written()), here.cluster, row, PolicyState(None, ""))
     row.refresh_from_db()
     assert (told, row.code, bool(row.finished_at)) == (["TooMany"], "too-many", True)
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from approvals import clock, gate, jobs, tasks, wake
 from approvals.ledger import claims
 from approvals.models import BundleDeployment, Request
-from approvals.steps import advance
+from approvals.steps import advance, failures
 from provisioner.errors import TryLater
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -78,7 +78,7 @@ def test_a_clock_that_is_hours_off_changes_nothing(
         assert claims.hold_watch(here.cluster.pk, "one")
         request = Request.objects.get()
         claims.rest(Request.objects.all(), 60)
-        advance._try_later(request, TryLater("the registry does not respond"))
+        failures.postpone_request(request, TryLater("the registry does not respond"))
     request.refresh_from_db()
     life = timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"])
     moments = request.expires_at - life, request.look_again_at, request.rests_until, request.problem_since
@@ -166,7 +166,7 @@ def test_a_review_given_while_the_policies_are_asked_is_counted_at_once(
         if len(looks) == 1:
             advance.advance(request.pk)
 
-    monkeypatch.setitem(advance.STEPS, "in_review", evaluate)
+    monkeypatch.setattr(advance.STEPS["in_review"], "run", evaluate)
     advance.advance(request_.pk)
     assert len(looks) == 2
 
@@ -186,7 +186,7 @@ def test_an_apply_that_waits_leaves_room_for_reports(
             advance.advance(other.pk)
 
     for state in ("preparing", "approved"):
-        monkeypatch.setitem(advance.STEPS, state, waits)
+        monkeypatch.setattr(advance.STEPS[state], "run", waits)
     for one in (request_, other):
         world.in_review(one)
     Request.objects.update(state="approved")

@@ -46,7 +46,7 @@ def test_who_lost_the_claim_writes_nothing_about_the_request(here: World, monkey
         Request.objects.update(claimed_by="next")
         raise claims.LostClaim("the claim has passed to another worker")
 
-    monkeypatch.setitem(advance.STEPS, "preparing", stand_still)
+    monkeypatch.setattr(advance.STEPS["preparing"], "run", stand_still)
     before = Request.objects.values().get()
     advance.advance(request.pk)
     after = Request.objects.values().get()

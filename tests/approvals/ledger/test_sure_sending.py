@@ -200,7 +200,7 @@ def test_what_a_former_holder_found_is_not_recorded(
         Request.objects.update(claimed_by="next")
         raise error
 
-    monkeypatch.setitem(advance.STEPS, "preparing", stand_still)
+    monkeypatch.setattr(advance.STEPS["preparing"], "run", stand_still)
     advance.advance(request_.pk)
     request_.refresh_from_db()
     assert (request_.state, request_.problem, request_.attempts, request_.claimed_by) == ("preparing", "", 0, "next")

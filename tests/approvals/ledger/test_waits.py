@@ -15,7 +15,7 @@ from approvals.gate import Next, Reason, Waiting
 from approvals.gate.remedies import RefusalKind, reason
 from approvals.ledger import waits
 from approvals.models import Request
-from approvals.steps.advance import LONGEST_APPROVED_SECONDS, _try_later
+from approvals.steps.failures import LONGEST_APPROVED_SECONDS, postpone_request
 from provisioner.errors import Unreachable
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -101,7 +101,7 @@ def test_what_is_approved_goes_on_soon_unless_to_look_is_costly(here: World, is_
     request = world.in_review(asked(here, 1))
     Request.objects.update(state="approved", attempts=20)
     about = Reason(Next.WAIT, "too-many-to-see", "too many", "Delete some.", is_costly=is_costly)
-    _try_later(Request.objects.get(), Waiting(about))
+    postpone_request(Request.objects.get(), Waiting(about))
     found = Request.objects.get(pk=request.pk)
     assert found.look_again_at
     wait = (found.look_again_at - timezone.now()).total_seconds()

@@ -17,7 +17,7 @@ from approvals.ledger import claims
 from approvals.models import Cluster
 from approvals.services import prove
 from approvals.steps import advance
-from approvals.watch import lag
+from approvals.watch import lookout
 from provisioner.cluster.client.answers import WatchEvent, WatchType
 from provisioner.cluster.client.transport import Exchange
 from provisioner.errors import BadSource, Unreachable
@@ -54,7 +54,7 @@ def test_steps_are_counted_by_how_they_end(
             raise error
 
     request = world.wish(here.cluster, world.seen("one", world.spec()), here.rita).requests.get()
-    monkeypatch.setitem(advance.STEPS, "preparing", step)
+    monkeypatch.setattr(advance.STEPS["preparing"], "run", step)
     counted = rises(scrape, "pratique_steps_total", step="prepare", outcome=outcome)
     timed = rises(scrape, "pratique_step_seconds_count", step="prepare")
     lost = rises(scrape, "pratique_lost_claims_total", kind="request")
@@ -151,8 +151,8 @@ def test_the_lag_of_the_watch_is_measured_by_the_newest_write(db: None, scrape: 
         {"metadata": {}},
         {},
     ):
-        lag.hear("prod", WatchEvent(WatchType.MODIFIED, obj))
-    lag.hear("prod", WatchEvent(WatchType.DELETED, {"metadata": {"managedFields": entries}}))
+        lookout.hear("prod", WatchEvent(WatchType.MODIFIED, obj))
+    lookout.hear("prod", WatchEvent(WatchType.DELETED, {"metadata": {"managedFields": entries}}))
     assert counted() == 1
     assert 19.9 < total() <= (timezone.now() - times[-1]).total_seconds()
 
@@ -160,7 +160,7 @@ def test_the_lag_of_the_watch_is_measured_by_the_newest_write(db: None, scrape: 
 def test_a_clock_that_is_ahead_is_no_negative_lag(db: None, scrape: Scrape) -> None:
     total = rises(scrape, "pratique_watch_lag_seconds_sum", cluster="prod")
     ahead = (timezone.now() + timedelta(hours=1)).isoformat()
-    lag.hear("prod", WatchEvent(WatchType.ADDED, {"metadata": {"managedFields": [{"time": ahead}]}}))
+    lookout.hear("prod", WatchEvent(WatchType.ADDED, {"metadata": {"managedFields": [{"time": ahead}]}}))
     assert total() == 0
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from approvals.ledger import claims
 from approvals.models import Report, Request, Revision
 from approvals.steps import apply as step
-from approvals.steps.records.approved_plan import approved_plan
+from approvals.steps.apply import approved_plan
 from provisioner.cluster.plan.content_plan import plan_digest
 from provisioner.errors import DigestMismatch
 from provisioner.review.base.record import to_record

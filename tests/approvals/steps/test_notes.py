@@ -1,4 +1,4 @@
-"""What an apply did is written in batches, with the claim, and nothing of it is lost by anything but a kill."""
+"""What an apply did is written in batches with the claim, lost by nothing but a kill, and told as the request says it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from approvals.ledger import claims
 from approvals.models import Outcome, Request
 from approvals.steps.records import notes
-from approvals.steps.records.notes import Notes
+from approvals.steps.records.notes import Notes, words_of
 from provisioner.errors import TryLater
 from provisioner.values import Action, ObjectRef, OutcomeState
 from provisioner.values import ObjectOutcome as Done
@@ -144,20 +144,50 @@ def test_what_is_asked_before_a_phase_is_no_time_at_work(
     monkeypatch.setattr(notes, "time", SimpleNamespace(monotonic=lambda: now))
     kept = noting(request_at_work)
     now += 100.0
-    try:
-        with kept.off_the_clock():
-            now += 60.0
-            raise TryLater("too many to see")
-    except TryLater:
-        pass
+
+    def look() -> None:
+        nonlocal now
+        now += 60.0
+        raise TryLater("too many to see")
+
+    with pytest.raises(TryLater):
+        kept.begin_phase(look)
     kept.write()
     request_at_work.refresh_from_db()
     assert request_at_work.worked_seconds == 100.0
 
 
 def test_hundreds_cost_a_handful_of_queries(request_at_work: Request) -> None:
-    with CaptureQueriesContext(
-        connection,
-    ) as counted:
+    with CaptureQueriesContext(connection) as counted:
         noting(request_at_work).keep(done(number) for number in range(255))
     assert len(counted) <= 8
+
+
+FAILED = OutcomeState.FAILED
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "words"),
+    [
+        pytest.param(
+            [
+                done(0, FAILED, "the quota is used up"),
+                *(done(number, OutcomeState.SKIPPED, "not tried: phase config: it failed") for number in range(1, 13)),
+            ],
+            "ConfigMap harbour/c0: the quota is used up; 12 objects not tried: phase config: it failed",
+            id="what was not tried is counted by its reason",
+        ),
+        pytest.param(
+            [done(number, FAILED, "refused") for number in range(5)],
+            "ConfigMap harbour/c0, ConfigMap harbour/c1, ConfigMap harbour/c2 and 2 more objects: refused",
+            id="what failed for one reason is told together",
+        ),
+        pytest.param(
+            [done(number, FAILED, f"reason {number}") for number in range(7)],
+            "; ".join(f"ConfigMap harbour/c{number}: reason {number}" for number in range(5)),
+            id="only the first reasons are told",
+        ),
+    ],
+)
+def test_what_failed_is_told_in_few_words(outcomes: list[Done], words: str) -> None:
+    assert words_of(outcomes) == words

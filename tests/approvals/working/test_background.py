@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from approvals.steps import advance
+from approvals.steps import apply_limit
 from approvals.working import Pledge, background, go_on, pledged, rest, resting, run_aside
 from tests.support.kubernetes.live import wait_until
 from tests.support.patience import scaled
@@ -167,23 +167,23 @@ def test_an_apply_that_rests_takes_none_of_the_room_and_waits_for_it_to_go_on(
 
     def come_back() -> None:
         comes_back.set()
-        advance._await_room(1)
+        apply_limit.await_place(1)
 
     def work() -> None:
-        assert advance._has_room(1)
-        pledge = Pledge(lambda: advance._leave_room(1), come_back)
+        assert apply_limit.take_place(1)
+        pledge = Pledge(lambda: apply_limit.leave_place(1), come_back)
         with pledged(pledge):
             rest(9.0)
             assert ready.wait(scaled(SECONDS))
             go_on()
             went_on.set()
-        advance._leave_room(1)
+        apply_limit.leave_place(1)
 
     run_aside(work)
-    assert advance._has_room(2)
+    assert apply_limit.take_place(2)
     ready.set()
     assert comes_back.wait(scaled(SECONDS))
     assert not went_on.wait(0.2), "another one is at work"  # a slow machine may only hide that it went on
-    advance._leave_room(2)
+    apply_limit.leave_place(2)
     assert went_on.wait(scaled(SECONDS))
-    wait_until(lambda: not advance._applying, "nothing is applied")
+    wait_until(lambda: not apply_limit.applied_now, "nothing is applied")

@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 
 from approvals import lifecycle
+from approvals.audit import MACHINE
 from approvals.ledger import claims
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import WORKABLE, Event, State
@@ -44,7 +45,7 @@ def test_S26_a_claim_that_lapsed_counts_as_its_workers_death_for_whoever_takes_i
 def test_S26_a_move_sets_the_count_back(request_: Request) -> None:
     die(request_)
     claims.claim(request_.pk, "next")
-    move(locked(request_.pk), Event.WITHDRAW, actor=advance.MACHINE)
+    move(locked(request_.pk), Event.WITHDRAW, actor=MACHINE)
     assert deaths(request_) == 0
 
 
@@ -58,7 +59,7 @@ def test_S26_the_first_death_is_followed_by_a_look_alone(
     request_: Request, processes: Alone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here: list[int] = []
-    monkeypatch.setitem(advance.STEPS, "preparing", lambda request, _: here.append(request.pk))
+    monkeypatch.setattr(advance.STEPS["preparing"], "run", lambda request, _: here.append(request.pk))
     die(request_)
     processes.ends = [DONE]
     advance.advance(request_.pk)
@@ -102,7 +103,7 @@ def test_S26_what_was_prepared_apart_is_evaluated_in_the_worker(
 
     here: list[str] = []
     monkeypatch.setattr(claim_loop, "has_begun", lambda: True)
-    monkeypatch.setitem(advance.STEPS, "in_review", lambda request, _: here.append(request.state))
+    monkeypatch.setattr(advance.STEPS["in_review"], "run", lambda request, _: here.append(request.state))
     processes.ends = [prepared]
     advance.advance(request_.pk)
     assert (len(processes.looked), here) == (1, ["in_review"])
@@ -206,12 +207,12 @@ def test_S26_a_step_that_comes_through_sets_the_count_back_and_one_that_waits_do
         raise Unreachable("the registry is away")
 
     world.in_review(request_)
-    monkeypatch.setitem(advance.STEPS, "in_review", waits)
+    monkeypatch.setattr(advance.STEPS["in_review"], "run", waits)
     die(request_)
     processes.ends = [in_a_process, in_a_process]
     advance.advance(request_.pk)
     assert deaths(request_) == 1
-    monkeypatch.setitem(advance.STEPS, "in_review", lambda *_: None)
+    monkeypatch.setattr(advance.STEPS["in_review"], "run", lambda *_: None)
     advance.advance(request_.pk)
     assert deaths(request_) == 0
     assert len(processes.looked) == 2
@@ -255,7 +256,7 @@ def test_S26_a_step_that_runs_out_of_memory_here_is_worked_on_alone(
     def hungry(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setitem(advance.STEPS, "preparing", hungry)
+    monkeypatch.setattr(advance.STEPS["preparing"], "run", hungry)
     advance.advance(request_.pk)
     assert (deaths(request_), processes.looked) == (1, [])
     processes.ends = [DONE]
@@ -277,4 +278,4 @@ def test_S26_a_step_that_runs_out_of_memory_here_is_worked_on_alone(
     ],
 )
 def test_S26_how_a_process_ended_is_said_in_words(code: int, words: str) -> None:
-    assert subprocesses._words(code) == words
+    assert subprocesses.describe_exit(code) == words

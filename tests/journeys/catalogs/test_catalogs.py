@@ -16,7 +16,7 @@ from approvals.catalogs.schedule import authors_by_part, observe_catalog
 from approvals.controllers import read_controllers
 from approvals.models import Catalog, CatalogEdition
 from approvals.steps.catalogs.refresh import RefreshCatalog
-from approvals.watch.catalogs import SeenCatalogs
+from approvals.watch.own_kinds import SeenCatalogs
 from approvals.working import do
 from provisioner.api_groups import OWN_GROUP
 from provisioner.catalogs.values import READING

@@ -11,7 +11,7 @@ import yaml
 
 from approvals import kubectl_reviews, services
 from approvals.models import AuditEntry, KubectlReview, KubernetesIdentity, Request, Review, ReviewAdmission
-from approvals.watch.kubectl_reviews import SeenReviews
+from approvals.watch.own_kinds import SeenReviews
 from provisioner.cli.plugin import main
 from provisioner.errors import ClusterError, UnknownKind
 from provisioner.values import Identity, ObjectRef

@@ -12,8 +12,8 @@ from approvals.errors import InvalidInput
 from approvals.ledger import pivots
 from approvals.ledger.pivots import SpecWriter
 from approvals.models import Request
-from approvals.watch import mirrors
-from approvals.watch.mirrors import SeenMirrors
+from approvals.watch import own_kinds
+from approvals.watch.own_kinds import SeenMirrors
 from provisioner.values import Identity, ObjectRef
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.station import Station
@@ -37,7 +37,7 @@ def listed(station: Station) -> None:
     watch = SeenMirrors(cluster=station.cluster)
     watch.stop.set()
     once_answered(lambda: watch.look(station.api))
-    mirrors.repair(station.cluster.pk, watch._seen)
+    own_kinds.repair(station.cluster.pk, watch._seen)
 
 
 @pytest.fixture
@@ -133,11 +133,11 @@ def test_the_watch_sees_an_edit_and_a_deletion(mirrored: tuple[Station, Request]
         ours = watch._seen[name]
         forge(station, request)
         wait_until(lambda: watch._seen[name] != ours)
-        mirrors.repair(station.cluster.pk, watch._seen)
+        own_kinds.repair(station.cluster.pk, watch._seen)
         station.look_after(request.deployment)
         assert "Approved" not in types(shown(station, request))
         station.api.delete(ref_of(request))
-        wait_until(lambda: watch._seen[name] == mirrors.GONE)
+        wait_until(lambda: watch._seen[name] == own_kinds.GONE)
     finally:
         watch.end()
 

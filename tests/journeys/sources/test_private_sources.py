@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from approvals.access.port import connect
 from approvals.models import AuditEntry, FloatingReference, Request
-from approvals.rights import registered
+from approvals.rights.known_names import registered
 from approvals.steps import prepare
 from provisioner.errors import Forbidden
 from provisioner.values import Identity

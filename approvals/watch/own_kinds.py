@@ -1,19 +1,27 @@
-"""See that somebody deleted or edited a mirrored request, and have it written anew. Metadata only: nothing is believed.
+"""See our own objects beside BundleDeployments: mirrored requests, catalogs, and reviews that people make with kubectl.
 
-A mirror is ours as long as its resourceVersion is the one after our last write (Request.mirrored_version). Who wrote it
-is not asked: whoever may edit it may also use our field manager's name.
+A mirror that somebody deleted or edited is written anew, and nothing in it is believed. It is ours as long as its
+resourceVersion is the one after our last write (Request.mirrored_version). Who wrote it is not asked: whoever may edit
+it may also use our field manager's name.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
-from django.db import connections
+from django.db import DataError, connections
 
-from approvals import wake
-from approvals.models import Request
+from approvals import kubectl_reviews, wake
+from approvals.catalogs.schedule import forget_catalog, observe_catalog
+from approvals.ledger.pivots import person_record
+from approvals.models import Catalog, Request
 from approvals.steps.mirroring.mirror import WRITING
+from approvals.watch.authorship import Authorship
 from approvals.watch.lookout import OwnKindLookout, note_break
 from provisioner.cluster.client.answers import WatchEvent, WatchType
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -111,3 +119,79 @@ def repair(cluster_id: int, seen: dict[str, str]) -> dict[str, str]:
             Request.objects.filter(pk=pk, mirrored_version=known).update(mirrored_at=None)
             wake.deployment(deployment_id)
     return left
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class SeenCatalogs(OwnKindLookout):
+    """The watch of one cluster for catalogs."""
+
+    kind = "Catalog"
+    authorship: Authorship = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.authorship = Authorship(self.cluster, Catalog)
+
+    @property
+    def what(self) -> str:
+        return "catalogs"
+
+    def look_at(self, api: Api, resource: ServedResource) -> None:
+        snapshot = api.snapshot(resource)
+        for obj in snapshot.objects:
+            self._see(api, obj, is_event=False)
+        there = {obj["metadata"]["uid"] for obj in snapshot.objects}
+        known = Catalog.objects.filter(cluster=self.cluster).exclude(uid__in=there)
+        for uid in known.values_list("uid", flat=True):
+            forget_catalog(cluster=self.cluster, uid=uid)
+        self.follow_all(api, resource, snapshot.resource_version, partial(self._heard, api), metadata_only=False)
+
+    def _heard(self, api: Api, event: WatchEvent) -> None:
+        if event.type is WatchType.DELETED:
+            forget_catalog(cluster=self.cluster, uid=event.object["metadata"]["uid"])
+        else:
+            self._see(api, event.object, is_event=True)
+
+    def _see(self, api: Api, obj: Mapping[str, Any], *, is_event: bool) -> None:
+        """One that the database cannot keep, as for a NUL in a text, must not hide the others."""
+        writer_of = partial(self.authorship.writer_of, api, is_event=is_event)
+        try:
+            writer = writer_of(obj)
+            record = person_record(writer) if writer else None
+            row = observe_catalog(cluster=self.cluster, obj=obj, writer=record, is_listed=not is_event)
+        except (DataError, UnicodeError) as exc:
+            about = {"cluster": self.cluster.name, "catalog": obj["metadata"]["name"], "error": type(exc).__name__}
+            logger.warning("a catalog cannot be kept", extra=about)
+            self.authorship.note(obj, is_kept=False)
+            return
+        self.authorship.note(obj, is_kept=True)
+        if row is not None:
+            wake.catalog(row.pk)
+
+
+@dataclass
+class SeenReviews(OwnKindLookout):
+    """The watch of one cluster for reviews."""
+
+    kind = "BundleDeploymentReview"
+
+    @property
+    def what(self) -> str:
+        return "reviews by kubectl"
+
+    def look_at(self, api: Api, resource: ServedResource) -> None:
+        found, version = [], ""
+        for objects, at in api.pages(resource, metadata_only=True):
+            version = version or at
+            found += [obj["metadata"] for obj in objects]
+        for about in sorted(found, key=lambda it: (it["creationTimestamp"], it["name"])):
+            kubectl_reviews.note_seen(self.cluster, about)
+        self.follow_all(api, resource, version, self._heard)
+
+    def _heard(self, event: WatchEvent) -> None:
+        if event.type is WatchType.ADDED:
+            kubectl_reviews.note_seen(self.cluster, event.object["metadata"])
+        elif event.type is WatchType.DELETED:
+            kubectl_reviews.note_gone(self.cluster, event.object["metadata"]["uid"])

@@ -1,4 +1,4 @@
-"""How often a host is asked within a minute, whoever asks: references that may move and catalogs share its turns."""
+"""How often references that may move are looked at, for whom one look is, and how often a host is asked by anybody."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from approvals.ledger import references
-from approvals.models import Catalog, FloatingReference, TaskClaim
+from approvals.models import BundleDeployment, Catalog, Cluster, FloatingReference, TaskClaim
 from approvals.steps import source_checks
 from approvals.steps.catalogs import refresh
 from approvals.steps.catalogs.refresh import RefreshCatalog
@@ -29,8 +29,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return now
 
 
-def allow(settings: Any, most: int) -> None:
-    settings.PRATIQUE = {**settings.PRATIQUE, "SOURCE_POLLS_PER_HOST": most}
+def allow(settings: Any, most: int, **values: int) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "SOURCE_POLLS_PER_HOST": most, "SOURCE_POLL_SECONDS": 900, **values}
+
+
+def followed(deployment: BundleDeployment, key: str, *, position: int = 0, **columns: Any) -> FloatingReference:
+    """A reference that is due and that a deployment follows."""
+    known = {"kind": "git", "host": "example.com", "look_at": timezone.now(), **columns}
+    row = FloatingReference.objects.create(key=key, **known)
+    row.followers.create(deployment=deployment, position=position, name=key, interval_seconds=600)
+    return row
 
 
 @pytest.mark.django_db
@@ -68,11 +76,9 @@ def test_a_reference_waits_for_a_turn_of_its_host(
     deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
     now = timezone.now()
     rows = [
-        FloatingReference.objects.create(key=key, kind="git", host="example.com", seen="sha256:a", look_at=now)
-        for key in ("first", "second")
+        followed(deployment, key, position=position, seen="sha256:a")
+        for position, key in enumerate(("first", "second"))
     ]
-    for position, row in enumerate(rows):
-        row.followers.create(deployment=deployment, position=position, name=row.key, interval_seconds=600)
     for row in rows:
         do(Poll(row.pk))
     assert asked == ["first"]
@@ -86,11 +92,8 @@ def test_S40_those_who_wrote_what_follows_a_reference_take_turns(here: World) ->
     writers = [(f"slow-{number}", here.rita, 60) for number in range(6)] + [("innocent", here.ada, 1)]
     for name, writer, minutes in writers:
         deployment = world.wish(here.cluster, world.seen(name, world.spec()), writer)
-        row = FloatingReference.objects.create(
-            key=name, kind="git", host=f"{name}.example.com", look_at=now - timedelta(minutes=minutes)
-        )
-        row.followers.create(deployment=deployment, position=9, name=name, interval_seconds=600)
-        keys[name] = row.pk
+        since = now - timedelta(minutes=minutes)
+        keys[name] = followed(deployment, name, position=9, host=f"{name}.example.com", look_at=since).pk
     line = source_checks.in_line(now)
     assert [name for name, pk in keys.items() if pk in line] == ["slow-0", "slow-1", "slow-2", "innocent"]
     for number in range(3):
@@ -104,8 +107,7 @@ def test_S40_a_reference_that_cannot_be_looked_at_leaves_its_place(
     here: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    row = FloatingReference.objects.create(key="odd", kind="git", host="example.com", look_at=timezone.now())
-    row.followers.create(deployment=deployment, position=0, name="odd", interval_seconds=600)
+    row = followed(deployment, "odd")
 
     def fails(*_: Any) -> None:
         raise ValueError("nobody expected this")
@@ -138,3 +140,67 @@ def test_a_catalog_waits_for_a_turn_of_its_host(
     waits = Catalog.objects.get(name="second").look_at
     assert waits is not None
     assert now + timedelta(seconds=50) < waits < now + timedelta(seconds=70)
+
+
+REPOSITORY = "https://git.example.com/harbour.git"
+
+
+def follows(
+    cluster: Cluster, name: str, *, interval: str = "", secret: str = "", repository: str = REPOSITORY
+) -> BundleDeployment:
+    """A deployment of a branch; `secret` opens it."""
+    auth = {"auth": {"secret": {"name": secret, "namespace": "harbour"}}} if secret else {}
+    git = {"repository": repository, "ref": {"branch": "main"}, **auth}
+    source = {"kind": "git", "git": git, **({"interval": interval} if interval else {})}
+    return world.wish(cluster, world.seen(name, world.spec(sources=[source])))
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [
+        pytest.param(["1s"], 300, id="no shorter than the operator allows"),
+        pytest.param([""], 900, id="as the operator has it"),
+        pytest.param(["2h", "10m", "Never"], 600, id="the shortest of all"),
+        pytest.param(["Never"], 0, id="never"),
+    ],
+)
+def test_a_reference_is_looked_at_as_often_as_somebody_wants_and_may(
+    here: World, settings: Any, asked: list[str], seconds: int
+) -> None:
+    allow(settings, 10, SOURCE_POLL_MIN_SECONDS=300)
+    for number, interval in enumerate(asked):
+        follows(here.cluster, f"harbour-{number}", interval=interval)
+    reference = FloatingReference.objects.get()
+    assert references.interval(reference) == seconds
+    assert (reference.look_at is not None) is bool(seconds)
+    allow(settings, 0, SOURCE_POLL_MIN_SECONDS=300)
+    assert references.interval(reference) == 0, "the operator has turned looks off"
+
+
+def test_one_look_is_for_all_deployments_that_name_the_reference(here: World, settings: Any) -> None:
+    allow(settings, 10)
+    for number in range(3):
+        follows(here.cluster, f"harbour-{number}")
+    other = Cluster.objects.create(name="test", uid="other", kubeconfig="{}", created_at=timezone.now())
+    follows(other, "harbour")
+    assert FloatingReference.objects.get().followers.count() == 4
+    follows(here.cluster, "quay", repository="https://git.example.com/quay.git")
+    assert FloatingReference.objects.count() == 2
+
+
+def test_a_look_with_a_secret_is_for_those_of_the_same_secret_of_the_same_cluster(here: World, settings: Any) -> None:
+    allow(settings, 10)
+    other = Cluster.objects.create(name="test", uid="other", kubeconfig="{}", created_at=timezone.now())
+    for cluster, name, secret in (
+        (here.cluster, "open", ""),
+        (here.cluster, "one", "pull"),
+        (here.cluster, "two", "pull"),
+        (here.cluster, "three", "other"),
+        (other, "four", "pull"),
+    ):
+        follows(cluster, name, secret=secret)
+    found = [
+        sorted(follower.deployment.name for follower in row.followers.select_related("deployment"))
+        for row in FloatingReference.objects.all()
+    ]
+    assert sorted(found) == [["four"], ["one", "two"], ["open"], ["three"]]
