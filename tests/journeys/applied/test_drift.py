@@ -375,10 +375,12 @@ def test_who_fights_is_named_and_answered_more_and_more_rarely(
 def test_doubled_wakes_and_two_workers_correct_once(any_station: Station, registry: Registry) -> None:
     it = Running(any_station, registry)
     it.edit(lambda live: live["data"].update(version="2"))
-    assert claims.claim_deployment(it.deployment.pk, "another worker")
+    assert claims.take(BundleDeployment.objects.filter(pk=it.deployment.pk), "another worker")
     it.look()
     assert it.live()["data"] == {"version": "2"}
-    assert claims.release_deployment(it.deployment.pk, "another worker"), "it was woken meanwhile"
+    assert claims.give_back(BundleDeployment.objects.filter(pk=it.deployment.pk), "another worker"), (
+        "it was woken meanwhile"
+    )
     for _ in range(3):
         tasks.correct_deployment(it.deployment.pk)
     assert it.audited() == ["drift.found", "drift.corrected"]

@@ -372,13 +372,13 @@ def test_nothing_is_put_back_while_drift_of_what_runs_is_being_corrected(
 ) -> None:
     station = any_station
     deployment, request = second_runs(station, registry, "wake", **RESTORE)
-    assert claims.claim_deployment(deployment.pk, "corrector")
+    assert claims.take(BundleDeployment.objects.filter(pk=deployment.pk), "corrector")
     let_time_pass(station, deployment)
     station.work()
     request.refresh_from_db()
     assert (request.state, request.problem_code) == ("restoring", "busy")
     assert (states(deployment), version_of(station, "wake")) == ([(1, "replaced"), (2, "active")], "2")
-    claims.release_deployment(deployment.pk, "corrector")
+    claims.give_back(BundleDeployment.objects.filter(pk=deployment.pk), "corrector")
     station.work()
     request.refresh_from_db()
     assert (request.state, version_of(station, "wake")) == ("failed", "1")
