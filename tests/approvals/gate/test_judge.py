@@ -42,9 +42,8 @@ def test_where_all_is_well_the_answer_is_yes(question: GateQuestion) -> None:
 
 
 @given(any_facts())
-def test_promise_4_no_facts_with_an_unknown_give_a_yes_and_every_no_has_words_a_code_and_a_remedy(
-    found: GateFacts,
-) -> None:
+def test_promise_4_no_facts_with_an_unknown_give_a_yes(found: GateFacts) -> None:
+    """Every no has words, a code and a remedy."""
     answer = judge(found, NOW)
     if any(isinstance(fact, Unknown) for _, fact in found.needed()):
         assert not answer.may
