@@ -5,6 +5,7 @@ from approvals.gate.answers import GateAnswer, GateQuestion, Next, Reason
 from approvals.gate.facts import GateFacts
 from approvals.gate.judge import judge
 from approvals.gate.live_spec import live_deployment, unmet_words
+from approvals.gate.people import are_requesters_proved, reads_unattended
 from approvals.gate.plan_facts import Approved, without_lifted
 from approvals.gate.policies import reviewed_report
 from approvals.gate.reader import Back
@@ -19,7 +20,6 @@ from approvals.gate.refusals import (
     require,
     require_again,
 )
-from approvals.gate.requesters import are_requesters_proved, reads_unattended
 
 __all__ = [
     "Approved",

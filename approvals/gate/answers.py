@@ -33,8 +33,8 @@ class GateQuestion(StrEnum):
 
 _ASKERS = ("requesters", "too_old", "sources")
 _READ = "read_unattended"
-_READY = ("cluster_uid", "wish", "account", *_ASKERS, _READ, "subject", "approved", *_PEOPLE, "unmet", "offers")
-_STANDING = ("running", "cluster_uid", "wish", "account", "subject", "approved")
+_READY = ("cluster_uid", "desired_spec", "account", *_ASKERS, _READ, "subject", "approved", *_PEOPLE, "unmet", "offers")
+_STANDING = ("running", "cluster_uid", "desired_spec", "account", "subject", "approved")
 _NEEDS: dict[GateQuestion, tuple[str, ...]] = {
     GateQuestion.MEET: ("cluster_uid",),
     GateQuestion.PREPARE: ("cluster_uid", *_ASKERS, _READ, "account", "own_right"),
@@ -42,14 +42,14 @@ _NEEDS: dict[GateQuestion, tuple[str, ...]] = {
     # All that is cheap to know, before the cluster is asked about every object.
     GateQuestion.PLAN: _READY,
     GateQuestion.APPLY: (*_READY, "plan"),
-    GateQuestion.GO_ON: ("wish", "account", *_PEOPLE, _READ, "unseen"),
-    GateQuestion.RESTORE: ("revoked", "wish", "account", *_PEOPLE),
+    GateQuestion.GO_ON: ("desired_spec", "account", *_PEOPLE, _READ, "unseen"),
+    GateQuestion.RESTORE: ("revoked", "desired_spec", "account", *_PEOPLE),
     GateQuestion.COMPARE: ("running",),
     GateQuestion.CORRECT: _STANDING,
     # What was left out as optional is a first write.
     GateQuestion.CREATE: (*_STANDING, *_PEOPLE, _READ),
     # What a worker created after its successor had dropped it: nobody approved that it exists.
-    GateQuestion.TAKE_AWAY: ("running", "cluster_uid", "wish"),
+    GateQuestion.TAKE_AWAY: ("running", "cluster_uid", "desired_spec"),
 }
 
 
@@ -100,7 +100,7 @@ class GateAnswer:
 
     @classmethod
     def of(cls, question: GateQuestion, reasons: list[Reason], along: str = "") -> GateAnswer:
-        return cls(question, tuple(sorted(reasons, key=lambda one: _GRAVITY.index(one.next))), along)
+        return cls(question, tuple(sorted(reasons, key=lambda reason: _GRAVITY.index(reason.next))), along)
 
     @property
     def may(self) -> bool:

@@ -4,7 +4,7 @@ the deletion that nobody has to review, as it takes no data and the operator all
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from itertools import chain
@@ -50,6 +50,7 @@ _WRITING = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.ADOPT)
 _TIDYING = frozenset({GroupKind("batch", "Job")})
 # What others put objects into, that go with it.
 _HOLDERS = frozenset({GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"), _NAMESPACE})
+_PARTS = fields(Unseen)
 # All that goes is looked through in this time, or nobody knows; by so many requests of one cluster at once.
 LOOK_SECONDS = 60.0
 LOOKS_AT_ONCE = 2
@@ -65,10 +66,11 @@ def is_free(request: Request, planned: Plan | None = None) -> bool:
     if not settings.PRATIQUE["UNREVIEWED_DELETIONS"] or request.purpose != Request.Purpose.DELETE:
         return False
     found = from_record(request.reports.get(round=request.round).body)
-    if any(one.severity is Severity.UNKNOWN or one.rule.startswith(OWN_RULES_PREFIX) for one in found.findings):
-        return False
+    for finding in found.findings:
+        if finding.severity is Severity.UNKNOWN or finding.rule.startswith(OWN_RULES_PREFIX):
+            return False
     content = running_content(request)
-    running = {one.ref.identity: one.body for one in (content.manifests if content else ())}
+    running = {manifest.ref.identity: manifest.body for manifest in (content.manifests if content else ())}
     return not holdings((planned or found.plan).actions, running)
 
 
@@ -81,7 +83,15 @@ def by_report(request: Request, connect: Callable[[], Api]) -> Fact[Unreviewed]:
     """Whether it may go without a review, also by what else would go that no plan names."""
     if not is_free(request):
         return Known(Unreviewed(False), database_now(), How.RECORDS)
-    return learn(lambda: _with_what_goes_along(request, connect()))
+
+    def look_along() -> Unreviewed:
+        words = _goes_along(request, connect(), from_record(request.reports.get(round=request.round).body).plan)
+        if not words:
+            return Unreviewed(True)
+        named = some_phrases(words, MAX_NAMED)
+        return Unreviewed(False, f"a review is needed, because no plan lists what else is deleted: {named}")
+
+    return learn(look_along)
 
 
 def by_records(request: Request) -> Fact[Unreviewed]:
@@ -90,28 +100,18 @@ def by_records(request: Request) -> Fact[Unreviewed]:
     What else would go was looked at before that. Where people approved it, perhaps because of what else would go, it
     stands on their word alone.
     """
-    return Known(Unreviewed(is_free(request) and _was_let_go(request)), database_now(), How.RECORDS)
-
-
-def _was_let_go(request: Request) -> bool:
-    given = AuditEntry.objects.filter(request_uid=str(request.uid), verb=f"request.{Event.APPROVE}")
-    facts = given.order_by("number").values_list("facts", flat=True).last() or {}
-    return (facts.get("why"), facts.get("subjectDigest")) == (WORDS, request.subject_digest)
-
-
-def _with_what_goes_along(request: Request, api: Api) -> Unreviewed:
-    planned = from_record(request.reports.get(round=request.round).body).plan
-    words = _goes_along(request, api, planned)
-    if not words:
-        return Unreviewed(True)
-    named = some_phrases(words, MAX_NAMED)
-    return Unreviewed(False, f"a review is needed, because no plan lists what else is deleted: {named}")
+    was_let_go = False
+    if is_free(request):
+        given = AuditEntry.objects.filter(request_uid=str(request.uid), verb=f"request.{Event.APPROVE}")
+        facts = given.order_by("number").values_list("facts", flat=True).last() or {}
+        was_let_go = (facts.get("why"), facts.get("subjectDigest")) == (WORDS, request.subject_digest)
+    return Known(Unreviewed(was_let_go), database_now(), How.RECORDS)
 
 
 def _goes_along(request: Request, api: Api, planned: Plan) -> list[str]:
     """What else a deletion would take that somebody may have put there, and what nobody could look at, in words."""
-    going = [(one.ref, one.uid) for one in planned.actions if one.action is Action.DELETE and one.before is not None]
-    return find_dependents(_readers(request, api), going)
+    deleted = [action for action in planned.actions if action.action is Action.DELETE and action.before is not None]
+    return find_dependents(_readers(request, api), [(action.ref, action.uid) for action in deleted])
 
 
 def unseen(request: Request, api: Api, report: Report, *, has_begun: bool = False) -> Unseen:
@@ -123,37 +123,38 @@ def unseen(request: Request, api: Api, report: Report, *, has_begun: bool = Fals
     if not any(report.actions.get(action, 0) for action in _TAKING):
         return Unseen()  # without reading the report's body
     readers, actions = _readers(request, api), report.body["plan"]["actions"]
-    taken = {ObjectRef(**one["ref"]): one for one in actions if one["action"] in _TAKING and one["uid"]}
-    found = [one for one in report.body["findings"] if one["rule"] in MEASURED and one["ref"]]
-    shown = {ObjectRef(**one["ref"]): one["evidence"] for one in found if _MEASURES & one["evidence"].keys()}
-    claims = {ref: _claims(ref, shown.get(ref, {}), one) for ref, one in taken.items()}
-    told = [ref for ref in taken if "counts" in shown.get(ref, {}) or ref.group_kind == STATEFUL_SET or claims[ref]]
-    # With what went, or goes already, went what was in it.
-    there = [ref for ref in told if _uid_now(readers, ref) == taken[ref]["uid"]]
-    held = [_holder(ref, shown[ref], actions) for ref in there if "counts" in shown.get(ref, {})]
-    words = [_new_objects(readers, one, held, has_begun=has_begun) for one in held]
-    data = Unseen(
-        words=tuple(each for ref in there for each in _new_claims(readers, ref, shown.get(ref, {}), taken[ref])),
-        lost=tuple(find_lost_volumes(readers, [claim for ref in there for claim in claims[ref]])),
-    )
-    return _joined([*words, data])
+    taken = {ObjectRef(**action["ref"]): action for action in actions if action["action"] in _TAKING and action["uid"]}
+    written = {ObjectRef(**action["ref"]).identity for action in actions if action["action"] in _WRITING}
+    going = {action["uid"] for action in taken.values()}
+    measured = [finding for finding in report.body["findings"] if finding["rule"] in MEASURED and finding["ref"]]
+    shown = {ObjectRef(**found["ref"]): found["evidence"] for found in measured if _MEASURES & found["evidence"].keys()}
+    holders, words, claims = list[Holder](), list[str](), list[VolumeClaim]()
+    for ref, action in taken.items():
+        evidence = shown.get(ref, {})
+        losing_nothing = _list_safe_claims(ref, evidence, action)
+        if "counts" not in evidence and ref.group_kind != STATEFUL_SET and not losing_nothing:
+            continue
+        # With what went, or goes already, went what was in it.
+        if _uid_now(readers, ref) == action["uid"]:
+            claims += losing_nothing
+            words += _list_new_claims(readers, ref, evidence, action)
+            if "counts" in evidence:
+                holders.append(Holder(ref, _read_shown(ref, evidence), going, written))
+    found = [_find_new_objects(readers, holder, holders, has_begun=has_begun) for holder in holders]
+    return _join([*found, Unseen(words=tuple(words), lost=tuple(find_lost_volumes(readers, claims)))])
 
 
-def _holder(ref: ObjectRef, evidence: Mapping[str, Any], actions: Sequence[Mapping[str, Any]]) -> Holder:
-    going = {one["uid"] for one in actions if one["action"] in _TAKING and one["uid"]}
-    written = {ObjectRef(**one["ref"]).identity for one in actions if one["action"] in _WRITING}
-    return Holder(ref, _shown(ref, evidence), going, written)
-
-
-def _new_objects(readers: Sequence[Api], holder: Holder, held: Sequence[Holder], *, has_begun: bool) -> Unseen:
+def _find_new_objects(readers: Sequence[Api], holder: Holder, holders: Sequence[Holder], *, has_begun: bool) -> Unseen:
     """What was created in it since it was shown."""
-    ref, found = holder.ref, list[Unseen]()
+    ref, found, others = holder.ref, list[Unseen](), [other for other in holders if other is not holder]
     if has_begun and ref.group_kind == _NAMESPACE:
-        holder = replace(holder, shown={kind: one for kind, one in holder.shown.items() if kind not in _TIDYING})
-    for kind, late in find_latecomers(readers, holder, [one for one in held if one is not holder]).items():
+        holder = replace(holder, shown={kind: shown for kind, shown in holder.shown.items() if kind not in _TIDYING})
+    for kind, late in find_latecomers(readers, holder, others).items():
         objects, shown = f"{kind.kind} objects that would be deleted with {ref}", holder.shown[kind]
         if late.problem:
-            words = f"{objects} cannot be listed: {late.problem}. {_without_conversion(ref)}"
+            patch = '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'
+            command = f"kubectl patch crd {ref.name} --type=merge -p '{patch}'"
+            words = f"{objects} cannot be listed: {late.problem}. Without it: {command}"
             found.append(Unseen(unconverted=(words,), said=((ref, late.server_words),)))
         elif late.count is None:
             found.append(Unseen(too_many=(objects,)))
@@ -166,35 +167,32 @@ def _new_objects(readers: Sequence[Api], holder: Holder, held: Sequence[Holder],
             words = f"{number(late.count, f'{kind.kind} object')} created since then would be deleted with {ref}"
             more = "; whether their owners are deleted too could not be asked of all of them" if late.unasked else ""
             found.append(Unseen((f"{words}{more}",)))
-    return _joined(found)
+    return _join(found)
 
 
-def _joined(found: Sequence[Unseen]) -> Unseen:
-    parts = {each.name: tuple(chain.from_iterable(getattr(one, each.name) for one in found)) for each in fields(Unseen)}
+def _join(found: Sequence[Unseen]) -> Unseen:
+    parts = {field.name: tuple(chain.from_iterable(getattr(part, field.name) for part in found)) for field in _PARTS}
     return Unseen(**parts)
 
 
-def _without_conversion(ref: ObjectRef) -> str:
-    patch = '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'
-    return f"Without it: kubectl patch crd {ref.name} --type=merge -p '{patch}'"
-
-
-def _claims(ref: ObjectRef, evidence: Mapping[str, Any], planned: Mapping[str, Any]) -> list[VolumeClaim]:
+def _list_safe_claims(ref: ObjectRef, evidence: Mapping[str, Any], planned: Mapping[str, Any]) -> list[VolumeClaim]:
     """The claims that go and lose nothing, as the report has them; those that a StatefulSet leaves behind do not go."""
     if ref.group_kind == STATEFUL_SET and not takes_claims_along(planned["before"] or {}):
         return []
     place = ref.name if ref.group_kind == _NAMESPACE else ref.namespace
-    named = [(ObjectRef("", "v1", CLAIM.kind, place, one["claim"]), one) for one in evidence.get("volumes", ())]
-    found = (VolumeClaim(claim, one["volume"], one["policy"]) for claim, one in named)
-    return [one for one in found if one.was_to_stay]
+    claims = [
+        VolumeClaim(ObjectRef("", "v1", CLAIM.kind, place, volume["claim"]), volume["volume"], volume["policy"])
+        for volume in evidence.get("volumes", ())
+    ]
+    return [claim for claim in claims if claim.was_to_stay]
 
 
-def _new_claims(
+def _list_new_claims(
     readers: Sequence[Api], ref: ObjectRef, evidence: Mapping[str, Any], planned: Mapping[str, Any]
 ) -> list[str]:
     if ref.group_kind != STATEFUL_SET or not planned["before"]:
         return []
-    late = find_new_claims(readers, planned["before"], ref, {one["claim"] for one in evidence.get("volumes", ())})
+    late = find_new_claims(readers, planned["before"], ref, {volume["claim"] for volume in evidence.get("volumes", ())})
     words = f"{number(len(late), 'PersistentVolumeClaim')} created since then would be deleted with {ref}"
     return [f"{words}: {some(late, MAX_NAMED)}"] if late else []
 
@@ -205,7 +203,9 @@ def look_through(request: Request, api: Api, report: Report, slowly: Slowly, ask
     It may take as long as that only where a CRD or a namespace goes: then `slowly` is entered meanwhile. Raises
     TooManyLooks where others are at it.
     """
-    if not any(GroupKind(one["ref"]["group"], one["ref"]["kind"]) in _HOLDERS for one in _going(report)):
+    takes = any(report.actions.get(action, 0) for action in _TAKING)  # else the report's body is not read
+    going = [action["ref"] for action in report.body["plan"]["actions"] if action["action"] in _TAKING] if takes else []
+    if not any(GroupKind(ref["group"], ref["kind"]) in _HOLDERS for ref in going):
         return ask(api)
     with claims.place("look through", request.deployment.cluster_id, LOOKS_AT_ONCE) as is_ours:
         if not is_ours:
@@ -218,13 +218,7 @@ def look_through(request: Request, api: Api, report: Report, slowly: Slowly, ask
                 return Unseen(too_many=(f"the objects that would be deleted, within {LOOK_SECONDS:.0f} s",))
 
 
-def _going(report: Report) -> Iterator[dict[str, Any]]:
-    """What is deleted or replaced, of the plan; without it, the report's body is not read."""
-    if any(report.actions.get(action, 0) for action in _TAKING):
-        yield from (one for one in report.body["plan"]["actions"] if one["action"] in _TAKING)
-
-
-def _shown(ref: ObjectRef, evidence: Mapping[str, Any]) -> dict[GroupKind, Shown]:
+def _read_shown(ref: ObjectRef, evidence: Mapping[str, Any]) -> dict[GroupKind, Shown]:
     """What was counted in it, and what could not be, but Pods: they come and go with what makes them."""
     last, versions, is_dated = evidence.get("newest") or {}, evidence.get("listedIn") or {}, "newest" in evidence
     found = {
@@ -239,7 +233,7 @@ def _shown(ref: ObjectRef, evidence: Mapping[str, Any]) -> dict[GroupKind, Shown
 
 
 def _uid_now(readers: Sequence[Api], ref: ObjectRef) -> str:
-    """Of one that nobody has deleted yet."""
+    """The uid that the object has now; "" where it is gone or being deleted."""
     try:
         live = readers[-1].get(ref)
     except UnknownKind:

@@ -131,7 +131,7 @@ class Sources:
     @property
     def private(self) -> tuple[str, ...]:
         """All but Catalogs: what one of these offers is no value of anybody's."""
-        return tuple(one for one in self.names if one not in self.catalogs)
+        return tuple(name for name in self.names if name not in self.catalogs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class ReviewFacts:
 
     `decides`, `uses_account` and `overrides` are None where nobody has to know. `is_in_force`: not of a policy that was
     changed since. `dismissal`: whether who dismissed the changes that it asks for may still `override`; None where
-    nobody did. `doubt` was found when the review was given: why they may have written the wish before that (S05).
+    nobody did. `doubt` was found when the review was given: why they may have written the spec before that (S05).
     """
 
     key: int
@@ -277,7 +277,7 @@ class GateFacts:
     about: About
     read_at: datetime
     cluster_uid: Fact[str] = NOT_READ
-    wish: Fact[LiveSpec] = NOT_READ
+    desired_spec: Fact[LiveSpec] = NOT_READ
     account: Fact[Account] = NOT_READ
     own_right: Fact[Right] = NOT_READ
     requesters: Fact[tuple[Fact[Right], ...]] = NOT_READ
@@ -305,15 +305,11 @@ class GateFacts:
         for name in self.question.needs:
             fact: Fact[object] = getattr(self, name)
             yield name, fact
-            for inner in _inside(value_of(fact)):
-                yield name, inner
-
-
-def _inside(value: object) -> Iterator[Fact[object]]:
-    """The facts within a list of people or of rights."""
-    for one in value if isinstance(value, tuple) else ():
-        if isinstance(one, Known | Unknown):
-            yield one
-        elif isinstance(one, ReviewFacts | PolicyFacts):
-            found = (getattr(one, each.name) for each in fields(one))
-            yield from (each for each in found if isinstance(each, Known | Unknown))
+            value = value_of(fact)
+            for item in value if isinstance(value, tuple) else ():
+                inner = [item]
+                if isinstance(item, ReviewFacts | PolicyFacts):
+                    inner = [getattr(item, field.name) for field in fields(item)]
+                for found in inner:
+                    if isinstance(found, Known | Unknown):
+                        yield name, found

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 
-from approvals.gate import people, requesters
+from approvals.gate import people
 from approvals.gate.answers import GateAnswer, GateQuestion, Next, Reason
 from approvals.gate.facts import GateFacts, How, PlanFacts, Unknown, Unseen, value_of
 from approvals.gate.remedies import UNANSWERED, RefusalKind, reason, unanswered
@@ -32,70 +32,58 @@ _THEN = {
     GateQuestion.TAKE_AWAY: "objects that arrived late are deleted",
 }
 # What is asked before anything has begun: another round may follow.
-_OF_A_ROUND = (GateQuestion.DECIDE, GateQuestion.PLAN, GateQuestion.APPLY)
+_BEFORE_APPLY = (GateQuestion.DECIDE, GateQuestion.PLAN, GateQuestion.APPLY)
 Check = Callable[[GateFacts], Iterator[Reason]]
 
 
 def judge(facts: GateFacts, now: datetime) -> GateAnswer:
-    """What may happen next, or every reason why not; the gravest comes first."""
-    found = [
-        *_of_time(facts, now),
-        *_unknowns(facts, now),
-        *chain.from_iterable(check(facts) for check in _CHECKS[facts.question]),
-    ]
-    found = _not_for_ever(facts, _settled(facts, found))
+    """Return what may happen next, or every reason why not; the gravest comes first."""
+    about, found = facts.about, list[Reason]()
+    is_before_apply = facts.question in _BEFORE_APPLY
+    if is_before_apply and about.expires_at <= now:
+        found.append(
+            reason(RefusalKind.EXPIRED, f"the request expired at {about.expires_at:%Y-%m-%d %H:%M} UTC", about)
+        )
+    for name, fact in facts.needed():
+        label = name.replace("_", " ")
+        if isinstance(fact, Unknown):
+            words = f"not checked: {label}" if fact.code == "not-read" else fact.words
+            found.append(unanswered(replace(fact, words=words), about))
+        elif fact.how is How.CLUSTER and abs(now - fact.at) > FRESH:  # also where the clock was restored since
+            found.append(reason(RefusalKind.TOO_OLD, f"the information is too old: {label}", about))
+    found += chain.from_iterable(check(facts) for check in _CHECKS[facts.question])
+    if facts.question == GateQuestion.RESTORE:
+        found = [*found, *_end_restore(facts, found)]
+    # What changes faster than people can review it is not reported again for ever: who asks again looks why. What was
+    # applied long ago is never reported again: a new request asks people about it.
+    if is_before_apply and about.rounds >= MAX_ROUNDS:
+        more = f"it was reported again {about.rounds} times already, and will not be reported again"
+        found = [
+            reason(RefusalKind.CHANGES_AGAIN, f"{refusal.words}; {more}", about)
+            if refusal.next == Next.REPORT_AGAIN
+            else refusal
+            for refusal in found
+        ]
     return GateAnswer.of(facts.question, list(dict.fromkeys(found)), people.count(facts).words)
 
 
-def _not_for_ever(facts: GateFacts, found: list[Reason]) -> list[Reason]:
-    """What changes faster than people can review it is not reported again and again: who asks again looks why.
+def _end_restore(facts: GateFacts, found: Sequence[Reason]) -> Iterator[Reason]:
+    """End a rollback that waits for people to change something, where the spec asks for something else by now.
 
-    Of what was applied long ago nothing is reported again: there people are asked by a new request.
+    A question that got no answer is no such wait: no answer is no end (S25).
     """
-    about = facts.about
-    if about.rounds < MAX_ROUNDS or facts.question not in _OF_A_ROUND:
-        return found
-    more = f"it was reported again {about.rounds} times already, and will not be reported again"
-    return [
-        reason(RefusalKind.CHANGES_AGAIN, f"{one.words}; {more}", about) if one.next == Next.REPORT_AGAIN else one
-        for one in found
-    ]
-
-
-def _settled(facts: GateFacts, found: list[Reason]) -> list[Reason]:
-    """What putting back waits for people to change ends where they wish for something else instead.
-
-    What merely could not be asked is no such wait: no answer is no end (S25).
-    """
-    wish = value_of(facts.wish)
-    if facts.question != GateQuestion.RESTORE or wish is None or wish.options_digest == facts.about.options_digest:
-        return found
-    waits = [one for one in found if one.next == Next.WAIT and one.remedy != UNANSWERED]
+    spec, about = value_of(facts.desired_spec), facts.about
+    if spec is None or spec.options_digest == about.options_digest:
+        return
+    waits = [refusal for refusal in found if refusal.next == Next.WAIT and refusal.remedy != UNANSWERED]
     if facts.is_untouched:
-        found.append(reason(RefusalKind.NO_LONGER_WISHED, "the spec has changed", facts.about))
+        yield reason(RefusalKind.NO_LONGER_WISHED, "the spec has changed", about)
     elif waits:
-        words = f"the spec of {facts.about.name} has changed, and {waits[0].words}"
-        found.append(reason(RefusalKind.NO_LONGER_WISHED, words, facts.about))
-    return found
+        words = f"the spec of {about.name} has changed, and {waits[0].words}"
+        yield reason(RefusalKind.NO_LONGER_WISHED, words, about)
 
 
-def _of_time(facts: GateFacts, now: datetime) -> Iterator[Reason]:
-    about = facts.about
-    if facts.question in _OF_A_ROUND and about.expires_at <= now:
-        yield reason(RefusalKind.EXPIRED, f"the request expired at {about.expires_at:%Y-%m-%d %H:%M} UTC", about)
-
-
-def _unknowns(facts: GateFacts, now: datetime) -> Iterator[Reason]:
-    for name, fact in facts.needed():
-        if isinstance(fact, Unknown):
-            words = f"not checked: {name.replace('_', ' ')}" if fact.code == "not-read" else fact.words
-            yield unanswered(replace(fact, words=words), facts.about)
-        elif fact.how is How.CLUSTER and abs(now - fact.at) > FRESH:  # also where the clock was restored since
-            words = f"the information is too old: {name.replace('_', ' ')}"
-            yield reason(RefusalKind.TOO_OLD, words, facts.about)
-
-
-def _cluster(facts: GateFacts) -> Iterator[Reason]:
+def check_cluster(facts: GateFacts) -> Iterator[Reason]:
     """The same cluster as ever (S19)."""
     about, uid = facts.about, value_of(facts.cluster_uid)
     if uid is not None and about.recorded_cluster and uid != about.recorded_cluster:
@@ -103,41 +91,40 @@ def _cluster(facts: GateFacts) -> Iterator[Reason]:
         yield reason(RefusalKind.OTHER_CLUSTER, f"cluster {about.cluster} is a different cluster: {words}", about)
 
 
-def _wish(facts: GateFacts) -> Iterator[Reason]:
+def check_spec(facts: GateFacts) -> Iterator[Reason]:
     """The BundleDeployment still asks for what was approved (S25)."""
-    about, wish = facts.about, value_of(facts.wish)
+    about, spec = facts.about, value_of(facts.desired_spec)
     kind = RefusalKind.NO_LONGER_WISHED if facts.question == GateQuestion.GO_ON else RefusalKind.FOLLOWED
-    if wish is None:
+    if spec is None:
         return
-    if not wish.is_the_same:
+    if not spec.is_the_same:
         words = f"BundleDeployment {about.name} is no longer the one that was reviewed"
         yield reason(kind, words, about)
-    elif wish.is_being_deleted != about.is_removal:
+    elif spec.is_being_deleted != about.is_removal:
         words = f"BundleDeployment {about.name} is {'not ' if about.is_removal else ''}being deleted"
         yield reason(kind, words, about)
-    elif wish.options_digest != about.options_digest:
+    elif spec.options_digest != about.options_digest:
         words = f"the spec of {about.name} is no longer the reviewed one: a new request will follow"
         yield reason(kind, words, about)
 
 
-def _is_there(facts: GateFacts) -> Iterator[Reason]:
-    """A rollback only requires that the BundleDeployment is not being deleted."""
-    wish = value_of(facts.wish)
-    if wish is not None and (not wish.is_the_same or wish.is_being_deleted):
+def check_presence(facts: GateFacts) -> Iterator[Reason]:
+    """A rollback only needs a BundleDeployment that is not being deleted."""
+    spec = value_of(facts.desired_spec)
+    if spec is not None and (not spec.is_the_same or spec.is_being_deleted):
         words = f"BundleDeployment {facts.about.name} is gone or being deleted"
         yield reason(RefusalKind.NO_LONGER_WISHED, words, facts.about)
 
 
-def _pause(facts: GateFacts) -> Iterator[Reason]:
-    wish = value_of(facts.wish)
-    if wish is None or not wish.is_paused:
-        return
-    by = f" {wish.paused_by}" if wish.paused_by else ""
-    words = f"{facts.about.name} is paused{by}; {_THEN[facts.question]} once it is resumed"
-    yield reason(RefusalKind.PAUSED, words, facts.about)
+def check_pause(facts: GateFacts) -> Iterator[Reason]:
+    spec = value_of(facts.desired_spec)
+    if spec is not None and spec.is_paused:
+        by = f" {spec.paused_by}" if spec.paused_by else ""
+        words = f"{facts.about.name} is paused{by}; {_THEN[facts.question]} once it is resumed"
+        yield reason(RefusalKind.PAUSED, words, facts.about)
 
 
-def _account(facts: GateFacts) -> Iterator[Reason]:
+def check_account(facts: GateFacts) -> Iterator[Reason]:
     """The ServiceAccount must exist, and be the very one that was approved (S07)."""
     account = value_of(facts.account)
     if account is None:
@@ -159,14 +146,14 @@ def _account(facts: GateFacts) -> Iterator[Reason]:
         yield reason(RefusalKind.OTHER_ACCOUNT, words, facts.about)
 
 
-def _subject(facts: GateFacts) -> Iterator[Reason]:
+def check_subject(facts: GateFacts) -> Iterator[Reason]:
     """What would be applied is what was approved, byte for byte (promises 1 and 2)."""
     about, account = facts.about, value_of(facts.account)
     subject, approved = value_of(facts.subject), value_of(facts.approved)
     if subject is None or approved is None or account is None:
         return
     if not account.uid:
-        return  # _account waits for it: the one that comes is another one
+        return  # check_account waits for it: the one that comes is another one
     if account.uid != subject.service_account_uid:
         words = (
             f"a ServiceAccount with uid {subject.service_account_uid} was approved; the one of that name now has uid "
@@ -183,7 +170,7 @@ def _subject(facts: GateFacts) -> Iterator[Reason]:
         yield reason(RefusalKind.OTHER_SUBJECT, words, about)
 
 
-def _verdict(facts: GateFacts) -> Iterator[Reason]:
+def check_verdict(facts: GateFacts) -> Iterator[Reason]:
     """What runs was approved as it is recorded."""
     subject, approved = value_of(facts.subject), value_of(facts.approved)
     if subject is not None and approved is not None and subject.digest not in approved:
@@ -193,7 +180,7 @@ def _verdict(facts: GateFacts) -> Iterator[Reason]:
         yield reason(RefusalKind.NOT_VERIFIED, words, facts.about)
 
 
-def _running(facts: GateFacts) -> Iterator[Reason]:
+def check_running(facts: GateFacts) -> Iterator[Reason]:
     """Only what runs is compared, and only while nothing is applied or put back."""
     running = value_of(facts.running)
     if running is None:
@@ -205,27 +192,27 @@ def _running(facts: GateFacts) -> Iterator[Reason]:
         yield reason(RefusalKind.AT_WORK, words, facts.about)
 
 
-def _stands(facts: GateFacts) -> Iterator[Reason]:
-    """A newer spec does not affect the running revision until it is applied; a pause or deletion does."""
-    about, wish = facts.about, value_of(facts.wish)
-    if wish is None:
+def check_running_spec(facts: GateFacts) -> Iterator[Reason]:
+    """A newer spec does not affect what runs until its request is applied; a pause or a deletion does."""
+    about, spec = facts.about, value_of(facts.desired_spec)
+    if spec is None:
         return
-    if not wish.is_the_same:
+    if not spec.is_the_same:
         words = f"BundleDeployment {about.name} is no longer the one that was reviewed"
         yield reason(RefusalKind.OTHER_WISH, words, about)
-    elif wish.is_being_deleted:
+    elif spec.is_being_deleted:
         yield reason(RefusalKind.DELETING, f"BundleDeployment {about.name} is being deleted", about)
-    elif wish.is_paused:
+    elif spec.is_paused:
         yield reason(RefusalKind.PAUSED, f"{about.name} is paused: this continues when someone resumes it", about)
-    elif facts.question == GateQuestion.CORRECT and wish.drift == "Report":
+    elif facts.question == GateQuestion.CORRECT and spec.drift == "Report":
         words = f"the spec of {about.name} now says that drift is only reported"
         yield reason(RefusalKind.OTHER_WISH, words, about)
-    elif facts.question == GateQuestion.CREATE and wish.options_digest != about.options_digest:
+    elif facts.question == GateQuestion.CREATE and spec.options_digest != about.options_digest:
         words = f"the spec of {about.name} is no longer the approved one: its request must be settled first"
         yield reason(RefusalKind.OTHER_WISH, words, about)
 
 
-def _collisions(facts: GateFacts) -> Iterator[Reason]:
+def check_collisions(facts: GateFacts) -> Iterator[Reason]:
     """What is someone else's is not adopted, whoever approves it: that is said up front."""
     found = value_of(facts.collisions)
     if found is None or not found.words:
@@ -240,48 +227,54 @@ def _collisions(facts: GateFacts) -> Iterator[Reason]:
     )
 
 
-def _came(facts: GateFacts) -> Iterator[Reason]:
+def check_cured(facts: GateFacts) -> Iterator[Reason]:
     """What the report said was missing is there now, so that it is not as people read it."""
-    came = value_of(facts.came)
-    if came:
+    if came := value_of(facts.came):
         words = f"{some_phrases(came, SHOWN)}: a new report and review are needed"
         yield reason(RefusalKind.CAUSE_OVER, words, facts.about)
 
 
-def _revoked(facts: GateFacts) -> Iterator[Reason]:
+def check_revocation(facts: GateFacts) -> Iterator[Reason]:
     """A revoked revision is nowhere to go back to (S16)."""
-    words = value_of(facts.revoked)
-    if words:
+    if words := value_of(facts.revoked):
         yield reason(RefusalKind.REVOKED, f"previous {words}", facts.about)
 
 
-def _unmet(facts: GateFacts) -> Iterator[Reason]:
-    words = value_of(facts.unmet)
-    if words:
+def check_constraints(facts: GateFacts) -> Iterator[Reason]:
+    if words := value_of(facts.unmet):
         yield reason(RefusalKind.UNMET, words, facts.about)
 
 
-def _offers(facts: GateFacts) -> Iterator[Reason]:
+def check_catalogs(facts: GateFacts) -> Iterator[Reason]:
     """What a catalog says against a bundle is shown to reviewers, also where it was published after the report."""
-    words = value_of(facts.offers)
-    if words:
+    if words := value_of(facts.offers):
         yield reason(RefusalKind.CATALOG_CHANGED, some_phrases(words, SHOWN), facts.about)
 
 
-def _plan(facts: GateFacts) -> Iterator[Reason]:
+def check_plan(facts: GateFacts) -> Iterator[Reason]:
     """No more than was reviewed, and nothing that would be refused (S04, S15)."""
-    plan = value_of(facts.plan)
+    plan, about = value_of(facts.plan), facts.about
     if plan is None:
         return
-    yield from _outgrown(facts, plan)
-    yield from _unlisted(facts, plan.unseen)
+    yield from _check_growth(facts, plan)
+    yield from _check_listed(facts, plan.unseen)
     if plan.missing:
-        yield reason(RefusalKind.MISSING_RIGHTS, plan.missing, facts.about)
+        yield reason(RefusalKind.MISSING_RIGHTS, plan.missing, about)
     if plan.refused:
-        yield _refused(facts, plan)
+        shown, lacks = plan.refused[:SHOWN], {refused.lack for refused in plan.refused}
+        if Lack.REMOVED in lacks:  # Kubernetes dropped the kind: nothing in the cluster helps, whatever else is refused
+            kind = RefusalKind.REMOVED_API
+        elif None not in lacks:
+            kind = RefusalKind.NOT_SERVED if lacks == {Lack.UNDEFINED} else RefusalKind.OTHER_VERSION
+        else:
+            is_foreign = all(refused.is_foreign for refused in plan.refused)
+            kind = RefusalKind.COLLIDES if is_foreign else RefusalKind.REFUSED
+        words = "; ".join(f"{refused.ref}: {refused.words}" for refused in shown)
+        words = f"{len(plan.refused)} of {len(plan.actions)} objects would be rejected: {words}"
+        yield reason(kind, words, about, tuple((refused.ref, refused.said) for refused in shown if refused.said))
 
 
-def _outgrown(facts: GateFacts, plan: PlanFacts) -> Iterator[Reason]:
+def _check_growth(facts: GateFacts, plan: PlanFacts) -> Iterator[Reason]:
     """What would be done is not what reviewers were shown; the first of these reasons says best why."""
     about, unseen = facts.about, plan.unseen
     if unseen.lost:
@@ -296,44 +289,25 @@ def _outgrown(facts: GateFacts, plan: PlanFacts) -> Iterator[Reason]:
         yield reason(RefusalKind.TAKES_DATA, TAKES_DATA, about)
 
 
-def _refused(facts: GateFacts, plan: PlanFacts) -> Reason:
-    shown = plan.refused[:SHOWN]
-    words = "; ".join(f"{one.ref}: {one.words}" for one in shown)
-    said = tuple((one.ref, one.said) for one in shown if one.said)
-    kind = RefusalKind.COLLIDES if all(one.is_foreign for one in plan.refused) else RefusalKind.REFUSED
-    kind = _unserved({one.lack for one in plan.refused}) or kind
-    words = f"{len(plan.refused)} of {len(plan.actions)} objects would be rejected: {words}"
-    return reason(kind, words, facts.about, said)
-
-
-def _unserved(lacks: set[Lack | None]) -> RefusalKind | None:
-    """What is said of kinds that are not served, None where other things stand in the way. Of what Kubernetes removed
-    nothing in the cluster helps, whatever else is refused."""
-    if Lack.REMOVED in lacks:
-        return RefusalKind.REMOVED_API
-    if None in lacks:
-        return None
-    return RefusalKind.NOT_SERVED if lacks == {Lack.UNDEFINED} else RefusalKind.OTHER_VERSION
-
-
-def _unseen(facts: GateFacts) -> Iterator[Reason]:
+def check_unseen(facts: GateFacts) -> Iterator[Reason]:
     """What turned up since goes with nothing that is deleted: nobody approved that (S15)."""
     unseen = value_of(facts.unseen) or Unseen()
     if unseen.lost:
         yield reason(RefusalKind.LOSES_DATA_LATE, _lost_words(unseen.lost), facts.about)
     if unseen.words:
         yield reason(RefusalKind.GOES_ALONG_LATE, _unseen_words(unseen.words), facts.about)
-    yield from _unlisted(facts, unseen)
+    yield from _check_listed(facts, unseen)
 
 
-def _unlisted(facts: GateFacts, unseen: Unseen) -> Iterator[Reason]:
+def _check_listed(facts: GateFacts, unseen: Unseen) -> Iterator[Reason]:
     """What nobody can look through is not taken for what reviewers were shown (promise 4)."""
-    if unseen.unconverted:
-        words = f"nobody can tell whether some were created since the review: {'; '.join(unseen.unconverted[:SHOWN])}"
-        yield reason(RefusalKind.NOT_CONVERTED, words, facts.about, unseen.said[:SHOWN])
-    if unseen.too_many:
-        words = f"nobody can tell whether some were created since the review: {'; '.join(unseen.too_many[:SHOWN])}"
-        yield reason(RefusalKind.TOO_MANY_TO_SEE, words, facts.about)
+    for kind, objects, said in (
+        (RefusalKind.NOT_CONVERTED, unseen.unconverted, unseen.said[:SHOWN]),
+        (RefusalKind.TOO_MANY_TO_SEE, unseen.too_many, ()),
+    ):
+        if objects:
+            words = f"nobody can tell whether some were created since the review: {'; '.join(objects[:SHOWN])}"
+            yield reason(kind, words, facts.about, said)
 
 
 def _lost_words(words: Sequence[str]) -> str:
@@ -345,36 +319,36 @@ def _unseen_words(words: Sequence[str]) -> str:
 
 
 _PEOPLE: tuple[Check, ...] = (people.still_approved, people.guards_let_go)
-_STANDING: tuple[Check, ...] = (_running, _verdict, _cluster, _stands, _account)
+_STANDING: tuple[Check, ...] = (check_running, check_verdict, check_cluster, check_running_spec, check_account)
 _READY: tuple[Check, ...] = (
-    _cluster,
-    _wish,
-    requesters.may_have_it,
-    requesters.reads_still_allowed,
-    _account,
-    _subject,
+    check_cluster,
+    check_spec,
+    people.may_have_it,
+    people.reads_still_allowed,
+    check_account,
+    check_subject,
     people.still_lets_go,
     *_PEOPLE,
-    _pause,
-    _unmet,
-    _offers,
+    check_pause,
+    check_constraints,
+    check_catalogs,
 )
 _CHECKS: dict[GateQuestion, tuple[Check, ...]] = {
-    GateQuestion.MEET: (_cluster,),
+    GateQuestion.MEET: (check_cluster,),
     GateQuestion.PREPARE: (
-        _cluster,
-        requesters.may_have_it,
-        requesters.reads_still_allowed,
-        _account,
-        requesters.own_right,
+        check_cluster,
+        people.may_have_it,
+        people.reads_still_allowed,
+        check_account,
+        people.own_right,
     ),
-    GateQuestion.DECIDE: (_collisions, _came, _offers, requesters.reads_still_allowed, people.decided),
+    GateQuestion.DECIDE: (check_collisions, check_cured, check_catalogs, people.reads_still_allowed, people.decided),
     GateQuestion.PLAN: _READY,
-    GateQuestion.APPLY: (*_READY, _plan),
-    GateQuestion.GO_ON: (_account, _wish, requesters.reads_still_allowed, *_PEOPLE, _unseen, _pause),
-    GateQuestion.RESTORE: (_revoked, _account, _is_there, _pause, *_PEOPLE),
-    GateQuestion.COMPARE: (_running,),
+    GateQuestion.APPLY: (*_READY, check_plan),
+    GateQuestion.GO_ON: (check_account, check_spec, people.reads_still_allowed, *_PEOPLE, check_unseen, check_pause),
+    GateQuestion.RESTORE: (check_revocation, check_account, check_presence, check_pause, *_PEOPLE),
+    GateQuestion.COMPARE: (check_running,),
     GateQuestion.CORRECT: _STANDING,
-    GateQuestion.CREATE: (*_STANDING, requesters.reads_still_allowed, *_PEOPLE),
-    GateQuestion.TAKE_AWAY: (_running, _cluster, _pause),
+    GateQuestion.CREATE: (*_STANDING, people.reads_still_allowed, *_PEOPLE),
+    GateQuestion.TAKE_AWAY: (check_running, check_cluster, check_pause),
 }

@@ -1,5 +1,5 @@
-"""What the cluster says of the wish: the BundleDeployment as it stands, its account, which cluster this is, and whether
-it is what spec.constraints asks for.
+"""What the cluster says now: the live BundleDeployment, its account, which cluster this is, and whether it meets
+spec.constraints.
 
 Nobody else reads the live BundleDeployment to decide by it.
 """
@@ -78,24 +78,22 @@ def cluster_uid(request: Request, found: Fact[str]) -> Fact[str]:
     return found
 
 
-def wish_of(deployment: BundleDeployment, found: Fact[JsonObject | None]) -> Fact[LiveSpec]:
-    """As far as it counts; who paused it is in our records."""
+def desired_spec(deployment: BundleDeployment, found: Fact[JsonObject | None]) -> Fact[LiveSpec]:
+    """Return what counts of the live BundleDeployment; who paused it is in our records."""
     if isinstance(found, Unknown):
         return found
-    return Known(_wish(deployment, found.value), found.at, found.how)
-
-
-def _wish(deployment: BundleDeployment, live: JsonObject | None) -> LiveSpec:
-    written: dict[str, Any] = dict((live or {}).get("spec") or {})
+    live = found.value or {}
+    written: dict[str, Any] = dict(live.get("spec") or {})
     spec = parse_spec(written)
-    return LiveSpec(
-        is_the_same=live is not None,
-        is_being_deleted=bool(((live or {}).get("metadata") or {}).get("deletionTimestamp")),
+    said = LiveSpec(
+        is_the_same=found.value is not None,
+        is_being_deleted=bool((live.get("metadata") or {}).get("deletionTimestamp")),
         is_paused=spec.is_paused,
         paused_by=lists.pause_words(deployment=deployment) if spec.is_paused else "",
         options_digest=options_digest(written),
         drift=spec.drift,
     )
+    return Known(said, found.at, found.how)
 
 
 def account_of(request: Request, api: Api) -> Account:
@@ -114,8 +112,7 @@ def own_right(request: Request, api: Api) -> Right:
         AccessRequest("impersonate", resource="serviceaccounts", namespace=namespace, name=name),
     )
     words = f"Pratique's worker is not allowed to impersonate ServiceAccount {namespace}/{name}"
-    is_given = any(ask_self(api, one) for one in either)
-    return Right(is_given, words)
+    return Right(any(ask_self(api, question) for question in either), words)
 
 
 def unmet_words(request: Request, api: Api) -> str:
@@ -125,21 +122,16 @@ def unmet_words(request: Request, api: Api) -> str:
         return ""
     texts = policy.expressions_of(constraints)
     policy.check_constraints(constraints, ask(policy.CONSTRAINT, texts))
-    around = _surroundings(request, api)
-    found = policy.unmet(constraints, around, ask(policy.CONSTRAINT, texts, policy.facts_of(around)))
-    return f"waiting for its constraints: {'; '.join(found)}" if found else ""
-
-
-def _surroundings(request: Request, api: Api) -> policy.ConstraintFacts:
-    running = {one.name: one for one in lists.running_beside(deployment=request.deployment)}
-    versions = {}
-    for name, deployment in running.items():
+    beside, versions = list(lists.running_beside(deployment=request.deployment)), {}
+    for deployment in beside:
         if deployment.active_revision:
             runs = deployment.active_revision.request
-            versions[name] = version_words(runs.bundle_spec, runs.bundles).split(" ")[0]
-    return policy.ConstraintFacts(
+            versions[deployment.name] = version_words(runs.bundle_spec, runs.bundles).split(" ")[0]
+    facts = policy.ConstraintFacts(
         kubernetes_version=api.version(),
-        apis=frozenset(policy.api_name(one.group, one.version, one.kind) for one in api.resources()),
+        apis=frozenset(policy.api_name(kind.group, kind.version, kind.kind) for kind in api.resources()),
         versions=versions,
-        healthy=frozenset(name for name, one in running.items() if one.health == HealthState.CURRENT),
+        healthy=frozenset(deployment.name for deployment in beside if deployment.health == HealthState.CURRENT),
     )
+    found = policy.unmet(constraints, facts, ask(policy.CONSTRAINT, texts, policy.facts_of(facts)))
+    return f"waiting for its constraints: {'; '.join(found)}" if found else ""

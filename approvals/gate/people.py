@@ -6,9 +6,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from approvals.gate.answers import GateQuestion, Reason
-from approvals.gate.facts import Fact, GateFacts, PolicyFacts, ReviewFacts, Right, Unknown, Unreviewed, value_of
-from approvals.gate.remedies import RefusalKind, reason
-from approvals.policy import REQUEST_CHANGES, Ballot, Decision, Tally, decide
+from approvals.gate.facts import (
+    Fact,
+    GateFacts,
+    PolicyFacts,
+    ReadUnattended,
+    ReviewFacts,
+    Right,
+    Sources,
+    Unknown,
+    Unreviewed,
+    value_of,
+)
+from approvals.gate.remedies import RefusalKind, missing_right, reason
+from approvals.policy import REQUEST_CHANGES, Ballot, Decision, Tally, decide, why_nobody_vouches
 
 APPROVES = "approves"
 HOLDS = ("holds", "error")
@@ -29,10 +40,15 @@ def accepted(reviews: Iterable[ReviewFacts]) -> Accepted:
     """What approvals accept whose givers may still decide and `override`."""
     fingerprints: set[str] = set()
     lost = []
-    for review in sorted(reviews, key=lambda one: one.key):
+    for review in sorted(reviews, key=_key_of):
         if review.decision != "Approve" or not review.waives:
             continue
-        objection = _objection_to_waiver(review)
+        if review.is_own:
+            objection = "they requested this change"
+        elif not _is_given(review.decides):
+            objection = "they may no longer decide"
+        else:
+            objection = _words_against(review.overrides)
         if objection:
             lost.append(f"what {review.name} accepted no longer counts: {objection}")
         else:
@@ -42,9 +58,12 @@ def accepted(reviews: Iterable[ReviewFacts]) -> Accepted:
 
 def count(facts: GateFacts) -> Tally:
     """The reviews of this round, without guards: those who hold it back say so themselves."""
-    reviews = value_of(facts.reviews) or ()
-    grants = [_of_grant(one) for one in value_of(facts.grants) or () if is_grant(one)]
-    return tally(facts, [*map(ballot, reviews), *grants, *([ENOUGH] if is_let_go(facts) else [])])
+    grants = [
+        Ballot("Approve", is_grant=True, counts=True, may_use_account=may_use_account(grant))
+        for grant in value_of(facts.grants) or ()
+        if is_grant(grant)
+    ]
+    return tally(facts, [*map(ballot, value_of(facts.reviews) or ()), *grants, *([ENOUGH] if is_let_go(facts) else [])])
 
 
 def is_let_go(facts: GateFacts) -> bool:
@@ -53,29 +72,22 @@ def is_let_go(facts: GateFacts) -> bool:
 
 
 def tally(facts: GateFacts, ballots: Iterable[Ballot]) -> Tally:
-    about, too_old = facts.about, value_of(facts.too_old) or ()
-    is_known = about.is_requester_known
     return decide(
         ballots,
-        needed=about.needed,
+        needed=facts.about.needed,
         held_by=(),
-        is_requester_known=is_known,
-        too_old=too_old,
-        why_unknown=about.why_unknown,
+        is_requester_known=facts.about.is_requester_known,
+        too_old=value_of(facts.too_old) or (),
+        why_unknown=facts.about.why_unknown,
     )
 
 
 def ballot(review: ReviewFacts) -> Ballot:
-    counts = not why_not(review)
-    return Ballot(review.decision, review.is_policy, counts, may_use_account(review), review.doubt)
+    return Ballot(review.decision, review.is_policy, not why_not(review), may_use_account(review), review.doubt)
 
 
-def _of_grant(said: PolicyFacts) -> Ballot:
-    return Ballot("Approve", is_grant=True, counts=True, may_use_account=may_use_account(said))
-
-
-def may_use_account(one: ReviewFacts | PolicyFacts) -> bool:
-    return one.uses_account is not None and _is_given(one.uses_account)
+def may_use_account(approval: ReviewFacts | PolicyFacts) -> bool:
+    return _is_given(approval.uses_account)
 
 
 def why_not(review: ReviewFacts) -> str:
@@ -93,8 +105,8 @@ def why_not(review: ReviewFacts) -> str:
 
 
 def lost(reviews: Sequence[ReviewFacts]) -> Iterator[str]:
-    """Of each approval that does not count why."""
-    for review in sorted(reviews, key=lambda one: one.key):
+    """Say of each approval that does not count why."""
+    for review in sorted(reviews, key=_key_of):
         words = why_not(review)
         if words and review.decision == "Approve":
             yield f"the approval of {review.name} does not count: {words}"
@@ -102,19 +114,18 @@ def lost(reviews: Sequence[ReviewFacts]) -> Iterator[str]:
 
 def change_requests(reviews: Iterable[ReviewFacts]) -> list[ReviewFacts]:
     """Who requests changes and was not dismissed: nobody's approval counts past them."""
-    asking = [one for one in reviews if one.decision == REQUEST_CHANGES and not why_not(one)]
-    return sorted(asking, key=lambda one: one.key)
+    asking = [review for review in reviews if review.decision == REQUEST_CHANGES and not why_not(review)]
+    return sorted(asking, key=_key_of)
 
 
-def _change_words(asking: Iterable[ReviewFacts]) -> Iterator[str]:
-    for one in asking:
-        words = f"{one.name} requested changes"
-        is_lost = one.dismissal is not None
-        yield (
-            f"{words}; what {one.dismissed_by} dismissed counts again: {_words_against(one.dismissal)}"
-            if is_lost
-            else words
-        )
+def _key_of(review: ReviewFacts) -> int:
+    return review.key
+
+
+def _describe_change_requests(asking: Iterable[ReviewFacts]) -> Iterator[str]:
+    for review in asking:
+        lost = f"; what {review.dismissed_by} dismissed counts again: {_words_against(review.dismissal)}"
+        yield f"{review.name} requested changes{lost if review.dismissal is not None else ''}"
 
 
 def is_grant(said: PolicyFacts) -> bool:
@@ -124,15 +135,7 @@ def is_grant(said: PolicyFacts) -> bool:
 
 def holding(guards: Iterable[PolicyFacts]) -> dict[str, str]:
     """The guards in force that hold it back, and what they say, by name."""
-    return {one.name: one.words for one in guards if one.is_enforced and one.result in HOLDS}
-
-
-def _objection_to_waiver(review: ReviewFacts) -> str:
-    if review.is_own:
-        return "they requested this change"
-    if not _is_given(review.decides):
-        return "they may no longer decide"
-    return _words_against(review.overrides)
+    return {guard.name: guard.words for guard in guards if guard.is_enforced and guard.result in HOLDS}
 
 
 def _is_given(fact: Fact[Right] | None) -> bool:
@@ -160,9 +163,9 @@ def decided(facts: GateFacts) -> Iterator[Reason]:
         return
     asking = change_requests(value_of(facts.reviews) or ())
     if asking:
-        yield reason(RefusalKind.CHANGES_REQUESTED, "; ".join(_change_words(asking)), about)
+        yield reason(RefusalKind.CHANGES_REQUESTED, "; ".join(_describe_change_requests(asking)), about)
     elif found.decision == Decision.UNDECIDED:
-        yield _undecided(facts, found)
+        yield _explain_undecided(facts, found)
     held_by = sorted(holding(value_of(facts.guards) or ()))
     if held_by:
         yield reason(RefusalKind.HELD_BY_GUARD, f"held back by {', '.join(held_by)}", about)
@@ -175,25 +178,26 @@ def still_approved(facts: GateFacts) -> Iterator[Reason]:
         return
     found = count(facts)
     if not is_enough(found):
-        words = "; ".join([*(list(_change_words(change_requests(reviews))) or [found.words]), *lost(reviews)])
+        words = "; ".join(
+            [*(list(_describe_change_requests(change_requests(reviews))) or [found.words]), *lost(reviews)]
+        )
         words = f"checked again before applying, some approvals no longer count: {words}"
-        yield reason(_kind_of_loss(facts, reviews), words, facts.about)
+        # An approval by a policy as it was never counts again: where only that is lacking, waiting would be in vain.
+        # Nobody can tell while the right of another reviewer could not be asked.
+        before = [
+            replace(ballot(review), counts=True) if _is_outdated(review) else ballot(review) for review in reviews
+        ]
+        is_unclear = any(isinstance(review.decides, Unknown) for review in reviews)
+        if is_unclear or not is_enough(tally(facts, before)):
+            kind = RefusalKind.NOT_APPROVED_ANY_MORE
+        elif facts.question in (GateQuestion.GO_ON, GateQuestion.RESTORE):
+            kind = RefusalKind.POLICY_CHANGED_MIDWAY
+        else:
+            kind = RefusalKind.POLICY_CHANGED
+        yield reason(kind, words, facts.about)
     waivers = accepted(reviews).lost
     if waivers:
         yield reason(RefusalKind.WAIVER_LOST, f"checked again before applying: {'; '.join(waivers)}", facts.about)
-
-
-def _kind_of_loss(facts: GateFacts, reviews: Sequence[ReviewFacts]) -> RefusalKind:
-    """An approval by a policy as it was never counts again: where that is what is lacking, waiting would be in vain.
-
-    Nobody can tell while the right of another reviewer could not be asked.
-    """
-    before = [replace(ballot(one), counts=True) if _is_outdated(one) else ballot(one) for one in reviews]
-    is_unclear = any(isinstance(one.decides, Unknown) for one in reviews)
-    if is_unclear or not is_enough(tally(facts, before)):
-        return RefusalKind.NOT_APPROVED_ANY_MORE
-    has_begun = facts.question in (GateQuestion.GO_ON, GateQuestion.RESTORE)
-    return RefusalKind.POLICY_CHANGED_MIDWAY if has_begun else RefusalKind.POLICY_CHANGED
 
 
 def _is_outdated(review: ReviewFacts) -> bool:
@@ -219,16 +223,87 @@ def still_lets_go(facts: GateFacts) -> Iterator[Reason]:
         yield reason(RefusalKind.NOT_LET_GO, NOT_LET_GO, facts.about)
 
 
-def _undecided(facts: GateFacts, found: Tally) -> Reason:
+def _explain_undecided(facts: GateFacts, found: Tally) -> Reason:
     about, free = facts.about, value_of(facts.unreviewed)
     if found.obstacle:
-        return reason(
-            RefusalKind.DOUBTED if found.is_doubted else RefusalKind.NOBODY_USES_ACCOUNT, found.obstacle, about
-        )
+        kind = RefusalKind.DOUBTED if found.is_doubted else RefusalKind.NOBODY_USES_ACCOUNT
+        return reason(kind, found.obstacle, about)
     # Of a policy that was changed since, its present word is asked for at each look: nothing is lost that could return.
-    missing = list(lost([one for one in value_of(facts.reviews) or () if not _is_outdated(one)]))
+    missing = list(lost([review for review in value_of(facts.reviews) or () if not _is_outdated(review)]))
     if missing:
         return reason(RefusalKind.LOST_APPROVAL, f"{found.words}: {'; '.join(missing)}", about)
     if free is not None and free.words:
         return reason(RefusalKind.GOES_ALONG, free.words, about)
     return reason(RefusalKind.TOO_FEW, found.words, about)
+
+
+def are_requesters_proved(facts: GateFacts) -> bool:
+    """Whether everybody who asked is known and may have done what they ask for (S07, S08, S31)."""
+    about, asked = facts.about, value_of(facts.requesters)
+    if not (about.is_requester_known and about.has_requesters and asked) or value_of(facts.too_old) != ():
+        return False
+    return not any(isinstance(right, Unknown) for right in asked) and not any(may_have_it(facts))
+
+
+def may_have_it(facts: GateFacts) -> Iterator[Reason]:
+    """Every known requester may use the ServiceAccount, and get what the spec names in the cluster (S07, S08)."""
+    about, sources = facts.about, value_of(facts.sources) or Sources()
+    named, why = ", ".join(sources.names), f" ({about.why_unknown})" if about.why_unknown else ""
+    if sources.names and not (about.is_requester_known and about.has_requesters):
+        yield reason(
+            RefusalKind.REQUESTER_UNKNOWN,
+            f"the spec names {named}, and the requester is unknown{why}, so nothing is read: Pratique reads "
+            "of the cluster only what the requester may get",
+            about,
+        )
+    for fact in value_of(facts.requesters) or ():
+        right = value_of(fact)
+        if right is not None and not right.is_given:
+            words = f"{right.words}; this would allow it:\n{right.rule}" if right.rule else right.words
+            yield reason(RefusalKind.REQUESTER_LACKS, words, about)
+    too_old = value_of(facts.too_old)
+    is_to_be_read = facts.question == GateQuestion.PREPARE and not sources.is_read
+    # Of a Catalog only a no counts by old groups: it is asked for again at each request, and tells nobody's secrets.
+    if sources.private and too_old and is_to_be_read and not (sources.is_unattended and sources.is_listed):
+        what, mend = why_nobody_vouches(too_old)
+        words = (
+            f"the spec names {', '.join(sources.private)}, and {what} (an identity counts for {sources.hours} hours), "
+            "so nothing is read"
+        )
+        if sources.is_unattended:
+            remedy = f"Request it again as someone who may get it, or an operator adds {about.cluster}/{about.name} to"
+            words = f"this request was created automatically; {words}. {remedy} PRATIQUE_UNATTENDED_READS"
+        else:
+            words = f"{words}: {mend}, and it must be requested again"
+        yield reason(RefusalKind.GROUPS_TOO_OLD, words, about)
+
+
+def reads_unattended(facts: GateFacts) -> tuple[str, ...]:
+    """What would be read now because the operator lists the deployment, and for no other reason."""
+    sources = value_of(facts.sources) or Sources()
+    is_on_their_word = bool(value_of(facts.too_old)) and sources.is_unattended and sources.is_listed
+    return sources.private if is_on_their_word and not sources.is_read else ()
+
+
+def reads_still_allowed(facts: GateFacts) -> Iterator[Reason]:
+    """What the operator let be read is not used once they take that back, unless those who asked may be asked (S08)."""
+    about, read = facts.about, value_of(facts.read_unattended) or ReadUnattended()
+    if read.names and read.too_old and not read.is_listed:
+        listed = f"because PRATIQUE_UNATTENDED_READS listed {about.cluster}/{about.name}"
+        why = f"{listed}; it no longer does"
+        if not read.is_sure:
+            why = f"by an earlier version of Pratique, perhaps {listed}; it does not now"
+        words = (
+            f"the spec names {', '.join(read.names)}, which was read {why}, and {why_nobody_vouches(read.too_old)[0]}"
+        )
+        yield reason(RefusalKind.READS_WITHDRAWN, words, about)
+
+
+def own_right(facts: GateFacts) -> Iterator[Reason]:
+    """Whether we may act as the account (S31). Only one that everybody who asked may use is given to us unnamed."""
+    right, account = value_of(facts.own_right), value_of(facts.account)
+    if right is None or right.is_given:
+        return
+    is_given_unnamed = are_requesters_proved(facts) and not (account and account.is_reserved)
+    named = f"{account.namespace}/{account.name}" if account and not is_given_unnamed else ""
+    yield reason(RefusalKind.OWN_RIGHT, missing_right(facts.about.cluster, right.words, named), facts.about)

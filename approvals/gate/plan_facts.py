@@ -5,7 +5,7 @@ All that is refused is waited for: nothing is touched before every object can be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ from approvals.gate.live_spec import learn
 from approvals.gate.plan_options import owned, plan_options, running_content
 from approvals.gate.policies import reviewed_report
 from approvals.gate.remedies import RefusalKind
-from approvals.models import Finding, Report, Request
+from approvals.models import Report, Request
 from provisioner import pipeline
 from provisioner.cluster.client.access import refused_writes
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -29,8 +29,7 @@ from provisioner.rbac import RbacSubject
 from provisioner.review.base.record import from_record
 from provisioner.review.preflight.findings import as_yaml
 from provisioner.review.visibility.fact_views import is_private
-from provisioner.unserved import Lack
-from provisioner.values import AccessRequest, Content, Plan, PlannedAction
+from provisioner.values import Content, Plan, PlannedAction
 
 # The finding of a report that lists the rules which the installing account lacks.
 LACKING = "PRE-RULES"
@@ -82,27 +81,28 @@ def plan_facts(request: Request, api: Api, approved: Approved, slowly: deletions
         return PlanFacts(planned.actions, True, False, unseen=unseen)
     is_less = planned.digest != reviewed.digest
     not_allowed = refused_writes(api, installer, planned.actions) if is_less else asking.result()
-    refused = tuple(_refused(api, one) for one in planned.actions if one.problem)
-    missing = _missing(request, api, approved.content) if _is_lacking(request, planned, not_allowed) else ""
+    refused = tuple(_describe_refusal(api, action) for action in planned.actions if action.problem)
+    # An object that stands as it was reviewed is not tried again, though rights may have been taken away since; and a
+    # dry-run does not ask about what only the bundle itself makes possible: the preflight of the report did.
+    is_lacking = (
+        bool(not_allowed)
+        or any(action.problem_code == Forbidden.code for action in planned.actions if action.problem)
+        or report.findings.filter(rule=LACKING).exists()
+    )
+    missing = _describe_missing_rights(request, api, approved.content) if is_lacking else ""
     return PlanFacts(planned.actions, True, False, refused, missing)
 
 
-def _refused(api: Api, planned: PlannedAction) -> RefusedObject:
+def _describe_refusal(api: Api, planned: PlannedAction) -> RefusedObject:
     """What could not be written, and why. Why the API server does not take what would come of someone else's object
     tells how that differs (S09).
     """
-    said = planned.server_words
+    ref, said, lack = planned.ref, planned.server_words, None
     if is_private(planned):
         said = "; ".join(filter(None, [planned.problem, planned.server_words]))
-    is_foreign = planned.problem_code == AlreadyExists.code
-    return RefusedObject(planned.ref, public_words(planned), said, is_foreign, _lack(api, planned))
-
-
-def _lack(api: Api, planned: PlannedAction) -> Lack | None:
-    ref = planned.ref
-    if planned.problem_code != UnknownKind.code:
-        return None
-    return api.served().absence_of(ref.group, ref.version, ref.kind).lack
+    if planned.problem_code == UnknownKind.code:
+        lack = api.served().absence_of(ref.group, ref.version, ref.kind).lack
+    return RefusedObject(ref, public_words(planned), said, planned.problem_code == AlreadyExists.code, lack)
 
 
 def public_words(planned: PlannedAction) -> str:
@@ -114,7 +114,15 @@ def collisions_of(request: Request, report: Report, connect: Callable[[], Api]) 
     """The objects that stand in the way of the reviewed plan, each looked at anew; of most requests it is one query."""
     if not report.findings.filter(rule=FOREIGN).exists():
         return Known(Collisions(), database_now(), How.RECORDS)
-    return learn(lambda: _collisions(request, from_record(report.body).plan, connect()))
+
+    def read_collisions() -> Collisions:
+        installer, options = connect().acting_as(request.bundle_spec.installer), plan_options(request)
+        plan = from_record(report.body).plan
+        foreign = [action for action in plan.actions if action.problem_code == AlreadyExists.code]
+        is_over = any(not _is_in_the_way(installer, action, options) for action in foreign[:MAX_LOOKED_AT])
+        return Collisions(tuple(action.problem for action in foreign), is_over)
+
+    return learn(read_collisions)
 
 
 def came_of(request: Request, report: Report, connect: Callable[[], Api]) -> Fact[tuple[str, ...]]:
@@ -127,37 +135,28 @@ def came_of(request: Request, report: Report, connect: Callable[[], Api]) -> Fac
     if not is_lacking or request.voided_rounds.filter(code=RefusalKind.CAUSE_OVER.value.code).count() >= MAX_CURED:
         return Known((), database_now(), How.RECORDS)
     is_lacking_rights = report.findings.filter(rule=LACKING).exists()
-    plan = from_record(report.body).plan
-    return learn(lambda: tuple(_came(request, plan, connect(), is_lacking_rights=is_lacking_rights)))
+    problems = [action for action in from_record(report.body).plan.actions if action.problem]
+
+    def read_cured() -> tuple[str, ...]:
+        api, found = connect(), []
+        refs = [action.ref for action in problems if action.problem_code == UnknownKind.code]
+        for group, version, kind in sorted({(ref.group, ref.version, ref.kind) for ref in refs}):
+            if api.resource_of(group, version, kind) is not None:
+                found.append(f"the cluster serves {kind} in {f'{group}/' if group else ''}{version} now")
+        # Only where roles were found to lack it: a quota or a policy says no in the same way.
+        refused = [action for action in problems if action.problem_code == Forbidden.code] if is_lacking_rights else []
+        if refused and not refused_writes(api, request.bundle_spec.installer, refused):
+            found.append("the installing ServiceAccount has the rights to write what it could not write before")
+        return tuple(found)
+
+    return learn(read_cured)
 
 
-def _came(request: Request, plan: Plan, api: Api, *, is_lacking_rights: bool) -> Iterator[str]:
-    met = [one for one in plan.actions if one.problem]
-    kinds = {(one.ref.group, one.ref.version, one.ref.kind) for one in met if one.problem_code == UnknownKind.code}
-    for group, version, kind in sorted(kinds):
-        if api.resource_of(group, version, kind) is not None:
-            yield f"the cluster serves {kind} in {f'{group}/' if group else ''}{version} now"
-    # Only where roles were found to lack it: a quota or a policy says no in the same way.
-    refused = [one for one in met if one.problem_code == Forbidden.code] if is_lacking_rights else []
-    if refused and not refused_writes(api, request.bundle_spec.installer, refused):
-        yield "the installing ServiceAccount has the rights to write what it could not write before"
-
-
-def _foreign(plan: Plan) -> list[PlannedAction]:
-    return [one for one in plan.actions if one.problem_code == AlreadyExists.code]
-
-
-def _collisions(request: Request, plan: Plan, api: Api) -> Collisions:
-    installer, met, options = api.acting_as(request.bundle_spec.installer), _foreign(plan), plan_options(request)
-    is_over = any(not _stands_in_the_way(installer, one, options) for one in met[:MAX_LOOKED_AT])
-    return Collisions(tuple(one.problem for one in met), is_over)
-
-
-def _stands_in_the_way(api: Api, met: PlannedAction, options: Options) -> bool:
+def _is_in_the_way(api: Api, met: PlannedAction, options: Options) -> bool:
     """Whether an object of that name is someone else's and not to be adopted, be it another one now.
 
     Also where nobody may look: it was there when the plan was made. Where its kind is served, but not in the version
-    that is wished for, it stands; where the kind is gone, the object went with it.
+    of the desired spec, it stands; where the kind is gone, the object went with it.
     """
     try:
         served = in_served_version(api, met.ref)
@@ -179,22 +178,13 @@ def without_lifted(plan: Plan) -> Plan:
     Those objects were never tried, so that each is tried right before it is written.
     """
     actions = tuple(
-        replace(one, problem="", problem_code="", server_words="", is_proved=False) if one.problem else one
-        for one in plan.actions
+        replace(action, problem="", problem_code="", server_words="", is_proved=False) if action.problem else action
+        for action in plan.actions
     )
     return replace(plan, actions=actions)
 
 
-def _is_lacking(request: Request, planned: Plan, not_allowed: Sequence[AccessRequest]) -> bool:
-    """Nothing is tried again that stands as it was reviewed, and rights may have been taken away since; and a dry-run
-    does not ask about what only the bundle itself makes possible: the preflight of the report did."""
-    if not_allowed or any(one.problem_code == Forbidden.code for one in planned.actions if one.problem):
-        return True
-    found = Finding.objects.filter(report__request=request, report__round=request.round)
-    return found.filter(rule=LACKING).exists()
-
-
-def _missing(request: Request, api: Api, content: Content) -> str:
+def _describe_missing_rights(request: Request, api: Api, content: Content) -> str:
     """What the installing account lacks, in words and as the roles that would give it; "" where nothing."""
     account = RbacSubject("ServiceAccount", request.bundle_spec.service_account, request.bundle_spec.install_namespace)
     found = pipeline.preflight(

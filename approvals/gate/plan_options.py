@@ -40,7 +40,7 @@ def installers_on(cluster: Cluster) -> frozenset[tuple[str, str]]:
 
 
 def reserved_namespaces() -> frozenset[str]:
-    """Their accounts and Secrets are worth the whole cluster: no wish alone gives a right to them."""
+    """Their accounts and Secrets are worth the whole cluster: no spec alone gives a right to them."""
     return frozenset((CONTROL_PLANE, str(settings.PRATIQUE["NAMESPACE"])))
 
 
@@ -59,10 +59,11 @@ def hook_runs(deployment: BundleDeployment, current: Request | None = None) -> d
     left = [row.uid for row in rows if row.uid]
     held = InventoryItem.objects.filter(deployment__cluster=deployment.cluster, uid__in=left)
     taken = set(held.values_list("uid", flat=True)) if left else set()
-    for row in (one for one in rows if one.uid not in taken):
-        ref = ObjectRef.from_parts(row)
-        is_current = current is not None and row.request_id == current.pk
-        found[ref.identity] = Run(ref, HookMoment(row.moment), row.nonce, row.uid, row.has_succeeded, is_current)
+    for row in rows:
+        if row.uid not in taken:
+            ref = ObjectRef.from_parts(row)
+            is_current = current is not None and row.request_id == current.pk
+            found[ref.identity] = Run(ref, HookMoment(row.moment), row.nonce, row.uid, row.has_succeeded, is_current)
     return found
 
 
@@ -72,27 +73,30 @@ def plan_options(request: Request) -> Options:
     rows = InventoryItem.objects.filter(deployment__cluster=deployment.cluster).exclude(deployment=deployment)
     others = dict(rows.exclude(uid="").values_list("uid", "deployment__name"))
     is_removal = request.purpose == Request.Purpose.DELETE
+    written = Outcome.objects.filter(request__revision=deployment.active_revision_id or 0).exclude(warnings=[])
+    adopted = Outcome.objects.filter(
+        request__deployment=deployment,
+        request__spec__adoptHelmRelease=spec.release_name,
+        action=Action.ADOPT,
+        state=OutcomeState.DONE,
+        step=Outcome.Step.APPLY,
+    )
     return Options(
         spec.collision_protection(),
         others,
         is_removal=is_removal,
         is_orphaning=is_removal and spec.is_orphaning,
         optional_kinds=spec.optional_kinds(),
-        warned=_warned(deployment),
-        may_try_foreign=_is_asked(request),
+        warned={name: tuple(warnings) for name, warnings in written.values_list("object", "warnings")},
+        # Those who asked are known by groups that count, so that their rights were asked.
+        may_try_foreign=request.is_requester_known
+        and bool(request.requesters)
+        and not access.no_longer_current(request),
         helm_release=spec.helm_release(),
-        is_taking_over=_is_taking_over(request),
+        is_taking_over=bool(spec.release_name) and adopted.exists(),
         moments=moments_of(request),
         hooks=hook_runs(deployment),
     )
-
-
-def _is_taking_over(request: Request) -> bool:
-    """Whether an earlier request of the deployment has adopted objects of the release that this one names."""
-    if not (name := request.bundle_spec.release_name):
-        return False
-    adopted = Outcome.objects.filter(action=Action.ADOPT, state=OutcomeState.DONE, step=Outcome.Step.APPLY)
-    return adopted.filter(request__deployment=request.deployment, request__spec__adoptHelmRelease=name).exists()
 
 
 def moments_of(request: Request) -> frozenset[HookMoment]:
@@ -101,15 +105,3 @@ def moments_of(request: Request) -> frozenset[HookMoment]:
         return APPLYING
     is_orphaning = request.bundle_spec.is_orphaning
     return DELETING if request.purpose == Request.Purpose.DELETE and not is_orphaning else frozenset()
-
-
-def _is_asked(request: Request) -> bool:
-    """Whether those who asked are known by groups that count, so that their rights were asked."""
-    is_known = request.is_requester_known and bool(request.requesters)
-    return is_known and not access.no_longer_current(request)
-
-
-def _warned(deployment: BundleDeployment) -> dict[str, tuple[str, ...]]:
-    """What the API server warned of when what runs was written, by the object in words."""
-    said = Outcome.objects.filter(request__revision=deployment.active_revision_id or 0).exclude(warnings=[])
-    return {name: tuple(warnings) for name, warnings in said.values_list("object", "warnings")}

@@ -26,6 +26,7 @@ from provisioner.values import Action, Severity
 
 Result = PolicyEvaluation.Result
 WRITTEN_UNSEEN = "SEC-07"
+_DESTRUCTIVE = (Action.DELETE, Action.REPLACE, Action.ADOPT)
 NOT_SELECTED = "the deployment does not match its selector"
 DESTRUCTIVE = "the request deletes, replaces or adopts objects, which only people can acknowledge"
 # Said whether or not there are any: that would tell whether an object differs (S09).
@@ -47,13 +48,18 @@ def guards_of(request: Request, report: Report, accepted: Accepted) -> tuple[Pol
         return ()
     request.deployment.refresh_from_db(fields=["labels"])
     prefetch_related_objects([report], "findings")
-    waivable = accepted.fingerprints & _waivable(report) if accepted.fingerprints else frozenset()
-    facts = facts_of(request, report, waivable)
+    waived = {
+        finding.fingerprint
+        for finding in report.findings.all()
+        if finding.fingerprint in accepted.fingerprints
+        and not policy.why_not_waivable(rule=finding.rule, severity=finding.severity)
+    }
+    facts = facts_of(request, report, waived)
     found = []
-    for each in guards:
-        result, words = _ask_guard(each, request, report, facts)
+    for guard in guards:
+        result, words = _ask_guard(guard, request, report, facts)
         words = "; ".join([words, *accepted.lost]) if result in (Result.HOLDS, Result.ERROR) else words
-        found.append(_said(each, result, words))
+        found.append(_policy_facts(guard, result, words))
     return tuple(found)
 
 
@@ -66,30 +72,36 @@ def grants_of(request: Request, report: Report) -> tuple[PolicyFacts, ...]:
     facts = facts_of(request, report)
     by_policies = request.reviews.counted().filter(round=request.round, policy__isnull=False)
     given = set(by_policies.values_list("policy_id", "policy_version"))
-    found = [
-        _said(each, *_ask_grant(each, request, report, facts), has_approved=(each.pk, each.version) in given)
-        for each in grants
-    ]
-    return tuple(
-        replace(said, uses_account=uses_account(each, request)) if said.result == Result.APPROVES else said
-        for each, said in zip(grants, found, strict=True)
-    )
+    found = []
+    for grant in grants:
+        result, words = _ask_grant(grant, request, report, facts)
+        said = _policy_facts(grant, result, words, has_approved=(grant.pk, grant.version) in given)
+        if result == Result.APPROVES:
+            said = replace(said, uses_account=uses_account(grant, request))
+        found.append(said)
+    return tuple(found)
 
 
-def _said(each: Policy, result: str, words: str, *, has_approved: bool = False) -> PolicyFacts:
-    is_enforced = each.mode == Policy.Mode.ENFORCE
-    return PolicyFacts(each.pk, each.version, each.name, is_enforced, str(result), words, has_approved)
-
-
-def _waivable(report: Report) -> frozenset[str]:
-    rows = report.findings.all()
-    why_not = policy.why_not_waivable
-    return frozenset(one.fingerprint for one in rows if not why_not(rule=one.rule, severity=one.severity))
+def _policy_facts(row: Policy, result: str, words: str, *, has_approved: bool = False) -> PolicyFacts:
+    is_enforced = row.mode == Policy.Mode.ENFORCE
+    return PolicyFacts(row.pk, row.version, row.name, is_enforced, str(result), words, has_approved)
 
 
 def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -> policy.Facts:
     """The documented facts (approvals.policy.FACTS) of one report, without the findings `accepted` by fingerprint."""
-    everything = [*report.findings.all(), *_private(report)]
+    # What someone else's object holds is hidden from people who may not get it, not from policies.
+    private = [
+        Finding(
+            rule=hidden["rule"],
+            section=hidden["section"],
+            severity=hidden["severity"],
+            message=hidden["message"],
+            fingerprint=hidden["fingerprint"],
+            is_new=hidden["isNew"],
+        )
+        for hidden in private_to_judge(report.body)
+    ]
+    everything = [*report.findings.all(), *private]
     waived_ones = [finding for finding in everything if finding.fingerprint in accepted]
     findings = [finding for finding in everything if finding.fingerprint not in accepted]
     new = [finding for finding in findings if finding.is_new]
@@ -108,12 +120,12 @@ def facts_of(request: Request, report: Report, accepted: Collection[str] = ()) -
         "new_rules": _rules(report, new),
         "unjudged": len(fields),
         "unjudged_paths": sorted(set(fields)),
-        "written_secrets": sum(one.rule == WRITTEN_UNSEEN for one in findings),
+        "written_secrets": sum(finding.rule == WRITTEN_UNSEEN for finding in findings),
         "waived": len(waived_ones),
         "waived_severities": _counts(Severity, (finding.severity for finding in waived_ones)),
         "waived_rules": _rules(report, waived_ones),
         "actions": _counts(
-            Action, (one["action"] for one in report.body["plan"]["actions"] if not one.get("returnsAs"))
+            Action, (action["action"] for action in report.body["plan"]["actions"] if not action.get("returnsAs"))
         ),
         "kinds": sorted({_kind(action["ref"]) for action in touched}),
         "namespaces": sorted({action["ref"]["namespace"] for action in touched if action["ref"]["namespace"]}),
@@ -136,7 +148,8 @@ def _worst(findings: Iterable[Finding]) -> str:
 def _rules(report: Report, findings: Collection[Finding]) -> list[str]:
     """The rules of findings, with those that are said under another one (decision 0057): policies know them by name."""
     kept = {finding.fingerprint for finding in findings}
-    also = {rule for one in report.body["findings"] if one["fingerprint"] in kept for rule in one.get("also", ())}
+    kept_records = [record for record in report.body["findings"] if record["fingerprint"] in kept]
+    also = {rule for record in kept_records for rule in record.get("also", ())}
     return sorted({finding.rule for finding in findings} | also)
 
 
@@ -146,30 +159,18 @@ def _unjudged(report: Report, accepted: Collection[str]) -> list[str]:
     Reports from before every field was judged do not say: there it is every object that is touched, whole.
     """
     if not _says_what_is_judged(report):
-        touched = (one["ref"] for one in report.body["plan"]["actions"] if one["action"] != Action.NONE)
-        return [f"{_kind(ref)}:{ANY}" for ref in touched]
-    told = [*report.body["findings"], *private_to_judge(report.body)]
-    found = [one for one in told if one["fingerprint"] not in accepted]
-    return [f"{_kind(one['ref'])}:{field}" for one in found for field in unjudged_fields(one["rule"], one["evidence"])]
+        actions = report.body["plan"]["actions"]
+        return [f"{_kind(action['ref'])}:{ANY}" for action in actions if action["action"] != Action.NONE]
+    return [
+        f"{_kind(record['ref'])}:{field}"
+        for record in (*report.body["findings"], *private_to_judge(report.body))
+        if record["fingerprint"] not in accepted
+        for field in unjudged_fields(record["rule"], record["evidence"])
+    ]
 
 
 def _says_what_is_judged(report: Report) -> bool:
     return "unjudged" in report.body
-
-
-def _private(report: Report) -> list[Finding]:
-    """The findings about what someone else's object holds: hidden from people who may not get it, not from guards."""
-    return [
-        Finding(
-            rule=one["rule"],
-            section=one["section"],
-            severity=one["severity"],
-            message=one["message"],
-            fingerprint=one["fingerprint"],
-            is_new=one["isNew"],
-        )
-        for one in private_to_judge(report.body)
-    ]
 
 
 def _counts(closed: Any, found: Any) -> dict[str, int]:
@@ -188,65 +189,63 @@ def _policies(request: Request, kind: str) -> list[Policy]:
     )
 
 
-def _answer(each: Policy, facts: policy.Facts) -> policy.ExpressionResult:
+def _answer(row: Policy, facts: policy.Facts) -> policy.ExpressionResult:
     """What the policy's expression comes to. Each is asked alone, so that no other policy uses up its time."""
-    (found,) = ask(policy.POLICY, [each.expression], facts)
-    return policy.answer(each.expression, facts, policy.POLICY, found)
+    (found,) = ask(policy.POLICY, [row.expression], facts)
+    return policy.answer(row.expression, facts, policy.POLICY, found)
 
 
-def _ask_guard(each: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
+def _ask_guard(row: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
     """A guard's result and its words."""
-    if not _is_selected(each, request):
+    if not _is_selected(row, request):
         return Result.NOT_SELECTED, NOT_SELECTED
-    answer = _answer(each, facts)
+    answer = _answer(row, facts)
     if answer.is_true:
         return Result.PASSES, answer.words
     if answer.is_error:
-        return Result.ERROR, _with_message(each, answer.words)
-    words = f"{answer.words}; {ADOPTS}" if _adopts(report) else answer.words
-    return Result.HOLDS, _with_message(each, words)
+        return Result.ERROR, introduced(row.message, answer.words)
+    # Where objects of others are to be adopted, and none is in the way that is not: then guards see nothing.
+    is_stopped = any(map(is_in_the_way, report.body["plan"]["actions"]))
+    adopts = report.actions.get(Action.ADOPT, 0) and not is_stopped
+    return Result.HOLDS, introduced(row.message, f"{answer.words}; {ADOPTS}" if adopts else answer.words)
 
 
-def _ask_grant(each: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
+def _ask_grant(row: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
     """A grant's result and its words."""
-    if not _is_selected(each, request):
+    if not _is_selected(row, request):
         return Result.NOT_SELECTED, NOT_SELECTED
     if _is_destructive(report):
         # Not asked: of an adopted object of somebody else its answer would tell what is private (S09).
         return Result.SILENT, f"it was not evaluated: {_destruction(report)}"
-    answer = _answer(each, facts)
+    answer = _answer(row, facts)
     if answer.is_error:
         return Result.ERROR, answer.words
     if not answer.is_true:
         new = [finding for finding in report.findings.all() if finding.is_new]
-        if asked := [finding for finding in new if f'"{finding.rule}"' in each.expression]:
+        if asked := [finding for finding in new if f'"{finding.rule}"' in row.expression]:
             return Result.SILENT, f"{answer.words}; new is {_named(asked)}"
         worst = next((finding for finding in new if finding.severity == facts["worst_new"]), None)
         return Result.SILENT, f"{answer.words}; the worst new finding is {_named([worst])}" if worst else answer.words
-    obstacle = _obstacle(each, request, report)
+    obstacle = _find_obstacle(row, request, report)
     return (Result.SILENT, f"{answer.words}, but {obstacle}") if obstacle else (Result.APPROVES, answer.words)
 
 
-def _is_selected(each: Policy, request: Request) -> bool:
+def _is_selected(row: Policy, request: Request) -> bool:
     """By the labels kept with the request and by today's: any are enough for a guard, a grant needs all (S14).
 
     Where there were more than are kept, those would have been any: a guard selects, a grant by labels does not.
     """
-    if each.labels and not labels.are_all_kept(request):
+    if row.labels and not labels.are_all_kept(request):
         name = request.deployment.name
-        return each.kind == Policy.Kind.GUARD and policy.holds_for(names=each.names, labels={}, name=name, has={})
+        return row.kind == Policy.Kind.GUARD and policy.holds_for(names=row.names, labels={}, name=name, has={})
     selects = [
-        policy.holds_for(names=each.names, labels=each.labels, name=request.deployment.name, has=has)
+        policy.holds_for(names=row.names, labels=row.labels, name=request.deployment.name, has=has)
         for has in (*request.earlier_labels, request.labels, request.deployment.labels)
     ]
-    return any(selects) if each.kind == Policy.Kind.GUARD else all(selects)
+    return any(selects) if row.kind == Policy.Kind.GUARD else all(selects)
 
 
-def _with_message(each: Policy, words: str) -> str:
-    return introduced(each.message, words)
-
-
-def _obstacle(each: Policy, request: Request, report: Report) -> str:
+def _find_obstacle(row: Policy, request: Request, report: Report) -> str:
     """Why a grant whose expression is true still may not approve; "" where it may."""
     if request.is_for_people:
         return "it follows a catalog by upgradePolicy Request, which only people can approve"
@@ -256,7 +255,7 @@ def _obstacle(each: Policy, request: Request, report: Report) -> str:
     if not _says_what_is_judged(report):
         return "the report was made before Pratique said which fields no rule judges: start a new round"
     own = [finding for finding in report.findings.all() if finding.rule.startswith(policy.OWN_RULES_PREFIX)]
-    if each.allows_known_powers and own:
+    if row.allows_known_powers and own:
         known = known_powers(request)
         own = [finding for finding in own if finding.is_new or finding.fingerprint not in known]
     if own:
@@ -267,14 +266,8 @@ def _obstacle(each: Policy, request: Request, report: Report) -> str:
         return "the requester is unknown, so a person who may use the ServiceAccount must approve"
     if unknown_writes(request):
         return "somebody unknown wrote a part of the spec, so a person must approve"
-    counts = objection_to(each, request)
+    counts = objection_to(row, request)
     return counts.words if isinstance(counts, Unknown) else "" if counts.value.is_given else counts.value.words
-
-
-def _adopts(report: Report) -> bool:
-    """Whether objects of others are to be adopted, and none is in the way that is not: then guards see nothing."""
-    is_stopped = any(map(is_in_the_way, report.body["plan"]["actions"]))
-    return bool(report.actions.get(Action.ADOPT, 0)) and not is_stopped
 
 
 def known_powers(request: Request) -> frozenset[str]:
@@ -297,23 +290,25 @@ def known_powers(request: Request) -> frozenset[str]:
 
 def _powers(report: Report) -> dict[str, list[str]]:
     """The powers of each finding about them, by its fingerprint."""
-    found = (one for one in report.body["findings"] if one["rule"] in policy.POWER_RULES)
-    return {one["fingerprint"]: list(one["evidence"].get("powers") or ()) for one in found}
+    found = (finding for finding in report.body["findings"] if finding["rule"] in policy.POWER_RULES)
+    return {finding["fingerprint"]: list(finding["evidence"].get("powers") or ()) for finding in found}
 
 
 def _named(findings: Iterable[Finding]) -> str:
     """Findings by rule, severity and object: those whom they concern know which holds a request."""
-    told = [f"{one.rule} ({one.severity}){f' of {one.object}' if one.object else ''}" for one in findings]
-    return some(list(dict.fromkeys(told)))
+    named = [f"{each.rule} ({each.severity}){f' of {each.object}' if each.object else ''}" for each in findings]
+    return some(list(dict.fromkeys(named)))
 
 
 def _destruction(report: Report) -> str:
     """Which objects only people can acknowledge."""
-    asked = (Action.DELETE, Action.REPLACE, Action.ADOPT)
-    planned = [one for one in report.body["plan"]["actions"] if one["action"] in asked and not one.get("returnsAs")]
-    told = [f"{one['action']} {_kind(one['ref'])} {one['ref']['name']}" for one in planned]
-    return f"{DESTRUCTIVE}: {some(told)}" if told else DESTRUCTIVE
+    named = [
+        f"{planned['action']} {_kind(planned['ref'])} {planned['ref']['name']}"
+        for planned in report.body["plan"]["actions"]
+        if planned["action"] in _DESTRUCTIVE and not planned.get("returnsAs")
+    ]
+    return f"{DESTRUCTIVE}: {some(named)}" if named else DESTRUCTIVE
 
 
 def _is_destructive(report: Report) -> bool:
-    return any(report.actions.get(action, 0) for action in (Action.DELETE, Action.REPLACE, Action.ADOPT))
+    return any(report.actions.get(action, 0) for action in _DESTRUCTIVE)

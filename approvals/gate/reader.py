@@ -22,7 +22,7 @@ from approvals.clock import database_now
 from approvals.gate import deletions, live_spec, policies, rights
 from approvals.gate.answers import GateQuestion
 from approvals.gate.deletions import Slowly
-from approvals.gate.facts import About, Fact, GateFacts, How, Known, ReadUnattended, Running, Sources, Unseen
+from approvals.gate.facts import About, Fact, GateFacts, How, Known, LiveSpec, ReadUnattended, Running, Sources, Unseen
 from approvals.gate.live_spec import PendingFacts, learn, unmet_words
 from approvals.gate.people import accepted
 from approvals.gate.plan_facts import Approved, came_of, collisions_of, plan_facts
@@ -92,7 +92,7 @@ def approved(
     facts = replace(
         _facts(GateQuestion.PLAN, request),
         cluster_uid=live_spec.cluster_uid(request, asked.cluster_uid.result()),
-        wish=live_spec.wish_of(request.deployment, asked.live.result()),
+        desired_spec=live_spec.desired_spec(request.deployment, asked.live.result()),
         account=_before_approval(asked.account.result()),
         **_requesters(request, reads),
         read_unattended=_read_unattended(request),
@@ -125,9 +125,9 @@ def unseen(request: Request, api: Api, reviewed: Report, slowly: Slowly = nullco
 
 
 def going_on(request: Request, api: Api, reviewed: Report, looked_through: Fact[Unseen]) -> GateFacts:
-    """Before each phase (S25): everybody whose approval stands behind it, then the wish and the account.
+    """Before each phase (S25): everybody whose approval stands behind it, then the spec and the account.
 
-    These are read last: a pause or another wish counts that came while all else was asked, and `looked_through` before
+    These are read last: a pause or another spec counts that came while all else was asked, and `looked_through` before
     that (`unseen`). Guards are asked again too: without any it costs one query, else the reviewed facts are read once
     for all phases.
     """
@@ -169,7 +169,7 @@ def correcting(revision: Revision, api: Api) -> GateFacts:
         subject=_record(lambda: subject_of(request, content_digest=revision.content_id)),
         approved=_record(lambda: _approved_subjects(request)),
         cluster_uid=live_spec.cluster_uid(request, learn(api.uid)),
-        wish=live_spec.wish_of(request.deployment, learn(partial(live_spec.live_deployment, api, request.deployment))),
+        desired_spec=_live_spec(request.deployment, api),
         account=learn(partial(live_spec.account_of, request, api)),
     )
 
@@ -207,7 +207,7 @@ def taking_away(request: Request, api: Api) -> GateFacts:
         _facts(GateQuestion.TAKE_AWAY, request),
         running=_record(lambda: Running(0, True, is_at_work)),
         cluster_uid=live_spec.cluster_uid(request, learn(api.uid)),
-        wish=live_spec.wish_of(deployment, learn(partial(live_spec.live_deployment, api, deployment))),
+        desired_spec=_live_spec(deployment, api),
     )
 
 
@@ -236,12 +236,16 @@ def _record(read: Callable[[], Any]) -> Known[Any]:
     return Known(read(), database_now(), How.RECORDS)
 
 
+def _live_spec(deployment: BundleDeployment, api: Api) -> Fact[LiveSpec]:
+    return live_spec.desired_spec(deployment, learn(partial(live_spec.live_deployment, api, deployment)))
+
+
 def _last(request: Request, api: Api, *, account_by: Request) -> dict[str, Any]:
-    """The wish, and the account that the spec of `account_by` names, as they are at this moment."""
-    with ThreadPoolExecutor(max_workers=2) as beside:
+    """The spec, and the account that the spec of `account_by` names, as they are at this moment."""
+    with ThreadPoolExecutor(max_workers=1) as beside:
         live = beside.submit(learn, partial(live_spec.live_deployment, api, request.deployment))
-        account = beside.submit(learn, partial(live_spec.account_of, account_by, api))
-    return {"wish": live_spec.wish_of(request.deployment, live.result()), "account": account.result()}
+        account = learn(partial(live_spec.account_of, account_by, api))
+    return {"desired_spec": live_spec.desired_spec(request.deployment, live.result()), "account": account}
 
 
 def _people(request: Request, report: Report) -> dict[str, Any]:
@@ -266,7 +270,7 @@ def _requesters(request: Request, reads: Iterable[ObjectRef]) -> dict[str, Any]:
         is_unattended=request.is_unattended,
         is_listed=_is_listed(request),
         hours=settings.PRATIQUE["GROUPS_HOURS"],
-        catalogs=tuple(str(one) for one in wanted if one.kind == "Catalog"),
+        catalogs=tuple(str(ref) for ref in wanted if ref.kind == "Catalog"),
     )
     return {
         "requesters": _record(lambda: rights.requesters_of(request, wanted)),
@@ -285,7 +289,7 @@ def _read_unattended(request: Request) -> Fact[ReadUnattended]:
     if not request.read_unattended:
         return _record(ReadUnattended)
     too_old = tuple(access.no_longer_current(request))
-    names = tuple(one for one in request.read_unattended if one != READ_EARLIER)
+    names = tuple(name for name in request.read_unattended if name != READ_EARLIER)
     is_sure = READ_EARLIER not in request.read_unattended
     return _record(lambda: ReadUnattended(names, _is_listed(request), too_old, is_sure))
 

@@ -9,7 +9,7 @@ from approvals import errors
 from approvals.clock import database_now
 from approvals.errors import Awaiting
 from approvals.gate.answers import GateAnswer, Next, Reason
-from approvals.gate.facts import GateFacts, PolicyFacts, value_of
+from approvals.gate.facts import GateFacts, value_of
 from approvals.gate.judge import judge
 from approvals.ledger import rounds
 from approvals.models import Request
@@ -23,7 +23,6 @@ class Refusal(PratiqueError):
         super().__init__(reason.words)
         self.code = reason.code
         self.against = reason
-
         self.remedy = reason.remedy
         self.said = reason.said
 
@@ -41,7 +40,7 @@ class Stale(Refusal):
 
 
 class NoLongerWished(Refusal, errors.NoLongerWished):
-    """Another request is about what is wished now."""
+    """Another request is about the present spec."""
 
 
 class OtherBytes(Refusal, DigestMismatch):
@@ -99,6 +98,5 @@ def require_again(facts: GateFacts) -> None:
 
 def keep(request: Request, facts: GateFacts) -> None:
     """Write down what every policy said of this round."""
-    said: list[PolicyFacts] = [*(value_of(facts.guards) or ()), *(value_of(facts.grants) or ())]
-    for one in said:
-        rounds.keep(request, policy_id=one.key, version=one.version, result=one.result, words=one.words)
+    for said in (*(value_of(facts.guards) or ()), *(value_of(facts.grants) or ())):
+        rounds.keep(request, policy_id=said.key, version=said.version, result=said.result, words=said.words)

@@ -65,7 +65,7 @@ class RefusalKind(Enum):
         "the BundleDeployment was changed or deleted",
         "Decide on the new request.",
     )
-    # Not begun: nothing has to be ended, and the wish may be the approved one again before anybody sees the other.
+    # Not begun: nothing has to be ended, and the spec may be the approved one again before anybody sees the other.
     FOLLOWED = RefusalRow(
         Next.WAIT,
         "no-longer-wished",

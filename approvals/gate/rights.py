@@ -1,4 +1,4 @@
-"""What Kubernetes says of everybody whose word or wish counts, asked again each time (S05, S07, S08, S13, S25)."""
+"""What Kubernetes says of everybody whose word or spec counts, asked again each time (S05, S07, S08, S13, S25)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def reviews_of(request: Request, *, is_vouching: bool) -> tuple[ReviewFacts, ...
     people = ("policy__author", "policy__editor", "dismissals__user")
     rows = list(given.prefetch_related(*people).order_by("pk"))
     return tuple(
-        _of_policy(row, row.policy, request, is_vouching) if row.policy else _of_person(row, request, is_vouching)
+        _read_policy_review(row, row.policy, request, is_vouching)
+        if row.policy
+        else _read_person_review(row, request, is_vouching)
         for row in rows
     )
 
@@ -53,7 +55,7 @@ def requesters_of(request: Request, reads: Iterable[ObjectRef]) -> tuple[Fact[Ri
 
 def askers_of(request: Request) -> list[Asker]:
     now = database_now()
-    return [access.asker_of(one, request, now=now) for one in request.requesters]
+    return [access.asker_of(person, request, now=now) for person in request.requesters]
 
 
 def last_writer_of(request: Request) -> Asker:
@@ -63,8 +65,7 @@ def last_writer_of(request: Request) -> Asker:
 
 def needs_vouching(request: Request) -> bool:
     """Whether an approver must hold the right to use the ServiceAccount, because nobody's who asked can be asked."""
-    is_old = access.no_longer_current(request)
-    return not request.is_requester_known or bool(is_old)
+    return not request.is_requester_known or bool(access.no_longer_current(request))
 
 
 def vouching_left(request: Request, approving: Iterable[User]) -> str:
@@ -76,9 +77,11 @@ def vouching_left(request: Request, approving: Iterable[User]) -> str:
     words = why_vouched_for(
         is_requester_known=request.is_requester_known, too_old=too_old, why_unknown=why_unknown(request)
     )
-    known = (access.last_known_of(one, request.deployment.cluster) for one in approving if words)
-    has_one = any(access.may_use_account(one, request, fresh=False).allowed for one in known if one)
-    return "" if has_one else words
+    for user in approving if words else ():
+        identity = access.last_known_of(user, request.deployment.cluster)
+        if identity and access.may_use_account(identity, request, fresh=False).allowed:
+            return ""
+    return words
 
 
 def uses_account(policy: Policy, request: Request) -> Fact[Right]:
@@ -87,20 +90,23 @@ def uses_account(policy: Policy, request: Request) -> Fact[Right]:
 
 
 def objection_to(policy: Policy, request: Request) -> Fact[Right]:
-    """Whether this policy's word may count for this request."""
-    words = _own_wish(policy, request) or _tightened_policy(request)
-    return _known(Right(False, words)) if words else _rights_of(policy, request)
+    """Whether this policy's word may count for this request.
 
-
-def _tightened_policy(request: Request) -> str:
-    """What today's spec says against a policy's word about a bundle that nobody asked for; "" where it says nothing."""
-    if not request.is_unattended or not request.bundles:
-        return ""
-    deployment = BundleDeployment.objects.only("spec").get(pk=request.deployment_id)
-    today = deployment.bundle_spec.upgrade_policy
-    if today is UpgradePolicy.AUTOMATIC or not bundle_choice.is_unasked_upgrade(request):
-        return ""
-    return f"upgradePolicy is {today} now, so only people can approve what follows a catalog"
+    Who writes a policy cannot have it approve their own change (S05). Where a catalog offered the bundle and nobody
+    asked for it, today's spec must still be upgraded automatically. The policy acts by its own identity, which must
+    hold `approve` here now (S13): its writers were asked when they saved it, and that they leave does not stop it.
+    """
+    cluster = request.deployment.cluster
+    for name, writer in () if settings.PRATIQUE["SELF_APPROVAL"] else access.writers_of(policy, cluster):
+        if has_asked(request, writer):
+            return _known(Right(False, f"its author or editor {name} requested this change"))
+    if request.is_unattended and request.bundles:
+        today = BundleDeployment.objects.only("spec").get(pk=request.deployment_id).bundle_spec.upgrade_policy
+        if today is not UpgradePolicy.AUTOMATIC and bundle_choice.is_unasked_upgrade(request):
+            words = f"upgradePolicy is {today} now, so only people can approve what follows a catalog"
+            return _known(Right(False, words))
+    question = access.approval_of(request.deployment)
+    return fact_of(access.ask_for(access.policy_identity(policy), cluster, question, fresh=True))
 
 
 def fact_of(permission: Permission) -> Fact[Right]:
@@ -113,16 +119,19 @@ def _known(right: Right) -> Fact[Right]:
     return Known(right, database_now(), How.CLUSTER)
 
 
-def _of_policy(row: Review, policy: Policy, request: Request, is_vouching: bool) -> ReviewFacts:
+def _read_policy_review(row: Review, policy: Policy, request: Request, is_vouching: bool) -> ReviewFacts:
     is_in_force = policy.is_active and policy.mode == Policy.Mode.ENFORCE and policy.version == row.policy_version
     decides = objection_to(policy, request) if is_in_force else None
     uses = uses_account(policy, request) if is_in_force and is_vouching else None
     return ReviewFacts(row.pk, row.username, row.decision, True, is_in_force, False, decides=decides, uses_account=uses)
 
 
-def _of_person(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
+def _read_person_review(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
     """A Deny stays, and of an own approval nothing has to be asked."""
     is_approval = row.decision == "Approve"
+    doubt = ""
+    if row.may_write and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"]:
+        doubt = row.doubt or f"{row.username} may write the BundleDeployment"
     facts = ReviewFacts(
         key=row.pk,
         name=row.username,
@@ -130,14 +139,14 @@ def _of_person(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
         is_policy=False,
         is_in_force=True,
         is_own=is_approval and _is_own(row, request),
-        doubt=_doubt_of(row),
-        waives=frozenset(one["fingerprint"] for one in row.waives) if is_approval else frozenset(),
+        doubt=doubt,
+        waives=frozenset(finding["fingerprint"] for finding in row.waives) if is_approval else frozenset(),
     )
     if row.decision == REQUEST_CHANGES:
-        return _dismissed(facts, row, request)
+        return _add_dismissal(facts, row, request)
     if not is_approval or facts.is_own:
         return facts
-    identity = _standing(row, request)
+    identity = _current_identity(row, request)
     if isinstance(identity, str):
         return replace(facts, decides=Known(Right(False, identity), database_now(), How.RECORDS))
     deployment = request.deployment
@@ -152,15 +161,15 @@ def _of_person(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
     )
 
 
-def _dismissed(facts: ReviewFacts, row: Review, request: Request) -> ReviewFacts:
-    """With whether who dismissed it last may still `override`, and did not ask for the change (S05)."""
-    latest = max(row.dismissals.all(), key=lambda one: one.pk, default=None)
+def _add_dismissal(facts: ReviewFacts, row: Review, request: Request) -> ReviewFacts:
+    """Add whether the last person who dismissed it may still `override`, and did not ask for the change (S05)."""
+    latest = max(row.dismissals.all(), key=lambda dismissal: dismissal.pk, default=None)
     if latest is None:
         return facts
     facts = replace(facts, dismissal_key=latest.pk, dismissed_by=latest.username)
     if _is_own(latest, request):
         return replace(facts, dismissal=_known(Right(False, "they requested this change")))
-    identity = _standing(latest, request)
+    identity = _current_identity(latest, request)
     if isinstance(identity, str):
         return replace(facts, dismissal=_known(Right(False, identity)))
     return replace(facts, dismissal=fact_of(access.may_override(identity, request.deployment, fresh=True)))
@@ -168,17 +177,10 @@ def _dismissed(facts: ReviewFacts, row: Review, request: Request) -> ReviewFacts
 
 def _is_own(row: Review | Dismissal, request: Request) -> bool:
     """Whether an approval or a dismissal is by one of those who asked (S05)."""
-    is_allowed = settings.PRATIQUE["SELF_APPROVAL"]
-    return not is_allowed and has_asked(request, access.person_who_reviewed(row))
+    return not settings.PRATIQUE["SELF_APPROVAL"] and has_asked(request, access.person_who_reviewed(row))
 
 
-def _doubt_of(row: Review) -> str:
-    if not row.may_write or not settings.PRATIQUE["DOUBT_WRITERS"] or settings.PRATIQUE["SELF_APPROVAL"]:
-        return ""
-    return row.doubt or f"{row.username} may write the BundleDeployment"
-
-
-def _standing(row: Review | Dismissal, request: Request) -> Identity | str:
+def _current_identity(row: Review | Dismissal, request: Request) -> Identity | str:
     """The identity that the review was given as, with groups that are young enough; else why there is none."""
     if row.user is None:
         return "their account was deleted"
@@ -189,23 +191,3 @@ def _standing(row: Review | Dismissal, request: Request) -> Identity | str:
     if (identity.username, identity.uid) != (row.username, row.uid):
         return f"their user name is now {identity.username}, but it was {row.username} who said this"
     return "they are a machine account, and those cannot approve" if access.is_machine(identity) else identity
-
-
-def _own_wish(policy: Policy, request: Request) -> str:
-    """Who writes what a policy approves does not have it approve their own change (S05)."""
-    if settings.PRATIQUE["SELF_APPROVAL"]:
-        return ""
-    for name, writer in access.writers_of(policy, request.deployment.cluster):
-        if has_asked(request, writer):
-            return f"its author or editor {name} requested this change"
-    return ""
-
-
-def _rights_of(policy: Policy, request: Request) -> Fact[Right]:
-    """The policy stands on its own identity, which must hold `approve` here now (S13).
-
-    Who wrote it was asked when they saved it: that they leave does not stop it.
-    """
-    question = access.approval_of(request.deployment)
-    own = access.policy_identity(policy)
-    return fact_of(access.ask_for(own, request.deployment.cluster, question, fresh=True))

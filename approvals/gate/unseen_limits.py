@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
 
 from approvals.access.sight import is_in_the_way, is_private, private_to_judge
@@ -29,46 +27,44 @@ def why_not_unseen(request: Request, *, names_deletions: bool = False) -> str:
         # In the same words whatever these objects hold: not everybody who reads this may get them (S09).
         return "it adopts objects of somebody else"
     private = private_to_judge(report.body)
-    rules = [*report.findings.values_list("rule", flat=True), *(one["rule"] for one in private)]
+    rules = [*report.findings.values_list("rule", flat=True), *(hidden["rule"] for hidden in private)]
     if any(rule.startswith(OWN_RULES_PREFIX) for rule in rules):
         return "it affects Pratique itself"
-    new = {Severity(report.worst), *(Severity(one["severity"]) for one in private)}
+    new = {Severity(report.worst), *(Severity(hidden["severity"]) for hidden in private)}
     if Severity.UNKNOWN in new or report.findings.filter(severity=Severity.UNKNOWN).exists():
         return "part of it is unknown"
+    # What is new is measured by its limit: that of what is proved, or that of what depends on stored objects. The worst
+    # of all, where no finding is at hand that explains it, counts as proved. What the approval names is not looked at.
+    worst = min(new, key=_rank_of)
     named = _deletions_without_data(report) if names_deletions else set()
-    return _over_limits(report, private, min(new, key=lambda one: one.rank), named)
-
-
-def _deletions_without_data(report: Report) -> set[str]:
-    """The fingerprints of findings that say no more than that an object is deleted which keeps nothing."""
-    planned = (one for one in report.body["plan"]["actions"] if not is_in_the_way(one))
-    deleted = [one["ref"] for one in planned if one["action"] == Action.DELETE]
-    return {
-        str(one.get("fingerprint"))
-        for one in report.body["findings"]
-        if (one["rule"], one["severity"]) == (DELETION, Severity.DANGEROUS)
-        and one["ref"] in deleted
-        and says_what_shall_be(GroupKind(one["ref"].get("group") or "", one["ref"]["kind"]))
-    }
-
-
-def _over_limits(report: Report, private: list[dict[str, Any]], worst: Severity, named: set[str]) -> str:
-    """What is new and worse than its limit: that of what is proved, or that of what depends on stored objects.
-
-    `worst` is the worst of all that is new; where no finding is at hand that explains it, it counts as proved. What is
-    `named` in the approval is not looked at.
-    """
     limit = Severity(settings.PRATIQUE["UNSEEN_SEVERITY"])
     other = Severity(settings.PRATIQUE["UNSEEN_DEPENDING_SEVERITY"] or limit)
     open_ones = depending(report)
-    found = [(one.fingerprint, Severity(one.severity)) for one in report.findings.filter(is_new=True)]
-    found += [(str(one.get("fingerprint")), Severity(one["severity"])) for one in private]
+    found = [(finding.fingerprint, Severity(finding.severity)) for finding in report.findings.filter(is_new=True)]
+    found += [(str(hidden.get("fingerprint")), Severity(hidden["severity"])) for hidden in private]
     seen = [severity for name, severity in found if name in named]
     depends = [severity for name, severity in found if name in open_ones and name not in named]
     proved = [severity for name, severity in found if name not in open_ones and name not in named]
     proved += [] if worst in (*depends, *seen) else [worst]
     for severities, most, what in ((proved, limit, ""), (depends, other, " that depends on stored objects")):
-        here = min(severities, key=lambda one: one.rank, default=Severity.SAFE)
+        here = min(severities, key=_rank_of, default=Severity.SAFE)
         if here.rank < most.rank:
             return f"its worst new finding{what} is {here}, and the limit here is {most}"
     return ""
+
+
+def _rank_of(severity: Severity) -> int:
+    return severity.rank
+
+
+def _deletions_without_data(report: Report) -> set[str]:
+    """The fingerprints of findings that say no more than that an object is deleted which keeps nothing."""
+    planned = [action for action in report.body["plan"]["actions"] if not is_in_the_way(action)]
+    deleted = [action["ref"] for action in planned if action["action"] == Action.DELETE]
+    return {
+        str(finding.get("fingerprint"))
+        for finding in report.body["findings"]
+        if (finding["rule"], finding["severity"]) == (DELETION, Severity.DANGEROUS)
+        and finding["ref"] in deleted
+        and says_what_shall_be(GroupKind(finding["ref"].get("group") or "", finding["ref"]["kind"]))
+    }

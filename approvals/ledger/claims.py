@@ -17,7 +17,6 @@ import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from django.db import DatabaseError
@@ -46,12 +45,8 @@ def new_holder_name() -> str:
 
 
 def claim(request_id: int, worker: str) -> bool:
-    """Take the request if nobody holds it; the claim lapses after CLAIM_SECONDS unless renewed.
-
-    Where somebody does, the row is marked as woken and they look once more before going (`release`): what changed
-    while a step was at work is acted on at once, not at the next sweep.
-    """
-    return _claim(Request.objects.filter(pk=request_id), worker, state__in=WORKABLE)
+    """Take the request if nobody holds it, as `take` does any claimed row."""
+    return take(Request.objects.filter(pk=request_id), worker, state__in=WORKABLE)
 
 
 def renew(request_id: int, worker: str) -> bool:
@@ -75,25 +70,16 @@ def check_same_holder(row: Request, request: Request) -> None:
 
 def sure_sending(worker: str) -> Callable[[], None]:
     """What is asked right before each write is sent to a cluster: it raises LostClaim where it must not be."""
-    return partial(_check_sure, worker)
+    return lambda: _check_sure(worker)
 
 
 def release(request_id: int, worker: str) -> bool:
     """Give the request back; True where it was woken meanwhile, so that another look is due."""
-    return _release(Request.objects.filter(pk=request_id), worker)
-
-
-def claim_deployment(deployment_id: int, worker: str) -> bool:
-    """Take the deployment to look for drift, as `claim` takes a request."""
-    return _claim(BundleDeployment.objects.filter(pk=deployment_id), worker)
+    return give_back(Request.objects.filter(pk=request_id), worker)
 
 
 def renew_deployment(deployment_id: int, worker: str) -> bool:
     return _renew(BundleDeployment.objects.filter(pk=deployment_id), worker)
-
-
-def release_deployment(deployment_id: int, worker: str) -> bool:
-    return _release(BundleDeployment.objects.filter(pk=deployment_id), worker)
 
 
 def rows_of_task(task: str, key: int) -> QuerySet[TaskClaim]:
@@ -119,17 +105,35 @@ def place(task: str, key: int, places: int) -> Iterator[bool]:
     A dead worker's lapses as its claims do.
     """
     worker = new_holder_name()
-    rows = next((one for n in range(places) if _claim(one := rows_of_task(f"{task} {n}", key), worker)), None)
+    places_of_task = (rows_of_task(f"{task} {number}", key) for number in range(places))
+    rows = next((rows for rows in places_of_task if take(rows, worker)), None)
     try:
         yield rows is not None
     finally:
         if rows is not None:
-            _release(rows, worker)
+            give_back(rows, worker)
 
 
-def take(rows: QuerySet[Any], worker: str) -> bool:
-    """Take any claimed row, as `claim` takes a request."""
-    return _claim(rows, worker)
+def take(rows: QuerySet[Any], worker: str, **only: object) -> bool:
+    """Take the row if nobody holds it; the claim lapses after CLAIM_SECONDS unless renewed.
+
+    Where somebody does, the row is marked as woken and they look once more before going (`give_back`): what changed
+    while a step was at work is acted on at once, not at the next sweep. `only` is what else has to be so of the row to
+    be taken, not to be held on to.
+    """
+    if HELD.is_stopping:
+        return False
+    rests = Q(rests_until__gte=Now())
+    # Who releases a claim clears the name: one that still stands there is a dead worker's.
+    deaths = Case(When(claimed_by="", then=F("worker_deaths")), default=F("worker_deaths") + 1)
+    taken = {"claimed_by": worker, "claimed_until": _lapses_at(), "is_woken": False, "worker_deaths": deaths}
+    may, asked_at = rows.filter(**only), clock()
+    while not may.exclude(held() | rests).update(**taken):
+        if may.filter(held()).update(is_woken=True) or not may.exclude(rests).exists():
+            return False
+        asked_at = clock()
+    HELD.note(worker, rows.filter(claimed_by=worker), asked_at)
+    return True
 
 
 def adopt(rows: QuerySet[Any], worker: str) -> bool:
@@ -140,8 +144,15 @@ def adopt(rows: QuerySet[Any], worker: str) -> bool:
 
 
 def give_back(rows: QuerySet[Any], worker: str) -> bool:
-    """Release any claimed row, as `release` does a request."""
-    return _release(rows, worker)
+    """Release the claimed row; True where it was woken meanwhile, so that another look is due."""
+    own, free = rows.filter(claimed_by=worker), {"claimed_by": "", "claimed_until": None}
+    try:
+        is_woken = not own.filter(is_woken=False).update(**free) and own.update(**free) == 1
+    except DatabaseError:
+        HELD.owe(worker)
+        raise
+    HELD.drop(worker)
+    return is_woken
 
 
 def is_held(rows: QuerySet[Any], worker: str) -> bool:
@@ -251,23 +262,6 @@ def let_go_of_watches(watcher: str) -> None:
     Cluster.objects.filter(watched_by=watcher).update(watched_by="", watched_until=None)
 
 
-def _claim(rows: QuerySet[Any], worker: str, **only: object) -> bool:
-    """`only` is what else has to be so of these rows to be claimed, not to be held on to."""
-    if HELD.is_stopping:
-        return False
-    rests = Q(rests_until__gte=Now())
-    # Who releases a claim clears the name: one that still stands there is a dead worker's.
-    deaths = Case(When(claimed_by="", then=F("worker_deaths")), default=F("worker_deaths") + 1)
-    taken = {"claimed_by": worker, "claimed_until": _lapses_at(), "is_woken": False, "worker_deaths": deaths}
-    may, asked_at = rows.filter(**only), clock()
-    while not may.exclude(held() | rests).update(**taken):
-        if may.filter(held()).update(is_woken=True) or not may.exclude(rests).exists():
-            return False
-        asked_at = clock()
-    HELD.note(worker, rows.filter(claimed_by=worker), asked_at)
-    return True
-
-
 def _renew(rows: QuerySet[Any], worker: str) -> bool:
     HELD.sign(worker)
     return rows.filter(claimed_by=worker).update(claimed_until=_lapses_at()) == 1
@@ -281,17 +275,6 @@ def _check_held(own: QuerySet[Any]) -> None:
 def _check_sure(worker: str) -> None:
     if not HELD.wait_until_sure(worker):
         raise LostClaim("the claim may have passed to another worker: nothing more is sent")
-
-
-def _release(rows: QuerySet[Any], worker: str) -> bool:
-    own, free = rows.filter(claimed_by=worker), {"claimed_by": "", "claimed_until": None}
-    try:
-        is_woken = not own.filter(is_woken=False).update(**free) and own.update(**free) == 1
-    except DatabaseError:
-        HELD.owe(worker)
-        raise
-    HELD.drop(worker)
-    return is_woken
 
 
 def _lapses_at() -> Expression:

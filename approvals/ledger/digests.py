@@ -29,12 +29,13 @@ def options_digest(spec: Mapping[str, Any]) -> str:
     """
     options = {key: value for key, value in spec.items() if key not in NO_OPTION}
     if isinstance(sources := options.get("sources"), list):
-        options["sources"] = [_without(one, NO_OPTION_OF_SOURCE) for one in sources]
+        options["sources"] = [
+            {key: value for key, value in source.items() if key not in NO_OPTION_OF_SOURCE}
+            if isinstance(source, Mapping)
+            else source
+            for source in sources
+        ]
     return digest_of([json.dumps(options, sort_keys=True, separators=(",", ":"), ensure_ascii=False)])
-
-
-def _without(source: Any, keys: tuple[str, ...]) -> Any:
-    return {key: value for key, value in source.items() if key not in keys} if isinstance(source, Mapping) else source
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 from django.db.models import F, QuerySet
@@ -13,7 +12,6 @@ from approvals import audit, wake
 from approvals.audit import MACHINE
 from approvals.clock import database_now
 from approvals.ledger import pivots
-from approvals.ledger.digests import options_digest
 from approvals.lifecycle import OPEN
 from approvals.locks import hold
 from approvals.models import Cluster, OptionalObject, Request, Revision
@@ -53,11 +51,6 @@ def due(now: datetime) -> QuerySet[OptionalObject]:
     return waiting().filter(look_at__lte=now)
 
 
-def is_another_wish(request: Request, spec: Mapping[str, Any]) -> bool:
-    """Whether the spec in the cluster asks for something else than stood there when `request` was approved."""
-    return options_digest(spec) != request.options_digest
-
-
 @transaction.atomic
 def mark(rows: QuerySet[OptionalObject], now: datetime) -> None:
     """Have these tried now, and wake who does."""
@@ -88,7 +81,7 @@ def note_created(row: OptionalObject, request: Request, outcome: ObjectOutcome) 
 def ask(rows: Iterable[OptionalObject], request: Request, problem: str) -> None:
     """Its API is served, but what would come of it was not reviewed: that is for people to decide.
 
-    A request is made unless one is open, which is about it too, or something else is wished for now.
+    A request is made unless one is open, which is about it too, or the spec asks for something else now.
     """
     pivots.ask_once_more(of=request)
     about = Request.objects.filter(deployment=request.deployment, state__in=OPEN).first()

@@ -65,7 +65,7 @@ def why_not(cluster: Cluster, charge: Charge, *, but: BundleDeployment | None = 
             f"{who} {held[charge]} open requests on cluster {cluster.name}; the limit per requester is "
             f"{charge.limit}. Decide or withdraw some of them"
         )
-    of_people = Counter({one.requester: count for one, count in held.items() if not one.is_controller})
+    of_people = Counter({holder.requester: count for holder, count in held.items() if not holder.is_controller})
     most = settings.PRATIQUE["MAX_OPEN_REQUESTS"]
     if not charge.is_controller and of_people.total() >= most:
         holders = ", ".join(f"{name} {count}" for name, count in of_people.most_common(SHOWN))
@@ -76,10 +76,10 @@ def why_not(cluster: Cluster, charge: Charge, *, but: BundleDeployment | None = 
     return ""
 
 
-def wait(deployment: BundleDeployment, wish: Mapping[str, Any], words: str) -> None:
+def wait(deployment: BundleDeployment, asked: Mapping[str, Any], words: str) -> None:
     """Keep what is asked for with its locked deployment; the place in the queue stays where it waits already."""
     is_new, before = deployment.waiting_since is None, deployment.waiting_words
-    deployment.waiting = dict(wish)
+    deployment.waiting = dict(asked)
     deployment.waiting_since = deployment.waiting_since or database_now()
     deployment.waiting_words = (
         f"no request was created yet: {words}. It will be created automatically when the limit allows"

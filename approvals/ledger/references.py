@@ -192,8 +192,8 @@ def note_seen(reference: FloatingReference, saw: Seen) -> list[int]:
 def note_resolved(request: Request, digests: Sequence[str]) -> None:
     """Keep what the sources of a locked request were that cannot be prepared, as it has no pins: another commit, which
     may be the mended one, makes a new request."""
-    is_wished = request.options_digest == request.deployment.options_digest
-    if request.purpose != Request.Purpose.DEPLOY or not is_wished:
+    is_current = request.options_digest == request.deployment.options_digest
+    if request.purpose != Request.Purpose.DEPLOY or not is_current:
         return
     for row in for_change(ReferenceFollower.objects.filter(deployment_id=request.deployment_id).order_by("pk")):
         if row.position < len(digests):

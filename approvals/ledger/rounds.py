@@ -43,13 +43,13 @@ def void(
         was_approved=row.verdicts.filter(round=row.round, verdict="Approved").exists(),
         code=code,
         words=words,
-        objects_differing=[asdict(one) for one in objects[:MAX_OBJECTS]],
+        objects_differing=[asdict(difference) for difference in objects[:MAX_OBJECTS]],
         more_objects=len(objects[MAX_OBJECTS:]),
         at=database_now(),
     )
     if row.reviews.counted().filter(round=row.round, decision="Approve").exists():
         wake.notice(row.pk, "voided")
-    kept = {**facts, **({"objects": [one.object for one in objects[:MAX_OBJECTS]]} if objects else {})}
+    kept = {**facts, **({"objects": [difference.object for difference in objects[:MAX_OBJECTS]]} if objects else {})}
     return move(row, Event.FIND_STALE, actor=MACHINE, facts=kept, problem_code=code, problem=words, **changes)
 
 

@@ -29,7 +29,7 @@ def due(now: datetime) -> QuerySet[Stray]:
 
 @transaction.atomic(durable=True)
 def expect(deployment: BundleDeployment, pending: Iterable[InventoryItem]) -> None:
-    """Whoever had begun to write these is not heard of: they may turn up, whatever is wished for by then."""
+    """Whoever had begun to write these is not heard of: they may turn up, whatever the spec asks for by then."""
     now = database_now()
     rows = [
         Stray(
@@ -58,14 +58,14 @@ def look_soon(deployment_id: int) -> None:
 
 
 def is_known(row: Stray) -> bool:
-    """Whether the inventory holds what this write makes: then it is as wished, or dropped by a plan."""
+    """Whether the inventory holds what this write makes: then it is as planned, or dropped by a plan."""
     return InventoryItem.objects.filter(deployment=row.deployment_id, nonce=row.nonce).exists()
 
 
 @transaction.atomic(durable=True)
 def settle(rows: Iterable[Stray], now: datetime) -> None:
     """Nothing of these is there that should not be: look again after as long as it has been, or no more."""
-    for row in sorted(rows, key=lambda one: one.pk):
+    for row in sorted(rows, key=lambda row: row.pk):
         age = now - row.begun_at
         if age > LOOKED_FOR:
             row.delete()

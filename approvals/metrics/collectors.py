@@ -114,14 +114,14 @@ def _reading() -> Iterator[None]:
 
 def _requests(now: datetime) -> Iterator[Metric]:
     found = figures.open_requests(now)
-    names = sorted({one.cluster for one in found})
+    names = sorted({figure.cluster for figure in found})
     count = _gauge("pratique_requests", "Open requests, by cluster and state.", "cluster", "state")
     by_state = Counter[tuple[str, str]]()
     by_code = Counter[str]()
-    for one in found:
-        by_state[one.cluster, one.state] += one.count
-        if one.code:
-            by_code[code_label(one.code)] += one.count
+    for figure in found:
+        by_state[figure.cluster, figure.state] += figure.count
+        if figure.code:
+            by_code[code_label(figure.code)] += figure.count
     for cluster in names:
         for state in sorted(OPEN):
             count.add_metric([cluster, state], by_state[cluster, state])
@@ -131,9 +131,9 @@ def _requests(now: datetime) -> Iterator[Metric]:
         "pratique_idlest_request_seconds", "Time since the longest unchanged open request changed, by state.", "state"
     )
     for state in sorted(OPEN):
-        of_state = [one for one in found if one.state == state]
-        oldest.add_metric([state], _age(min((one.oldest for one in of_state), default=now), now))
-        idle.add_metric([state], _age(min((one.idle for one in of_state), default=now), now))
+        of_state = [figure for figure in found if figure.state == state]
+        oldest.add_metric([state], _age(min((figure.oldest for figure in of_state), default=now), now))
+        idle.add_metric([state], _age(min((figure.idle for figure in of_state), default=now), now))
     yield oldest
     yield idle
     waiting = _gauge("pratique_waiting_requests", "Open requests that are waiting, by problem code.", "code")
@@ -141,12 +141,12 @@ def _requests(now: datetime) -> Iterator[Metric]:
         waiting.add_metric([code], number)
     yield waiting
     # In review nobody takes over a claim before somebody reviews: nothing is undone there.
-    lapsed = sum(one.lapsed for one in found if one.state != State.IN_REVIEW)
-    yield from _claims("request", sum(one.held for one in found), lapsed)
+    lapsed = sum(figure.lapsed for figure in found if figure.state != State.IN_REVIEW)
+    yield from _claims("request", sum(figure.held for figure in found), lapsed)
     yield GaugeMetricFamily(
         "pratique_request_worker_deaths",
         "Worker processes that died while processing open requests, since their last progress.",
-        sum(one.deaths for one in found),
+        sum(figure.deaths for figure in found),
     )
     listed = settings.PRATIQUE["GITOPS_FILE"].listed
     yield GaugeMetricFamily(
@@ -161,10 +161,10 @@ def _settled(now: datetime) -> Iterator[Metric]:
     found = figures.settled_requests(now)
     by_state = Counter[str]()
     by_code = Counter[str]()
-    for one in found:
-        by_state[one.state] += one.count
-        if one.state == "failed":
-            by_code[code_label(one.code)] += one.count
+    for figure in found:
+        by_state[figure.state] += figure.count
+        if figure.state == "failed":
+            by_code[code_label(figure.code)] += figure.count
     settled = _gauge("pratique_settled_requests", "Requests settled in the last 24 hours, by state.", "state")
     for state in sorted(SETTLED):
         settled.add_metric([state], by_state[state])
@@ -179,12 +179,12 @@ def _deployments(now: datetime) -> Iterator[Metric]:
     found = figures.deployments(now)
     count = _gauge("pratique_deployments", "Deployments, by cluster and health.", "cluster", "health")
     by_health = Counter[tuple[str, str]]()
-    for one in found:
-        by_health[one.cluster, _health_label(one.health)] += one.count
+    for figure in found:
+        by_health[figure.cluster, _health_label(figure.health)] += figure.count
     for (cluster, health), number in sorted(by_health.items()):
         count.add_metric([cluster, health], number)
     yield count
-    yield from _claims("deployment", sum(one.held for one in found), sum(one.lapsed for one in found))
+    yield from _claims("deployment", sum(figure.held for figure in found), sum(figure.lapsed for figure in found))
 
 
 def _clusters(now: datetime) -> Iterator[Metric]:
@@ -194,13 +194,13 @@ def _clusters(now: datetime) -> Iterator[Metric]:
     left = _gauge(
         "pratique_cluster_credentials_left_seconds", "Time until the registered credentials end, if they do.", "cluster"
     )
-    for one in figures.clusters(now):
-        if one.reached_at:
-            contact.add_metric([one.name], _age(one.reached_at, now))
-        watched.add_metric([one.name], float(one.watched_until is not None and one.watched_until >= now))
-        trouble.add_metric([one.name], float(one.has_problem))
-        if one.credentials_end:
-            left.add_metric([one.name], (one.credentials_end - now).total_seconds())
+    for figure in figures.clusters(now):
+        if figure.reached_at:
+            contact.add_metric([figure.name], _age(figure.reached_at, now))
+        watched.add_metric([figure.name], float(figure.watched_until is not None and figure.watched_until >= now))
+        trouble.add_metric([figure.name], float(figure.has_problem))
+        if figure.credentials_end:
+            left.add_metric([figure.name], (figure.credentials_end - now).total_seconds())
     yield from (contact, watched, trouble, left)
 
 
@@ -211,9 +211,9 @@ def _drifts(now: datetime) -> Iterator[Metric]:
         "Drifted objects that another manager keeps changing after they were corrected.",
         "cluster",
     )
-    for one in figures.open_drifts():
-        drifts.add_metric([one.cluster], one.open)
-        fights.add_metric([one.cluster], one.fights)
+    for figure in figures.open_drifts():
+        drifts.add_metric([figure.cluster], figure.open)
+        fights.add_metric([figure.cluster], figure.fights)
     yield from (drifts, fights)
 
 

@@ -93,28 +93,25 @@ class IssuerDiscovery:
         if not lock.acquire(blocking=silent is None):
             raise IssuerSilent(silent[1] if silent else "")
         try:
-            return self._asked(issuer, is_enough)
+            # Another thread may have asked while this one waited.
+            told = self._told.get(issuer.url)
+            if told is not None and is_enough(told):
+                return told
+            if self.is_silent(issuer.url):
+                raise IssuerSilent(self._silent[issuer.url][1])
+            try:
+                told = Told(*_read_discovery(issuer), self.clock())
+            except IssuerSilent as exc:
+                self.note_silent(issuer, str(exc))
+                raise
+            self._silent.pop(issuer.url, None)
+            self._told[issuer.url] = told
+            return told
         finally:
             lock.release()
 
-    def _asked(self, issuer: Issuer, is_enough: Callable[[Told], bool]) -> Told:
-        """One thread at a time."""
-        told = self._told.get(issuer.url)
-        if told is not None and is_enough(told):
-            return told
-        if self.is_silent(issuer.url):
-            raise IssuerSilent(self._silent[issuer.url][1])
-        try:
-            told = Told(*_ask(issuer), self.clock())
-        except IssuerSilent as exc:
-            self.note_silent(issuer, str(exc))
-            raise
-        self._silent.pop(issuer.url, None)
-        self._told[issuer.url] = told
-        return told
 
-
-def _ask(issuer: Issuer) -> tuple[Mapping[str, Any], Mapping[str, jwt.PyJWK]]:
+def _read_discovery(issuer: Issuer) -> tuple[Mapping[str, Any], Mapping[str, jwt.PyJWK]]:
     document = get_json(issuer, issuer.url.removesuffix("/") + PATH)
     if document.get("issuer") != issuer.url:
         raise IssuerSilent(f"{issuer.url} identifies itself as another issuer: {str(document.get('issuer'))[:200]!r}")
@@ -124,23 +121,19 @@ def _ask(issuer: Issuer) -> tuple[Mapping[str, Any], Mapping[str, jwt.PyJWK]]:
             continue
         if not isinstance(address, str) or not is_protected(address):
             raise IssuerSilent(f"{issuer.url} gives no https URL for {name}")
-    return document, _keys(issuer, get_json(issuer, document["jwks_uri"]))
-
-
-def _keys(issuer: Issuer, answer: Mapping[str, Any]) -> Mapping[str, jwt.PyJWK]:
-    found = answer.get("keys")
+    found = get_json(issuer, document["jwks_uri"]).get("keys")
     if not isinstance(found, list) or len(found) > MAX_KEYS:
         raise IssuerSilent(f"{issuer.url} gives no list of at most {MAX_KEYS} keys")
     keys = {}
-    for one in found:
+    for key in found:
         # Keys to encrypt with, and symmetric ones, sign nothing that we believe.
-        if not isinstance(one, dict) or one.get("use", "sig") != "sig" or one.get("kty") not in ("RSA", "EC", "OKP"):
+        if not isinstance(key, dict) or key.get("use", "sig") != "sig" or key.get("kty") not in ("RSA", "EC", "OKP"):
             continue
         try:
-            keys[str(one.get("kid", ""))] = jwt.PyJWK(one)
+            keys[str(key.get("kid", ""))] = jwt.PyJWK(key)
         except jwt.PyJWTError as exc:
             logger.warning("an issuer's key cannot be read", extra={"issuer": issuer.name, "error": str(exc)})
-    return keys
+    return document, keys
 
 
 def get_json(issuer: Issuer, url: str) -> Mapping[str, Any]:
@@ -173,22 +166,16 @@ def _send(issuer: Issuer, method: str, url: str, headers: Mapping[str, str], for
                 retries=False,
                 preload_content=False,
             )
-            body = _read(issuer, answer)
+            body, end = b"", time.monotonic() + ANSWER_SECONDS
+            while piece := answer.read1(PIECE_BYTES):
+                body += piece
+                if len(body) > MAX_BYTES:
+                    raise IssuerSilent(f"{issuer.url} returned more than {MAX_BYTES} bytes")
+                if time.monotonic() > end:
+                    raise IssuerSilent(f"{issuer.url} took more than {ANSWER_SECONDS:.0f} s to respond")
     except (urllib3.exceptions.HTTPError, OSError) as exc:
         raise IssuerSilent(f"{issuer.url} did not respond: {type(exc).__name__}") from exc
     return answer.status, body
-
-
-def _read(issuer: Issuer, answer: urllib3.BaseHTTPResponse) -> bytes:
-    end = time.monotonic() + ANSWER_SECONDS
-    body = b""
-    while piece := answer.read1(PIECE_BYTES):
-        body += piece
-        if len(body) > MAX_BYTES:
-            raise IssuerSilent(f"{issuer.url} returned more than {MAX_BYTES} bytes")
-        if time.monotonic() > end:
-            raise IssuerSilent(f"{issuer.url} took more than {ANSWER_SECONDS:.0f} s to respond")
-    return body
 
 
 def _object(issuer: Issuer, code: int, body: bytes, known: Collection[int]) -> Mapping[str, Any]:

@@ -116,9 +116,9 @@ def read_issuers(content: object, folder: Path) -> Issuers:
     """Issuers from the file's content; names of files in it are relative to `folder`."""
     top = FileSection("file", content)
     top.allow("issuers")
-    every = tuple(_issuer(one, folder) for one in top.items("issuers"))
-    each_once("issuers: name", [one.name for one in every])
-    each_once("issuers: url", [proxy.url for proxy in every])
+    every = tuple(_read_issuer(place, folder) for place in top.items("issuers"))
+    each_once("issuers: name", [issuer.name for issuer in every])
+    each_once("issuers: url", [issuer.url for issuer in every])
     issuers = Issuers(every)
     check_prefixes_apart(issuers.prefixes())
     return issuers
@@ -130,20 +130,24 @@ def is_protected(url: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
 
 
-def _issuer(place: FileSection, folder: Path) -> Issuer:
+def _read_issuer(place: FileSection, folder: Path) -> Issuer:
     place.allow("name", "title", "url", "certificateAuthorityFile", "audiences", "client", "commandLine", "clusters")
     name = place.name()
-    client = _client(place.child("client"), folder)
+    client = _read_client(place.child("client"), folder)
     ca_file = place.text("certificateAuthorityFile", "")
+    url = place.text("url")
+    parts = urlsplit(url)
+    if not is_protected(url) or not parts.hostname or parts.query or parts.fragment or parts.username:
+        raise ValueError(f"{place.where}.url: {url!r}; expected https://host/path, as the issuer's tokens say in iss")
     issuer = Issuer(
         name=name,
         title=place.text("title", name),
-        url=_url(place),
-        clusters=tuple(_rules(one) for one in place.items("clusters")),
+        url=url,
+        clusters=tuple(map(_read_rules, place.items("clusters"))),
         client=client,
         audiences=place.texts("audiences"),
         ca_file=str(folder / ca_file) if ca_file else "",
-        command_line=_client(place.child("commandLine"), folder, COMMAND_LINE_SCOPES),
+        command_line=_read_client(place.child("commandLine"), folder, COMMAND_LINE_SCOPES),
     )
     if client is None and not issuer.audiences:
         raise ValueError(f"{place.where}: expected client (people sign in), audiences (scripts send tokens), or both")
@@ -151,15 +155,7 @@ def _issuer(place: FileSection, folder: Path) -> Issuer:
     return issuer
 
 
-def _url(place: FileSection) -> str:
-    url = place.text("url")
-    parts = urlsplit(url)
-    if not is_protected(url) or not parts.hostname or parts.query or parts.fragment or parts.username:
-        raise ValueError(f"{place.where}.url: {url!r}; expected https://host/path, as the issuer's tokens say in iss")
-    return url
-
-
-def _client(place: FileSection | None, folder: Path, usual: tuple[str, ...] = DEFAULT_SCOPES) -> OidcClient | None:
+def _read_client(place: FileSection | None, folder: Path, usual: tuple[str, ...] = DEFAULT_SCOPES) -> OidcClient | None:
     if place is None:
         return None
     place.allow("id", "secretFile", "scopes")
@@ -176,30 +172,29 @@ def _client(place: FileSection | None, folder: Path, usual: tuple[str, ...] = DE
     return OidcClient(place.text("id"), secret, scopes)
 
 
-def _rules(place: FileSection) -> ClusterRules:
+def _read_rules(place: FileSection) -> ClusterRules:
     place.allow("name", "claimMappings", "claimValidationRules")
     mappings = place.needed("claimMappings")
     mappings.allow("username", "groups")
     groups = mappings.child("groups")
+    required = []
+    for rule in place.items("claimValidationRules"):
+        _refuse_expressions(rule, "claim", "requiredValue")
+        required.append((rule.text("claim"), rule.text("requiredValue", "")))
     return ClusterRules(
         cluster=place.text("name"),
-        username=_prefixed(mappings.needed("username")),
-        groups=_prefixed(groups) if groups else None,
-        required=tuple(_required(one) for one in place.items("claimValidationRules")),
+        username=_read_prefixed(mappings.needed("username")),
+        groups=_read_prefixed(groups) if groups else None,
+        required=tuple(required),
     )
 
 
-def _prefixed(place: FileSection) -> Prefixed:
-    _without_expressions(place, "claim", "prefix")
+def _read_prefixed(place: FileSection) -> Prefixed:
+    _refuse_expressions(place, "claim", "prefix")
     return Prefixed(claim=place.text("claim"), prefix=place.prefix())
 
 
-def _required(place: FileSection) -> tuple[str, str]:
-    _without_expressions(place, "claim", "requiredValue")
-    return place.text("claim"), place.text("requiredValue", "")
-
-
-def _without_expressions(place: FileSection, *keys: str) -> None:
+def _refuse_expressions(place: FileSection, *keys: str) -> None:
     if "expression" in place.mapping():
         raise ValueError(f"{place.where}.expression: expressions are not supported; expected {' and '.join(keys)}")
     place.allow(*keys)
@@ -222,43 +217,34 @@ def names_on(rules: ClusterRules, claims: Mapping[str, Any]) -> NamedIdentity:
     for claim, value in rules.required:
         if claims.get(claim) != value:
             raise ClaimsRefused(f"the claim {claim} does not match what cluster {rules.cluster} requires")
-    username = rules.username.prefix + _username(rules, claims)
-    groups, unknown = _groups(rules, claims)
-    for name in (username, *groups):
-        if name.startswith(RESERVED):
-            raise ClaimsRefused(f"{name} starts with {RESERVED}, which only the cluster itself can assert")
-    return NamedIdentity(Identity(username, groups), unknown)
-
-
-def _username(rules: ClusterRules, claims: Mapping[str, Any]) -> str:
-    claim = rules.username.claim
-    value = claims.get(claim)
-    room = MAX_CHARACTERS - len(rules.username.prefix)
-    if not isinstance(value, str) or not 1 <= len(value) <= room or not value.isprintable():
+    claim, room = rules.username.claim, MAX_CHARACTERS - len(rules.username.prefix)
+    name = claims.get(claim)
+    if not isinstance(name, str) or not 1 <= len(name) <= room or not name.isprintable():
         raise ClaimsRefused(f"the claim {claim}, which names people on cluster {rules.cluster}, is not a usable string")
     if claim == "email" and claims.get("email_verified", True) is not True:
         raise ClaimsRefused("the issuer has not verified the email address")
-    return value
+    username = rules.username.prefix + name
+    groups, unknown = _read_groups(rules, claims)
+    for told in (username, *groups):
+        if told.startswith(RESERVED):
+            raise ClaimsRefused(f"{told} starts with {RESERVED}, which only the cluster itself can assert")
+    return NamedIdentity(Identity(username, groups), unknown)
 
 
-def _groups(rules: ClusterRules, claims: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
+def _read_groups(rules: ClusterRules, claims: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
     if rules.groups is None:
         return (), ""
     claim = rules.groups.claim
-    if _is_left_out(claim, claims):
+    # The issuer may name another place for the groups, as Microsoft Entra does where there are over 200.
+    elsewhere = claims.get("_claim_names")
+    if (isinstance(elsewhere, dict) and claim in elsewhere) or claims.get("hasgroups") in (True, "true"):
         return (), OVERAGE
     if claim not in claims:
         return (), NO_GROUPS_CLAIM.format(claim=claim)
     value = claims[claim]
     found = [value] if isinstance(value, str) else value
-    if not isinstance(found, list) or not all(isinstance(one, str) and one.isprintable() for one in found):
+    if not isinstance(found, list) or not all(isinstance(group, str) and group.isprintable() for group in found):
         raise ClaimsRefused(f"the claim {claim} is neither a string nor a list of printable strings")
-    if len(found) > MAX_GROUPS or any(len(one) > MAX_CHARACTERS for one in found):
+    if len(found) > MAX_GROUPS or any(len(group) > MAX_CHARACTERS for group in found):
         return (), OVERAGE
-    return tuple(sorted({rules.groups.prefix + one for one in found if one})), ""
-
-
-def _is_left_out(claim: str, claims: Mapping[str, Any]) -> bool:
-    """Whether the issuer names another place for the groups, as Microsoft Entra does where there are over 200."""
-    elsewhere = claims.get("_claim_names")
-    return (isinstance(elsewhere, dict) and claim in elsewhere) or claims.get("hasgroups") in (True, "true")
+    return tuple(sorted({rules.groups.prefix + group for group in found if group})), ""

@@ -117,7 +117,9 @@ def _claims(
     key = discovery.key(issuer, str(header.get("kid", "")))
     if key is None:
         raise TokenRefused("the token is signed with a key that its issuer does not publish")
-    if key.algorithm_name != header["alg"] and not _is_of_same_family(key.algorithm_name, header["alg"]):
+    # A key without `alg` is taken for the first algorithm of its type: RSA signs by six.
+    is_of_rsa = all(name[:2] in ("RS", "PS") for name in (key.algorithm_name, header["alg"]))
+    if key.algorithm_name != header["alg"] and not is_of_rsa:
         raise TokenRefused("the token's algorithm does not match its key")
     try:
         return jwt.decode(
@@ -135,11 +137,6 @@ def _claims(
         raise TokenRefused(f"the token is for another audience; expected {' or '.join(audiences)}") from exc
     except (jwt.PyJWTError, ValueError, TypeError, OverflowError) as exc:
         raise TokenRefused(f"the token is not valid ({type(exc).__name__})") from exc
-
-
-def _is_of_same_family(one: str, other: str) -> bool:
-    """A key without `alg` is taken for the first algorithm of its type: RSA signs by six."""
-    return one[:2] in ("RS", "PS") and other[:2] in ("RS", "PS")
 
 
 def _moment(seconds: float) -> datetime:
@@ -185,13 +182,13 @@ class Code:
 
 def exchange(issuer: Issuer, discovery: IssuerDiscovery, code: Code) -> Tokens:
     """The tokens for a browser's code. Raises GrantRefused, TokenRefused and IssuerSilent."""
-    wish = {
+    form = {
         "grant_type": "authorization_code",
         "code": code.text,
         "redirect_uri": code.redirect_uri,
         "code_verifier": code.verifier,
     }
-    return _tokens(issuer, discovery, wish, code.nonce)
+    return _ask_for_tokens(issuer, discovery, form, code.nonce)
 
 
 def renew(issuer: Issuer, discovery: IssuerDiscovery, *, refresh_token: str, subject: str) -> Tokens:
@@ -199,8 +196,8 @@ def renew(issuer: Issuer, discovery: IssuerDiscovery, *, refresh_token: str, sub
 
     Where the issuer sends no new refresh token, the one that was given counts on (RFC 6749, section 6).
     """
-    wish = {"grant_type": "refresh_token", "refresh_token": refresh_token}
-    tokens = _tokens(issuer, discovery, wish, None)
+    form = {"grant_type": "refresh_token", "refresh_token": refresh_token}
+    tokens = _ask_for_tokens(issuer, discovery, form, None)
     if tokens.verified.subject != subject:
         raise TokenRefused("the issuer renewed the token of another person")
     return Tokens(tokens.verified, tokens.id_token, tokens.refresh_token or refresh_token)
@@ -228,13 +225,13 @@ def sign_out_address(issuer: Issuer, discovery: IssuerDiscovery, *, id_token: st
     return f"{address}{'&' if '?' in address else '?'}{urlencode({key: text for key, text in about.items() if text})}"
 
 
-def _tokens(issuer: Issuer, discovery: IssuerDiscovery, wish: Mapping[str, str], nonce: str | None) -> Tokens:
+def _ask_for_tokens(issuer: Issuer, discovery: IssuerDiscovery, form: Mapping[str, str], nonce: str | None) -> Tokens:
     client = issuer.client
     if client is None:
         raise GrantRefused("no_client")
     document = discovery.document(issuer)
     fields, headers = _as_client(client, document)
-    answer = post_form(issuer, document["token_endpoint"], {**wish, **fields}, headers)
+    answer = post_form(issuer, document["token_endpoint"], {**form, **fields}, headers)
     if "error" in answer:
         raise GrantRefused(str(answer["error"])[:60])
     id_token, refresh_token = answer.get("id_token"), answer.get("refresh_token", "")

@@ -25,24 +25,24 @@ class Answer(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class WishFacts:
+class SpecFacts:
     """How a deployment and its latest request for its spec stand, whatever it is that moved or is offered.
 
-    `is_stopped`: paused, being deleted or gone. `is_other_wished`: another spec calls for a request. `is_pinning`: the
+    `is_stopped`: paused, being deleted or gone. `is_other_spec`: another spec calls for a request. `is_pinning`: the
     latest request is still to be pinned, or may be. `is_held`: an open request must be settled first, because somebody
     has begun to review it, it is approved or at work, or it is not for this. `is_too_soon`: the deployment has got as
     many requests by itself as it may (`rest_of`).
     """
 
     is_stopped: bool = False
-    is_other_wished: bool = False
+    is_other_spec: bool = False
     is_pinning: bool = False
     is_held: bool = False
     is_too_soon: bool = False
 
     @property
     def takes_nothing(self) -> bool:
-        return self.is_stopped or self.is_other_wished
+        return self.is_stopped or self.is_other_spec
 
     @property
     def answer_to_news(self) -> Answer:
@@ -62,16 +62,16 @@ class FollowerFacts:
     is_fresh: bool = True
 
 
-def answer_of(facts: FollowerFacts, wish: WishFacts) -> Answer:
+def answer_of(facts: FollowerFacts, spec: SpecFacts) -> Answer:
     """Whether a new request is due because the reference moved."""
-    if wish.takes_nothing or not facts.seen:
+    if spec.takes_nothing or not facts.seen:
         return Answer.NOTHING
-    if wish.is_pinning:
+    if spec.is_pinning:
         return Answer.WAIT
     known = facts.pin or facts.answered
     if not known:
         return Answer.REMEMBER
-    return wish.answer_to_news if facts.seen != known and facts.is_fresh else Answer.NOTHING
+    return spec.answer_to_news if facts.seen != known and facts.is_fresh else Answer.NOTHING
 
 
 def rest_of(made: Sequence[datetime], *, most: int, now: datetime) -> datetime | None:
@@ -97,14 +97,14 @@ class UpgradeFacts:
     policy: UpgradePolicy = UpgradePolicy.REQUEST
 
 
-def answer_upgrade(facts: UpgradeFacts, wish: WishFacts) -> Answer:
+def answer_upgrade(facts: UpgradeFacts, spec: SpecFacts) -> Answer:
     """Whether a new request is due because a catalog offers something."""
-    if wish.takes_nothing or not facts.is_offered:
+    if spec.takes_nothing or not facts.is_offered:
         return Answer.NOTHING
-    if wish.is_pinning:
+    if spec.is_pinning:
         return Answer.WAIT
     is_wanted = not facts.is_asked and facts.policy is not UpgradePolicy.MANUAL
-    return wish.answer_to_news if is_wanted else Answer.NOTHING
+    return spec.answer_to_news if is_wanted else Answer.NOTHING
 
 
 def interval_of(asked: int | None, *, default: int, least: int) -> int:

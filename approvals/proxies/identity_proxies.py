@@ -7,13 +7,13 @@ little if it is wrong. Whoever is named here may say who somebody is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product, starmap
 from typing import Any
 from urllib.parse import urlsplit
 
-from approvals.networks import UNIX, Network, Proxies, holds_loopback, overlap
+from approvals.networks import UNIX, Proxies, holds_loopback, overlap
 from approvals.operators_file import FileSection, NamePrefixes, each_once, yaml_of
 from provisioner.values import Identity
 
@@ -74,8 +74,6 @@ CLEARED = frozenset(
 )
 # Wider networks hold machines of others: nobody has so many proxies.
 WIDEST = {4: 8, 6: 32}
-
-
 RESERVED = "system:"
 MAX_CHARACTERS = 253
 # Between the values of several headers of one name; no header holds one.
@@ -187,51 +185,67 @@ def parse_identity_proxies(path: str) -> IdentityProxies:
 def read_identity_proxies(content: object) -> IdentityProxies:
     top = FileSection("file", content)
     top.allow("proxies")
-    every = tuple(_proxy(one) for one in top.items("proxies"))
+    every = tuple(map(_read_proxy, top.items("proxies")))
     each_once("proxies: name", [proxy.name for proxy in every])
-    for one, other in combinations(every, 2):
-        _check_apart(one, other)
+    for proxy, other in combinations(every, 2):
+        # A connection is one proxy's: else it would say itself which it is.
+        is_shared = proxy.peers.is_unix and other.peers.is_unix
+        if is_shared or any(starmap(overlap, product(proxy.peers.networks, other.peers.networks))):
+            raise ValueError(
+                f"proxies {proxy.name} and {other.name} connect from the same networks: name them as one, or apart"
+            )
     return IdentityProxies(every)
 
 
-def _proxy(place: FileSection) -> IdentityProxy:
+def _read_proxy(place: FileSection) -> IdentityProxy:
     place.allow("name", "title", "networks", "headers", "signOutUrl", "api", "issuer", "clusters")
-    name = place.name()
-    clusters = tuple(_names(one) for one in place.items("clusters"))
+    name, clusters = place.name(), []
+    for section in place.items("clusters"):
+        section.allow("name", "username", "groups")
+        groups = section.child("groups")
+        username = _read_prefix(section.needed("username"))
+        clusters.append(ClusterNames(section.text("name"), username, _read_prefix(groups) if groups else None))
     if not clusters:
         raise ValueError(f"{place.where}.clusters is empty: name the clusters that the proxy's people are somebody on")
     each_once(f"{place.where}.clusters: name", [names.cluster for names in clusters])
-    peers, headers = _peers(place), _headers(place.child("headers"))
-    if peers.is_unix:
-        _check_cleared(place, headers)
-    return IdentityProxy(
-        name=name,
-        title=place.text("title", name),
-        peers=peers,
-        clusters=clusters,
-        headers=headers,
-        sign_out_url=_sign_out_url(place),
-        is_for_api=place.flag("api"),
-        issuer=_issuer(place, headers),
-    )
-
-
-def _issuer(place: FileSection, headers: Headers) -> str:
-    url = place.text("issuer", "")
-    parts = urlsplit(url)
-    if url and (parts.scheme not in ("https", "http") or not parts.hostname or len(url) > MAX_ISSUER):
+    peers, headers = _read_peers(place), _read_headers(place.child("headers"))
+    # At the socket is nginx, which hands on every other header, also of who comes past the proxy (port-forward).
+    loose = sorted(name for name in headers.names if name.lower() not in CLEARED)
+    if peers.is_unix and loose:
         raise ValueError(
-            f"{place.where}.issuer: {url!r}; expected https://host/path, as the issuer's tokens say in iss"
+            f"{place.where}.headers: the shipped nginx, which connects over the Unix socket, hands {', '.join(loose)}"
+            f" on from anybody. Have nginx write what the proxy says into {USER}, {GROUPS} and X-Remote-Uid, for the"
+            " proxy's requests only (docs/operating/signing-in.md), and name those"
         )
-    if url and not headers.uid:
+    url = place.text("signOutUrl", "")
+    parts = urlsplit(url)
+    is_path = url.startswith("/") and not url.startswith(("//", "/\\"))
+    if url and not is_path and not (parts.scheme == "https" and parts.hostname and not parts.username):
+        raise ValueError(f"{place.where}.signOutUrl: {url!r}; expected https://host/path, or a path of this site")
+    issuer = place.text("issuer", "")
+    parts = urlsplit(issuer)
+    if issuer and (parts.scheme not in ("https", "http") or not parts.hostname or len(issuer) > MAX_ISSUER):
+        raise ValueError(
+            f"{place.where}.issuer: {issuer!r}; expected https://host/path, as the issuer's tokens say in iss"
+        )
+    if issuer and not headers.uid:
         raise ValueError(
             f"{place.where}.issuer: the proxy sends no uid, so nobody can tell which of the issuer's people it names:"
             f" give headers.uid a header that holds the issuer's `sub`, such as {UID}"
         )
-    return url
+    return IdentityProxy(
+        name=name,
+        title=place.text("title", name),
+        peers=peers,
+        clusters=tuple(clusters),
+        headers=headers,
+        sign_out_url=url,
+        is_for_api=place.flag("api"),
+        issuer=issuer,
+    )
 
 
-def _peers(place: FileSection) -> Proxies:
+def _read_peers(place: FileSection) -> Proxies:
     words = place.texts("networks")
     if not words:
         raise ValueError(
@@ -243,31 +257,23 @@ def _peers(place: FileSection) -> Proxies:
     except ValueError as exc:
         raise ValueError(f"{place.where}.networks: {exc}") from exc
     for network in peers.networks:
-        _check_narrow(place, network)
-        _check_away(place, network)
+        widest = WIDEST[network.version]
+        if network.prefixlen < widest:
+            raise ValueError(
+                f"{place.where}.networks: {network} holds far more than a proxy: whoever connects from there could say"
+                f" that they are anybody. Name the proxy's own addresses; at most a /{widest} is taken"
+            )
+        # A warning would not do: nothing shows it when somebody uses the hole, and a socket costs one word.
+        if holds_loopback(network):
+            raise ValueError(
+                f"{place.where}.networks: {network} holds the loopback address, from which every program beside the web"
+                " process comes, and whoever may run kubectl port-forward: they could say that they are anybody. Have"
+                f" the proxy connect over a Unix socket (gunicorn --bind unix:PATH), and write {UNIX} here"
+            )
     return peers
 
 
-def _check_narrow(place: FileSection, network: Network) -> None:
-    widest = WIDEST[network.version]
-    if network.prefixlen < widest:
-        raise ValueError(
-            f"{place.where}.networks: {network} holds far more than a proxy: whoever connects from there could say that"
-            f" they are anybody. Name the proxy's own addresses; at most a /{widest} is taken"
-        )
-
-
-def _check_away(place: FileSection, network: Network) -> None:
-    """A warning would not do: nothing shows it when somebody uses the hole, and a socket costs one word."""
-    if holds_loopback(network):
-        raise ValueError(
-            f"{place.where}.networks: {network} holds the loopback address, from which every program beside the web"
-            " process comes, and whoever may run kubectl port-forward: they could say that they are anybody. Have the"
-            f" proxy connect over a Unix socket (gunicorn --bind unix:PATH), and write {UNIX} here"
-        )
-
-
-def _headers(place: FileSection | None) -> Headers:
+def _read_headers(place: FileSection | None) -> Headers:
     if place is None:
         return Headers()
     place.allow("user", "groups", "uid", "groupSeparator")
@@ -278,37 +284,17 @@ def _headers(place: FileSection | None) -> Headers:
         separator=place.text("groupSeparator", ""),
     )
     for name in (found.user, found.groups, *([found.uid] if found.uid else [])):
-        _check_header(place, name)
+        if not HEADER.fullmatch(name):
+            raise ValueError(
+                f"{place.where}: {name!r} is no header that can be told from others: expected letters, digits and -,"
+                " and no underscore"
+            )
+        if name.lower() in TAKEN or name.lower().startswith(TAKEN_BEGINNINGS):
+            raise ValueError(f"{place.where}: {name} says something else in a request; expected such as {USER}")
     each_once(f"{place.where}: header", [name.lower() for name in found.names])
     if found.separator not in ("", ",", ";", "|"):
         raise ValueError(f"{place.where}.groupSeparator: {found.separator!r}; expected one of , ; | or nothing")
-    _check_email(place, found)
-    return found
-
-
-def _check_header(place: FileSection, name: str) -> None:
-    if not HEADER.fullmatch(name):
-        raise ValueError(
-            f"{place.where}: {name!r} is no header that can be told from others: expected letters, digits and -, and no"
-            " underscore"
-        )
-    if name.lower() in TAKEN or name.lower().startswith(TAKEN_BEGINNINGS):
-        raise ValueError(f"{place.where}: {name} says something else in a request; expected such as {USER}")
-
-
-def _check_cleared(place: FileSection, headers: Headers) -> None:
-    """At the socket is nginx, which hands on every other header, also of who comes past the proxy (port-forward)."""
-    loose = sorted(name for name in headers.names if name.lower() not in CLEARED)
-    if loose:
-        raise ValueError(
-            f"{place.where}.headers: the shipped nginx, which connects over the Unix socket, hands {', '.join(loose)}"
-            f" on from anybody. Have nginx write what the proxy says into {USER}, {GROUPS} and X-Remote-Uid, for the"
-            " proxy's requests only (docs/operating/signing-in.md), and name those"
-        )
-
-
-def _check_email(place: FileSection, found: Headers) -> None:
-    """An address is given to somebody else one day, and says nothing of who verified it."""
+    # An address is given to somebody else one day, and says nothing of who verified it.
     if found.uid.lower().endswith("email"):
         raise ValueError(
             f"{place.where}.uid: {found.uid} is an email address; use an identifier that never changes owner"
@@ -318,26 +304,12 @@ def _check_email(place: FileSection, found: Headers) -> None:
             f"{place.where}.user: {found.user} is an email address, which may change owner: name a header that"
             " holds the person's identifier as uid, or another one as user"
         )
+    return found
 
 
-def _names(place: FileSection) -> ClusterNames:
-    place.allow("name", "username", "groups")
-    groups = place.child("groups")
-    return ClusterNames(place.text("name"), _prefix(place.needed("username")), _prefix(groups) if groups else None)
-
-
-def _prefix(place: FileSection) -> str:
+def _read_prefix(place: FileSection) -> str:
     place.allow("prefix")
     return place.prefix()
-
-
-def _sign_out_url(place: FileSection) -> str:
-    url = place.text("signOutUrl", "")
-    parts = urlsplit(url)
-    is_path = url.startswith("/") and not url.startswith(("//", "/\\"))
-    if url and not is_path and not (parts.scheme == "https" and parts.hostname and not parts.username):
-        raise ValueError(f"{place.where}.signOutUrl: {url!r}; expected https://host/path, or a path of this site")
-    return url
 
 
 def is_name(issuer: str, subject: str) -> bool:
@@ -348,19 +320,6 @@ def is_name(issuer: str, subject: str) -> bool:
 def is_issuer(issuer: str) -> bool:
     """Whether who vouches is an issuer, by its address, and not a proxy, by its name."""
     return "://" in issuer
-
-
-def _check_apart(one: IdentityProxy, other: IdentityProxy) -> None:
-    """A connection is one proxy's: else it would say itself which it is."""
-    shared = one.peers.is_unix and other.peers.is_unix
-    if shared or _overlap(one.peers.networks, other.peers.networks):
-        raise ValueError(
-            f"proxies {one.name} and {other.name} connect from the same networks: name them as one, or apart"
-        )
-
-
-def _overlap(some: Sequence[Network], others: Sequence[Network]) -> bool:
-    return any(overlap(one, other) for one in some for other in others)
 
 
 class NameRefused(Exception):
@@ -419,9 +378,9 @@ def said_in(environ: MutableMapping[str, Any], peer: str, proxies: IdentityProxi
         return None
     headers = proxy.headers
     try:
-        user = _one(headers.user, environ)
-        uid = _one(headers.uid, environ) if headers.uid else ""
-        return Said(proxy, user, _groups(headers, environ), uid)
+        user = _read_single(headers.user, environ)
+        uid = _read_single(headers.uid, environ) if headers.uid else ""
+        return Said(proxy, user, _read_groups(headers, environ), uid)
     except _BadHeader as exc:
         return Unusable(proxy, str(exc))
 
@@ -450,7 +409,7 @@ def _key(name: str) -> str:
     return "HTTP_" + name.upper().replace("-", "_")
 
 
-def _one(name: str, environ: MutableMapping[str, Any]) -> str:
+def _read_single(name: str, environ: MutableMapping[str, Any]) -> str:
     """A comma is refused: it may stand between the values of two headers."""
     value = str(environ.get(_key(name), ""))
     if not value:
@@ -461,7 +420,7 @@ def _one(name: str, environ: MutableMapping[str, Any]) -> str:
     return value
 
 
-def _groups(headers: Headers, environ: MutableMapping[str, Any]) -> tuple[str, ...]:
+def _read_groups(headers: Headers, environ: MutableMapping[str, Any]) -> tuple[str, ...]:
     """No header is no group. One that cannot be read is not taken for none: some of it may have been left out."""
     value = str(environ.get(_key(headers.groups), ""))
     if len(value) > MAX_GROUPS * MAX_HEADER_CHARACTERS:

@@ -51,20 +51,22 @@ def acknowledgements(request: Request, at_hand: Report | None = None) -> list[Ac
         return []
     words = _consequences(report.body["findings"])
     planned = report.body["plan"]["actions"]
-    asked = [one for one in planned if one["action"] in TO_ACKNOWLEDGE and not one.get("returnsAs")]
-    actions = [one for one in asked if not is_in_the_way(one)]
-    found = {_name(one): Acknowledgement(_name(one), words.get(_key(one["ref"]), "")) for one in actions}
+    found = {}
+    for action in planned:
+        if action["action"] in TO_ACKNOWLEDGE and not action.get("returnsAs") and not is_in_the_way(action):
+            found[_name(action)] = Acknowledgement(_name(action), words.get(_key(action["ref"]), ""))
     return [found[name] for name in sorted(found)]
 
 
 def collisions(report: Report | None) -> list[str]:
     """Why nobody can approve the plan of a report as it is: objects in its way that are someone else's, in words."""
-    return [one["problem"] for one in report.body["plan"]["actions"] if is_in_the_way(one)] if report else []
+    actions = report.body["plan"]["actions"] if report else []
+    return [action["problem"] for action in actions if is_in_the_way(action)]
 
 
 def to_acknowledge(request: Request) -> list[str]:
     """The names of `acknowledgements`, as a review gives them."""
-    return [one.name for one in acknowledgements(request)]
+    return [acknowledgement.name for acknowledgement in acknowledgements(request)]
 
 
 def in_words(missing: Iterable[Acknowledgement]) -> str:
@@ -83,19 +85,16 @@ def _key(ref: Record) -> tuple[str, ...]:
     return tuple(str(ref.get(part) or "") for part in ("group", "kind", "namespace", "name"))
 
 
-def _consequence(finding: Record) -> str:
-    """What goes with an object that is deleted or replaced; of another change all that is said of it."""
-    is_foreign = str(finding.get("variant", "")).startswith(("delete", "replaced"))
-    return words_after_subject(finding_from(finding)) if is_foreign else str(finding["message"])
-
-
 def _consequences(findings: Iterable[Record]) -> dict[tuple[str, ...], str]:
     """What findings say of the objects that go, beyond that they go."""
     found: dict[tuple[str, ...], dict[str, str]] = {}
-    for one in findings:
-        ref = one["ref"]
-        if one["rule"] in RULES and ref and _key(ref)[:2] != ("", "Secret"):
-            found.setdefault(_key(ref), {})[one["rule"]] = _consequence(one)
+    for finding in findings:
+        ref = finding["ref"]
+        if finding["rule"] in RULES and ref and _key(ref)[:2] != ("", "Secret"):
+            # What goes with an object that is deleted or replaced; of another change all that is said of it.
+            takes_along = str(finding.get("variant", "")).startswith(("delete", "replaced"))
+            words = words_after_subject(finding_from(finding)) if takes_along else str(finding["message"])
+            found.setdefault(_key(ref), {})[finding["rule"]] = words
     return {key: next(words[rule] for rule in RULES if rule in words) for key, words in found.items()}
 
 

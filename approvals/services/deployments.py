@@ -1,4 +1,4 @@
-"""The wish, written in the cluster as the person who wishes it (docs/architecture): Kubernetes decides who may."""
+"""Writing a BundleDeployment in the cluster as the person who asks (docs/architecture): Kubernetes decides who may."""
 
 from __future__ import annotations
 
@@ -157,25 +157,20 @@ def delete_deployment(*, by: Caller, deployment: BundleDeployment, via: str, pol
         expected = " or ".join(DeletionPolicy)
         raise InvalidInput(f"the deletionPolicy is {policy[:50]!r}; expected {expected}", field="policy")
     if policy and policy != deployment.bundle_spec.deletion_policy:
-        wished = {"deletionPolicy": policy}
-        deployment = _edit(by, deployment, lambda live: {**live, "spec": {**live["spec"], **wished}}, via)
+        with_policy = {"deletionPolicy": policy}
+        deployment = _edit(by, deployment, lambda live: {**live, "spec": {**live["spec"], **with_policy}}, via)
     asker = _writer(by, deployment.cluster, via)
-    with authors.writing(cluster=deployment.cluster, name=deployment.name):
-        return _delete(deployment, asker)
-
-
-def _delete(deployment: BundleDeployment, asker: SpecWriter) -> BundleDeployment:
-    ref = _ref(deployment)
-    cluster, uid, identity = deployment.cluster, deployment.uid, asker.identity
-    before = _write(cluster, lambda: access.kubernetes().get(cluster, ref))
-    generation = _generation(before) if before else 0
-    _write(cluster, lambda: access.kubernetes().delete(cluster, ref, uid=uid, as_person=identity), identity)
-    live = _write(cluster, lambda: access.kubernetes().get(cluster, ref))
-    if live is None:
-        pivots.forget(cluster=cluster, uid=uid)
-        return deployment
-    writer = asker if _generation(live) == generation + 1 else None
-    return pivots.see(cluster=deployment.cluster, obj=live, writer=writer, asker=asker)
+    cluster, uid, identity, ref = deployment.cluster, deployment.uid, asker.identity, _ref(deployment)
+    with authors.writing(cluster=cluster, name=deployment.name):
+        before = _write(cluster, lambda: access.kubernetes().get(cluster, ref))
+        generation = _generation(before) if before else 0
+        _write(cluster, lambda: access.kubernetes().delete(cluster, ref, uid=uid, as_person=identity), identity)
+        live = _write(cluster, lambda: access.kubernetes().get(cluster, ref))
+        if live is None:
+            pivots.forget(cluster=cluster, uid=uid)
+            return deployment
+        writer = asker if _generation(live) == generation + 1 else None
+        return pivots.see(cluster=cluster, obj=live, writer=writer, asker=asker)
 
 
 def _writer(by: Caller, cluster: Cluster, via: str) -> SpecWriter:
@@ -260,24 +255,18 @@ def _write(cluster: Cluster, call: Callable[[], Any], identity: Identity | None 
         return call()
     except Forbidden as exc:
         if identity and IMPERSONATION.search(exc.in_full):
-            raise _missing_right(cluster, identity) from exc
+            command = f"pratique-manage rights --cluster {cluster.name} | kubectl apply -f -"
+            raise MissingOwnRight(
+                f"Pratique is not allowed to impersonate {identity.username} on cluster {cluster.name}, so nothing was "
+                f"written. An operator must grant this right. Print and apply it with:\n{command}",
+                cluster=cluster.name,
+                command=command,
+            ) from exc
         raise NotAllowed(exc.in_full) from exc
-    except AlreadyExists as exc:
-        raise Changed(exc.in_full) from exc
-    except PreconditionFailed as exc:
+    except (AlreadyExists, PreconditionFailed) as exc:
         raise Changed(exc.in_full) from exc
     except (InvalidObject, UnknownKind) as exc:
         remedy = FULL_REMEDY if FULL.search(exc.in_full) else ""
         raise InvalidInput(f"{exc.in_full}{remedy}") from exc
     except PratiqueError as exc:
         raise CouldNotAsk(exc.in_full) from exc
-
-
-def _missing_right(cluster: Cluster, identity: Identity) -> MissingOwnRight:
-    command = f"pratique-manage rights --cluster {cluster.name} | kubectl apply -f -"
-    return MissingOwnRight(
-        f"Pratique is not allowed to impersonate {identity.username} on cluster {cluster.name}, so nothing was "
-        f"written. An operator must grant this right. Print and apply it with:\n{command}",
-        cluster=cluster.name,
-        command=command,
-    )

@@ -55,8 +55,8 @@ def rotate_keys(*, by: Actor, tell: Callable[[str], None], is_trial: bool = Fals
             _note(done, partial(_renew_row, model, column, pk))
             _tell_sometimes(tell, count)
     tell("content:")
-    for count, one in enumerate(_stale_contents(done, is_trial=is_trial), start=1):
-        _note(done, partial(_renew_content, one))
+    for count, file in enumerate(_stale_contents(done, is_trial=is_trial), start=1):
+        _note(done, partial(_renew_content, file))
         _tell_sometimes(tell, count)
     if not is_trial:
         facts = {"key": keyring()[0].name, "changed": done.changed, "problems": len(done.problems)}
@@ -80,7 +80,7 @@ def _keys_of_rows(
         head=Substr(column.attname, 1, HEAD_BYTES, output_field=models.BinaryField())
     )
     for pk, head in heads.order_by("pk").values_list("pk", "head"):
-        identifier = key_id(_bytes(head))
+        identifier = key_id(head.encode() if isinstance(head, str) else bytes(head or b""))
         if identifier == keyring()[0].id or (is_trial and identifier):
             done.used[identifier.hex()] += 1
         elif is_trial:
@@ -163,7 +163,3 @@ def _note(done: Rotation, renew: Callable[[], bool]) -> None:
 def _tell_sometimes(tell: Callable[[str], None], count: int) -> None:
     if count % PROGRESS_EVERY == 0:
         tell(f"  {count} re-encrypted")
-
-
-def _bytes(value: bytes | memoryview | str | None) -> bytes:
-    return value.encode() if isinstance(value, str) else bytes(value or b"")

@@ -58,7 +58,17 @@ def save_policy(
 
     Raises Changed where somebody saved it meanwhile, else a Refused by what is wrong.
     """
-    _check(name, kind, mode, expression)
+    if not NAME.fullmatch(name):
+        raise InvalidInput(f"the name is {name!r}; expected lowercase letters, digits and dashes", field="name")
+    if kind not in Policy.Kind.values:
+        raise InvalidInput(f"the kind is {kind!r}; expected one of {', '.join(Policy.Kind.values)}", field="kind")
+    if mode not in Policy.Mode.values:
+        raise InvalidInput(f"the mode is {mode!r}; expected one of {', '.join(Policy.Mode.values)}", field="mode")
+    try:
+        check_form(expression)
+        check_compiled(ask(POLICY, [expression])[0])
+    except BadExpression as exc:
+        raise InvalidInput(f"the expression is invalid: {exc}", field="expression") from exc
     known = Policy.objects.select_related("cluster").filter(name=name).first()
     if known:
         for each in [known.cluster] if known.cluster else Cluster.objects.order_by("name"):
@@ -79,20 +89,6 @@ def save_policy(
         is_active=is_active,
         allows_known_powers=allows_known_powers,
     )
-
-
-def _check(name: str, kind: str, mode: str, expression: str) -> None:
-    if not NAME.fullmatch(name):
-        raise InvalidInput(f"the name is {name!r}; expected lowercase letters, digits and dashes", field="name")
-    if kind not in Policy.Kind.values:
-        raise InvalidInput(f"the kind is {kind!r}; expected one of {', '.join(Policy.Kind.values)}", field="kind")
-    if mode not in Policy.Mode.values:
-        raise InvalidInput(f"the mode is {mode!r}; expected one of {', '.join(Policy.Mode.values)}", field="mode")
-    try:
-        check_form(expression)
-        check_compiled(ask(POLICY, [expression])[0])
-    except BadExpression as exc:
-        raise InvalidInput(f"the expression is invalid: {exc}", field="expression") from exc
 
 
 def _check_author(by: Caller, cluster: Cluster, names: Sequence[str]) -> None:
@@ -127,7 +123,7 @@ def may_change_policy(*, by: Caller, policy: Policy) -> bool:
     if identity is None or access.is_machine(identity):
         return False
     answers = access.ask_each(identity, policy.cluster, _questions(policy.names)[:MAX_ASKED])
-    return all(one.allowed for one in answers.values())
+    return all(answer.allowed for answer in answers.values())
 
 
 def may_write_policies(*, by: Caller, clusters: Iterable[Cluster]) -> bool:
@@ -139,11 +135,12 @@ def may_write_policies(*, by: Caller, clusters: Iterable[Cluster]) -> bool:
         identity = access.find_identity(by, cluster).identity
         if identity is None or access.is_machine(identity):
             continue
-        if any(one.allowed for one in access.ask_each(identity, cluster, _questions([])).values()):
+        if any(answer.allowed for answer in access.ask_each(identity, cluster, _questions([])).values()):
             return True
         there = BundleDeployment.objects.filter(cluster=cluster, gone_at__isnull=True).order_by("name")
         names = list(there.values_list("name", flat=True)[:MAX_ASKED])
-        if names and any(one.allowed for one in access.ask_each(identity, cluster, _questions(names)).values()):
+        answers = access.ask_each(identity, cluster, _questions(names)) if names else {}
+        if any(answer.allowed for answer in answers.values()):
             return True
     return False
 
@@ -172,22 +169,20 @@ def rights_of_policy(policy: Policy) -> PolicyRights:
     writers = tuple(sorted({name for name, _ in access.writers_of(policy, cluster)}))
     asked = _questions(policy.names)[:MAX_ASKED]
     answers = [access.ask_for(own, cluster, question, fresh=False) for question in asked]
-    lacking = next((one for one in answers if not one.allowed), None)
+    lacking = next((answer for answer in answers if not answer.allowed), None)
     facts = (lacking.words, lacking.rule) if lacking else ("", "")
-    return PolicyRights(own.username, *facts, _of_editor(policy, cluster, asked), writers)
-
-
-def _of_editor(policy: Policy, cluster: Cluster, asked: Sequence[AccessRequest]) -> str:
-    """Why its last editor could not save it today; "" where they could, or nobody can tell."""
-    name = policy.editor.get_username()
+    # Why its last editor could not save it today; "" where they could, or nobody can tell.
+    name, editor = policy.editor.get_username(), ""
     identity = access.last_known_of(policy.editor, cluster)
     if identity is None:
-        return f"{name} no longer has an identity on cluster {cluster.name}"
-    for question in asked:
-        answer = access.ask_for(identity, cluster, question, fresh=False)
-        if answer.could_ask and not answer.allowed:
-            return f"{name} is no longer allowed to approve {_words_of(question)} on cluster {cluster.name}"
-    return ""
+        editor = f"{name} no longer has an identity on cluster {cluster.name}"
+    else:
+        for question in asked:
+            answer = access.ask_for(identity, cluster, question, fresh=False)
+            if answer.could_ask and not answer.allowed:
+                editor = f"{name} is no longer allowed to approve {_words_of(question)} on cluster {cluster.name}"
+                break
+    return PolicyRights(own.username, *facts, editor, writers)
 
 
 @transaction.atomic(durable=True)

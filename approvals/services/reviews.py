@@ -69,9 +69,6 @@ class Given:
     waives: tuple[Waiver, ...]
     said_at: datetime
 
-    def waiver_records(self) -> list[dict[str, str]]:
-        return [asdict(waiver) for waiver in self.waives]
-
 
 def review(
     *,
@@ -149,7 +146,7 @@ def _keep_dismissal(request_id: int, review_id: int, dismissal: Dismissal, check
         raise NotOpen(f"the request is {request.state.replace('_', ' ')}: only requests in review can be decided")
     if is_self_approval(request, checked.person):
         raise SelfApproval("you requested this change, so someone else must dismiss the review")
-    if checked.doubt and _is_doubt_kept():
+    if checked.doubt and settings.PRATIQUE["DOUBT_WRITERS"] and not settings.PRATIQUE["SELF_APPROVAL"]:
         raise SelfApproval(
             f"you may have requested this change ({checked.doubt}), so someone else must dismiss the review"
         )
@@ -174,10 +171,6 @@ def _keep_dismissal(request_id: int, review_id: int, dismissal: Dismissal, check
     Request.objects.filter(pk=request.pk).update(look_again_at=None)
     wake.request(request.pk)
     return dismissal
-
-
-def _is_doubt_kept() -> bool:
-    return bool(settings.PRATIQUE["DOUBT_WRITERS"]) and not settings.PRATIQUE["SELF_APPROVAL"]
 
 
 @transaction.atomic(durable=True)
@@ -228,10 +221,19 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked, keep: C
         if is_self_approval(request, checked.person):
             raise SelfApproval("you requested this change, so someone else must approve it")
         check_seen(request, channel=given.channel)
-        _check_approval(request, given.acknowledges)
-    earlier = _earlier(by, request, checked, given.decision)
-    review = _new(by, request, given, checked, earlier)
-    if earlier and _says_the_same(earlier, review):
+        met = collisions(request.reports.filter(round=request.round).first())
+        if met:
+            words = f"{'; '.join(met[:MAX_NAMED])}. It will not be adopted, so this request cannot be approved. "
+            raise Collides(words + MAKE_WAY.format(name=request.deployment.name), objects=len(met))
+        left = [each for each in acknowledgements(request) if each.name not in given.acknowledges]
+        if left:
+            raise Unacknowledged(
+                f"an approval must acknowledge: {in_words(left)}", missing=[each.name for each in left]
+            )
+    earlier = _find_earlier(by, request, checked, given.decision)
+    review = _new_review(by, request, given, checked, earlier)
+    # A form that was sent twice, or a message that was delivered twice, changes nothing.
+    if earlier and all(getattr(earlier, name) == getattr(review, name) for name in SAID):
         keep(earlier)
         return earlier
     _check_may_replace(earlier, review)
@@ -261,7 +263,7 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked, keep: C
     return review
 
 
-def _earlier(by: Caller, request: Request, checked: Checked, decision: str) -> Review | None:
+def _find_earlier(by: Caller, request: Request, checked: Checked, decision: str) -> Review | None:
     """The review of this round by the same reviewer that counts until now.
 
     A person is one vote, however many accounts and names here lead to them (S05, S12). A no is no vote that could be
@@ -280,7 +282,7 @@ def _voter(by: Caller) -> str:
     return f"user:{by.user.pk}"
 
 
-def _new(by: Caller, request: Request, given: Given, checked: Checked, earlier: Review | None) -> Review:
+def _new_review(by: Caller, request: Request, given: Given, checked: Checked, earlier: Review | None) -> Review:
     return Review(
         request=request,
         round=request.round,
@@ -296,7 +298,7 @@ def _new(by: Caller, request: Request, given: Given, checked: Checked, earlier: 
         issuer=checked.issuer,
         subject=checked.subject,
         acknowledges=list(given.acknowledges),
-        waives=given.waiver_records(),
+        waives=[asdict(waiver) for waiver in given.waives],
         may_use_account=checked.may_use_account,
         may_write=bool(checked.doubt),
         doubt=checked.doubt,
@@ -322,18 +324,3 @@ def _check_may_replace(earlier: Review | None, later: Review) -> None:
             f"you decided {MAX_REVIEWS} times on this round of the request, which is the limit. Your last "
             "decision counts"
         )
-
-
-def _says_the_same(earlier: Review, later: Review) -> bool:
-    """Whether `later` would change nothing: a form that was sent twice, or a message that was delivered twice."""
-    return all(getattr(earlier, name) == getattr(later, name) for name in SAID)
-
-
-def _check_approval(request: Request, acknowledges: tuple[str, ...]) -> None:
-    met = collisions(request.reports.filter(round=request.round).first())
-    if met:
-        words = f"{'; '.join(met[:MAX_NAMED])}. It will not be adopted, so this request cannot be approved. "
-        raise Collides(words + MAKE_WAY.format(name=request.deployment.name), objects=len(met))
-    left = [one for one in acknowledgements(request) if one.name not in acknowledges]
-    if left:
-        raise Unacknowledged(f"an approval must acknowledge: {in_words(left)}", missing=[one.name for one in left])

@@ -34,7 +34,11 @@ def caller_of(*, user: User, sign_in_id: int | None, said: Said | None = None, i
     It ends by its limits, with what it has proved, where local accounts are switched off and it is one's, and where a
     proxy began it that now names nobody, or somebody else.
     """
-    row = _row_of(user, sign_in_id)
+    found = SignIn.objects.select_related("grant").filter(pk=sign_in_id or 0, user=user)
+    row = found.first()
+    # Where its issuer has to prove it anew, it may have ended just now.
+    if row is not None and row.grant is not None and renew_grant(row.grant):
+        row = found.first()
     if row is None:
         return None
     row.user = user
@@ -43,7 +47,13 @@ def caller_of(*, user: User, sign_in_id: int | None, said: Said | None = None, i
         SignIn.objects.filter(pk=row.pk).delete()
         return None
     caller = access.of_sign_in(row)
-    if _is_over(row, now) or not (caller.proofs or _is_local(row)) or _cannot_renew(row, caller, now):
+    whole, idle = _limits()
+    is_over = now - row.began_at > whole or now - row.seen_at > idle
+    is_local = row.password_at is not None and settings.PRATIQUE["LOCAL_ACCOUNTS"]
+    # An issuer proved all there is, and gave nothing to prove it anew with.
+    is_unrenewable = row.grant is not None and not row.grant.refresh_token
+    is_stale = is_unrenewable and caller.is_all_stale(now, access.groups_limit())
+    if is_over or not (caller.proofs or is_local) or is_stale:
         SignIn.objects.filter(pk=row.pk).delete()
         return None
     if is_there and now - row.seen_at > NOTED_EVERY:
@@ -113,26 +123,3 @@ def forget_ended(now: datetime) -> None:
 def _limits() -> tuple[timedelta, timedelta]:
     hours, minutes = settings.PRATIQUE["SESSION_HOURS"], settings.PRATIQUE["SESSION_IDLE_MINUTES"]
     return timedelta(hours=hours), timedelta(minutes=minutes)
-
-
-def _row_of(user: User, sign_in_id: int | None) -> SignIn | None:
-    """The session's row, proved anew by its issuer where that is due, so that it may have ended just now."""
-    found = SignIn.objects.select_related("grant").filter(pk=sign_in_id or 0, user=user)
-    row = found.first()
-    if row is None or row.grant is None or not renew_grant(row.grant):
-        return row
-    return found.first()
-
-
-def _is_over(row: SignIn, now: datetime) -> bool:
-    whole, idle = _limits()
-    return now - row.began_at > whole or now - row.seen_at > idle
-
-
-def _cannot_renew(row: SignIn, caller: Caller, now: datetime) -> bool:
-    """Whether an issuer proved all there is, too long ago, and gave nothing to prove it anew with."""
-    return row.grant is not None and not row.grant.refresh_token and caller.is_all_stale(now, access.groups_limit())
-
-
-def _is_local(row: SignIn) -> bool:
-    return row.password_at is not None and settings.PRATIQUE["LOCAL_ACCOUNTS"]

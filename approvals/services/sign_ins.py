@@ -88,7 +88,13 @@ def prove(*, cluster: str, token: str, address: str) -> Proved:
     attempt.begin()
     begin = time.monotonic()
     where = Cluster.objects.filter(name=cluster).first() if BEARER.fullmatch(token) else None
-    identity = _bearer(where, token) if where else None
+    identity = None
+    if where is not None:
+        try:
+            identity = access.kubernetes().review_token(where, token)
+        except PratiqueError as exc:
+            # Told to the operator, not to a stranger.
+            logger.warning("a token could not be verified", extra={"cluster": where.name, "code": exc.code})
     if where is None or identity is None:
         time.sleep(max(0.0, begin + REFUSAL_SECONDS - time.monotonic()))
         instruments.refused_sign_ins.labels("cluster_token").inc()
@@ -176,7 +182,9 @@ def keep(proved: Proved, user: User | None = None) -> KubernetesIdentity:
         account = user or User.objects.create_user(free_name(plain, proved.cluster.pk, who.username, who.uid))
         found = KubernetesIdentity(user=account, **key_of(proved))
     check_enterable(found.user)
-    if found.pk and (proved.at < found.groups_seen_at or _is_known(found, proved)):
+    # The row says all of this already where an ID token comes with each call.
+    said, known = (who.username, list(who.groups), proved.at), (found.username, found.groups, found.groups_seen_at)
+    if found.pk and (proved.at < found.groups_seen_at or known == said):
         return found
     found.username, found.uid = who.username, who.uid
     found.groups, found.groups_seen_at = list(who.groups), proved.at
@@ -218,12 +226,6 @@ def _take_over(proved: Proved) -> None:
             row.save(update_fields=["issuer", "subject"])
 
 
-def _is_known(row: KubernetesIdentity, proved: Proved) -> bool:
-    """Whether the row says all of this already, as of an ID token that comes with each call."""
-    said = (proved.identity.username, list(proved.identity.groups), proved.at)
-    return (row.username, row.groups, row.groups_seen_at) == said
-
-
 def key_of(proved: Proved) -> dict[str, Any]:
     """What makes a bearer one person: never the name alone (S01).
 
@@ -258,11 +260,11 @@ def carry_only(
 
 def told_of(proved: Iterable[Proved]) -> dict[str, Any]:
     """Who somebody is on each cluster, for the audit."""
-    said = list(proved)
-    return {
-        "clusters": {one.cluster.name: one.identity.username for one in said},
-        "groups": {one.cluster.name: list(one.identity.groups) for one in said},
-    }
+    clusters, groups = {}, {}
+    for each in proved:
+        clusters[each.cluster.name] = each.identity.username
+        groups[each.cluster.name] = list(each.identity.groups)
+    return {"clusters": clusters, "groups": groups}
 
 
 def check_enterable(user: User) -> None:
@@ -308,14 +310,10 @@ def begin(
     if old:
         row.grant, row.proxy, row.proxy_subject = old.grant, old.proxy, old.proxy_subject
         row.save(update_fields=["grant", "proxy", "proxy_subject"])
-    _copy(rows.filter(proved_at__gte=now - access.groups_limit()), row)
+    for proof in rows.filter(proved_at__gte=now - access.groups_limit()):
+        Proof.objects.create(sign_in=row, identity_id=proof.identity_id, groups=proof.groups, proved_at=proof.proved_at)
     SignIn.objects.filter(pk=before.holder_id or 0).delete()
     return row
-
-
-def _copy(rows: Iterable[Proof], sign_in: SignIn) -> None:
-    for row in rows:
-        Proof.objects.create(sign_in=sign_in, identity_id=row.identity_id, groups=row.groups, proved_at=row.proved_at)
 
 
 def free_name(plain: str, *key: object) -> str:
@@ -325,7 +323,7 @@ def free_name(plain: str, *key: object) -> str:
     last resort is one that nobody can foresee.
     """
     # As Django keeps names, so that the same one in other letters is found, and without what no database keeps.
-    plain = "".join(one for one in User.normalize_username(plain) if one.isprintable())
+    plain = "".join(filter(str.isprintable, User.normalize_username(plain)))
     mark = hashlib.sha256(repr(key).encode()).hexdigest()[:12]
     for name in (plain, _marked(plain, mark)):
         if len(name) <= MAX_NAME and not User.objects.filter(username=name).exists():
@@ -335,12 +333,3 @@ def free_name(plain: str, *key: object) -> str:
 
 def _marked(plain: str, mark: str) -> str:
     return f"{plain[: MAX_NAME - len(mark) - 1]}#{mark}"
-
-
-def _bearer(cluster: Cluster, token: str) -> Identity | None:
-    try:
-        return access.kubernetes().review_token(cluster, token)
-    except PratiqueError as exc:
-        # Told to the operator, not to a stranger.
-        logger.warning("a token could not be verified", extra={"cluster": cluster.name, "code": exc.code})
-        return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -40,8 +40,22 @@ def create_api_token(
     if by.credential != Credential.SESSION:
         raise NotAllowed("a token cannot create tokens: sign in to create one")
     access.check_fresh(by)
-    _check(name, days, scopes, clusters)
-    return _create(by, name.strip()[:MAX_NAME], days, sorted(set(scopes)), [_proof(by, each) for each in clusters])
+    most = settings.PRATIQUE["TOKEN_DAYS"]
+    if not name.strip():
+        raise InvalidInput("the token needs a name", field="name")
+    if not 1 <= days <= most:
+        raise InvalidInput(f"{days} days; expected 1 to {most}, as the operator allows", field="days")
+    if not scopes or not set(scopes) <= set(Scope.values):
+        raise InvalidInput(f"the scopes are {[*scopes]}; expected some of {', '.join(Scope.values)}", field="scopes")
+    if not clusters:
+        raise InvalidInput("choose at least one cluster for the token", field="clusters")
+    proofs = []
+    for cluster in clusters:
+        found = access.find_identity(by, cluster)
+        if found.identity is None or found.proof is None:
+            raise InvalidInput(f"no token for cluster {cluster.name}: {found.refusal}", field="clusters")
+        proofs.append(found.proof)
+    return _create(by, name.strip()[:MAX_NAME], days, sorted(set(scopes)), proofs)
 
 
 def create_read_token(*, by: Caller, name: str, days: int) -> tuple[ApiToken, str]:
@@ -99,25 +113,6 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check(name: str, days: int, scopes: Sequence[str], clusters: Collection[Cluster]) -> None:
-    most = settings.PRATIQUE["TOKEN_DAYS"]
-    if not name.strip():
-        raise InvalidInput("the token needs a name", field="name")
-    if not 1 <= days <= most:
-        raise InvalidInput(f"{days} days; expected 1 to {most}, as the operator allows", field="days")
-    if not scopes or not set(scopes) <= set(Scope.values):
-        raise InvalidInput(f"the scopes are {[*scopes]}; expected some of {', '.join(Scope.values)}", field="scopes")
-    if not clusters:
-        raise InvalidInput("choose at least one cluster for the token", field="clusters")
-
-
-def _proof(by: Caller, cluster: Cluster) -> CallersProof:
-    found = access.find_identity(by, cluster)
-    if found.identity is None or found.proof is None:
-        raise InvalidInput(f"no token for cluster {cluster.name}: {found.refusal}", field="clusters")
-    return found.proof
-
-
 @transaction.atomic(durable=True)
 def _create(
     by: Caller, name: str, days: int, scopes: list[str], proofs: list[CallersProof], *, via: str = "browser"
@@ -125,9 +120,12 @@ def _create(
     text = TOKEN_PREFIX + secrets.token_urlsafe(32)
     now = database_now()
     password_at = min((proof.proved_at for proof in proofs if proof.is_mapped), default=None)
-    grant = _grant(by, proofs)
+    is_of_issuer = any(proof.is_of_issuer for proof in proofs)
+    grant = IssuerGrant.objects.filter(signin__pk=by.holder_id or 0).first() if is_of_issuer else None
     is_renewed = bool(grant and grant.refresh_token)
-    cannot_renew = [it.proved_at for it in proofs if it.is_of_proxy or (it.is_of_issuer and not is_renewed)]
+    # What nobody can prove anew ends the token.
+    ends = [proof.proved_at for proof in proofs if proof.is_of_proxy or (proof.is_of_issuer and not is_renewed)]
+    ends += [password_at] if password_at else []
     token = ApiToken.objects.create(
         user=by.user,
         name=name,
@@ -137,7 +135,7 @@ def _create(
         password_at=password_at,
         created_at=now,
         grant=grant,
-        expires_at=_end(now + timedelta(days=days), *cannot_renew, *([password_at] if password_at else [])),
+        expires_at=min([now + timedelta(days=days), *(proved_at + access.groups_limit() for proved_at in ends)]),
     )
     for proof in proofs:
         if not proof.is_mapped:
@@ -148,15 +146,3 @@ def _create(
     facts = {"name": token.name, "scopes": scopes, "clusters": [proof.cluster for proof in proofs]}
     audit.record(verb="token.created", actor=Actor(by.name, via), facts=facts)
     return token, text
-
-
-def _grant(by: Caller, proofs: list[CallersProof]) -> IssuerGrant | None:
-    """What an issuer gave this session, where the token stands on it."""
-    if not any(proof.is_of_issuer for proof in proofs):
-        return None
-    return IssuerGrant.objects.filter(signin__pk=by.holder_id or 0).first()
-
-
-def _end(wanted: datetime, *proved_at: datetime) -> datetime:
-    """`wanted`, unless it stands on what nobody can prove anew: then that ends it."""
-    return min([wanted, *(at + access.groups_limit() for at in proved_at)])

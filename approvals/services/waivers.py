@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,14 @@ def check_words(waives: Sequence[Waiver], *, decision: str, channel: str) -> Non
     if len({waiver.fingerprint for waiver in waives}) < len(waives):
         raise InvalidInput("a finding appears twice", field="waives")
     for waiver in waives:
-        _check_reason(waiver)
+        what = f"the reason for accepting finding {waiver.fingerprint[:12]}"
+        if not any(letter.isalnum() for letter in waiver.reason):
+            raise InvalidInput(f"{what} is missing", field="waives", fingerprint=waiver.fingerprint)
+        if len(waiver.reason) > MAX_WAIVER_REASON:
+            words = f"{what} has {len(waiver.reason)} characters; at most {MAX_WAIVER_REASON} are allowed"
+            raise InvalidInput(words, field="waives", fingerprint=waiver.fingerprint)
+        if "\0" in waiver.reason:
+            raise InvalidInput(f"{what} contains a NUL character, which cannot be stored", field="waives")
 
 
 def check(waives: Sequence[Waiver], *, by: Caller, identity: Identity, request: Request) -> str:
@@ -55,18 +62,22 @@ def check(waives: Sequence[Waiver], *, by: Caller, identity: Identity, request: 
     """
     words = check_right(by, identity, request)
     report = request.reports.filter(round=request.round).first()
-    known = {one["fingerprint"]: one for one in report.body["findings"]} if report else {}
+    known = {finding["fingerprint"]: finding for finding in report.body["findings"]} if report else {}
     unknown = sorted({waiver.fingerprint for waiver in waives} - known.keys())
     if unknown:
         raise UnknownFinding(
             f"{len(unknown)} of the accepted findings are not in the report of round {request.round}", unknown=unknown
         )
     found = [known[waiver.fingerprint] for waiver in waives]
-    refused = {one["fingerprint"]: why for one in found if (why := why_not(one))}
+    refused = {finding["fingerprint"]: why for finding in found if (why := why_not(finding))}
     if refused:
         first = next(iter(refused.values()))
         raise NotWaivable(f"{len(refused)} of these findings cannot be accepted: {first}", findings=refused)
-    _check_sight(by, request, found)
+    # Nobody accepts what they may not see: of a foreign Secret not even the words are shown (S09).
+    refs = {ObjectRef(**finding["ref"]) for finding in found if is_about_secret(finding)}
+    for ref in sorted(refs, key=str):
+        if not access.may_see_object(by, request.deployment.cluster, ref).allowed:
+            raise NotAllowed(f"a finding is about {ref}, which you are not allowed to get, so you cannot accept it")
     return words
 
 
@@ -101,22 +112,3 @@ def audit_facts(waives: Sequence[Waiver], request: Request) -> list[dict[str, st
 def is_about_secret(finding: Record) -> bool:
     ref = finding["ref"]
     return bool(ref) and (ref["group"], ref["kind"]) == _SECRET
-
-
-def _check_reason(waiver: Waiver) -> None:
-    what = f"the reason for accepting finding {waiver.fingerprint[:12]}"
-    if not any(letter.isalnum() for letter in waiver.reason):
-        raise InvalidInput(f"{what} is missing", field="waives", fingerprint=waiver.fingerprint)
-    if len(waiver.reason) > MAX_WAIVER_REASON:
-        words = f"{what} has {len(waiver.reason)} characters; at most {MAX_WAIVER_REASON} are allowed"
-        raise InvalidInput(words, field="waives", fingerprint=waiver.fingerprint)
-    if "\0" in waiver.reason:
-        raise InvalidInput(f"{what} contains a NUL character, which cannot be stored", field="waives")
-
-
-def _check_sight(by: Caller, request: Request, found: Collection[Record]) -> None:
-    """Nobody accepts what they may not see: of a foreign Secret not even the words are shown (S09)."""
-    refs = {ObjectRef(**one["ref"]) for one in found if is_about_secret(one)}
-    for ref in sorted(refs, key=str):
-        if not access.may_see_object(by, request.deployment.cluster, ref).allowed:
-            raise NotAllowed(f"a finding is about {ref}, which you are not allowed to get, so you cannot accept it")

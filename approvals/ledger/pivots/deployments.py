@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -56,10 +55,21 @@ def see(
     """
     meta = obj["metadata"]
     spec = dict(obj.get("spec") or {})
-    if former := _former(cluster, meta):
-        return former
-    _forget_namesakes(cluster, meta, spec)
     known = BundleDeployment.objects.select_related("cluster").filter(cluster=cluster, uid=meta["uid"])
+    namesakes = BundleDeployment.objects.filter(cluster=cluster, name=meta["name"], gone_at__isnull=True)
+    namesakes = namesakes.exclude(uid=meta["uid"])
+    # What is called gone, and whose name another one has by now, was seen late: it never comes back.
+    if namesakes.exists() and (former := known.filter(gone_at__isnull=False).first()):
+        return former
+    # The same name made again is another deployment (docs/architecture). What is locked for the new one after the audit
+    # of the old one's end is locked before it (approvals.locks).
+    replaced = list(for_change(namesakes.order_by("pk")))
+    for other in replaced:
+        hold_open(other)
+    if replaced:
+        references.hold_all(BundleDeployment(cluster=cluster, spec=spec), let_go_by=replaced)
+    for other in replaced:
+        _mark_gone(other)
     deployment = for_change(known).first()
     generation = int(meta.get("generation") or 1)
     if deployment is None:
@@ -75,7 +85,10 @@ def see(
     is_asked_again = not is_at_work and bool(_newly_asked(deployment, meta, ASK_AGAIN, "asked_again"))
     rollback_to = _newly_asked(deployment, meta, ROLLBACK_TO, "asked_rollback").partition("/")[0]
     _note_writes(deployment, generation, writer, spec, meta, is_back=gone_at is not None)
-    withdrawn = _withdrawn_since(deployment, gone_at) if gone_at else None
+    # A request that was withdrawn because its deployment was called gone: nobody wanted to end it.
+    latest = deployment.requests.order_by("-number").first() if gone_at else None
+    is_withdrawn = latest and gone_at and latest.state == State.WITHDRAWN and latest.changed_at >= gone_at
+    withdrawn = latest if is_withdrawn else None
     if meta.get("deletionTimestamp"):
         ensure_deletion_request(deployment, asker, again=is_asked_again or withdrawn is not None)
     elif withdrawn and withdrawn.options_digest == deployment.options_digest:
@@ -110,10 +123,10 @@ def forget_all(*, cluster: Cluster, actor: Actor) -> list[BundleDeployment]:
     deployments = list(for_change(rows.order_by("pk")))
     opened = [request for deployment in deployments for request in hold_open(deployment)]
     writing = Request.objects.filter(
-        claims.held(), pk__in=[one.pk for one in opened], state__in=(State.APPROVED, *AT_WORK)
+        claims.held(), pk__in=[request.pk for request in opened], state__in=(State.APPROVED, *AT_WORK)
     )
-    names = {one.deployment.name for one in writing.select_related("deployment")}
-    names |= {one.name for one in rows.filter(claims.held())}
+    names = {request.deployment.name for request in writing.select_related("deployment")}
+    names |= {deployment.name for deployment in rows.filter(claims.held())}
     if names:
         raise Busy(
             f"cluster {cluster.name} cannot be removed now: a worker is writing to it for {', '.join(sorted(names))}. "
@@ -139,35 +152,6 @@ def _newly_asked(deployment: BundleDeployment, meta: Mapping[str, Any], annotati
         return ""
     setattr(deployment, kept, asked)
     return asked
-
-
-def _former(cluster: Cluster, meta: Mapping[str, Any]) -> BundleDeployment | None:
-    """The row of what is called gone and whose name another has by now: it was seen late, and never comes back."""
-    rows = BundleDeployment.objects.select_related("cluster").filter(cluster=cluster)
-    if not rows.filter(name=meta["name"], gone_at__isnull=True).exclude(uid=meta["uid"]).exists():
-        return None
-    return rows.filter(uid=meta["uid"], gone_at__isnull=False).first()
-
-
-def _withdrawn_since(deployment: BundleDeployment, gone_at: datetime) -> Request | None:
-    """The request that nobody wanted to end: it was withdrawn because its deployment was called gone."""
-    latest = deployment.requests.order_by("-number").first()
-    return latest if latest and latest.state == State.WITHDRAWN and latest.changed_at >= gone_at else None
-
-
-def _forget_namesakes(cluster: Cluster, meta: Mapping[str, Any], spec: dict[str, Any]) -> None:
-    """The same name made again is another deployment (docs/architecture).
-
-    What is locked for the new one after the audit of the old one's end is locked before it (approvals.locks).
-    """
-    named = BundleDeployment.objects.filter(cluster=cluster, name=meta["name"], gone_at__isnull=True)
-    others = list(for_change(named.exclude(uid=meta["uid"]).order_by("pk")))
-    if others:
-        for other in others:
-            hold_open(other)
-        references.hold_all(BundleDeployment(cluster=cluster, spec=spec), let_go_by=others)
-    for other in others:
-        _mark_gone(other)
 
 
 def _mark_gone(deployment: BundleDeployment, why: str = "the BundleDeployment is gone") -> None:
@@ -200,14 +184,27 @@ def _note_writes(
     deployment.spec = spec
     deployment.labels = dict(meta.get("labels") or {})
     deployment.options_digest = options_digest(spec)
-    _note_pause(deployment, meta)
+    is_paused = deployment.bundle_spec.is_paused
+    if is_paused and not was_paused:
+        deployment.paused_generation = generation
+    deployment.is_paused = is_paused
+    reason = str((meta.get("annotations") or {}).get(PAUSE_REASON, "")) if is_paused else ""
+    deployment.pause_reason = reason[:PAUSE_REASON_LENGTH]
     if generation > previous:
         deployment.problem = problem_of(deployment.bundle_spec)
     deployment.seen_at = database_now()
     if meta.get("deletionTimestamp") and deployment.deletion_requested_at is None:
         deployment.deletion_requested_at = database_now()
     deployment.save()
-    _follow_references(deployment, was_paused=was_paused, is_written=generation > previous or is_back)
+    # What may move of its sources is looked at from now on, as the spec says.
+    is_written = generation > previous or is_back
+    if is_written or not deployment.followed_references.exists():
+        references.follow(deployment)
+    if is_written:
+        followed_packages.follow_packages(deployment)
+    if was_paused != is_paused or deployment.deletion_requested_at:
+        references.resume(deployment)
+        followed_packages.ask_soon(deployment)
     if not is_new and generation > previous + 1:
         # Somebody wrote a generation that we never saw (S05).
         _note_write(deployment, previous + 1, None)
@@ -223,26 +220,6 @@ def _note_writes(
         audit.record(verb="deployment.back", actor=MACHINE, deployment=deployment)
     if noted or is_back:
         wake.deployment(deployment.pk)
-
-
-def _follow_references(deployment: BundleDeployment, *, was_paused: bool, is_written: bool) -> None:
-    """What may move of its sources is looked at from now on, as the spec says."""
-    if is_written or not deployment.followed_references.exists():
-        references.follow(deployment)
-    if is_written:
-        followed_packages.follow_packages(deployment)
-    if was_paused != deployment.is_paused or deployment.deletion_requested_at:
-        references.resume(deployment)
-        followed_packages.ask_soon(deployment)
-
-
-def _note_pause(deployment: BundleDeployment, meta: Mapping[str, Any]) -> None:
-    is_paused = deployment.bundle_spec.is_paused
-    if is_paused and not deployment.is_paused:
-        deployment.paused_generation = deployment.generation
-    deployment.is_paused = is_paused
-    reason = str((meta.get("annotations") or {}).get(PAUSE_REASON, "")) if is_paused else ""
-    deployment.pause_reason = reason[:PAUSE_REASON_LENGTH]
 
 
 def _note_write(deployment: BundleDeployment, generation: int, writer: SpecWriter | None) -> bool:

@@ -1,4 +1,4 @@
-"""One request for what is wished for: made where a pivot calls for it, in place of the open one, or kept for later."""
+"""One request for the desired spec: made where a pivot calls for it, in place of the open one, or kept for later."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def list_request(request: Request) -> None:
 
 def list_askers(request: Request) -> None:
     """The requesters as the row has them now."""
-    names = {str(one["username"])[:253] for one in request.requesters if one.get("username")}
+    names = {str(person["username"])[:253] for person in request.requesters if person.get("username")}
     request.askers.exclude(username__in=names).delete()
     wanted = [RequestAsker(request=request, username=name) for name in sorted(names)]
     RequestAsker.objects.bulk_create(wanted, ignore_conflicts=True)
@@ -101,9 +101,9 @@ def listed_rules(findings: Iterable[Finding]) -> Mapping[str, int]:
     Which rule a Secret meets tells how it differs from the bundle's, so it is for those who may get it (access.sight).
     """
     found: dict[str, int] = {}
-    for one in findings:
-        if one.ref is None or (one.ref.group, one.ref.kind) != ("", "Secret"):
-            found[one.rule] = max(found.get(one.rule, 0), weight_of(one.severity))
+    for finding in findings:
+        if finding.ref is None or (finding.ref.group, finding.ref.kind) != ("", "Secret"):
+            found[finding.rule] = max(found.get(finding.rule, 0), weight_of(finding.severity))
     return found
 
 
@@ -116,7 +116,7 @@ class Asking:
     """What a request is to be made for.
 
     `is_by_nobody`: no write calls for it, and nobody can tell who asked for it. `again`: although there was one of the
-    same wish. `stands_for`: nobody asks now, and those who asked for that one ask still (`requesters_of_spec`).
+    same spec. `stands_for`: nobody asks now, and those who asked for that one ask still (`requesters_of_spec`).
     """
 
     purpose: str
@@ -159,10 +159,10 @@ def ensure_request(
 
 @transaction.atomic
 def ask_once_more(*, of: Request) -> Request | None:
-    """A request for what runs since `of`, though nobody asks for it now; None where one is open, or something else is
-    wished for.
+    """A request for what runs since `of`, though nobody asks for it now; None where one is open, or the spec asks for
+    something else.
 
-    Nobody wrote another wish since: who wrote it then asks for it still, with the groups of that time, and may not
+    Nobody wrote another spec since: who wrote it then asks for it still, with the groups of that time, and may not
     approve it (S05, S07). None also where it waits for room (ledger.quotas).
     """
     deployment = for_change(BundleDeployment.objects.filter(pk=of.deployment_id)).get()
@@ -171,8 +171,8 @@ def ask_once_more(*, of: Request) -> Request | None:
 
 def ask_as_before(deployment: BundleDeployment, of: Request) -> Request | None:
     """The same as `ask_once_more`, of a locked deployment."""
-    is_wished = deployment.options_digest == of.options_digest and not deployment.deletion_requested_at
-    if not is_wished or deployment.gone_at or deployment.requests.filter(state__in=OPEN).exists():
+    is_current = deployment.options_digest == of.options_digest and not deployment.deletion_requested_at
+    if not is_current or deployment.gone_at or deployment.requests.filter(state__in=OPEN).exists():
         return None
     requesters, is_known = requesters_of_spec(deployment, of)
     if not _has_room(deployment, quotas.Charge.of(requesters, is_known=is_known), {"once_more": of.pk}):
@@ -202,12 +202,20 @@ def take_up(deployment_id: int) -> None:
     """Make the request that waits for room, if there is some now (ledger.quotas)."""
     rows = BundleDeployment.objects.select_related("cluster").filter(pk=deployment_id)
     deployment = for_change(rows).get()
-    wish, deployment.waiting = deployment.waiting, None
-    is_at_work = any(one.state in AT_WORK for one in hold_open(deployment))
-    if wish is None or is_at_work:
+    waiting, deployment.waiting = deployment.waiting, None
+    is_at_work = any(request.state in AT_WORK for request in hold_open(deployment))
+    if waiting is None or is_at_work:
         return
     if deployment.gone_at is None:
-        _ask_as_wished(deployment, wish)
+        asker = asker_of(waiting)
+        if "once_more" in waiting:
+            ask_as_before(deployment, Request.objects.get(pk=waiting["once_more"]))
+        elif waiting["purpose"] == Request.Purpose.DELETE:
+            ensure_deletion_request(deployment, asker, again=waiting["again"])
+        elif waiting["purpose"] == Request.Purpose.ROLLBACK:
+            ensure_rollback_request(deployment, str(waiting["revision"]), asker)
+        else:
+            ensure_request(deployment, again=waiting["again"], asker=asker)
     if deployment.waiting is None:
         quotas.stop_waiting(deployment)
 
@@ -220,18 +228,6 @@ def take_up_waiting() -> None:
         if words not in refused:
             take_up(pk)
             refused.update(quotas.waiting().filter(pk=pk).values_list("waiting_words", flat=True))
-
-
-def _ask_as_wished(deployment: BundleDeployment, wish: Mapping[str, Any]) -> None:
-    asker = asker_of(wish)
-    if "once_more" in wish:
-        ask_as_before(deployment, Request.objects.get(pk=wish["once_more"]))
-    elif wish["purpose"] == Request.Purpose.DELETE:
-        ensure_deletion_request(deployment, asker, again=wish["again"])
-    elif wish["purpose"] == Request.Purpose.ROLLBACK:
-        ensure_rollback_request(deployment, str(wish["revision"]), asker)
-    else:
-        ensure_request(deployment, again=wish["again"], asker=asker)
 
 
 def ensure_deletion_request(deployment: BundleDeployment, asker: SpecWriter | None, *, again: bool = False) -> None:
@@ -270,8 +266,8 @@ def _named(asker: SpecWriter | None) -> str:
 
 def _waiting_asker(deployment: BundleDeployment, purpose: str) -> SpecWriter | None:
     """Who asked for this first, where it waits for room and is only seen again now."""
-    wish = deployment.waiting
-    return asker_of(wish) if wish and wish.get("purpose") == purpose else None
+    waiting = deployment.waiting
+    return asker_of(waiting) if waiting and waiting.get("purpose") == purpose else None
 
 
 def why_unreadable(request: Request) -> dict[str, str]:
@@ -294,8 +290,8 @@ def why_unreadable(request: Request) -> dict[str, str]:
 
 def hold_open(deployment: BundleDeployment) -> list[Request]:
     """The open request, if any, locked before anything is written to the audit chain (approvals.locks)."""
-    is_there = deployment.pk is not None
-    return [locked(one.pk) for one in deployment.requests.filter(state__in=OPEN)] if is_there else []
+    is_saved = deployment.pk is not None
+    return [locked(request.pk) for request in deployment.requests.filter(state__in=OPEN)] if is_saved else []
 
 
 def _make_room(deployment: BundleDeployment) -> bool:
@@ -320,12 +316,12 @@ def _ask(deployment: BundleDeployment, asking: Asking) -> Request | None:
     return _new_request(deployment, asking)
 
 
-def _has_room(deployment: BundleDeployment, charge: quotas.Charge, wish: Mapping[str, Any]) -> bool:
-    """Whether a quota leaves room for one more; else `wish` waits."""
+def _has_room(deployment: BundleDeployment, charge: quotas.Charge, asked: Mapping[str, Any]) -> bool:
+    """Whether a quota leaves room for one more; else what is `asked` waits."""
     audit.hold_chain()
     why_not = quotas.why_not(deployment.cluster, charge, but=deployment)
     if why_not:
-        quotas.wait(deployment, wish, why_not)
+        quotas.wait(deployment, asked, why_not)
         return False
     quotas.stop_waiting(deployment)
     return True
@@ -343,7 +339,7 @@ def _requesters(deployment: BundleDeployment, asking: Asking) -> tuple[list[dict
 
 
 def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
-    """Going back to a revision is wished for by who asks, and done as that revision was: its account and options."""
+    """A rollback is requested by who asks, and done as that revision was: its account and options."""
     now = database_now()
     to_revision = asking.to_revision
     requesters, is_known = _requesters(deployment, asking)

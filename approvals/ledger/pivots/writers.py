@@ -62,7 +62,7 @@ class AskedRequest(Protocol):
 
 def has_asked(request: AskedRequest, person: access.Person) -> bool:
     """Whether this person is one of those who asked, whatever they are called now (S05)."""
-    return any(person.is_same(access.person_recorded(one)) for one in request.requesters)
+    return any(person.is_same(access.person_recorded(requester)) for requester in request.requesters)
 
 
 def person_record(writer: SpecWriter) -> dict[str, Any]:
@@ -78,20 +78,21 @@ def joined(requesters: list[dict[str, Any]], *, but_last: Iterable[Mapping[str, 
 
     Who differs in anything but groups stands there beside the other: the same name may be someone else's now.
     """
-    found = {_key(one): dict(one) for one in requesters}
-    for one in but_last:
-        found.setdefault(_key(one), dict(one))
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for person in (*requesters, *but_last):
+        found.setdefault(_key(person), dict(person))
     return list(found.values())
 
 
 def with_asker(requesters: list[dict[str, Any]], asker: SpecWriter) -> list[dict[str, Any]]:
     person = person_record(asker)
-    return joined([one if _key(one) != _key(person) else person for one in requesters], but_last=[person])
+    renewed = [person if _key(requester) == _key(person) else requester for requester in requesters]
+    return joined(renewed, but_last=[person])
 
 
-def asker_of(wish: Mapping[str, Any]) -> SpecWriter | None:
-    """Who asked for what waits."""
-    person = wish.get("asker")
+def asker_of(waiting: Mapping[str, Any]) -> SpecWriter | None:
+    """Return who asked for the request that waits."""
+    person = waiting.get("asker")
     if not person:
         return None
     identity = Identity(person["username"], tuple(person["groups"]), person["uid"])
@@ -135,7 +136,7 @@ def requesters_of_spec(deployment: BundleDeployment, of: Request) -> tuple[list[
     """Who asks for the same as `of` where nobody does so now, and whether every one of them is known.
 
     The last who wrote the spec, since what ran before `of` was asked for, and those who asked for `of` otherwise.
-    Who goes back to a revision wishes for what others wrote.
+    A rollback asks for what others wrote.
     """
     if of.to_revision_id:
         return of.requesters, of.is_requester_known
@@ -149,7 +150,7 @@ def requesters_of_spec(deployment: BundleDeployment, of: Request) -> tuple[list[
 def unknown_writes(request: Request) -> list[SpecWrite]:
     """Writes of the spec that a request is for of which nobody knows whose they are, oldest first.
 
-    Who goes back to a revision wishes for what others wrote.
+    A rollback asks for what others wrote.
     """
     if request.to_revision_id:
         return []
@@ -164,21 +165,20 @@ def why_unknown(request: Request) -> str:
     if request.is_requester_known:
         return ""
     unknown = unknown_writes(request)
-    said = [f"{name} {_why_nobody(name)}" for name in sorted({one.proved_as for one in unknown if one.proved_as})]
-    unproved = ", ".join(str(one.generation) for one in unknown if not one.proved_as)
+    said = []
+    for name in sorted({write.proved_as for write in unknown if write.proved_as}):
+        if name.startswith(controllers.PREFIX):
+            why = "wrote it, and PRATIQUE_GITOPS_FILE does not list that ServiceAccount for it"
+        elif name.startswith("system:"):
+            why = "wrote it, and that is nobody's own name"
+        else:
+            who = "anybody with the cluster's administrator credentials"
+            why = f"wrote it as a member of system:masters, and that can be {who}"
+        said.append(f"{name} {why}")
+    unproved = ", ".join(str(write.generation) for write in unknown if not write.proved_as)
     if unproved:
         said.append(f"generation {unproved} was written while no admission policy was known to prove by whom")
     return " and ".join(said) or "Kubernetes does not say who deletes a BundleDeployment or annotates it"
-
-
-def _why_nobody(name: str) -> str:
-    if name.startswith(controllers.PREFIX):
-        return "wrote it, and PRATIQUE_GITOPS_FILE does not list that ServiceAccount for it"
-    if name.startswith("system:"):
-        return "wrote it, and that is nobody's own name"
-    return (
-        "wrote it as a member of system:masters, and that can be anybody with the cluster's administrator credentials"
-    )
 
 
 def _applied(deployment: BundleDeployment) -> QuerySet[Request]:
@@ -191,11 +191,8 @@ def _writers_since(deployment: BundleDeployment, generation: int) -> tuple[list[
     people: dict[tuple[Any, ...], dict[str, Any]] = {}
     for write in writes:
         if write.username:
-            record = person_record(_writer_of(write))
+            identity = Identity(write.username, tuple(write.groups), write.uid)
+            writer = SpecWriter(identity, write.via, write.user, write.groups_at, write.issuer, write.subject)
+            record = person_record(writer)
             people[_key(record)] = record
     return list(people.values()), all(write.username for write in writes)
-
-
-def _writer_of(write: SpecWrite) -> SpecWriter:
-    identity = Identity(write.username, tuple(write.groups), write.uid)
-    return SpecWriter(identity, write.via, write.user, write.groups_at, write.issuer, write.subject)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from approvals.errors import ASK_ANEW, CHANGED
-from approvals.gate.answers import GateQuestion, Next
+from approvals.gate.answers import GateAnswer, GateQuestion, Next
 from approvals.gate.facts import (
     Account,
     Collisions,
@@ -24,8 +25,8 @@ from approvals.gate.facts import (
     Unreviewed,
 )
 from approvals.gate.judge import FRESH, judge
+from approvals.gate.people import are_requesters_proved
 from approvals.gate.remedies import RefusalKind
-from approvals.gate.requesters import are_requesters_proved
 from approvals.lifecycle import MAX_ROUNDS
 from approvals.policy import Lapsed
 from provisioner.errors import DigestMismatch
@@ -137,6 +138,17 @@ ANSWERS: dict[str, dict[str, str]] = {
 }
 
 
+def is_said_well(answer: GateAnswer) -> bool:
+    """Every reason of a no has words, a code and a remedy without holes."""
+    return all(
+        refusal.words
+        and re.fullmatch("[a-z]+(-[a-z]+)*", refusal.code)
+        and refusal.remedy
+        and "{" not in refusal.remedy
+        for refusal in answer.reasons
+    )
+
+
 def said(facts: GateFacts) -> tuple[str, str]:
     answer = judge(facts, NOW)
     return (str(answer.next), answer.reason.code if answer.reasons else "")
@@ -147,6 +159,7 @@ def test_what_is_worse_has_its_own_answer_and_no_other_question_is_bothered(name
     found = {}
     for question in GateQuestion:
         answer = judge(WORSE[name][0](all_well(question)), NOW)
+        assert is_said_well(answer)
         if answer.reasons:
             found[question.name] = f"{answer.next}: {answer.reason.code}"
     expected = {question: words for questions, words in ANSWERS[name].items() for question in questions.split()}
@@ -159,13 +172,13 @@ DYING = known(replace(WISH, is_being_deleted=True))
 
 
 def deletion(question: GateQuestion, **changes: Any) -> GateFacts:
-    return replace(all_well(question), about=DELETION, wish=DYING, **changes)
+    return replace(all_well(question), about=DELETION, desired_spec=DYING, **changes)
 
 
 @pytest.mark.parametrize("question", [GateQuestion.PLAN, GateQuestion.APPLY, GateQuestion.GO_ON])
 def test_S15_a_deletion_needs_that_it_is_being_deleted(question: GateQuestion) -> None:
     assert judge(deletion(question), NOW).may
-    words = judge(replace(deletion(question), wish=known(WISH)), NOW).reason.words
+    words = judge(replace(deletion(question), desired_spec=known(WISH)), NOW).reason.words
     assert words == "BundleDeployment harbour is not being deleted"
 
 
@@ -305,7 +318,7 @@ def test_S31_the_command_names_the_account_unless_everybody_who_asked_was_let() 
 
 def test_S25_what_putting_back_waits_for_people_to_change_ends_and_a_missing_answer_does_not() -> None:
     other = known(replace(WISH, options_digest="others"))
-    found = replace(all_well(GateQuestion.RESTORE), wish=other)
+    found = replace(all_well(GateQuestion.RESTORE), desired_spec=other)
     assert judge(found, NOW).may
     assert said(replace(found, is_untouched=True)) == ("end", "no-longer-wished"), "nothing was written yet"
     assert judge(replace(all_well(GateQuestion.RESTORE), is_untouched=True), NOW).may, "the same wish"

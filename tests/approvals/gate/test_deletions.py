@@ -14,35 +14,26 @@ from tests.support.approvals.fixtures import World
 from tests.support.approvals.waivers import finding, report
 
 
-@pytest.fixture
-def allowed(settings: Any) -> None:
-    settings.PRATIQUE = {**settings.PRATIQUE, "UNREVIEWED_DELETIONS": True}
-
-
-def deletion(here: World, *found: dict[str, Any], purpose: str = "delete") -> Request:
+@pytest.mark.parametrize(
+    ("is_allowed", "purpose", "told", "expected"),
+    [
+        pytest.param(True, "delete", [finding(1)], True, id="a deletion of nothing is covered"),
+        pytest.param(False, "delete", [], False, id="nothing is covered by default"),
+        pytest.param(True, "deploy", [], False, id="nothing but a deletion is covered"),
+        pytest.param(True, "delete", [finding(1), finding(2, "unknown")], False, id="people judge what is unknown"),
+        pytest.param(
+            True, "delete", [finding(1), finding(2, rule="OWN-PRATIQUE-1")], False, id="people judge Pratique itself"
+        ),
+    ],
+)
+def test_S15_the_operators_word_covers_a_deletion_of_what_holds_no_data(
+    here: World, settings: Any, is_allowed: bool, purpose: str, told: list[dict[str, Any]], expected: bool
+) -> None:
+    settings.PRATIQUE = {**settings.PRATIQUE, "UNREVIEWED_DELETIONS": is_allowed}
     world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
     Request.objects.update(purpose=purpose)
-    request = report(Request.objects.get(), *found)
-    told = request.reports.get()
-    told.body = {**told.body, "version": VERSION}
-    told.save()
-    return request
-
-
-def test_S15_a_deletion_of_nothing_is_covered(here: World, allowed: None) -> None:
-    assert is_free(deletion(here, finding(1)))
-
-
-def test_S15_nothing_is_covered_by_default(here: World) -> None:
-    assert not is_free(deletion(here))
-
-
-def test_S15_nothing_but_a_deletion_is_covered(here: World, allowed: None) -> None:
-    assert not is_free(deletion(here, purpose="deploy"))
-
-
-@pytest.mark.parametrize(
-    "told", [finding(2, "unknown"), finding(2, rule="OWN-PRATIQUE-1")], ids=["unknown", "about Pratique"]
-)
-def test_S15_what_only_people_may_judge_is_not_covered(here: World, allowed: None, told: dict[str, Any]) -> None:
-    assert not is_free(deletion(here, finding(1), told))
+    request = report(Request.objects.get(), *told)
+    row = request.reports.get()
+    row.body = {**row.body, "version": VERSION}
+    row.save()
+    assert is_free(request) is expected

@@ -240,7 +240,7 @@ HELD = {"labels": {"app.kubernetes.io/managed-by": "Helm"}}
 def test_S20_what_stands_in_the_way_does_so_whatever_its_uid(there: There, protection: str, expected: bool) -> None:
     met = PlannedAction(REF, Action.ADOPT, "1", problem="it exists", problem_code="already-exists")
     options = Options(CollisionProtection(protection), {"ours": "another"})
-    assert plan_facts._stands_in_the_way(cast("Api", there), met, options) is expected
+    assert plan_facts._is_in_the_way(cast("Api", there), met, options) is expected
 
 
 CRD = ObjectRef("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", "boats.example.com")

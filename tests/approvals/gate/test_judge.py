@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.gate.answers import GateAnswer, GateQuestion, Next
+from approvals.gate.answers import GateQuestion, Next
 from approvals.gate.facts import NOT_READ, GateFacts, Known, Unknown
 from approvals.gate.judge import FRESH, judge
+from approvals.gate.people import are_requesters_proved
 from approvals.gate.remedies import RefusalKind
-from approvals.gate.requesters import are_requesters_proved
 from approvals.policy import Lapsed
+from tests.approvals.gate.test_answers import is_said_well
 from tests.support.approvals.gate_facts import (
     ABOUT,
     NO,
@@ -35,36 +35,20 @@ from tests.support.approvals.gate_facts import (
 )
 
 
-def is_said_well(answer: GateAnswer) -> bool:
-    """Every reason of a no has words, a code and a remedy without holes."""
-    return all(
-        one.words and re.fullmatch("[a-z]+(-[a-z]+)*", one.code) and one.remedy and "{" not in one.remedy
-        for one in answer.reasons
-    )
-
-
 @pytest.mark.parametrize("question", GateQuestion)
 def test_where_all_is_well_the_answer_is_yes(question: GateQuestion) -> None:
     answer = judge(all_well(question), NOW)
     assert (answer.may, answer.next, answer.reasons) == (True, Next.GO, ())
 
 
-@pytest.mark.parametrize(
-    ("question", "name"),
-    [(question, name) for name, (_, asked) in WORSE.items() for question in GateQuestion if question in asked],
-)
-def test_each_single_thing_that_is_worse_makes_it_a_no(question: GateQuestion, name: str) -> None:
-    answer = judge(WORSE[name][0](all_well(question)), NOW)
-    assert not answer.may
-    assert is_said_well(answer)
-
-
 @given(any_facts())
 def test_promise_4_no_facts_with_an_unknown_give_a_yes(found: GateFacts) -> None:
+    """Every no has words, a code and a remedy."""
     answer = judge(found, NOW)
     if any(isinstance(fact, Unknown) for _, fact in found.needed()):
         assert not answer.may
-    assert answer.may == (answer.next == Next.GO)
+    assert answer.may == (answer.next == Next.GO) == (not answer.reasons)
+    assert is_said_well(answer)
 
 
 @given(questions, st.data())
@@ -116,13 +100,6 @@ def test_one_more_word_against_never_turns_a_no_into_a_yes(found: GateFacts, aga
     if isinstance(found.guards, Known):
         found = replace(found, guards=known((*found.guards.value, policy(9, "holds"))))
     assert before.may or not judge(found, NOW).may
-
-
-@given(any_facts())
-def test_every_no_has_words_a_code_and_a_remedy(found: GateFacts) -> None:
-    answer = judge(found, NOW)
-    assert answer.may == (not answer.reasons)
-    assert is_said_well(answer)
 
 
 @given(any_facts(), st.randoms(use_true_random=False))

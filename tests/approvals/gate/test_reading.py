@@ -72,7 +72,7 @@ def test_every_fact_says_when_and_how_it_was_learned(request_: Request) -> None:
         assert isinstance(fact, Known), name
         assert began <= fact.at <= timezone.now(), name
     learned = {name: fact.how for name, fact in facts.needed()}
-    assert (learned["wish"], learned["account"], learned["guards"]) == (How.CLUSTER, How.CLUSTER, How.RECORDS)
+    assert (learned["desired_spec"], learned["account"], learned["guards"]) == (How.CLUSTER, How.CLUSTER, How.RECORDS)
 
 
 @pytest.mark.parametrize("error", [Unreachable("no answer within 10 s"), Forbidden("the service may not get it")])
@@ -87,7 +87,7 @@ def test_S25_what_cannot_be_read_before_a_phase_is_waited_for_and_ends_nothing(
             return super().get(ref)
 
     facts = read(request_, Silent(request_))
-    assert isinstance(facts.wish if kind == "BundleDeployment" else facts.account, Unknown)
+    assert isinstance(facts.desired_spec if kind == "BundleDeployment" else facts.account, Unknown)
     answer = gate.judge(facts, timezone.now())
     assert (answer.next, answer.reason.words) == (Next.WAIT, str(error))
     with pytest.raises(gate.Waiting):
@@ -262,4 +262,4 @@ def test_the_cluster_is_asked_while_the_stored_bytes_are_read(request_: Request)
         return Approved(Content((), "harbour", "installer", (), "sha256:c"), Plan((), "sha256:p"))
 
     facts, _ = gate.reader.approved(request_, cast("Api", Slow(request_)), (), load)
-    assert all(isinstance(one, Known) for one in (facts.cluster_uid, facts.wish, facts.account))
+    assert all(isinstance(one, Known) for one in (facts.cluster_uid, facts.desired_spec, facts.account))

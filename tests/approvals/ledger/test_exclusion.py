@@ -52,7 +52,7 @@ def start(request):
     except claims.Busy as busy:
         return busy.code
 def correct(request, *, writes=lambda: None):
-    if not claims.claim_deployment(request.deployment_id, "corrector"):
+    if not claims.take(BundleDeployment.objects.filter(pk=request.deployment_id), "corrector"):
         return "held"
     try:
         check_running(Revision.objects.get(deployment=request.deployment_id, state="active"))
@@ -61,7 +61,7 @@ def correct(request, *, writes=lambda: None):
     except NotNow:
         return "not now"
     finally:
-        claims.release_deployment(request.deployment_id, "corrector")
+        claims.give_back(BundleDeployment.objects.filter(pk=request.deployment_id), "corrector")
 """
 ROWS = """
 Cluster.objects.create(name="c", uid="u", created_at=timezone.now())
@@ -75,7 +75,7 @@ one, two = approved("one"), approved("two")
 print(correct(one, writes=lambda: print(start(one), start(two))))
 print(correct(two), start(one), correct(one))
 three = approved("three")
-claims.claim_deployment(three.deployment_id, "corrector")
+claims.take(BundleDeployment.objects.filter(pk=three.deployment_id), "corrector")
 BundleDeployment.objects.update(claimed_until=timezone.now() - timedelta(seconds=1))
 print(start(three), claims.renew_deployment(three.deployment_id, "corrector"))
 """

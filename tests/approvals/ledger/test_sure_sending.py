@@ -15,7 +15,7 @@ from approvals import tasks, wake
 from approvals.ledger import claims, process_claims
 from approvals.ledger.process_claims import HELD, clock
 from approvals.lifecycle import State
-from approvals.models import Request
+from approvals.models import BundleDeployment, Request
 from approvals.steps import advance, apply
 from approvals.working import Heartbeat
 from provisioner.errors import BadBundle, TryLater
@@ -182,7 +182,7 @@ def test_what_a_dead_worker_was_writing_is_woken_before_the_sweep(
     monkeypatch.setattr(wake, "drift", lambda pk: woken.append(-pk))
     world.in_review(request_)
     claims.claim(request_.pk, "dead")
-    claims.claim_deployment(request_.deployment_id, "dead")
+    claims.take(BundleDeployment.objects.filter(pk=request_.deployment_id), "dead")
     Request.objects.update(state=State.APPLYING)
     tasks.take_over()
     assert woken == [], "they live"

@@ -23,6 +23,15 @@ ALERTS: list[dict[str, Any]] = [
 THEIRS = {"up", "job", "le"}
 MINUTES = 180
 
+
+def buckets(metric: str, labels: str, counts: dict[str, str]) -> dict[str, str]:
+    """The series of a histogram, by its upper bounds."""
+    return {f'{metric}_bucket{{{labels},le="{bound}"}}': values for bound, values in counts.items()}
+
+
+NONE, ALL = "0x180", "0+5x180"
+WATCH_LAG = ("pratique_watch_lag_seconds", 'cluster="prod"')
+PAGES = ("pratique_http_request_seconds", 'view="inbox"')
 # By alert: series that make it fire, and series that come close and do not. Values are Prometheus' "start+step x times".
 FIRES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "PratiqueProcessDown": ({'up{job="pratique",instance="a"}': "0x180"}, {'up{job="pratique",instance="a"}': "1x180"}),
@@ -99,32 +108,16 @@ FIRES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {'pratique_cluster_watched{cluster="prod"}': "1x180"},
     ),
     "PratiqueWatchLags": (
-        {
-            'pratique_watch_lag_seconds_bucket{cluster="prod",le="60"}': "0x180",
-            'pratique_watch_lag_seconds_bucket{cluster="prod",le="300"}': "0+5x180",
-            'pratique_watch_lag_seconds_bucket{cluster="prod",le="+Inf"}': "0+5x180",
-        },
-        {
-            'pratique_watch_lag_seconds_bucket{cluster="prod",le="60"}': "0+5x180",
-            'pratique_watch_lag_seconds_bucket{cluster="prod",le="300"}': "0+5x180",
-            'pratique_watch_lag_seconds_bucket{cluster="prod",le="+Inf"}': "0+5x180",
-        },
+        buckets(*WATCH_LAG, {"60": NONE, "300": ALL, "+Inf": ALL}),
+        buckets(*WATCH_LAG, {"60": ALL, "300": ALL, "+Inf": ALL}),
     ),
     "PratiqueWatchBreaks": (
         {'pratique_watch_breaks_total{cluster="prod"}': "0+3x180"},
         {'pratique_watch_breaks_total{cluster="prod"}': "0+1x180"},
     ),
     "PratiqueApiSlow": (
-        {
-            'pratique_api_call_seconds_bucket{cluster="prod",verb="get",le="5"}': "0x180",
-            'pratique_api_call_seconds_bucket{cluster="prod",verb="get",le="10"}': "0+5x180",
-            'pratique_api_call_seconds_bucket{cluster="prod",verb="get",le="+Inf"}': "0+5x180",
-        },
-        {
-            'pratique_api_call_seconds_bucket{cluster="prod",verb="watch",le="5"}': "0x180",
-            'pratique_api_call_seconds_bucket{cluster="prod",verb="watch",le="10"}': "0+5x180",
-            'pratique_api_call_seconds_bucket{cluster="prod",verb="watch",le="+Inf"}': "0+5x180",
-        },
+        buckets("pratique_api_call_seconds", 'cluster="prod",verb="get"', {"5": NONE, "10": ALL, "+Inf": ALL}),
+        buckets("pratique_api_call_seconds", 'cluster="prod",verb="watch"', {"5": NONE, "10": ALL, "+Inf": ALL}),
     ),
     "PratiqueApiFails": (
         {
@@ -137,16 +130,8 @@ FIRES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         },
     ),
     "PratiqueApplySlow": (
-        {
-            'pratique_step_seconds_bucket{step="apply",le="300"}': "0x180",
-            'pratique_step_seconds_bucket{step="apply",le="900"}': "0+1x180",
-            'pratique_step_seconds_bucket{step="apply",le="+Inf"}': "0+1x180",
-        },
-        {
-            'pratique_step_seconds_bucket{step="prepare",le="300"}': "0x180",
-            'pratique_step_seconds_bucket{step="prepare",le="900"}': "0+1x180",
-            'pratique_step_seconds_bucket{step="prepare",le="+Inf"}': "0+1x180",
-        },
+        buckets("pratique_step_seconds", 'step="apply"', {"300": NONE, "900": "0+1x180", "+Inf": "0+1x180"}),
+        buckets("pratique_step_seconds", 'step="prepare"', {"300": NONE, "900": "0+1x180", "+Inf": "0+1x180"}),
     ),
     "PratiqueQuotaNear": (
         {
@@ -197,16 +182,8 @@ FIRES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         },
     ),
     "PratiqueHttpSlow": (
-        {
-            'pratique_http_request_seconds_bucket{view="inbox",le="5"}': "0x180",
-            'pratique_http_request_seconds_bucket{view="inbox",le="10"}': "0+5x180",
-            'pratique_http_request_seconds_bucket{view="inbox",le="+Inf"}': "0+5x180",
-        },
-        {
-            'pratique_http_request_seconds_bucket{view="inbox",le="5"}': "0+5x180",
-            'pratique_http_request_seconds_bucket{view="inbox",le="10"}': "0+5x180",
-            'pratique_http_request_seconds_bucket{view="inbox",le="+Inf"}': "0+5x180",
-        },
+        buckets(*PAGES, {"5": NONE, "10": ALL, "+Inf": ALL}),
+        buckets(*PAGES, {"5": ALL, "10": ALL, "+Inf": ALL}),
     ),
 }
 

@@ -136,15 +136,6 @@ def test_S25_unknown_groups_are_told_and_count_nowhere(issuer: RunningIssuer) ->
     assert not KubernetesIdentity.objects.filter(issuer=issuer.url).exists()
 
 
-def test_S25_a_group_that_is_lost_there_is_lost_here(issuer: RunningIssuer) -> None:
-    client = signed_in(issuer)
-    assert "oidc:platform" in client.get("/me").content.decode()
-    issuer.set_people({**PEOPLE, "ada": {"sub": "u-ada", "groups": ["guests"]}})
-    me = client.get("/me").content.decode()
-    assert "oidc:guests" in me
-    assert "oidc:platform" not in me
-
-
 def test_S25_groups_that_become_unknown_end_what_was_known(issuer: RunningIssuer) -> None:
     client = signed_in(issuer)
     issuer.set_people({"ada": {"sub": "u-ada", "_claim_names": {"groups": "src1"}}})
@@ -186,13 +177,6 @@ def test_S25_an_issuer_that_is_away_ends_nobody_at_once(issuer: RunningIssuer, s
     answer = client.post("/oidc/example")
     assert answer.status_code == 503
     assert "did not respond" in answer.content.decode()
-
-
-def test_an_issuer_that_the_operator_takes_away_ends_its_people(issuer: RunningIssuer, settings: Any) -> None:
-    client = signed_in(issuer)
-    settings.PRATIQUE = {**settings.PRATIQUE, "OIDC_FILE": Issuers()}
-    assert client.get("/me").status_code == 302
-    assert client.get("/oidc/example/callback?code=a&state=b").status_code == 404
 
 
 def test_signing_out_here_offers_to_sign_out_there(issuer: RunningIssuer) -> None:

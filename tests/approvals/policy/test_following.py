@@ -12,8 +12,8 @@ from approvals.bundle_spec import UpgradePolicy
 from approvals.policy.source_changes import (
     Answer,
     FollowerFacts,
+    SpecFacts,
     UpgradeFacts,
-    WishFacts,
     answer_of,
     answer_upgrade,
     end_of_wait,
@@ -25,7 +25,7 @@ from approvals.policy.source_changes import (
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 MOVED = FollowerFacts(seen="b", pin="a", answered="")
 OFFERED = UpgradeFacts(is_offered=True)
-FREE = WishFacts()
+FREE = SpecFacts()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_move_asks_for_a_request_where_the_latest_one_is_not_for_it(changes: d
 
 IN_BETWEEN = [
     ({"is_stopped": True}, Answer.NOTHING),
-    ({"is_other_wished": True}, Answer.NOTHING),
+    ({"is_other_spec": True}, Answer.NOTHING),
     ({"is_pinning": True}, Answer.WAIT),
     ({"is_held": True}, Answer.WAIT),
     ({"is_too_soon": True}, Answer.WAIT),
@@ -61,15 +61,15 @@ IN_BETWEEN = [
 def test_a_move_and_an_offer_alike_ask_only_where_nothing_stands_in_between(
     changes: dict[str, Any], answer: Answer
 ) -> None:
-    assert answer_of(MOVED, WishFacts(**changes)) is answer
-    assert answer_upgrade(OFFERED, WishFacts(**changes)) is answer
+    assert answer_of(MOVED, SpecFacts(**changes)) is answer
+    assert answer_upgrade(OFFERED, SpecFacts(**changes)) is answer
 
 
 @pytest.mark.parametrize("changes", [changes for changes, _ in IN_BETWEEN if "is_pinning" not in changes], ids=str)
 def test_what_is_no_news_waits_for_nothing(changes: dict[str, Any]) -> None:
-    assert answer_of(replace(MOVED, seen="a"), WishFacts(**changes)) is Answer.NOTHING
-    assert answer_upgrade(replace(OFFERED, is_asked=True), WishFacts(**changes)) is Answer.NOTHING
-    assert answer_upgrade(replace(OFFERED, policy=UpgradePolicy.MANUAL), WishFacts(**changes)) is Answer.NOTHING
+    assert answer_of(replace(MOVED, seen="a"), SpecFacts(**changes)) is Answer.NOTHING
+    assert answer_upgrade(replace(OFFERED, is_asked=True), SpecFacts(**changes)) is Answer.NOTHING
+    assert answer_upgrade(replace(OFFERED, policy=UpgradePolicy.MANUAL), SpecFacts(**changes)) is Answer.NOTHING
 
 
 @pytest.mark.parametrize(

@@ -71,12 +71,16 @@ def test_S13_an_edited_grant_is_asked_anew_and_its_word_replaces_the_earlier_one
     assert look(request_).state == "approved"
 
 
-def test_a_grant_that_is_not_true_leaves_the_request_alone_and_says_why(here: World, request_: Request) -> None:
-    add_finding(request_, "dangerous")
+@pytest.mark.parametrize(("rule", "severity"), [("X-1", "dangerous"), ("UNJUDGED", "notable")])
+def test_S36_a_grant_on_safe_approves_no_field_that_no_rule_judges(
+    here: World, request_: Request, rule: str, severity: str
+) -> None:
+    """A grant whose expression is not true leaves the request alone and says why."""
+    add_finding(request_, severity, rule)
     policy = save(here)
     allow(here, policy)
     assert look(request_).state == "in_review"
-    assert words_of(policy) == ("silent", '`worst == "safe"` is false; the worst new finding is X-1 (dangerous)')
+    assert words_of(policy) == ("silent", f'`worst == "safe"` is false; the worst new finding is {rule} ({severity})')
 
 
 UNJUDGED = {
@@ -87,14 +91,6 @@ UNJUDGED = {
     "ref": {"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "harbour", "name": "web"},
     "evidence": {"fields": ["spec.template.spec.dnsPolicy"]},
 }
-
-
-def test_S36_a_grant_on_safe_approves_no_field_that_no_rule_judges(here: World, request_: Request) -> None:
-    add_finding(request_, "notable", "UNJUDGED")
-    policy = save(here)
-    allow(here, policy)
-    assert look(request_).state == "in_review"
-    assert words_of(policy) == ("silent", '`worst == "safe"` is false; the worst new finding is UNJUDGED (notable)')
 
 
 def test_S36_policies_are_told_how_many_fields_no_rule_judges_and_which(here: World, request_: Request) -> None:

@@ -70,6 +70,7 @@ USERS = {
     "a space after": "ada ",
     "only a space": " ",
     "too long": "a" * 251,
+    "a control character": "ada\x01",
     "bidi": "ada\u202egpj",
 }
 

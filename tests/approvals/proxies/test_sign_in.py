@@ -89,16 +89,10 @@ def caller_of(client: Client) -> access.Caller:
 ATTACKS: dict[str, tuple[dict[str, Any], bool]] = {
     "through the proxy": (word(), True),
     "from elsewhere": (word(peer=STRANGER), False),
-    "from a neighbour": (word(peer="10.0.0.6"), False),
     "over a Unix socket": (word(peer=""), False),
     "with the proxy's address forwarded": ({**word(peer=STRANGER), "HTTP_X_FORWARDED_FOR": PEER}, False),
-    "with the proxy's address as real": ({**word(peer=STRANGER), "HTTP_X_REAL_IP": PEER}, False),
     "without a name": ({"REMOTE_ADDR": PEER, "HTTP_X_REMOTE_GROUP": "platform"}, False),
     "two names": (word("ada\nalice"), False),
-    "two names with a comma": (word("ada,alice"), False),
-    "a control character": (word("ada\x01"), False),
-    "non-ASCII": (word("ad\u00e0"), False),
-    "too long": (word("a" * 300), False),
     "system:admin": (word("system:admin"), True),  # with the prefix it is sso:system:admin, and nobody's
     "another header of the kind": ({"REMOTE_ADDR": PEER, "HTTP_REMOTE_USER": "ada"}, False),
     "the variable of CGI": ({"REMOTE_ADDR": PEER, "REMOTE_USER": "ada"}, False),

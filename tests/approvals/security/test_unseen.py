@@ -146,43 +146,38 @@ def test_S09_S32_what_is_adopted_is_told_of_in_the_same_words_whatever_it_holds(
 
 
 @pytest.mark.parametrize(
-    ("depends", "other", "is_refused"),
+    ("depends", "most", "other", "refusal"),
     [
-        pytest.param(True, "", True, id="one limit for both"),
-        pytest.param(True, "breaking", False, id="a wider one for what depends on objects"),
-        pytest.param(False, "breaking", True, id="which is not that of what is proved"),
-        pytest.param(True, "dangerous", True, id="not wide enough"),
+        pytest.param(True, "notable", "", "is breaking, and the limit here is", id="one limit for both"),
+        pytest.param(True, "notable", "breaking", "", id="a wider one for what depends on objects"),
+        pytest.param(
+            False, "notable", "breaking", "is breaking, and the limit", id="which is not that of what is proved"
+        ),
+        pytest.param(True, "notable", "dangerous", "is breaking, and the limit here is", id="not wide enough"),
+        pytest.param(
+            True,
+            "breaking",
+            "notable",
+            "that depends on stored objects is breaking, and the limit here is notable",
+            id="a stricter one holds too",
+        ),
     ],
 )
 def test_S32_what_depends_on_stored_objects_has_a_limit_of_its_own(
-    here: World, asked: Request, settings: Settings, depends: bool, other: str, is_refused: bool
+    here: World, asked: Request, settings: Settings, depends: bool, most: str, other: str, refusal: str
 ) -> None:
-    limit(settings, "notable")
+    limit(settings, most)
     settings.PRATIQUE = {**settings.PRATIQUE, "UNSEEN_DEPENDING_SEVERITY": other}
     report = Report.objects.get()
     record = {"fingerprint": "f", "rule": "SCH-25", "severity": "breaking", "ref": None, "evidence": {"live": depends}}
     report.body, report.worst = {**report.body, "findings": [record]}, "breaking"
     report.save()
     finding(asked, rule="SCH-25", severity="breaking")
-    if is_refused:
-        with pytest.raises(TooSerious, match="is breaking, and the limit here is"):
+    if refusal:
+        with pytest.raises(TooSerious, match=refusal):
             decide(asked, here.ada, "webhook")
     else:
         assert decide(asked, here.ada, "webhook").decision == "Approve"
-
-
-def test_S32_a_stricter_limit_for_what_depends_on_objects_holds_too(
-    here: World, asked: Request, settings: Settings
-) -> None:
-    limit(settings, "breaking")
-    settings.PRATIQUE = {**settings.PRATIQUE, "UNSEEN_DEPENDING_SEVERITY": "notable"}
-    report = Report.objects.get()
-    record = {"fingerprint": "f", "rule": "SCH-25", "severity": "breaking", "evidence": {"live": True}}
-    report.body, report.worst = {**report.body, "findings": [record]}, "breaking"
-    report.save()
-    finding(asked, rule="SCH-25", severity="breaking")
-    with pytest.raises(TooSerious, match="that depends on stored objects is breaking, and the limit here is notable"):
-        decide(asked, here.ada, "webhook")
 
 
 def test_S32_without_a_report_nothing_is_approved_unseen(here: World, asked: Request) -> None:

@@ -23,7 +23,7 @@ from tests.support.approvals.fixtures import World
 
 def test_S26_what_kills_those_who_look_for_drift_rests_and_says_so(request_: Request, processes: Alone) -> None:
     deployment = request_.deployment
-    assert claims.claim_deployment(deployment.pk, "dead")
+    assert claims.take(BundleDeployment.objects.filter(pk=deployment.pk), "dead")
     lapse()
     processes.ends = [KILLED, End()]
     tasks.correct_deployment(deployment.pk)
@@ -86,7 +86,7 @@ def test_S26_every_kind_of_work_is_made_anew_in_a_subprocess(request_: Request) 
 
 def test_S26_whoever_starts_an_apply_counts_the_lapsed_claim_of_a_corrector(request_: Request) -> None:
     deployment = request_.deployment
-    claims.claim_deployment(deployment.pk, "dead")
+    claims.take(BundleDeployment.objects.filter(pk=deployment.pk), "dead")
     lapse()
     claims.hold_off_drift(deployment.pk)
     assert claims.deaths_of(Correct(deployment.pk).rows) == 1

@@ -355,10 +355,12 @@ def test_a_lost_message_is_swept_and_doubled_ones_and_two_workers_correct_once(
         patch.setattr(tasks.wake, "drift", woken.append)
         tasks.sweep()
     assert woken == [it.deployment.pk]
-    assert claims.claim_deployment(it.deployment.pk, "another worker")
+    assert claims.take(BundleDeployment.objects.filter(pk=it.deployment.pk), "another worker")
     it.look()
     assert it.live()["data"] == {"version": "2"}
-    assert claims.release_deployment(it.deployment.pk, "another worker"), "it was woken meanwhile"
+    assert claims.give_back(BundleDeployment.objects.filter(pk=it.deployment.pk), "another worker"), (
+        "it was woken meanwhile"
+    )
     for _ in range(3):
         tasks.correct_deployment(it.deployment.pk)
     assert it.audited() == ["drift.found", "drift.corrected"]

@@ -340,11 +340,11 @@ def test_S16_a_revision_revoked_while_it_is_put_back_is_left_at_the_next_phase(
 @pytest.mark.thorough
 def test_nothing_is_put_back_while_drift_of_what_runs_is_being_corrected(station: Station, registry: Registry) -> None:
     deployment, request = second_runs(station, registry, "wake", **RESTORE)
-    assert claims.claim_deployment(deployment.pk, "corrector")
+    assert claims.take(BundleDeployment.objects.filter(pk=deployment.pk), "corrector")
     let_time_pass(station, deployment)
     station.work(request)
     assert (request.state, request.problem_code) == ("restoring", "busy")
     assert (states(deployment), version_of(station, "wake")) == ([(1, "replaced"), (2, "active")], "2")
-    claims.release_deployment(deployment.pk, "corrector")
+    claims.give_back(BundleDeployment.objects.filter(pk=deployment.pk), "corrector")
     station.work(request)
     assert (request.state, version_of(station, "wake")) == ("failed", "1")

@@ -85,7 +85,7 @@ def all_well(question: GateQuestion) -> GateFacts:
         ABOUT,
         NOW,
         cluster_uid=known("kube"),
-        wish=known(WISH),
+        desired_spec=known(WISH),
         account=known(ACCOUNT),
         own_right=known(YES),
         requesters=known((known(YES),)),
@@ -124,8 +124,8 @@ def _set(**changes: Any) -> Worse:
 
 def _wish(**changes: Any) -> Worse:
     def worse(facts: GateFacts) -> GateFacts:
-        assert isinstance(facts.wish, Known)
-        return replace(facts, wish=known(replace(facts.wish.value, **changes)))
+        assert isinstance(facts.desired_spec, Known)
+        return replace(facts, desired_spec=known(replace(facts.desired_spec.value, **changes)))
 
     return worse
 
