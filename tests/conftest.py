@@ -51,7 +51,7 @@ MARKERS = {
     "browser": {"chromium", "browser", "page"},
 }
 # Fixtures whose parameter is the API server. The contract suite holds the two against each other.
-ON_EITHER = ("station", "api_server")
+ON_EITHER = ("site", "api_server")
 # What is drawn at random is drawn alike in every run, so that a failure is the change's. Another PRATIQUE_SEED looks elsewhere.
 # Nothing is timed here: these machines are shared (tests/bench measures).
 hypothesis.settings.register_profile(

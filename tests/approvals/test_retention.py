@@ -37,13 +37,13 @@ def keep_days(folder: Path, settings: Any) -> None:
 
 
 @pytest.fixture
-def port(here: World) -> BundleDeployment:
+def port(env: World) -> BundleDeployment:
     """Applied four times, long ago: revision 4 is running. Each has a content of its own."""
-    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec("1")), here.rita)
+    deployment = world.submit_spec(env.cluster, world.seen("strimzi", world.spec("1")), env.rita)
     for number in range(1, 5):
         if number > 1:
             obj = world.seen("strimzi", world.spec(str(number)), uid=deployment.uid, generation=number)
-            world.wish(here.cluster, obj, here.rita)
+            world.submit_spec(env.cluster, obj, env.rita)
         made = revision(deployment, number, "active" if number == 4 else "replaced")
         content = store.put(secret(str(number)), format_name="plain")
         Revision.objects.filter(pk=made.pk).update(content=content)
@@ -103,13 +103,13 @@ def test_what_a_request_was_rendered_from_goes_with_its_details(port: BundleDepl
     assert kept == {1: nothing, 2: nothing, 3: told, 4: told}
 
 
-def test_reviews_and_verdicts_stay(here: World, port: BundleDeployment) -> None:
+def test_reviews_and_verdicts_stay(env: World, port: BundleDeployment) -> None:
     first = port.requests.get(number=1)
     Request.objects.filter(pk=first.pk).update(state="in_review", settled_at=None)
     Request.objects.filter(deployment=port, number__gt=1).update(state="applied")
-    here.kubernetes.allow("ada", "approve")
+    env.kubernetes.allow("ada", "approve")
     services.review(
-        by=acting(here.ada),
+        by=acting(env.ada),
         request_id=first.pk,
         decision="Deny",
         reason="not now",
@@ -138,11 +138,11 @@ def test_0_days_keep_everything(port: BundleDeployment, settings: Any) -> None:
         call_command("clear_old_requests")
 
 
-def test_what_an_open_request_puts_back_stays(here: World, port: BundleDeployment) -> None:
+def test_what_an_open_request_puts_back_stays(env: World, port: BundleDeployment) -> None:
     obj = world.seen(
         "strimzi", world.spec("4"), uid=port.uid, generation=4, annotations={"core.rukpak.io/rollback-to": "1/x"}
     )
-    world.wish(here.cluster, obj, here.rita)
+    world.submit_spec(env.cluster, obj, env.rita)
     assert port.requests.get(number=5).to_revision.number == 1  # type: ignore[union-attr] # it goes back
     tasks.clear()
     assert cleared(port) == [2]
@@ -163,19 +163,19 @@ def test_of_a_deployment_that_is_gone_everything_goes(port: BundleDeployment) ->
     assert (cleared(port), stored()) == ([1, 2, 3, 4], set())
 
 
-def test_what_another_deployment_needs_stays(here: World, port: BundleDeployment) -> None:
-    other = world.wish(here.cluster, world.seen("other", world.spec("1")), here.rita)
+def test_what_another_deployment_needs_stays(env: World, port: BundleDeployment) -> None:
+    other = world.submit_spec(env.cluster, world.seen("other", world.spec("1")), env.rita)
     shared = Content.objects.get(pk=secret("1").digest)
     Request.objects.filter(deployment=other).update(content=shared)
     tasks.clear()
     assert (cleared(port), stored()) == ([1, 2], digests(1, 3, 4))
 
 
-def test_nobody_goes_back_to_what_was_removed(here: World, port: BundleDeployment) -> None:
+def test_nobody_goes_back_to_what_was_removed(env: World, port: BundleDeployment) -> None:
     tasks.clear()
     assert [one.number for one in selected.restorable(deployment=port)] == [3, 4]
     with pytest.raises(InvalidInput, match=r"revision 1 \(its content was removed on .*\).*available: 3, 4"):
-        services.rollback_deployment(by=acting(here.rita), deployment=port, revision=1, via="browser")
+        services.rollback_deployment(by=acting(env.rita), deployment=port, revision=1, via="browser")
 
 
 @BOTH_STORES
@@ -190,9 +190,9 @@ def test_removed_bytes_say_so_and_come_back_when_they_are_fetched_again(port: Bu
     assert exists(row.pk), "what was stored a moment ago may not have its request yet"
 
 
-def test_the_page_and_rest_say_that_it_was_removed(here: World, port: BundleDeployment, client: Client) -> None:
+def test_the_page_and_rest_say_that_it_was_removed(env: World, port: BundleDeployment, client: Client) -> None:
     tasks.clear()
-    world.enter(client, here.ada)
+    world.enter(client, env.ada)
     request = port.requests.get(number=1)
     page = client.get(f"/requests/{request.uid}")
     assert page.status_code == 200

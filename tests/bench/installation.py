@@ -42,7 +42,7 @@ from tests.support.approvals import reports, scene, world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.reports import many
 from tests.support.approvals.world import session_of
-from tests.support.provisioner.ships import crd
+from tests.support.provisioner.example_crd import crd
 
 CLUSTERS = ("prod-eu", "prod-us", "staging", "edge")
 # Of every hundred deployments so many are on the last cluster.

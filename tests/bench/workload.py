@@ -28,30 +28,30 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from tests.support.kubernetes.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from tests.support.journeys.station import Station
+    from tests.support.journeys.deployed_site import DeployedSite
 
 
 def go(kubeconfig: Path, namespace: str, *urls: str) -> None:
-    station = _station(kubeconfig, namespace)
+    site = _site(kubeconfig, namespace)
     for version, url in enumerate(urls, start=1):
-        request = _wished(station, namespace, url)
+        request = _wished(site, namespace, url)
         _step(request, version, "prepare", "in_review")
-        station.agree(request.deployment)
+        site.agree(request.deployment)
         _step(request, version, "apply", "applied")
 
 
 def stand(kubeconfig: Path, namespace: str) -> None:
-    station = _station(kubeconfig, namespace)
+    site = _site(kubeconfig, namespace)
     celery.keep_what_is_loaded()
     _say("done")
     for line in sys.stdin:
         took = ""
         match line.split():
             case ["wish", url]:
-                request = _wished(station, namespace, url)
+                request = _wished(site, namespace, url)
             case ["prepare"]:
                 advance(request.pk)
-                station.agree(request.deployment)
+                site.agree(request.deployment)
             case ["apply"]:
                 took = f" {_applied(request):.6f}"
         _say(f"done{took}")
@@ -67,20 +67,20 @@ def _applied(request: Request) -> float:
     return float((last - approved.at).total_seconds())
 
 
-def _station(kubeconfig: Path, namespace: str) -> Station:
-    from tests.support.journeys import station as built
+def _site(kubeconfig: Path, namespace: str) -> DeployedSite:
+    from tests.support.journeys import deployed_site
 
     endpoint = Endpoint.read(kubeconfig, Path("kubectl"))
     api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=60)
-    built.prepare(api, namespace)
-    cluster = built.register(endpoint.kubeconfig("pratique"))
-    made = built.Station(cluster, api, namespace, Path("kubectl"), kubeconfig)
-    made.people = {name: built.user(name, cluster) for name in built.PEOPLE}
+    deployed_site.prepare(api, namespace)
+    cluster = deployed_site.register(endpoint.kubeconfig("pratique"))
+    made = deployed_site.DeployedSite(cluster, api, namespace, Path("kubectl"), kubeconfig)
+    made.people = {name: deployed_site.user(name, cluster) for name in deployed_site.PEOPLE}
     return made
 
 
-def _wished(station: Station, name: str, url: str) -> Request:
-    return station.latest(station.wish(name, {"kind": "http", "http": {"url": url}}))
+def _wished(site: DeployedSite, name: str, url: str) -> Request:
+    return site.latest(site.submit_spec(name, {"kind": "http", "http": {"url": url}}))
 
 
 def _step(request: Request, version: int, what: str, state: str) -> None:

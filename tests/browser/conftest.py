@@ -126,14 +126,14 @@ def an_issuer(
 
 
 @pytest.fixture
-def addresses(live_server: LiveServer, here: World, afternoon: dict[str, Any]) -> dict[str, str]:
+def addresses(live_server: LiveServer, env: World, afternoon: dict[str, Any]) -> dict[str, str]:
     """URLs of every page, by a name."""
     serious = afternoon["serious"].uid
-    stored(catalog("quays", of=here.cluster), *HARBOUR)
-    comparisons.port(here, "ada")
-    comparisons.finish(comparisons.begun(here))
-    comparisons.finish(comparisons.begun(here, before=""), is_first=True)
-    comparisons.begun(here, "1.2.0", "1.1.0")
+    stored(catalog("quays", of=env.cluster), *HARBOUR)
+    comparisons.port(env, "ada")
+    comparisons.finish(comparisons.begun(env))
+    comparisons.finish(comparisons.begun(env, before=""), is_first=True)
+    comparisons.begun(env, "1.2.0", "1.1.0")
     paths = {
         "inbox": "/",
         "all-requests": "/?tab=all",

@@ -47,12 +47,12 @@ def password(page: pw.Page, person: User) -> None:
 
 
 def test_what_runs_follows_the_request_until_it_is_applied(
-    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: Any, transactional_db: None
+    env: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: Any, transactional_db: None
 ) -> None:
     serious = afternoon["serious"]
     Request.objects.filter(pk=serious.pk).update(state="applying", phase="workloads")
     BundleDeployment.objects.filter(pk=serious.deployment_id).update(health="Current")
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     heard = listen(page)
     place = f"{addresses['deployments']}/prod/{serious.deployment.name}"
     page.goto(place)
@@ -76,13 +76,13 @@ def test_what_runs_follows_the_request_until_it_is_applied(
 
 @pytest.mark.thorough
 def test_a_denial_and_a_wrong_form_can_be_used_by_everybody(
-    here: World, request_: Request, live_server: LiveServer, sign_in: Any, transactional_db: None
+    env: World, request_: Request, live_server: LiveServer, sign_in: Any, transactional_db: None
 ) -> None:
-    world.review(request_, acting(here.ada), "Deny", reason="not on a Friday")
+    world.review(request_, acting(env.ada), "Deny", reason="not on a Friday")
     evaluate.run(Request.objects.get(pk=request_.pk), "w")
     for verb in ("get", "update"):
-        here.kubernetes.allow("rita", verb)
-    page = sign_in(here.rita)
+        env.kubernetes.allow("rita", verb)
+    page = sign_in(env.rita)
     page.goto(f"{live_server.url}/deployments/prod/strimzi")
     page.evaluate(OPEN_ALL)
     found = at_every_width(page, "denied")
@@ -104,12 +104,12 @@ def test_a_denial_and_a_wrong_form_can_be_used_by_everybody(
 
 
 def test_names_to_pick_from_follow_the_namespace_and_any_other_name_can_be_typed(
-    here: World, live_server: LiveServer, sign_in: Any, transactional_db: None
+    env: World, live_server: LiveServer, sign_in: Any, transactional_db: None
 ) -> None:
     for verb in ("create", "list"):
-        here.kubernetes.allow("ada", verb)
-    here.kubernetes.names = {("Namespace", ""): ["harbour", "shop"], ("ServiceAccount", "shop"): ["robot"]}
-    page = sign_in(here.ada)
+        env.kubernetes.allow("ada", verb)
+    env.kubernetes.names = {("Namespace", ""): ["harbour", "shop"], ("ServiceAccount", "shop"): ["robot"]}
+    page = sign_in(env.ada)
     heard = listen(page)
     page.goto(f"{live_server.url}/deployments")
     page.get_by_role("link", name="New deployment").click()
@@ -119,7 +119,7 @@ def test_names_to_pick_from_follow_the_namespace_and_any_other_name_can_be_typed
     page.get_by_label("ServiceAccount", exact=True).fill("own-name")
     pw.expect(page.locator("#accounts option")).to_have_attribute("value", "robot")
     pw.expect(page.get_by_label("ServiceAccount", exact=True)).to_have_value("own-name")
-    here.kubernetes.allowed.discard(("ada", "list", "*"))
+    env.kubernetes.allowed.discard(("ada", "list", "*"))
     page.get_by_label("Install namespace", exact=True).fill("harbour")
     page.get_by_label("Name", exact=True).focus()
     pw.expect(page.get_by_text("could not be listed with your permissions, so type the name")).to_be_visible()
@@ -129,11 +129,11 @@ def test_names_to_pick_from_follow_the_namespace_and_any_other_name_can_be_typed
 
 @pytest.mark.parametrize("is_another", [False, True], ids=["the same person", "somebody else"])
 def test_what_was_typed_is_back_after_signing_in_again_for_the_same_person_alone(
-    is_another: bool, here: World, live_server: LiveServer, sign_in: Any, transactional_db: None
+    is_another: bool, env: World, live_server: LiveServer, sign_in: Any, transactional_db: None
 ) -> None:
-    carol = world.user("carol", here.cluster, "platform")
-    here.kubernetes.allow("carol", "get")
-    page = sign_in(here.ada)
+    carol = world.user("carol", env.cluster, "platform")
+    env.kubernetes.allow("carol", "get")
+    page = sign_in(env.ada)
     heard = listen(page)
     page.goto(f"{live_server.url}/deployments/new")
     page.get_by_label("Name", exact=True).fill("barge")
@@ -141,7 +141,7 @@ def test_what_was_typed_is_back_after_signing_in_again_for_the_same_person_alone
     page.context.clear_cookies(name="sessionid")
     page.get_by_role("button", name="Request this deployment").click()
     page.wait_for_url("**/sign-in?next=/deployments/new")
-    password(page, carol if is_another else here.ada)
+    password(page, carol if is_another else env.ada)
     page.wait_for_url(f"{live_server.url}/deployments/new")
     pw.expect(page.get_by_label("Name", exact=True)).to_have_value("" if is_another else "barge")
     pw.expect(page.get_by_label("Image", exact=True)).to_have_value(
@@ -155,7 +155,7 @@ def test_what_was_typed_is_back_after_signing_in_again_for_the_same_person_alone
 
 @pytest.mark.parametrize("state", ["down", "flaps"])
 def test_since_when_a_source_is_down_and_when_a_flapping_one_is_requested_can_be_read_by_everybody(
-    state: str, here: World, live_server: LiveServer, sign_in: Any, transactional_db: None
+    state: str, env: World, live_server: LiveServer, sign_in: Any, transactional_db: None
 ) -> None:
     hour = timedelta(hours=1)
     reference, follower, words = {
@@ -174,10 +174,10 @@ def test_since_when_a_source_is_down_and_when_a_flapping_one_is_requested_can_be
             "The next one is created in",
         ),
     }[state]
-    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), by=here.rita)
+    deployment = world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), by=env.rita)
     world.following(deployment, reference, follower)
-    here.kubernetes.allow("ada", "get")
-    page = sign_in(here.ada)
+    env.kubernetes.allow("ada", "get")
+    page = sign_in(env.ada)
     heard = listen(page)
     page.goto(f"{live_server.url}/deployments/prod/strimzi")
     pw.expect(page.locator("dd", has_text="every 10m")).to_contain_text(words)

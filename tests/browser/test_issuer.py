@@ -14,7 +14,7 @@ from approvals.models import Review
 from tests.browser.conftest import an_issuer
 from tests.browser.tabs import open_anew, press
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.servers.issuer import RunningIssuer
 from tests.support.servers.registry import Registry
 
@@ -25,16 +25,16 @@ PEOPLE: dict[str, dict[str, Any]] = {"olga": {"sub": "o-1", "groups": ["platform
 
 
 @pytest.fixture
-def issuer(live_server: LiveServer, real_station: Station, tmp_path: Path, settings: Any) -> Iterator[RunningIssuer]:
+def issuer(live_server: LiveServer, real_site: DeployedSite, tmp_path: Path, settings: Any) -> Iterator[RunningIssuer]:
     with an_issuer(live_server.url, tmp_path / "issuer", settings, "journey", PEOPLE) as running:
         yield running
 
 
 def test_signs_in_approves_loses_the_group_and_signs_out_everywhere(
-    page: pw.Page, live_server: LiveServer, real_station: Station, registry: Registry, issuer: RunningIssuer
+    page: pw.Page, live_server: LiveServer, real_site: DeployedSite, registry: Registry, issuer: RunningIssuer
 ) -> None:
-    deployment = real_station.prepare("olgas", bundles.image(registry, "olgas", bundles.app("olgas", "1")))
-    first = f"{live_server.url}/requests/{real_station.latest(deployment).uid}"
+    deployment = real_site.prepare("olgas", bundles.image(registry, "olgas", bundles.app("olgas", "1")))
+    first = f"{live_server.url}/requests/{real_site.latest(deployment).uid}"
 
     page.goto(first)
     page.get_by_role("button", name="Sign in with Example").click()
@@ -44,12 +44,12 @@ def test_signs_in_approves_loses_the_group_and_signs_out_everywhere(
     press(page, "Approve")
     given = Review.objects.get()
     assert (given.username, given.channel) == ("oidc:o-1", "browser")
-    real_station.work()
+    real_site.work()
     page = open_anew(page, first)
     assert "3 of 3 objects" in page.inner_text("#progress")
 
-    real_station.prepare("olgas", bundles.image(registry, "olgas", bundles.app("olgas", "2")))
-    second = f"{live_server.url}/requests/{real_station.latest(deployment).uid}"
+    real_site.prepare("olgas", bundles.image(registry, "olgas", bundles.app("olgas", "2")))
+    second = f"{live_server.url}/requests/{real_site.latest(deployment).uid}"
     page = open_anew(page, second)
     # Where the page's own parts have the issuer asked just now, what it said before counts for the moment (S25).
     page.wait_for_load_state("networkidle")

@@ -11,9 +11,9 @@ from tests.support.approvals.fixtures import World
 
 
 def test_help_opens_search_is_reached_and_keys_can_be_switched_off(
-    here: World, addresses: dict[str, str], sign_in: SignIn
+    env: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.goto(addresses["audit"])
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.name") == "actor"
@@ -29,8 +29,8 @@ def test_help_opens_search_is_reached_and_keys_can_be_switched_off(
     pw.expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_two_keys_lead_to_the_decision_of_a_request(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
-    page = sign_in(here.ada)
+def test_two_keys_lead_to_the_decision_of_a_request(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(env.ada)
     page.goto(addresses["request"])
     page.keyboard.press("g")
     page.keyboard.press("d")
@@ -39,9 +39,9 @@ def test_two_keys_lead_to_the_decision_of_a_request(here: World, addresses: dict
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_home_and_active_filters_can_be_used_by_everybody(
-    scheme: str, here: World, addresses: dict[str, str], sign_in: SignIn
+    scheme: str, env: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     heard = listen(page)
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
     for path in ("home", "?tab=all&severity=critical"):

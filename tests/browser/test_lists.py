@@ -14,20 +14,20 @@ from tests.support.approvals.fixtures import World
 from tests.support.patience import wait_for
 
 
-def asked(here: World, name: str) -> Request:
-    return world.in_review(scene.asked(here.cluster, name, here.rita), worst="notable")
+def asked(env: World, name: str) -> Request:
+    return world.in_review(scene.asked(env.cluster, name, env.rita), worst="notable")
 
 
-def test_an_open_list_follows_what_happens(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
-    first = asked(here, "buoy")
-    page = sign_in(here.ada)
+def test_an_open_list_follows_what_happens(env: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    first = asked(env, "buoy")
+    page = sign_in(env.ada)
     heard = listen(page)
     page.goto(f"{live_server.url}/?tab=open&sort=oldest")
     page.keyboard.press("j")
     focused = page.get_by_role("link", name="buoy")
     pw.expect(focused).to_be_focused()
     pw.expect(page.locator("#tabs a[aria-current]")).to_have_text("Open 1")
-    asked(here, "tugboat")
+    asked(env, "tugboat")
     pw.expect(page.get_by_role("link", name="tugboat")).to_be_visible()
     pw.expect(page.locator("#tabs a[aria-current]")).to_have_text("Open 2")
     pw.expect(focused).to_be_focused()
@@ -39,13 +39,13 @@ def test_an_open_list_follows_what_happens(here: World, live_server: LiveServer,
     assert heard == []
 
 
-def test_rows_stay_where_they_are_while_some_are_ticked(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
-    asked(here, "buoy")
-    page = sign_in(here.ada)
+def test_rows_stay_where_they_are_while_some_are_ticked(env: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    asked(env, "buoy")
+    page = sign_in(env.ada)
     page.goto(f"{live_server.url}/?tab=open")
     box = page.get_by_role("checkbox", name="Select buoy")
     box.check()
-    asked(here, "tugboat")
+    asked(env, "tugboat")
     page.evaluate("document.addEventListener('htmx:beforeRequest', () => (window.tries = (window.tries || 0) + 1))")
     wait_for(lambda: page.evaluate("window.tries || 0"), "the list would ask", is_so=lambda tries: tries >= 2)
     pw.expect(box).to_be_checked()
@@ -55,15 +55,15 @@ def test_rows_stay_where_they_are_while_some_are_ticked(here: World, live_server
 
 
 def test_fifty_requests_are_decided_at_once_and_lead_back_to_the_same_filters(
-    here: World, live_server: LiveServer, sign_in: SignIn
+    env: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
     # No requester may have so many at once.
-    people = [world.user(f"rita-{number}", here.cluster, "requesters") for number in range(10)]
+    people = [world.user(f"rita-{number}", env.cluster, "requesters") for number in range(10)]
     names = [f"buoy-{number:02}" for number in range(51)]
-    asked_for = [scene.asked(here.cluster, name, people[at % 10]) for at, name in enumerate(names)]
+    asked_for = [scene.asked(env.cluster, name, people[at % 10]) for at, name in enumerate(names)]
     made = [world.in_review(one, worst="notable") for one in asked_for]
-    world.in_review(scene.asked(here.cluster, "buoy-reef", here.rita), worst="critical")
-    page = sign_in(here.ada)
+    world.in_review(scene.asked(env.cluster, "buoy-reef", env.rita), worst="critical")
+    page = sign_in(env.ada)
     heard = listen(page)
     page.goto(f"{live_server.url}/?tab=open&search=buoy&sort=worst")
     pw.expect(page.get_by_role("row")).to_have_count(51)
@@ -91,18 +91,18 @@ def test_fifty_requests_are_decided_at_once_and_lead_back_to_the_same_filters(
     assert heard == []
 
 
-def test_home_follows_what_happens_and_is_marked_as_read(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
-    page = sign_in(here.ada)
+def test_home_follows_what_happens_and_is_marked_as_read(env: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    page = sign_in(env.ada)
     page.goto(f"{live_server.url}/home")
     pw.expect(page.get_by_text("Nothing is waiting for your decision")).to_be_visible()
-    asked(here, "buoy")
+    asked(env, "buoy")
     pw.expect(page.get_by_role("link", name="buoy")).to_be_visible()
 
 
-def test_requests_are_selected_and_decided_on_by_keys(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
+def test_requests_are_selected_and_decided_on_by_keys(env: World, live_server: LiveServer, sign_in: SignIn) -> None:
     for name in ("buoy", "tugboat", "ferry"):
-        asked(here, name)
-    page = sign_in(here.ada)
+        asked(env, name)
+    page = sign_in(env.ada)
     heard = listen(page)
     page.goto(f"{live_server.url}/?tab=open&sort=deployment")
     for key in ("j", "x", "j", "j", "x"):
@@ -130,15 +130,15 @@ def test_requests_are_selected_and_decided_on_by_keys(here: World, live_server: 
 
 
 def test_a_list_that_nobody_sees_asks_for_nothing_and_is_renewed_when_somebody_comes_back(
-    here: World, live_server: LiveServer, sign_in: SignIn
+    env: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
-    asked(here, "buoy")
-    page = sign_in(here.ada)
+    asked(env, "buoy")
+    page = sign_in(env.ada)
     page.goto(f"{live_server.url}/?tab=open")
     see = "(is) => { Object.defineProperty(document, 'hidden', {value: !is, configurable: true}); }"
     page.evaluate(f"({see})(false)")
     page.evaluate("document.addEventListener('htmx:beforeRequest', () => (window.tries = (window.tries || 0) + 1))")
-    asked(here, "tugboat")
+    asked(env, "tugboat")
     wait_for(lambda: page.evaluate("window.tries || 0"), "the list would ask", is_so=lambda tries: tries >= 2)
     assert page.get_by_role("link", name="tugboat").count() == 0
     with page.expect_response("**/list?*") as asked_again:
@@ -149,10 +149,10 @@ def test_a_list_that_nobody_sees_asks_for_nothing_and_is_renewed_when_somebody_c
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_the_audit_of_one_request_can_be_used_by_everybody(
-    scheme: str, here: World, live_server: LiveServer, sign_in: SignIn
+    scheme: str, env: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
-    made = asked(here, "buoy")
-    page = sign_in(here.ada)
+    made = asked(env, "buoy")
+    page = sign_in(env.ada)
     heard = listen(page)
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
     page.goto(f"{live_server.url}/audit?request={made.uid}")

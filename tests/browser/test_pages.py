@@ -19,9 +19,9 @@ from tests.support.approvals.fixtures import World
 
 
 def test_somebody_signs_in_and_approves_by_clicking(
-    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
+    env: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     heard = listen(page)
     page.goto(addresses["inbox"])
     page.get_by_role("link", name="harbour").click()
@@ -33,14 +33,14 @@ def test_somebody_signs_in_and_approves_by_clicking(
     page.get_by_role("button", name="Approve").click()
     pw.expect(page.get_by_text("Your decision: Approve")).to_be_visible()
     review = Review.objects.get(request=afternoon["serious"])
-    assert (review.user, review.channel, review.reason) == (here.ada, "browser", "announced last week")
+    assert (review.user, review.channel, review.reason) == (env.ada, "browser", "announced last week")
     assert [one for one in heard if "422" not in one] == []
 
 
 def test_deletions_are_ticked_and_denied_or_approved(
-    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
+    env: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.goto(addresses["deletion"])
     boxes = page.get_by_role("group", name="To approve, acknowledge these").get_by_role("checkbox")
     # One for each kind of loss: the definition with its objects, the data of a claim, what else is deleted.
@@ -54,9 +54,9 @@ def test_deletions_are_ticked_and_denied_or_approved(
 
 
 def test_a_page_that_was_open_too_long_says_what_moved(
-    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
+    env: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.goto(addresses["request"])
     Request.objects.filter(pk=afternoon["serious"].pk).update(subject_digest=f"sha256:{'e' * 64}")
     page.get_by_role("button", name="Deny").click()
@@ -66,9 +66,9 @@ def test_a_page_that_was_open_too_long_says_what_moved(
 
 
 def test_the_lines_of_an_object_are_fetched_where_it_is_opened(
-    here: World, addresses: dict[str, str], sign_in: SignIn
+    env: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     heard = listen(page)
     page.goto(addresses["request"])
     row = page.locator("details", has=page.locator("summary", has_text="Deployment.apps shop/app")).last
@@ -78,11 +78,11 @@ def test_the_lines_of_an_object_are_fetched_where_it_is_opened(
 
 
 def test_progress_moves_by_itself_and_ends(
-    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
+    env: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     serious = afternoon["serious"]
     Request.objects.filter(pk=serious.pk).update(state="applying")
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.goto(addresses["request"])
     pw.expect(page.get_by_text("0 of 6 objects")).to_be_visible()
     with transaction.atomic():
@@ -102,8 +102,8 @@ def test_progress_moves_by_itself_and_ends(
     pw.expect(page.locator("#progress[hx-get]")).to_have_count(0)
 
 
-def test_lists_are_walked_by_keys(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
-    page = sign_in(here.ada)
+def test_lists_are_walked_by_keys(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(env.ada)
     page.goto(addresses["inbox"])
     for key in ("j", "j", "k", "Enter"):
         page.keyboard.press(key)
@@ -111,9 +111,9 @@ def test_lists_are_walked_by_keys(here: World, addresses: dict[str, str], sign_i
 
 
 def test_forms_work_without_scripts(
-    here: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
+    env: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
 ) -> None:
-    signed_in = sign_in(here.ada)
+    signed_in = sign_in(env.ada)
     context = browser.new_context(java_script_enabled=False, storage_state=signed_in.context.storage_state())
     page = context.new_page()
     page.goto(addresses["request"])
@@ -128,8 +128,8 @@ def test_forms_work_without_scripts(
     context.close()
 
 
-def test_light_and_dark_are_chosen_and_kept(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
-    page = sign_in(here.ada)
+def test_light_and_dark_are_chosen_and_kept(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(env.ada)
     page.goto(addresses["inbox"])
     page.emulate_media(color_scheme="dark")
     press(page, "Light")
@@ -144,11 +144,11 @@ def test_light_and_dark_are_chosen_and_kept(here: World, addresses: dict[str, st
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_every_page_can_be_used_by_everybody(
-    scheme: str, here: World, addresses: dict[str, str], sign_in: SignIn
+    scheme: str, env: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     for verb in ("update", "delete"):
-        here.kubernetes.allow("ada", verb)
-    page = sign_in(here.ada)
+        env.kubernetes.allow("ada", verb)
+    page = sign_in(env.ada)
     heard = listen(page)
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
     found, widths = {}, {}
@@ -181,11 +181,11 @@ def also_known(person: User, *clusters: str) -> None:
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("width", [360, pytest.param(1280, marks=pytest.mark.thorough)])
 def test_every_page_says_as_whom_one_acts_in_a_line_that_moves_nothing(
-    width: int, scheme: str, here: World, addresses: dict[str, str], sign_in: SignIn
+    width: int, scheme: str, env: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     """With four identities: the line has two, and its list all, by keyboard, without moving the page below it."""
-    also_known(here.ada, "east-production-eu-central-1", "north", "west")
-    page = sign_in(here.ada)
+    also_known(env.ada, "east-production-eu-central-1", "north", "west")
+    page = sign_in(env.ada)
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
     page.set_viewport_size({"width": width, "height": 800})
     heading = page.get_by_role("heading", level=1)
@@ -212,8 +212,8 @@ def test_every_page_says_as_whom_one_acts_in_a_line_that_moves_nothing(
         page.keyboard.press("Enter")
 
 
-def test_the_line_stays_in_sight_while_one_reads_on(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
-    page = sign_in(here.ada)
+def test_the_line_stays_in_sight_while_one_reads_on(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(env.ada)
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(addresses["findings"])
     line = page.get_by_role("group", name="Your identities")
@@ -231,9 +231,9 @@ def test_the_line_stays_in_sight_while_one_reads_on(here: World, addresses: dict
 
 
 def test_no_main_page_is_cut_off_in_the_navigation_of_a_telephone(
-    here: World, addresses: dict[str, str], sign_in: SignIn
+    env: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.set_viewport_size({"width": 360, "height": 800})
     page.goto(addresses["clusters"])
     last = page.get_by_role("navigation", name="Main").get_by_role("link").last.bounding_box()
@@ -241,7 +241,7 @@ def test_no_main_page_is_cut_off_in_the_navigation_of_a_telephone(
     assert last["x"] + last["width"] <= 360
 
 
-def test_short_names_are_not_broken(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
+def test_short_names_are_not_broken(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     """In tables, where a column is as narrow as what it holds can be made."""
     broken = """() => [...document.querySelectorAll("td.mono")].filter((cell) => {
       const text = document.createRange();
@@ -249,7 +249,7 @@ def test_short_names_are_not_broken(here: World, addresses: dict[str, str], sign
       const lines = new Set([...text.getClientRects()].map((box) => Math.round(box.bottom / 8)));
       return !/[\\s-]/.test(cell.innerText.trim()) && cell.innerText.trim().length < 24 && lines.size > 1;
     }).map((cell) => cell.innerText)"""
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     found = {}
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 800})
@@ -260,9 +260,9 @@ def test_short_names_are_not_broken(here: World, addresses: dict[str, str], sign
 
 
 def test_the_form_asks_for_the_chosen_kind_of_source_alone(
-    here: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
+    env: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
 ) -> None:
-    signed_in = sign_in(here.ada)
+    signed_in = sign_in(env.ada)
     context = browser.new_context(java_script_enabled=False, storage_state=signed_in.context.storage_state())
     page = context.new_page()
     page.goto(addresses["deployment-form"])
@@ -277,9 +277,9 @@ def test_the_form_asks_for_the_chosen_kind_of_source_alone(
     context.close()
 
 
-def test_a_refused_decision_is_seen_on_a_telephone(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
+def test_a_refused_decision_is_seen_on_a_telephone(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     """The form stands far down there: its first wrong field has the focus, and each says what is wrong with it."""
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(addresses["request"])
     page.get_by_role("button", name="Approve").click()
@@ -290,10 +290,10 @@ def test_a_refused_decision_is_seen_on_a_telephone(here: World, addresses: dict[
     pw.expect(page.get_by_role("heading", name="Decision")).to_be_in_viewport()
 
 
-def test_paper_holds_nothing_to_press(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
+def test_paper_holds_nothing_to_press(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     for verb in ("override", "create"):
-        here.kubernetes.allow("ada", verb)
-    page = sign_in(here.ada)
+        env.kubernetes.allow("ada", verb)
+    page = sign_in(env.ada)
     for name, offered in (
         ("findings", "Accept this finding"),
         ("request", "Changes line by line"),
@@ -313,9 +313,9 @@ def test_paper_holds_nothing_to_press(here: World, addresses: dict[str, str], si
 
 
 def test_paper_is_white_and_nothing_is_cut_off_at_its_edge(
-    here: World, addresses: dict[str, str], sign_in: SignIn
+    env: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.goto(addresses["inbox"])
     press(page, "Dark")
     page.set_viewport_size({"width": 500, "height": 700})

@@ -12,27 +12,27 @@ from tests.browser.conftest import SignIn
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.reports import drawn, many, with_findings
 from tests.support.approvals.waivers import finding
-from tests.support.provisioner.robots import PODS, SECRETS, binding, role
-from tests.support.provisioner.ships import TEXT, crd
+from tests.support.provisioner.example_crd import TEXT, crd
+from tests.support.provisioner.example_roles import PODS, SECRETS, binding, role
 
 LONG = "n" * 253
 WIDE = {"width": 1280, "height": 800}
 PATHS = ("", "/findings", "/rights", "/schemas")
 
 
-def hostile(here: World) -> str:
+def hostile(env: World) -> str:
     """The address of a request with names as long and as misleading as Kubernetes takes them."""
     other = {**PODS, "resources": [f"things{at}" for at in range(30)]}
     old = [role(LONG, PODS), binding(LONG, LONG), crd({LONG: TEXT, "a": TEXT, "b": TEXT})]
     new = [role(LONG, PODS, SECRETS, other), binding(LONG, LONG), crd({LONG: {"type": "integer"}, "a": TEXT})]
     new.append(binding("x\u202ey", "view", namespace="shop"))
-    return f"/requests/{drawn(here, old, new).uid}"
+    return f"/requests/{drawn(env, old, new).uid}"
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
-def test_hostile_names_break_no_picture(scheme: str, here: World, live_server: LiveServer, sign_in: SignIn) -> None:
-    address = hostile(here)
-    page = sign_in(here.ada)
+def test_hostile_names_break_no_picture(scheme: str, env: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    address = hostile(env)
+    page = sign_in(env.ada)
     heard = listen(page)
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
     wrong: dict[str, list[str]] = {}
@@ -46,11 +46,11 @@ def test_hostile_names_break_no_picture(scheme: str, here: World, live_server: L
     assert "x\\u202ey" in page.goto(f"{live_server.url}{address}/rights").text()  # type: ignore[union-attr] # a page
 
 
-def test_a_schema_is_folded_and_opened_by_keys(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
+def test_a_schema_is_folded_and_opened_by_keys(env: World, live_server: LiveServer, sign_in: SignIn) -> None:
     request = drawn(
-        here, [crd({"a": TEXT, "b": TEXT, "c": TEXT})], [crd({"a": TEXT, "b": {"type": "integer"}, "c": TEXT})]
+        env, [crd({"a": TEXT, "b": TEXT, "c": TEXT})], [crd({"a": TEXT, "b": {"type": "integer"}, "c": TEXT})]
     )
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.goto(f"{live_server.url}/requests/{request.uid}/schemas")
     branch = page.locator("summary", has_text="spec").first
     inner = page.locator("summary", has_text="string → integer")
@@ -69,9 +69,9 @@ def test_a_schema_is_folded_and_opened_by_keys(here: World, live_server: LiveSer
     pw.expect(page.get_by_role("group", name="Affected lines")).to_be_visible()
 
 
-def test_a_screen_reader_is_told_what_the_graph_shows(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
-    request = drawn(here, [role("a", PODS), binding("a", "a")], [role("a", PODS, SECRETS), binding("a", "a")])
-    page = sign_in(here.ada)
+def test_a_screen_reader_is_told_what_the_graph_shows(env: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    request = drawn(env, [role("a", PODS), binding("a", "a")], [role("a", PODS, SECRETS), binding("a", "a")])
+    page = sign_in(env.ada)
     page.goto(f"{live_server.url}/requests/{request.uid}/rights")
     graph = page.get_by_role("list", name="Permissions of ServiceAccount shop/robot, by binding")
     told = " ".join(graph.inner_text().split())
@@ -87,10 +87,10 @@ def test_a_screen_reader_is_told_what_the_graph_shows(here: World, live_server: 
 
 
 def test_findings_are_filtered_without_scripts(
-    here: World, live_server: LiveServer, browser: pw.Browser, sign_in: SignIn
+    env: World, live_server: LiveServer, browser: pw.Browser, sign_in: SignIn
 ) -> None:
-    request = many(here, 300, 300)
-    signed_in = sign_in(here.ada)
+    request = many(env, 300, 300)
+    signed_in = sign_in(env.ada)
     context = browser.new_context(java_script_enabled=False, storage_state=signed_in.context.storage_state())
     page = context.new_page()
     page.goto(f"{live_server.url}/requests/{request.uid}")
@@ -108,12 +108,12 @@ def test_findings_are_filtered_without_scripts(
 
 
 def test_findings_of_two_pages_are_accepted_in_one_approval_without_scripts(
-    here: World, live_server: LiveServer, browser: pw.Browser, sign_in: SignIn
+    env: World, live_server: LiveServer, browser: pw.Browser, sign_in: SignIn
 ) -> None:
-    here.kubernetes.allow("ada", "override")
-    request = with_findings(here, *(finding(number, "notable") for number in range(75)))
+    env.kubernetes.allow("ada", "override")
+    request = with_findings(env, *(finding(number, "notable") for number in range(75)))
     context = browser.new_context(
-        java_script_enabled=False, storage_state=sign_in(here.ada).context.storage_state(), viewport=WIDE
+        java_script_enabled=False, storage_state=sign_in(env.ada).context.storage_state(), viewport=WIDE
     )
     page = context.new_page()
     page.goto(f"{live_server.url}/requests/{request.uid}/findings?severity=notable")
@@ -129,9 +129,9 @@ def test_findings_of_two_pages_are_accepted_in_one_approval_without_scripts(
 
 
 @pytest.mark.thorough
-def test_a_very_large_request_can_be_used_on_a_telephone(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
-    request = many(here)
-    page = sign_in(here.ada)
+def test_a_very_large_request_can_be_used_on_a_telephone(env: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    request = many(env)
+    page = sign_in(env.ada)
     page.set_viewport_size({"width": 390, "height": 800})
     for path in ("", "/findings", "/changes", "/rights", "/schemas"):
         page.goto(f"{live_server.url}/requests/{request.uid}{path}")

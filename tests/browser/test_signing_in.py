@@ -29,8 +29,8 @@ EACH = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def issuer(live_server: LiveServer, here: World, tmp_path: Path, settings: Any) -> Iterator[RunningIssuer]:
-    with an_issuer(live_server.url, tmp_path / "issuer", settings, here.cluster.name, PEOPLE) as running:
+def issuer(live_server: LiveServer, env: World, tmp_path: Path, settings: Any) -> Iterator[RunningIssuer]:
+    with an_issuer(live_server.url, tmp_path / "issuer", settings, env.cluster.name, PEOPLE) as running:
         yield running
 
 
@@ -75,9 +75,9 @@ def test_the_way_to_an_issuer_and_back_out_can_be_used_by_everybody(
 
 @EACH
 def test_what_a_token_may_do_and_what_is_refused_can_be_read_by_everybody(
-    scheme: str, width: int, here: World, live_server: LiveServer, page: pw.Page
+    scheme: str, width: int, env: World, live_server: LiveServer, page: pw.Page
 ) -> None:
-    here.kubernetes.tokens["robots"] = Identity(ROBOT, (), "u-1")
+    env.kubernetes.tokens["robots"] = Identity(ROBOT, (), "u-1")
     look(page, scheme, width)
     page.goto(f"{live_server.url}/sign-in")
     page.get_by_role("textbox", name="Cluster").fill("prod")
@@ -98,9 +98,9 @@ def test_what_a_token_may_do_and_what_is_refused_can_be_read_by_everybody(
 
 @EACH
 def test_pages_with_nothing_on_them_say_what_will_appear(
-    scheme: str, width: int, here: World, sign_in: SignIn, live_server: LiveServer
+    scheme: str, width: int, env: World, sign_in: SignIn, live_server: LiveServer
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     look(page, scheme, width)
     words = {
         "/": ("Requests", "Requests in review that you are allowed to decide"),

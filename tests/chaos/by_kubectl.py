@@ -35,7 +35,7 @@ from tests.chaos.rewind import Rewound
 from tests.chaos.runner import ADVANCE, COUNT, LONG_AGO, LOOK_AFTER, SEE, Case, Chaos, Message, kept
 from tests.chaos.scenarios import source
 from tests.support.folders import ROOT
-from tests.support.journeys.station import SEEDER, prepare_namespace
+from tests.support.journeys.deployed_site import SEEDER, prepare_namespace
 from tests.support.kubernetes.endpoint import USERS, Refused
 from tests.support.kubernetes.live import until_served
 from tests.support.patience import scaled, wait_for
@@ -120,8 +120,8 @@ class Counting(Chaos):
     def prepare(self) -> None:
         self.furnish()
         for obj in POLICIES:
-            self.station.api.apply(obj, field_manager=SEEDER, force=True)
-        until_served(self.station.api, "core.rukpak.io", "v1alpha2", "BundleDeploymentReview")
+            self.site.api.apply(obj, field_manager=SEEDER, force=True)
+        until_served(self.site.api, "core.rukpak.io", "v1alpha2", "BundleDeploymentReview")
 
     def reviewed(self, said: Said, kind: Kind, event: int, number: int) -> dict[str, Any]:
         """Count what is said with this harm; returns what is found afterwards."""
@@ -140,18 +140,18 @@ class Counting(Chaos):
         }
 
     def _swept(self, case: Case) -> list[Message]:
-        return [(SEE, self.station.cluster.pk), *super()._swept(case)]
+        return [(SEE, self.site.cluster.pk), *super()._swept(case)]
 
     def _asked(self, said: Said, number: int) -> ReviewedCase:
         self._let_go()
-        here, name = self.station, f"said-{number}"
+        here, name = self.site, f"said-{number}"
         here.api = Api.connect(self._endpoint().kubeconfig("admin"), timeout_seconds=scaled(60))
         self._put_in_force()
         # A person has so many in an hour.
         KubectlReview.objects.update(created_at=LONG_AGO)
         here.namespace = name
         prepare_namespace(here.api, name)
-        asked = here.wish(name, source(self.bundles, "1"), paused=True)
+        asked = here.submit_spec(name, source(self.bundles, "1"), paused=True)
         request = here.latest(asked)
         # Not those of earlier runs: whose worker died is worked on in a process of its own, which no fork may start again.
         wait_for(lambda: _prepared(request), f"{name} is in review", is_so=lambda it: it == "in_review")
@@ -161,16 +161,16 @@ class Counting(Chaos):
 
     def _put_in_force(self) -> None:
         """And have been so for a while, as after every run before which the API server was not away."""
-        cluster = self.station.cluster
+        cluster = self.site.cluster
         wait_for(self._why_unproved, "the policies are in force", IN_FORCE_SECONDS, is_so=lambda it: it == "")
         ReviewAdmission.objects.filter(cluster=cluster).update(since=F("looked_at") - timedelta(minutes=1))
 
     def _why_unproved(self) -> str:
         try:
-            kubectl_reviews.count(self.station.cluster.pk)
+            kubectl_reviews.count(self.site.cluster.pk)
         except PratiqueError as exc:
             return str(exc)
-        return ReviewAdmission.objects.get(cluster=self.station.cluster).problem
+        return ReviewAdmission.objects.get(cluster=self.site.cluster).problem
 
     def _say(self, said: Said, request: Request) -> list[str]:
         names = []

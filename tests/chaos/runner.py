@@ -39,8 +39,8 @@ from tests.chaos.keeper import KUBECONFIG, SOCKET, Keeper
 from tests.chaos.rewind import Rewound
 from tests.chaos.scenarios import agree, ask, taking
 from tests.support.folders import ROOT
-from tests.support.journeys import station as built
-from tests.support.journeys.station import Station
+from tests.support.journeys import deployed_site
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.patience import scaled, wait_for
 from tests.support.servers.process import Options, Server
@@ -101,7 +101,7 @@ class Chaos:
     is_real: bool
     keeper: Keeper
     rewound: Rewound
-    station: Station = field(init=False)
+    site: DeployedSite = field(init=False)
     cases: dict[Scenario, Case] = field(default_factory=dict)
 
     def prepare(self) -> None:
@@ -109,17 +109,17 @@ class Chaos:
         self.furnish()
         if self.is_real:
             return
-        asked = {one: ask(one, self.station, self.bundles, f"chaos-{one.name.lower()}") for one in Scenario}
+        asked = {one: ask(one, self.site, self.bundles, f"chaos-{one.name.lower()}") for one in Scenario}
         self.cases = {scenario: self._approved(scenario, wish) for scenario, wish in asked.items()}
         self._save()
 
     def furnish(self) -> None:
         endpoint = self._endpoint()
-        cluster = built.register(endpoint.kubeconfig("pratique"))
+        cluster = deployed_site.register(endpoint.kubeconfig("pratique"))
         api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(60))
-        self.station = Station(cluster, api, "", Path("kubectl"), self.folder / KUBECONFIG)
-        self.station.people = {name: built.user(name, cluster) for name in built.PEOPLE}
-        built.prepare(api, "chaos")
+        self.site = DeployedSite(cluster, api, "", Path("kubectl"), self.folder / KUBECONFIG)
+        self.site.people = {name: deployed_site.user(name, cluster) for name in deployed_site.PEOPLE}
+        deployed_site.prepare(api, "chaos")
 
     def _save(self) -> None:
         self._let_go()
@@ -150,8 +150,8 @@ class Chaos:
             self._rewind()
             return self.cases[scenario]
         self._let_go()
-        self.station.api = Api.connect(self._endpoint().kubeconfig("admin"), timeout_seconds=scaled(60))
-        wish = ask(scenario, self.station, self.bundles, f"chaos-{number}x")
+        self.site.api = Api.connect(self._endpoint().kubeconfig("admin"), timeout_seconds=scaled(60))
+        wish = ask(scenario, self.site, self.bundles, f"chaos-{number}x")
         return self._approved(scenario, wish)
 
     def _rewind(self) -> None:
@@ -159,7 +159,7 @@ class Chaos:
         self.rewound.load()
 
     def _approved(self, scenario: Scenario, wish: BundleDeployment) -> Case:
-        request_id, namespace = agree(scenario, self.station, wish), str(wish.spec["installNamespace"])
+        request_id, namespace = agree(scenario, self.site, wish), str(wish.spec["installNamespace"])
         return Case(scenario, request_id, wish.pk, namespace, uids(self._endpoint(), namespace))
 
     def _endpoint(self) -> Endpoint:

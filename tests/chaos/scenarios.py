@@ -26,7 +26,7 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 from tests.chaos.draw import Scenario
 from tests.support.approvals.world import acting
-from tests.support.journeys.station import Station, prepare_namespace
+from tests.support.journeys.deployed_site import DeployedSite, prepare_namespace
 from tests.support.kubernetes.endpoint import Endpoint, Refused
 from tests.support.kubernetes.live import until_served
 from tests.support.patience import wait_for
@@ -87,44 +87,44 @@ def deployment(name: str, version: str) -> dict[str, Any]:
     }
 
 
-def ask(scenario: Scenario, station: Station, bundles: str, name: str) -> BundleDeployment:
+def ask(scenario: Scenario, site: DeployedSite, bundles: str, name: str) -> BundleDeployment:
     """Bring everything to where a request lies before the reviewers, in a namespace of this name.
 
     What was left out was approved before its API is there, so it is applied already.
     """
-    station.namespace = name
-    prepare_namespace(station.api, name)
-    _withdraw_widgets(station.api)
+    site.namespace = name
+    prepare_namespace(site.api, name)
+    _withdraw_widgets(site.api)
     options = {"onFailure": "RestorePrevious"} if scenario is Scenario.RESTORE else {}
-    asked = station.wish(name, source(bundles, "optional" if scenario is Scenario.OPTIONAL else "1"), **options)
-    station.work()
+    asked = site.submit_spec(name, source(bundles, "optional" if scenario is Scenario.OPTIONAL else "1"), **options)
+    site.work()
     if scenario is Scenario.FIRST:
         return asked
-    _approve(station, asked)
+    _approve(site, asked)
     if scenario is Scenario.OPTIONAL:
         return asked
     if scenario is Scenario.DELETION:
-        services.delete_deployment(by=acting(station.people["rita"]), deployment=asked, via="browser")
+        services.delete_deployment(by=acting(site.people["rita"]), deployment=asked, via="browser")
     elif scenario is Scenario.RESTORE:
-        station.wish(name, source(bundles, "crowded"), **options)
+        site.submit_spec(name, source(bundles, "crowded"), **options)
     else:
-        _exists(station, _config(ADOPTED, {"theirs": "yes"}))
-        station.wish(name, source(bundles, "2"), collisionProtection="IfNoController")
-    station.work()
+        _exists(site, _config(ADOPTED, {"theirs": "yes"}))
+        site.submit_spec(name, source(bundles, "2"), collisionProtection="IfNoController")
+    site.work()
     if scenario is Scenario.ROLLBACK:
-        _approve(station, asked)
-        services.rollback_deployment(by=acting(station.people["rita"]), deployment=asked, revision=1, via="browser")
-        station.work()
+        _approve(site, asked)
+        services.rollback_deployment(by=acting(site.people["rita"]), deployment=asked, revision=1, via="browser")
+        site.work()
     return asked
 
 
-def agree(scenario: Scenario, station: Station, asked: BundleDeployment) -> int:
+def agree(scenario: Scenario, site: DeployedSite, asked: BundleDeployment) -> int:
     """Approve it, or serve the API of what was left out; the request that is to be carried out now."""
     if scenario is not Scenario.OPTIONAL:
-        return station.agree(asked).pk
-    _serve_widgets(station.api)
-    Appearances(station.cluster).look(0.0)
-    return station.latest(asked).pk
+        return site.agree(asked).pk
+    _serve_widgets(site.api)
+    Appearances(site.cluster).look(0.0)
+    return site.latest(asked).pk
 
 
 def taking(scenario: Scenario, endpoint: Endpoint, namespace: str) -> Callable[[], None]:
@@ -136,13 +136,13 @@ def taking(scenario: Scenario, endpoint: Endpoint, namespace: str) -> Callable[[
     return lambda: _create_at_last(endpoint, path, deployment("lookout", "0"))
 
 
-def _approve(station: Station, asked: BundleDeployment) -> None:
-    assert station.approve(asked).state == "applied", station.latest(asked).problem
-    station.look_after(asked)
+def _approve(site: DeployedSite, asked: BundleDeployment) -> None:
+    assert site.approve(asked).state == "applied", site.latest(asked).problem
+    site.look_after(asked)
 
 
-def _exists(station: Station, obj: dict[str, Any]) -> None:
-    station.api.create({**obj, "metadata": {**obj["metadata"], "namespace": station.namespace}}, field_manager="shop")
+def _exists(site: DeployedSite, obj: dict[str, Any]) -> None:
+    site.api.create({**obj, "metadata": {**obj["metadata"], "namespace": site.namespace}}, field_manager="shop")
 
 
 def _serve_widgets(api: Api) -> None:

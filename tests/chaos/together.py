@@ -32,7 +32,7 @@ from tests.chaos.harms import is_own
 from tests.chaos.rewind import Rewound
 from tests.chaos.runner import MAX_TURNS, Case, Chaos, Message, act, forked, kept
 from tests.chaos.scenarios import ask, source, taking
-from tests.support.journeys.station import prepare_namespace
+from tests.support.journeys.deployed_site import prepare_namespace
 from tests.support.patience import scaled
 
 FORKS = get_context("fork")
@@ -102,7 +102,7 @@ class Together(Chaos):
 
     def prepare(self) -> None:
         self.furnish()
-        asked = {one: ask(one, self.station, self.bundles, f"chaos-{one.name.lower()}") for one in Scenario}
+        asked = {one: ask(one, self.site, self.bundles, f"chaos-{one.name.lower()}") for one in Scenario}
         for name, version in APART.items():
             self._ask(name, name, version, asked)
         for name, version in RIVALS.items():
@@ -111,10 +111,10 @@ class Together(Chaos):
         self._save()
 
     def _ask(self, name: str, namespace: str, version: str, asked: dict[Any, BundleDeployment]) -> None:
-        self.station.namespace = namespace
-        prepare_namespace(self.station.api, namespace)
-        asked[name] = self.station.wish(name, source(self.bundles, version))
-        self.station.work()
+        self.site.namespace = namespace
+        prepare_namespace(self.site.api, namespace)
+        asked[name] = self.site.submit_spec(name, source(self.bundles, version))
+        self.site.work()
 
     def _scenario(self, key: Scenario | str) -> Scenario:
         return key if isinstance(key, Scenario) else Scenario.FIRST

@@ -19,8 +19,8 @@ from approvals.management.demo.seeds import bundle_checksums, pack_bundles
 from approvals.rights.needs import Process
 from provisioner.cluster.client.api import ClusterClient as Api
 from tests.support.folders import ROOT
+from tests.support.journeys.deployed_site import binding, group
 from tests.support.journeys.machine import Machine
-from tests.support.journeys.station import binding, group
 from tests.support.kubernetes import live
 from tests.support.kubernetes.controlplane import ControlPlane
 from tests.support.patience import scaled, wait_for
@@ -284,7 +284,7 @@ class Person:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    def wish(self, name: str, spec: dict[str, Any]) -> requests.Response:
+    def submit_spec(self, name: str, spec: dict[str, Any]) -> requests.Response:
         return self.ask("POST", "deployments", {"cluster": NAME, "name": name, "spec": spec, "labels": {}})
 
     def change(self, name: str, spec: dict[str, Any]) -> requests.Response:

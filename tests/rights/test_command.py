@@ -61,7 +61,7 @@ def identify(cluster: Cluster, name: str, groups: list[str]) -> User:
 def wished(cluster: Cluster, namespace: str = "harbour", account: str = "crane", **about: Any) -> Request:
     """A wish for `namespace`/`account` whose requesters passed the check; `about` are columns of its request."""
     spec = {"installNamespace": namespace, "serviceAccountName": account, "sources": SOURCES}
-    deployment = world.wish(cluster, world.seen("quay", spec))
+    deployment = world.submit_spec(cluster, world.seen("quay", spec))
     Request.objects.filter(deployment=deployment).update(**{"is_installer_proved": True, **about})
     return deployment.requests.get()
 
@@ -110,7 +110,7 @@ def test_S31_a_wish_alone_gives_no_right_to_the_control_planes_accounts_and_secr
     """Whoever may write a wish names its account, and an administrator applies what is printed."""
     git = {"repository": "https://x", "auth": {"secret": {"name": "root", "namespace": "pratique"}}}
     spec = {"installNamespace": "kube-system", "serviceAccountName": "namespace-controller"}
-    world.wish(cluster, world.seen("quay", {**spec, "sources": [{"kind": "git", "git": git}]}))
+    world.submit_spec(cluster, world.seen("quay", {**spec, "sources": [{"kind": "git", "git": git}]}))
     Request.objects.update(is_installer_proved=True)
     objects, said = rights("--named")
     assert names_in(objects, "serviceaccounts") == []

@@ -54,7 +54,7 @@ def test_S31_the_whole_journey_with_an_account_for_each_process(household: House
     # The account comes later: the watch sees it.
     account = ObjectRef("", "v1", "ServiceAccount", SHOP, "installer")
     household.api.delete(account)
-    assert rita.wish("lighthouse", spec).status_code == 201
+    assert rita.submit_spec("lighthouse", spec).status_code == 201
     rita.until("lighthouse", 1, ["preparing"], "missing-account")
     household.until(
         lambda: "watch serviceaccounts" in _as({one for one in calls(noted.folder) if one.code < 300}, "watch", ""),
@@ -105,7 +105,9 @@ def test_S31_the_whole_journey_with_an_account_for_each_process(household: House
 
 def _check_web_is_missing_its_right(rita: Person) -> None:
     """Nothing was printed yet: web may act as nobody, and says which command gives it that."""
-    answer = rita.wish("lighthouse", {"installNamespace": SHOP, "serviceAccountName": "installer", "sources": []})
+    answer = rita.submit_spec(
+        "lighthouse", {"installNamespace": SHOP, "serviceAccountName": "installer", "sources": []}
+    )
     assert (answer.status_code, answer.json()["code"]) == (503, "missing-right"), answer.text
     assert f"Pratique is not allowed to impersonate rita on cluster {NAME}" in answer.json()["detail"]
     assert f"pratique-manage rights --cluster {NAME} | kubectl apply -f -" in answer.json()["detail"]

@@ -18,7 +18,7 @@ from provisioner.errors import Forbidden, Unreachable
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests.rights.conftest import Noted
 from tests.rights.household import INSTALLER, NAMESPACE, SHOP, basic_auth, prepare, token_of
-from tests.support.journeys.station import binding, group
+from tests.support.journeys.deployed_site import binding, group
 from tests.support.kubernetes import live
 from tests.support.patience import scaled
 

@@ -28,14 +28,14 @@ HARM = "\u202e<img src=x onerror=alert(1)>"
 RBAC = "rbac.authorization.k8s.io/v1"
 
 
-def port(here: World, *names: str) -> None:
+def port(env: World, *names: str) -> None:
     """A catalog of which these people may create deployments; ada may get it."""
     entries = [{"name": f"harbour.v{one}"} for one in VERSIONS]
-    row = catalog("port", of=here.cluster)
+    row = catalog("port", of=env.cluster)
     stored(row, package(defaultChannel="stable"), *map(pinned, VERSIONS), channel("stable", *entries))
     for name in names:
-        here.kubernetes.allow(name, "get", "port")
-        here.kubernetes.allow(name, "create")
+        env.kubernetes.allow(name, "get", "port")
+        env.kubernetes.allow(name, "create")
     counters.memory.clear()
 
 
@@ -43,13 +43,13 @@ def pinned(version: str) -> dict[str, Any]:
     return {**bundle(version), "image": f"example.com/harbour@sha256:{version[2] * 64}"}
 
 
-def asked(here: World, after: str = "1.1.0", before: str = "1.0.0", **more: str) -> AskedComparison:
+def asked(env: World, after: str = "1.1.0", before: str = "1.0.0", **more: str) -> AskedComparison:
     question = ComparisonQuestion("harbour", after, before=before, **more)
-    return services.resolve_comparison(by=acting(here.ada), cluster=here.cluster, catalog="port", question=question)
+    return services.resolve_comparison(by=acting(env.ada), cluster=env.cluster, catalog="port", question=question)
 
 
-def begun(here: World, after: str = "1.1.0", before: str = "1.0.0", **more: str) -> BundleComparison:
-    return services.compare_bundles(by=acting(here.ada), asked=asked(here, after, before, **more))
+def begun(env: World, after: str = "1.1.0", before: str = "1.0.0", **more: str) -> BundleComparison:
+    return services.compare_bundles(by=acting(env.ada), asked=asked(env, after, before, **more))
 
 
 def finish(row: BundleComparison, *, is_first: bool = False) -> None:

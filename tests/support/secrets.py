@@ -25,8 +25,8 @@ users: [{{name: a, user: {{token: {TOKEN}}}}}]
 """
 
 
-def reported(here: World) -> Request:
-    wish = world.wish(here.cluster, world.seen("quay", world.spec()), by=here.rita)
+def reported(env: World) -> Request:
+    wish = world.submit_spec(env.cluster, world.seen("quay", world.spec()), by=env.rita)
     return world.in_review(wish.requests.get())
 
 

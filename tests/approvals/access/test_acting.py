@@ -49,13 +49,13 @@ def caller(*proofs: Proof, ends_in_hours: float | None = None) -> Caller:
     return Caller(User(username="ada"), Credential.SESSION, proofs, ends_at=ends_at)
 
 
-def entered(here: World, *clusters: str) -> Client:
+def entered(env: World, *clusters: str) -> Client:
     """A browser in which carol of these clusters has proved all of them, linked as one account."""
     for name in clusters[1:]:
         world.cluster(name)
     for name in clusters:
-        here.kubernetes.tokens[name] = Identity("carol", ("platform",), f"of-{name}")
-    here.kubernetes.allow("carol", "get")
+        env.kubernetes.tokens[name] = Identity("carol", ("platform",), f"of-{name}")
+    env.kubernetes.allow("carol", "get")
     who = world.by_token(clusters[0], clusters[0])
     for name in clusters[1:]:
         services.link_identity(by=who, proved=services.prove(cluster=name, token=name, address="192.0.2.1"))
@@ -110,36 +110,36 @@ def test_how_an_identity_was_proved_is_told_in_the_words_of_the_sign_in_page(
 
 
 @pytest.mark.parametrize("path", ["/", "/audit", "/policies", "/clusters", "/deployments", "/me"])
-def test_S25_one_identity_is_told_in_full_on_pages_of_all_clusters(path: str, here: World, browse: Browse) -> None:
+def test_S25_one_identity_is_told_in_full_on_pages_of_all_clusters(path: str, env: World, browse: Browse) -> None:
     words = "Signed in as ada on prod (platform) · password, verified just now · expires in 12 h"
-    assert line_of(browse(here.ada).get(path)) == words
+    assert line_of(browse(env.ada).get(path)) == words
 
 
-def test_S25_the_exact_times_stand_in_tooltips(here: World, browse: Browse) -> None:
-    text = text_of(browse(here.ada).get("/audit"))
+def test_S25_the_exact_times_stand_in_tooltips(env: World, browse: Browse) -> None:
+    text = text_of(browse(env.ada).get("/audit"))
     began = SignIn.objects.get().began_at
     for at in (began, began + timedelta(hours=12)):
         assert f'title="{at:%Y-%m-%dT%H:%M:%SZ}"' in text
 
 
-def test_S25_several_identities_are_told_in_one_line_and_all_in_its_list(here: World) -> None:
-    client = entered(here, "prod", "east", "west", "north")
+def test_S25_several_identities_are_told_in_one_line_and_all_in_its_list(env: World) -> None:
+    client = entered(env, "prod", "east", "west", "north")
     line = line_of(client.get("/audit"))
     assert line.startswith("Signed in as carol on east (just now), carol on north (just now) and 2 more ")
     for name in ("prod", "east", "west", "north"):
         assert f"Signed in as carol on {name} (platform) · Kubernetes token, verified just now" in line
 
 
-def test_S25_a_page_of_one_cluster_tells_of_that_one_alone(here: World, afternoon: dict[str, Any]) -> None:
-    line = line_of(entered(here, "prod", "east").get(f"/requests/{afternoon['serious'].uid}"))
+def test_S25_a_page_of_one_cluster_tells_of_that_one_alone(env: World, afternoon: dict[str, Any]) -> None:
+    line = line_of(entered(env, "prod", "east").get(f"/requests/{afternoon['serious'].uid}"))
     assert line.startswith(
         "Signed in as carol on prod (platform) · Kubernetes token, verified just now · expires in 12 h"
     )
     assert "east" not in line
 
 
-def test_S25_an_identity_that_expired_is_told_with_the_way_to_sign_in_again(here: World) -> None:
-    client = entered(here, "prod", "east")
+def test_S25_an_identity_that_expired_is_told_with_the_way_to_sign_in_again(env: World) -> None:
+    client = entered(env, "prod", "east")
     here_only = {"identity__cluster__name": "east"}
     SignIn.objects.get().proofs.filter(**here_only).update(proved_at=timezone.now() - timedelta(hours=13))
     response = client.get("/policies")
@@ -150,8 +150,8 @@ def test_S25_an_identity_that_expired_is_told_with_the_way_to_sign_in_again(here
     assert '<a href="/sign-in?next=/policies">Sign in again</a>' in text_of(response)
 
 
-def test_S25_a_linked_cluster_where_nothing_was_proved_is_named(here: World) -> None:
-    first = entered(here, "prod", "east")
+def test_S25_a_linked_cluster_where_nothing_was_proved_is_named(env: World) -> None:
+    first = entered(env, "prod", "east")
     first.post("/sign-out")
     who = services.sign_in(
         proved=services.prove(cluster="prod", token="prod", address="192.0.2.1"), browser=Browser("192.0.2.1")
@@ -166,24 +166,24 @@ def test_S25_a_linked_cluster_where_nothing_was_proved_is_named(here: World) -> 
     assert "Not signed in on east: you have no access there. Sign in" in line
 
 
-def test_S25_who_is_nobody_anywhere_is_told_so(here: World, browse: Browse) -> None:
+def test_S25_who_is_nobody_anywhere_is_told_so(env: World, browse: Browse) -> None:
     line = line_of(browse(User.objects.create_user("nobody")).get("/"))
     assert line == "Not signed in on any cluster: you have no access there. Sign in"
 
 
-def test_S29_the_line_names_no_cluster_that_the_account_does_not_know(here: World, browse: Browse) -> None:
+def test_S29_the_line_names_no_cluster_that_the_account_does_not_know(env: World, browse: Browse) -> None:
     world.cluster("submarine")
-    assert "submarine" not in line_of(browse(here.ada).get("/clusters"))
+    assert "submarine" not in line_of(browse(env.ada).get("/clusters"))
     nobody = browse(User.objects.create_user("nobody"))
     assert "submarine" not in line_of(nobody.get("/clusters"))
 
 
-def test_strangers_have_no_such_line(here: World) -> None:
+def test_strangers_have_no_such_line(env: World) -> None:
     assert "acting-line" not in text_of(Client().get("/sign-in"))
 
 
-def test_many_groups_are_counted_and_the_account_page_lists_them(here: World, browse: Browse) -> None:
+def test_many_groups_are_counted_and_the_account_page_lists_them(env: World, browse: Browse) -> None:
     groups = [f"g{number}" for number in range(1, 8)]
-    KubernetesIdentity.objects.filter(user=here.ada).update(groups=groups)
-    assert "(g1, g2, g3, g4, +3 groups)" in line_of(browse(here.ada).get("/"))
-    assert ", ".join(groups) in text_of(browse(here.ada).get("/me"))
+    KubernetesIdentity.objects.filter(user=env.ada).update(groups=groups)
+    assert "(g1, g2, g3, g4, +3 groups)" in line_of(browse(env.ada).get("/"))
+    assert ", ".join(groups) in text_of(browse(env.ada).get("/me"))

@@ -34,10 +34,10 @@ def test_roles_are_listed_as_the_person_who_asks(sandbox: Endpoint) -> None:
         RealKubernetes().cluster_roles(row, most=500, as_person=Identity("mallory"))
 
 
-def test_people_and_groups_are_named_and_machines_are_not(here: World, request_: Request) -> None:
+def test_people_and_groups_are_named_and_machines_are_not(env: World, request_: Request) -> None:
     everybody = cluster_role("everybody", rule("*", "*", group="*"))
     machines = (account("robot", "app"), group("system:serviceaccounts:app"), user("pratique:policy:7"))
-    here.kubernetes.roles = [
+    env.kubernetes.roles = [
         APPROVER,
         everybody,
         cluster_role("others", rule("approve", "bundledeployments", group=OURS, names="kafka")),
@@ -45,58 +45,58 @@ def test_people_and_groups_are_named_and_machines_are_not(here: World, request_:
         bound("everybody", group("system:masters")),
         bound("others", user("eve")),
     ]
-    ada = acting(here.ada)
+    ada = acting(env.ada)
     assert approvers_of(ada, request_.deployment) == UNKNOWN
-    here.kubernetes.allow("ada", "list")
+    env.kubernetes.allow("ada", "list")
     cache.clear()
     named = Approvers(users=("zoe",), groups=("platform",))
     assert approvers_of(ada, request_.deployment) == named
-    here.kubernetes.is_down = True
+    env.kubernetes.is_down = True
     assert approvers_of(ada, request_.deployment) == named
-    assert approvers_of(acting(here.bert), request_.deployment) == UNKNOWN
+    assert approvers_of(acting(env.bert), request_.deployment) == UNKNOWN
 
 
 def test_where_there_are_more_bindings_than_are_read_it_says_so(
-    here: World, request_: Request, monkeypatch: pytest.MonkeyPatch
+    env: World, request_: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here.kubernetes.roles = [APPROVER, bound("approver", user("zoe")), bound("view", user("eve"))]
-    here.kubernetes.allow("ada", "list")
+    env.kubernetes.roles = [APPROVER, bound("approver", user("zoe")), bound("view", user("eve"))]
+    env.kubernetes.allow("ada", "list")
     monkeypatch.setattr(authors, "MOST", 2)
-    assert approvers_of(acting(here.ada), request_.deployment) == Approvers(users=("zoe",), has_more=True)
+    assert approvers_of(acting(env.ada), request_.deployment) == Approvers(users=("zoe",), has_more=True)
 
 
-def test_whoever_is_nobody_on_the_cluster_is_told_of_nobody(here: World) -> None:
-    here.kubernetes.roles = [APPROVER, bound("approver", user("zoe"))]
-    here.kubernetes.allow("ada", "list")
-    elsewhere = world.wish(world.cluster("east"), world.seen("strimzi", world.spec()))
-    assert approvers_of(acting(here.ada), elsewhere) == UNKNOWN
+def test_whoever_is_nobody_on_the_cluster_is_told_of_nobody(env: World) -> None:
+    env.kubernetes.roles = [APPROVER, bound("approver", user("zoe"))]
+    env.kubernetes.allow("ada", "list")
+    elsewhere = world.submit_spec(world.cluster("east"), world.seen("strimzi", world.spec()))
+    assert approvers_of(acting(env.ada), elsewhere) == UNKNOWN
 
 
 def test_who_may_not_list_roles_is_refused_once_for_all_deployments_of_the_cluster(
-    here: World, request_: Request, monkeypatch: pytest.MonkeyPatch
+    env: World, request_: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    listing = here.kubernetes.cluster_roles
+    listing = env.kubernetes.cluster_roles
 
     def counted(cluster: Cluster, *, most: int, as_person: Identity) -> list[dict[str, Any]]:
         asked.append(as_person.username)
         return listing(cluster, most=most, as_person=as_person)
 
-    monkeypatch.setattr(here.kubernetes, "cluster_roles", counted)
-    other = world.wish(here.cluster, world.seen("kafka", world.spec()))
+    monkeypatch.setattr(env.kubernetes, "cluster_roles", counted)
+    other = world.submit_spec(env.cluster, world.seen("kafka", world.spec()))
     for deployment in (request_.deployment, other, request_.deployment):
-        assert approvers_of(acting(here.ada), deployment) == UNKNOWN
+        assert approvers_of(acting(env.ada), deployment) == UNKNOWN
     assert asked == ["ada"]
-    here.kubernetes.allow("bert", "list")
-    assert approvers_of(acting(here.bert), other).could_list
+    env.kubernetes.allow("bert", "list")
+    assert approvers_of(acting(env.bert), other).could_list
     assert asked == ["ada", "bert"]
 
 
-def test_a_cluster_that_does_not_answer_hides_nothing_that_is_known(here: World, request_: Request) -> None:
-    here.kubernetes.roles = [APPROVER, bound("approver", user("zoe"))]
-    here.kubernetes.allow("ada", "list")
-    ada, other = acting(here.ada), world.wish(here.cluster, world.seen("kafka", world.spec()))
+def test_a_cluster_that_does_not_answer_hides_nothing_that_is_known(env: World, request_: Request) -> None:
+    env.kubernetes.roles = [APPROVER, bound("approver", user("zoe"))]
+    env.kubernetes.allow("ada", "list")
+    ada, other = acting(env.ada), world.submit_spec(env.cluster, world.seen("kafka", world.spec()))
     named = approvers_of(ada, request_.deployment)
-    here.kubernetes.is_down = True
+    env.kubernetes.is_down = True
     assert approvers_of(ada, other) == UNKNOWN
     assert approvers_of(ada, request_.deployment) == named == Approvers(users=("zoe",))

@@ -40,26 +40,26 @@ def test_names_are_listed_as_the_person_who_asks(row: Cluster) -> None:
         real.names_of(row, "Namespace", namespace="", most=500, as_person=mallory)
 
 
-def test_an_answer_is_kept_for_this_person_alone_and_a_refusal_for_nobody(here: World) -> None:
-    here.kubernetes.names["Namespace", ""] = ["shop", "harbour"]
-    ada, bert = acting(here.ada), acting(here.bert)
-    assert names(ada, here.cluster, Kind.NAMESPACE) == Offer(could_list=False)
-    here.kubernetes.allow("ada", "list")
-    assert names(ada, here.cluster, Kind.NAMESPACE) == Offer(("harbour", "shop"))
-    here.kubernetes.is_down = True
-    assert names(ada, here.cluster, Kind.NAMESPACE).names == ("harbour", "shop")
-    assert names(bert, here.cluster, Kind.NAMESPACE) == Offer(could_list=False)
-    assert names(ada, here.cluster, Kind.ACCOUNT, "shop") == Offer(could_list=False)
+def test_an_answer_is_kept_for_this_person_alone_and_a_refusal_for_nobody(env: World) -> None:
+    env.kubernetes.names["Namespace", ""] = ["shop", "harbour"]
+    ada, bert = acting(env.ada), acting(env.bert)
+    assert names(ada, env.cluster, Kind.NAMESPACE) == Offer(could_list=False)
+    env.kubernetes.allow("ada", "list")
+    assert names(ada, env.cluster, Kind.NAMESPACE) == Offer(("harbour", "shop"))
+    env.kubernetes.is_down = True
+    assert names(ada, env.cluster, Kind.NAMESPACE).names == ("harbour", "shop")
+    assert names(bert, env.cluster, Kind.NAMESPACE) == Offer(could_list=False)
+    assert names(ada, env.cluster, Kind.ACCOUNT, "shop") == Offer(could_list=False)
 
 
-def test_whoever_is_nobody_on_the_cluster_is_offered_nothing(here: World) -> None:
-    here.kubernetes.names["Namespace", ""] = ["shop"]
-    here.kubernetes.allow("ada", "list")
-    assert names(acting(here.ada), world.cluster("east"), Kind.NAMESPACE) == Offer(could_list=False)
+def test_whoever_is_nobody_on_the_cluster_is_offered_nothing(env: World) -> None:
+    env.kubernetes.names["Namespace", ""] = ["shop"]
+    env.kubernetes.allow("ada", "list")
+    assert names(acting(env.ada), world.cluster("east"), Kind.NAMESPACE) == Offer(could_list=False)
 
 
-def test_no_more_names_than_a_list_shows_are_offered(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_names_than_a_list_shows_are_offered(env: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(questions, "MOST", 2)
-    here.kubernetes.allow("ada", "list")
-    here.kubernetes.names["Namespace", ""] = ["c", "b", "a"]
-    assert names(acting(here.ada), here.cluster, Kind.NAMESPACE) == Offer(("b", "c"), has_more=True)
+    env.kubernetes.allow("ada", "list")
+    env.kubernetes.names["Namespace", ""] = ["c", "b", "a"]
+    assert names(acting(env.ada), env.cluster, Kind.NAMESPACE) == Offer(("b", "c"), has_more=True)

@@ -21,7 +21,7 @@ ORDERS = {"group": "example.com", "version": "v1", "kind": "Order", "namespace":
 GENERAL = "CRD orders.example.com as it is in the cluster: Pratique checked the existing objects"
 
 
-def reported(here: World) -> Request:
+def reported(env: World) -> Request:
     refused = action(WEB, problem=REFUSES, problemCode="invalid-object", serverWords=REASON)
     changed = action(CRD, CRD)
     found: list[dict[str, Any]] = [
@@ -50,24 +50,24 @@ def reported(here: World) -> Request:
             isNew=True,
         ),
     ]
-    made = planned(here, refused, changed, findings=found)
+    made = planned(env, refused, changed, findings=found)
     report = made.reports.get()
     report.headline = [f"{GENERAL}.", f"{found[0]['message']}.", "1 object to create.", "Findings: 2 breaking."]
     report.save()
     return made
 
 
-def pages_of(here: World, browse: Browse) -> tuple[str, str]:
-    request = reported(here)
-    client = browse(here.ada)
+def pages_of(env: World, browse: Browse) -> tuple[str, str]:
+    request = reported(env)
+    client = browse(env.ada)
     overview, findings = (opened(client, f"/requests/{request.uid}{rest}") for rest in ("", "/findings"))
     return " ".join(overview.split()), " ".join(findings.split())
 
 
 def test_who_may_get_the_objects_reads_their_words_in_each_line_the_headline_and_the_reasons(
-    here: World, browse: Browse
+    env: World, browse: Browse
 ) -> None:
-    overview, findings = pages_of(here, browse)
+    overview, findings = pages_of(env, browse)
     headline = overview.partition('class="headline"')[2].partition("</ul>")[0]
     blockers = overview.partition('id="blockers"')[2].partition("</section>")[0]
     bar = findings.partition('class="request-sentence"')[2].partition("</span>")[0]
@@ -78,9 +78,9 @@ def test_who_may_get_the_objects_reads_their_words_in_each_line_the_headline_and
     assert not any("lack details" in page for page in (overview, findings))
 
 
-def test_S09_who_may_not_get_them_reads_once_which_right_would_show_them(here: World, browse: Browse) -> None:
-    here.kubernetes.closed = {"deployments", "orders", "customresourcedefinitions"}
-    overview, findings = pages_of(here, browse)
+def test_S09_who_may_not_get_them_reads_once_which_right_would_show_them(env: World, browse: Browse) -> None:
+    env.kubernetes.closed = {"deployments", "orders", "customresourcedefinitions"}
+    overview, findings = pages_of(env, browse)
     for page in (overview, findings):
         assert REASON not in page
         assert OWN not in page
@@ -90,14 +90,14 @@ def test_S09_who_may_not_get_them_reads_once_which_right_would_show_them(here: W
     assert "every Order.example.com" in told
 
 
-def test_S09_one_of_two_objects_shows_nothing_of_what_is_made_of_both(here: World, browse: Browse) -> None:
-    here.kubernetes.closed = {"orders"}
-    overview, findings = pages_of(here, browse)
+def test_S09_one_of_two_objects_shows_nothing_of_what_is_made_of_both(env: World, browse: Browse) -> None:
+    env.kubernetes.closed = {"orders"}
+    overview, findings = pages_of(env, browse)
     assert OWN not in overview + findings
     assert REASON in findings
     told = findings.partition("shows everything:")[2].partition("</ul>")[0]
     assert "every Order.example.com" in told
     assert "Deployment" not in told
     cache.clear()
-    here.kubernetes.closed = set()
-    assert OWN in pages_of(here, browse)[1]
+    env.kubernetes.closed = set()
+    assert OWN in pages_of(env, browse)[1]

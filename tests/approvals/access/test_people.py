@@ -127,15 +127,15 @@ def believed(settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "ISSUERS_ELSEWHERE": True}
 
 
-def comes(here: World, way: str, name: str) -> Caller:
+def comes(env: World, way: str, name: str) -> Caller:
     """Somebody who proves `name` on the cluster in this way, in an account of their own."""
     about = {key: value.format(name=name) for key, value in PROVING[way].items()}
     user = User.objects.create_user(f"account-{User.objects.count()}")
     KubernetesIdentity.objects.create(
-        cluster=here.cluster, user=user, username=name, groups_seen_at=timezone.now(), **about
+        cluster=env.cluster, user=user, username=name, groups_seen_at=timezone.now(), **about
     )
     for verb in ("get", "approve", "impersonate"):
-        here.kubernetes.allow(name, verb)
+        env.kubernetes.allow(name, verb)
     return world.acting(user)
 
 
@@ -145,16 +145,16 @@ def approve(request: Request, caller: Caller, decision: str = "Approve") -> Revi
 
 @pytest.mark.parametrize(("one", "other", "asks", "approves"), PAIRS, ids=[" ".join(pair) for pair in PAIRS])
 def test_S05_S12_one_user_of_a_cluster_is_one_person_however_they_come(
-    here: World, settings: Any, one: str, other: str, asks: str, approves: str
+    env: World, settings: Any, one: str, other: str, asks: str, approves: str
 ) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
-    first, second = comes(here, one, asks), comes(here, other, approves)
+    first, second = comes(env, one, asks), comes(env, other, approves)
     assert first.user != second.user
-    services.create_deployment(by=first, cluster=here.cluster, name="mine", spec=world.spec(), labels={}, via="browser")
+    services.create_deployment(by=first, cluster=env.cluster, name="mine", spec=world.spec(), labels={}, via="browser")
     mine = world.in_review(Request.objects.get())
     with pytest.raises(SelfApproval):
         approve(mine, second)
-    world.wish(here.cluster, world.seen("theirs", world.spec()), here.rita)
+    world.submit_spec(env.cluster, world.seen("theirs", world.spec()), env.rita)
     theirs = world.in_review(Request.objects.latest("pk"))
     approve(theirs, first)
     with pytest.raises(AlreadyReviewed):
@@ -164,21 +164,21 @@ def test_S05_S12_one_user_of_a_cluster_is_one_person_however_they_come(
     assert look(theirs).state == "denied"
 
 
-def test_S05_people_of_dex_whose_subs_differ_in_capitals_are_two_voters(here: World, settings: Any) -> None:
+def test_S05_people_of_dex_whose_subs_differ_in_capitals_are_two_voters(env: World, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
-    world.wish(here.cluster, world.seen("x", world.spec()), here.rita)
+    world.submit_spec(env.cluster, world.seen("x", world.spec()), env.rita)
     request = world.in_review(Request.objects.get())
     for name, subject in (("ann", "CgNhbm4SBWxvY2Fs"), ("bob", "CgNhbm4SBWxvY2FS")):
-        caller = comes(here, "oidc", name)
+        caller = comes(env, "oidc", name)
         caller.user.kubernetes_identities.update(subject=subject)
         approve(request, world.acting(caller.user))
     assert look(request).state == "approved"
 
 
-def test_RBAC_still_tells_capitals_apart(here: World) -> None:
-    request = world.in_review(world.wish(here.cluster, world.seen("x", world.spec()), here.rita).requests.get())
-    caller = comes(here, "proxy", "Alice")
-    here.kubernetes.allowed = {(name.lower(), verb, rest) for name, verb, rest in here.kubernetes.allowed}
+def test_RBAC_still_tells_capitals_apart(env: World) -> None:
+    request = world.in_review(world.submit_spec(env.cluster, world.seen("x", world.spec()), env.rita).requests.get())
+    caller = comes(env, "proxy", "Alice")
+    env.kubernetes.allowed = {(name.lower(), verb, rest) for name, verb, rest in env.kubernetes.allowed}
     with pytest.raises(NotAllowed, match="does not allow Alice to approve"):
         approve(request, caller)
 
@@ -187,12 +187,12 @@ def test_RBAC_still_tells_capitals_apart(here: World) -> None:
 ANN, BOB = "CgNhbm4SBWxvY2Fs", "CgNhbm4SBWxvY2FS"
 
 
-def test_S05_a_sub_that_differs_in_capitals_is_nobody_who_asked(here: World) -> None:
-    ann, bob = (comes(here, "oidc", name) for name in ("ann", "bob"))
+def test_S05_a_sub_that_differs_in_capitals_is_nobody_who_asked(env: World) -> None:
+    ann, bob = (comes(env, "oidc", name) for name in ("ann", "bob"))
     ann.user.kubernetes_identities.update(subject=ANN)
     bob.user.kubernetes_identities.update(subject=BOB)
     first, second = world.acting(ann.user), world.acting(bob.user)
-    services.create_deployment(by=first, cluster=here.cluster, name="anns", spec=world.spec(), labels={}, via="browser")
+    services.create_deployment(by=first, cluster=env.cluster, name="anns", spec=world.spec(), labels={}, via="browser")
     request = world.in_review(Request.objects.get())
     with pytest.raises(SelfApproval):
         approve(request, first)
@@ -200,11 +200,11 @@ def test_S05_a_sub_that_differs_in_capitals_is_nobody_who_asked(here: World) -> 
     assert look(request).state == "approved"
 
 
-def test_S25_a_sub_that_differs_in_capitals_does_not_lend_its_name_to_who_asked(here: World) -> None:
+def test_S25_a_sub_that_differs_in_capitals_does_not_lend_its_name_to_who_asked(env: World) -> None:
     """Whoever left the issuer is not known by the row of somebody else, whose rights are others."""
-    bob = comes(here, "oidc", "bob")
+    bob = comes(env, "oidc", "bob")
     bob.user.kubernetes_identities.update(subject=BOB)
-    request = Request(deployment=BundleDeployment(cluster=here.cluster))
+    request = Request(deployment=BundleDeployment(cluster=env.cluster))
     left = {"username": "ann", "user_id": None, "groups_at": "", "issuer": ISSUER, "subject": ANN}
     assert access.asker_of(left, request, now=timezone.now()).identity.username == "ann"
     ours = {**left, "subject": BOB}

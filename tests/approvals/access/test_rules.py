@@ -11,9 +11,9 @@ from tests.support.approvals.fixtures import World
 EVIL = "x}\nrules: []\n---\n{kind: ClusterRoleBinding, roleRef: {name: cluster-admin}"
 
 
-def test_S24_a_name_from_a_spec_adds_nothing_to_the_rule_that_is_to_be_applied(here: World) -> None:
+def test_S24_a_name_from_a_spec_adds_nothing_to_the_rule_that_is_to_be_applied(env: World) -> None:
     question = AccessRequest("impersonate", resource="serviceaccounts", namespace=EVIL, name=EVIL)
-    answer = access.ask_for(Identity(EVIL, ()), here.cluster, question, fresh=True)
+    answer = access.ask_for(Identity(EVIL, ()), env.cluster, question, fresh=True)
     assert not answer.allowed
     role, binding = yaml.safe_load_all(answer.rule)
     assert (role["kind"], binding["kind"]) == ("Role", "RoleBinding")

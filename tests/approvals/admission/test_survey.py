@@ -72,18 +72,18 @@ class Stored:
         return {**found, "metadata": about}
 
 
-def since(stored: Stored, here: World) -> datetime:
-    found = look(cast(ClusterClient, stored), here.cluster, ENFORCED)
+def since(stored: Stored, env: World) -> datetime:
+    found = look(cast(ClusterClient, stored), env.cluster, ENFORCED)
     assert found.since is not None
     return found.since
 
 
-def test_S06_a_cluster_whose_clock_is_ahead_dates_its_policies_itself(here: World) -> None:
+def test_S06_a_cluster_whose_clock_is_ahead_dates_its_policies_itself(env: World) -> None:
     """Else what it dates before them could seem to be newer than they are."""
     ahead = timezone.now() + timedelta(minutes=5)
     stored = Stored(ahead)
-    assert since(stored, here) == ahead
-    assert since(stored, here) == ahead
+    assert since(stored, env) == ahead
+    assert since(stored, env) == ahead
 
 
 @pytest.mark.parametrize(
@@ -92,23 +92,23 @@ def test_S06_a_cluster_whose_clock_is_ahead_dates_its_policies_itself(here: Worl
     ids=["the margin is over", "not yet", "looked at since", "sure already"],
 )
 def test_policies_of_authors_are_looked_at_as_soon_as_they_can_prove_one(
-    here: World, seconds: float, looked_after: float, is_sure: bool, is_due: bool
+    env: World, seconds: float, looked_after: float, is_sure: bool, is_due: bool
 ) -> None:
     """Who wrote 44 s after the policies was unknown, and a second later known: the second look came 20 s after the first."""
     now = timezone.now()
     since = now - timedelta(seconds=seconds)
-    ReviewAdmission.objects.create(cluster=here.cluster, looked_at=now)
+    ReviewAdmission.objects.create(cluster=env.cluster, looked_at=now)
     looked_at = since + timedelta(seconds=looked_after)
     sure_from = 7 if is_sure else None
-    AuthorAdmission.objects.create(cluster=here.cluster, since=since, looked_at=looked_at, sure_from=sure_from)
-    assert (here.cluster.pk in pending_clusters(now)) is is_due
+    AuthorAdmission.objects.create(cluster=env.cluster, since=since, looked_at=looked_at, sure_from=sure_from)
+    assert (env.cluster.pk in pending_clusters(now)) is is_due
 
 
-def test_policies_of_long_ago_stand_since_they_were_seen(here: World) -> None:
+def test_policies_of_long_ago_stand_since_they_were_seen(env: World) -> None:
     began_at = timezone.now()
     stored = Stored(began_at - timedelta(days=1))
-    first = since(stored, here)
+    first = since(stored, env)
     assert began_at <= first <= timezone.now()
-    assert since(stored, here) == first
+    assert since(stored, env) == first
     stored.generation = 2
-    assert since(stored, here) > first
+    assert since(stored, env) > first

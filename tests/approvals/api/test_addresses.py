@@ -52,7 +52,7 @@ def test_S02_the_table_has_every_route() -> None:
 
 
 def test_S02_what_is_open_to_everybody_tells_and_changes_nothing(
-    here: World, afternoon: dict[str, Any], call: Call
+    env: World, afternoon: dict[str, Any], call: Call
 ) -> None:
     before = rows()
     for (path, served), method in product(OPEN.values(), METHODS):
@@ -66,7 +66,7 @@ def test_S02_what_is_open_to_everybody_tells_and_changes_nothing(
     assert rows() == before
 
 
-def test_S02_nobody_gets_anything(here: World, afternoon: dict[str, Any], call: Call) -> None:
+def test_S02_nobody_gets_anything(env: World, afternoon: dict[str, Any], call: Call) -> None:
     before = rows()
     for name, method in product([*LISTS, *CLOSED], METHODS):
         response = call(None, method, path_of(name, afternoon), BODY)
@@ -102,22 +102,20 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
     assert [name for name in LISTS if "post" in methods_of(name)] == ["api-deployment-list"]
 
 
-def test_S02_a_login_without_rights_sees_and_changes_nothing(
-    here: World, afternoon: dict[str, Any], call: Call
-) -> None:
+def test_S02_a_login_without_rights_sees_and_changes_nothing(env: World, afternoon: dict[str, Any], call: Call) -> None:
     """With a body of the right shape, so that it is the right that is missing and nothing else."""
     before = rows()
     for name, method in SERVED:
-        response = call(here.bert, method, path_of(name, afternoon), BODY)
+        response = call(env.bert, method, path_of(name, afternoon), BODY)
         assert (response.status_code, problem_of(response)["code"]) == (404, "not-found"), (name, method)
     assert rows() == before
 
 
 def test_S02_a_method_that_is_not_served_changes_nothing_for_anybody(
-    here: World, afternoon: dict[str, Any], call: Call
+    env: World, afternoon: dict[str, Any], call: Call
 ) -> None:
     before = rows()
-    for (name, method), person in product(NOT_SERVED, (here.bert, here.ada)):
+    for (name, method), person in product(NOT_SERVED, (env.bert, env.ada)):
         response = call(person, method, path_of(name, afternoon), BODY)
         assert (response.status_code, problem_of(response)["code"]) == (405, "method-not-allowed"), (name, method)
         assert set(response["Allow"].lower().split(", ")) - {"options", "head"} == methods_of(name)
@@ -125,41 +123,41 @@ def test_S02_a_method_that_is_not_served_changes_nothing_for_anybody(
 
 
 def test_S02_the_address_itself_tells_a_login_without_rights_nothing(
-    here: World, afternoon: dict[str, Any], call: Call
+    env: World, afternoon: dict[str, Any], call: Call
 ) -> None:
     """HEAD and OPTIONS answer for an object that is there as for one that is not."""
     for name, method in product(CLOSED, ("head", "options")):
         path = path_of(name, afternoon)
         absent = path.replace(str(afternoon["deployment"].uid), "x").replace(str(afternoon["serious"].uid), "x")
-        there, nowhere = (call(here.bert, method, each) for each in (path, absent))
+        there, nowhere = (call(env.bert, method, each) for each in (path, absent))
         assert (there.status_code, there.content) == (nowhere.status_code, nowhere.content), (name, method)
 
 
-def test_S02_lists_of_a_login_without_rights_are_empty(here: World, afternoon: dict[str, Any], call: Call) -> None:
+def test_S02_lists_of_a_login_without_rights_are_empty(env: World, afternoon: dict[str, Any], call: Call) -> None:
     for name in LISTS:
-        response = call(here.bert, "get", path_of(name, afternoon))
+        response = call(env.bert, "get", path_of(name, afternoon))
         assert (response.status_code, json.loads(response.content)["results"]) == (200, []), name
 
 
 def test_S02_a_deployment_cannot_be_made_on_a_cluster_that_one_may_not_read(
-    here: World, afternoon: dict[str, Any], call: Call
+    env: World, afternoon: dict[str, Any], call: Call
 ) -> None:
     before = rows()
-    assert call(here.bert, "post", "deployments", BODY).status_code == 404
+    assert call(env.bert, "post", "deployments", BODY).status_code == 404
     assert rows() == before
-    assert not here.kubernetes.objects
+    assert not env.kubernetes.objects
 
 
-def test_what_one_may_not_see_looks_like_what_is_not_there(here: World, afternoon: dict[str, Any], call: Call) -> None:
-    hidden = call(here.bert, "get", path_of("api-request-detail", afternoon))
-    absent = call(here.bert, "get", "requests/00000000-0000-0000-0000-000000000000")
-    nowhere = call(here.bert, "get", "no/such/address")
+def test_what_one_may_not_see_looks_like_what_is_not_there(env: World, afternoon: dict[str, Any], call: Call) -> None:
+    hidden = call(env.bert, "get", path_of("api-request-detail", afternoon))
+    absent = call(env.bert, "get", "requests/00000000-0000-0000-0000-000000000000")
+    nowhere = call(env.bert, "get", "no/such/address")
     assert hidden.content == absent.content == nowhere.content
 
 
-def test_an_address_that_nothing_has_is_refused_in_the_one_shape(here: World) -> None:
+def test_an_address_that_nothing_has_is_refused_in_the_one_shape(env: World) -> None:
     stranger, person = Client(), Client()
-    enter(person, here.ada)
+    enter(person, env.ada)
     for path, method in product(("/api", "/api/", "/api/v1", "/api/v2/requests", "/api/v1/nothing"), METHODS):
         assert problem_of(stranger.generic(method.upper(), path))["code"] == "not-authenticated", (path, method)
         assert problem_of(person.generic(method.upper(), path))["code"] == "not-found", (path, method)
@@ -170,9 +168,9 @@ def test_a_host_that_is_not_served_is_told_to_programs() -> None:
     assert (response.status_code, problem_of(response)["code"]) == (400, "bad-request")
 
 
-def test_promise_4_a_cluster_that_does_not_answer_is_no_404(here: World, afternoon: dict[str, Any], call: Call) -> None:
-    here.kubernetes.is_down = True
-    response = call(here.ada, "get", path_of("api-request-detail", afternoon))
+def test_promise_4_a_cluster_that_does_not_answer_is_no_404(env: World, afternoon: dict[str, Any], call: Call) -> None:
+    env.kubernetes.is_down = True
+    response = call(env.ada, "get", path_of("api-request-detail", afternoon))
     assert (response.status_code, problem_of(response)["code"]) == (503, "could-not-ask")
-    listed = call(here.ada, "get", "requests")
+    listed = call(env.ada, "get", "requests")
     assert (json.loads(listed.content)["results"], listed["Pratique-Could-Not-Ask"]) == ([], "prod")

@@ -33,33 +33,33 @@ from tests.support.approvals.world import api_token, enter
         pytest.param(b'{"cluster": {}, "name": 1, "spec": "x"}', 422, id="other types"),
     ],
 )
-def test_a_hostile_body_is_refused_in_words(here: World, call: Call, body: bytes, status: int) -> None:
-    response = call(here.ada, "post", "deployments", body)
+def test_a_hostile_body_is_refused_in_words(env: World, call: Call, body: bytes, status: int) -> None:
+    response = call(env.ada, "post", "deployments", body)
     assert response.status_code == status, response.content
     assert len(problem_of(response)["detail"]) < 1000
     assert not BundleDeployment.objects.exists()
 
 
-def test_another_kind_of_body_is_said_to_be_one(here: World, call: Call) -> None:
+def test_another_kind_of_body_is_said_to_be_one(env: World, call: Call) -> None:
     client = Client()
-    enter(client, here.ada)
+    enter(client, env.ada)
     response = client.post("/api/v1/deployments", {"name": "x"})
     assert response.status_code == 415
     problem_of(response)
 
 
-def test_errors_of_fields_are_named(here: World, call: Call) -> None:
-    response = call(here.ada, "post", "deployments", {"cluster": "prod", "name": "x" * 60, "spec": {}})
+def test_errors_of_fields_are_named(env: World, call: Call) -> None:
+    response = call(env.ada, "post", "deployments", {"cluster": "prod", "name": "x" * 60, "spec": {}})
     assert set(problem_of(response)["errors"]) == {"name"}
 
 
-def test_a_method_that_is_not_there_is_said_so(here: World, call: Call) -> None:
-    response = call(here.ada, "delete", "clusters/prod")
+def test_a_method_that_is_not_there_is_said_so(env: World, call: Call) -> None:
+    response = call(env.ada, "delete", "clusters/prod")
     assert (response.status_code, problem_of(response)["code"]) == (405, "method-not-allowed")
 
 
-def test_the_answer_is_json_whatever_is_asked_for(here: World, call: Call) -> None:
-    response = call(here.ada, "get", "clusters", accept="text/html")
+def test_the_answer_is_json_whatever_is_asked_for(env: World, call: Call) -> None:
+    response = call(env.ada, "get", "clusters", accept="text/html")
     assert response.status_code in (200, 406)
     assert json.loads(response.content)
 
@@ -96,14 +96,14 @@ WRITES = [
         ),
     ],
 )
-def test_no_body_is_an_error_of_ours(here: World, afternoon: dict[str, Any], call: Call, body: bytes) -> None:
-    here.kubernetes.allow("ada", "impersonate")
+def test_no_body_is_an_error_of_ours(env: World, afternoon: dict[str, Any], call: Call, body: bytes) -> None:
+    env.kubernetes.allow("ada", "impersonate")
     for path, method in WRITES:
         address = path.format(deployment=afternoon["deployment"].uid, request=afternoon["serious"].uid)
-        response = call(here.ada, method, address, body)
+        response = call(env.ada, method, address, body)
         assert 400 <= response.status_code < 500, (path, response.content)
         assert len(problem_of(response)["detail"]) < 1000, path
-    assert not here.kubernetes.objects
+    assert not env.kubernetes.objects
 
 
 NOWHERE = [
@@ -134,9 +134,9 @@ NOWHERE = [
 ]
 
 
-def test_an_address_of_nothing_is_a_404_however_it_is_written(here: World, call: Call) -> None:
+def test_an_address_of_nothing_is_a_404_however_it_is_written(env: World, call: Call) -> None:
     for path in NOWHERE:
-        response = call(here.ada, "get", path)
+        response = call(env.ada, "get", path)
         assert (response.status_code, problem_of(response)["code"]) == (404, "not-found"), path
 
 
@@ -150,11 +150,11 @@ def test_an_address_of_nothing_is_a_404_however_it_is_written(here: World, call:
     ids=lambda headers: next(iter(headers)),
 )
 def test_no_header_makes_another_method_of_a_call(
-    here: World, afternoon: dict[str, Any], call: Call, headers: dict[str, str]
+    env: World, afternoon: dict[str, Any], call: Call, headers: dict[str, str]
 ) -> None:
     path = f"deployments/{afternoon['deployment'].uid}"
-    assert call(here.ada, "get", path, **headers).status_code == 200
-    assert call(here.ada, "post", path, {"_method": "DELETE"}, **headers).status_code == 405
+    assert call(env.ada, "get", path, **headers).status_code == 200
+    assert call(env.ada, "post", path, {"_method": "DELETE"}, **headers).status_code == 405
     afternoon["deployment"].refresh_from_db()
     assert afternoon["deployment"].deletion_requested_at is None
 
@@ -163,11 +163,11 @@ def test_no_header_makes_another_method_of_a_call(
     "content_type",
     ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/xml", "json", "", "\xe9/x"],
 )
-def test_S02_a_decision_is_read_as_json_only(here: World, afternoon: dict[str, Any], content_type: str) -> None:
+def test_S02_a_decision_is_read_as_json_only(env: World, afternoon: dict[str, Any], content_type: str) -> None:
     serious = afternoon["serious"]
     body = json.dumps({"decision": "Approve", "subject_digest": serious.subject_digest})
     client = Client()
-    enter(client, here.ada)
+    enter(client, env.ada)
     response = client.generic("POST", f"/api/v1/requests/{serious.uid}/reviews", body, content_type=content_type)
     assert response.status_code in (415, 422), response.content
     problem_of(response)
@@ -184,9 +184,9 @@ def test_S02_a_decision_is_read_as_json_only(here: World, afternoon: dict[str, A
 )
 @pytest.mark.parametrize("path", ["policies", "clusters/prod"])
 def test_what_fails_is_a_problem_that_tells_no_code(
-    here: World, error: Exception, status: int, code: str, path: str
+    env: World, error: Exception, status: int, code: str, path: str
 ) -> None:
-    _, token = api_token(here.ada)
+    _, token = api_token(env.ada)
     client = Client(raise_request_exception=False)
 
     def fail(*_: object) -> None:

@@ -16,89 +16,89 @@ from tests.support.provisioner.catalogs import bundle, channel, package
 from tests.support.stored_catalogs import HARBOUR, catalog, stored, with_words
 
 
-def read(call: Call, here: World, path: str, person: User | None = None) -> Any:
-    response = call(person or here.ada, "get", path)
+def read(call: Call, env: World, path: str, person: User | None = None) -> Any:
+    response = call(person or env.ada, "get", path)
     assert response.status_code == 200, response.content
     return json.loads(response.content)
 
 
-def port(here: World, *documents: Any, name: str = "port") -> Catalog:
-    row = catalog(name, of=here.cluster)
+def port(env: World, *documents: Any, name: str = "port") -> Catalog:
+    row = catalog(name, of=env.cluster)
     stored(row, *(documents or HARBOUR))
     return row
 
 
-def test_a_list_shows_how_each_catalog_stands(here: World, call: Call) -> None:
-    port(here)
-    catalog("never-read", of=here.cluster, problem="the server answered 404", problem_code="source-unavailable")
-    here.kubernetes.allow("ada", "get")
-    unread, read_one = read(call, here, "catalogs")["results"]
+def test_a_list_shows_how_each_catalog_stands(env: World, call: Call) -> None:
+    port(env)
+    catalog("never-read", of=env.cluster, problem="the server answered 404", problem_code="source-unavailable")
+    env.kubernetes.allow("ada", "get")
+    unread, read_one = read(call, env, "catalogs")["results"]
     assert (unread["name"], unread["digest"], unread["package_count"]) == ("never-read", "", 0)
     assert unread["problem"] == "the server answered 404"
     assert (read_one["name"], read_one["digest"], read_one["bundle_count"]) == ("port", "sha256:one", 2)
-    assert [one["name"] for one in read(call, here, f"catalogs?uid={read_one['uid']}")["results"]] == ["port"]
+    assert [one["name"] for one in read(call, env, f"catalogs?uid={read_one['uid']}")["results"]] == ["port"]
 
 
-def test_only_catalogs_that_one_may_get_are_there(here: World, call: Call) -> None:
+def test_only_catalogs_that_one_may_get_are_there(env: World, call: Call) -> None:
     for name in ("mine", "theirs"):
-        port(here, name=name)
-    here.kubernetes.allow("bert", "get", "mine")
-    assert [one["name"] for one in read(call, here, "catalogs", here.bert)["results"]] == ["mine"]
-    assert read(call, here, "catalogs/prod/mine", here.bert)["package_count"] == 1
+        port(env, name=name)
+    env.kubernetes.allow("bert", "get", "mine")
+    assert [one["name"] for one in read(call, env, "catalogs", env.bert)["results"]] == ["mine"]
+    assert read(call, env, "catalogs/prod/mine", env.bert)["package_count"] == 1
     for path in ("catalogs/prod/theirs", "catalogs/prod/theirs/packages", "catalogs/prod/theirs/packages/harbour"):
-        assert problem_of(call(here.bert, "get", path))["code"] == "not-found"
+        assert problem_of(call(env.bert, "get", path))["code"] == "not-found"
 
 
 def test_one_catalog_costs_one_question_and_a_list_so_many(
-    here: World, call: Call, monkeypatch: pytest.MonkeyPatch
+    env: World, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readable, "MOST_ASKED", 2)
     for name in "abcd":
-        catalog(name, of=here.cluster)
-        here.kubernetes.allow("bert", "get", name)
-    asked = here.kubernetes.asked
+        catalog(name, of=env.cluster)
+        env.kubernetes.allow("bert", "get", name)
+    asked = env.kubernetes.asked
     asked.clear()
-    assert read(call, here, "catalogs/prod/d", here.bert)["name"] == "d"
+    assert read(call, env, "catalogs/prod/d", env.bert)["name"] == "d"
     assert [(one.verb, one.name) for _, one in asked] == [("get", "d")]
     asked.clear()
-    answer = call(here.bert, "get", "catalogs")
+    answer = call(env.bert, "get", "catalogs")
     assert [one["name"] for one in json.loads(answer.content)["results"]] == ["a", "b"]
     assert answer["Pratique-Could-Not-Ask"] == "prod", "rows are missing"
     assert len(asked) == 3, "about all of them, and about two"
 
 
-def test_nothing_is_said_of_a_catalog_while_nobody_can_be_asked(here: World, call: Call) -> None:
-    port(here)
-    here.kubernetes.is_down = True
-    assert problem_of(call(here.ada, "get", "catalogs/prod/port"))["code"] == "could-not-ask"
-    answer = call(here.ada, "get", "catalogs")
+def test_nothing_is_said_of_a_catalog_while_nobody_can_be_asked(env: World, call: Call) -> None:
+    port(env)
+    env.kubernetes.is_down = True
+    assert problem_of(call(env.ada, "get", "catalogs/prod/port"))["code"] == "could-not-ask"
+    answer = call(env.ada, "get", "catalogs")
     assert (json.loads(answer.content)["results"], answer["Pratique-Could-Not-Ask"]) == ([], "prod")
 
 
-def test_a_catalog_says_what_is_wrong_in_it(here: World, call: Call) -> None:
-    port(here, package(), bundle("1.0.0"))
-    here.kubernetes.allow("ada", "get")
+def test_a_catalog_says_what_is_wrong_in_it(env: World, call: Call) -> None:
+    port(env, package(), bundle("1.0.0"))
+    env.kubernetes.allow("ada", "get")
     words = "no channel has these bundles: harbour.v1.0.0"
-    assert read(call, here, "catalogs/prod/port")["problems"] == [{"where": "package harbour", "message": words}]
+    assert read(call, env, "catalogs/prod/port")["problems"] == [{"where": "package harbour", "message": words}]
 
 
-def test_packages_come_in_pages_and_are_searched(here: World, call: Call) -> None:
-    port(here, *(package(name) for name in "abc"))
-    here.kubernetes.allow("ada", "get")
-    first = read(call, here, "catalogs/prod/port/packages?page_size=2")
+def test_packages_come_in_pages_and_are_searched(env: World, call: Call) -> None:
+    port(env, *(package(name) for name in "abc"))
+    env.kubernetes.allow("ada", "get")
+    first = read(call, env, "catalogs/prod/port/packages?page_size=2")
     assert [one["name"] for one in first["results"]] == ["a", "b"]
     following = first["next"].partition("/api/v1/")[2]
-    assert [one["name"] for one in read(call, here, following)["results"]] == ["c"]
-    assert [one["name"] for one in read(call, here, "catalogs/prod/port/packages?search=B")["results"]] == ["b"]
-    assert problem_of(call(here.ada, "get", "catalogs/prod/port/packages?sort=name"))["code"] == "invalid-query"
+    assert [one["name"] for one in read(call, env, following)["results"]] == ["c"]
+    assert [one["name"] for one in read(call, env, "catalogs/prod/port/packages?search=B")["results"]] == ["b"]
+    assert problem_of(call(env.ada, "get", "catalogs/prod/port/packages?sort=name"))["code"] == "invalid-query"
 
 
-def test_a_package_has_its_channels_versions_and_icon(here: World, call: Call) -> None:
-    row = port(here)
+def test_a_package_has_its_channels_versions_and_icon(env: World, call: Call) -> None:
+    row = port(env)
     moved = {**bundle("1.0.0"), "image": "example.com/harbour@sha256:other"}
     stored(row, *(moved if one["schema"] == "olm.bundle" and one["name"].endswith("1.0.0") else one for one in HARBOUR))
-    here.kubernetes.allow("ada", "get")
-    found = read(call, here, "catalogs/prod/port/packages/harbour")
+    env.kubernetes.allow("ada", "get")
+    found = read(call, env, "catalogs/prod/port/packages/harbour")
     assert (found["display_name"], found["default_channel"]) == ("Harbour Operator", "stable")
     assert found["icon"]["media_type"] == "image/png"
     assert [one["version"] for one in found["bundles"]] == ["1.1.0", "1.0.0"]
@@ -111,10 +111,10 @@ def test_a_package_has_its_channels_versions_and_icon(here: World, call: Call) -
     assert found["channels"][0]["entries"] == [
         {"name": "harbour.v1.1.0", "replaces": "", "skips": ["harbour.v0.9.0"], "skip_range": ">=0.1.0 <1.1.0"}
     ]
-    assert problem_of(call(here.ada, "get", "catalogs/prod/port/packages/quay"))["code"] == "not-found"
+    assert problem_of(call(env.ada, "get", "catalogs/prod/port/packages/quay"))["code"] == "not-found"
 
 
-def test_a_package_says_what_its_publisher_says_of_its_head(here: World, call: Call) -> None:
+def test_a_package_says_what_its_publisher_says_of_its_head(env: World, call: Call) -> None:
     head = with_words(
         bundle("1.1.0"),
         minKubeVersion="1.30.0",
@@ -126,9 +126,9 @@ def test_a_package_says_what_its_publisher_says_of_its_head(here: World, call: C
         maintainers=[{"name": "Ada", "email": "ada@example.com"}],
     )
     entries = [{"name": "harbour.v1.0.0"}, {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0"}]
-    port(here, package(defaultChannel="stable"), bundle("1.0.0"), head, channel("stable", *entries))
-    here.kubernetes.allow("ada", "get")
-    found = read(call, here, "catalogs/prod/port/packages/harbour")
+    port(env, package(defaultChannel="stable"), bundle("1.0.0"), head, channel("stable", *entries))
+    env.kubernetes.allow("ada", "get")
+    found = read(call, env, "catalogs/prod/port/packages/harbour")
     assert found["facts"] == {
         "kubernetes": ">=1.30.0",
         "install_modes": ["AllNamespaces"],
@@ -145,10 +145,10 @@ def test_a_package_says_what_its_publisher_says_of_its_head(here: World, call: C
 @pytest.mark.parametrize(
     ("name", "part"), [("port/harbour", "port~1harbour"), ("..", "~2~2"), ("a~1 %?#", "a~01%20%25%3F%23")], ids=str
 )
-def test_a_package_of_any_name_has_its_address(here: World, call: Call, name: str, part: str) -> None:
-    port(here, package(name), bundle("1.0.0", name))
-    here.kubernetes.allow("ada", "get")
-    here.kubernetes.allow("ada", "create")
-    assert read(call, here, f"catalogs/prod/port/packages/{part}")["name"] == name
-    compared = call(here.ada, "post", f"catalogs/prod/port/packages/{part}/changes", {"to": "1.0.0"})
+def test_a_package_of_any_name_has_its_address(env: World, call: Call, name: str, part: str) -> None:
+    port(env, package(name), bundle("1.0.0", name))
+    env.kubernetes.allow("ada", "get")
+    env.kubernetes.allow("ada", "create")
+    assert read(call, env, f"catalogs/prod/port/packages/{part}")["name"] == name
+    compared = call(env.ada, "post", f"catalogs/prod/port/packages/{part}/changes", {"to": "1.0.0"})
     assert json.loads(compared.content)["after"] == f"{name}.v1.0.0"

@@ -56,14 +56,14 @@ LINES = {
 
 
 @pytest.fixture
-def port(here: World) -> World:
-    row = catalog("port", of=here.cluster)
+def port(env: World) -> World:
+    row = catalog("port", of=env.cluster)
     entries = [{"name": "harbour.v1.0.0"}, {"name": "harbour.v1.1.0"}]
     stored(row, package(defaultChannel="stable"), bundle("1.0.0"), bundle("1.1.0"), channel("stable", *entries))
-    here.kubernetes.allow("ada", "get")
-    here.kubernetes.allow("ada", "create")
+    env.kubernetes.allow("ada", "get")
+    env.kubernetes.allow("ada", "create")
     counters.memory.clear()
-    return here
+    return env
 
 
 def finish(row: BundleComparison) -> None:

@@ -15,18 +15,18 @@ from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
 
 
-def page_of(call: Call, here: World, path: str) -> dict[str, Any]:
-    response = call(here.ada, "get", path)
+def page_of(call: Call, env: World, path: str) -> dict[str, Any]:
+    response = call(env.ada, "get", path)
     assert response.status_code == 200, response.content
     found: dict[str, Any] = json.loads(response.content)
     return found
 
 
-def test_a_parameter_that_nobody_knows_is_not_passed_over(here: World, afternoon: dict[str, Any], call: Call) -> None:
+def test_a_parameter_that_nobody_knows_is_not_passed_over(env: World, afternoon: dict[str, Any], call: Call) -> None:
     for name, query in product([*LISTS, *CLOSED], ("severity=bar", "ordering=-created_at", "State=in_review", "%00=1")):
         path = path_of(name, afternoon)
         method = "post" if path.endswith(("pause", "ask-again", "reviews", "withdraw")) else "get"
-        response = call(here.ada, method, f"{path}?{query}", {} if method == "post" else None)
+        response = call(env.ada, method, f"{path}?{query}", {} if method == "post" else None)
         found = problem_of(response)
         assert (response.status_code, found["code"]) == (400, "invalid-query"), (path, query)
         assert found["parameter"] in found["detail"] or "\\x00" in found["detail"]
@@ -60,9 +60,9 @@ REFUSED = [
 ]
 
 
-def test_a_value_that_nothing_can_have_is_named_beside_what_can_be(here: World, call: Call) -> None:
+def test_a_value_that_nothing_can_have_is_named_beside_what_can_be(env: World, call: Call) -> None:
     for query, parameter, expected in REFUSED:
-        response = call(here.ada, "get", query)
+        response = call(env.ada, "get", query)
         found = problem_of(response)
         assert (response.status_code, found["code"], found["parameter"]) == (400, "invalid-query", parameter), query
         assert expected in found["detail"], query
@@ -70,57 +70,57 @@ def test_a_value_that_nothing_can_have_is_named_beside_what_can_be(here: World, 
 
 
 def test_a_page_past_the_last_is_not_there_and_the_last_is_named(
-    here: World, afternoon: dict[str, Any], call: Call
+    env: World, afternoon: dict[str, Any], call: Call
 ) -> None:
     for number in ("99", "9" * 18):
-        response = call(here.ada, "get", f"requests?page={number}")
+        response = call(env.ada, "get", f"requests?page={number}")
         assert (response.status_code, problem_of(response)["code"]) == (404, "not-found")
         assert "the last page is 1" in problem_of(response)["detail"]
 
 
-def test_more_rows_than_the_limit_are_not_given_at_once(here: World, call: Call) -> None:
-    where = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+def test_more_rows_than_the_limit_are_not_given_at_once(env: World, call: Call) -> None:
+    where = world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     first = where.requests.get()
     copied = {field.attname: getattr(first, field.attname) for field in Request._meta.concrete_fields}
     more = [{**copied, "id": None, "uid": world.seen("x", {})["metadata"]["uid"], "number": n} for n in range(2, 220)]
     Request.objects.bulk_create([Request(**{**one, "state": "denied", "subject_digest": "x"}) for one in more])
-    assert len(page_of(call, here, "requests?page_size=100000")["results"]) == 200
+    assert len(page_of(call, env, "requests?page_size=100000")["results"]) == 200
 
 
 @pytest.mark.parametrize("kind", ["requests", "deployments", "audit"])
-def test_walking_all_pages_meets_every_row_once_while_rows_are_added(here: World, call: Call, kind: str) -> None:
+def test_walking_all_pages_meets_every_row_once_while_rows_are_added(env: World, call: Call, kind: str) -> None:
     for number in range(12):
-        scene.asked(here.cluster, f"d{number:02}", here.rita)
-    there = page_of(call, here, f"{kind}?page_size=200")["results"]
+        scene.asked(env.cluster, f"d{number:02}", env.rita)
+    there = page_of(call, env, f"{kind}?page_size=200")["results"]
     path, walked = f"{kind}?page_size=5", []
     while path:
-        found = page_of(call, here, path)
+        found = page_of(call, env, path)
         walked += found["results"]
-        scene.asked(here.cluster, f"c{len(walked):02}", here.rita)
+        scene.asked(env.cluster, f"c{len(walked):02}", env.rita)
         path = (found["next"] or "").partition("/api/v1/")[2]
     assert [one.get("uid", one.get("number")) for one in walked] == [one.get("uid", one.get("number")) for one in there]
 
 
-def test_requests_are_filtered_by_the_worst_of_their_present_round(here: World, call: Call) -> None:
+def test_requests_are_filtered_by_the_worst_of_their_present_round(env: World, call: Call) -> None:
     for name, worst in {"harbour": "critical", "quay": "safe"}.items():
-        world.in_review(scene.asked(here.cluster, name, here.rita), worst=worst)
+        world.in_review(scene.asked(env.cluster, name, env.rita), worst=worst)
     old = Request.objects.get(deployment__name="harbour")
-    assert [one["deployment"] for one in page_of(call, here, "requests?worst=critical")["results"]] == ["harbour"]
+    assert [one["deployment"] for one in page_of(call, env, "requests?worst=critical")["results"]] == ["harbour"]
     Request.objects.filter(pk=old.pk).update(round=2)
     world.in_review(Request.objects.get(pk=old.pk), worst="notable")
-    assert page_of(call, here, "requests?worst=critical")["results"] == []
+    assert page_of(call, env, "requests?worst=critical")["results"] == []
 
 
-def test_an_object_of_two_clusters_is_told_apart_by_cluster(here: World, call: Call) -> None:
+def test_an_object_of_two_clusters_is_told_apart_by_cluster(env: World, call: Call) -> None:
     other = world.cluster("moon")
     KubernetesIdentity.objects.create(
-        user=here.ada, cluster=other, username="ada", groups_seen_at=world.yesterday(), authenticator="mapped"
+        user=env.ada, cluster=other, username="ada", groups_seen_at=world.yesterday(), authenticator="mapped"
     )
     obj = world.seen("strimzi", world.spec())
-    for where in (here.cluster, other):
-        world.wish(where, obj)
+    for where in (env.cluster, other):
+        world.submit_spec(where, obj)
     path = f"deployments/{obj['metadata']['uid']}"
-    both = call(here.ada, "get", path)
+    both = call(env.ada, "get", path)
     assert (both.status_code, problem_of(both)["code"]) == (409, "ambiguous")
-    assert page_of(call, here, f"{path}?cluster=moon")["cluster"] == "moon"
-    assert "results" in page_of(call, here, f"{path}/revisions?cluster=moon&page_size=2")
+    assert page_of(call, env, f"{path}?cluster=moon")["cluster"] == "moon"
+    assert "results" in page_of(call, env, f"{path}/revisions?cluster=moon&page_size=2")

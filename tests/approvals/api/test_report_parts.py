@@ -116,26 +116,26 @@ def test_containers_workloads_and_entries_come_in_parts_as_well(
     assert told == [f"{'entry ' if name == 'entries' else 'c'}{at}" for at in range(count)]
 
 
-def test_a_large_report_is_read_part_by_part_over_rest(here: World, call: Call) -> None:
+def test_a_large_report_is_read_part_by_part_over_rest(env: World, call: Call) -> None:
     body = scene.report_of("account-reads-every-secret", "crd-version-dropped")
     finding, planned = body["findings"][0], body["plan"]["actions"][0]
     body["findings"] = [{**finding, "fingerprint": f"f{at}", "message": f"number {at}"} for at in range(2_000)]
     body["plan"]["actions"] = [planned] * 2_000
-    uid = scene.reported(scene.asked(here.cluster, "armada", here.rita), body).uid
-    first = call(here.ada, "get", f"requests/{uid}/report")
+    uid = scene.reported(scene.asked(env.cluster, "armada", env.rita), body).uid
+    first = call(env.ada, "get", f"requests/{uid}/report")
     assert len(first.content) <= MAX_BYTES
     shown = json.loads(first.content)
     assert (shown["is_whole"], shown["parts"]["findings"]["total"]) == (False, 2_000)
     following = shown["parts"]["findings"]["next"]
-    second = json.loads(call(here.ada, "get", f"requests/{uid}/report?findings_from={following}").content)
+    second = json.loads(call(env.ada, "get", f"requests/{uid}/report?findings_from={following}").content)
     assert second["findings"][0]["message"] == f"number {following}"
-    only = json.loads(call(here.ada, "get", f"requests/{uid}/report?finding=f1999").content)
+    only = json.loads(call(env.ada, "get", f"requests/{uid}/report?finding=f1999").content)
     assert [one["evidence"] for one in only["findings"]] == [finding["evidence"]]
-    one = json.loads(call(here.ada, "get", f"requests/{uid}/report/objects/7").content)
+    one = json.loads(call(env.ada, "get", f"requests/{uid}/report/objects/7").content)
     assert (one["before"], one["after"]) == (planned["before"], planned["after"])
 
 
-def test_what_differs_in_an_object_is_read_in_hunks_and_parts(here: World, call: Call) -> None:
+def test_what_differs_in_an_object_is_read_in_hunks_and_parts(env: World, call: Call) -> None:
     body = scene.report_of("image-known-before")
     planned = body["plan"]["actions"][0]
     before = config_map(a="1", **{f"k{at:02}": "x" for at in range(20)}, z="\u202e")
@@ -144,8 +144,8 @@ def test_what_differs_in_an_object_is_read_in_hunks_and_parts(here: World, call:
         {**planned, "before": before, "after": {**before, "data": {**before["data"], "a": "2", "z": "3"}}},
         {**planned, "before": None, "after": wide},
     ]
-    uid = scene.reported(scene.asked(here.cluster, "armada", here.rita), body).uid
-    shown = json.loads(call(here.ada, "get", f"requests/{uid}/report/objects/0/changes").content)
+    uid = scene.reported(scene.asked(env.cluster, "armada", env.rita), body).uid
+    shown = json.loads(call(env.ada, "get", f"requests/{uid}/report/objects/0/changes").content)
     changed = [[one for one in hunk["lines"] if one["kind"] != " "] for hunk in shown["hunks"]]
     assert [hunk["place"] for hunk in shown["hunks"]] == ["metadata", "data"]
     assert changed[0] == [
@@ -155,7 +155,7 @@ def test_what_differs_in_an_object_is_read_in_hunks_and_parts(here: World, call:
     assert "\\u202e" in changed[1][0]["text"]
     lines, following = 0, 0
     while following is not None:
-        answer = call(here.ada, "get", f"requests/{uid}/report/objects/1/changes?lines_from={following}")
+        answer = call(env.ada, "get", f"requests/{uid}/report/objects/1/changes?lines_from={following}")
         assert answer.status_code == 200, answer.content[:500]
         assert len(answer.content) <= MAX_BYTES
         part = json.loads(answer.content)
@@ -164,15 +164,15 @@ def test_what_differs_in_an_object_is_read_in_hunks_and_parts(here: World, call:
     assert lines == 5_006
 
 
-def test_S09_nothing_differs_in_an_object_that_the_caller_may_not_get(here: World, call: Call) -> None:
+def test_S09_nothing_differs_in_an_object_that_the_caller_may_not_get(env: World, call: Call) -> None:
     body = scene.report_of("image-known-before")
     planned = body["plan"]["actions"][0]
     states = {"before": config_map(a="live-value"), "after": config_map(a="ours")}
     ref = {"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "settings"}
     body["plan"]["actions"] = [{**planned, **states, "ref": ref, "action": "update"}]
-    uid = scene.reported(scene.asked(here.cluster, "armada", here.rita), body).uid
-    here.kubernetes.closed = {"configmaps"}
-    shown = json.loads(call(here.ada, "get", f"requests/{uid}/report/objects/0/changes").content)
+    uid = scene.reported(scene.asked(env.cluster, "armada", env.rita), body).uid
+    env.kubernetes.closed = {"configmaps"}
+    shown = json.loads(call(env.ada, "get", f"requests/{uid}/report/objects/0/changes").content)
     assert (shown["hunks"], shown["parts"]["lines"]["total"]) == ([], 0)
 
 
@@ -180,11 +180,11 @@ def test_S09_nothing_differs_in_an_object_that_the_caller_may_not_get(here: Worl
     "path", ["report/objects/2000/changes", "report/objects/2000", "report/objects/-1", "report/objects/x"]
 )
 def test_an_object_that_is_not_planned_is_not_found(
-    here: World, afternoon: dict[str, Any], call: Call, path: str
+    env: World, afternoon: dict[str, Any], call: Call, path: str
 ) -> None:
-    response = call(here.ada, "get", f"requests/{afternoon['serious'].uid}/{path}")
+    response = call(env.ada, "get", f"requests/{afternoon['serious'].uid}/{path}")
     assert (response.status_code, problem_of(response)["code"]) == (404, "not-found")
 
 
-def test_a_part_that_cannot_be_is_refused(here: World, afternoon: dict[str, Any], call: Call) -> None:
-    assert call(here.ada, "get", f"requests/{afternoon['serious'].uid}/report?findings_from=-1").status_code == 400
+def test_a_part_that_cannot_be_is_refused(env: World, afternoon: dict[str, Any], call: Call) -> None:
+    assert call(env.ada, "get", f"requests/{afternoon['serious'].uid}/report?findings_from=-1").status_code == 400

@@ -116,28 +116,28 @@ def known() -> str:
     return "".join(sorted(CatalogHistory.objects.values_list("catalog_name", flat=True)))
 
 
-def follow(here: World, name: str) -> None:
+def follow(env: World, name: str) -> None:
     source = {"kind": "catalog", "catalog": {"name": name, "package": "harbour"}}
-    world.wish(here.cluster, world.seen("quay", world.spec(format="registry-v1", sources=[source])), here.rita)
+    world.submit_spec(env.cluster, world.seen("quay", world.spec(format="registry-v1", sources=[source])), env.rita)
 
 
 def test_of_catalogs_that_are_gone_the_last_and_those_that_deployments_follow_are_kept(
-    here: World, monkeypatch: pytest.MonkeyPatch
+    env: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "MOST_GONE_CATALOGS", 2)
-    follow(here, "a")
-    stored(catalog("z", of=here.cluster), package(), OLD)
-    gone("abcd", here)
+    follow(env, "a")
+    stored(catalog("z", of=env.cluster), package(), OLD)
+    gone("abcd", env)
     assert known() == "abcdz"
     forget_removed_history(timezone.now())
     assert known() == "acdz"
 
 
-def test_what_is_gone_for_long_and_that_nobody_follows_is_forgotten(here: World) -> None:
-    follow(here, "a")
-    stored(catalog("z", of=here.cluster), package(), OLD)
-    gone("abc", here)
-    again(Catalog(cluster=here.cluster, name="c", uid="uid-c", spec={}), is_forgotten=False)
+def test_what_is_gone_for_long_and_that_nobody_follows_is_forgotten(env: World) -> None:
+    follow(env, "a")
+    stored(catalog("z", of=env.cluster), package(), OLD)
+    gone("abc", env)
+    again(Catalog(cluster=env.cluster, name="c", uid="uid-c", spec={}), is_forgotten=False)
     forget_removed_history(timezone.now() + history.KEPT_GONE - timedelta(minutes=5))
     assert known() == "abcz"
     CatalogHistory.objects.filter(gone_at__isnull=False).update(gone_at=timezone.now() - history.KEPT_GONE)

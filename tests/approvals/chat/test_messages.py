@@ -142,7 +142,7 @@ def test_a_busy_chat_is_an_error_that_may_be_tried_again(asked: Request, listene
         messages.tell(asked.pk, "needs_you")
 
 
-def test_a_request_without_a_report_is_not_offered_for_approval(here: World, asked: Request) -> None:
+def test_a_request_without_a_report_is_not_offered_for_approval(env: World, asked: Request) -> None:
     Report.objects.all().delete()
     message = Slack().message(asked, "needs_you")
     assert message is not None

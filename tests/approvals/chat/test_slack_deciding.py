@@ -23,23 +23,23 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def linked(here: World, link: Linker) -> None:
-    link(here.ada, "UADA")
+def linked(env: World, link: Linker) -> None:
+    link(env.ada, "UADA")
 
 
-def test_a_linked_person_approves_with_a_click(here: World, asked: Request, linked: None, listener: Listener) -> None:
+def test_a_linked_person_approves_with_a_click(env: World, asked: Request, linked: None, listener: Listener) -> None:
     assert press(asked, reply_to=listener.url).status_code == 200
     assert act().words == "Approve by ada is recorded for strimzi"
     given = Review.objects.get()
-    assert (given.user, given.decision, given.channel) == (here.ada, "Approve", "chat")
+    assert (given.user, given.decision, given.channel) == (env.ada, "Approve", "chat")
     assert given.subject_digest == asked.subject_digest
     assert [it["text"] for it in listener.received] == ["Approve by ada is recorded for strimzi"]
 
 
-def test_the_answer_comes_before_any_work(here: World, asked: Request, linked: None) -> None:
-    here.kubernetes.asked.clear()
+def test_the_answer_comes_before_any_work(env: World, asked: Request, linked: None) -> None:
+    env.kubernetes.asked.clear()
     assert press(asked).status_code == 200
-    assert (here.kubernetes.asked, Review.objects.count()) == ([], 0)
+    assert (env.kubernetes.asked, Review.objects.count()) == ([], 0)
     assert ChatDelivery.objects.get().done_at is None
 
 
@@ -82,42 +82,42 @@ def test_S03_a_digest_that_moved_between_message_and_click_is_refused(asked: Req
 
 
 def test_promise_3_a_linked_person_whom_kubernetes_does_not_let_decides_nothing(
-    here: World, asked: Request, link: Linker
+    env: World, asked: Request, link: Linker
 ) -> None:
-    link(here.bert, "UBERT")
+    link(env.bert, "UBERT")
     press(asked, account="UBERT")
     check_refused("does not allow bert")
 
 
-def test_S05_a_requester_does_not_approve_in_chat_either(here: World, asked: Request, link: Linker) -> None:
-    here.kubernetes.allow("rita", "approve")
-    link(here.rita, "URITA")
+def test_S05_a_requester_does_not_approve_in_chat_either(env: World, asked: Request, link: Linker) -> None:
+    env.kubernetes.allow("rita", "approve")
+    link(env.rita, "URITA")
     press(asked, account="URITA")
     check_refused("someone else must approve")
 
 
-def test_S12_a_machine_does_not_vote_in_chat_either(here: World, asked: Request, linked: None) -> None:
+def test_S12_a_machine_does_not_vote_in_chat_either(env: World, asked: Request, linked: None) -> None:
     name = "system:serviceaccount:ci:bot"
-    KubernetesIdentity.objects.filter(user=here.ada).update(
+    KubernetesIdentity.objects.filter(user=env.ada).update(
         username=name, authenticator=KubernetesIdentity.Authenticator.TOKEN_REVIEW
     )
-    here.kubernetes.allow(name, "approve")
+    env.kubernetes.allow(name, "approve")
     press(asked)
     check_refused("machine account")
 
 
 def test_somebody_switched_off_decides_nothing_and_gets_no_code(
-    here: World, asked: Request, linked: None, listener: Listener
+    env: World, asked: Request, linked: None, listener: Listener
 ) -> None:
-    here.ada.is_active = False
-    here.ada.save()
+    env.ada.is_active = False
+    env.ada.save()
     press(asked, reply_to=listener.url)
     check_refused("is disabled")
     assert not LinkCode.objects.exists()
 
 
-def test_promise_4_a_cluster_that_does_not_answer_means_no(here: World, asked: Request, linked: None) -> None:
-    here.kubernetes.is_down = True
+def test_promise_4_a_cluster_that_does_not_answer_means_no(env: World, asked: Request, linked: None) -> None:
+    env.kubernetes.is_down = True
     press(asked)
     check_refused("counts as no")
 
@@ -169,8 +169,8 @@ def test_a_worker_that_died_after_the_review_tells_of_it_the_second_time(
         assert Review.objects.count() == 1
 
 
-def test_who_presses_a_button_after_deciding_elsewhere_decides_again(here: World, asked: Request, linked: None) -> None:
-    world.review(asked, acting(here.ada), "Deny")
+def test_who_presses_a_button_after_deciding_elsewhere_decides_again(env: World, asked: Request, linked: None) -> None:
+    world.review(asked, acting(env.ada), "Deny")
     press(asked)
     assert act().words == "Approve by ada is recorded for strimzi"
     assert [one.decision for one in Review.objects.counted()] == ["Approve"]
@@ -179,13 +179,13 @@ def test_who_presses_a_button_after_deciding_elsewhere_decides_again(here: World
 
 @pytest.mark.parametrize("is_acted_on", [False, True], ids=["it waits", "the worker died after it"])
 def test_an_old_button_does_not_replace_what_was_decided_since(
-    here: World, asked: Request, linked: None, is_acted_on: bool
+    env: World, asked: Request, linked: None, is_acted_on: bool
 ) -> None:
     press(asked)
     if is_acted_on:
         act()
         ChatDelivery.objects.update(done_at=None, words="")
-    world.review(asked, acting(here.ada), "Deny")
+    world.review(asked, acting(env.ada), "Deny")
     assert "you made a later decision in the browser: Deny" in act().words
     assert [one.decision for one in Review.objects.counted()] == ["Deny"]
 
@@ -227,10 +227,10 @@ def test_an_answer_that_cannot_be_delivered_changes_nothing(asked: Request, link
 
 
 def test_S22_who_approves_past_a_guard_is_told_where_findings_are_accepted(
-    here: World, asked: Request, linked: None
+    env: World, asked: Request, linked: None
 ) -> None:
-    save(here, kind="guard", name="calm", expression="false")
-    save(here, kind="guard", name="dry", expression="false", mode="dry-run")
+    save(env, kind="guard", name="calm", expression="false")
+    save(env, kind="guard", name="dry", expression="false", mode="dry-run")
     look(asked)
     press(asked)
     words = act().words

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_an_unlinked_account_gets_a_one_time_code_and_nothing_else(
-    here: World, asked: Request, listener: Listener
+    env: World, asked: Request, listener: Listener
 ) -> None:
     press(asked, account="UNOBODY", reply_to=listener.url)
     kept = act().words
@@ -29,23 +29,23 @@ def test_an_unlinked_account_gets_a_one_time_code_and_nothing_else(
     code = said["text"].split("enter the code ")[1].split(" ")[0]
     assert code not in kept
     assert not Review.objects.exists()
-    account = services.link_chat_account(by=acting(here.ada), code=code)
-    assert (account.user, account.account, account.tenant) == (here.ada, "UNOBODY", TEAM)
+    account = services.link_chat_account(by=acting(env.ada), code=code)
+    assert (account.user, account.account, account.tenant) == (env.ada, "UNOBODY", TEAM)
 
 
-def test_a_code_is_for_no_other_channel_than_slacks(here: World, asked: Request) -> None:
+def test_a_code_is_for_no_other_channel_than_slacks(env: World, asked: Request) -> None:
     press(asked, account="UNOBODY", reply_to="https://evil.example/collect")
     act()
     assert not LinkCode.objects.exists()
 
 
-def test_the_command_gives_a_code_for_the_account_that_asked(here: World, configured: Settings) -> None:
+def test_the_command_gives_a_code_for_the_account_that_asked(env: World, configured: Settings) -> None:
     body = urlencode({"team_id": TEAM, "user_id": "UADA", "user_name": "ada", "text": "link"}).encode()
     answer = post_slack(body, slack_headers(body), COMMAND_URL)
     words = json.loads(answer.content)
     assert (answer.status_code, words["response_type"]) == (200, "ephemeral")
     code = words["text"].split("enter the code ")[1].split(" ")[0]
-    assert services.link_chat_account(by=acting(here.ada), code=code).account == "UADA"
+    assert services.link_chat_account(by=acting(env.ada), code=code).account == "UADA"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_command_gives_a_code_for_the_account_that_asked(here: World, config
     [{"team_id": "TOTHER", "user_id": "U1"}, {"team_id": TEAM}, {"user_id": "U1"}, {"team_id": TEAM, "user_id": "\0"}],
     ids=["other team", "nobody", "no team", "no name"],
 )
-def test_a_command_of_somebody_else_is_refused(here: World, configured: Settings, fields: dict[str, str]) -> None:
+def test_a_command_of_somebody_else_is_refused(env: World, configured: Settings, fields: dict[str, str]) -> None:
     body = urlencode(fields).encode()
     assert refused(body, slack_headers(body), COMMAND_URL)
     assert not LinkCode.objects.exists()

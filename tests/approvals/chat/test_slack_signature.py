@@ -72,17 +72,17 @@ def test_without_a_secret_nothing_is_believed(asked: Request, configured: Settin
     assert refused(body, slack_headers(body, secret=secret))
 
 
-def test_a_signed_body_that_is_not_utf8_is_refused(configured: Settings, here: World) -> None:
+def test_a_signed_body_that_is_not_utf8_is_refused(configured: Settings, env: World) -> None:
     assert refused(b"payload=\xff\xfe", slack_headers(b"payload=\xff\xfe"))
 
 
 @pytest.mark.parametrize("size", [1024 * 1024 + 1, 5 * 1024 * 1024], ids=["over ours", "over Django's"])
-def test_a_body_without_end_is_refused(configured: Settings, here: World, size: int) -> None:
+def test_a_body_without_end_is_refused(configured: Settings, env: World, size: int) -> None:
     body = b"payload=" + b"x" * size
     assert refused(body, slack_headers(body))
 
 
-def test_a_form_of_very_many_fields_is_refused(configured: Settings, here: World) -> None:
+def test_a_form_of_very_many_fields_is_refused(configured: Settings, env: World) -> None:
     body = b"&".join(b"a=%d" % number for number in range(60))
     assert refused(body, slack_headers(body))
     assert refused(body, slack_headers(body), COMMAND_URL)
@@ -117,7 +117,7 @@ NOT_OURS: dict[str, Any] = {
 
 @pytest.mark.parametrize("payload", NOT_OURS.values(), ids=NOT_OURS)
 def test_what_is_signed_by_slack_but_not_from_our_message_is_named(
-    configured: Settings, here: World, payload: Any
+    configured: Settings, env: World, payload: Any
 ) -> None:
     body = form(payload)
     answer = post_slack(body, slack_headers(body))
@@ -133,7 +133,7 @@ def test_what_is_signed_by_slack_but_not_from_our_message_is_named(
     [b"payload={", b"nothing=1", b"payload=" + b"[" * 100_000, b""],
     ids=["no json", "no payload", "nested without end", "empty"],
 )
-def test_signed_rubbish_is_named(configured: Settings, here: World, body: bytes) -> None:
+def test_signed_rubbish_is_named(configured: Settings, env: World, body: bytes) -> None:
     assert post_slack(body, slack_headers(body)).status_code == 400
 
 
@@ -150,7 +150,7 @@ def test_the_button_that_opens_the_browser_asks_for_nothing(asked: Request) -> N
     assert not ChatDelivery.objects.exists()
 
 
-def test_a_callback_needs_no_session_and_takes_no_get(configured: Settings, here: World) -> None:
+def test_a_callback_needs_no_session_and_takes_no_get(configured: Settings, env: World) -> None:
     assert Client(enforce_csrf_checks=True).get(SLACK_URL).status_code == 405
     assert Client(enforce_csrf_checks=True).post(SLACK_URL).status_code == 401
     assert Client().post("/chat/teams/decisions").status_code == 404

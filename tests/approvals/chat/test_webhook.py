@@ -32,38 +32,38 @@ def test_the_robot_decides_with_its_own_right(asked: Request, robot: User) -> No
     assert (given.user, given.channel, given.reason) == (robot, "webhook", "change 4711")
 
 
-def test_the_answer_comes_before_any_work(here: World, asked: Request, robot: User) -> None:
-    here.kubernetes.asked.clear()
+def test_the_answer_comes_before_any_work(env: World, asked: Request, robot: User) -> None:
+    env.kubernetes.asked.clear()
     assert send(decision_body(asked)) == 202
-    assert (here.kubernetes.asked, Review.objects.count()) == ([], 0)
+    assert (env.kubernetes.asked, Review.objects.count()) == ([], 0)
 
 
-def test_S21_a_human_named_in_the_body_is_text(here: World, asked: Request, robot: User) -> None:
+def test_S21_a_human_named_in_the_body_is_text(env: World, asked: Request, robot: User) -> None:
     send(decision_body(asked, actor="ada", user="ada", username="ada", reason="fine"))
     act()
     given = Review.objects.get()
     assert (given.user, given.username, given.reason) == (robot, "robot", "fine (said to be from ada)")
 
 
-def test_S21_the_robot_has_no_right_but_its_own(here: World, asked: Request) -> None:
-    world.user("robot", here.cluster)
+def test_S21_the_robot_has_no_right_but_its_own(env: World, asked: Request) -> None:
+    world.user("robot", env.cluster)
     send(decision_body(asked, actor="ada"))
     check_refused("does not allow robot")
 
 
-def test_S05_the_robot_that_asked_does_not_approve(here: World, asked: Request, robot: User) -> None:
+def test_S05_the_robot_that_asked_does_not_approve(env: World, asked: Request, robot: User) -> None:
     Request.objects.update(requesters=[{"username": "robot", "user_id": robot.pk}])
     send(decision_body(asked))
     check_refused("someone else")
 
 
 def test_S01_the_webhook_s_key_is_no_proof_of_what_a_cluster_said_of_the_robot(
-    here: World, asked: Request, robot: User, configured: Settings
+    env: World, asked: Request, robot: User, configured: Settings
 ) -> None:
     """A listed ServiceAccount votes with its own token over REST; the key stands for the operator's mapping only."""
     name = "system:serviceaccount:itsm:bridge"
     KubernetesIdentity.objects.filter(user=robot).update(username=name, authenticator="token-review")
-    here.kubernetes.allow(name, "approve")
+    env.kubernetes.allow(name, "approve")
     configured.PRATIQUE = {**configured.PRATIQUE, "MACHINE_REVIEWERS": [name]}
     send(decision_body(asked))
     check_refused("no Kubernetes identity")
@@ -175,14 +175,14 @@ OTHER_SHAPES = {
 
 @pytest.mark.parametrize("body", OTHER_SHAPES.values(), ids=OTHER_SHAPES)
 def test_a_proved_body_of_another_shape_is_told_what_is_expected(
-    here: World, robot: User, body: bytes, configured: Settings
+    env: World, robot: User, body: bytes, configured: Settings
 ) -> None:
     answer = post_webhook(body, webhook_headers(body))
     assert (answer.status_code, "expected a JSON object" in json.loads(answer.content)["error"]) == (400, True)
     assert not ChatDelivery.objects.exists()
 
 
-def test_a_proved_body_that_is_not_utf8_is_refused(here: World, configured: Settings) -> None:
+def test_a_proved_body_that_is_not_utf8_is_refused(env: World, configured: Settings) -> None:
     assert send(b'{"request": "\xff"}') == 401
 
 

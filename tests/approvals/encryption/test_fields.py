@@ -85,13 +85,13 @@ def said_by_probe() -> dict[str, str]:
     return found
 
 
-def test_S30_without_the_key_pages_say_so_and_nothing_is_lost(here: World, settings: Any, client: Client) -> None:
+def test_S30_without_the_key_pages_say_so_and_nothing_is_lost(env: World, settings: Any, client: Client) -> None:
     with_keys(settings, OLD)
-    request = reported(here)
-    here.cluster.kubeconfig = KUBECONFIG
-    here.cluster.save()
+    request = reported(env)
+    env.cluster.kubeconfig = KUBECONFIG
+    env.cluster.save()
     with_keys(settings, NEW)
-    enter(client, here.ada)
+    enter(client, env.ada)
     client.raise_request_exception = False
     page = client.get(f"/requests/{request.uid}")
     told = client.get(f"/api/v1/requests/{request.uid}/report")
@@ -107,43 +107,39 @@ def test_S30_without_the_key_pages_say_so_and_nothing_is_lost(here: World, setti
 
 
 def test_S30_without_the_key_the_page_of_a_deployment_offers_to_ask_again(
-    here: World, settings: Any, client: Client
+    env: World, settings: Any, client: Client
 ) -> None:
     with_keys(settings, OLD)
-    request = reported(here)
+    request = reported(env)
     for verb in ("get", "update"):
-        here.kubernetes.allow("rita", verb)
-    enter(client, here.rita)
-    page = f"/deployments/{here.cluster.name}/{request.deployment.name}"
+        env.kubernetes.allow("rita", verb)
+    enter(client, env.rita)
+    page = f"/deployments/{env.cluster.name}/{request.deployment.name}"
     shown = client.get(page).content
     assert (b"Request again" in shown, b"Look again" in shown) == (False, True)
     with_keys(settings, NEW)
     assert b"Request again" in client.get(page).content
 
 
-def test_a_kubeconfig_whose_key_is_lost_can_be_replaced(here: World, settings: Any) -> None:
+def test_a_kubeconfig_whose_key_is_lost_can_be_replaced(env: World, settings: Any) -> None:
     """The way on after a lost key: nothing of the old kubeconfig is needed, for the uid says which cluster it is."""
     with_keys(settings, OLD)
-    here.cluster.kubeconfig, here.cluster.uid = KUBECONFIG, "1-2-3"
-    here.cluster.save()
+    env.cluster.kubeconfig, env.cluster.uid = KUBECONFIG, "1-2-3"
+    env.cluster.save()
     with_keys(settings, NEW)
     other = KUBECONFIG.replace(TOKEN, "another")
     with pytest.raises(KeyMissing):
-        services.register_cluster(name=here.cluster.name, kubeconfig=other, by=BY)
+        services.register_cluster(name=env.cluster.name, kubeconfig=other, by=BY)
     with pytest.raises(InvalidInput, match="a different cluster"):
-        services.register_cluster(name=here.cluster.name, kubeconfig=other, by=BY, replacing=Replacing(uid="4-5-6"))
-    services.register_cluster(name=here.cluster.name, kubeconfig=other, by=BY, replacing=Replacing(uid="1-2-3"))
-    assert "another" in Cluster.objects.get(pk=here.cluster.pk).kubeconfig
+        services.register_cluster(name=env.cluster.name, kubeconfig=other, by=BY, replacing=Replacing(uid="4-5-6"))
+    services.register_cluster(name=env.cluster.name, kubeconfig=other, by=BY, replacing=Replacing(uid="1-2-3"))
+    assert "another" in Cluster.objects.get(pk=env.cluster.pk).kubeconfig
 
 
-def test_without_its_uid_nobody_can_say_that_a_cluster_whose_key_is_lost_is_the_same(
-    here: World, settings: Any
-) -> None:
+def test_without_its_uid_nobody_can_say_that_a_cluster_whose_key_is_lost_is_the_same(env: World, settings: Any) -> None:
     with_keys(settings, OLD)
-    here.cluster.kubeconfig, here.cluster.uid = KUBECONFIG, None
-    here.cluster.save()
+    env.cluster.kubeconfig, env.cluster.uid = KUBECONFIG, None
+    env.cluster.save()
     with_keys(settings, NEW)
     with pytest.raises(KeyMissing):
-        services.register_cluster(
-            name=here.cluster.name, kubeconfig=KUBECONFIG, by=BY, replacing=Replacing(uid="1-2-3")
-        )
+        services.register_cluster(name=env.cluster.name, kubeconfig=KUBECONFIG, by=BY, replacing=Replacing(uid="1-2-3"))

@@ -28,12 +28,12 @@ from tests.support.stores import BOTH_STORES
 
 
 @pytest.fixture
-def filled(here: World, folder: Path, settings: Any) -> list[StoredContent]:
+def filled(env: World, folder: Path, settings: Any) -> list[StoredContent]:
     """Everything that is encrypted, by the old key; then the new one comes first."""
     with_keys(settings, OLD)
-    here.cluster.kubeconfig = KUBECONFIG
-    here.cluster.save()
-    reported(here)
+    env.cluster.kubeconfig = KUBECONFIG
+    env.cluster.save()
+    reported(env)
     contents = [keep(str(number)) for number in range(6)]
     with_keys(settings, NEW, OLD)
     return contents

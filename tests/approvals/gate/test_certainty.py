@@ -15,7 +15,7 @@ def told(report: Report, name: str, severity: str, *, live: bool, basis: str = "
     report.findings.create(section="crds", message="m", position=report.findings.count(), **columns)
 
 
-def test_a_policy_tells_proved_findings_from_those_that_depend_on_objects(here: World, asked: Request) -> None:
+def test_a_policy_tells_proved_findings_from_those_that_depend_on_objects(env: World, asked: Request) -> None:
     report = Report.objects.get()
     report.body["findings"] = []
     report.findings.all().delete()

@@ -27,10 +27,10 @@ from tests.support.approvals.waivers import finding, report
     ],
 )
 def test_S15_the_operators_word_covers_a_deletion_of_what_holds_no_data(
-    here: World, settings: Any, is_allowed: bool, purpose: str, told: list[dict[str, Any]], expected: bool
+    env: World, settings: Any, is_allowed: bool, purpose: str, told: list[dict[str, Any]], expected: bool
 ) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "UNREVIEWED_DELETIONS": is_allowed}
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     Request.objects.update(purpose=purpose)
     request = report(Request.objects.get(), *told)
     row = request.reports.get()

@@ -31,10 +31,10 @@ from tests.support.patience import scaled
 
 
 @pytest.fixture
-def request_(here: World) -> Request:
+def request_(env: World) -> Request:
     """In review, approved by ada."""
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    approve(world.in_review(Request.objects.get()), here.ada)
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
+    approve(world.in_review(Request.objects.get()), env.ada)
     return Request.objects.select_related("deployment__cluster", "content").get()
 
 
@@ -53,15 +53,15 @@ class Counted(Live):
 
 
 def test_before_a_phase_it_asks_no_more_than_it_must(
-    here: World, request_: Request, django_assert_max_num_queries: Any
+    env: World, request_: Request, django_assert_max_num_queries: Any
 ) -> None:
     live, report = Counted(request_), gate.reviewed_report(request_)
-    here.kubernetes.asked.clear()
+    env.kubernetes.asked.clear()
     with django_assert_max_num_queries(4):
         unseen = gate.reader.unseen(request_, cast("Api", live), report)
         facts = gate.reader.going_on(request_, cast("Api", live), report, unseen)
     assert sorted(live.read) == ["BundleDeployment", "ServiceAccount"]
-    assert [(who, question.verb) for who, question in here.kubernetes.asked] == [("ada", "approve")]
+    assert [(who, question.verb) for who, question in env.kubernetes.asked] == [("ada", "approve")]
     assert gate.judge(facts, timezone.now()).may
 
 
@@ -125,7 +125,7 @@ def deleting_a_crd(request: Request) -> None:
 
 @pytest.mark.parametrize("moment", ["while objects are looked through", "while reviewers are asked about"])
 def test_S25_the_last_seconds_count_also_while_other_things_are_asked(
-    here: World, request_: Request, monkeypatch: pytest.MonkeyPatch, moment: str
+    env: World, request_: Request, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     live = Changing(request_)
 
@@ -138,20 +138,20 @@ def test_S25_the_last_seconds_count_also_while_other_things_are_asked(
         return asking(*question)
 
     deleting_a_crd(request_)
-    asking = here.kubernetes.ask
+    asking = env.kubernetes.ask
     if moment == "while objects are looked through":
         monkeypatch.setattr(deletions, "unseen", change)
     else:
         monkeypatch.setattr(deletions, "unseen", lambda *_, **__: Unseen())
-        monkeypatch.setattr(here.kubernetes, "ask", ask)
+        monkeypatch.setattr(env.kubernetes, "ask", ask)
     answer = gate.judge(read(request_, live), timezone.now())
     assert {one.code for one in answer.reasons} == {"paused", "digest-mismatch"}
 
 
 def test_S25_the_last_seconds_count_before_something_is_put_back(
-    here: World, request_: Request, monkeypatch: pytest.MonkeyPatch
+    env: World, request_: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    live, asking = Changing(request_), here.kubernetes.ask
+    live, asking = Changing(request_), env.kubernetes.ask
     revision = Revision.objects.create(
         deployment=request_.deployment,
         number=1,
@@ -165,7 +165,7 @@ def test_S25_the_last_seconds_count_before_something_is_put_back(
         live.has_changed = True
         return asking(*question)
 
-    monkeypatch.setattr(here.kubernetes, "ask", ask)
+    monkeypatch.setattr(env.kubernetes, "ask", ask)
     back = gate.Back(revision, gate.reviewed_report(request_))
     answer = gate.judge(gate.reader.restoring(request_, cast("Api", live), back), timezone.now())
     assert {one.code for one in answer.reasons} == {"paused", "digest-mismatch"}

@@ -33,48 +33,48 @@ class Refusing:
         raise InvalidObject("etcdserver: request is too large", status=422)
 
 
-def seen(here: World, **changed: Any) -> KubectlReview:
+def seen(env: World, **changed: Any) -> KubectlReview:
     now = timezone.now()
     facts = {"uid": "u", "name": "mine", "created_at": now, "seen_at": now, **changed}
-    return KubectlReview.objects.create(cluster=here.cluster, **facts)
+    return KubectlReview.objects.create(cluster=env.cluster, **facts)
 
 
-def test_one_whose_status_is_not_taken_is_over(here: World) -> None:
-    row = seen(here, settled_at=timezone.now(), code="not-found", words="no such request")
+def test_one_whose_status_is_not_taken_is_over(env: World) -> None:
+    row = seen(env, settled_at=timezone.now(), code="not-found", words="no such request")
     delivery._tell(cast(ClusterClient, Refusing()), row)
     row.refresh_from_db()
     assert row.finished_at is not None
 
 
-def test_one_that_cannot_be_kept_is_over_and_says_so(here: World) -> None:
-    row = seen(here)
+def test_one_that_cannot_be_kept_is_over_and_says_so(env: World) -> None:
+    row = seen(env)
     delivery._give_up(row, DataError("a value is too long"))
     row.refresh_from_db()
     assert (row.code, bool(row.settled_at), bool(row.finished_at)) == ("failed", True, True)
 
 
 @pytest.mark.parametrize("error", [Forbidden("no", status=403), Unauthenticated("who?", status=401)])
-def test_what_is_forbidden_now_is_tried_again(here: World, error: Exception) -> None:
-    row = seen(here)
+def test_what_is_forbidden_now_is_tried_again(env: World, error: Exception) -> None:
+    row = seen(env)
     delivery._give_up(row, error)
     row.refresh_from_db()
     assert (row.settled_at, row.finished_at) == (None, None)
 
 
-def test_what_another_worker_has_settled_is_not_settled_again(here: World) -> None:
-    row = seen(here)
+def test_what_another_worker_has_settled_is_not_settled_again(env: World) -> None:
+    row = seen(env)
     KubectlReview.objects.filter(pk=row.pk).update(settled_at=timezone.now())
     delivery._settle(row, NotCounted("not-open", "the request is approved"))
     row.refresh_from_db()
     assert row.code == ""
 
 
-def made(here: World, who: str, many: int, *, first: int = 0, **changed: Any) -> None:
+def made(env: World, who: str, many: int, *, first: int = 0, **changed: Any) -> None:
     """So many reviews of one person, one after the other."""
     now = timezone.now()
     KubectlReview.objects.bulk_create(
         KubectlReview(
-            cluster=here.cluster,
+            cluster=env.cluster,
             uid=f"{who}-{number}",
             name=f"{who}-{number}",
             created_at=now + timedelta(milliseconds=first + number),
@@ -86,18 +86,18 @@ def made(here: World, who: str, many: int, *, first: int = 0, **changed: Any) ->
     )
 
 
-def in_turn(here: World) -> list[str]:
-    return [row.name for row in delivery.order_by_turn(here.cluster, KubectlReview.objects.filter(finished_at=None))]
+def in_turn(env: World) -> list[str]:
+    return [row.name for row in delivery.order_by_turn(env.cluster, KubectlReview.objects.filter(finished_at=None))]
 
 
-def test_S40_reviewers_take_turns_however_many_one_of_them_makes(here: World) -> None:
-    made(here, "mallory", 40)
-    made(here, "alice", 2, first=100)
-    made(here, "carol", 1, first=200)
-    assert in_turn(here)[:6] == ["mallory-0", "alice-0", "carol-0", "mallory-1", "alice-1", "mallory-2"]
+def test_S40_reviewers_take_turns_however_many_one_of_them_makes(env: World) -> None:
+    made(env, "mallory", 40)
+    made(env, "alice", 2, first=100)
+    made(env, "carol", 1, first=200)
+    assert in_turn(env)[:6] == ["mallory-0", "alice-0", "carol-0", "mallory-1", "alice-1", "mallory-2"]
 
 
-def test_S40_a_late_review_is_read_before_all_that_another_made(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_S40_a_late_review_is_read_before_all_that_another_made(env: World, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
     def reviewer_of(_: object, row: KubectlReview) -> str:
@@ -106,7 +106,7 @@ def test_S40_a_late_review_is_read_before_all_that_another_made(here: World, mon
 
     monkeypatch.setattr(delivery, "READ_AT_ONCE", 2)
     monkeypatch.setattr(delivery, "read_reviewer", reviewer_of)
-    made(here, "unread", 20)
+    made(env, "unread", 20)
     KubectlReview.objects.update(reviewer="")
     delivery._read_reviewers(cast(ClusterClient, None), KubectlReview.objects.filter(reviewer=""))
     assert sorted(read) == ["unread-0", "unread-1", "unread-18", "unread-19"], (
@@ -115,7 +115,7 @@ def test_S40_a_late_review_is_read_before_all_that_another_made(here: World, mon
 
 
 def test_S40_a_decision_that_comes_meanwhile_waits_for_few_reviews_of_others(
-    here: World, monkeypatch: pytest.MonkeyPatch
+    env: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[str] = []
 
@@ -125,7 +125,7 @@ def test_S40_a_decision_that_comes_meanwhile_waits_for_few_reviews_of_others(
 
     def take(_: object, __: object, row: KubectlReview, ___: object) -> None:
         if not any(one.startswith("mallory") for one in taken):
-            made(here, "carol", 1, first=2000)
+            made(env, "carol", 1, first=2000)
             KubectlReview.objects.filter(name="carol-0").update(reviewer="")
             taken.clear()
         taken.append(row.name)
@@ -135,21 +135,21 @@ def test_S40_a_decision_that_comes_meanwhile_waits_for_few_reviews_of_others(
     monkeypatch.setattr(delivery.admission, "survey", lambda *_: None)
     monkeypatch.setattr(delivery, "read_reviewer", reviewer_of)
     monkeypatch.setattr(delivery, "_count_review", take)
-    made(here, "mallory", 200)
+    made(env, "mallory", 200)
     KubectlReview.objects.update(reviewer="")
-    delivery.count(here.cluster.pk)
+    delivery.count(env.cluster.pk)
     before = taken[: taken.index("carol-0")]
     assert len([one for one in before if one != "read"]) <= 10
     assert before.count("read") <= 50
 
 
-def test_S40_what_is_over_the_limit_comes_last_and_is_not_read(here: World) -> None:
+def test_S40_what_is_over_the_limit_comes_last_and_is_not_read(env: World) -> None:
     now = timezone.now()
-    made(here, "mallory", MAX_PER_HOUR, username="mallory", settled_at=now, finished_at=now)
+    made(env, "mallory", MAX_PER_HOUR, username="mallory", settled_at=now, finished_at=now)
     KubectlReview.objects.update(uid=Concat("uid", Value("-counted")), reviewer="mallory")
-    made(here, "mallory", 3, first=1000)
-    made(here, "alice", 30, first=2000)
-    assert in_turn(here)[-3:] == ["mallory-0", "mallory-1", "mallory-2"]
+    made(env, "mallory", 3, first=1000)
+    made(env, "alice", 30, first=2000)
+    assert in_turn(env)[-3:] == ["mallory-0", "mallory-1", "mallory-2"]
     row = KubectlReview.objects.filter(finished_at=None, reviewer="mallory").earliest("pk")
     told: list[Any] = []
 
@@ -159,15 +159,15 @@ def test_S40_what_is_over_the_limit_comes_last_and_is_not_read(here: World) -> N
         def apply(self, obj: Any, **_: Any) -> None:
             told.append(obj["status"]["conditions"][0]["reason"])
 
-    delivery._count_review(cast(ClusterClient, Written()), here.cluster, row, PolicyState(None, ""))
+    delivery._count_review(cast(ClusterClient, Written()), env.cluster, row, PolicyState(None, ""))
     row.refresh_from_db()
     assert (told, row.code, bool(row.finished_at)) == (["TooMany"], "too-many", True)
 
 
-def test_asking_again_sheds_no_deny_that_is_not_counted_yet(here: World) -> None:
-    deployment = world.wish(here.cluster, world.seen("shop", world.spec()), here.rita)
+def test_asking_again_sheds_no_deny_that_is_not_counted_yet(env: World) -> None:
+    deployment = world.submit_spec(env.cluster, world.seen("shop", world.spec()), env.rita)
     request = world.in_review(deployment.requests.get())
-    row, now = seen(here), timezone.now()
+    row, now = seen(env), timezone.now()
     known = PolicyState(now - timedelta(hours=1), "")
     said = SaidReview(
         uid="u",
@@ -184,15 +184,15 @@ def test_asking_again_sheds_no_deny_that_is_not_counted_yet(here: World) -> None
         acknowledges=(),
     )
     assert rounds.report_anew(deployment, "rita")
-    assert not delivery._decide(here.cluster, row, said, known), "it waits for the new report"
+    assert not delivery._decide(env.cluster, row, said, known), "it waits for the new report"
     again = {"state": "in_review", "round": 2, "subject_digest": "sha256:2"}
     Request.objects.filter(pk=request.pk).update(**again)
-    assert delivery._decide(here.cluster, row, said, known)
+    assert delivery._decide(env.cluster, row, said, known)
     row.refresh_from_db()
     assert row.review, (row.code, row.words)
     assert (row.review.decision, row.review.round) == ("Deny", 2)
-    other = seen(here, uid="other")
+    other = seen(env, uid="other")
     VoidedRound.objects.update(code="catalog-changed")
-    delivery._decide(here.cluster, other, replace(said, reviewer=Identity("bert")), known)
+    delivery._decide(env.cluster, other, replace(said, reviewer=Identity("bert")), known)
     other.refresh_from_db()
     assert other.code == "old-round", "what ended for another reason is another question"

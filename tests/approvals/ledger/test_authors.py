@@ -62,18 +62,18 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
 
 
 def test_the_watch_waits_for_the_door_that_is_about_to_name_the_author(
-    here: World, meanwhile: Callable[[Callable[[], object]], list[float]]
+    env: World, meanwhile: Callable[[Callable[[], object]], list[float]]
 ) -> None:
     obj = world.seen("strimzi", world.spec())
-    door = authors.writing(cluster=here.cluster, name="strimzi")
+    door = authors.writing(cluster=env.cluster, name="strimzi")
     door.__enter__()
 
     def record() -> None:
-        pivots.see(cluster=here.cluster, obj=obj, writer=world.writer(here.rita))
+        pivots.see(cluster=env.cluster, obj=obj, writer=world.writer(env.rita))
         door.__exit__(None, None, None)
 
     waits = meanwhile(record)
-    loop.take_list(here.cluster, Api([obj]), None)  # type: ignore[arg-type]  # a fake that lists
+    loop.take_list(env.cluster, Api([obj]), None)  # type: ignore[arg-type]  # a fake that lists
     assert len(waits) == 1
     assert verbs() == [("deployment.seen", "rita"), ("request.made", "rita")]
     assert Request.objects.get().is_requester_known
@@ -81,34 +81,34 @@ def test_the_watch_waits_for_the_door_that_is_about_to_name_the_author(
 
 @pytest.mark.parametrize("change", ["another name", "lapsed", "none"])
 def test_S05_without_a_door_at_work_the_author_is_unknown_at_once(
-    here: World, meanwhile: Callable[[Callable[[], object]], list[float]], change: str
+    env: World, meanwhile: Callable[[Callable[[], object]], list[float]], change: str
 ) -> None:
     waits = meanwhile(lambda: pytest.fail("nobody is to be waited for"))
     age = authors.PATIENCE if change == "lapsed" else timedelta(0)
     if change != "none":
         name = "strimzi" if change == "lapsed" else "other"
-        OwnWrite.objects.create(cluster=here.cluster, name=name, started_at=timezone.now() - age)
-    loop.take_list(here.cluster, Api([world.seen("strimzi", world.spec())]), None)  # type: ignore[arg-type]  # a fake that lists
+        OwnWrite.objects.create(cluster=env.cluster, name=name, started_at=timezone.now() - age)
+    loop.take_list(env.cluster, Api([world.seen("strimzi", world.spec())]), None)  # type: ignore[arg-type]  # a fake that lists
     assert not waits
     assert not Request.objects.get().is_requester_known
 
 
 def test_S05_a_door_that_dies_before_it_names_anybody_leaves_the_author_unknown(
-    here: World, meanwhile: Callable[[Callable[[], object]], list[float]]
+    env: World, meanwhile: Callable[[Callable[[], object]], list[float]]
 ) -> None:
-    authors.writing(cluster=here.cluster, name="strimzi").__enter__()
+    authors.writing(cluster=env.cluster, name="strimzi").__enter__()
     meanwhile(lambda: OwnWrite.objects.update(started_at=timezone.now() - authors.PATIENCE))
-    loop.take_list(here.cluster, Api([world.seen("strimzi", world.spec())]), None)  # type: ignore[arg-type]  # a fake that lists
+    loop.take_list(env.cluster, Api([world.seen("strimzi", world.spec())]), None)  # type: ignore[arg-type]  # a fake that lists
     assert not Request.objects.get().is_requester_known
     assert Request.objects.get().requesters == []
 
 
-def test_S05_an_announcement_does_not_make_anybody_the_author_of_a_later_write(here: World) -> None:
+def test_S05_an_announcement_does_not_make_anybody_the_author_of_a_later_write(env: World) -> None:
     obj = world.seen("strimzi", world.spec())
     later = world.seen("strimzi", world.spec("2.0.0"), uid=obj["metadata"]["uid"], generation=2)
-    with authors.writing(cluster=here.cluster, name="strimzi"):
-        pivots.see(cluster=here.cluster, obj=obj, writer=world.writer(here.rita))
-    loop.take_list(here.cluster, Api([later]), None)  # type: ignore[arg-type]  # a fake that lists
+    with authors.writing(cluster=env.cluster, name="strimzi"):
+        pivots.see(cluster=env.cluster, obj=obj, writer=world.writer(env.rita))
+    loop.take_list(env.cluster, Api([later]), None)  # type: ignore[arg-type]  # a fake that lists
     assert not Request.objects.order_by("-number")[0].is_requester_known
 
 
@@ -142,17 +142,17 @@ ACTIONS = ["create", "change", "pause", "ask again", "delete"]
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("refuses", [False, True], ids=["allowed", "refused"])
-def test_every_door_announces_its_write_and_takes_that_back(here: World, action: str, refuses: bool) -> None:
+def test_every_door_announces_its_write_and_takes_that_back(env: World, action: str, refuses: bool) -> None:
     kubernetes = Noticing()
     kubernetes.allow("rita", "impersonate")
-    common: dict[str, Any] = {"by": acting(here.rita), "via": "rest"}
+    common: dict[str, Any] = {"by": acting(env.rita), "via": "rest"}
     with services.deployments.access.using(kubernetes):
         if action != "create":
-            made = _create(here, common)
+            made = _create(env, common)
             Request.objects.update(state="failed")
         kubernetes.refuses, kubernetes.announced = refuses, None
         act: dict[str, Callable[[], object]] = {
-            "create": lambda: _create(here, common),
+            "create": lambda: _create(env, common),
             "change": lambda: services.change_deployment(
                 **common, deployment=made, spec=world.spec("2.0.0"), generation=1
             ),
@@ -169,16 +169,16 @@ def test_every_door_announces_its_write_and_takes_that_back(here: World, action:
     assert not OwnWrite.objects.exists()
 
 
-def test_a_write_that_always_meets_another_one_gives_up_after_five_times(here: World) -> None:
-    made = _create(here, {"by": acting(here.rita), "via": "rest"})
-    here.kubernetes.conflicts = 5
+def test_a_write_that_always_meets_another_one_gives_up_after_five_times(env: World) -> None:
+    made = _create(env, {"by": acting(env.rita), "via": "rest"})
+    env.kubernetes.conflicts = 5
     with pytest.raises(Changed):
-        services.pause_deployment(by=acting(here.rita), deployment=made, is_paused=True, reason="", via="rest")
-    here.kubernetes.conflicts = 4
+        services.pause_deployment(by=acting(env.rita), deployment=made, is_paused=True, reason="", via="rest")
+    env.kubernetes.conflicts = 4
     assert services.pause_deployment(
-        by=acting(here.rita), deployment=made, is_paused=True, reason="", via="rest"
+        by=acting(env.rita), deployment=made, is_paused=True, reason="", via="rest"
     ).is_paused
 
 
-def _create(here: World, common: dict[str, Any]) -> BundleDeployment:
-    return services.create_deployment(**common, cluster=here.cluster, name="strimzi", spec=world.spec(), labels={})
+def _create(env: World, common: dict[str, Any]) -> BundleDeployment:
+    return services.create_deployment(**common, cluster=env.cluster, name="strimzi", spec=world.spec(), labels={})

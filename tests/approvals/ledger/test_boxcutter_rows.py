@@ -37,8 +37,8 @@ SETTINGS = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": METADATA}
 
 
 @pytest.fixture
-def quay(here: World, sandbox: Endpoint) -> Quay:
-    return Quay(here, sandbox)
+def quay(env: World, sandbox: Endpoint) -> Quay:
+    return Quay(env, sandbox)
 
 
 def waiting(quay: Quay, minutes_ago: int) -> BundleDeployment:
@@ -139,8 +139,8 @@ PROTECTIONS = {
 
 
 @pytest.mark.parametrize("row", PROTECTIONS.values(), ids=PROTECTIONS)
-def test_effective_collision_protection(here: World, row: Asked) -> None:
-    world.wish(here.cluster, world.seen("strimzi", world.spec(**row.spec)), here.rita)
+def test_effective_collision_protection(env: World, row: Asked) -> None:
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec(**row.spec)), env.rita)
     request = Request.objects.get()
     notes = {"core.rukpak.io/collision-protection": row.annotation} if row.annotation else {}
     body = {**SETTINGS, "metadata": {**METADATA, "annotations": notes}}

@@ -22,8 +22,8 @@ from tests.support.approvals.fixtures import World
 
 
 @pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+def request_(env: World) -> Request:
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     return Request.objects.get()
 
 
@@ -60,7 +60,7 @@ def test_a_settled_request_is_not_claimed(request_: Request) -> None:
 
 @pytest.mark.parametrize("hours", [-2, 2])
 def test_a_clock_that_is_hours_off_changes_nothing(
-    here: World, woken: list[int], monkeypatch: pytest.MonkeyPatch, hours: int
+    env: World, woken: list[int], monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
     """Who compares times of several processes goes by the database's clock."""
 
@@ -74,8 +74,8 @@ def test_a_clock_that_is_hours_off_changes_nothing(
 
     true = timezone.now()
     with off():
-        world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-        assert claims.hold_watch(here.cluster.pk, "one")
+        world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
+        assert claims.hold_watch(env.cluster.pk, "one")
         request = Request.objects.get()
         claims.rest(Request.objects.all(), 60)
         failures.postpone_request(request, TryLater("the registry does not respond"))
@@ -83,7 +83,7 @@ def test_a_clock_that_is_hours_off_changes_nothing(
     life = timedelta(hours=settings.PRATIQUE["REQUEST_HOURS"])
     moments = request.expires_at - life, request.look_again_at, request.rests_until, request.problem_since
     assert all(at is not None and abs(at - true) < timedelta(minutes=2) for at in moments)
-    assert not claims.hold_watch(here.cluster.pk, "two")
+    assert not claims.hold_watch(env.cluster.pk, "two")
     world.in_review(request)
     for expires, looks, is_due in ((600, 600, False), (600, -1, True), (-1, 600, True)):
         request.expires_at = timezone.now() + timedelta(seconds=expires)
@@ -175,7 +175,7 @@ def test_an_apply_that_waits_leaves_room_for_reports(
     request_: Request, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "APPLIES_AT_ONCE": 1}
-    other = world.wish(request_.deployment.cluster, world.seen("other", world.spec())).requests.get()
+    other = world.submit_spec(request_.deployment.cluster, world.seen("other", world.spec())).requests.get()
     taken: list[tuple[int, str]] = []
 
     def waits(request: Request, _: str) -> None:

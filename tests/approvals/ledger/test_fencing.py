@@ -23,14 +23,14 @@ def stands_still(request: Request) -> Request:
     return read
 
 
-def test_no_verdict_is_given_by_who_lost_the_claim(here: World, request_: Request) -> None:
+def test_no_verdict_is_given_by_who_lost_the_claim(env: World, request_: Request) -> None:
     read = stands_still(request_)
     facts = reader.deciding(read)
     with pytest.raises(LostClaim):
         evaluate._settle(read, facts, judge(facts, timezone.now()))
 
 
-def test_no_report_is_recorded_by_who_lost_the_claim(here: World, request_: Request) -> None:
+def test_no_report_is_recorded_by_who_lost_the_claim(env: World, request_: Request) -> None:
     Request.objects.update(state="stale")
     read = stands_still(request_)
     prepared: Any = None  # it is not looked at
@@ -38,7 +38,7 @@ def test_no_report_is_recorded_by_who_lost_the_claim(here: World, request_: Requ
         prepare._record(read, prepared)
 
 
-def test_a_report_of_another_round_is_not_recorded(here: World, request_: Request) -> None:
+def test_a_report_of_another_round_is_not_recorded(env: World, request_: Request) -> None:
     Request.objects.update(state="stale")
     read = Request.objects.get()
     Request.objects.update(round=2)
@@ -47,7 +47,7 @@ def test_a_report_of_another_round_is_not_recorded(here: World, request_: Reques
     assert Request.objects.get().state == "stale"
 
 
-def test_nothing_becomes_stale_by_who_lost_the_claim(here: World, request_: Request) -> None:
+def test_nothing_becomes_stale_by_who_lost_the_claim(env: World, request_: Request) -> None:
     Request.objects.update(state="approved")
     read = stands_still(request_)
     why = Stale(Reason(Next.REPORT_AGAIN, code="plan-changed", words="it changed", remedy=""))
@@ -58,7 +58,7 @@ def test_nothing_becomes_stale_by_who_lost_the_claim(here: World, request_: Requ
 
 @pytest.mark.parametrize("said", ["problem", "problem_code", "remedy"])
 def test_what_is_said_while_the_mirror_is_written_is_shown_by_the_next_look(
-    here: World, request_: Request, monkeypatch: pytest.MonkeyPatch, said: str
+    env: World, request_: Request, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     def write(api: Any, deployment: Any, request: Request) -> str:
         Request.objects.filter(pk=request.pk).update(**{said: "collides"}, mirrored_at=None)

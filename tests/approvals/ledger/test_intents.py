@@ -26,8 +26,8 @@ def inventory(request: Request, worker: str) -> DatabaseInventory:
     return DatabaseInventory(request.deployment, None, partial(claims.check_held, request.pk, worker))
 
 
-def test_an_intent_needs_the_claim_and_leaves_the_successors_alone(here: World) -> None:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+def test_an_intent_needs_the_claim_and_leaves_the_successors_alone(env: World) -> None:
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     request = Request.objects.get()
     assert claims.claim(request.pk, "slow")
     Request.objects.update(claimed_until=world.yesterday())
@@ -38,8 +38,8 @@ def test_an_intent_needs_the_claim_and_leaves_the_successors_alone(here: World) 
     assert InventoryItem.objects.get().nonce == "nonce-of-next"
 
 
-def test_who_lost_the_claim_writes_nothing_about_the_request(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+def test_who_lost_the_claim_writes_nothing_about_the_request(env: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     request = Request.objects.get()
 
     def stand_still(request: Request, worker: str) -> None:
@@ -54,8 +54,8 @@ def test_who_lost_the_claim_writes_nothing_about_the_request(here: World, monkey
 
 
 @pytest.fixture
-def held(here: World) -> DatabaseInventory:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+def held(env: World) -> DatabaseInventory:
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     request = Request.objects.get()
     assert claims.claim(request.pk, "worker")
     return inventory(request, "worker")
@@ -74,8 +74,8 @@ def test_an_intent_with_the_same_nonce_keeps_the_uid_and_one_with_another_forget
     assert held.items()[CONFIG.identity].uid == ""
 
 
-def test_a_confirmation_that_comes_late_leaves_what_the_successor_made(here: World) -> None:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+def test_a_confirmation_that_comes_late_leaves_what_the_successor_made(env: World) -> None:
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     request = Request.objects.get()
     assert claims.claim(request.pk, "slow")
     slow = inventory(request, "slow")
@@ -112,9 +112,9 @@ def test_what_is_known_is_read_again_by_who_comes_next(held: DatabaseInventory) 
     assert held.items()[CONFIG.identity] == InventoryRecord(CONFIG, "theirs", "uid-2")
 
 
-def test_the_record_is_what_the_library_keeps_in_memory(here: World) -> None:
+def test_the_record_is_what_the_library_keeps_in_memory(env: World) -> None:
     """Whatever is intended, confirmed and forgotten in whatever order, read again in between or not."""
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     deployment = Request.objects.get().deployment
 
     def opened() -> DatabaseInventory:

@@ -26,9 +26,9 @@ from tests.support.stored_catalogs import catalog
 
 
 @pytest.fixture
-def followed(here: World) -> BundleDeployment:
+def followed(env: World) -> BundleDeployment:
     """An applied request of two sources; the second has moved since."""
-    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), by=here.rita)
+    deployment = world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), by=env.rita)
     request = world.in_review(Request.objects.get())
     pins = [{"kind": "git", "reference": name, "digest": f"sha256:{name}"} for name in "ab"]
     Request.objects.filter(pk=request.pk).update(state="applied", pins=pins)
@@ -73,7 +73,7 @@ def test_one_that_cannot_be_answered_keeps_no_other_waiting(
 
 
 def test_what_nobody_follows_any_more_goes_and_what_another_follows_stays(followed: BundleDeployment) -> None:
-    other = world.wish(followed.cluster, world.seen("kafka", world.spec()))
+    other = world.submit_spec(followed.cluster, world.seen("kafka", world.spec()))
     FloatingReference.objects.get(key="1").followers.create(deployment=other, position=0, name="1")
     references.let_go(followed)
     assert list(FloatingReference.objects.values_list("key", flat=True)) == ["1"]
@@ -110,10 +110,10 @@ def test_a_reference_that_nobody_follows_any_more_takes_its_claim_and_its_host_a
 
 
 @pytest.mark.parametrize("task", [LookForUpgrades.task, RefreshCatalog.task])
-def test_the_claims_of_what_is_gone_are_forgotten(here: World, task: str) -> None:
-    row = catalog(of=here.cluster)
+def test_the_claims_of_what_is_gone_are_forgotten(env: World, task: str) -> None:
+    row = catalog(of=env.cluster)
     source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}}
-    deployment = world.wish(here.cluster, world.seen("harbour", world.spec(sources=[source])), by=here.rita)
+    deployment = world.submit_spec(env.cluster, world.seen("harbour", world.spec(sources=[source])), by=env.rita)
     there = {LookForUpgrades.task: deployment.pk, RefreshCatalog.task: row.pk}[task]
     claims.rows_of_task(task, there)
     claims.rows_of_task(task, there + 1000)

@@ -30,9 +30,9 @@ def few(settings: Settings) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "MAX_OPEN_REQUESTS": 4, "MAX_OPEN_REQUESTS_OF_ONE": 2}
 
 
-def wish(here: World, name: str, by: User | None = None) -> BundleDeployment:
+def wish(env: World, name: str, by: User | None = None) -> BundleDeployment:
     """What kubectl does, and the watch sees; `by` is known where a door of ours wrote it."""
-    return world.wish(here.cluster, world.seen(name, world.spec()), by)
+    return world.submit_spec(env.cluster, world.seen(name, world.spec()), by)
 
 
 def open_ones() -> list[str]:
@@ -48,21 +48,21 @@ def sweep() -> None:
 
 
 def test_S40_a_listed_controller_has_a_limit_of_its_own_and_takes_no_room_from_people(
-    here: World, settings: Settings
+    env: World, settings: Settings
 ) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "MAX_OPEN_REQUESTS_OF_CONTROLLER": 5}
     brought = SpecWriter(Identity("system:serviceaccount:argocd:controller"), controllers.VIA)
     for number in range(1, 7):
-        pivots.see(cluster=here.cluster, obj=world.seen(f"c{number}", world.spec()), writer=brought)
+        pivots.see(cluster=env.cluster, obj=world.seen(f"c{number}", world.spec()), writer=brought)
     assert open_ones() == ["c1", "c2", "c3", "c4", "c5"]
     assert "the limit per requester is 5" in BundleDeployment.objects.get(name="c6").waiting_words
-    wish(here, "rita-1", here.rita)
+    wish(env, "rita-1", env.rita)
     assert "rita-1" in open_ones()
 
 
-def test_S25_what_kubectl_asks_for_beyond_the_quota_waits_and_is_taken_up_in_order(here: World) -> None:
+def test_S25_what_kubectl_asks_for_beyond_the_quota_waits_and_is_taken_up_in_order(env: World) -> None:
     for number in range(1, 6):
-        wish(here, f"d{number}")
+        wish(env, f"d{number}")
     assert open_ones() == ["d1", "d2"]
     sweep()
     assert open_ones() == ["d1", "d2"]
@@ -77,17 +77,17 @@ def test_S25_what_kubectl_asks_for_beyond_the_quota_waits_and_is_taken_up_in_ord
     assert AuditEntry.objects.filter(verb="request.waits").count() == 3
 
 
-def test_S25_the_sweep_takes_up_what_waits(here: World) -> None:
+def test_S25_the_sweep_takes_up_what_waits(env: World) -> None:
     for number in range(1, 4):
-        wish(here, f"d{number}")
+        wish(env, f"d{number}")
     settle("d1")
     tasks.sweep()
     assert open_ones() == ["d2", "d3"]
 
 
-def test_S25_a_condition_says_who_holds_how_many_and_what_to_do(here: World) -> None:
+def test_S25_a_condition_says_who_holds_how_many_and_what_to_do(env: World) -> None:
     for number in range(1, 4):
-        waits = wish(here, f"d{number}", here.rita)
+        waits = wish(env, f"d{number}", env.rita)
     words = BundleDeployment.objects.get(name="d3").waiting_words
     assert "rita has 2 open requests on cluster prod; the limit per requester is 2" in words
     assert "withdraw some" in words
@@ -96,31 +96,31 @@ def test_S25_a_condition_says_who_holds_how_many_and_what_to_do(here: World) -> 
     assert (shown["UpToDate"].is_true, shown["UpToDate"].reason) == (False, "QuotaExceeded")
 
 
-def test_S25_one_requester_does_not_use_up_the_quota_of_others(here: World) -> None:
+def test_S25_one_requester_does_not_use_up_the_quota_of_others(env: World) -> None:
     for number in range(10):
-        wish(here, f"u{number}")
-    wish(here, "ritas", here.rita)
-    wish(here, "berts", here.bert)
+        wish(env, f"u{number}")
+    wish(env, "ritas", env.rita)
+    wish(env, "berts", env.bert)
     assert open_ones() == ["berts", "ritas", "u0", "u1"]
-    wish(here, "adas", here.ada)
+    wish(env, "adas", env.ada)
     assert "cluster prod has 4 open requests; the limit is 4" in BundleDeployment.objects.get(name="adas").waiting_words
 
 
-def test_S25_who_waits_for_nothing_but_room_is_not_held_up_by_who_has_too_many(here: World) -> None:
+def test_S25_who_waits_for_nothing_but_room_is_not_held_up_by_who_has_too_many(env: World) -> None:
     for number in range(4):
-        wish(here, f"r{number}", here.rita)
+        wish(env, f"r{number}", env.rita)
     for number in range(3):
-        wish(here, f"b{number}", here.bert)
+        wish(env, f"b{number}", env.bert)
     settle("b0")
     sweep()
     assert open_ones() == ["b1", "b2", "r0", "r1"]
 
 
 def test_S40_of_those_that_one_limit_holds_back_a_sweep_asks_for_one(
-    here: World, monkeypatch: pytest.MonkeyPatch
+    env: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(6):
-        wish(here, f"r{number}", here.rita)
+        wish(env, f"r{number}", env.rita)
     asked, why_not = list[str](), quotas.why_not
 
     def counted(*words: Any, but: BundleDeployment) -> str:
@@ -136,28 +136,28 @@ def test_S40_of_those_that_one_limit_holds_back_a_sweep_asks_for_one(
     assert open_ones() == ["r1", "r2"]
 
 
-def test_S25_a_newer_wish_takes_the_place_of_the_older_one_also_when_the_quota_is_used_up(here: World) -> None:
-    first = wish(here, "d1", here.rita)
-    wish(here, "d2", here.rita)
-    world.wish(here.cluster, world.seen("d1", world.spec("2"), uid=first.uid, generation=2), here.rita)
+def test_S25_a_newer_wish_takes_the_place_of_the_older_one_also_when_the_quota_is_used_up(env: World) -> None:
+    first = wish(env, "d1", env.rita)
+    wish(env, "d2", env.rita)
+    world.submit_spec(env.cluster, world.seen("d1", world.spec("2"), uid=first.uid, generation=2), env.rita)
     assert open_ones() == ["d1", "d2"]
     assert Request.objects.filter(state="superseded").count() == 1
 
 
-def test_S25_what_waits_is_the_last_that_was_wished_for(here: World) -> None:
+def test_S25_what_waits_is_the_last_that_was_wished_for(env: World) -> None:
     for name in ("d1", "d2"):
-        wish(here, name)
-    late = wish(here, "d3")
-    world.wish(here.cluster, world.seen("d3", world.spec("9"), uid=late.uid, generation=2))
+        wish(env, name)
+    late = wish(env, "d3")
+    world.submit_spec(env.cluster, world.seen("d3", world.spec("9"), uid=late.uid, generation=2))
     settle("d1")
     sweep()
     assert Request.objects.get(deployment=late).spec == world.spec("9")
 
 
-def test_S25_what_is_gone_waits_no_more(here: World) -> None:
+def test_S25_what_is_gone_waits_no_more(env: World) -> None:
     for number in range(1, 4):
-        late = wish(here, f"d{number}")
-    pivots.forget(cluster=here.cluster, uid=late.uid)
+        late = wish(env, f"d{number}")
+    pivots.forget(cluster=env.cluster, uid=late.uid)
     settle("d1")
     sweep()
     assert open_ones() == ["d2"]
@@ -168,19 +168,19 @@ def annotated(deployment: BundleDeployment, **annotations: str) -> dict[str, Any
     return world.seen(deployment.name, world.spec(), uid=deployment.uid, annotations=named)
 
 
-def test_S25_asking_again_by_an_annotation_waits_as_well_and_stays_who_asked(here: World) -> None:
-    asked = wish(here, "d0")
+def test_S25_asking_again_by_an_annotation_waits_as_well_and_stays_who_asked(env: World) -> None:
+    asked = wish(env, "d0")
     settle("d0")
     for number in range(1, 3):
-        wish(here, f"d{number}", here.rita)
-    pivots.see(cluster=here.cluster, obj=annotated(asked, ask_again="1"), writer=None, asker=world.writer(here.rita))
+        wish(env, f"d{number}", env.rita)
+    pivots.see(cluster=env.cluster, obj=annotated(asked, ask_again="1"), writer=None, asker=world.writer(env.rita))
     # Nobody can tell who wrote the spec, so it counts as unknown, of whom there is none.
     assert open_ones() == ["d0", "d1", "d2"]
     settle("d0")
-    wish(here, "u1")
-    wish(here, "u2")
-    pivots.see(cluster=here.cluster, obj=annotated(asked, ask_again="2"), writer=None, asker=world.writer(here.rita))
-    world.wish(here.cluster, annotated(asked, ask_again="2"))
+    wish(env, "u1")
+    wish(env, "u2")
+    pivots.see(cluster=env.cluster, obj=annotated(asked, ask_again="2"), writer=None, asker=world.writer(env.rita))
+    world.submit_spec(env.cluster, annotated(asked, ask_again="2"))
     assert "d0" not in open_ones()
     settle("u1")
     sweep()
@@ -188,26 +188,26 @@ def test_S25_asking_again_by_an_annotation_waits_as_well_and_stays_who_asked(her
     assert [person["username"] for person in made.requesters] == ["rita"]
 
 
-def test_S25_a_deletion_waits_and_nothing_is_deleted_meanwhile(here: World) -> None:
-    doomed = wish(here, "d0")
+def test_S25_a_deletion_waits_and_nothing_is_deleted_meanwhile(env: World) -> None:
+    doomed = wish(env, "d0")
     settle("d0")
     InventoryItem.objects.create(deployment=doomed, version="v1", kind="ConfigMap", name="c", nonce="n")
     for number in range(1, 3):
-        wish(here, f"d{number}")
+        wish(env, f"d{number}")
     obj = world.seen("d0", world.spec(), uid=doomed.uid, generation=2, deletionTimestamp="2026-01-01T00:00:00Z")
-    world.wish(here.cluster, obj)
-    world.wish(here.cluster, obj)
+    world.submit_spec(env.cluster, obj)
+    world.submit_spec(env.cluster, obj)
     assert open_ones() == ["d1", "d2"]
     settle("d1")
     sweep()
     assert Request.objects.filter(deployment=doomed, state__in=OPEN).get().purpose == "delete"
 
 
-def test_S25_asking_once_more_for_what_was_left_out_waits_and_keeps_its_requesters(here: World) -> None:
-    asked = wish(here, "d0", here.rita)
+def test_S25_asking_once_more_for_what_was_left_out_waits_and_keeps_its_requesters(env: World) -> None:
+    asked = wish(env, "d0", env.rita)
     settle("d0")
     for number in range(1, 3):
-        wish(here, f"d{number}", here.rita)
+        wish(env, f"d{number}", env.rita)
     assert pivots.ask_once_more(of=asked.requests.get()) is None
     assert "rita has 2 open" in BundleDeployment.objects.get(name="d0").waiting_words
     settle("d1")
@@ -216,26 +216,26 @@ def test_S25_asking_once_more_for_what_was_left_out_waits_and_keeps_its_requeste
     assert ([person["username"] for person in made.requesters], made.is_requester_known) == (["rita"], True)
 
 
-def test_S25_our_own_doors_refuse_before_they_write(here: World) -> None:
+def test_S25_our_own_doors_refuse_before_they_write(env: World) -> None:
     made = {}
     for name in ("d1", "d2", "d3"):
-        here.kubernetes.objects[name] = obj = world.seen(name, world.spec())
-        made[name] = world.wish(here.cluster, obj, here.rita)
+        env.kubernetes.objects[name] = obj = world.seen(name, world.spec())
+        made[name] = world.submit_spec(env.cluster, obj, env.rita)
         if name == "d1":
             settle("d1")
-    new = {"by": acting(here.rita), "cluster": here.cluster, "spec": world.spec(), "labels": {}, "via": "browser"}
-    before = {name: dict(obj) for name, obj in here.kubernetes.objects.items()}
+    new = {"by": acting(env.rita), "cluster": env.cluster, "spec": world.spec(), "labels": {}, "via": "browser"}
+    before = {name: dict(obj) for name, obj in env.kubernetes.objects.items()}
     with pytest.raises(TooMany, match="rita has 2 open requests"):
         services.create_deployment(name="new", **new)
     with pytest.raises(TooMany):
-        services.ask_again(by=acting(here.rita), deployment=made["d1"], via="browser")
+        services.ask_again(by=acting(env.rita), deployment=made["d1"], via="browser")
     with pytest.raises(TooMany):
         services.change_deployment(
-            by=acting(here.rita), deployment=made["d1"], spec=world.spec("2"), generation=1, via="browser"
+            by=acting(env.rita), deployment=made["d1"], spec=world.spec("2"), generation=1, via="browser"
         )
-    assert here.kubernetes.objects == before
+    assert env.kubernetes.objects == before
     services.change_deployment(
-        by=acting(here.rita), deployment=made["d2"], spec=world.spec("2"), generation=1, via="browser"
+        by=acting(env.rita), deployment=made["d2"], spec=world.spec("2"), generation=1, via="browser"
     )
     assert open_ones() == ["d2", "d3"]
 

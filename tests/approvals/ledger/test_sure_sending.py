@@ -27,8 +27,8 @@ LONG_AGO = timedelta(hours=1)
 
 
 @pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+def request_(env: World) -> Request:
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     return Request.objects.get()
 
 
@@ -61,7 +61,7 @@ def test_who_stood_still_and_lost_its_claim_sends_nothing(
 
 
 def test_a_beat_tells_who_lost_its_claim_and_who_has_it_still(request_: Request, kept: Heartbeat) -> None:
-    other = world.wish(request_.deployment.cluster, world.seen("other", world.spec())).requests.get()
+    other = world.submit_spec(request_.deployment.cluster, world.seen("other", world.spec())).requests.get()
     claims.claim(request_.pk, "one")
     claims.claim(other.pk, "two")
     Request.objects.filter(pk=other.pk).update(claimed_by="next")

@@ -42,16 +42,16 @@ def prepared(request: Request) -> Request:
 
 
 @pytest.fixture
-def port(here: World) -> Catalog:
-    row = catalog(of=here.cluster)
+def port(env: World) -> Catalog:
+    row = catalog(of=env.cluster)
     offer(row, "1.0.0")
     return row
 
 
 @pytest.fixture
-def running(here: World, port: Catalog) -> BundleDeployment:
+def running(env: World, port: Catalog) -> BundleDeployment:
     """1.0.0 was asked for by rita and runs."""
-    deployment = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
+    deployment = world.submit_spec(env.cluster, world.seen("harbour", spec(), uid="harbour"), by=env.rita)
     bundle_choice.bundles_for(deployment.requests.get())
     revision(deployment, 1, "active")
     pivots.answer_upgrades(deployment.pk)
@@ -88,9 +88,9 @@ def test_followers_are_asked_where_the_same_content_is_read_in_another_way(
 
 @pytest.mark.parametrize(("policy", "is_made", "is_for_people"), [("Manual", False, False), ("Automatic", True, False)])
 def test_the_policy_says_whether_a_request_is_made_and_who_may_approve_it(
-    here: World, running: BundleDeployment, port: Catalog, policy: str, *, is_made: bool, is_for_people: bool
+    env: World, running: BundleDeployment, port: Catalog, policy: str, *, is_made: bool, is_for_people: bool
 ) -> None:
-    world.wish(here.cluster, world.seen("harbour", spec(policy), uid="harbour", generation=2), by=here.rita)
+    world.submit_spec(env.cluster, world.seen("harbour", spec(policy), uid="harbour", generation=2), by=env.rita)
     assert running.requests.count() == 1
     offer(port, *CHAIN)
     made = pivots.answer_upgrades(running.pk)
@@ -101,8 +101,8 @@ def test_the_policy_says_whether_a_request_is_made_and_who_may_approve_it(
         assert made.is_for_people is is_for_people
 
 
-def test_what_is_seen_again_has_nobody_asked(here: World, running: BundleDeployment) -> None:
-    world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
+def test_what_is_seen_again_has_nobody_asked(env: World, running: BundleDeployment) -> None:
+    world.submit_spec(env.cluster, world.seen("harbour", spec(), uid="harbour"), by=env.rita)
     assert followed_packages.deployments_due(timezone.now()) == []
 
 
@@ -166,13 +166,13 @@ def test_the_cluster_is_told_where_something_else_is_shown_and_not_at_each_look(
 
 
 def test_a_paused_deployment_is_asked_about_once_it_goes_on(
-    here: World, running: BundleDeployment, port: Catalog
+    env: World, running: BundleDeployment, port: Catalog
 ) -> None:
     paused = world.seen("harbour", {**spec(), "paused": True}, uid="harbour", generation=2)
-    world.wish(here.cluster, paused, by=here.rita)
+    world.submit_spec(env.cluster, paused, by=env.rita)
     offer(port, *CHAIN)
     assert followed_packages.deployments_due(timezone.now()) == []
-    world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour", generation=3), by=here.rita)
+    world.submit_spec(env.cluster, world.seen("harbour", spec(), uid="harbour", generation=3), by=env.rita)
     assert followed_packages.deployments_due(timezone.now()) == [running.pk]
 
 
@@ -238,9 +238,9 @@ def test_what_takes_the_place_of_a_request_for_people_is_for_people(running: Bun
 
 
 def test_under_manual_the_machine_leaves_the_bundle_as_it_is(
-    here: World, running: BundleDeployment, port: Catalog
+    env: World, running: BundleDeployment, port: Catalog
 ) -> None:
-    world.wish(here.cluster, world.seen("harbour", spec("Manual"), uid="harbour", generation=2), by=here.rita)
+    world.submit_spec(env.cluster, world.seen("harbour", spec("Manual"), uid="harbour", generation=2), by=env.rita)
     offer(port, *CHAIN)
     again = pivots.ask_once_more(of=running.requests.get())
     assert again is not None
@@ -285,18 +285,18 @@ def objection(grant: Policy, request: Request) -> str:
 
 
 def test_a_policy_that_is_tightened_reaches_what_is_open_and_what_takes_its_place(
-    here: World, running: BundleDeployment, port: Catalog
+    env: World, running: BundleDeployment, port: Catalog
 ) -> None:
-    world.wish(here.cluster, world.seen("harbour", spec("Automatic"), uid="harbour", generation=2), by=here.rita)
+    world.submit_spec(env.cluster, world.seen("harbour", spec("Automatic"), uid="harbour", generation=2), by=env.rita)
     offer(port, "1.0.0", "1.1.0")
     first = pivots.answer_upgrades(running.pk)
     assert first is not None
     prepared(first)
-    grant = save(here, expression="true")
+    grant = save(env, expression="true")
     look(first)
     assert "Kubernetes does not allow" in words_of(grant)[1]
-    world.wish(here.cluster, world.seen("harbour", spec("Request"), uid="harbour", generation=3), by=here.rita)
-    allow(here, grant)
+    world.submit_spec(env.cluster, world.seen("harbour", spec("Request"), uid="harbour", generation=3), by=env.rita)
+    allow(env, grant)
     assert look(first).state == "in_review"
     assert "upgradePolicy is Request now" in words_of(grant)[1]
     assert "upgradePolicy is Request now" in objection(grant, first), "nor does an approval count that it gave before"
@@ -319,17 +319,17 @@ def test_what_runs_by_its_image_is_known_by_its_digest(running: BundleDeployment
     assert str(chosen.step) == "unknown"
 
 
-def test_where_no_image_is_named_it_is_said_what_to_do(here: World) -> None:
-    row = catalog(of=here.cluster)
+def test_where_no_image_is_named_it_is_said_what_to_do(env: World) -> None:
+    row = catalog(of=env.cluster)
     stored(row, package(), {**bundle("1.0.0"), "image": ""}, channel("stable", {"name": "harbour.v1.0.0"}))
-    deployment = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
+    deployment = world.submit_spec(env.cluster, world.seen("harbour", spec(), uid="harbour"), by=env.rita)
     with pytest.raises(BundleNotOffered, match=r"names no image for bundle harbour.v1.0.0.*choose another version"):
         bundle_choice.bundles_for(deployment.requests.get())
 
 
-def test_a_catalog_that_is_not_read_is_waited_for_and_what_it_lacks_is_final(here: World) -> None:
-    row = catalog(of=here.cluster)
-    deployment = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
+def test_a_catalog_that_is_not_read_is_waited_for_and_what_it_lacks_is_final(env: World) -> None:
+    row = catalog(of=env.cluster)
+    deployment = world.submit_spec(env.cluster, world.seen("harbour", spec(), uid="harbour"), by=env.rita)
     request = deployment.requests.get()
     with pytest.raises(SourceUnavailable, match="Catalog port, which .* names, was not read yet"):
         bundle_choice.bundles_for(request)
@@ -342,9 +342,9 @@ def test_a_catalog_that_is_not_read_is_waited_for_and_what_it_lacks_is_final(her
         bundle_choice.bundles_for(request)
 
 
-def test_a_request_that_failed_for_want_of_an_offer_is_made_again_once_there_is_one(here: World, port: Catalog) -> None:
+def test_a_request_that_failed_for_want_of_an_offer_is_made_again_once_there_is_one(env: World, port: Catalog) -> None:
     wished = world.seen("harbour", spec(version=">=1.1.0"), uid="harbour")
-    deployment = world.wish(here.cluster, wished, by=here.rita)
+    deployment = world.submit_spec(env.cluster, wished, by=env.rita)
     Request.objects.update(state="failed")
     assert pivots.answer_upgrades(deployment.pk) is None
     assert "has no bundle in >=1.1.0; it has 1.0.0" in followed().problem
@@ -355,9 +355,9 @@ def test_a_request_that_failed_for_want_of_an_offer_is_made_again_once_there_is_
     assert pivots.answer_upgrades(deployment.pk) is None
 
 
-def test_the_remedy_for_a_lower_version_of_a_chart_names_no_edge(here: World, port: Catalog) -> None:
+def test_the_remedy_for_a_lower_version_of_a_chart_names_no_edge(env: World, port: Catalog) -> None:
     stored_charts(port, "1.0.0", "2.0.0")
-    deployment = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
+    deployment = world.submit_spec(env.cluster, world.seen("harbour", spec(), uid="harbour"), by=env.rita)
     bundle_choice.bundles_for(deployment.requests.get())
     revision(deployment, 1, "active")
     with pytest.raises(BundleNotOffered, match="SelfCertified takes a lower version") as refused:
@@ -368,9 +368,11 @@ def test_the_remedy_for_a_lower_version_of_a_chart_names_no_edge(here: World, po
     assert (chosen.version, str(chosen.step), chosen.is_chart) == ("1.0.0", "leaves", True)
 
 
-def test_what_runs_decides_whether_a_prerelease_of_a_chart_is_offered(here: World, port: Catalog) -> None:
+def test_what_runs_decides_whether_a_prerelease_of_a_chart_is_offered(env: World, port: Catalog) -> None:
     stored_charts(port, "1.0.0", "2.0.0-rc.1")
-    deployment = world.wish(here.cluster, world.seen("harbour", spec(version=">=2-0"), uid="harbour"), by=here.rita)
+    deployment = world.submit_spec(
+        env.cluster, world.seen("harbour", spec(version=">=2-0"), uid="harbour"), by=env.rita
+    )
     any_version = parse_spec(spec()).sources[0]
     chosen, beyond = bundle_choice.bundle_with_newer(deployment, any_version)
     assert (chosen.version, beyond) == (

@@ -40,31 +40,31 @@ def test_waits_that_begin_together_do_not_end_together() -> None:
     assert waits.seconds(9, share=1.0) == 384
 
 
-def asked(here: World, number: int) -> Request:
-    world.wish(here.cluster, world.seen(f"ship-{number}", world.spec(), uid=f"u-{number}"), here.rita)
+def asked(env: World, number: int) -> Request:
+    world.submit_spec(env.cluster, world.seen(f"ship-{number}", world.spec(), uid=f"u-{number}"), env.rita)
     return Request.objects.get(deployment__uid=f"u-{number}")
 
 
-def test_what_is_waited_for_is_kept_and_goes_with_the_next_move(here: World) -> None:
-    request = asked(here, 1)
+def test_what_is_waited_for_is_kept_and_goes_with_the_next_move(env: World) -> None:
+    request = asked(env, 1)
     waits.postpone(request, Missing("there is none"), timezone.now())
     request.refresh_from_db()
     assert (request.awaits, request.problem_code, request.attempts) == ("account", "missing-account", 1)
-    assert list(waits.waiting(here.cluster, Awaits.ACCOUNT)) == [request]
-    assert not waits.waiting(here.cluster, Awaits.RIGHTS).exists()
-    services.withdraw(by=acting(here.rita), request_id=request.pk, reason="", via="browser")
+    assert list(waits.waiting(env.cluster, Awaits.ACCOUNT)) == [request]
+    assert not waits.waiting(env.cluster, Awaits.RIGHTS).exists()
+    services.withdraw(by=acting(env.rita), request_id=request.pk, reason="", via="browser")
     assert Request.objects.get().awaits == ""
 
 
-def test_a_server_that_says_when_to_come_back_is_believed_up_to_ten_minutes(here: World) -> None:
-    request, now = asked(here, 1), timezone.now()
+def test_a_server_that_says_when_to_come_back_is_believed_up_to_ten_minutes(env: World) -> None:
+    request, now = asked(env, 1), timezone.now()
     assert waits.postpone(request, Unreachable("busy", retry_after_seconds=120), now) == 120
     assert waits.postpone(request, Unreachable("busy", retry_after_seconds=86_400), now) == 600
 
 
-def test_one_change_wakes_a_few_at_once_and_the_others_one_after_the_other(here: World) -> None:
+def test_one_change_wakes_a_few_at_once_and_the_others_one_after_the_other(env: World) -> None:
     now = timezone.now()
-    requests = [asked(here, number) for number in range(waits.AT_ONCE + 3)]
+    requests = [asked(env, number) for number in range(waits.AT_ONCE + 3)]
     for request in requests:
         waits.postpone(request, Missing("none"), now)
     Request.objects.update(look_again_at=now + timedelta(hours=1))
@@ -73,8 +73,8 @@ def test_one_change_wakes_a_few_at_once_and_the_others_one_after_the_other(here:
     assert found == [timedelta(0)] * waits.AT_ONCE + [timedelta(seconds=one) for one in (1, 2, 3)]
 
 
-def test_what_waits_no_more_is_left_alone(here: World) -> None:
-    request = asked(here, 1)
+def test_what_waits_no_more_is_left_alone(env: World) -> None:
+    request = asked(env, 1)
     later = timezone.now() + timedelta(hours=1)
     Request.objects.update(look_again_at=later)
     waits.look([request.pk], timezone.now())
@@ -82,9 +82,9 @@ def test_what_waits_no_more_is_left_alone(here: World) -> None:
 
 
 def test_S26_what_changes_all_the_time_neither_puts_waits_off_nor_has_everybody_looked_at_each_time(
-    here: World,
+    env: World,
 ) -> None:
-    request, now = asked(here, 1), timezone.now()
+    request, now = asked(env, 1), timezone.now()
     waits.postpone(request, Missing("none"), now)
     Request.objects.update(look_again_at=now + timedelta(hours=1))
     for second in range(20):
@@ -96,9 +96,9 @@ def test_S26_what_changes_all_the_time_neither_puts_waits_off_nor_has_everybody_
 
 
 @pytest.mark.parametrize("is_costly", [False, True])
-def test_what_is_approved_goes_on_soon_unless_to_look_is_costly(here: World, is_costly: bool) -> None:
+def test_what_is_approved_goes_on_soon_unless_to_look_is_costly(env: World, is_costly: bool) -> None:
     """Each look at what nobody can look through lists a hundred thousand objects."""
-    request = world.in_review(asked(here, 1))
+    request = world.in_review(asked(env, 1))
     Request.objects.update(state="approved", attempts=20)
     about = Reason(Next.WAIT, "too-many-to-see", "too many", "Delete some.", is_costly=is_costly)
     postpone_request(Request.objects.get(), Waiting(about))

@@ -228,18 +228,18 @@ def test_S19_what_cannot_be_registered_is_said_and_not_kept(
     assert not Cluster.objects.exists()
 
 
-def test_a_local_user_is_mapped_and_stays_so_however_long_ago_that_was(here: World) -> None:
-    wish = ("map_identity", "nora", "--cluster", here.cluster.name, "--as", "nora", "--group", "platform")
+def test_a_local_user_is_mapped_and_stays_so_however_long_ago_that_was(env: World) -> None:
+    wish = ("map_identity", "nora", "--cluster", env.cluster.name, "--as", "nora", "--group", "platform")
     call_command(*wish, "--create")
     call_command(*wish, "--create")
     call_command(*wish)
     nora = User.objects.get(username="nora")
     KubernetesIdentity.objects.filter(user=nora).update(groups_seen_at=timezone.now() - timedelta(days=400))
-    identity = access.identity_of(acting(nora), here.cluster)
+    identity = access.identity_of(acting(nora), env.cluster)
     assert identity is not None
     assert identity.groups == ("platform",)
     assert not nora.has_usable_password()
-    assert access.still_known_of(nora, here.cluster, now=timezone.now()) == identity
+    assert access.still_known_of(nora, env.cluster, now=timezone.now()) == identity
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_local_user_is_mapped_and_stays_so_however_long_ago_that_was(here: Wor
         pytest.param(["--cluster", "prod", "--as", "x", "--group", "system:masters"], "system:", id="S01 a group"),
     ],
 )
-def test_S01_who_cannot_be_mapped(here: World, words: list[str], message: str) -> None:
+def test_S01_who_cannot_be_mapped(env: World, words: list[str], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         call_command("map_identity", "nora", "--create", *words)
     assert not User.objects.filter(username="nora").exists()
@@ -273,28 +273,28 @@ def test_S01_who_cannot_be_mapped(here: World, words: list[str], message: str) -
         pytest.param(["rights", "--cluster", "prud"], "cluster prud is not registered; registered: prod", id="rights"),
     ],
 )
-def test_a_slip_in_a_name_is_told_and_makes_nothing(here: World, words: list[str], message: str) -> None:
+def test_a_slip_in_a_name_is_told_and_makes_nothing(env: World, words: list[str], message: str) -> None:
     before = User.objects.count(), KubernetesIdentity.objects.count(), Cluster.objects.count()
     with pytest.raises(CommandError, match=message):
         call_command(*words)
     assert (User.objects.count(), KubernetesIdentity.objects.count(), Cluster.objects.count()) == before
 
 
-def test_S13_the_name_of_a_policy_is_nobodys(here: World) -> None:
-    KubernetesIdentity.objects.filter(user=here.ada).update(
+def test_S13_the_name_of_a_policy_is_nobodys(env: World) -> None:
+    KubernetesIdentity.objects.filter(user=env.ada).update(
         username="pratique:policy:1", authenticator=KubernetesIdentity.Authenticator.TOKEN_REVIEW
     )
-    assert access.identity_of(acting(here.ada), here.cluster) is None
-    assert access.last_known_of(here.ada, here.cluster) is None
+    assert access.identity_of(acting(env.ada), env.cluster) is None
+    assert access.last_known_of(env.ada, env.cluster) is None
 
 
-def test_S24_lists_for_operators_show_what_hides_and_no_secrets(here: World) -> None:
-    here.cluster.problem = "gone \u202e\nfine"
-    here.cluster.kubeconfig = KUBECONFIG
-    here.cluster.save()
-    KubernetesIdentity.objects.filter(user=here.ada).update(groups=["plat\u200bform"])
+def test_S24_lists_for_operators_show_what_hides_and_no_secrets(env: World) -> None:
+    env.cluster.problem = "gone \u202e\nfine"
+    env.cluster.kubeconfig = KUBECONFIG
+    env.cluster.save()
+    KubernetesIdentity.objects.filter(user=env.ada).update(groups=["plat\u200bform"])
     now = timezone.now()
-    ApiToken.objects.create(user=here.ada, name="ci", digest="d1gest", created_at=now, expires_at=now)
+    ApiToken.objects.create(user=env.ada, name="ci", digest="d1gest", created_at=now, expires_at=now)
     told = StringIO()
     call_command("list_clusters", stdout=told)
     call_command("list_identities", stdout=told)

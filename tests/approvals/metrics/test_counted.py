@@ -47,13 +47,13 @@ def rises(scrape: Scrape, name: str, **labels: str) -> Any:
     ],
 )
 def test_steps_are_counted_by_how_they_end(
-    error: Exception | None, outcome: str, here: World, scrape: Scrape, monkeypatch: pytest.MonkeyPatch
+    error: Exception | None, outcome: str, env: World, scrape: Scrape, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def step(request: Any, worker: str) -> None:
         if error:
             raise error
 
-    request = world.wish(here.cluster, world.seen("one", world.spec()), here.rita).requests.get()
+    request = world.submit_spec(env.cluster, world.seen("one", world.spec()), env.rita).requests.get()
     monkeypatch.setattr(advance.STEPS["preparing"], "run", step)
     counted = rises(scrape, "pratique_steps_total", step="prepare", outcome=outcome)
     timed = rises(scrape, "pratique_step_seconds_count", step="prepare")
@@ -64,7 +64,7 @@ def test_steps_are_counted_by_how_they_end(
     assert lost() == (1 if outcome == "lost_claim" else 0)
 
 
-def test_requests_are_counted_by_view_and_status(here: World, scrape: Scrape) -> None:
+def test_requests_are_counted_by_view_and_status(env: World, scrape: Scrape) -> None:
     found = rises(scrape, "pratique_http_requests_total", view="sign-in", method="GET", status="200")
     lost = rises(scrape, "pratique_http_requests_total", view="other", method="other", status="404")
     Client().get("/sign-in")
@@ -72,7 +72,7 @@ def test_requests_are_counted_by_view_and_status(here: World, scrape: Scrape) ->
     assert (found(), lost()) == (1, 1)
 
 
-def test_S29_strangers_cannot_make_up_labels(here: World, scrape: Scrape) -> None:
+def test_S29_strangers_cannot_make_up_labels(env: World, scrape: Scrape) -> None:
     """A label of somebody's choice costs memory here and in Prometheus, for as long as they like."""
     before = {one for one in scrape() if one[0] == "pratique_http_requests_total"}
     for number in range(20):
@@ -83,7 +83,7 @@ def test_S29_strangers_cannot_make_up_labels(here: World, scrape: Scrape) -> Non
     assert len(made) <= 4, made
 
 
-def test_refused_sign_ins_are_counted(here: World, scrape: Scrape) -> None:
+def test_refused_sign_ins_are_counted(env: World, scrape: Scrape) -> None:
     password = rises(scrape, "pratique_refused_sign_ins_total", door="password")
     Client().post("/sign-in", {"with": "password", "username": "ada", "password": "wrong"})
     assert password() == 1
@@ -92,7 +92,7 @@ def test_refused_sign_ins_are_counted(here: World, scrape: Scrape) -> None:
     assert api() == 1
     cluster = rises(scrape, "pratique_refused_sign_ins_total", door="cluster_token")
     with pytest.raises(Refused):
-        prove(cluster=here.cluster.name, token="unknown", address="192.0.2.1")
+        prove(cluster=env.cluster.name, token="unknown", address="192.0.2.1")
     assert cluster() == 1
 
 
@@ -169,7 +169,7 @@ def test_what_is_no_plain_word_is_no_label(text: str) -> None:
     assert instruments.code_label(text) == "other"
 
 
-def test_what_another_process_counted_is_told_by_this_one(here: World, scrape: Scrape) -> None:
+def test_what_another_process_counted_is_told_by_this_one(env: World, scrape: Scrape) -> None:
     steps = rises(scrape, "pratique_steps_total", step="prepare", outcome="done")
     sent = rises(scrape, "pratique_unsent_wakes_total")
     quick = rises(scrape, "pratique_step_seconds_bucket", step="prepare", le="0.5")

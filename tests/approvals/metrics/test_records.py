@@ -19,17 +19,17 @@ from tests.support.approvals.fixtures import World
 QUERIES = 6
 
 
-def open_request(here: World, name: str, **changes: Any) -> Request:
-    found = world.wish(here.cluster, world.seen(name, world.spec()), here.rita).requests.get()
+def open_request(env: World, name: str, **changes: Any) -> Request:
+    found = world.submit_spec(env.cluster, world.seen(name, world.spec()), env.rita).requests.get()
     Request.objects.filter(pk=found.pk).update(**changes)
     found.refresh_from_db()
     return found
 
 
-def test_open_requests_are_told_by_cluster_state_and_age(here: World, scrape: Scrape) -> None:
+def test_open_requests_are_told_by_cluster_state_and_age(env: World, scrape: Scrape) -> None:
     now = timezone.now()
-    open_request(here, "one", created_at=now - timedelta(hours=2), changed_at=now - timedelta(hours=1))
-    open_request(here, "two")
+    open_request(env, "one", created_at=now - timedelta(hours=2), changed_at=now - timedelta(hours=1))
+    open_request(env, "two")
     found = scrape()
     assert found[key("pratique_requests", cluster="prod", state="preparing")] == 2
     assert found[key("pratique_requests", cluster="prod", state="in_review")] == 0
@@ -39,11 +39,11 @@ def test_open_requests_are_told_by_cluster_state_and_age(here: World, scrape: Sc
     assert found[key("pratique_max_open_requests")] == 200
 
 
-def test_what_waits_and_what_failed_is_told_by_its_code(here: World, scrape: Scrape) -> None:
-    open_request(here, "one", problem_code="unreachable")
+def test_what_waits_and_what_failed_is_told_by_its_code(env: World, scrape: Scrape) -> None:
+    open_request(env, "one", problem_code="unreachable")
     now = timezone.now()
-    open_request(here, "two", state="failed", problem_code="bad-source", settled_at=now)
-    open_request(here, "old", state="failed", problem_code="bad-bundle", settled_at=now - timedelta(days=2))
+    open_request(env, "two", state="failed", problem_code="bad-source", settled_at=now)
+    open_request(env, "old", state="failed", problem_code="bad-bundle", settled_at=now - timedelta(days=2))
     found = scrape()
     assert found[key("pratique_waiting_requests", code="unreachable")] == 1
     assert found[key("pratique_failed_requests", code="bad-source")] == 1
@@ -52,11 +52,11 @@ def test_what_waits_and_what_failed_is_told_by_its_code(here: World, scrape: Scr
     assert found[key("pratique_settled_requests", state="applied")] == 0
 
 
-def test_claims_are_told_held_and_lapsed(here: World, scrape: Scrape) -> None:
+def test_claims_are_told_held_and_lapsed(env: World, scrape: Scrape) -> None:
     now = timezone.now()
-    open_request(here, "one", claimed_by="w", claimed_until=now + timedelta(minutes=1))
-    open_request(here, "two", claimed_by="w", claimed_until=now - timedelta(minutes=1))
-    waiting = world.in_review(open_request(here, "three"))
+    open_request(env, "one", claimed_by="w", claimed_until=now + timedelta(minutes=1))
+    open_request(env, "two", claimed_by="w", claimed_until=now - timedelta(minutes=1))
+    waiting = world.in_review(open_request(env, "three"))
     Request.objects.filter(pk=waiting.pk).update(claimed_by="w", claimed_until=now - timedelta(minutes=1))
     BundleDeployment.objects.filter(name="one").update(claimed_by="w", claimed_until=now - timedelta(minutes=1))
     found = scrape()
@@ -66,14 +66,14 @@ def test_claims_are_told_held_and_lapsed(here: World, scrape: Scrape) -> None:
     assert found[key("pratique_deployment_claims", state="lapsed")] == 1
 
 
-def test_deaths_at_open_requests_are_told(here: World, scrape: Scrape) -> None:
-    open_request(here, "one", worker_deaths=1)
-    open_request(here, "two", worker_deaths=2)
-    open_request(here, "three", state="failed", worker_deaths=4)
+def test_deaths_at_open_requests_are_told(env: World, scrape: Scrape) -> None:
+    open_request(env, "one", worker_deaths=1)
+    open_request(env, "two", worker_deaths=2)
+    open_request(env, "three", state="failed", worker_deaths=4)
     assert scrape()[key("pratique_request_worker_deaths")] == 3
 
 
-def test_a_cluster_tells_when_it_was_reached_and_whether_it_is_watched(here: World, scrape: Scrape) -> None:
+def test_a_cluster_tells_when_it_was_reached_and_whether_it_is_watched(env: World, scrape: Scrape) -> None:
     now = timezone.now()
     Cluster.objects.update(reached_at=now - timedelta(minutes=5), watched_until=now + timedelta(seconds=9))
     Cluster.objects.create(name="new", kubeconfig="{}", created_at=now, problem="no answer")
@@ -84,16 +84,16 @@ def test_a_cluster_tells_when_it_was_reached_and_whether_it_is_watched(here: Wor
     assert [found[key("pratique_cluster_trouble", cluster=name)] for name in ("prod", "new")] == [0, 1]
 
 
-def test_deployments_are_told_by_health(here: World, scrape: Scrape) -> None:
-    open_request(here, "one")
-    open_request(here, "two")
+def test_deployments_are_told_by_health(env: World, scrape: Scrape) -> None:
+    open_request(env, "one")
+    open_request(env, "two")
     BundleDeployment.objects.filter(name="two").update(health="Failed")
     found = scrape()
     assert found[key("pratique_deployments", cluster="prod", health="not_looked_at")] == 1
     assert found[key("pratique_deployments", cluster="prod", health="Failed")] == 1
 
 
-def test_decisions_from_chat_that_nobody_acted_on_are_told(here: World, scrape: Scrape) -> None:
+def test_decisions_from_chat_that_nobody_acted_on_are_told(env: World, scrape: Scrape) -> None:
     now = timezone.now()
     ChatDelivery.objects.create(tool="slack", key="1", wish={}, received_at=now - timedelta(minutes=2))
     ChatDelivery.objects.create(tool="slack", key="2", wish={}, received_at=now, done_at=now)
@@ -102,16 +102,16 @@ def test_decisions_from_chat_that_nobody_acted_on_are_told(here: World, scrape: 
     assert found[key("pratique_oldest_chat_delivery_seconds")] == pytest.approx(120, abs=30)
 
 
-def test_a_scrape_costs_the_same_few_queries_however_much_there_is(here: World, scrape: Scrape) -> None:
+def test_a_scrape_costs_the_same_few_queries_however_much_there_is(env: World, scrape: Scrape) -> None:
     for number in range(6):
-        open_request(here, f"d{number}", problem_code=f"code-{number}")
+        open_request(env, f"d{number}", problem_code=f"code-{number}")
         world.cluster(f"c{number}")
     with CaptureQueriesContext(connection) as asked:
         scrape()
     assert len(asked) == QUERIES, [one["sql"] for one in asked]
 
 
-def test_scrapes_right_after_each_other_read_the_records_once(here: World, scrape: Scrape) -> None:
+def test_scrapes_right_after_each_other_read_the_records_once(env: World, scrape: Scrape) -> None:
     from approvals.metrics import exposition
 
     scrape()
@@ -120,7 +120,7 @@ def test_scrapes_right_after_each_other_read_the_records_once(here: World, scrap
     assert len(asked) == 0
 
 
-def test_a_database_that_is_away_is_told_and_fails_no_scrape(here: World, scrape: Scrape) -> None:
+def test_a_database_that_is_away_is_told_and_fails_no_scrape(env: World, scrape: Scrape) -> None:
     def away(*_: object) -> None:
         raise OperationalError("the words of the database")
 
@@ -131,10 +131,10 @@ def test_a_database_that_is_away_is_told_and_fails_no_scrape(here: World, scrape
     assert scrape()[key("pratique_database_up")] == 1
 
 
-def test_names_and_words_of_tenants_are_no_labels(here: World, scrape: Scrape) -> None:
+def test_names_and_words_of_tenants_are_no_labels(env: World, scrape: Scrape) -> None:
     """S27: a label is kept for months, and shown to whoever may see a dashboard."""
     canary = "canary-of-a-tenant"
-    open_request(here, canary, problem_code=f"X{canary}", problem=canary, claimed_by=canary)
+    open_request(env, canary, problem_code=f"X{canary}", problem=canary, claimed_by=canary)
     Cluster.objects.update(problem=canary)
     BundleDeployment.objects.update(health=canary[:20], problem=canary)
     told = scrape()

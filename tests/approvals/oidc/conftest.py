@@ -31,13 +31,13 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def issuer(running: RunningIssuer, here: World, settings: Any) -> Iterator[RunningIssuer]:
+def issuer(running: RunningIssuer, env: World, settings: Any) -> Iterator[RunningIssuer]:
     """It counts on cluster `prod` of the world; there, readers of the fake Kubernetes may read."""
-    rules = ClusterRules(here.cluster.name, Prefixed("sub", "oidc:"), Prefixed("groups", "oidc:"))
+    rules = ClusterRules(env.cluster.name, Prefixed("sub", "oidc:"), Prefixed("groups", "oidc:"))
     line = OidcClient("kubectl-pratique", scopes=COMMAND_LINE_SCOPES)
     known = Issuer("example", "Example", running.url, (rules,), OidcClient(CLIENT), (CLIENT,), command_line=line)
     changed = {"OIDC_FILE": Issuers((known,)), "PUBLIC_URL": SITE, "RENEW_MINUTES": 0}
     settings.PRATIQUE = {**settings.PRATIQUE, **changed}
-    here.kubernetes.allow("oidc:u-ada", "get")
+    env.kubernetes.allow("oidc:u-ada", "get")
     yield running
     running.set_people(PEOPLE)

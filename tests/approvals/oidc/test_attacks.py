@@ -76,7 +76,7 @@ def test_S24_a_target_that_is_no_path_leads_home(issuer: RunningIssuer, wanted: 
     assert Client().post("/theme", {"theme": "dark", "next": wanted})["Location"] == "/"
 
 
-def test_S25_an_older_id_token_does_not_bring_old_groups_back(issuer: RunningIssuer, here: World) -> None:
+def test_S25_an_older_id_token_does_not_bring_old_groups_back(issuer: RunningIssuer, env: World) -> None:
     client = signed_in(issuer)
     old = IssuerGrant.objects.get().id_token
     time.sleep(1.1)  # so that the next one is newer: tokens tell whole seconds
@@ -90,12 +90,10 @@ def test_S25_an_older_id_token_does_not_bring_old_groups_back(issuer: RunningIss
     assert (after.groups, after.groups_seen_at) == (known.groups, known.groups_seen_at)
 
 
-def test_S33_an_account_that_becomes_the_operators_ends_what_an_issuer_began(
-    issuer: RunningIssuer, here: World
-) -> None:
+def test_S33_an_account_that_becomes_the_operators_ends_what_an_issuer_began(issuer: RunningIssuer, env: World) -> None:
     """Being asked anew is refused in words, not by a failure."""
     client = signed_in(issuer)
-    text = new_token(client, here)
+    text = new_token(client, env)
     user = User.objects.get(kubernetes_identities__subject="u-ada")
     user.set_password("a long password")
     user.save()
@@ -106,7 +104,7 @@ def test_S33_an_account_that_becomes_the_operators_ends_what_an_issuer_began(
 
 @pytest.mark.parametrize("has_refresh_token", [True, False])
 def test_S33_an_issuer_that_is_taken_away_counts_no_longer_anywhere(
-    issuer: RunningIssuer, here: World, settings: Any, has_refresh_token: bool
+    issuer: RunningIssuer, env: World, settings: Any, has_refresh_token: bool
 ) -> None:
     """Not even until its sessions without a refresh token would end."""
     client = signed_in(issuer)
@@ -120,11 +118,11 @@ def test_S33_an_issuer_that_is_taken_away_counts_no_longer_anywhere(
     assert client.get("/oidc/example/callback?code=a&state=b").status_code == 404
 
 
-def test_S33_a_session_by_token_keeps_no_word_of_an_issuer_that_nobody_asks(issuer: RunningIssuer, here: World) -> None:
+def test_S33_a_session_by_token_keeps_no_word_of_an_issuer_that_nobody_asks(issuer: RunningIssuer, env: World) -> None:
     """A linked person signs in by a token in the same browser: what the issuer said is carried over with its grant."""
     client = signed_in(issuer)
     second = world.cluster("second")
-    here.kubernetes.tokens["ada-there"] = Identity("ada-there", ("here",), "uid-1")
+    env.kubernetes.tokens["ada-there"] = Identity("ada-there", ("here",), "uid-1")
     linked = client.post("/me/identities", {"cluster": second.name, "token": "ada-there"})
     assert linked.status_code == 302, linked.content
     entered = client.post("/sign-in", {"with": "token", "cluster": second.name, "token": "ada-there"})
@@ -136,7 +134,7 @@ def test_S33_a_session_by_token_keeps_no_word_of_an_issuer_that_nobody_asks(issu
 
 
 def test_S25_what_an_issuer_says_no_longer_is_not_carried_over(
-    issuer: RunningIssuer, here: World, settings: Any
+    issuer: RunningIssuer, env: World, settings: Any
 ) -> None:
     """The person signs in anew; by then the issuer says nothing of them for one of two clusters."""
     second = world.cluster("second")
@@ -149,13 +147,13 @@ def test_S25_what_an_issuer_says_no_longer_is_not_carried_over(
     assert Proof.objects.count() == 2
     issuer.set_people(PEOPLE)
     assert come_back(client, issuer).status_code == 302
-    assert [row.identity.cluster for row in Proof.objects.all()] == [here.cluster]
+    assert [row.identity.cluster for row in Proof.objects.all()] == [env.cluster]
 
 
-def test_S33_what_was_unlinked_is_not_linked_again_by_the_issuer(issuer: RunningIssuer, here: World) -> None:
+def test_S33_what_was_unlinked_is_not_linked_again_by_the_issuer(issuer: RunningIssuer, env: World) -> None:
     client = signed_in(issuer)
     second = world.cluster("second")
-    here.kubernetes.tokens["ada-there"] = Identity("ada-there", ("here",), "uid-1")
+    env.kubernetes.tokens["ada-there"] = Identity("ada-there", ("here",), "uid-1")
     client.post("/me/identities", {"cluster": second.name, "token": "ada-there"})
     row = KubernetesIdentity.objects.get(subject="u-ada")
     assert client.post(f"/me/identities/{row.pk}/unlink").status_code == 302
@@ -163,7 +161,7 @@ def test_S33_what_was_unlinked_is_not_linked_again_by_the_issuer(issuer: Running
     assert not KubernetesIdentity.objects.filter(subject="u-ada").exists()
 
 
-def test_S33_a_chat_link_ends_where_the_issuer_says_no(issuer: RunningIssuer, here: World) -> None:
+def test_S33_a_chat_link_ends_where_the_issuer_says_no(issuer: RunningIssuer, env: World) -> None:
     client = signed_in(issuer)
     user = User.objects.get(kubernetes_identities__subject="u-ada")
     account = ChatAccount.objects.create(tool="slack", tenant="t", account="a", user=user, linked_at=timezone.now())
@@ -174,7 +172,7 @@ def test_S33_a_chat_link_ends_where_the_issuer_says_no(issuer: RunningIssuer, he
     assert not access.of_chat(account).proofs
 
 
-def test_S29_who_is_nobody_here_learns_no_names_of_clusters(issuer: RunningIssuer, here: World, settings: Any) -> None:
+def test_S29_who_is_nobody_here_learns_no_names_of_clusters(issuer: RunningIssuer, env: World, settings: Any) -> None:
     """Where an issuer knows everybody, such as Google's, its people are strangers."""
     known = settings.PRATIQUE["OIDC_FILE"].every[0]
     rules = replace(known.clusters[0], required=(("hd", "secret.example"),))
@@ -182,14 +180,14 @@ def test_S29_who_is_nobody_here_learns_no_names_of_clusters(issuer: RunningIssue
     answer = come_back(Client(), issuer)
     assert answer.status_code == 403
     text = answer.content.decode()
-    assert here.cluster.name not in text
+    assert env.cluster.name not in text
     assert "the claim hd" not in text
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("header", [{"Accept": "text/nothing"}, {"Authorization": "Bearer a b"}], ids=str)
 def test_S29_a_token_that_nobody_looks_at_is_counted(
-    here: World, header: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    env: World, header: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A slow machine would be allowed more than those of one window.
     now = time.monotonic()
@@ -199,7 +197,7 @@ def test_S29_a_token_that_nobody_looks_at_is_counted(
     assert codes[-1] == 429
 
 
-def test_S30_nothing_of_ended_sessions_is_kept(issuer: RunningIssuer, here: World) -> None:
+def test_S30_nothing_of_ended_sessions_is_kept(issuer: RunningIssuer, env: World) -> None:
     """Strangers' sessions and refresh tokens that nobody uses would pile up without end."""
     client, other = signed_in(issuer), signed_in(issuer)
     leave(Client())
@@ -216,7 +214,7 @@ def test_S30_nothing_of_ended_sessions_is_kept(issuer: RunningIssuer, here: Worl
 
 
 def test_S29_sessions_do_not_all_wait_for_an_issuer_that_does_not_answer(
-    issuer: RunningIssuer, here: World, monkeypatch: pytest.MonkeyPatch
+    issuer: RunningIssuer, env: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clients = [signed_in(issuer) for _ in range(4)]
     asked = []
@@ -232,7 +230,7 @@ def test_S29_sessions_do_not_all_wait_for_an_issuer_that_does_not_answer(
 
 
 def test_S30_a_sign_out_while_the_issuer_is_asked_leaves_no_refresh_token(
-    issuer: RunningIssuer, here: World, monkeypatch: pytest.MonkeyPatch
+    issuer: RunningIssuer, env: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = signed_in(issuer)
 
@@ -249,7 +247,7 @@ def test_S30_a_sign_out_while_the_issuer_is_asked_leaves_no_refresh_token(
 
 @pytest.mark.parametrize("name", ["\uff41da", "a\0da", "\u202eada", "a" * 149, "\ufdfa" * 20], ids=ascii)
 def test_S24_a_name_of_strange_letters_is_neither_a_failure_nor_somebody_else(
-    issuer: RunningIssuer, here: World, settings: Any, name: str
+    issuer: RunningIssuer, env: World, settings: Any, name: str
 ) -> None:
     """Most issuers let people choose what they are called."""
     local = User.objects.create_user("ada@example")
@@ -264,14 +262,14 @@ def test_S24_a_name_of_strange_letters_is_neither_a_failure_nor_somebody_else(
 
 @pytest.mark.parametrize("claims", [{"groups": ["a\0b"]}, {"sub": "u\0"}, {"sub": "u\u202e"}], ids=ascii)
 def test_S24_claims_that_nobody_can_see_or_keep_are_refused_in_words(
-    issuer: RunningIssuer, here: World, claims: dict[str, Any]
+    issuer: RunningIssuer, env: World, claims: dict[str, Any]
 ) -> None:
     issuer.set_people({"ada": {**PEOPLE["ada"], **claims}})
     assert come_back(Client(), issuer).status_code == 403
 
 
 def test_S29_two_first_calls_at_once_are_one_new_person(
-    issuer: RunningIssuer, here: World, monkeypatch: pytest.MonkeyPatch
+    issuer: RunningIssuer, env: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     signed_in(issuer)
     text = IssuerGrant.objects.get().id_token
@@ -287,11 +285,11 @@ def test_S29_two_first_calls_at_once_are_one_new_person(
     assert rest(text).status_code == 200
 
 
-def test_S33_a_chat_link_stands_on_what_its_session_has_proved_of_late(issuer: RunningIssuer, here: World) -> None:
+def test_S33_a_chat_link_stands_on_what_its_session_has_proved_of_late(issuer: RunningIssuer, env: World) -> None:
     """A session whose proof is too old gets nothing more by a link than it has."""
     client = signed_in(issuer)
     second = world.cluster("second")
-    here.kubernetes.tokens["ada-there"] = Identity("ada-there", ("here",), "uid-1")
+    env.kubernetes.tokens["ada-there"] = Identity("ada-there", ("here",), "uid-1")
     client.post("/me/identities", {"cluster": second.name, "token": "ada-there"})
     IssuerGrant.objects.update(tried_at=timezone.now() + timedelta(seconds=1))
     Proof.objects.filter(identity__subject="u-ada").update(proved_at=timezone.now() - timedelta(days=9))

@@ -67,13 +67,13 @@ def test_everybody_may_ask_where_to_sign_in(issuer: RunningIssuer) -> None:
 
 
 def test_a_code_becomes_a_token_that_reads_and_does_nothing_else(
-    issuer: RunningIssuer, here: World, settings: Any
+    issuer: RunningIssuer, env: World, settings: Any
 ) -> None:
     answer = bring(code(issuer))
     assert answer.status_code == 201, answer.content
     text, about = answer.json()["token"], answer.json()["about"]
     assert (about["name"], about["scopes"]) == ("laptop", ["read"])
-    assert [(one["cluster"], one["username"]) for one in about["proofs"]] == [(here.cluster.name, "oidc:u-ada")]
+    assert [(one["cluster"], one["username"]) for one in about["proofs"]] == [(env.cluster.name, "oidc:u-ada")]
     row = ApiToken.objects.get()
     limit = timedelta(hours=settings.PRATIQUE["GROUPS_HOURS"])
     assert limit - timedelta(minutes=2) < row.expires_at - timezone.now() <= limit
@@ -86,7 +86,7 @@ def test_a_code_becomes_a_token_that_reads_and_does_nothing_else(
     assert (refused.status_code, refused.json()["code"]) == (403, "out-of-scope")
 
 
-def test_who_signs_out_ends_their_own_token_only(issuer: RunningIssuer, here: World) -> None:
+def test_who_signs_out_ends_their_own_token_only(issuer: RunningIssuer, env: World) -> None:
     mine, other = (bring(code(issuer)).json()["token"] for _ in range(2))
     header = {"Authorization": f"Bearer {mine}"}
     assert Client().delete("/api/v1/tokens/current", headers=header).status_code == 204
@@ -151,7 +151,7 @@ def test_S29_who_guesses_codes_is_stopped(issuer: RunningIssuer) -> None:
     assert answers == [403] * 30 + [429]
 
 
-def test_an_account_that_is_switched_off_gets_none(issuer: RunningIssuer, here: World) -> None:
+def test_an_account_that_is_switched_off_gets_none(issuer: RunningIssuer, env: World) -> None:
     assert bring(code(issuer)).status_code == 201
     user = ApiToken.objects.get().user
     user.is_active = False

@@ -26,12 +26,12 @@ def test_the_way_there_carries_pkce_state_and_nonce(issuer: RunningIssuer) -> No
     assert {*wish["scope"].split()} == {"openid", "profile", "groups", "offline_access"}
 
 
-def test_who_signs_in_is_somebody_on_the_named_cluster_only(issuer: RunningIssuer, here: World) -> None:
+def test_who_signs_in_is_somebody_on_the_named_cluster_only(issuer: RunningIssuer, env: World) -> None:
     client = Client()
     answer = come_back(client, issuer, next="/clusters")
     assert (answer.status_code, answer["Location"]) == (302, "/clusters")
     identity = KubernetesIdentity.objects.get(issuer=issuer.url)
-    assert (identity.cluster, identity.username, identity.groups) == (here.cluster, "oidc:u-ada", ["oidc:platform"])
+    assert (identity.cluster, identity.username, identity.groups) == (env.cluster, "oidc:u-ada", ["oidc:platform"])
     me = client.get("/me").content.decode()
     assert "oidc:u-ada" in me
     assert "OpenID Connect" in me
@@ -42,7 +42,7 @@ def test_S24_nobody_is_sent_elsewhere_after_signing_in(issuer: RunningIssuer) ->
     assert answer["Location"] == "/"
 
 
-def test_S30_no_token_of_the_issuer_stands_in_plain_text(issuer: RunningIssuer, here: World) -> None:
+def test_S30_no_token_of_the_issuer_stands_in_plain_text(issuer: RunningIssuer, env: World) -> None:
     signed_in(issuer)
     grant = IssuerGrant.objects.get()
     assert grant.refresh_token
@@ -143,9 +143,9 @@ def test_S25_groups_that_become_unknown_end_what_was_known(issuer: RunningIssuer
     assert "oidc:platform" not in client.get("/me", follow=True).content.decode()
 
 
-def test_S33_sessions_and_tokens_end_with_the_person(issuer: RunningIssuer, here: World) -> None:
+def test_S33_sessions_and_tokens_end_with_the_person(issuer: RunningIssuer, env: World) -> None:
     client = signed_in(issuer)
-    text = new_token(client, here)
+    text = new_token(client, env)
     assert rest(text).status_code == 200
     issuer.set_people({"bert": PEOPLE["bert"]})
     assert client.get("/me").status_code == 302
@@ -154,9 +154,9 @@ def test_S33_sessions_and_tokens_end_with_the_person(issuer: RunningIssuer, here
     assert not IssuerGrant.objects.exists()
 
 
-def test_S33_a_token_is_proved_anew_after_its_session_has_ended(issuer: RunningIssuer, here: World) -> None:
+def test_S33_a_token_is_proved_anew_after_its_session_has_ended(issuer: RunningIssuer, env: World) -> None:
     client = signed_in(issuer)
-    text = new_token(client, here)
+    text = new_token(client, env)
     client.post("/sign-out")
     before = IssuerGrant.objects.get().renewed_at
     assert rest(text).status_code == 200
@@ -166,7 +166,7 @@ def test_S33_a_token_is_proved_anew_after_its_session_has_ended(issuer: RunningI
     assert KubernetesIdentity.objects.get(subject="u-ada").groups == ["oidc:guests"]
 
 
-def test_S25_an_issuer_that_is_away_ends_nobody_at_once(issuer: RunningIssuer, settings: Any, here: World) -> None:
+def test_S25_an_issuer_that_is_away_ends_nobody_at_once(issuer: RunningIssuer, settings: Any, env: World) -> None:
     client = signed_in(issuer)
     IssuerGrant.objects.update(issuer="http://127.0.0.1:9")
     KubernetesIdentity.objects.filter(subject="u-ada").update(issuer="http://127.0.0.1:9")
@@ -227,7 +227,7 @@ def test_a_browser_told_by_the_issuer_signs_out_in_a_frame(issuer: RunningIssuer
     assert client.get("/me").status_code == 302
 
 
-def test_a_script_comes_with_an_id_token(issuer: RunningIssuer, here: World) -> None:
+def test_a_script_comes_with_an_id_token(issuer: RunningIssuer, env: World) -> None:
     signed_in(issuer)
     text = IssuerGrant.objects.get().id_token
     answer = rest(text)
@@ -235,7 +235,7 @@ def test_a_script_comes_with_an_id_token(issuer: RunningIssuer, here: World) -> 
     assert Client().get("/api/v1/requests", headers={"Authorization": f"Bearer {text}x"}).status_code == 401
 
 
-def test_S01_an_id_token_for_another_audience_is_refused(issuer: RunningIssuer, settings: Any, here: World) -> None:
+def test_S01_an_id_token_for_another_audience_is_refused(issuer: RunningIssuer, settings: Any, env: World) -> None:
     signed_in(issuer)
     text = IssuerGrant.objects.get().id_token
     known = settings.PRATIQUE["OIDC_FILE"].every[0]

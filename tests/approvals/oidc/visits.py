@@ -52,8 +52,8 @@ def logout_token(issuer: RunningIssuer, **more: Any) -> str:
     return jwt.encode(claims, key, "RS256", headers={"kid": kid, "typ": "logout+jwt"})
 
 
-def new_token(client: Client, here: World) -> str:
-    form = {"name": "ci", "days": 5, "scopes": ["read"], "clusters": [here.cluster.pk]}
+def new_token(client: Client, env: World) -> str:
+    form = {"name": "ci", "days": 5, "scopes": ["read"], "clusters": [env.cluster.pk]}
     page = client.post("/me/tokens", form).content.decode()
     found = re.search(r"prq_[\w-]+", page)
     assert found, page

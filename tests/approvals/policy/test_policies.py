@@ -27,9 +27,9 @@ def add_finding(request: Request, severity: str, rule: str = "X-1") -> None:
     )
 
 
-def test_a_grant_whose_expression_is_true_approves_and_says_why(here: World, request_: Request) -> None:
-    policy = save(here)
-    allow(here, policy)
+def test_a_grant_whose_expression_is_true_approves_and_says_why(env: World, request_: Request) -> None:
+    policy = save(env)
+    allow(env, policy)
     assert look(request_).state == "approved"
     assert words_of(policy) == ("approves", '`worst == "safe"` is true')
     given = Review.objects.get()
@@ -38,47 +38,45 @@ def test_a_grant_whose_expression_is_true_approves_and_says_why(here: World, req
 
 
 def test_S38_a_grant_may_allow_that_secrets_are_written_which_nobody_is_told_about(
-    here: World, request_: Request
+    env: World, request_: Request
 ) -> None:
     add_finding(request_, "notable", "SEC-07")
-    policy = save(here)
-    allow(here, policy)
+    policy = save(env)
+    allow(env, policy)
     assert look(request_).state == "in_review"
-    save(here, expression='worst in ["safe", "notable"] && severities["notable"] == written_secrets')
+    save(env, expression='worst in ["safe", "notable"] && severities["notable"] == written_secrets')
     assert look(request_).state == "approved"
 
 
-def test_S05_no_grant_approves_what_somebody_unknown_wrote_a_part_of(here: World, request_: Request) -> None:
+def test_S05_no_grant_approves_what_somebody_unknown_wrote_a_part_of(env: World, request_: Request) -> None:
     """Whoever is known and asked for it again answers for it; that a person approves it takes no policy."""
     SpecWrite.objects.update(username="")
-    policy = save(here)
-    allow(here, policy)
+    policy = save(env)
+    allow(env, policy)
     assert look(request_).state == "in_review"
     assert "somebody unknown wrote a part of the spec" in words_of(policy)[1]
 
 
-def test_S13_an_edited_grant_is_asked_anew_and_its_word_replaces_the_earlier_one(
-    here: World, request_: Request
-) -> None:
-    save(here, name="freeze", kind="guard", expression="false")
-    policy = save(here)
-    allow(here, policy)
+def test_S13_an_edited_grant_is_asked_anew_and_its_word_replaces_the_earlier_one(env: World, request_: Request) -> None:
+    save(env, name="freeze", kind="guard", expression="false")
+    policy = save(env)
+    allow(env, policy)
     assert look(request_).state == "in_review"
-    save(here, expression=f"{HARMLESS} || false")
+    save(env, expression=f"{HARMLESS} || false")
     assert look(request_).state == "in_review"
     assert [(one.policy_version, one.is_replaced) for one in Review.objects.all()] == [(1, True), (2, False)]
-    save(here, name="freeze", kind="guard", expression="true")
+    save(env, name="freeze", kind="guard", expression="true")
     assert look(request_).state == "approved"
 
 
 @pytest.mark.parametrize(("rule", "severity"), [("X-1", "dangerous"), ("UNJUDGED", "notable")])
 def test_S36_a_grant_on_safe_approves_no_field_that_no_rule_judges(
-    here: World, request_: Request, rule: str, severity: str
+    env: World, request_: Request, rule: str, severity: str
 ) -> None:
     """A grant whose expression is not true leaves the request alone and says why."""
     add_finding(request_, severity, rule)
-    policy = save(here)
-    allow(here, policy)
+    policy = save(env)
+    allow(env, policy)
     assert look(request_).state == "in_review"
     assert words_of(policy) == ("silent", f'`worst == "safe"` is false; the worst new finding is {rule} ({severity})')
 
@@ -93,7 +91,7 @@ UNJUDGED = {
 }
 
 
-def test_S36_policies_are_told_how_many_fields_no_rule_judges_and_which(here: World, request_: Request) -> None:
+def test_S36_policies_are_told_how_many_fields_no_rule_judges_and_which(env: World, request_: Request) -> None:
     report = request_.reports.get()
     many = {**UNJUDGED, "fingerprint": "g", "evidence": {"fields": ["data.a"], "all_places": [{}, {}]}}
     many["ref"] = {**UNJUDGED["ref"], "group": "", "kind": "ConfigMap"}
@@ -111,36 +109,36 @@ def test_S36_policies_are_told_how_many_fields_no_rule_judges_and_which(here: Wo
     assert facts_of(request_, report, {"f"})["unjudged"] == 2
 
 
-def test_S36_no_grant_approves_a_report_that_does_not_say_what_was_judged(here: World, request_: Request) -> None:
+def test_S36_no_grant_approves_a_report_that_does_not_say_what_was_judged(env: World, request_: Request) -> None:
     """One of a version before: what no rule judges is among what it calls safe."""
     report = request_.reports.get()
     actions = [{"action": "update", "ref": UNJUDGED["ref"]}, {"action": "none", "ref": UNJUDGED["ref"]}]
     del report.body["unjudged"]
     report.body["plan"]["actions"] = actions
     report.save()
-    policy = save(here)
-    guard = save(here, name="judged", kind="guard", expression="unjudged == 0")
-    allow(here, policy)
+    policy = save(env)
+    guard = save(env, name="judged", kind="guard", expression="unjudged == 0")
+    allow(env, policy)
     assert look(request_).state == "in_review"
     assert "made before Pratique said which fields no rule judges" in words_of(policy)[1]
     assert words_of(guard)[0] == "holds"
 
 
-def test_S13_a_policy_that_kubernetes_does_not_let_approve_does_not(here: World, request_: Request) -> None:
-    policy = save(here)
+def test_S13_a_policy_that_kubernetes_does_not_let_approve_does_not(env: World, request_: Request) -> None:
+    policy = save(env)
     assert look(request_).state == "in_review"
     assert "does not allow pratique:policy" in words_of(policy)[1]
 
 
 @pytest.mark.parametrize("asks", ["ada", "bert", "carol", "rita"])
-def test_S13_a_grant_approves_nothing_that_anybody_who_ever_saved_it_asks_for(here: World, asks: str) -> None:
+def test_S13_a_grant_approves_nothing_that_anybody_who_ever_saved_it_asks_for(env: World, asks: str) -> None:
     """ada wrote it, bert and carol edited it after: what stands is the work of all three. rita had no hand in it."""
-    people = {"ada": here.ada, "bert": here.bert, "carol": world.user("carol", here.cluster), "rita": here.rita}
+    people = {"ada": env.ada, "bert": env.bert, "carol": world.user("carol", env.cluster), "rita": env.rita}
     for name in ("ada", "bert", "carol"):
-        here.kubernetes.allow(name, "approve")
-        policy = save(here, by=acting(people[name]), expression=f'{HARMLESS} || "{name}" == ""')
-    allow(here, policy)
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), people[asks])
+        env.kubernetes.allow(name, "approve")
+        policy = save(env, by=acting(people[name]), expression=f'{HARMLESS} || "{name}" == ""')
+    allow(env, policy)
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), people[asks])
     found = look(world.in_review(Request.objects.get())).state
     if asks == "rita":
         assert (found, words_of(policy)[0]) == ("approved", "approves")
@@ -149,74 +147,74 @@ def test_S13_a_grant_approves_nothing_that_anybody_who_ever_saved_it_asks_for(he
         assert f"its author or editor {asks} requested this change" in words_of(policy)[1]
 
 
-def test_S13_an_editor_between_is_known_under_another_name(here: World) -> None:
+def test_S13_an_editor_between_is_known_under_another_name(env: World) -> None:
     """The name of then, which their account has no more, and the name that it has now."""
-    here.kubernetes.allow("bert", "approve")
-    here.kubernetes.allow("ada", "impersonate")
-    for who in (here.ada, here.bert, here.ada):
-        policy = save(here, by=acting(who))
-    here.bert.kubernetes_identities.update(username="bert-later")
+    env.kubernetes.allow("bert", "approve")
+    env.kubernetes.allow("ada", "impersonate")
+    for who in (env.ada, env.bert, env.ada):
+        policy = save(env, by=acting(who))
+    env.bert.kubernetes_identities.update(username="bert-later")
     for name in ("bert", "bert-later"):
         again = User.objects.create_user(f"{name}-again")
         assert any(
-            access.Person(name, user_id=again.pk).is_same(one) for _, one in access.writers_of(policy, here.cluster)
+            access.Person(name, user_id=again.pk).is_same(one) for _, one in access.writers_of(policy, env.cluster)
         )
-    assert not any(access.Person("rita").is_same(one) for _, one in access.writers_of(policy, here.cluster))
+    assert not any(access.Person("rita").is_same(one) for _, one in access.writers_of(policy, env.cluster))
 
 
-def test_S13_an_editor_whom_only_a_process_of_the_version_before_knew_is_not_forgotten(here: World) -> None:
+def test_S13_an_editor_whom_only_a_process_of_the_version_before_knew_is_not_forgotten(env: World) -> None:
     """It writes the columns of the last editor alone."""
-    here.kubernetes.allow("carol", "approve")
-    policy = save(here)
-    bert = {"username": "bert", "uid": "", "user_id": here.bert.pk, "subjects": []}
-    Policy.objects.update(editor=here.bert, editor_known_as=bert)
-    save(here, by=acting(world.user("carol", here.cluster)))
+    env.kubernetes.allow("carol", "approve")
+    policy = save(env)
+    bert = {"username": "bert", "uid": "", "user_id": env.bert.pk, "subjects": []}
+    Policy.objects.update(editor=env.bert, editor_known_as=bert)
+    save(env, by=acting(world.user("carol", env.cluster)))
     policy.refresh_from_db()
     assert [one["username"] for one in policy.writers] == ["ada", "bert", "carol"]
 
 
 @pytest.mark.parametrize("leaves", ["loses the right", "is switched off", "is nobody there any more"])
 def test_S13_a_grant_stands_on_its_own_identity_though_who_wrote_it_leaves(
-    here: World, request_: Request, leaves: str
+    env: World, request_: Request, leaves: str
 ) -> None:
-    policy = save(here)
-    allow(here, policy)
-    here.kubernetes.allowed.discard(("ada", "approve", "*"))
+    policy = save(env)
+    allow(env, policy)
+    env.kubernetes.allowed.discard(("ada", "approve", "*"))
     if leaves == "is switched off":
-        User.objects.filter(pk=here.ada.pk).update(is_active=False)
+        User.objects.filter(pk=env.ada.pk).update(is_active=False)
     if leaves == "is nobody there any more":
-        here.ada.kubernetes_identities.all().delete()
-    here.kubernetes.asked.clear()
+        env.ada.kubernetes_identities.all().delete()
+    env.kubernetes.asked.clear()
     found = look(request_)
     assert found.state == "approved", words_of(policy)
-    assert {name for name, _ in here.kubernetes.asked} == {f"pratique:policy:{policy.pk}"}
+    assert {name for name, _ in env.kubernetes.asked} == {f"pratique:policy:{policy.pk}"}
     ask_again(Request.objects.select_related("deployment__cluster").get(pk=found.pk))
-    here.kubernetes.allowed.discard((f"pratique:policy:{policy.pk}", "approve", "*"))
+    env.kubernetes.allowed.discard((f"pratique:policy:{policy.pk}", "approve", "*"))
     with pytest.raises(gate.Waiting, match="some approvals no longer count"):
         ask_again(Request.objects.select_related("deployment__cluster").get(pk=found.pk))
 
 
-def test_S13_its_editor_is_asked_each_time_that_it_is_saved(here: World) -> None:
-    policy = save(here)
-    here.kubernetes.allowed.discard(("ada", "approve", "*"))
+def test_S13_its_editor_is_asked_each_time_that_it_is_saved(env: World) -> None:
+    policy = save(env)
+    env.kubernetes.allowed.discard(("ada", "approve", "*"))
     with pytest.raises(NotAllowed, match="you need `approve` on every BundleDeployment of cluster prod"):
-        save(here, expression="true")
+        save(env, expression="true")
     assert Policy.objects.get().version == policy.version
 
 
-def test_S13_nobody_writes_a_policy_for_what_they_may_not_approve(here: World) -> None:
+def test_S13_nobody_writes_a_policy_for_what_they_may_not_approve(env: World) -> None:
     with pytest.raises(NotAllowed):
-        save(here, by=acting(here.bert))
-    here.kubernetes.allow("bert", "approve", "strimzi")
-    assert save(here, by=acting(here.bert), names=["strimzi"]).version == 1
+        save(env, by=acting(env.bert))
+    env.kubernetes.allow("bert", "approve", "strimzi")
+    assert save(env, by=acting(env.bert), names=["strimzi"]).version == 1
     with pytest.raises(NotAllowed):
-        save(here, by=acting(here.bert), names=["strim*"])
+        save(env, by=acting(env.bert), names=["strim*"])
 
 
-def test_S13_unknown_findings_block_grants(here: World, request_: Request) -> None:
+def test_S13_unknown_findings_block_grants(env: World, request_: Request) -> None:
     add_finding(request_, "unknown")
-    policy = save(here, expression="true")
-    allow(here, policy)
+    policy = save(env, expression="true")
+    allow(env, policy)
     assert look(request_).state == "in_review"
     assert "unknown findings" in words_of(policy)[1]
 
@@ -224,36 +222,36 @@ def test_S13_unknown_findings_block_grants(here: World, request_: Request) -> No
 @pytest.mark.parametrize("allows_known_powers", [False, True])
 @pytest.mark.parametrize("rule", ["OWN-PRATIQUE-01", "OWN-PRATIQUE-03"])
 def test_S22_content_that_touches_pratique_is_for_people(
-    here: World, request_: Request, rule: str, *, allows_known_powers: bool
+    env: World, request_: Request, rule: str, *, allows_known_powers: bool
 ) -> None:
     """Of a first installation no power is known."""
     add_finding(request_, "critical", rule)
-    policy = save(here, expression="true", allows_known_powers=allows_known_powers)
-    allow(here, policy)
+    policy = save(env, expression="true", allows_known_powers=allows_known_powers)
+    allow(env, policy)
     assert look(request_).state == "in_review"
     assert f"which only people can approve: {rule} (critical)" in words_of(policy)[1]
 
 
 @pytest.mark.parametrize("expression", ["true", "false", 'actions["nonsense"] == 0'])
 def test_S09_a_grant_is_not_asked_about_content_that_adopts_objects(
-    here: World, request_: Request, expression: str
+    env: World, request_: Request, expression: str
 ) -> None:
     """Its answer would tell what only people may know who may get the object."""
     report = request_.reports.get()
     report.actions = {"adopt": 1}
     report.save(update_fields=["actions"])
-    policy = save(here, expression=expression)
-    allow(here, policy)
+    policy = save(env, expression=expression)
+    allow(env, policy)
     assert look(request_).state == "in_review"
     words = "it was not evaluated: the request deletes, replaces or adopts objects, which only people can acknowledge"
     assert words_of(policy) == ("silent", words)
 
 
-def test_an_unknown_requester_is_for_people(here: World) -> None:
-    world.wish(here.cluster, world.seen("other", world.spec()))
+def test_an_unknown_requester_is_for_people(env: World) -> None:
+    world.submit_spec(env.cluster, world.seen("other", world.spec()))
     request = world.in_review(Request.objects.get())
-    policy = save(here, expression="true")
-    allow(here, policy)
+    policy = save(env, expression="true")
+    allow(env, policy)
     assert look(request).state == "in_review"
 
 
@@ -261,52 +259,52 @@ def test_an_unknown_requester_is_for_people(here: World) -> None:
     ("expression", "result"), [("false", "holds"), ('actions["nonsense"] == 0', "error")], ids=["false", "error"]
 )
 def test_a_guard_that_is_not_true_holds_everybody_back(
-    here: World, request_: Request, expression: str, result: str
+    env: World, request_: Request, expression: str, result: str
 ) -> None:
-    guard = save(here, kind="guard", name="freeze", expression=expression, message="frozen until Monday")
-    world.review(request_, acting(here.ada))
+    guard = save(env, kind="guard", name="freeze", expression=expression, message="frozen until Monday")
+    world.review(request_, acting(env.ada))
     assert look(request_).state == "in_review"
     assert words_of(guard)[0] == result
     assert "frozen until Monday" in words_of(guard)[1]
 
 
 def test_S09_a_guard_says_of_adopted_objects_that_it_counts_more_than_everybody_sees(
-    here: World, request_: Request
+    env: World, request_: Request
 ) -> None:
     """It says so whatever there is, so that nobody learns from it whether an object differs."""
     report = request_.reports.get()
     report.actions = {"adopt": 1}
     report.save(update_fields=["actions"])
-    guard = save(here, kind="guard", name="careful", expression="false", message="not on a Friday")
+    guard = save(env, kind="guard", name="careful", expression="false", message="not on a Friday")
     assert look(request_).state == "in_review"
     words = "of the objects to be adopted it also counts findings that are shown only to people who may get these"
     assert words_of(guard)[0] == "holds"
     assert words_of(guard)[1].startswith(f"not on a Friday: `false` is false; {words}")
 
 
-def test_dry_run_says_what_it_would_do_and_does_nothing(here: World, request_: Request) -> None:
-    policy = save(here, mode="dry-run")
-    allow(here, policy)
+def test_dry_run_says_what_it_would_do_and_does_nothing(env: World, request_: Request) -> None:
+    policy = save(env, mode="dry-run")
+    allow(env, policy)
     assert look(request_).state == "in_review"
     assert words_of(policy)[0] == "approves"
     assert not Review.objects.exists()
 
 
-def test_a_saved_policy_is_a_new_version(here: World) -> None:
-    assert save(here).version == 1
-    assert save(here, expression="false").version == 2
+def test_a_saved_policy_is_a_new_version(env: World) -> None:
+    assert save(env).version == 1
+    assert save(env, expression="false").version == 2
 
 
 @pytest.mark.parametrize("expression", ["", "worst", "wrst == 1", "1 +"])
-def test_expressions_are_checked_when_saved(here: World, expression: str) -> None:
+def test_expressions_are_checked_when_saved(env: World, expression: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        save(here, expression=expression)
+        save(env, expression=expression)
     assert refused.value.facts["field"] == "expression"
 
 
-def test_the_verdict_is_given_once(here: World, request_: Request) -> None:
-    policy = save(here)
-    allow(here, policy)
+def test_the_verdict_is_given_once(env: World, request_: Request) -> None:
+    policy = save(env)
+    allow(env, policy)
     look(request_)
     evaluate.run(Request.objects.select_related("deployment__cluster").get(pk=request_.pk), "test")
     assert Verdict.objects.count() == 1
@@ -323,12 +321,12 @@ HOSTILE = {
 @pytest.mark.parametrize(("expression", "words"), HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("kind", ["guard", "grant"])
 def test_S26_a_hostile_policy_is_an_error_in_words_and_never_true(
-    here: World, request_: Request, kind: str, expression: str, words: str
+    env: World, request_: Request, kind: str, expression: str, words: str
 ) -> None:
     before = resident_bytes()
-    hostile = save(here, kind=kind, name="hostile", expression=expression)
-    allow(here, hostile)
-    innocent = save(here, kind="guard", name="innocent", expression='name == "strimzi"')
+    hostile = save(env, kind=kind, name="hostile", expression=expression)
+    allow(env, hostile)
+    innocent = save(env, kind="guard", name="innocent", expression='name == "strimzi"')
     assert look(request_).state == "in_review"
     assert words_of(hostile)[0] == "error"
     assert words in words_of(hostile)[1]
@@ -337,10 +335,10 @@ def test_S26_a_hostile_policy_is_an_error_in_words_and_never_true(
 
 
 @pytest.mark.parametrize("expression", ["(" * 1990 + "true" + ")" * 1990, "[" * 4000, "'" + "a" * 3900], ids=len)
-def test_S26_a_policy_that_is_hostile_to_the_compiler_is_not_saved(here: World, expression: str) -> None:
+def test_S26_a_policy_that_is_hostile_to_the_compiler_is_not_saved(env: World, expression: str) -> None:
     before = resident_bytes()
     with pytest.raises(InvalidInput, match="the expression is invalid: ") as caught:
-        save(here, expression=expression)
+        save(env, expression=expression)
     assert len(str(caught.value)) < 1_200
     assert not Policy.objects.exists()
     assert resident_bytes() - before < 32 * 2**20

@@ -30,10 +30,10 @@ OUT = "https://sso.example.com/sign-out"
 
 
 @pytest.fixture
-def proxy(here: World, settings: Any) -> IdentityProxy:
+def proxy(env: World, settings: Any) -> IdentityProxy:
     """It counts on cluster `prod` of the world and not for the API; ada, whom it names, may read and approve there."""
-    here.kubernetes.allow("sso:ada", "get")
-    return trust(settings, here.cluster.name)
+    env.kubernetes.allow("sso:ada", "get")
+    return trust(settings, env.cluster.name)
 
 
 def trust(settings: Any, *clusters: str, **more: Any) -> IdentityProxy:
@@ -63,7 +63,7 @@ def is_in(client: Client, **said: Any) -> bool:
     return bool(client.get("/me", **(said or word())).status_code == 200)
 
 
-def test_whom_the_proxy_names_is_somebody_on_the_named_cluster_only(proxy: IdentityProxy, here: World) -> None:
+def test_whom_the_proxy_names_is_somebody_on_the_named_cluster_only(proxy: IdentityProxy, env: World) -> None:
     second = world.cluster("second")
     client = Client()
     page = client.get("/sign-in", **word()).content.decode()
@@ -71,7 +71,7 @@ def test_whom_the_proxy_names_is_somebody_on_the_named_cluster_only(proxy: Ident
     answer = enter(client)
     assert (answer.status_code, answer["Location"]) == (302, "/clusters")
     row = KubernetesIdentity.objects.get(authenticator="proxy")
-    assert (row.cluster, row.issuer, row.username, row.groups) == (here.cluster, "sso", "sso:ada", ["sso:platform"])
+    assert (row.cluster, row.issuer, row.username, row.groups) == (env.cluster, "sso", "sso:ada", ["sso:platform"])
     me = client.get("/me", **word()).content.decode()
     assert "trusted proxy sso" in me
     assert "sso:ada" in me
@@ -105,7 +105,7 @@ def test_S01_only_the_proxys_own_word_signs_in(proxy: IdentityProxy, said: dict[
     assert SignIn.objects.exists() is is_entered
 
 
-def test_S01_it_is_off_by_default(here: World) -> None:
+def test_S01_it_is_off_by_default(env: World) -> None:
     assert enter(Client()).status_code == 403
     assert "Continue as" not in Client().get("/sign-in", **word()).content.decode()
     assert not SignIn.objects.exists()
@@ -114,11 +114,9 @@ def test_S01_it_is_off_by_default(here: World) -> None:
 @pytest.mark.parametrize(
     ("user", "groups"), [("system:admin", ""), ("ada", "system:masters"), ("pratique:policy:1", "")], ids=str
 )
-def test_S01_names_of_the_system_and_of_policies_are_nobodys(
-    here: World, settings: Any, user: str, groups: str
-) -> None:
-    made = trust(settings, here.cluster.name)
-    bare = IdentityProxy("sso", "SSO", made.peers, (ClusterNames(here.cluster.name, "", ""),))
+def test_S01_names_of_the_system_and_of_policies_are_nobodys(env: World, settings: Any, user: str, groups: str) -> None:
+    made = trust(settings, env.cluster.name)
+    bare = IdentityProxy("sso", "SSO", made.peers, (ClusterNames(env.cluster.name, "", ""),))
     settings.PRATIQUE = {**settings.PRATIQUE, "IDENTITY_PROXIES_FILE": IdentityProxies((bare,))}
     client = Client()
     enter(client, **word(user, groups))
@@ -177,9 +175,9 @@ def test_S25_a_session_that_has_ended_does_not_come_back_by_a_call_past_the_prox
     assert (answer.status_code, "did not come through" in answer.json()["detail"]) == (401, False)
 
 
-def test_a_token_past_the_proxy_counts_beside_the_cookie_of_a_session(proxy: IdentityProxy, here: World) -> None:
+def test_a_token_past_the_proxy_counts_beside_the_cookie_of_a_session(proxy: IdentityProxy, env: World) -> None:
     client = signed_in()
-    _, text = world.api_token(here.ada)
+    _, text = world.api_token(env.ada)
     calls = {"REMOTE_ADDR": PEER, "HTTP_AUTHORIZATION": f"Bearer {text}"}
     assert client.get("/api/v1/tokens/current", **calls).status_code == 200
     assert is_in(client)
@@ -209,12 +207,12 @@ def test_S01_a_link_or_a_form_of_another_site_signs_nobody_in(proxy: IdentityPro
 
 
 def test_S01_whoever_was_signed_in_before_is_not_mixed_up_with_whom_the_proxy_names(
-    proxy: IdentityProxy, here: World
+    proxy: IdentityProxy, env: World
 ) -> None:
     """A session that a token began is not the proxy's, whoever it names, and its proofs do not go over."""
-    here.kubernetes.tokens["eve"] = Identity("eve", ("here",), "uid-e")
+    env.kubernetes.tokens["eve"] = Identity("eve", ("here",), "uid-e")
     client = Client()
-    client.post("/sign-in", {"with": "token", "cluster": here.cluster.name, "token": "eve"}, **word())
+    client.post("/sign-in", {"with": "token", "cluster": env.cluster.name, "token": "eve"}, **word())
     assert access.of_sign_in(SignIn.objects.get()).proofs[0].identity.username == "eve"
     assert is_in(client, **word("bert")), "the proxy's word ends no session of others"
     enter(client)
@@ -223,7 +221,7 @@ def test_S01_whoever_was_signed_in_before_is_not_mixed_up_with_whom_the_proxy_na
 
 
 @pytest.mark.parametrize("what", ["password", "staff", "mapping", "inactive"])
-def test_S01_no_proxy_enters_an_operators_account(proxy: IdentityProxy, here: World, what: str) -> None:
+def test_S01_no_proxy_enters_an_operators_account(proxy: IdentityProxy, env: World, what: str) -> None:
     client = signed_in()
     user = User.objects.get(kubernetes_identities__authenticator="proxy")
     if what == "password":
@@ -247,16 +245,16 @@ def test_S01_a_local_account_of_the_same_name_is_not_entered(proxy: IdentityProx
     assert KubernetesIdentity.objects.get(authenticator="proxy").user != local
 
 
-def test_S01_a_name_of_the_cluster_itself_is_another_person(here: World, settings: Any) -> None:
+def test_S01_a_name_of_the_cluster_itself_is_another_person(env: World, settings: Any) -> None:
     """The world's ada is known by a token; a proxy without a prefix names somebody of the same name."""
-    made = trust(settings, here.cluster.name)
-    bare = IdentityProxy("sso", "SSO", made.peers, (ClusterNames(here.cluster.name, "", ""),))
+    made = trust(settings, env.cluster.name)
+    bare = IdentityProxy("sso", "SSO", made.peers, (ClusterNames(env.cluster.name, "", ""),))
     settings.PRATIQUE = {**settings.PRATIQUE, "IDENTITY_PROXIES_FILE": IdentityProxies((bare,))}
     enter(Client())
-    assert KubernetesIdentity.objects.get(authenticator="proxy").user != here.ada
+    assert KubernetesIdentity.objects.get(authenticator="proxy").user != env.ada
 
 
-def test_S25_groups_are_those_of_now(proxy: IdentityProxy, here: World) -> None:
+def test_S25_groups_are_those_of_now(proxy: IdentityProxy, env: World) -> None:
     client = signed_in()
     for groups in ("night\nplatform", "night", ""):
         assert is_in(client, **word("ada", groups))
@@ -276,7 +274,7 @@ def test_S25_what_is_said_with_each_request_is_written_once_a_minute(proxy: Iden
 
 
 def test_S33_a_proxy_that_is_taken_away_counts_no_longer_anywhere(
-    proxy: IdentityProxy, here: World, settings: Any
+    proxy: IdentityProxy, env: World, settings: Any
 ) -> None:
     client = signed_in()
     linked = ChatAccount.objects.create(
@@ -288,15 +286,15 @@ def test_S33_a_proxy_that_is_taken_away_counts_no_longer_anywhere(
     linked.identities.set(KubernetesIdentity.objects.filter(authenticator="proxy"))
     row = KubernetesIdentity.objects.get(authenticator="proxy")
     assert access.of_chat(linked).proofs
-    assert access.still_known_of(row.user, here.cluster, now=timezone.now())
+    assert access.still_known_of(row.user, env.cluster, now=timezone.now())
     settings.PRATIQUE = {**settings.PRATIQUE, "IDENTITY_PROXIES_FILE": IdentityProxies()}
     assert not access.of_chat(linked).proofs
-    assert access.still_known_of(row.user, here.cluster, now=timezone.now()) is None
+    assert access.still_known_of(row.user, env.cluster, now=timezone.now()) is None
     assert not is_in(client)
 
 
-def test_S33_a_cluster_that_is_taken_away_counts_no_longer(proxy: IdentityProxy, here: World, settings: Any) -> None:
-    trust(settings, here.cluster.name, world.cluster("second").name)
+def test_S33_a_cluster_that_is_taken_away_counts_no_longer(proxy: IdentityProxy, env: World, settings: Any) -> None:
+    trust(settings, env.cluster.name, world.cluster("second").name)
     client = signed_in()
     assert Proof.objects.count() == 2
     trust(settings, "second")
@@ -313,10 +311,10 @@ def test_signing_out_leads_to_the_proxys_own_sign_out(proxy: IdentityProxy) -> N
 
 
 def test_S33_an_api_token_of_a_proxys_session_ends_with_what_was_proved(
-    proxy: IdentityProxy, here: World, settings: Any
+    proxy: IdentityProxy, env: World, settings: Any
 ) -> None:
     client = signed_in()
-    form = {"name": "ci", "days": 30, "scopes": ["read"], "clusters": [here.cluster.pk]}
+    form = {"name": "ci", "days": 30, "scopes": ["read"], "clusters": [env.cluster.pk]}
     assert client.post("/me/tokens", form, **word()).status_code == 200
     token = ApiToken.objects.get()
     assert token.expires_at - Proof.objects.filter(api_token=token).get().proved_at <= access.groups_limit()
@@ -324,10 +322,10 @@ def test_S33_an_api_token_of_a_proxys_session_ends_with_what_was_proved(
     assert not access.of_token(token).proofs
 
 
-def test_two_clusters_are_linked_and_end_together(proxy: IdentityProxy, here: World) -> None:
+def test_two_clusters_are_linked_and_end_together(proxy: IdentityProxy, env: World) -> None:
     client = signed_in()
     second = world.cluster("second")
-    here.kubernetes.tokens["ada-there"] = Identity("ada-there", ("here",), "uid-1")
+    env.kubernetes.tokens["ada-there"] = Identity("ada-there", ("here",), "uid-1")
     assert client.post("/me/identities", {"cluster": second.name, "token": "ada-there"}, **word()).status_code == 302
     entered = client.post("/sign-in", {"with": "token", "cluster": second.name, "token": "ada-there"}, **word())
     assert entered.status_code == 302
@@ -338,10 +336,10 @@ def test_two_clusters_are_linked_and_end_together(proxy: IdentityProxy, here: Wo
     assert not is_in(client, **word("")), "what the proxy said was carried over with what ends it"
 
 
-def test_S33_what_was_unlinked_is_not_linked_again_by_the_next_request(proxy: IdentityProxy, here: World) -> None:
+def test_S33_what_was_unlinked_is_not_linked_again_by_the_next_request(proxy: IdentityProxy, env: World) -> None:
     client = signed_in()
     second = world.cluster("second")
-    here.kubernetes.tokens["ada-there"] = Identity("ada-there", ("here",), "uid-1")
+    env.kubernetes.tokens["ada-there"] = Identity("ada-there", ("here",), "uid-1")
     client.post("/me/identities", {"cluster": second.name, "token": "ada-there"}, **word())
     mine = KubernetesIdentity.objects.get(authenticator="proxy")
     assert client.post(f"/me/identities/{mine.pk}/unlink", **word()).status_code == 302
@@ -353,15 +351,15 @@ def test_S33_what_was_unlinked_is_not_linked_again_by_the_next_request(proxy: Id
 
 
 @pytest.fixture
-def rest(here: World, settings: Any) -> Client:
-    here.kubernetes.allow("sso:ada", "get")
-    trust(settings, here.cluster.name, is_for_api=True)
+def rest(env: World, settings: Any) -> Client:
+    env.kubernetes.allow("sso:ada", "get")
+    trust(settings, env.cluster.name, is_for_api=True)
     return Client(enforce_csrf_checks=True)
 
 
-def test_REST_takes_the_proxys_word_where_the_operator_says_so(rest: Client, here: World) -> None:
+def test_REST_takes_the_proxys_word_where_the_operator_says_so(rest: Client, env: World) -> None:
     answer = rest.get("/api/v1/clusters", **word())
-    assert [one["name"] for one in answer.json()["results"]] == [here.cluster.name]
+    assert [one["name"] for one in answer.json()["results"]] == [env.cluster.name]
     assert not SignIn.objects.exists(), "each call is proved by itself"
     assert "sessionid" not in rest.cookies
 
@@ -396,15 +394,15 @@ def test_S01_no_other_site_has_a_browser_write(rest: Client, how: dict[str, Any]
         assert "must not come from another site" in answer.json()["detail"]
 
 
-def test_S25_REST_acts_with_the_groups_of_the_call(rest: Client, here: World) -> None:
+def test_S25_REST_acts_with_the_groups_of_the_call(rest: Client, env: World) -> None:
     for groups in ("platform", "night"):
         rest.get("/api/v1/clusters", **word("ada", groups))
         assert KubernetesIdentity.objects.get(authenticator="proxy").groups == [f"sso:{groups}"]
 
 
-def test_S33_an_API_token_through_the_proxy_is_the_tokens_own(rest: Client, here: World) -> None:
+def test_S33_an_API_token_through_the_proxy_is_the_tokens_own(rest: Client, env: World) -> None:
     """What comes with a token is the token's; the proxy's word adds nothing to it."""
-    _, text = world.api_token(here.ada)
+    _, text = world.api_token(env.ada)
     answer = rest.get("/api/v1/tokens/current", **{**word("bert"), "HTTP_AUTHORIZATION": f"Bearer {text}"})
     assert answer.status_code == 200
     assert not KubernetesIdentity.objects.filter(authenticator="proxy").exists()
@@ -415,11 +413,11 @@ def test_the_reference_of_the_API_names_the_header(rest: Client) -> None:
     assert re.search(r"name: X-Remote-User", text) or '"name": "X-Remote-User"' in text
 
 
-def test_S01_who_comes_again_is_the_same_person(proxy: IdentityProxy, here: World) -> None:
+def test_S01_who_comes_again_is_the_same_person(proxy: IdentityProxy, env: World) -> None:
     signed_in()
     signed_in()
     assert User.objects.filter(kubernetes_identities__authenticator="proxy").distinct().count() == 1
-    assert here.cluster.identities.filter(authenticator="proxy").count() == 1
+    assert env.cluster.identities.filter(authenticator="proxy").count() == 1
 
 
 @pytest.mark.parametrize("peer", [PEER, STRANGER])

@@ -23,9 +23,9 @@ MINE, THEIRS = "worker-1", "worker-2"
 
 
 @pytest.fixture
-def approved(here: World) -> Request:
+def approved(env: World) -> Request:
     """Approved, and claimed by MINE."""
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     request = world.in_review(Request.objects.get())
     Request.objects.update(state="approved")
     assert claims.claim(request.pk, MINE)

@@ -28,9 +28,9 @@ def next_round(request: Request, subject_digest: str = f"sha256:{'2' * 64}") -> 
 @pytest.mark.parametrize("channel", PEOPLES)
 @pytest.mark.parametrize("has_same_digest", [False, True], ids=["another subject", "even of the same subject"])
 def test_S04_what_a_person_said_of_one_round_is_not_said_of_the_next(
-    here: World, request_: Request, channel: str, has_same_digest: bool
+    env: World, request_: Request, channel: str, has_same_digest: bool
 ) -> None:
-    approve(request_, here.ada, channel=channel)
+    approve(request_, env.ada, channel=channel)
     assert look(request_).state == "approved"
     again = next_round(request_, request_.subject_digest) if has_same_digest else next_round(request_)
     assert look(again).state == "in_review"
@@ -39,23 +39,23 @@ def test_S04_what_a_person_said_of_one_round_is_not_said_of_the_next(
         ask_again(again)
 
 
-def test_S04_a_person_says_it_of_the_next_round_anew(here: World, request_: Request) -> None:
-    approve(request_, here.ada)
+def test_S04_a_person_says_it_of_the_next_round_anew(env: World, request_: Request) -> None:
+    approve(request_, env.ada)
     look(request_)
     again = next_round(request_)
-    approve(again, here.ada)
+    approve(again, env.ada)
     assert look(again).state == "approved"
 
 
-def test_S04_a_denial_of_one_round_does_not_deny_the_next(here: World, request_: Request) -> None:
-    approve(request_, here.ada, decision="Deny")
+def test_S04_a_denial_of_one_round_does_not_deny_the_next(env: World, request_: Request) -> None:
+    approve(request_, env.ada, decision="Deny")
     again = next_round(request_)
-    approve(again, here.ada)
+    approve(again, env.ada)
     assert look(again).state == "approved"
 
 
-def test_S04_a_grant_is_asked_anew_about_what_the_next_round_found(here: World, request_: Request) -> None:
-    allow(here, save(here))
+def test_S04_a_grant_is_asked_anew_about_what_the_next_round_found(env: World, request_: Request) -> None:
+    allow(env, save(env))
     assert look(request_).state == "approved"
     again = next_round(request_)
     found = Report.objects.get(request=again, round=2)
@@ -72,12 +72,12 @@ def test_S04_a_grant_is_asked_anew_about_what_the_next_round_found(here: World, 
     assert list(Review.objects.values_list("round", flat=True)) == [1]
 
 
-def test_S04_a_new_request_for_the_same_content_begins_without_reviews(here: World, request_: Request) -> None:
-    approve(request_, here.ada)
+def test_S04_a_new_request_for_the_same_content_begins_without_reviews(env: World, request_: Request) -> None:
+    approve(request_, env.ada)
     Request.objects.update(state="failed")
     deployment = request_.deployment
     obj = world.seen("strimzi", world.spec(progressDeadlineMinutes=5), uid=deployment.uid, generation=2)
-    world.wish(here.cluster, obj, here.rita)
+    world.submit_spec(env.cluster, obj, env.rita)
     second = world.in_review(Request.objects.get(number=2))
     assert second.content_id == request_.content_id
     assert look(second).state == "in_review"

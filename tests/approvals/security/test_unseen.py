@@ -62,19 +62,19 @@ def test_S32_the_generic_webhook_approves_nothing_serious_and_answers_with_the_p
 
 @pytest.mark.parametrize("channel", UNSEEN)
 def test_S32_the_limit_holds_in_the_service_for_every_channel(
-    here: World, asked: Request, channel: Review.Channel
+    env: World, asked: Request, channel: Review.Channel
 ) -> None:
     Report.objects.update(worst="critical")
     with pytest.raises(TooSerious, match="its worst new finding is critical") as refused:
-        decide(asked, here.ada, channel)
+        decide(asked, env.ada, channel)
     assert refused.value.facts == {"page": f"https://pratique.example/requests/{asked.uid}"}
-    assert decide(asked, here.ada, channel, "Deny").decision == "Deny"
+    assert decide(asked, env.ada, channel, "Deny").decision == "Deny"
 
 
 @pytest.mark.parametrize("channel", SEEN)
-def test_where_the_report_is_shown_no_limit_holds(here: World, asked: Request, channel: Review.Channel) -> None:
+def test_where_the_report_is_shown_no_limit_holds(env: World, asked: Request, channel: Review.Channel) -> None:
     Report.objects.update(worst="critical")
-    assert decide(asked, here.ada, channel).decision == "Approve"
+    assert decide(asked, env.ada, channel).decision == "Approve"
 
 
 @pytest.mark.parametrize(
@@ -90,15 +90,15 @@ def test_where_the_report_is_shown_no_limit_holds(here: World, asked: Request, c
     ],
 )
 def test_S32_the_operator_sets_the_limit_and_unknown_is_above_every_one(
-    here: World, asked: Request, settings: Settings, limited_to: str, worst: str, is_refused: bool
+    env: World, asked: Request, settings: Settings, limited_to: str, worst: str, is_refused: bool
 ) -> None:
     limit(settings, limited_to)
     Report.objects.update(worst=worst)
     if is_refused:
         with pytest.raises(TooSerious):
-            decide(asked, here.ada, "webhook")
+            decide(asked, env.ada, "webhook")
     else:
-        assert decide(asked, here.ada, "webhook").decision == "Approve"
+        assert decide(asked, env.ada, "webhook").decision == "Approve"
 
 
 def finding(request: Request, **columns: Any) -> None:
@@ -107,13 +107,13 @@ def finding(request: Request, **columns: Any) -> None:
 
 
 def test_S32_something_unknown_below_something_worse_counts_as_unknown(
-    here: World, asked: Request, settings: Settings
+    env: World, asked: Request, settings: Settings
 ) -> None:
     limit(settings, "critical")
     Report.objects.update(worst="critical")
     finding(asked, rule="SCH-60", severity="unknown")
     with pytest.raises(TooSerious, match="part of it is unknown"):
-        decide(asked, here.ada, "webhook")
+        decide(asked, env.ada, "webhook")
 
 
 @pytest.mark.parametrize(
@@ -125,16 +125,16 @@ def test_S32_something_unknown_below_something_worse_counts_as_unknown(
     ],
 )
 def test_S32_what_the_report_keeps_from_some_readers_counts_as_well(
-    here: World, asked: Request, found: dict[str, str], words: str
+    env: World, asked: Request, found: dict[str, str], words: str
 ) -> None:
     report = Report.objects.get()
     report.body = {**report.body, "private": [found]}
     report.save()
     with pytest.raises(TooSerious, match=words):
-        decide(asked, here.ada, "webhook")
+        decide(asked, env.ada, "webhook")
 
 
-def test_S09_S32_what_is_adopted_is_told_of_in_the_same_words_whatever_it_holds(here: World, asked: Request) -> None:
+def test_S09_S32_what_is_adopted_is_told_of_in_the_same_words_whatever_it_holds(env: World, asked: Request) -> None:
     report = Report.objects.get()
     adopted = {"action": "adopt", "problemCode": ""}
     words = set()
@@ -164,7 +164,7 @@ def test_S09_S32_what_is_adopted_is_told_of_in_the_same_words_whatever_it_holds(
     ],
 )
 def test_S32_what_depends_on_stored_objects_has_a_limit_of_its_own(
-    here: World, asked: Request, settings: Settings, depends: bool, most: str, other: str, refusal: str
+    env: World, asked: Request, settings: Settings, depends: bool, most: str, other: str, refusal: str
 ) -> None:
     limit(settings, most)
     settings.PRATIQUE = {**settings.PRATIQUE, "UNSEEN_DEPENDING_SEVERITY": other}
@@ -175,15 +175,15 @@ def test_S32_what_depends_on_stored_objects_has_a_limit_of_its_own(
     finding(asked, rule="SCH-25", severity="breaking")
     if refusal:
         with pytest.raises(TooSerious, match=refusal):
-            decide(asked, here.ada, "webhook")
+            decide(asked, env.ada, "webhook")
     else:
-        assert decide(asked, here.ada, "webhook").decision == "Approve"
+        assert decide(asked, env.ada, "webhook").decision == "Approve"
 
 
-def test_S32_without_a_report_nothing_is_approved_unseen(here: World, asked: Request) -> None:
+def test_S32_without_a_report_nothing_is_approved_unseen(env: World, asked: Request) -> None:
     Report.objects.all().delete()
     with pytest.raises(TooSerious, match="the report is not ready yet"):
-        decide(asked, here.ada, "chat")
+        decide(asked, env.ada, "chat")
 
 
 def going(request: Request, kind: str = "ConfigMap", group: str = "", severity: str = "dangerous") -> str:
@@ -199,16 +199,16 @@ def going(request: Request, kind: str = "ConfigMap", group: str = "", severity: 
     return f"delete {kind}{f'.{group}' if group else ''} shop/old"
 
 
-def test_S32_a_deletion_without_data_that_the_review_names_counts_as_seen(here: World, asked: Request) -> None:
+def test_S32_a_deletion_without_data_that_the_review_names_counts_as_seen(env: World, asked: Request) -> None:
     named = going(asked)
     assert services.why_not_unseen(asked, names_deletions=True) == ""
     with pytest.raises(Unacknowledged) as refused:
-        decide(asked, here.ada, "kubectl")
+        decide(asked, env.ada, "kubectl")
     assert refused.value.facts["missing"] == [named]
     for channel in ("chat", "webhook"):
         with pytest.raises(TooSerious):
-            world.review(asked, acting(here.ada), "Approve", channel=channel, acknowledges=[named])
-    assert world.review(asked, acting(here.ada), "Approve", channel="kubectl", acknowledges=[named]).pk
+            world.review(asked, acting(env.ada), "Approve", channel=channel, acknowledges=[named])
+    assert world.review(asked, acting(env.ada), "Approve", channel="kubectl", acknowledges=[named]).pk
 
 
 @pytest.mark.parametrize(
@@ -220,25 +220,25 @@ def test_S32_a_deletion_without_data_that_the_review_names_counts_as_seen(here: 
     ],
 )
 def test_S32_a_deletion_that_may_take_data_along_has_to_be_seen(
-    here: World, asked: Request, kind: str, group: str, severity: str
+    env: World, asked: Request, kind: str, group: str, severity: str
 ) -> None:
     named = going(asked, kind, group, severity)
     with pytest.raises(TooSerious, match=f"its worst new finding is {severity}"):
-        world.review(asked, acting(here.ada), "Approve", channel="kubectl", acknowledges=[named])
+        world.review(asked, acting(env.ada), "Approve", channel="kubectl", acknowledges=[named])
 
 
-def test_S32_something_else_beside_a_named_deletion_has_to_be_seen(here: World, asked: Request) -> None:
+def test_S32_something_else_beside_a_named_deletion_has_to_be_seen(env: World, asked: Request) -> None:
     named = going(asked)
     finding(asked, rule="SV-04", severity="dangerous", fingerprint="other", position=1)
     with pytest.raises(TooSerious):
-        world.review(asked, acting(here.ada), "Approve", channel="kubectl", acknowledges=[named])
+        world.review(asked, acting(env.ada), "Approve", channel="kubectl", acknowledges=[named])
 
 
-def test_S05_who_asked_hears_that_before_what_the_report_holds(here: World, asked: Request) -> None:
+def test_S05_who_asked_hears_that_before_what_the_report_holds(env: World, asked: Request) -> None:
     going(asked, severity="breaking")
-    here.kubernetes.allow("rita", "approve")
+    env.kubernetes.allow("rita", "approve")
     with pytest.raises(SelfApproval):
-        decide(asked, here.rita, "kubectl")
+        decide(asked, env.rita, "kubectl")
 
 
 def test_unknown_is_no_limit_that_can_be_set() -> None:

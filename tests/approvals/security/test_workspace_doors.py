@@ -24,13 +24,13 @@ LISTS = (
 )
 
 
-def asked(here: World, name: str, worst: str = "notable") -> Request:
-    return world.in_review(scene.asked(here.cluster, name, here.rita), worst=worst)
+def asked(env: World, name: str, worst: str = "notable") -> Request:
+    return world.in_review(scene.asked(env.cluster, name, env.rita), worst=worst)
 
 
-def changes_requested(here: World, name: str = "a") -> Review:
-    request = asked(here, name)
-    return world.review(request, world.acting(here.ada), "RequestChanges", reason="pin the image")
+def changes_requested(env: World, name: str = "a") -> Review:
+    request = asked(env, name)
+    return world.review(request, world.acting(env.ada), "RequestChanges", reason="pin the image")
 
 
 def whole(answer: Any) -> str:
@@ -42,10 +42,10 @@ def decided(client: Client, *requests: Request, **form: Any) -> Any:
     return client.post("/decide", {"decision": "Approve", "reason": "", "picked": picked, "confirmed": "1", **form})
 
 
-def test_a_foreign_page_sends_none_of_these_forms(here: World) -> None:
-    review = changes_requested(here)
-    here.kubernetes.allow("ada", "override")
-    services.save_view(by=world.acting(here.ada), name="mine", query="tab=all")
+def test_a_foreign_page_sends_none_of_these_forms(env: World) -> None:
+    review = changes_requested(env)
+    env.kubernetes.allow("ada", "override")
+    services.save_view(by=world.acting(env.ada), name="mine", query="tab=all")
     forms = {
         "/decide": {"decision": "Deny", "reason": "x", "confirmed": "1", "picked": [str(review.request.uid)]},
         "/views": {"name": "theirs", "query": "tab=all"},
@@ -54,7 +54,7 @@ def test_a_foreign_page_sends_none_of_these_forms(here: World) -> None:
         f"/requests/{review.request.uid}/reviews/{review.pk}/dismiss": {"reason": "x"},
     }
     client = Client(enforce_csrf_checks=True)
-    world.enter(client, here.ada)
+    world.enter(client, env.ada)
     for path, form in forms.items():
         assert client.post(path, form).status_code == 403, path
         # A link or a picture on a foreign page only asks by GET.
@@ -63,35 +63,35 @@ def test_a_foreign_page_sends_none_of_these_forms(here: World) -> None:
     assert kept == (1, "mine", 0, 0)
 
 
-def test_a_right_that_ended_after_the_list_was_shown_decides_nothing_in_bulk(here: World, browse: Browse) -> None:
+def test_a_right_that_ended_after_the_list_was_shown_decides_nothing_in_bulk(env: World, browse: Browse) -> None:
     """The answer of the list is kept for ten seconds; a decision asks afresh."""
-    made, client = asked(here, "a"), browse(here.ada)
+    made, client = asked(env, "a"), browse(env.ada)
     assert "you can decide" in text_of(client.get("/"))
-    here.kubernetes.allowed.discard(("ada", "approve", "*"))
+    env.kubernetes.allowed.discard(("ada", "approve", "*"))
     assert "0 of 1 recorded" in text_of(decided(client, made))
     assert not Review.objects.exists()
 
 
-def test_bulk_approves_nothing_past_requested_changes(here: World, browse: Browse) -> None:
+def test_bulk_approves_nothing_past_requested_changes(env: World, browse: Browse) -> None:
     from approvals.steps import evaluate
 
-    review = changes_requested(here)
-    carol = world.user("carol", here.cluster, "platform")
-    here.kubernetes.allow("carol", "approve")
-    here.kubernetes.allow("carol", "get")
+    review = changes_requested(env)
+    carol = world.user("carol", env.cluster, "platform")
+    env.kubernetes.allow("carol", "approve")
+    env.kubernetes.allow("carol", "get")
     decided(browse(carol), review.request)
     evaluate.run(Request.objects.get(pk=review.request_id), "w")
     assert Request.objects.get(pk=review.request_id).state == "in_review"
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_what_the_viewer_may_no_longer_read_is_gone_from_every_list(path: str, here: World, browse: Browse) -> None:
-    here.kubernetes.allow("rita", "get")
-    request = asked(here, "harbour")
-    decided(browse(here.ada), request)
-    client = browse(here.rita)
+def test_what_the_viewer_may_no_longer_read_is_gone_from_every_list(path: str, env: World, browse: Browse) -> None:
+    env.kubernetes.allow("rita", "get")
+    request = asked(env, "harbour")
+    decided(browse(env.ada), request)
+    client = browse(env.rita)
     assert path == "/home/count" or "harbour" in whole(client.get(path))
-    here.kubernetes.allowed.discard(("rita", "get", "*"))
+    env.kubernetes.allowed.discard(("rita", "get", "*"))
     cache.clear()
     text = whole(client.get(path))
     assert "harbour" not in text
@@ -99,11 +99,11 @@ def test_what_the_viewer_may_no_longer_read_is_gone_from_every_list(path: str, h
     assert 'class="count">1' not in text
 
 
-def test_ids_of_others_are_answered_like_ids_that_are_not_there(here: World, browse: Browse) -> None:
+def test_ids_of_others_are_answered_like_ids_that_are_not_there(env: World, browse: Browse) -> None:
     """Saved views, and reviews of requests on a cluster that the viewer may not read."""
-    services.save_view(by=world.acting(here.ada), name="mine", query="tab=all")
-    review = changes_requested(here)
-    client = browse(here.bert)
+    services.save_view(by=world.acting(env.ada), name="mine", query="tab=all")
+    review = changes_requested(env)
+    client = browse(env.bert)
     theirs, none = SavedView.objects.get().pk, 10**6
     views = [client.post(f"/views/{key}/remove") for key in (theirs, none)]
     assert [one.status_code for one in views] == [404, 404]
@@ -113,12 +113,12 @@ def test_ids_of_others_are_answered_like_ids_that_are_not_there(here: World, bro
     assert (SavedView.objects.count(), Dismissal.objects.count()) == (1, 0)
 
 
-def test_a_review_is_dismissed_on_its_own_request_only(here: World, browse: Browse) -> None:
+def test_a_review_is_dismissed_on_its_own_request_only(env: World, browse: Browse) -> None:
     """Who may override one deployment does not reach a review of another through its address."""
-    review, other = changes_requested(here, "a"), asked(here, "b")
-    carol = world.user("carol", here.cluster, "platform")
-    here.kubernetes.allow("carol", "get")
-    here.kubernetes.allow("carol", "override", "b")
+    review, other = changes_requested(env, "a"), asked(env, "b")
+    carol = world.user("carol", env.cluster, "platform")
+    env.kubernetes.allow("carol", "get")
+    env.kubernetes.allow("carol", "override", "b")
     client = browse(carol)
     for request in (other, review.request):
         assert client.post(f"/requests/{request.uid}/reviews/{review.pk}/dismiss", {"reason": "x"}).status_code >= 400
@@ -129,16 +129,16 @@ def test_a_review_is_dismissed_on_its_own_request_only(here: World, browse: Brow
     "query",
     ["//evil.example/", "tab=all&next=//evil.example/", "javascript:alert(1)", "tab=%0d%0aSet-Cookie:x", "a=b" * 3_000],
 )
-def test_a_saved_view_leads_nowhere_but_to_the_list(query: str, here: World, browse: Browse) -> None:
-    answer = browse(here.ada).post("/views", {"name": "view", "query": query})
+def test_a_saved_view_leads_nowhere_but_to_the_list(query: str, env: World, browse: Browse) -> None:
+    answer = browse(env.ada).post("/views", {"name": "view", "query": query})
     assert answer.status_code == 302
     assert answer["Location"].startswith("/?")
     assert "evil" not in answer["Location"]
     assert "\n" not in answer["Location"]
 
 
-def test_a_name_of_a_view_is_text(here: World, browse: Browse) -> None:
-    client = browse(here.ada)
+def test_a_name_of_a_view_is_text(env: World, browse: Browse) -> None:
+    client = browse(env.ada)
     client.post("/views", {"name": "<script>\u202ex</script>", "query": "tab=all"})
     text = text_of(client.get("/"))
     assert "&lt;script&gt;" in text

@@ -63,42 +63,42 @@ OTHERS: list[tuple[str, str, str, Facts]] = [
 
 
 @pytest.mark.parametrize(("verb", "actor", "via", "facts"), OWN, ids=[f"{one[0]} {one[2]}" for one in OWN])
-def test_an_account_sees_what_was_done_with_it(verb: str, actor: str, via: str, facts: Facts, here: World) -> None:
+def test_an_account_sees_what_was_done_with_it(verb: str, actor: str, via: str, facts: Facts, env: World) -> None:
     entry(verb, actor, via, facts)
-    assert seen_by(AuditReader([], here.ada)) == [f"{verb} {actor}"]
-    assert seen_by(AuditReader([], here.rita)) == []
-    assert seen_by(AuditReader([here.cluster])) == []
+    assert seen_by(AuditReader([], env.ada)) == [f"{verb} {actor}"]
+    assert seen_by(AuditReader([], env.rita)) == []
+    assert seen_by(AuditReader([env.cluster])) == []
 
 
-def test_S38_entries_about_the_drift_of_a_secret_are_for_operators(here: World, afternoon: Facts) -> None:
+def test_S38_entries_about_the_drift_of_a_secret_are_for_operators(env: World, afternoon: Facts) -> None:
     for kind in ("Secret", "ConfigMap"):
         with transaction.atomic():
             told = {"deployment": afternoon["deployment"], "facts": {"object": f"{kind} shop/db"}}
             audit.record(verb="drift.over", actor=audit.MACHINE, **told)
-    assert seen_by(AuditReader([here.cluster], here.ada)).count("drift.over pratique") == 1
-    assert seen_by(AuditReader([here.cluster], here.rita, is_operator=True)).count("drift.over pratique") == 2
+    assert seen_by(AuditReader([env.cluster], env.ada)).count("drift.over pratique") == 1
+    assert seen_by(AuditReader([env.cluster], env.rita, is_operator=True)).count("drift.over pratique") == 2
 
 
 @pytest.mark.parametrize(("verb", "actor", "via", "facts"), OTHERS, ids=[f"{one[0]} {one[2]}" for one in OTHERS])
 def test_S02_nobody_but_operators_sees_what_others_did(
-    verb: str, actor: str, via: str, facts: Facts, here: World
+    verb: str, actor: str, via: str, facts: Facts, env: World
 ) -> None:
     entry(verb, actor, via, facts)
-    assert seen_by(AuditReader([here.cluster], here.ada)) == []
-    assert seen_by(AuditReader([], here.rita, is_operator=True)) == [f"{verb} {actor}"]
+    assert seen_by(AuditReader([env.cluster], env.ada)) == []
+    assert seen_by(AuditReader([], env.rita, is_operator=True)) == [f"{verb} {actor}"]
 
 
 @pytest.mark.parametrize("verb", ["policy.saved", "cluster.registered"])
-def test_S02_what_concerns_a_cluster_is_seen_by_its_readers(verb: str, here: World) -> None:
+def test_S02_what_concerns_a_cluster_is_seen_by_its_readers(verb: str, env: World) -> None:
     entry(verb, "root", "shell", {"cluster": "prod"})
     other = world.cluster("other")
-    assert seen_by(AuditReader([here.cluster])) == [f"{verb} root"]
-    assert seen_by(AuditReader([other], here.ada)) == []
+    assert seen_by(AuditReader([env.cluster])) == [f"{verb} root"]
+    assert seen_by(AuditReader([other], env.ada)) == []
     # Nor by operators who may not read that cluster.
-    assert seen_by(AuditReader([other], here.ada, is_operator=True)) == []
+    assert seen_by(AuditReader([other], env.ada, is_operator=True)) == []
 
 
-def test_S01_an_account_of_the_same_name_does_not_see_what_was_before_it(here: World) -> None:
+def test_S01_an_account_of_the_same_name_does_not_see_what_was_before_it(env: World) -> None:
     entry("session.began", "again", "password")
     User.objects.create_user("again").delete()
     later = User.objects.create_user("again")
@@ -107,38 +107,38 @@ def test_S01_an_account_of_the_same_name_does_not_see_what_was_before_it(here: W
     assert len(seen_by(AuditReader([], later))) == 1
 
 
-def test_S02_an_operator_sees_no_entries_of_a_cluster_that_they_may_not_read(here: World) -> None:
-    world.wish(here.cluster, world.seen("harbour", world.spec()), here.rita)
+def test_S02_an_operator_sees_no_entries_of_a_cluster_that_they_may_not_read(env: World) -> None:
+    world.submit_spec(env.cluster, world.seen("harbour", world.spec()), env.rita)
     assert AuditEntry.objects.filter(cluster="prod").exists()
-    assert seen_by(AuditReader([], here.ada, is_operator=True)) == []
+    assert seen_by(AuditReader([], env.ada, is_operator=True)) == []
 
 
 def shown_to(client: Client) -> str:
     return " ".join(text_of(client.get("/audit")).split())
 
 
-def test_the_page_tells_how_many_entries_one_sees_and_which_others_there_are(here: World, browse: Browse) -> None:
+def test_the_page_tells_how_many_entries_one_sees_and_which_others_there_are(env: World, browse: Browse) -> None:
     for name in ("ada", "bert", "bert"):
         entry("session.began", name, "password")
-    text = shown_to(browse(here.ada))
+    text = shown_to(browse(env.ada))
     assert "<strong>1</strong> of 3 entries." in text
     assert "the sign-ins, tokens and chat accounts of your own account" in text
     assert text.count("signed in") == 1
-    here.ada.is_staff = True
-    here.ada.save()
-    text = shown_to(browse(here.ada))
+    env.ada.is_staff = True
+    env.ada.save()
+    text = shown_to(browse(env.ada))
     assert "<strong>3</strong> of 3 entries." in text
     assert "You are an operator" in text
 
 
-def test_S02_operators_see_no_policy_of_a_cluster_that_they_may_not_read(here: World) -> None:
-    save(here, expression="true", message="of-prod")
-    assert "policy.saved ada" in seen_by(AuditReader([here.cluster]))
-    found = audit_entries(AuditReader([world.cluster("other")], here.rita, is_operator=True))
+def test_S02_operators_see_no_policy_of_a_cluster_that_they_may_not_read(env: World) -> None:
+    save(env, expression="true", message="of-prod")
+    assert "policy.saved ada" in seen_by(AuditReader([env.cluster]))
+    found = audit_entries(AuditReader([world.cluster("other")], env.rita, is_operator=True))
     assert "of-prod" not in json.dumps([one.facts for one in found])
 
 
-def test_every_channel_that_the_audit_tells_of_can_be_chosen(here: World) -> None:
+def test_every_channel_that_the_audit_tells_of_can_be_chosen(env: World) -> None:
     """Those of actors in our own code; `web.audit.CHANNELS` is what the page offers."""
     written = {
         via
@@ -162,16 +162,16 @@ def by_token_of(name: str, before: Client | None = None) -> Client:
 
 
 @pytest.fixture
-def two(here: World) -> Callable[[str], Client]:
+def two(env: World) -> Callable[[str], Client]:
     """carol of prod, and of the cluster `second`, whose owner can make her tokens there."""
     world.cluster("second")
     for name in ("prod", "second"):
-        here.kubernetes.tokens[name] = Identity("carol", (), f"of-{name}")
+        env.kubernetes.tokens[name] = Identity("carol", (), f"of-{name}")
     return by_token_of
 
 
 def test_S01_a_cluster_to_which_an_account_is_linked_learns_nothing_of_its_sign_ins(
-    here: World, two: Callable[[str], Client]
+    env: World, two: Callable[[str], Client]
 ) -> None:
     assert "proved an identity" in shown_to(two("prod"))
     who = access.of_sign_in(SignIn.objects.get())
@@ -187,7 +187,7 @@ def test_S01_a_cluster_to_which_an_account_is_linked_learns_nothing_of_its_sign_
 
 
 def test_S01_an_account_with_an_identity_that_the_session_did_not_prove_is_left_to_operators(
-    here: World, two: Callable[[str], Client]
+    env: World, two: Callable[[str], Client]
 ) -> None:
     """As earlier versions left them, which wrote no entry of the link."""
     client = two("prod")
@@ -202,7 +202,7 @@ def test_S01_an_account_with_an_identity_that_the_session_did_not_prove_is_left_
     assert "identity proved" not in shown_to(client)
 
 
-def test_S01_a_token_makes_nobody_an_operator(here: World, two: Callable[[str], Client]) -> None:
+def test_S01_a_token_makes_nobody_an_operator(env: World, two: Callable[[str], Client]) -> None:
     entry("keys.rotated", "root", "shell")
     client = two("prod")
     User.objects.filter(username="carol@prod").update(is_staff=True)

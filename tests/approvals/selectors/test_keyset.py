@@ -22,11 +22,11 @@ SIZE = 4
 
 
 @pytest.fixture
-def requests_(here: World) -> None:
+def requests_(env: World) -> None:
     """Of some severities and times, each of them shared by several."""
     now = timezone.now()
     for number in range(ROWS):
-        made = world.in_review(scene.asked(here.cluster, f"d{number % 4}-{number:02}", here.rita))
+        made = world.in_review(scene.asked(env.cluster, f"d{number % 4}-{number:02}", env.rita))
         changes = {"weight": number % 3, "created_at": now - timedelta(hours=number // 4)}
         Request.objects.filter(pk=made.pk).update(**changes)
 
@@ -54,12 +54,12 @@ def test_walking_there_and_back_meets_every_row_once_in_order(requests_: None, n
     assert back == there[1::-1]
 
 
-def test_a_page_stays_where_it_is_while_rows_are_added_before_it(here: World, requests_: None) -> None:
+def test_a_page_stays_where_it_is_while_rows_are_added_before_it(env: World, requests_: None) -> None:
     order = SORTS["newest"].order
     first = keyset.window(Request.objects.all(), order, size=SIZE)
     cursor = Cursor.read(first.next, order, Request.objects.all())
     second = keyset.window(Request.objects.all(), order, size=SIZE, cursor=cursor)
-    scene.asked(here.cluster, "newer", here.rita)
+    scene.asked(env.cluster, "newer", env.rita)
     assert keyset.window(Request.objects.all(), order, size=SIZE, cursor=cursor) == second
     assert keyset.window(Request.objects.all(), order, size=SIZE).keys != first.keys
 

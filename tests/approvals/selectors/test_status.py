@@ -99,14 +99,14 @@ def test_of_a_deployment_that_is_gone_nothing_is_offered() -> None:
     assert status_of(request, Beside()).steps == ()
 
 
-def test_a_denial_and_a_withdrawal_are_read_with_their_authors(here: World, request_: Request) -> None:
-    world.review(request_, acting(here.ada), "Deny", reason="not on a Friday")
+def test_a_denial_and_a_withdrawal_are_read_with_their_authors(env: World, request_: Request) -> None:
+    world.review(request_, acting(env.ada), "Deny", reason="not on a Friday")
     evaluate.run(Request.objects.get(pk=request_.pk), "w")
     found = status(Request.objects.get(pk=request_.pk))
     assert (found.label, found.cause, found.by) == ("denied", "Not on a Friday.", ("ada",))
 
 
-def test_a_page_of_requests_takes_the_same_queries_as_one(here: World, request_: Request) -> None:
+def test_a_page_of_requests_takes_the_same_queries_as_one(env: World, request_: Request) -> None:
     def count() -> int:
         Request.objects.update(state=State.DENIED)
         rows = list(Request.objects.select_related("deployment__cluster"))
@@ -116,7 +116,7 @@ def test_a_page_of_requests_takes_the_same_queries_as_one(here: World, request_:
 
     one = count()
     for position in range(3):
-        world.wish(here.cluster, world.seen(f"more-{position}", world.spec()), here.rita)
+        world.submit_spec(env.cluster, world.seen(f"more-{position}", world.spec()), env.rita)
     Request.objects.update(subject_digest="sha256:s")
     assert Request.objects.count() == 4
     assert count() == one <= 3

@@ -120,9 +120,9 @@ def test_what_changes_or_comes_is_not_to_be_named(request_: Request) -> None:
     assert reported(request_, [action(CLAIM, "update"), action(NAMESPACE, "create"), action(CRD, "none")]) == []
 
 
-def test_S03_a_refusal_names_what_is_missing_with_what_goes_with_it(here: World, request_: Request) -> None:
+def test_S03_a_refusal_names_what_is_missing_with_what_goes_with_it(env: World, request_: Request) -> None:
     reported(request_, [action(NAMESPACE), action(CONFIG)], finding(NAMESPACE, "deletes-namespace", PODS))
-    given = {"by": acting(here.ada), "request_id": request_.pk, "decision": "Approve", "reason": "", "channel": "rest"}
+    given = {"by": acting(env.ada), "request_id": request_.pk, "decision": "Approve", "reason": "", "channel": "rest"}
     with pytest.raises(Unacknowledged) as refused:
         services.review(
             **given, subject_digest=request_.subject_digest, acknowledges=["delete ConfigMap shop/settings"]
@@ -131,10 +131,10 @@ def test_S03_a_refusal_names_what_is_missing_with_what_goes_with_it(here: World,
     assert "delete Namespace shop (everything in it goes with it: 3 Pods at present)" in str(refused.value)
 
 
-def test_a_refusal_over_very_many_objects_says_how_many_more(here: World, request_: Request) -> None:
+def test_a_refusal_over_very_many_objects_says_how_many_more(env: World, request_: Request) -> None:
     many = [action(ObjectRef("", "v1", "ConfigMap", "shop", f"one-{number:03}")) for number in range(100)]
     reported(request_, many)
-    given = {"by": acting(here.ada), "request_id": request_.pk, "decision": "Approve", "reason": "", "channel": "rest"}
+    given = {"by": acting(env.ada), "request_id": request_.pk, "decision": "Approve", "reason": "", "channel": "rest"}
     with pytest.raises(Unacknowledged, match="and 80 more") as refused:
         services.review(**given, subject_digest=request_.subject_digest)
     assert len(refused.value.facts["missing"]) == 100

@@ -18,57 +18,57 @@ from provisioner.errors import Unreachable
 from provisioner.values import AccessRequest
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.revisions import revision
-from tests.support.approvals.world import acting, seen, spec, wish
+from tests.support.approvals.world import acting, seen, spec, submit_spec
 from tests.support.comparisons import asked, begun, finish, port
 
 
 def test_who_cannot_be_asked_about_the_catalog_is_not_taken_to_read_it(
-    here: World, monkeypatch: pytest.MonkeyPatch
+    env: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port(here, "ada")
-    answered = here.kubernetes.ask
+    port(env, "ada")
+    answered = env.kubernetes.ask
 
     def ask(cluster: Any, identity: Any, request: AccessRequest) -> Any:
         if request.resource == "catalogs":
             raise Unreachable("the API server did not answer")
         return answered(cluster, identity, request)
 
-    monkeypatch.setattr(here.kubernetes, "ask", ask)
+    monkeypatch.setattr(env.kubernetes, "ask", ask)
     with pytest.raises(CouldNotAsk):
-        asked(here)
+        asked(env)
 
 
-def test_a_right_that_was_taken_meanwhile_starts_no_comparison(here: World) -> None:
+def test_a_right_that_was_taken_meanwhile_starts_no_comparison(env: World) -> None:
     """Reads may be answered by what was said moments ago, but not what makes a worker fetch something."""
-    port(here, "ada")
-    question = asked(here)
-    here.kubernetes.allowed.discard(("ada", "create", "*"))
+    port(env, "ada")
+    question = asked(env)
+    env.kubernetes.allowed.discard(("ada", "create", "*"))
     with pytest.raises(NotAllowed):
-        services.compare_bundles(by=acting(here.ada), asked=question)
+        services.compare_bundles(by=acting(env.ada), asked=question)
 
 
-def test_S09_what_a_deployment_runs_is_compared_for_who_may_get_it(here: World) -> None:
+def test_S09_what_a_deployment_runs_is_compared_for_who_may_get_it(env: World) -> None:
     """Whoever chooses the chart reads all of the config that it is rendered with."""
-    port(here, "bert")
-    deployment = wish(here.cluster, seen("quay", spec(config={"values": {"pin": "4711"}})), here.rita)
+    port(env, "bert")
+    deployment = submit_spec(env.cluster, seen("quay", spec(config={"values": {"pin": "4711"}})), env.rita)
     revision(deployment, 1, "active")
     question = ComparisonQuestion("harbour", "1.1.0", deployment="quay")
-    here.kubernetes.allow("bert", "get", "bundledeploymentrequests /")
+    env.kubernetes.allow("bert", "get", "bundledeploymentrequests /")
 
     def begun_by_bert() -> AskedComparison:
-        asked = services.resolve_comparison(by=bert, cluster=here.cluster, catalog="port", question=question)
+        asked = services.resolve_comparison(by=bert, cluster=env.cluster, catalog="port", question=question)
         finish(services.compare_bundles(by=bert, asked=asked))
         return asked
 
-    bert = acting(here.bert)
+    bert = acting(env.bert)
     with pytest.raises(NotAllowed, match="get bundledeployments"):
         begun_by_bert()
     cache.clear()
-    here.kubernetes.allow("bert", "get", "bundledeployments /quay")
+    env.kubernetes.allow("bert", "get", "bundledeployments /quay")
     asked = begun_by_bert()
     row = BundleComparison.objects.get()
     assert row.wish["config"] == {"values": {"pin": "4711"}}
-    here.kubernetes.allowed.discard(("bert", "get", "bundledeployments /quay"))
+    env.kubernetes.allowed.discard(("bert", "get", "bundledeployments /quay"))
     with pytest.raises(NotAllowed):
         services.compare_bundles(by=bert, asked=asked)
     cache.clear()
@@ -77,20 +77,20 @@ def test_S09_what_a_deployment_runs_is_compared_for_who_may_get_it(here: World) 
             read(by=bert, asked=asked, row=row)
 
 
-def test_what_takes_another_package_is_not_compared(here: World) -> None:
-    port(here, "ada")
+def test_what_takes_another_package_is_not_compared(env: World) -> None:
+    port(env, "ada")
     source = {"kind": "catalog", "catalog": {"name": "hub", "package": "kiali"}}
-    revision(wish(here.cluster, seen("quay", spec(sources=[source])), here.rita), 1, "active")
+    revision(submit_spec(env.cluster, seen("quay", spec(sources=[source])), env.rita), 1, "active")
     with pytest.raises(InvalidInput, match="quay takes package kiali: choose a version of that package"):
-        asked(here, "1.1.0", "", deployment="quay")
+        asked(env, "1.1.0", "", deployment="quay")
 
 
-def shown_to(here: World, person: User, *, of_deployment: bool) -> dict[str, Any]:
-    row, question = begun(here), asked(here)
+def shown_to(env: World, person: User, *, of_deployment: bool) -> dict[str, Any]:
+    row, question = begun(env), asked(env)
     if row.result is None:
         finish(row)
         row.refresh_from_db()
-    runs = BundleDeployment.objects.first() or wish(here.cluster, seen("quay", spec()), here.rita)
+    runs = BundleDeployment.objects.first() or submit_spec(env.cluster, seen("quay", spec()), env.rita)
     told = services.read_comparison_result(
         by=acting(person), asked=replace(question, deployment=runs if of_deployment else None), row=row
     )
@@ -98,11 +98,11 @@ def shown_to(here: World, person: User, *, of_deployment: bool) -> dict[str, Any
     return told
 
 
-def test_S09_of_what_runs_only_that_is_shown_which_the_viewer_may_get(here: World) -> None:
-    port(here, "ada", "bert")
-    here.kubernetes.allow("bert", "get", "bundledeployments /quay")
-    here.kubernetes.allow("bert", "get", "bundledeploymentrequests /")
-    whole, part = (shown_to(here, one, of_deployment=True) for one in (here.ada, here.bert))
+def test_S09_of_what_runs_only_that_is_shown_which_the_viewer_may_get(env: World) -> None:
+    port(env, "ada", "bert")
+    env.kubernetes.allow("bert", "get", "bundledeployments /quay")
+    env.kubernetes.allow("bert", "get", "bundledeploymentrequests /")
+    whole, part = (shown_to(env, one, of_deployment=True) for one in (env.ada, env.bert))
     assert (whole["hidden"], len(whole["images"])) == ([], 1)
     assert part["images"] == []
     assert part["hidden"] == [
@@ -116,8 +116,8 @@ def test_S09_of_what_runs_only_that_is_shown_which_the_viewer_may_get(here: Worl
     assert "held" not in part
 
 
-def test_of_two_bundles_of_a_catalog_everything_is_shown(here: World) -> None:
-    port(here, "ada", "bert")
-    told = shown_to(here, here.bert, of_deployment=False)
+def test_of_two_bundles_of_a_catalog_everything_is_shown(env: World) -> None:
+    port(env, "ada", "bert")
+    told = shown_to(env, env.bert, of_deployment=False)
     assert (told["hidden"], len(told["images"])) == ([], 1)
     assert "held" not in told

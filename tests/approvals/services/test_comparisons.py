@@ -29,25 +29,25 @@ def pinned(version: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def port(here: World) -> World:
+def port(env: World) -> World:
     """A catalog that ada and bert may get, and both may create deployments."""
     entries = [{"name": f"harbour.v{one}"} for one in VERSIONS]
-    row = catalog("port", of=here.cluster)
+    row = catalog("port", of=env.cluster)
     stored(row, package(defaultChannel="stable"), *map(pinned, VERSIONS), channel("stable", *entries))
     for name in ("ada", "bert"):
-        here.kubernetes.allow(name, "get", "port")
-        here.kubernetes.allow(name, "create")
+        env.kubernetes.allow(name, "get", "port")
+        env.kubernetes.allow(name, "create")
     counters.memory.clear()
-    return here
+    return env
 
 
-def ask(here: World, person: User, after: str = "1.1.0", **more: str) -> AskedComparison:
+def ask(env: World, person: User, after: str = "1.1.0", **more: str) -> AskedComparison:
     question = ComparisonQuestion("harbour", after, **{"before": "1.0.0", **more})
-    return services.resolve_comparison(by=acting(person), cluster=here.cluster, catalog="port", question=question)
+    return services.resolve_comparison(by=acting(person), cluster=env.cluster, catalog="port", question=question)
 
 
-def compare(here: World, person: User, after: str = "1.1.0", **more: str) -> BundleComparison:
-    return services.compare_bundles(by=acting(person), asked=ask(here, person, after, **more))
+def compare(env: World, person: User, after: str = "1.1.0", **more: str) -> BundleComparison:
+    return services.compare_bundles(by=acting(person), asked=ask(env, person, after, **more))
 
 
 def finish(row: BundleComparison) -> None:

@@ -23,11 +23,11 @@ from tests.support.approvals.world import acting
 
 
 @pytest.fixture
-def carol(here: World) -> User:
+def carol(env: World) -> User:
     """May approve and override everything."""
-    made = world.user("carol", here.cluster, "platform")
-    here.kubernetes.allow("carol", "approve")
-    here.kubernetes.allow("carol", "override")
+    made = world.user("carol", env.cluster, "platform")
+    env.kubernetes.allow("carol", "approve")
+    env.kubernetes.allow("carol", "override")
     return made
 
 
@@ -56,68 +56,68 @@ def next_round(request: Request) -> None:
     world.in_review(request)
 
 
-def test_nobodys_approval_counts_past_it_and_the_request_goes_on(here: World, request_: Request, carol: User) -> None:
-    say(request_, here.ada, "RequestChanges")
+def test_nobodys_approval_counts_past_it_and_the_request_goes_on(env: World, request_: Request, carol: User) -> None:
+    say(request_, env.ada, "RequestChanges")
     say(request_, carol, "Approve")
     assert (looked_at(request_).state, request_.problem_code) == ("in_review", "changes-requested")
     assert request_.problem == "ada requested changes"
     assert not request_.verdicts.exists()
 
 
-def test_it_takes_a_reason(here: World, request_: Request) -> None:
+def test_it_takes_a_reason(env: World, request_: Request) -> None:
     with pytest.raises(InvalidInput):
-        say(request_, here.ada, "RequestChanges", reason="  ")
+        say(request_, env.ada, "RequestChanges", reason="  ")
     assert not Review.objects.exists()
 
 
-def test_promise_3_it_takes_the_right_to_approve(here: World, request_: Request) -> None:
+def test_promise_3_it_takes_the_right_to_approve(env: World, request_: Request) -> None:
     with pytest.raises(NotAllowed):
-        say(request_, here.bert, "RequestChanges")
+        say(request_, env.bert, "RequestChanges")
 
 
-def test_its_author_reviews_anew(here: World, request_: Request) -> None:
-    say(request_, here.ada, "RequestChanges")
+def test_its_author_reviews_anew(env: World, request_: Request) -> None:
+    say(request_, env.ada, "RequestChanges")
     assert looked_at(request_).state == "in_review"
-    say(request_, here.ada, "Approve")
+    say(request_, env.ada, "Approve")
     assert looked_at(request_).state == "approved"
 
 
-def test_a_deny_still_ends_it(here: World, request_: Request, carol: User) -> None:
-    say(request_, here.ada, "RequestChanges")
+def test_a_deny_still_ends_it(env: World, request_: Request, carol: User) -> None:
+    say(request_, env.ada, "RequestChanges")
     say(request_, carol, "Deny")
     assert looked_at(request_).state == "denied"
 
 
-def test_a_policy_gives_no_word_past_it(here: World, request_: Request, carol: User) -> None:
-    grant = save(here, kind="grant", expression="true")
-    allow(here, grant)
-    asked = say(request_, here.ada, "RequestChanges")
+def test_a_policy_gives_no_word_past_it(env: World, request_: Request, carol: User) -> None:
+    grant = save(env, kind="grant", expression="true")
+    allow(env, grant)
+    asked = say(request_, env.ada, "RequestChanges")
     assert looked_at(request_).state == "in_review"
     assert not Review.objects.filter(policy=grant).exists()
     dismiss(asked, carol)
     assert looked_at(request_).state == "approved"
 
 
-def test_it_holds_the_next_round_back_as_well(here: World, request_: Request, carol: User) -> None:
-    say(request_, here.ada, "RequestChanges")
+def test_it_holds_the_next_round_back_as_well(env: World, request_: Request, carol: User) -> None:
+    say(request_, env.ada, "RequestChanges")
     next_round(request_)
     say(request_, carol, "Approve")
     assert (looked_at(request_).state, request_.problem_code) == ("in_review", "changes-requested")
-    say(request_, here.ada, "Approve")
+    say(request_, env.ada, "Approve")
     assert looked_at(request_).state == "approved"
 
 
-def test_who_approved_a_round_between_has_reviewed_anew(here: World, request_: Request, carol: User) -> None:
-    say(request_, here.ada, "RequestChanges")
+def test_who_approved_a_round_between_has_reviewed_anew(env: World, request_: Request, carol: User) -> None:
+    say(request_, env.ada, "RequestChanges")
     next_round(request_)
-    say(request_, here.ada, "Approve")
+    say(request_, env.ada, "Approve")
     next_round(request_)
     say(request_, carol, "Approve")
     assert looked_at(request_).state == "approved"
 
 
-def test_who_may_override_dismisses_it_with_a_reason(here: World, request_: Request, carol: User) -> None:
-    asked = say(request_, here.ada, "RequestChanges")
+def test_who_may_override_dismisses_it_with_a_reason(env: World, request_: Request, carol: User) -> None:
+    asked = say(request_, env.ada, "RequestChanges")
     say(request_, carol, "Approve")
     with pytest.raises(InvalidInput):
         dismiss(asked, carol, reason=" ")
@@ -128,39 +128,39 @@ def test_who_may_override_dismisses_it_with_a_reason(here: World, request_: Requ
     assert entry.facts["override"]
 
 
-def test_a_dismissal_counts_while_its_giver_may_override(here: World, request_: Request, carol: User) -> None:
-    asked = say(request_, here.ada, "RequestChanges")
+def test_a_dismissal_counts_while_its_giver_may_override(env: World, request_: Request, carol: User) -> None:
+    asked = say(request_, env.ada, "RequestChanges")
     say(request_, carol, "Approve")
     dismiss(asked, carol)
-    here.kubernetes.allowed.discard(("carol", "override", "*"))
+    env.kubernetes.allowed.discard(("carol", "override", "*"))
     assert looked_at(request_).state == "in_review"
     assert "what carol dismissed counts again" in request_.problem
 
 
-def test_without_override_nobody_dismisses(here: World, request_: Request, carol: User) -> None:
+def test_without_override_nobody_dismisses(env: World, request_: Request, carol: User) -> None:
     asked = say(request_, carol, "RequestChanges")
     with pytest.raises(NotAllowed) as refused:
-        dismiss(asked, here.ada)
+        dismiss(asked, env.ada)
     assert "override" in str(refused.value.facts["rule"])
-    here.kubernetes.is_down = True
+    env.kubernetes.is_down = True
     with pytest.raises(CouldNotAsk):
-        dismiss(asked, here.ada)
+        dismiss(asked, env.ada)
     assert not Dismissal.objects.exists()
 
 
-def test_S05_nobody_dismisses_what_stands_in_the_way_of_their_own_change(here: World, request_: Request) -> None:
-    here.kubernetes.allow("rita", "override")
-    asked = say(request_, here.ada, "RequestChanges")
+def test_S05_nobody_dismisses_what_stands_in_the_way_of_their_own_change(env: World, request_: Request) -> None:
+    env.kubernetes.allow("rita", "override")
+    asked = say(request_, env.ada, "RequestChanges")
     with pytest.raises(SelfApproval):
-        dismiss(asked, here.rita)
+        dismiss(asked, env.rita)
 
 
 def test_S05_a_dismissal_does_not_count_once_its_giver_turns_out_to_have_asked(
-    here: World, request_: Request, carol: User
+    env: World, request_: Request, carol: User
 ) -> None:
-    dora = world.user("dora", here.cluster, "platform")
-    here.kubernetes.allow("dora", "approve")
-    asked = say(request_, here.ada, "RequestChanges")
+    dora = world.user("dora", env.cluster, "platform")
+    env.kubernetes.allow("dora", "approve")
+    asked = say(request_, env.ada, "RequestChanges")
     say(request_, dora, "Approve")
     dismiss(asked, carol)
     request_.requesters.append({**request_.requesters[0], "username": "carol", "user_id": carol.pk})
@@ -169,16 +169,16 @@ def test_S05_a_dismissal_does_not_count_once_its_giver_turns_out_to_have_asked(
     assert "what carol dismissed counts again: they requested this change" in request_.problem
 
 
-def test_S12_chat_and_machines_dismiss_nothing(here: World, request_: Request, carol: User) -> None:
-    asked = say(request_, here.ada, "RequestChanges")
+def test_S12_chat_and_machines_dismiss_nothing(env: World, request_: Request, carol: User) -> None:
+    asked = say(request_, env.ada, "RequestChanges")
     for channel in ("chat", "webhook"):
         with pytest.raises(NotAllowed):
             dismiss(asked, carol, channel=channel)
 
 
-def test_only_what_requests_changes_is_dismissed(here: World, request_: Request, carol: User) -> None:
-    first = say(request_, here.ada, "RequestChanges")
-    approval = say(request_, here.ada, "Approve")
+def test_only_what_requests_changes_is_dismissed(env: World, request_: Request, carol: User) -> None:
+    first = say(request_, env.ada, "RequestChanges")
+    approval = say(request_, env.ada, "Approve")
     for review in (first, approval):
         with pytest.raises(AlreadyReviewed):
             dismiss(review, carol)
@@ -187,15 +187,15 @@ def test_only_what_requests_changes_is_dismissed(here: World, request_: Request,
         dismiss(first, carol)
 
 
-def test_a_dismissal_is_never_edited(here: World, request_: Request, carol: User) -> None:
-    given = dismiss(say(request_, here.ada, "RequestChanges"), carol)
+def test_a_dismissal_is_never_edited(env: World, request_: Request, carol: User) -> None:
+    given = dismiss(say(request_, env.ada, "RequestChanges"), carol)
     with pytest.raises(DatabaseError), transaction.atomic():
         Dismissal.objects.filter(pk=given.pk).update(reason="other")
     with pytest.raises(DatabaseError), transaction.atomic():
         Review.objects.filter(pk=given.review_id).update(reason="other")
 
 
-def test_what_came_between_reading_and_settling_is_looked_at_again(here: World, request_: Request, carol: User) -> None:
+def test_what_came_between_reading_and_settling_is_looked_at_again(env: World, request_: Request, carol: User) -> None:
     """The approval that would finish it was counted before ada requested changes."""
     from approvals import gate
     from approvals.gate import reader
@@ -205,7 +205,7 @@ def test_what_came_between_reading_and_settling_is_looked_at_again(here: World, 
     facts = reader.deciding(read)
     answer = gate.judge(facts, facts.read_at)
     assert answer.may
-    asked = say(request_, here.ada, "RequestChanges")
+    asked = say(request_, env.ada, "RequestChanges")
     evaluate._settle(read, facts, answer)
     request_.refresh_from_db()
     assert request_.state == "in_review"
@@ -216,8 +216,8 @@ def test_what_came_between_reading_and_settling_is_looked_at_again(here: World, 
     assert request_.look_again_at is None
 
 
-def test_the_request_and_its_mirror_say_who_asks_for_what(here: World, request_: Request) -> None:
-    say(request_, here.ada, "RequestChanges")
+def test_the_request_and_its_mirror_say_who_asks_for_what(env: World, request_: Request) -> None:
+    say(request_, env.ada, "RequestChanges")
     found = status(looked_at(request_))
     assert (found.label, found.cause, found.by) == ("changes requested", "Pin the image.", ("ada",))
     assert [one.label for one in found.steps] == ["Change it"]

@@ -47,73 +47,73 @@ def approve(request: Request, by: User, **changes: object) -> Review:
     return services.review(**wish)  # type: ignore[arg-type]  # the table of changes is not typed
 
 
-def test_an_allowed_person_approves(here: World, request_: Request) -> None:
-    given = approve(request_, here.ada)
+def test_an_allowed_person_approves(env: World, request_: Request) -> None:
+    given = approve(request_, env.ada)
     assert (given.username, given.decision, given.subject_digest) == ("ada", "Approve", request_.subject_digest)
     assert given.access_reason == "by rule"
 
 
-def test_what_is_kept_beside_a_review_is_there_with_it_or_neither_is(here: World, request_: Request) -> None:
+def test_what_is_kept_beside_a_review_is_there_with_it_or_neither_is(env: World, request_: Request) -> None:
     def fail(_: Review) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        approve(request_, here.ada, keep=fail)
+        approve(request_, env.ada, keep=fail)
     assert not Review.objects.exists()
     kept: list[Review] = []
-    given = approve(request_, here.ada, keep=kept.append)
-    assert approve(request_, here.ada, keep=kept.append) == given
+    given = approve(request_, env.ada, keep=kept.append)
+    assert approve(request_, env.ada, keep=kept.append) == given
     assert kept == [given, given]
 
 
-def test_promise_3_nobody_approves_whom_kubernetes_does_not_let(here: World, request_: Request) -> None:
+def test_promise_3_nobody_approves_whom_kubernetes_does_not_let(env: World, request_: Request) -> None:
     with pytest.raises(NotAllowed) as refused:
-        approve(request_, here.bert)
+        approve(request_, env.bert)
     assert "approve" in str(refused.value.facts["rule"])
     assert not Review.objects.exists()
 
 
-def test_promise_4_a_cluster_that_does_not_answer_means_no(here: World, request_: Request) -> None:
-    here.kubernetes.is_down = True
+def test_promise_4_a_cluster_that_does_not_answer_means_no(env: World, request_: Request) -> None:
+    env.kubernetes.is_down = True
     with pytest.raises(CouldNotAsk):
-        approve(request_, here.ada)
+        approve(request_, env.ada)
     assert not Review.objects.exists()
 
 
-def test_the_right_is_asked_for_this_very_deployment(here: World, request_: Request) -> None:
-    approve(request_, here.ada)
-    questions = [asked for who, asked in here.kubernetes.asked if who == "ada" and asked.verb == "approve"]
+def test_the_right_is_asked_for_this_very_deployment(env: World, request_: Request) -> None:
+    approve(request_, env.ada)
+    questions = [asked for who, asked in env.kubernetes.asked if who == "ada" and asked.verb == "approve"]
     assert {(it.group, it.resource, it.name) for it in questions} == {
         ("core.rukpak.io", "bundledeployments", "strimzi")
     }
 
 
-def test_S05_nobody_approves_their_own_request(here: World, request_: Request) -> None:
-    here.kubernetes.allow("rita", "approve")
+def test_S05_nobody_approves_their_own_request(env: World, request_: Request) -> None:
+    env.kubernetes.allow("rita", "approve")
     with pytest.raises(SelfApproval):
-        approve(request_, here.rita)
-    assert approve(request_, here.rita, decision="Deny").decision == "Deny"
+        approve(request_, env.rita)
+    assert approve(request_, env.rita, decision="Deny").decision == "Deny"
 
 
-def test_S03_a_stale_tab_is_refused_and_told_what_is_current(here: World, request_: Request) -> None:
+def test_S03_a_stale_tab_is_refused_and_told_what_is_current(env: World, request_: Request) -> None:
     with pytest.raises(DigestMoved) as refused:
-        approve(request_, here.ada, subject_digest="sha256:old")
+        approve(request_, env.ada, subject_digest="sha256:old")
     assert refused.value.facts == {"seen": "sha256:old", "current": request_.subject_digest}
 
 
-def test_S03_deletions_have_to_be_named(here: World, request_: Request) -> None:
+def test_S03_deletions_have_to_be_named(env: World, request_: Request) -> None:
     report = request_.reports.get()
     report.body["plan"]["actions"] = [DELETION]
     report.save(update_fields=["body"])
     with pytest.raises(Unacknowledged) as refused:
-        approve(request_, here.ada)
+        approve(request_, env.ada)
     assert refused.value.facts["missing"] == ["delete Secret harbour/old"]
-    assert approve(request_, here.ada, acknowledges=["delete Secret harbour/old"]).acknowledges
+    assert approve(request_, env.ada, acknowledges=["delete Secret harbour/old"]).acknowledges
 
 
-def test_the_last_review_counts_and_the_earlier_one_stays(here: World, request_: Request) -> None:
-    first = approve(request_, here.ada)
-    second = approve(request_, here.ada, decision="Deny", reason="read it again", channel="rest")
+def test_the_last_review_counts_and_the_earlier_one_stays(env: World, request_: Request) -> None:
+    first = approve(request_, env.ada)
+    second = approve(request_, env.ada, decision="Deny", reason="read it again", channel="rest")
     assert second.replaces == first
     assert list(request_.reviews.counted()) == [second]
     assert list(request_.reviews.all()) == [first, second]
@@ -126,41 +126,41 @@ def test_the_last_review_counts_and_the_earlier_one_stays(here: World, request_:
     assert Request.objects.get().state == "denied"
 
 
-def test_who_denied_may_approve_until_the_verdict(here: World, request_: Request) -> None:
-    approve(request_, here.ada, decision="Deny")
-    approve(request_, here.ada)
+def test_who_denied_may_approve_until_the_verdict(env: World, request_: Request) -> None:
+    approve(request_, env.ada, decision="Deny")
+    approve(request_, env.ada)
     evaluate.run(Request.objects.get(), "w")
     assert Request.objects.get().state == "approved"
 
 
-def test_the_same_review_once_more_is_one(here: World, request_: Request) -> None:
-    assert approve(request_, here.ada) == approve(request_, here.ada)
+def test_the_same_review_once_more_is_one(env: World, request_: Request) -> None:
+    assert approve(request_, env.ada) == approve(request_, env.ada)
     assert AuditEntry.objects.filter(verb="review.given").count() == 1
 
 
-def test_S12_however_often_somebody_approves_it_is_one_vote(here: World, request_: Request, settings: Any) -> None:
+def test_S12_however_often_somebody_approves_it_is_one_vote(env: World, request_: Request, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
     for reason in ("a", "b", "c"):
-        approve(request_, here.ada, reason=reason)
+        approve(request_, env.ada, reason=reason)
     evaluate.run(Request.objects.get(), "w")
     assert Request.objects.get().state == "in_review"
     assert inbox.with_summary(Request.objects.all()).get().approvals == 1
 
 
-def test_a_reviewer_does_not_fill_the_record(here: World, request_: Request) -> None:
+def test_a_reviewer_does_not_fill_the_record(env: World, request_: Request) -> None:
     for number in range(MAX_REVIEWS):
-        approve(request_, here.ada, reason=f"{number}")
+        approve(request_, env.ada, reason=f"{number}")
     with pytest.raises(AlreadyReviewed, match=f"decided {MAX_REVIEWS} times.*Your last decision counts"):
-        approve(request_, here.ada)
+        approve(request_, env.ada)
     assert request_.reviews.count() == MAX_REVIEWS
-    approve(request_, here.ada, decision="Deny")
+    approve(request_, env.ada, decision="Deny")
     with pytest.raises(AlreadyReviewed, match=f"decided {MAX_REVIEWS} times"):
-        approve(request_, here.ada, decision="Deny", reason="once more")
+        approve(request_, env.ada, decision="Deny", reason="once more")
 
 
-def test_S12_the_database_keeps_one_chain_of_reviews_of_each_reviewer(here: World, request_: Request) -> None:
-    first = approve(request_, here.ada)
-    second = approve(request_, here.ada, reason="again")
+def test_S12_the_database_keeps_one_chain_of_reviews_of_each_reviewer(env: World, request_: Request) -> None:
+    first = approve(request_, env.ada)
+    second = approve(request_, env.ada, reason="again")
     for replaces in (None, first):
         second.pk, second.replaces = None, replaces
         with pytest.raises(IntegrityError), transaction.atomic():
@@ -168,10 +168,10 @@ def test_S12_the_database_keeps_one_chain_of_reviews_of_each_reviewer(here: Worl
 
 
 @pytest.mark.parametrize("state", ["preparing", "denied", "applied", "superseded"])
-def test_only_a_request_in_review_takes_decisions(here: World, request_: Request, state: str) -> None:
+def test_only_a_request_in_review_takes_decisions(env: World, request_: Request, state: str) -> None:
     Request.objects.filter(pk=request_.pk).update(state=state)
     with pytest.raises(NotOpen):
-        approve(request_, here.ada)
+        approve(request_, env.ada)
 
 
 @pytest.mark.parametrize(
@@ -183,76 +183,76 @@ def test_only_a_request_in_review_takes_decisions(here: World, request_: Request
     ],
     ids=["service account", "node", "master"],
 )
-def test_S12_machines_do_not_vote(here: World, request_: Request, username: str, groups: list[str]) -> None:
-    KubernetesIdentity.objects.filter(user=here.ada).update(
+def test_S12_machines_do_not_vote(env: World, request_: Request, username: str, groups: list[str]) -> None:
+    KubernetesIdentity.objects.filter(user=env.ada).update(
         username=username, groups=groups, authenticator=KubernetesIdentity.Authenticator.TOKEN_REVIEW
     )
-    here.kubernetes.allow(username, "approve")
+    env.kubernetes.allow(username, "approve")
     with pytest.raises(NotAllowed, match="cannot review"):
-        approve(request_, here.ada)
+        approve(request_, env.ada)
 
 
-def test_S01_a_mapped_system_name_is_nobody(here: World, request_: Request) -> None:
-    KubernetesIdentity.objects.filter(user=here.ada).update(groups=["system:masters"])
+def test_S01_a_mapped_system_name_is_nobody(env: World, request_: Request) -> None:
+    KubernetesIdentity.objects.filter(user=env.ada).update(groups=["system:masters"])
     with pytest.raises(NotAllowed, match="no Kubernetes identity"):
-        approve(request_, here.ada)
+        approve(request_, env.ada)
 
 
-def test_S01_an_identity_counts_on_its_own_cluster_only(here: World) -> None:
+def test_S01_an_identity_counts_on_its_own_cluster_only(env: World) -> None:
     other = world.cluster("other")
-    world.wish(other, world.seen("strimzi", world.spec()))
+    world.submit_spec(other, world.seen("strimzi", world.spec()))
     request = world.in_review(Request.objects.get(deployment__cluster=other))
     with pytest.raises(NotAllowed, match="no Kubernetes identity"):
-        approve(request, here.ada)
+        approve(request, env.ada)
 
 
-def test_S25_groups_that_are_too_old_do_not_decide(here: World, request_: Request) -> None:
+def test_S25_groups_that_are_too_old_do_not_decide(env: World, request_: Request) -> None:
     proved = KubernetesIdentity.Authenticator.TOKEN_REVIEW
-    KubernetesIdentity.objects.filter(user=here.ada).update(authenticator=proved, groups_seen_at=world.yesterday())
+    KubernetesIdentity.objects.filter(user=env.ada).update(authenticator=proved, groups_seen_at=world.yesterday())
     with pytest.raises(ProofTooOld, match="sign in again"):
-        approve(request_, here.ada)
+        approve(request_, env.ada)
 
 
-def test_a_reason_is_bounded(here: World, request_: Request) -> None:
+def test_a_reason_is_bounded(env: World, request_: Request) -> None:
     with pytest.raises(InvalidInput):
-        approve(request_, here.ada, reason="x" * 4001)
+        approve(request_, env.ada, reason="x" * 4001)
 
 
-def test_S21_the_database_refuses_to_change_or_remove_a_review(here: World, request_: Request) -> None:
-    approve(request_, here.ada)
+def test_S21_the_database_refuses_to_change_or_remove_a_review(env: World, request_: Request) -> None:
+    approve(request_, env.ada)
     for change in (lambda: Review.objects.update(decision="Deny"), lambda: Review.objects.all().delete()):
         with pytest.raises(DatabaseError), transaction.atomic():
             change()
 
 
-def test_a_requester_may_withdraw_and_others_may_not(here: World, request_: Request) -> None:
+def test_a_requester_may_withdraw_and_others_may_not(env: World, request_: Request) -> None:
     with pytest.raises(NotAllowed):
-        services.withdraw(by=acting(here.ada), request_id=request_.pk, reason="", via="browser")
+        services.withdraw(by=acting(env.ada), request_id=request_.pk, reason="", via="browser")
     assert (
-        services.withdraw(by=acting(here.rita), request_id=request_.pk, reason="wrong", via="browser").state
+        services.withdraw(by=acting(env.rita), request_id=request_.pk, reason="wrong", via="browser").state
         == "withdrawn"
     )
 
 
 def test_S25_a_reviewer_who_stops_being_one_while_another_is_asked_about_counts_no_more(
-    here: World, settings: Any, monkeypatch: pytest.MonkeyPatch
+    env: World, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
-    carl = world.user("carl", here.cluster, "platform")
-    here.kubernetes.allow("carl", "approve")
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    carl = world.user("carl", env.cluster, "platform")
+    env.kubernetes.allow("carl", "approve")
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     request = world.in_review(Request.objects.get())
-    for person in (here.ada, carl):
+    for person in (env.ada, carl):
         approve(request, person)
     request = Request.objects.select_related("deployment__cluster").get(pk=request.pk)
     ask_again(request)
-    ask = here.kubernetes.ask
+    ask = env.kubernetes.ask
 
     def meanwhile(cluster: Any, identity: Any, question: Any) -> Any:
         other = {"ada": "carl", "carl": "ada"}[identity.username]
         KubernetesIdentity.objects.filter(username=other).delete()
         return ask(cluster, identity, question)
 
-    monkeypatch.setattr(here.kubernetes, "ask", meanwhile)
+    monkeypatch.setattr(env.kubernetes, "ask", meanwhile)
     with pytest.raises(Waiting, match="1 of 2 approvals"):
         ask_again(request)

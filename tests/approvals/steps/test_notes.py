@@ -28,8 +28,8 @@ def noting(request: Request, step: str = Outcome.Step.APPLY) -> Notes:
 
 
 @pytest.fixture
-def request_at_work(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+def request_at_work(env: World) -> Request:
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     request = Request.objects.get()
     assert claims.claim(request.pk, WORKER)
     return request

@@ -96,12 +96,12 @@ def test_a_deadline_out_of_range_is_refused_in_words(given: Any) -> None:
         deadline_minutes({"progressDeadlineMinutes": given}, default=30)
 
 
-def test_a_spec_whose_checks_cannot_be_read_is_a_problem_of_the_deployment(here: World) -> None:
+def test_a_spec_whose_checks_cannot_be_read_is_a_problem_of_the_deployment(env: World) -> None:
     wrong = world.spec(healthChecks=[{"apiVersion": "v1", "kind": "Pod"}])
-    deployment = world.wish(here.cluster, seen := world.seen("web", wrong), here.rita)
+    deployment = world.submit_spec(env.cluster, seen := world.seen("web", wrong), env.rita)
     assert deployment.problem.startswith("spec.healthChecks[0]: asserts nothing")
     right = {**seen, "spec": world.spec(healthChecks=[BLUE]), "metadata": {**seen["metadata"], "generation": 2}}
-    assert world.wish(here.cluster, right, here.rita).problem == ""
+    assert world.submit_spec(env.cluster, right, env.rita).problem == ""
 
 
 @pytest.mark.parametrize(("health", "status"), [("", "Unknown"), ("Unknown", "Unknown"), ("Failed", "False")])
@@ -136,10 +136,10 @@ def test_promise_4_what_was_healthy_when_last_seen_is_not_called_so_while_nobody
     deployment = quay.deployment()
     quay.own(deployment, "sail")
     assert quay.look(deployment).state is CURRENT
-    document = yaml.safe_load(quay.here.cluster.kubeconfig)
+    document = yaml.safe_load(quay.env.cluster.kubeconfig)
     document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
-    quay.here.cluster.kubeconfig = yaml.safe_dump(document)
-    quay.here.cluster.save()
+    quay.env.cluster.kubeconfig = yaml.safe_dump(document)
+    quay.env.cluster.save()
     with pytest.raises(TryLater):
         look_after(deployment.pk)
     deployment.refresh_from_db()

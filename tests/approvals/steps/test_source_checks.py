@@ -62,7 +62,7 @@ def test_a_host_with_no_turns_is_never_asked(settings: Any, clock: SimpleNamespa
 
 
 def test_a_reference_waits_for_a_turn_of_its_host(
-    here: World, settings: Any, clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    env: World, settings: Any, clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allow(settings, 1)
     asked: list[str] = []
@@ -73,7 +73,7 @@ def test_a_reference_waits_for_a_turn_of_its_host(
 
     monkeypatch.setattr(source_checks, "_ask_readers", lambda *_: None)
     monkeypatch.setattr(source_checks, "_seen", see)
-    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    deployment = world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     now = timezone.now()
     rows = [
         followed(deployment, key, position=position, seen="sha256:a")
@@ -87,11 +87,11 @@ def test_a_reference_waits_for_a_turn_of_its_host(
     assert now + timedelta(seconds=50) < waits < now + timedelta(seconds=70)
 
 
-def test_S40_those_who_wrote_what_follows_a_reference_take_turns(here: World) -> None:
+def test_S40_those_who_wrote_what_follows_a_reference_take_turns(env: World) -> None:
     now, keys = timezone.now(), dict[str, int]()
-    writers = [(f"slow-{number}", here.rita, 60) for number in range(6)] + [("innocent", here.ada, 1)]
+    writers = [(f"slow-{number}", env.rita, 60) for number in range(6)] + [("innocent", env.ada, 1)]
     for name, writer, minutes in writers:
-        deployment = world.wish(here.cluster, world.seen(name, world.spec()), writer)
+        deployment = world.submit_spec(env.cluster, world.seen(name, world.spec()), writer)
         since = now - timedelta(minutes=minutes)
         keys[name] = followed(deployment, name, position=9, host=f"{name}.example.com", look_at=since).pk
     line = source_checks.in_line(now)
@@ -103,10 +103,8 @@ def test_S40_those_who_wrote_what_follows_a_reference_take_turns(here: World) ->
     assert [name for name, pk in keys.items() if pk in line] == ["slow-3", "slow-4", "slow-5", "innocent"]
 
 
-def test_S40_a_reference_that_cannot_be_looked_at_leaves_its_place(
-    here: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+def test_S40_a_reference_that_cannot_be_looked_at_leaves_its_place(env: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    deployment = world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     row = followed(deployment, "odd")
 
     def fails(*_: Any) -> None:
@@ -119,7 +117,7 @@ def test_S40_a_reference_that_cannot_be_looked_at_leaves_its_place(
 
 
 def test_a_catalog_waits_for_a_turn_of_its_host(
-    here: World, settings: Any, clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    env: World, settings: Any, clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allow(settings, 1)
     asked: list[str] = []
@@ -132,7 +130,7 @@ def test_a_catalog_waits_for_a_turn_of_its_host(
     monkeypatch.setattr(refresh, "_show_status", lambda _: None)
     now = timezone.now()
     for name in ("first", "second"):
-        row = catalog(name, of=here.cluster)
+        row = catalog(name, of=env.cluster)
         source = {"kind": "http", "http": {"url": f"https://example.com/{name}.yaml"}}
         Catalog.objects.filter(pk=row.pk).update(spec={"source": source}, look_at=now, show_at=None)
         do(RefreshCatalog(row.pk))
@@ -152,7 +150,7 @@ def follows(
     auth = {"auth": {"secret": {"name": secret, "namespace": "harbour"}}} if secret else {}
     git = {"repository": repository, "ref": {"branch": "main"}, **auth}
     source = {"kind": "git", "git": git, **({"interval": interval} if interval else {})}
-    return world.wish(cluster, world.seen(name, world.spec(sources=[source])))
+    return world.submit_spec(cluster, world.seen(name, world.spec(sources=[source])))
 
 
 @pytest.mark.parametrize(
@@ -165,11 +163,11 @@ def follows(
     ],
 )
 def test_a_reference_is_looked_at_as_often_as_somebody_wants_and_may(
-    here: World, settings: Any, asked: list[str], seconds: int
+    env: World, settings: Any, asked: list[str], seconds: int
 ) -> None:
     allow(settings, 10, SOURCE_POLL_MIN_SECONDS=300)
     for number, interval in enumerate(asked):
-        follows(here.cluster, f"harbour-{number}", interval=interval)
+        follows(env.cluster, f"harbour-{number}", interval=interval)
     reference = FloatingReference.objects.get()
     assert references.interval(reference) == seconds
     assert (reference.look_at is not None) is bool(seconds)
@@ -177,25 +175,25 @@ def test_a_reference_is_looked_at_as_often_as_somebody_wants_and_may(
     assert references.interval(reference) == 0, "the operator has turned looks off"
 
 
-def test_one_look_is_for_all_deployments_that_name_the_reference(here: World, settings: Any) -> None:
+def test_one_look_is_for_all_deployments_that_name_the_reference(env: World, settings: Any) -> None:
     allow(settings, 10)
     for number in range(3):
-        follows(here.cluster, f"harbour-{number}")
+        follows(env.cluster, f"harbour-{number}")
     other = Cluster.objects.create(name="test", uid="other", kubeconfig="{}", created_at=timezone.now())
     follows(other, "harbour")
     assert FloatingReference.objects.get().followers.count() == 4
-    follows(here.cluster, "quay", repository="https://git.example.com/quay.git")
+    follows(env.cluster, "quay", repository="https://git.example.com/quay.git")
     assert FloatingReference.objects.count() == 2
 
 
-def test_a_look_with_a_secret_is_for_those_of_the_same_secret_of_the_same_cluster(here: World, settings: Any) -> None:
+def test_a_look_with_a_secret_is_for_those_of_the_same_secret_of_the_same_cluster(env: World, settings: Any) -> None:
     allow(settings, 10)
     other = Cluster.objects.create(name="test", uid="other", kubeconfig="{}", created_at=timezone.now())
     for cluster, name, secret in (
-        (here.cluster, "open", ""),
-        (here.cluster, "one", "pull"),
-        (here.cluster, "two", "pull"),
-        (here.cluster, "three", "other"),
+        (env.cluster, "open", ""),
+        (env.cluster, "one", "pull"),
+        (env.cluster, "two", "pull"),
+        (env.cluster, "three", "other"),
         (other, "four", "pull"),
     ):
         follows(cluster, name, secret=secret)

@@ -24,9 +24,9 @@ WORKER = "at-work"
 
 
 @pytest.fixture
-def again(here: World) -> apply._Again:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
-    approve(world.in_review(Request.objects.get()), here.ada)
+def again(env: World) -> apply._Again:
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
+    approve(world.in_review(Request.objects.get()), env.ada)
     request = Request.objects.select_related("deployment__cluster").get()
     assert claims.claim(request.pk, WORKER)
     return apply._Again(request, cast("Api", Live(request)), WORKER, reviewed_report(request))

@@ -72,15 +72,15 @@ def test_S05_a_stamp_is_about_the_write_that_made_the_spec(
     assert written_between(seen, known, is_exact=is_exact) == expected
 
 
-def test_S05_who_is_known_by_the_name_is_the_author_whatever_the_name_is_later(here: World) -> None:
-    row = KubernetesIdentity.objects.get(user=here.ada, cluster=here.cluster)
+def test_S05_who_is_known_by_the_name_is_the_author_whatever_the_name_is_later(env: World) -> None:
+    row = KubernetesIdentity.objects.get(user=env.ada, cluster=env.cluster)
     row.issuer, row.subject = "https://issuer.example.com", "a-1"
     row.save()
-    writer = requester_of(here.cluster, obj(), Identity(row.username, ("platform",), row.uid), AT)
+    writer = requester_of(env.cluster, obj(), Identity(row.username, ("platform",), row.uid), AT)
     assert writer == SpecWriter(
-        Identity(row.username, ("platform",), row.uid), "kubectl", here.ada, AT, "https://issuer.example.com", "a-1"
+        Identity(row.username, ("platform",), row.uid), "kubectl", env.ada, AT, "https://issuer.example.com", "a-1"
     )
-    stranger = requester_of(here.cluster, obj(), Identity("zoe"), AT)
+    stranger = requester_of(env.cluster, obj(), Identity("zoe"), AT)
     assert stranger == SpecWriter(Identity("zoe"), "kubectl", groups_at=AT)
 
 
@@ -97,8 +97,8 @@ def test_S05_who_is_known_by_the_name_is_the_author_whatever_the_name_is_later(h
     ],
     ids=lambda who: who.username,
 )
-def test_S12_a_name_that_is_nobodys_own_asks_for_nothing(here: World, who: Identity) -> None:
-    assert requester_of(here.cluster, obj(), who, AT) is None
+def test_S12_a_name_that_is_nobodys_own_asks_for_nothing(env: World, who: Identity) -> None:
+    assert requester_of(env.cluster, obj(), who, AT) is None
 
 
 @pytest.mark.parametrize(
@@ -110,51 +110,51 @@ def test_S12_a_name_that_is_nobodys_own_asks_for_nothing(here: World, who: Ident
         ("", "generation 1 was written while no admission policy was known to prove by whom"),
     ],
 )
-def test_a_name_that_is_nobodys_own_is_said_where_the_requester_is_unknown(here: World, name: str, words: str) -> None:
+def test_a_name_that_is_nobodys_own_is_said_where_the_requester_is_unknown(env: World, name: str, words: str) -> None:
     who = SpecWriter(Identity(name, ("system:masters",)), "cluster", is_known=False) if name else None
-    pivots.see(cluster=here.cluster, obj=world.seen("harbour", CHANGED), writer=who)
+    pivots.see(cluster=env.cluster, obj=world.seen("harbour", CHANGED), writer=who)
     request = Request.objects.get()
     write = request.deployment.writes.get()
     assert (request.requesters, request.is_requester_known, write.username, write.proved_as) == ([], False, "", name)
     assert words in why_unknown(request)
     request = world.in_review(request)
-    approve(request, here.ada)
+    approve(request, env.ada)
     assert words in look(request).problem
     pivots.see(
-        cluster=here.cluster,
+        cluster=env.cluster,
         obj=world.seen("harbour", CHANGED, uid=request.deployment.uid),
-        writer=world.writer(here.rita),
+        writer=world.writer(env.rita),
     )
     assert why_unknown(Request.objects.get()) == "", "a door says who it was"
 
 
 @pytest.mark.parametrize(("listed", "is_known"), [([], False), (["payments/other"], False), (["payments/db"], True)])
 def test_S34_who_pushes_names_no_secret_that_the_operator_did_not_list(
-    here: World, settings: Any, listed: list[str], is_known: bool
+    env: World, settings: Any, listed: list[str], is_known: bool
 ) -> None:
     auth = {"secret": {"name": "db", "namespace": "payments"}}
     source = {"kind": "git", "git": {"repository": "https://evil.example/x", "ref": {"branch": "main"}, "auth": auth}}
     spec = {**CHANGED, "sources": [source]}
     controller = {
         "account": "argocd/controller",
-        "cluster": here.cluster.name,
+        "cluster": env.cluster.name,
         "deployments": {"matchNames": ["*"]},
         "installers": [f"{spec['installNamespace']}/{spec['serviceAccountName']}"],
         "secrets": listed,
     }
     settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": read_controllers({"controllers": [controller]})}
-    found = requester_of(here.cluster, obj(spec), Identity("system:serviceaccount:argocd:controller"), AT)
+    found = requester_of(env.cluster, obj(spec), Identity("system:serviceaccount:argocd:controller"), AT)
     assert (found is not None) is is_known
 
 
 @pytest.mark.parametrize(("listed", "is_known"), [("deployments", False), ("catalogs", True)])
 def test_S34_a_controller_wrote_a_catalog_only_where_it_is_listed_for_catalogs(
-    here: World, settings: Any, listed: str, is_known: bool
+    env: World, settings: Any, listed: str, is_known: bool
 ) -> None:
-    controller = {"account": "argocd/controller", "cluster": here.cluster.name, listed: {"matchNames": ["*"]}}
+    controller = {"account": "argocd/controller", "cluster": env.cluster.name, listed: {"matchNames": ["*"]}}
     controller |= {"installers": ["shop/installer"]} if listed == "deployments" else {}
     settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": read_controllers({"controllers": [controller]})}
     seen = obj({"source": {"kind": "image", "image": {"ref": "example.com/catalog:latest"}}})
     who = Identity("system:serviceaccount:argocd:controller")
-    found = requester_of(here.cluster, seen, who, AT, is_catalog=True)
+    found = requester_of(env.cluster, seen, who, AT, is_catalog=True)
     assert (found and found.via) == ("gitops" if is_known else None)

@@ -38,7 +38,7 @@ def running(monkeypatch: pytest.MonkeyPatch) -> list[threading.Event]:
     return found
 
 
-def test_of_two_processes_one_watches(here: World, running: list[threading.Event]) -> None:
+def test_of_two_processes_one_watches(env: World, running: list[threading.Event]) -> None:
     one, two = loop.Watches("one"), loop.Watches("two")
     one.look()
     two.look()
@@ -52,7 +52,7 @@ def test_of_two_processes_one_watches(here: World, running: list[threading.Event
 
 
 def test_a_dead_watchers_cluster_is_taken_over_and_the_slow_one_stops(
-    here: World, running: list[threading.Event]
+    env: World, running: list[threading.Event]
 ) -> None:
     slow, next_one = loop.Watches("slow"), loop.Watches("next")
     slow.look()
@@ -66,30 +66,30 @@ def test_a_dead_watchers_cluster_is_taken_over_and_the_slow_one_stops(
 
 
 def test_holding_on_keeps_the_watch_and_a_finished_thread_is_started_again(
-    here: World, running: list[threading.Event]
+    env: World, running: list[threading.Event]
 ) -> None:
     watches = loop.Watches("one")
     watches.look()
-    thread, stop = watches.threads[here.cluster.pk]
+    thread, stop = watches.threads[env.cluster.pk]
     watches.look()
-    assert watches.threads[here.cluster.pk] == (thread, stop)
+    assert watches.threads[env.cluster.pk] == (thread, stop)
     stop.set()
     thread.join(scaled(60))
     watches.look()
     until_begun(running, 2)
-    assert not claims.hold_watch(here.cluster.pk, "two")
+    assert not claims.hold_watch(env.cluster.pk, "two")
     watches.end()
 
 
 def test_another_kubeconfig_counts_at_once_also_where_the_one_before_still_works(
-    here: World, running: list[threading.Event]
+    env: World, running: list[threading.Event]
 ) -> None:
     """The operator may have replaced it because somebody else has it."""
     watches = loop.Watches("one")
     watches.look()
     until_begun(running, 1)
-    here.cluster.kubeconfig = "{another: one}"
-    here.cluster.save(update_fields=["kubeconfig"])
+    env.cluster.kubeconfig = "{another: one}"
+    env.cluster.save(update_fields=["kubeconfig"])
     watches.look()
     watches.look()
     until_begun(running, 2)
@@ -97,13 +97,13 @@ def test_another_kubeconfig_counts_at_once_also_where_the_one_before_still_works
     watches.end()
 
 
-def test_an_object_that_cannot_be_kept_hides_no_other_and_is_said(here: World) -> None:
+def test_an_object_that_cannot_be_kept_hides_no_other_and_is_said(env: World) -> None:
     hostile = world.seen("mine", world.spec(config={"tide": "\ud800"}))
     for obj in (hostile, world.seen("strimzi", world.spec())):
-        loop._see(here.cluster, obj)
+        loop._see(env.cluster, obj)
     assert [one.name for one in BundleDeployment.objects.all()] == ["strimzi"]
-    here.cluster.refresh_from_db()
-    assert here.cluster.problem.startswith("BundleDeployment mine is skipped: the database cannot store it")
+    env.cluster.refresh_from_db()
+    assert env.cluster.problem.startswith("BundleDeployment mine is skipped: the database cannot store it")
 
 
 class Idle:
@@ -116,7 +116,7 @@ class Idle:
         stop.wait(FOR_EVER_SECONDS)
 
 
-def test_a_watch_that_crashes_takes_its_informers_with_it(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_that_crashes_takes_its_informers_with_it(env: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(_: Cluster) -> None:
         raise ZeroDivisionError
 
@@ -124,12 +124,12 @@ def test_a_watch_that_crashes_takes_its_informers_with_it(here: World, monkeypat
     monkeypatch.setattr(loop, "connect", crash)
     stop = threading.Event()
     with pytest.raises(ZeroDivisionError):
-        loop.watch_cluster(here.cluster, stop)
+        loop.watch_cluster(env.cluster, stop)
     assert stop.is_set()
 
 
 def test_a_watch_outlives_a_database_that_does_not_answer_for_a_while(
-    here: World, monkeypatch: pytest.MonkeyPatch
+    env: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop, tries = threading.Event(), []
 
@@ -141,7 +141,7 @@ def test_a_watch_outlives_a_database_that_does_not_answer_for_a_while(
 
     monkeypatch.setattr(loop, "Informers", Idle)
     monkeypatch.setattr(loop, "connect", answer_late)
-    loop.watch_cluster(here.cluster, stop)
+    loop.watch_cluster(env.cluster, stop)
     assert len(tries) == 2
 
 
@@ -161,7 +161,7 @@ class Waits(threading.Event):
         return self.is_set()
 
 
-def test_a_version_that_is_always_too_old_is_no_storm_of_lists(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_that_is_always_too_old_is_no_storm_of_lists(env: World, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     stop, lists = Waits(waits), []
 
@@ -176,5 +176,5 @@ def test_a_version_that_is_always_too_old_is_no_storm_of_lists(here: World, monk
     monkeypatch.setattr(loop, "connect", lambda _: None)
     monkeypatch.setattr(loop, "_begin", begin)
     monkeypatch.setattr(loop, "follow", expire)
-    loop.watch_cluster(here.cluster, stop)
+    loop.watch_cluster(env.cluster, stop)
     assert (len(lists), waits) == (3, [loop.EXPIRED_SECONDS] * 3)

@@ -124,7 +124,7 @@ def test_it_is_tried_again_more_and_more_rarely(db: None, monkeypatch: pytest.Mo
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_lookout_whose_thread_is_dead_is_started_again(monkeypatch: pytest.MonkeyPatch, here: World) -> None:
+def test_a_lookout_whose_thread_is_dead_is_started_again(monkeypatch: pytest.MonkeyPatch, env: World) -> None:
     """SystemExit ends a thread without a word; what requests wait for is watched all the same."""
     deaths = iter([SystemExit(), SystemExit()])
     looks: list[int] = []
@@ -138,7 +138,7 @@ def test_a_lookout_whose_thread_is_dead_is_started_again(monkeypatch: pytest.Mon
     monkeypatch.setattr(expected_changes._Kind, "look", look)
     monkeypatch.setattr(expected_changes.waits, "waiting", lambda *_: _One())
     monkeypatch.setattr(expected_changes, "KINDS", dict.fromkeys(expected_changes.KINDS, (("", "ServiceAccount"),)))
-    made = ExpectedChanges(here.cluster)
+    made = ExpectedChanges(env.cluster)
     try:
         for now in range(0, 10, 2):
             made.look(float(now))
@@ -154,7 +154,7 @@ def test_a_lookout_whose_thread_is_dead_is_started_again(monkeypatch: pytest.Mon
 
 
 def test_who_starts_the_watches_of_a_cluster_goes_on_after_a_bug(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, here: World
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, env: World
 ) -> None:
     stop, looks, before = threading.Event(), list[int](), counted("uncaught_exceptions", where="thread")
 
@@ -166,7 +166,7 @@ def test_who_starts_the_watches_of_a_cluster_goes_on_after_a_bug(
 
     monkeypatch.setattr(Informers, "look", look)
     monkeypatch.setattr(informers, "REFRESH_SECONDS", 0.01)
-    Informers(here.cluster).run(stop)
+    Informers(env.cluster).run(stop)
     assert len(looks) == 2
     assert messages(caplog.records) == [UNFORESEEN]
     assert counted("uncaught_exceptions", where="thread") == before + 1

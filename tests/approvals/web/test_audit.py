@@ -29,7 +29,7 @@ def streamed(answer: Any) -> str:
     return b"".join(answer.streaming_content).decode()
 
 
-def written(here: World, **more: Any) -> AuditEntry:
+def written(env: World, **more: Any) -> AuditEntry:
     with transaction.atomic():
         return audit.record(verb="policy.saved", actor=Actor("ada", "browser"), facts={"cluster": "prod"}, **more)
 
@@ -47,35 +47,35 @@ def test_other_cells_stay_as_they_are(text: str) -> None:
 
 
 def test_the_file_holds_what_the_page_shows_to_this_reader(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    ada = browse(here.ada)
+    ada = browse(env.ada)
     rows = list(csv.DictReader(io.StringIO(streamed(ada.get("/audit/export?format=csv")))))
     lines = [json.loads(one) for one in streamed(ada.get("/audit/export?format=jsonl")).splitlines()]
     assert [int(row["number"]) for row in rows] == [line["number"] for line in lines]
     assert {row["deployment"] for row in rows} >= {"harbour", "lighthouse"}
     assert all(row["hash"] for row in rows)
-    assert "harbour" not in streamed(browse(here.bert).get("/audit/export?format=csv"))
+    assert "harbour" not in streamed(browse(env.bert).get("/audit/export?format=csv"))
 
 
-def test_the_file_is_bounded(here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_is_bounded(env: World, browse: Browse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MAX_EXPORTED", 2)
-    made = [written(here) for _ in range(4)]
-    lines = streamed(browse(here.ada).get("/audit/export?format=jsonl")).splitlines()
+    made = [written(env) for _ in range(4)]
+    lines = streamed(browse(env.ada).get("/audit/export?format=jsonl")).splitlines()
     assert [json.loads(one)["number"] for one in lines] == [made[3].number, made[2].number]
 
 
 @pytest.mark.parametrize("query", ["format=xml", "", "format=csv&since=yesterday", "format=csv&until=9999-99-99"])
-def test_what_cannot_be_exported_is_refused_in_words(query: str, here: World, browse: Browse) -> None:
-    answer = browse(here.ada).get(f"/audit/export?{query}")
+def test_what_cannot_be_exported_is_refused_in_words(query: str, env: World, browse: Browse) -> None:
+    answer = browse(env.ada).get(f"/audit/export?{query}")
     assert answer.status_code == 422
     assert "expected" in text_of(answer)
 
 
-def test_entries_are_found_by_their_days(here: World, browse: Browse) -> None:
-    entry = written(here)
+def test_entries_are_found_by_their_days(env: World, browse: Browse) -> None:
+    entry = written(env)
     day = entry.at.date().isoformat()
-    client = browse(here.ada)
+    client = browse(env.ada)
 
     def found(query: str) -> int:
         return len(streamed(client.get(f"/audit/export?format=jsonl&{query}")).splitlines())
@@ -87,10 +87,8 @@ def test_entries_are_found_by_their_days(here: World, browse: Browse) -> None:
     assert found("until=9999-12-31") == everything
 
 
-def test_the_page_tells_in_sentences_with_the_exact_time(
-    here: World, afternoon: dict[str, Any], browse: Browse
-) -> None:
-    text = text_of(browse(here.ada).get("/audit"))
+def test_the_page_tells_in_sentences_with_the_exact_time(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    text = text_of(browse(env.ada).get("/audit"))
     assert "approved" in text
     assert " UTC · " in text
 
@@ -135,22 +133,22 @@ def test_a_review_is_told_by_what_it_says(verb: str, facts: dict[str, Any], word
     assert sentence_of(AuditEntry(verb=verb, facts=facts)) == words
 
 
-def test_the_audit_of_one_request_is_a_page_and_a_file(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_the_audit_of_one_request_is_a_page_and_a_file(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     request = afternoon["serious"]
-    client, query = browse(here.ada), f"request={str(request.uid).upper()}"
+    client, query = browse(env.ada), f"request={str(request.uid).upper()}"
     assert "Only entries of" in text_of(client.get(f"/audit?{query}"))
     lines = b"".join(client.get(f"/audit/export?format=csv&{query}").streaming_content).decode()  # type: ignore[attr-defined]
     rows = list(csv.DictReader(io.StringIO(lines)))
     assert {row["request"] for row in rows} == {str(request.uid)}
     assert len(rows) == AuditEntry.objects.filter(request_uid=str(request.uid)).count() > 1
-    answer = browse(here.bert).get(f"/audit/export?format=jsonl&{query}")
+    answer = browse(env.bert).get(f"/audit/export?format=jsonl&{query}")
     assert b"".join(answer.streaming_content) == b"", "who may not read the cluster"  # type: ignore[attr-defined]
     assert client.get("/audit?request=x").status_code == 422
     assert "No entry matches" in text_of(client.get(f"/audit?request={uuid4()}"))
 
 
-def test_REST_narrows_the_audit_as_the_page_does(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
-    request, client = afternoon["serious"], browse(here.ada)
+def test_REST_narrows_the_audit_as_the_page_does(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    request, client = afternoon["serious"], browse(env.ada)
     day = AuditEntry.objects.order_by("number")[0].at.date().isoformat()
 
     def count(query: str) -> int:

@@ -63,9 +63,9 @@ def at(path: str, afternoon: dict[str, Any]) -> str:
 
 
 def test_every_page_opens_for_a_reader_and_again_from_answers_that_are_kept(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    client = browse(here.ada)
+    client = browse(env.ada)
     for path in (*ALL_GETS, *ALL_GETS):
         answer = client.get(at(path, afternoon))
         assert answer.status_code == (404 if path.endswith("/nothing") else 200), path
@@ -77,16 +77,16 @@ def test_every_page_opens_for_a_reader_and_again_from_answers_that_are_kept(
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_an_answer_that_is_kept_is_the_one_that_was_given(allowed: bool, here: World) -> None:
+def test_an_answer_that_is_kept_is_the_one_that_was_given(allowed: bool, env: World) -> None:
     verb = "get" if allowed else "escalate"
-    asked = access.may(acting(here.ada), here.cluster, verb)
-    kept = access.may(acting(here.ada), here.cluster, verb)
+    asked = access.may(acting(env.ada), env.cluster, verb)
+    kept = access.may(acting(env.ada), env.cluster, verb)
     assert asked.allowed == allowed
     assert bool(asked.server_words) == allowed
     assert kept == asked
 
 
-def test_a_stranger_is_sent_to_sign_in(here: World, afternoon: dict[str, Any]) -> None:
+def test_a_stranger_is_sent_to_sign_in(env: World, afternoon: dict[str, Any]) -> None:
     client = Client()
     for path in (*ALL_GETS, *POSTS, "/me/tokens", "/me/chat", "/me/tokens/1/revoke"):
         ask = client.post if path in POSTS or path.startswith("/me/") else client.get
@@ -96,9 +96,9 @@ def test_a_stranger_is_sent_to_sign_in(here: World, afternoon: dict[str, Any]) -
 
 
 def test_a_page_of_many_clusters_shows_nothing_of_one_that_may_not_be_read(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    client = browse(here.bert)
+    client = browse(env.bert)
     for path in OPEN_PAGES:
         response = client.get(path)
         assert response.status_code == 200, path
@@ -106,9 +106,9 @@ def test_a_page_of_many_clusters_shows_nothing_of_one_that_may_not_be_read(
 
 
 def test_a_page_of_a_cluster_that_may_not_be_read_says_only_what_would_allow_it(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    client = browse(here.bert)
+    client = browse(env.bert)
     for path in PAGES_OF_A_CLUSTER:
         response = client.get(at(path, afternoon))
         assert response.status_code == 403, path
@@ -117,9 +117,7 @@ def test_a_page_of_a_cluster_that_may_not_be_read_says_only_what_would_allow_it(
         assert [word for word in SECRETS if word in text] == [], path
 
 
-def test_who_is_nobody_on_a_cluster_learns_nothing_of_it(
-    here: World, afternoon: dict[str, Any], browse: Browse
-) -> None:
+def test_who_is_nobody_on_a_cluster_learns_nothing_of_it(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     client = browse(User.objects.create_user("nobody"))
     for path in (*PAGES_OF_A_CLUSTER, *POLICY_PAGES):
         response = client.get(at(path, afternoon))
@@ -127,11 +125,9 @@ def test_who_is_nobody_on_a_cluster_learns_nothing_of_it(
         assert [word for word in (*SECRETS, "prod<") if word in told_in(response)] == [], path
 
 
-def test_no_form_is_taken_from_somebody_who_may_not_read(
-    here: World, afternoon: dict[str, Any], browse: Browse
-) -> None:
+def test_no_form_is_taken_from_somebody_who_may_not_read(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     before = (Review.objects.count(), Request.objects.count(), BundleDeployment.objects.count())
-    client = browse(here.bert)
+    client = browse(env.bert)
     for path in POSTS:
         form = {"decision": "Deny", "typed": "lighthouse", "pause": "yes", "reason": "no"}
         assert client.post(at(path, afternoon), form).status_code == 403, path
@@ -139,38 +135,36 @@ def test_no_form_is_taken_from_somebody_who_may_not_read(
 
 
 def test_a_policy_of_a_cluster_that_may_not_be_read_cannot_be_seen_or_changed(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    client = browse(here.bert)
+    client = browse(env.bert)
     assert client.post("/policies/of/routine/edit", {"name": "routine"}).status_code == 404
     assert Policy.objects.get().version == 1
 
 
-def test_a_cluster_that_does_not_answer_shows_nothing(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
-    here.kubernetes.is_down = True
-    client = browse(here.ada)
+def test_a_cluster_that_does_not_answer_shows_nothing(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    env.kubernetes.is_down = True
+    client = browse(env.ada)
     response = client.get(at("/requests/{serious}", afternoon))
     assert response.status_code == 503
     assert "Kubernetes could not be asked" in told_in(response)
     assert [word for word in SECRETS if word in told_in(client.get("/?tab=all"))] == []
 
 
-def test_the_inbox_costs_the_same_for_more_rows(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
-    client = browse(here.ada)
+def test_the_inbox_costs_the_same_for_more_rows(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    client = browse(env.ada)
     few = queries(client, "/")
     for number in range(8):
-        scene.reported(scene.asked(here.cluster, f"more-{number}", here.rita), scene.report_of("image-latest"))
+        scene.reported(scene.asked(env.cluster, f"more-{number}", env.rita), scene.report_of("image-latest"))
     assert queries(client, "/") == few
     assert few == 16, "one of them for who requests changes, of all rows at once"
 
 
-def test_a_request_page_costs_the_same_for_more_findings(
-    here: World, afternoon: dict[str, Any], browse: Browse
-) -> None:
-    client = browse(here.ada)
-    small = scene.reported(scene.asked(here.cluster, "small", here.rita), scene.report_of("service-for-everybody"))
+def test_a_request_page_costs_the_same_for_more_findings(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    client = browse(env.ada)
+    small = scene.reported(scene.asked(env.cluster, "small", env.rita), scene.report_of("service-for-everybody"))
     large = scene.reported(
-        scene.asked(here.cluster, "large", here.rita),
+        scene.asked(env.cluster, "large", env.rita),
         scene.report_of("service-for-everybody", "binding-to-cluster-admin", "touches-pratique", "text-that-hides"),
     )
     assert queries(client, f"/requests/{small.uid}") == queries(client, f"/requests/{large.uid}") == 19, (
@@ -178,8 +172,8 @@ def test_a_request_page_costs_the_same_for_more_findings(
     )
 
 
-def test_a_page_asks_about_no_more_than_thirty_live_objects(here: World, browse: Browse) -> None:
-    here.kubernetes.allow("ada", "get")
+def test_a_page_asks_about_no_more_than_thirty_live_objects(env: World, browse: Browse) -> None:
+    env.kubernetes.allow("ada", "get")
     body = scene.report_of("image-same-tag-other-bytes")
     action, finding = body["plan"]["actions"][0], body["findings"][0]
     body["plan"]["actions"] = [
@@ -190,18 +184,18 @@ def test_a_page_asks_about_no_more_than_thirty_live_objects(here: World, browse:
         {**finding, "ref": one["ref"], "evidence": {"seen": "x"}, "section": ("objects", "pods", "images")[at % 3]}
         for at, one in enumerate(body["plan"]["actions"])
     ]
-    found = scene.reported(scene.asked(here.cluster, "wide", here.rita), body)
-    client = browse(here.ada)
-    here.kubernetes.asked.clear()
+    found = scene.reported(scene.asked(env.cluster, "wide", env.rita), body)
+    client = browse(env.ada)
+    env.kubernetes.asked.clear()
     text = told_in(client.get(f"/requests/{found.uid}/findings"))
-    assert sum(1 for _, asked in here.kubernetes.asked if asked.name.startswith("app-")) == 30
+    assert sum(1 for _, asked in env.kubernetes.asked if asked.name.startswith("app-")) == 30
     assert text.count("Evidence: see the object") == 30
 
 
-def test_the_other_cluster_of_a_reader_stays_closed(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_the_other_cluster_of_a_reader_stays_closed(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     other = world.cluster("staging")
     secret = scene.asked(other, "submarine", None)
-    client = browse(here.ada)
+    client = browse(env.ada)
     assert client.get(f"/requests/{secret.uid}").status_code == 404
     assert client.get("/deployments/staging/submarine").status_code == 404
     pages = [told_in(client.get(path)) for path in ("/?tab=all", "/deployments", "/audit", "/clusters")]
@@ -217,19 +211,19 @@ def test_the_other_cluster_of_a_reader_stays_closed(here: World, afternoon: dict
     ],
 )
 def test_a_nul_is_refused_in_words_and_reaches_neither_cluster_nor_database(
-    here: World, twice: BundleDeployment, browse: Callable[[User], Client], page: str, fields: dict[str, str]
+    env: World, twice: BundleDeployment, browse: Callable[[User], Client], page: str, fields: dict[str, str]
 ) -> None:
-    here.kubernetes.allow("ada", "update")
-    before = copy.deepcopy(here.kubernetes.objects)
-    answer = browse(here.ada).post(f"/deployments/prod/strimzi/{page}", fields)
+    env.kubernetes.allow("ada", "update")
+    before = copy.deepcopy(env.kubernetes.objects)
+    answer = browse(env.ada).post(f"/deployments/prod/strimzi/{page}", fields)
     assert (answer.status_code, "contains a NUL" in answer.content.decode()) == (422, True)
-    assert here.kubernetes.objects == before
+    assert env.kubernetes.objects == before
 
 
 def test_a_nul_in_an_address_or_a_search_finds_nothing(
-    here: World, twice: BundleDeployment, browse: Callable[[User], Client]
+    env: World, twice: BundleDeployment, browse: Callable[[User], Client]
 ) -> None:
-    client = browse(here.ada)
+    client = browse(env.ada)
     assert client.get("/deployments/prod/strimzi%00").status_code == 404
     assert client.get("/deployments/prod/strimzi?search=%00").status_code == 422
 

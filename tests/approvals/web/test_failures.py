@@ -79,13 +79,13 @@ def test_a_page_that_does_not_exist_says_so() -> None:
 
 
 def test_a_page_that_fails_says_so_without_telling_code(
-    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+    env: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(**_: object) -> None:
         raise RuntimeError("the secret of the code")
 
     monkeypatch.setattr("approvals.selectors.lists.policies", fail)
-    client = browse(here.ada)
+    client = browse(env.ada)
     client.raise_request_exception = False
     response = client.get("/policies")
     assert response.status_code == 500
@@ -93,8 +93,8 @@ def test_a_page_that_fails_says_so_without_telling_code(
     assert "Request ID" in text_of(response)
 
 
-def test_a_database_that_is_away_is_said_with_when_to_come_back(here: World, browse: Browse) -> None:
-    client = browse(here.ada)
+def test_a_database_that_is_away_is_said_with_when_to_come_back(env: World, browse: Browse) -> None:
+    client = browse(env.ada)
     client.raise_request_exception = False
     with connection.execute_wrapper(away):
         response = client.get("/policies")
@@ -103,8 +103,8 @@ def test_a_database_that_is_away_is_said_with_when_to_come_back(here: World, bro
     assert ("deadlock" in text_of(response), "Nothing was changed" in text_of(response)) == (False, True)
 
 
-def test_a_form_that_fails_says_that_nobody_knows_what_was_done(here: World, browse: Browse) -> None:
-    client = browse(here.ada)
+def test_a_form_that_fails_says_that_nobody_knows_what_was_done(env: World, browse: Browse) -> None:
+    client = browse(env.ada)
     client.raise_request_exception = False
     with connection.execute_wrapper(away):
         response = client.post("/me/tokens", {"name": "x", "days": "1"})
@@ -121,22 +121,22 @@ def test_a_form_that_fails_says_that_nobody_knows_what_was_done(here: World, bro
     ],
 )
 def test_a_database_that_was_not_migrated_is_no_matter_of_trying_again(
-    sql: str, here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+    sql: str, env: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ask(**_: object) -> None:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(sql)
 
     monkeypatch.setattr("approvals.selectors.lists.policies", ask)
-    client = browse(here.ada)
+    client = browse(env.ada)
     client.raise_request_exception = False
     response = client.get("/policies")
     assert (response.status_code, "Retry-After" in response) == (500, False)
     assert "<code>pratique-manage migrate</code>" in text_of(response)
 
 
-def test_a_failed_page_is_as_dark_as_the_others(here: World, browse: Browse) -> None:
-    client = browse(here.ada)
+def test_a_failed_page_is_as_dark_as_the_others(env: World, browse: Browse) -> None:
+    client = browse(env.ada)
     client.raise_request_exception = False
     client.cookies["theme"] = "dark"
     with connection.execute_wrapper(away):
@@ -147,7 +147,7 @@ def test_a_failed_page_is_as_dark_as_the_others(here: World, browse: Browse) -> 
 def test_the_log_says_what_was_answered(
     error: Exception,
     status: int,
-    here: World,
+    env: World,
     browse: Browse,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -156,7 +156,7 @@ def test_the_log_says_what_was_answered(
         raise error
 
     monkeypatch.setattr("approvals.selectors.lists.policies", fail)
-    client = browse(here.ada)
+    client = browse(env.ada)
     client.raise_request_exception = False
     assert client.get("/policies").status_code == status
     failed = [one for one in caplog.records if one.name == "django.request"]
@@ -182,27 +182,27 @@ def test_a_host_that_is_not_served_is_refused_on_a_page() -> None:
     ],
 )
 def test_who_comes_to_the_address_of_a_form_is_led_back(
-    address: str, back: str, here: World, afternoon: dict[str, Any], browse: Browse
+    address: str, back: str, env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     uid = afternoon["serious"].uid
-    client = browse(here.ada)
+    client = browse(env.ada)
     response = client.get(address.format(uid))
     assert (response.status_code, response["Allow"]) == (405, "POST")
     assert f'<a class="button" href="{back.format(uid)}">' in text_of(response)
     assert client.get(back.format(uid)).status_code == 200
 
 
-def test_who_signs_in_again_after_a_form_comes_to_its_page(here: World, afternoon: dict[str, Any]) -> None:
+def test_who_signs_in_again_after_a_form_comes_to_its_page(env: World, afternoon: dict[str, Any]) -> None:
     """Their session ended while they wrote: the address of the form itself shows nothing."""
     uid = afternoon["serious"].uid
     assert Client().post(f"/requests/{uid}/review")["Location"] == f"/sign-in?next=/requests/{uid}"
 
 
 def test_the_theme_is_chosen_on_a_page_that_a_form_came_back_with(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     uid = afternoon["serious"].uid
-    response = browse(here.ada).post(f"/requests/{uid}/review", {"decision": "nonsense"})
+    response = browse(env.ada).post(f"/requests/{uid}/review", {"decision": "nonsense"})
     assert f'<input type="hidden" name="next" value="/requests/{uid}">' in text_of(response)
 
 
@@ -212,12 +212,12 @@ def away(*_: object) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/?tab=all", "/deployments", "/policies", "/audit", "/deployments/new"])
 def test_promise_4_a_list_says_which_cluster_is_missing_in_it(
-    path: str, here: World, afternoon: dict[str, Any], browse: Browse
+    path: str, env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    here.kubernetes.is_down = True
-    text = text_of(browse(here.ada).get(path))
+    env.kubernetes.is_down = True
+    text = text_of(browse(env.ada).get(path))
     assert 'Data from <span class="mono">prod</span> is missing' in text
     for claim in ("requests of any cluster", "No deployments", "No policies", "No entr", "No request"):
         assert claim not in text
-    here.kubernetes.is_down = False
-    assert "is missing: the API server" not in text_of(browse(here.ada).get(path))
+    env.kubernetes.is_down = False
+    assert "is missing: the API server" not in text_of(browse(env.ada).get(path))

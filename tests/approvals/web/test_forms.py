@@ -36,9 +36,9 @@ POLICY = {
 }
 
 
-def test_a_kubernetes_token_signs_in(here: World) -> None:
-    here.kubernetes.tokens["good"] = Identity("carla", ("platform",), "uid-1")
-    here.kubernetes.allow("carla", "get")
+def test_a_kubernetes_token_signs_in(env: World) -> None:
+    env.kubernetes.tokens["good"] = Identity("carla", ("platform",), "uid-1")
+    env.kubernetes.allow("carla", "get")
     client = Client()
     form = {"with": "token", "cluster": "prod", "token": "good", "next": "/deployments"}
     assert client.post("/sign-in", form)["Location"] == "/deployments"
@@ -54,7 +54,7 @@ def test_a_kubernetes_token_signs_in(here: World) -> None:
     ],
 )
 def test_a_token_that_does_not_hold_is_refused_in_words(
-    form: dict[str, str], status: int, words: str, here: World
+    form: dict[str, str], status: int, words: str, env: World
 ) -> None:
     response = Client().post("/sign-in", {"with": "token", **form})
     assert response.status_code == status
@@ -62,7 +62,7 @@ def test_a_token_that_does_not_hold_is_refused_in_words(
     assert 'value="bad"' not in text_of(response)
 
 
-def test_a_password_signs_in_and_a_wrong_one_does_not(here: World) -> None:
+def test_a_password_signs_in_and_a_wrong_one_does_not(env: World) -> None:
     User.objects.create_user("local", password="a long enough phrase")
     client = Client()
     wrong = client.post("/sign-in", {"with": "password", "username": "local", "password": "no"})
@@ -74,15 +74,15 @@ def test_a_password_signs_in_and_a_wrong_one_does_not(here: World) -> None:
 @pytest.mark.parametrize(
     "target", ["https://evil.example", "//evil.example", "javascript:alert(1)", "/\\evil.example", ""]
 )
-def test_signing_in_leads_only_to_our_own_pages(target: str, here: World) -> None:
-    here.kubernetes.tokens["good"] = Identity("carla")
-    here.kubernetes.allow("carla", "get")
+def test_signing_in_leads_only_to_our_own_pages(target: str, env: World) -> None:
+    env.kubernetes.tokens["good"] = Identity("carla")
+    env.kubernetes.allow("carla", "get")
     form = {"with": "token", "cluster": "prod", "token": "good", "next": target}
     assert Client().post("/sign-in", form)["Location"] == "/"
 
 
-def test_signing_out_needs_a_form(here: World, browse: Browse) -> None:
-    client = browse(here.ada)
+def test_signing_out_needs_a_form(env: World, browse: Browse) -> None:
+    client = browse(env.ada)
     assert client.get("/sign-out").status_code == 405
     assert client.post("/sign-out")["Location"] == "/sign-in"
     assert client.get("/").status_code == 302
@@ -93,15 +93,15 @@ def test_signing_out_needs_a_form(here: World, browse: Browse) -> None:
     [("dark", ' data-theme="dark"'), ("light", ' data-theme="light"'), ("", ""), ('"><b>', "")],
     ids=["dark", "light", "as the browser likes", "nonsense"],
 )
-def test_the_theme_is_kept_in_a_cookie(chosen: str, attribute: str, here: World, browse: Browse) -> None:
-    client = browse(here.ada)
+def test_the_theme_is_kept_in_a_cookie(chosen: str, attribute: str, env: World, browse: Browse) -> None:
+    client = browse(env.ada)
     assert client.post("/theme", {"theme": chosen, "next": "/audit"})["Location"] == "/audit"
     assert f'<html lang="en"{attribute}>' in text_of(client.get("/"))
 
 
-def test_forms_without_a_csrf_token_do_nothing(here: World, afternoon: dict[str, Any]) -> None:
+def test_forms_without_a_csrf_token_do_nothing(env: World, afternoon: dict[str, Any]) -> None:
     client = Client(enforce_csrf_checks=True)
-    enter(client, here.ada)
+    enter(client, env.ada)
     response = client.post("/me/tokens", {"name": "x", "days": "1"})
     assert (response.status_code, ApiToken.objects.count()) == (403, 0)
     assert "This form has expired" in text_of(response)
@@ -123,16 +123,16 @@ def test_only_who_proves_each_call_otherwise_needs_no_csrf_token() -> None:
     }
 
 
-def test_the_inventory_is_filtered(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
-    client, path = browse(here.ada), "/deployments/prod/lighthouse"
+def test_the_inventory_is_filtered(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    client, path = browse(env.ada), "/deployments/prod/lighthouse"
     found = text_of(client.get(f"{path}?search=berth-11"))
     assert ("berth-11" in found, "berth-3" in found) == (True, False)
     found = text_of(client.get(f"{path}?health=InProgress"))
     assert ("berth-5" in found, "berth-1<" in found) == (True, False)
 
 
-def test_a_policy_is_saved_and_then_saved_again(here: World, browse: Browse) -> None:
-    client = browse(here.ada)
+def test_a_policy_is_saved_and_then_saved_again(env: World, browse: Browse) -> None:
+    client = browse(env.ada)
     assert client.post("/policies/new", POLICY)["Location"] == "/policies/of/calm"
     assert Policy.objects.get().names == ["har*", "buoy"]
     changed = {**POLICY, "name": "other", "mode": "enforce"}
@@ -154,84 +154,84 @@ def test_a_policy_is_saved_and_then_saved_again(here: World, browse: Browse) -> 
     ],
 )
 def test_a_policy_that_cannot_be_is_shown_again_with_what_is_wrong(
-    form: dict[str, str], words: str, here: World, browse: Browse
+    form: dict[str, str], words: str, env: World, browse: Browse
 ) -> None:
-    scene.policy(here.cluster, here.ada)
-    response = browse(here.ada).post("/policies/new", {**POLICY, **form})
+    scene.policy(env.cluster, env.ada)
+    response = browse(env.ada).post("/policies/new", {**POLICY, **form})
     assert response.status_code == 422
     assert words in text_of(response)
     assert Policy.objects.count() == 1
 
 
-def test_a_policy_needs_an_author_who_may_approve(here: World, browse: Browse) -> None:
-    here.kubernetes.allow("bert", "get")
-    response = browse(here.bert).post("/policies/new", POLICY)
+def test_a_policy_needs_an_author_who_may_approve(env: World, browse: Browse) -> None:
+    env.kubernetes.allow("bert", "get")
+    response = browse(env.bert).post("/policies/new", POLICY)
     assert (response.status_code, Policy.objects.count()) == (403, 0)
     assert "kind: ClusterRole" in text_of(response)
 
 
-def test_a_token_is_shown_once_and_revoked(here: World, browse: Browse) -> None:
-    client = browse(here.ada)
+def test_a_token_is_shown_once_and_revoked(env: World, browse: Browse) -> None:
+    client = browse(env.ada)
     text = text_of(
-        client.post("/me/tokens", {"name": "ci", "days": "7", "scopes": ["read"], "clusters": [here.cluster.pk]})
+        client.post("/me/tokens", {"name": "ci", "days": "7", "scopes": ["read"], "clusters": [env.cluster.pk]})
     )
     shown = text.partition("prq_")[2].partition("<")[0].strip()
     token = ApiToken.objects.get()
     assert token.digest == digest(f"prq_{shown}")
     assert "prq_" not in text_of(client.get("/me"))
-    assert browse(here.rita).post(f"/me/tokens/{token.pk}/revoke").status_code == 404
+    assert browse(env.rita).post(f"/me/tokens/{token.pk}/revoke").status_code == 404
     assert client.post(f"/me/tokens/{token.pk}/revoke").status_code == 302
     assert not ApiToken.objects.exists()
 
 
 @pytest.mark.parametrize("days", ["0", "91", "x", ""])
-def test_a_token_of_any_other_length_is_refused(days: str, here: World, browse: Browse) -> None:
+def test_a_token_of_any_other_length_is_refused(days: str, env: World, browse: Browse) -> None:
     assert (
-        browse(here.ada)
-        .post("/me/tokens", {"name": "ci", "days": days, "scopes": ["read"], "clusters": [here.cluster.pk]})
+        browse(env.ada)
+        .post("/me/tokens", {"name": "ci", "days": days, "scopes": ["read"], "clusters": [env.cluster.pk]})
         .status_code
         == 422
     )
     assert not ApiToken.objects.exists()
 
 
-def test_a_chat_account_is_linked_by_its_code_and_unlinked(here: World, browse: Browse) -> None:
+def test_a_chat_account_is_linked_by_its_code_and_unlinked(env: World, browse: Browse) -> None:
     code = services.issue_link_code(tool="slack", tenant="T1", account="U1", name="ada")
-    client = browse(here.ada)
+    client = browse(env.ada)
     assert client.post("/me/chat", {"code": "wrong"}).status_code == 422
     assert client.post("/me/chat", {"code": code}).status_code == 302
     account = ChatAccount.objects.get()
-    assert account.user == here.ada
-    assert browse(here.rita).post(f"/me/chat/{account.pk}/unlink").status_code == 404
+    assert account.user == env.ada
+    assert browse(env.rita).post(f"/me/chat/{account.pk}/unlink").status_code == 404
     assert client.post(f"/me/chat/{account.pk}/unlink").status_code == 302
     assert not ChatAccount.objects.exists()
 
 
 def test_the_audit_is_filtered_and_says_whether_the_chain_is_whole(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    client = browse(here.ada)
+    client = browse(env.ada)
     text = text_of(client.get("/audit?deployment=tugboat&via=browser&actor=ada"))
     assert ("The hash chain is intact" in text, "approved" in text, "harbour" in text) == (True, True, False)
 
 
-def test_the_audit_says_where_the_chain_is_broken(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_the_audit_says_where_the_chain_is_broken(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     last = AuditEntry.objects.first()
     assert last is not None
     AuditEntry.objects.create(
         number=last.number + 2, at=timezone.now() + timedelta(1), verb="x", actor="x", via="x", hash="0" * 64
     )
-    assert "The hash chain is broken" in text_of(browse(here.ada).get("/audit"))
+    assert "The hash chain is broken" in text_of(browse(env.ada).get("/audit"))
 
 
-def test_a_session_and_a_token_say_when_they_end_and_what_they_have_proved(here: World, browse: Browse) -> None:
-    client = browse(here.ada)
-    wish = {"name": "ci", "days": 30, "scopes": "read", "clusters": here.cluster.pk}
+def test_a_session_and_a_token_say_when_they_end_and_what_they_have_proved(env: World, browse: Browse) -> None:
+    client = browse(env.ada)
+    wish = {"name": "ci", "days": 30, "scopes": "read", "clusters": env.cluster.pk}
     assert client.post("/me/tokens", wish).status_code == 200
-    world.api_token(here.ada, name="unused", days=1)
+    world.api_token(env.ada, name="unused", days=1)
     ApiToken.objects.filter(name="unused").update(ended_because="the account was unlinked")
     ApiToken.objects.create(
-        user=here.ada,
+        user=env.ada,
         name="old",
         digest="x",
         password_at=timezone.now(),
@@ -256,12 +256,12 @@ NEW = 'href="/policies/new"'
 
 
 @pytest.mark.parametrize("may", ["", "strimzi", "*"])
-def test_a_new_policy_is_offered_to_whom_could_save_one(here: World, browse: Browse, may: str) -> None:
-    scene.asked(here.cluster, "strimzi", here.rita)
-    here.kubernetes.allow("bert", "get")
+def test_a_new_policy_is_offered_to_whom_could_save_one(env: World, browse: Browse, may: str) -> None:
+    scene.asked(env.cluster, "strimzi", env.rita)
+    env.kubernetes.allow("bert", "get")
     if may:
-        here.kubernetes.allow("bert", "approve", may)
+        env.kubernetes.allow("bert", "approve", may)
     cache.clear()
-    response = browse(here.bert).get("/policies")
+    response = browse(env.bert).get("/policies")
     assert response.content.decode().count(NEW) == (2 if may else 0)
     assert ("Whoever may approve deployments may create one" in text_of(response)) is (not may)

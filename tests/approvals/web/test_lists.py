@@ -39,9 +39,9 @@ def page_of_six(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbox, "ROWS", ROWS)
 
 
-def reviewed(here: World, count: int, start: int = 0) -> list[Request]:
+def reviewed(env: World, count: int, start: int = 0) -> list[Request]:
     return [
-        world.in_review(scene.asked(here.cluster, f"d{number:03}", here.rita), worst="notable")
+        world.in_review(scene.asked(env.cluster, f"d{number:03}", env.rita), worst="notable")
         for number in range(start, start + count)
     ]
 
@@ -50,54 +50,54 @@ def named(text: str) -> list[str]:
     return re.findall(r'href="/requests/[^"]+">(\w+)</a>', text)
 
 
-def asked_by_name(here: World) -> int:
-    return sum(bool(one.name) for _, one in here.kubernetes.asked if one.verb == APPROVE)
+def asked_by_name(env: World) -> int:
+    return sum(bool(one.name) for _, one in env.kubernetes.asked if one.verb == APPROVE)
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_a_list_costs_as_many_queries_for_many_rows_as_for_few(here: World, browse: Browse, path: str) -> None:
-    reviewed(here, 3)
-    client = browse(here.ada)
+def test_a_list_costs_as_many_queries_for_many_rows_as_for_few(env: World, browse: Browse, path: str) -> None:
+    reviewed(env, 3)
+    client = browse(env.ada)
     client.get(path)
     few = queries(client, path)
-    reviewed(here, 12, start=3)
+    reviewed(env, 12, start=3)
     # Who filters has it asked first whether few match.
     assert queries(client, path) == few <= (17 if "search" in path else 16)
 
 
-def test_who_may_approve_everything_costs_two_questions_whatever_the_tab(here: World, browse: Browse) -> None:
-    reviewed(here, 9)
-    client = browse(here.ada)
+def test_who_may_approve_everything_costs_two_questions_whatever_the_tab(env: World, browse: Browse) -> None:
+    reviewed(env, 9)
+    client = browse(env.ada)
     for tab in selector.TABS:
         cache.clear()
-        here.kubernetes.asked.clear()
+        env.kubernetes.asked.clear()
         client.get(f"/?tab={tab}")
-        assert [(one.verb, one.name) for _, one in here.kubernetes.asked] == [("get", ""), (APPROVE, "")], tab
+        assert [(one.verb, one.name) for _, one in env.kubernetes.asked] == [("get", ""), (APPROVE, "")], tab
 
 
 def test_who_may_not_is_asked_about_by_the_rows_of_the_page_alone(
-    here: World, browse: Browse, page_of_six: None
+    env: World, browse: Browse, page_of_six: None
 ) -> None:
-    reviewed(here, 20)
-    here.kubernetes.allow("bert", "get")
-    here.kubernetes.allow("bert", APPROVE, "d001")
-    client = browse(here.bert)
+    reviewed(env, 20)
+    env.kubernetes.allow("bert", "get")
+    env.kubernetes.allow("bert", APPROVE, "d001")
+    client = browse(env.bert)
     for path in ("/", "/?tab=open", "/?tab=all"):
         cache.clear()
-        here.kubernetes.asked.clear()
+        env.kubernetes.asked.clear()
         client.get(path)
-        assert asked_by_name(here) == ROWS, path
+        assert asked_by_name(env) == ROWS, path
     client.get("/?tab=all")
-    assert asked_by_name(here) == ROWS, "kept for 10 seconds"
+    assert asked_by_name(env) == ROWS, "kept for 10 seconds"
 
 
-def test_no_count_covers_rows_that_nobody_asked_about(here: World, browse: Browse, page_of_six: None) -> None:
+def test_no_count_covers_rows_that_nobody_asked_about(env: World, browse: Browse, page_of_six: None) -> None:
     """Bert may decide on three: two are on the first page of his, and whether there are more, nobody asked."""
-    made = reviewed(here, 20)
-    here.kubernetes.allow("bert", "get")
+    made = reviewed(env, 20)
+    env.kubernetes.allow("bert", "get")
     for request in (made[19], made[18], made[2]):
-        here.kubernetes.allow("bert", APPROVE, request.deployment.name)
-    client = browse(here.bert)
+        env.kubernetes.allow("bert", APPROVE, request.deployment.name)
+    client = browse(env.bert)
     text = text_of(client.get("/"))
     assert named(text) == ["d019", "d018"]
     assert 'class="count">2+<' in text
@@ -106,12 +106,12 @@ def test_no_count_covers_rows_that_nobody_asked_about(here: World, browse: Brows
     assert re.search(r"Needs me\s*</a>", others), "no count where no row was asked about"
 
 
-def test_pages_of_needs_me_lead_to_all_that_may_be_decided(here: World, browse: Browse, page_of_six: None) -> None:
-    reviewed(here, 20)
-    here.kubernetes.allow("bert", "get")
+def test_pages_of_needs_me_lead_to_all_that_may_be_decided(env: World, browse: Browse, page_of_six: None) -> None:
+    reviewed(env, 20)
+    env.kubernetes.allow("bert", "get")
     for name in ("d000", "d009", "d019"):
-        here.kubernetes.allow("bert", APPROVE, name)
-    client, path, found = browse(here.bert), "/", []
+        env.kubernetes.allow("bert", APPROVE, name)
+    client, path, found = browse(env.bert), "/", []
     while path:
         text = text_of(client.get(path))
         found += named(text)
@@ -137,21 +137,21 @@ FILTERS = [
 
 @pytest.mark.parametrize(("query", "names"), FILTERS)
 def test_requests_are_found_by_what_is_said_of_them(
-    here: World, afternoon: dict[str, Any], browse: Browse, query: str, names: list[str]
+    env: World, afternoon: dict[str, Any], browse: Browse, query: str, names: list[str]
 ) -> None:
-    assert named(text_of(browse(here.ada).get(f"/?tab=all&{query}"))) == names
+    assert named(text_of(browse(env.ada).get(f"/?tab=all&{query}"))) == names
 
 
 @pytest.mark.parametrize("most", [0, 1, 500])
 def test_a_list_is_the_same_whether_its_rows_are_few_or_many(
-    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch, most: int
+    env: World, browse: Browse, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """Few are read by their keys, many along the order of the list: as pages, counts and entries of the audit."""
     monkeypatch.setattr(keyset, "MOST_NAMED", most)
     monkeypatch.setattr(inbox, "ROWS", 2)
-    reviewed(here, 5)
-    client, path, found = browse(here.rita), "/?tab=mine&search=D00&requester=rita&sort=deployment", []
-    here.kubernetes.allow("rita", "get")
+    reviewed(env, 5)
+    client, path, found = browse(env.rita), "/?tab=mine&search=D00&requester=rita&sort=deployment", []
+    env.kubernetes.allow("rita", "get")
     while path:
         text = text_of(client.get(path))
         found += named(text)
@@ -166,13 +166,13 @@ def test_a_list_is_the_same_whether_its_rows_are_few_or_many(
     assert f"<strong>{made}</strong> of" in text_of(client.get("/audit?deployment=d002&actor=rita"))
 
 
-def test_requests_are_found_by_words_of_their_headline(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_requests_are_found_by_words_of_their_headline(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     words = afternoon["serious"].reports.get().headline[0][:40].upper()
-    assert named(text_of(browse(here.ada).get("/", {"tab": "all", "search": words}))) == ["harbour"]
+    assert named(text_of(browse(env.ada).get("/", {"tab": "all", "search": words}))) == ["harbour"]
 
 
 def test_requests_are_found_by_the_rules_of_their_present_report(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     rules = {one["rule"] for one in afternoon["serious"].reports.get().body["findings"]}
     secrets = {
@@ -185,7 +185,7 @@ def test_requests_are_found_by_the_rules_of_their_present_report(
         for one in afternoon["serious"].reports.get().body["findings"]
         if not (one["ref"] and one["ref"]["kind"] == "Secret")
     }
-    client = browse(here.ada)
+    client = browse(env.ada)
     assert set(afternoon["serious"].rules.values_list("rule", flat=True)) == others <= rules
     for rule in sorted(others):
         assert "harbour" in named(text_of(client.get(f"/?tab=all&rule={rule}")))
@@ -196,11 +196,11 @@ def test_requests_are_found_by_the_rules_of_their_present_report(
 
 
 def test_the_worst_comes_first_where_something_waits_and_the_newest_where_it_is_over(
-    here: World, browse: Browse
+    env: World, browse: Browse
 ) -> None:
     for name, worst in (("a", "critical"), ("b", "safe"), ("c", "breaking")):
-        world.in_review(scene.asked(here.cluster, name, here.rita), worst=worst)
-    client = browse(here.ada)
+        world.in_review(scene.asked(env.cluster, name, env.rita), worst=worst)
+    client = browse(env.ada)
     assert named(text_of(client.get("/"))) == ["a", "c", "b"]
     assert named(text_of(client.get("/?tab=all"))) == ["c", "b", "a"]
     assert named(text_of(client.get("/?tab=all&sort=oldest"))) == ["a", "b", "c"]
@@ -208,11 +208,11 @@ def test_the_worst_comes_first_where_something_waits_and_the_newest_where_it_is_
 
 @pytest.mark.parametrize("path", ["/?tab=all", "/deployments", "/audit"])
 def test_links_of_before_still_lead_to_a_page(
-    here: World, browse: Browse, path: str, monkeypatch: pytest.MonkeyPatch
+    env: World, browse: Browse, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inbox, "ROWS", 2)
-    reviewed(here, 5)
-    client = browse(here.ada)
+    reviewed(env, 5)
+    client = browse(env.ada)
     for query in ("page=2", "page=99999999", "page=-1", "page=x", "cursor=x", "cursor="):
         answer = client.get(path, {**dict([query.split("=")]), **({"tab": "all"} if "tab" in path else {})})
         assert answer.status_code == 200

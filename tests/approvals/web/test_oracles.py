@@ -79,14 +79,14 @@ def happen(where: Any, by: Any) -> None:
 
 @pytest.mark.parametrize("is_known_there", [False, True], ids=["nobody there", "somebody who may not read"])
 def test_S02_what_happens_on_a_cluster_that_one_may_not_read_changes_no_list(
-    is_known_there: bool, here: World, afternoon: dict[str, Any], browse: Browse, monkeypatch: pytest.MonkeyPatch
+    is_known_there: bool, env: World, afternoon: dict[str, Any], browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inbox, "ROWS", 2)
     moon = world.cluster("moon")
     if is_known_there:
         about = {"cluster": moon, "groups_seen_at": world.yesterday(), "authenticator": "mapped"}
-        KubernetesIdentity.objects.create(user=here.ada, username="adele", **about)
-    client = browse(here.ada)
+        KubernetesIdentity.objects.create(user=env.ada, username="adele", **about)
+    client = browse(env.ada)
     # One moment: the ETag of a list is that of its text, which says how many minutes ago something was.
     with time_machine.travel(timezone.now(), tick=False):
         before = looked_at(client)
@@ -99,13 +99,13 @@ def test_S02_what_happens_on_a_cluster_that_one_may_not_read_changes_no_list(
     assert "secret-moon" not in json.dumps({name: text for name, text in after.items() if "secret-moon" not in name})
 
 
-def test_S02_a_cursor_that_somebody_makes_up_leads_to_no_row_of_others(here: World, browse: Browse) -> None:
+def test_S02_a_cursor_that_somebody_makes_up_leads_to_no_row_of_others(env: World, browse: Browse) -> None:
     """A cursor holds values, not a row: one that names a hidden request is a place between those that are seen."""
     moon = world.cluster("moon")
     happen(moon, world.user("luna", moon, "requesters"))
-    mine = world.in_review(scene.asked(here.cluster, "mine", here.rita), worst="notable")
+    mine = world.in_review(scene.asked(env.cluster, "mine", env.rita), worst="notable")
     hidden = Request.objects.filter(cluster=moon).order_by("-created_at")[0]
     cursor = Cursor("b", (hidden.created_at, hidden.pk)).text()
-    text = text_of(browse(here.ada).get(f"/list?tab=all&cursor={cursor}"))
+    text = text_of(browse(env.ada).get(f"/list?tab=all&cursor={cursor}"))
     assert f"/requests/{mine.uid}" in text
     assert str(hidden.uid) not in text

@@ -14,8 +14,8 @@ from tests.support.approvals.fixtures import World
 
 
 @pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+def request_(env: World) -> Request:
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     return Request.objects.get()
 
 

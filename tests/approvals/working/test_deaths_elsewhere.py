@@ -57,7 +57,7 @@ def test_S26_what_kills_those_who_look_after_a_deployment_rests_and_its_health_i
     assert "the worker died 2 times while looking after it" in deployment.health_message
 
 
-def test_S26_a_delivery_that_kills_is_answered_in_words_and_not_acted_on_again(here: World, processes: Alone) -> None:
+def test_S26_a_delivery_that_kills_is_answered_in_words_and_not_acted_on_again(env: World, processes: Alone) -> None:
     row = ChatDelivery.objects.create(tool="slack", key="k", wish={}, received_at=timezone.now())
     assert claims.take(claims.rows_of_task("act_on_delivery", row.pk), "dead")
     lapse()
@@ -92,12 +92,12 @@ def test_S26_whoever_starts_an_apply_counts_the_lapsed_claim_of_a_corrector(requ
     assert claims.deaths_of(Correct(deployment.pk).rows) == 1
 
 
-def test_S26_an_object_that_kills_two_watchers_is_left_aside_and_the_others_are_seen(here: World) -> None:
+def test_S26_an_object_that_kills_two_watchers_is_left_aside_and_the_others_are_seen(env: World) -> None:
     class Killed(BaseException):
         """kill -9."""
 
     def watcher(name: str) -> None:
-        assert claims.hold_watch(here.cluster.pk, name)
+        assert claims.hold_watch(env.cluster.pk, name)
         cluster = Cluster.objects.get()
         turns.skip_what_killed(cluster)
         for obj in objects:
@@ -123,8 +123,8 @@ def test_S26_an_object_that_kills_two_watchers_is_left_aside_and_the_others_are_
     assert BundleDeployment.objects.filter(name="hostile").exists(), "its spec has changed"
 
 
-def test_S26_a_watcher_that_is_told_to_stop_counts_as_no_death(here: World) -> None:
-    assert claims.hold_watch(here.cluster.pk, "one")
+def test_S26_a_watcher_that_is_told_to_stop_counts_as_no_death(env: World) -> None:
+    assert claims.hold_watch(env.cluster.pk, "one")
     claims.let_go_of_watches("one")
-    assert claims.hold_watch(here.cluster.pk, "two")
+    assert claims.hold_watch(env.cluster.pk, "two")
     assert Cluster.objects.get().watch_deaths == 0

@@ -58,12 +58,12 @@ def test_S26_the_table_lets_every_state_that_is_worked_on_fail(state: State) -> 
 def test_S26_the_first_death_is_followed_by_a_look_alone(
     request_: Request, processes: Alone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here: list[int] = []
-    monkeypatch.setattr(advance.STEPS["preparing"], "run", lambda request, _: here.append(request.pk))
+    env: list[int] = []
+    monkeypatch.setattr(advance.STEPS["preparing"], "run", lambda request, _: env.append(request.pk))
     die(request_)
     processes.ends = [DONE]
     advance.advance(request_.pk)
-    assert (processes.looked, here) == ([("advance", request_.pk)], [])
+    assert (processes.looked, env) == ([("advance", request_.pk)], [])
     request_.refresh_from_db()
     assert (request_.state, request_.worker_deaths, request_.claimed_by) == ("preparing", 1, "")
 
@@ -101,12 +101,12 @@ def test_S26_what_was_prepared_apart_is_evaluated_in_the_worker(
         world.in_review(request_)
         return DONE
 
-    here: list[str] = []
+    env: list[str] = []
     monkeypatch.setattr(claim_loop, "has_begun", lambda: True)
-    monkeypatch.setattr(advance.STEPS["in_review"], "run", lambda request, _: here.append(request.state))
+    monkeypatch.setattr(advance.STEPS["in_review"], "run", lambda request, _: env.append(request.state))
     processes.ends = [prepared]
     advance.advance(request_.pk)
-    assert (len(processes.looked), here) == (1, ["in_review"])
+    assert (len(processes.looked), env) == (1, ["in_review"])
 
 
 def test_S26_a_death_that_nobody_saw_is_tried_once_more_and_the_third_fails_it(
@@ -180,7 +180,7 @@ def test_S26_what_kills_in_the_midst_of_an_apply_leaves_the_previous_revision_kn
     assert "while applying it" in second.problem
 
 
-def test_S26_what_was_asked_for_again_starts_from_nothing(here: World, request_: Request, processes: Alone) -> None:
+def test_S26_what_was_asked_for_again_starts_from_nothing(env: World, request_: Request, processes: Alone) -> None:
     die(request_)
     processes.ends = [KILLED]
     advance.advance(request_.pk)
@@ -190,7 +190,7 @@ def test_S26_what_was_asked_for_again_starts_from_nothing(here: World, request_:
         uid=request_.deployment.uid,
         annotations={"core.rukpak.io/ask-again": "1"},
     )
-    world.wish(here.cluster, obj, here.rita)
+    world.submit_spec(env.cluster, obj, env.rita)
     again = Request.objects.get(number=2)
     assert (again.state, again.worker_deaths) == ("preparing", 0)
 

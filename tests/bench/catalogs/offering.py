@@ -89,7 +89,7 @@ def followed(where: Cluster, versions: list[str], by: User) -> None:
     for number in range(FOLLOWERS):
         wanted = {"name": "long", "package": "harbour", "version": versions[-1 - number % 50]}
         spec = world.spec(format="registry-v1", sources=[{"kind": "catalog", "catalog": wanted}])
-        made = world.wish(where, world.seen(f"buoy-{number:03}", spec, uid=f"buoy-{number}"), by)
+        made = world.submit_spec(where, world.seen(f"buoy-{number:03}", spec, uid=f"buoy-{number}"), by)
         bundle_choice.bundles_for(made.requests.get())
         revision(made, 1, "active")
 

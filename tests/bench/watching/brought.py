@@ -23,13 +23,13 @@ def main(kubeconfig: Path, namespace: str) -> None:
     django.setup()
     from approvals.audit import Actor
     from approvals.services import register_cluster  # the apps are there only now
-    from tests.support.journeys import station
+    from tests.support.journeys import deployed_site
 
-    api = station.Api.connect(kubeconfig.read_text(), context="admin", timeout_seconds=60)
-    station.prepare(api, namespace)
+    api = deployed_site.Api.connect(kubeconfig.read_text(), context="admin", timeout_seconds=60)
+    deployed_site.prepare(api, namespace)
     for who in (f"system:serviceaccount:{namespace}:controller", *PEOPLE):
         name = f"{namespace}-{who.rpartition(':')[2]}"
-        api.apply(station.binding(name, "cluster-admin", station.user_subject(who)), field_manager="bench")
+        api.apply(deployed_site.binding(name, "cluster-admin", deployed_site.user_subject(who)), field_manager="bench")
     for file in ADMISSION:
         for obj in yaml.safe_load_all((ROOT / "deploy/admission" / file).read_text()):
             api.apply(obj, field_manager="bench", force=True)

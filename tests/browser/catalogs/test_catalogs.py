@@ -23,10 +23,10 @@ HARM = "\u202e<img src=x onerror=alert(1)>" + "w" * 600
 VERSIONS = ("1.0.0", f"1.1.0-{'x' * 60}", f"2.0.0+{'y' * 60}")
 
 
-def hostile(here: World) -> list[str]:
+def hostile(env: World) -> list[str]:
     """The addresses of pages about a catalog with words as long and as misleading as one may have."""
     source = {"kind": "http", "http": {"url": f"https://example.com/{'u' * 400}"}}
-    row = catalog("c" * 200, of=here.cluster, problem=HARM, problem_code="source-unavailable")
+    row = catalog("c" * 200, of=env.cluster, problem=HARM, problem_code="source-unavailable")
     row.spec = {"source": source}
     row.save()
     names = [f"{LONG}.v{one}" for one in VERSIONS]
@@ -57,11 +57,11 @@ def hostile(here: World) -> list[str]:
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_hostile_words_and_icons_break_no_page(
-    scheme: str, here: World, live_server: LiveServer, sign_in: SignIn
+    scheme: str, env: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
-    addresses = hostile(here)
-    here.kubernetes.allow("ada", "create")
-    page = sign_in(here.ada)
+    addresses = hostile(env)
+    env.kubernetes.allow("ada", "create")
+    page = sign_in(env.ada)
     heard = listen(page)
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
     wrong: dict[str, list[str]] = {}
@@ -75,16 +75,16 @@ def test_hostile_words_and_icons_break_no_page(
     assert page.locator("main img").count() == 1, "the icon, which no words add to"
 
 
-def test_the_picture_says_no_more_than_the_table(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
+def test_the_picture_says_no_more_than_the_table(env: World, live_server: LiveServer, sign_in: SignIn) -> None:
     entries: list[dict[str, Any]] = [
         {"name": "harbour.v1.0.0"},
         {"name": "harbour.v1.1.0", "replaces": "harbour.v1.0.0"},
         {"name": "harbour.v2.0.0", "replaces": "harbour.v1.1.0", "skips": ["harbour.v1.0.0"]},
     ]
-    row = catalog(of=here.cluster)
+    row = catalog(of=env.cluster)
     bundles = [bundle(one) for one in ("1.0.0", "1.1.0", "2.0.0")]
     stored(row, package(defaultChannel="stable"), *bundles, channel("stable", *entries))
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.goto(f"{live_server.url}/catalogs/prod/port/packages/harbour")
     pw.expect(page.get_by_role("img", name="Upgrades in channel stable")).to_be_visible()
     assert page.locator(".edges .edge-line").count() == 2
@@ -98,13 +98,13 @@ def test_the_picture_says_no_more_than_the_table(here: World, live_server: LiveS
 
 
 def test_a_high_picture_is_not_cut_and_says_what_it_leaves_out(
-    here: World, live_server: LiveServer, sign_in: SignIn
+    env: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
     versions = [f"1.{at}.0" for at in range(30)]
     entries = [{"name": f"harbour.v{one}", "skipRange": f"<{one}"} for one in versions]
     described = [package(defaultChannel="stable"), *map(bundle, versions), channel("stable", *entries)]
-    stored(catalog(of=here.cluster), *described)
-    page = sign_in(here.ada)
+    stored(catalog(of=env.cluster), *described)
+    page = sign_in(env.ada)
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(f"{live_server.url}/catalogs/prod/port/packages/harbour")
     # Of 29 * 30 / 2 ranges those into the head are drawn.
@@ -114,15 +114,15 @@ def test_a_high_picture_is_not_cut_and_says_what_it_leaves_out(
 
 
 def test_long_reasons_can_be_opened_and_paper_breaks_no_short_word(
-    here: World, live_server: LiveServer, sign_in: SignIn
+    env: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
-    row = catalog(of=here.cluster, problem="no route to host " * 30, problem_code="unreachable")
+    row = catalog(of=env.cluster, problem="no route to host " * 30, problem_code="unreachable")
     stored(row, *HARBOUR)
     for name in ("lighthouse", "quays"):
         source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}}
         wish = world.spec(format="registry-v1", sources=[source])
-        world.wish(here.cluster, world.seen(name, wish), here.rita)
-    page = sign_in(here.ada)
+        world.submit_spec(env.cluster, world.seen(name, wish), env.rita)
+    page = sign_in(env.ada)
     page.goto(f"{live_server.url}/catalogs")
     reason = page.locator(".whole .brief")
     is_cut = "one => one.scrollHeight > one.clientHeight + 1"
@@ -142,9 +142,9 @@ def test_long_reasons_can_be_opened_and_paper_breaks_no_short_word(
 
 
 def test_on_a_telephone_a_package_stands_beside_its_icon(
-    here: World, addresses: dict[str, str], sign_in: SignIn
+    env: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.set_viewport_size({"width": 390, "height": 800})
     for name in ("catalog", "catalog-search"):
         page.goto(addresses[name])
@@ -155,10 +155,10 @@ def test_on_a_telephone_a_package_stands_beside_its_icon(
 
 
 def test_packages_come_into_the_page_once_the_catalog_has_been_read(
-    here: World, live_server: LiveServer, sign_in: SignIn
+    env: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
-    row = catalog(of=here.cluster, reading_since=timezone.now())
-    page = sign_in(here.ada)
+    row = catalog(of=env.cluster, reading_since=timezone.now())
+    page = sign_in(env.ada)
     heard = listen(page)
     page.goto(f"{live_server.url}/catalogs/prod/port")
     pw.expect(page.get_by_text("The catalog is being read.")).to_be_visible()
@@ -168,14 +168,14 @@ def test_packages_come_into_the_page_once_the_catalog_has_been_read(
     assert heard == []
 
 
-def test_a_browser_draws_every_icon_that_is_kept(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
+def test_a_browser_draws_every_icon_that_is_kept(env: World, live_server: LiveServer, sign_in: SignIn) -> None:
     names = {kind.replace(" ", "-"): picture for kind, picture in PICTURES.items()}
     described = [
         package(name, icon={"mediatype": media_type, "base64data": base64.b64encode(data).decode()})
         for name, (data, media_type) in names.items()
     ]
-    stored(catalog(of=here.cluster), *described, package("without"))
-    page = sign_in(here.ada)
+    stored(catalog(of=env.cluster), *described, package("without"))
+    page = sign_in(env.ada)
     heard = listen(page)
     page.goto(f"{live_server.url}/catalogs/prod/port")
     icons = page.locator("main img.package-icon")

@@ -23,9 +23,9 @@ def photographed(page: pw.Page, name: str) -> None:
 
 
 def test_what_was_asked_for_comes_into_the_page_by_itself(
-    here: World, addresses: dict[str, str], sign_in: SignIn
+    env: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     heard = listen(page)
     page.goto(addresses["catalog-changes"].partition("?")[0])
     page.get_by_label("From").fill("1.0.0")
@@ -42,9 +42,9 @@ def test_what_was_asked_for_comes_into_the_page_by_itself(
 
 
 def test_account_and_rights_are_proposed_without_scripts(
-    here: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
+    env: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
 ) -> None:
-    signed_in = sign_in(here.ada)
+    signed_in = sign_in(env.ada)
     context = browser.new_context(java_script_enabled=False, storage_state=signed_in.context.storage_state())
     page = context.new_page()
     page.goto(addresses["deployment-install"].replace("1.1.0", "1.2.0"))
@@ -61,8 +61,8 @@ def test_account_and_rights_are_proposed_without_scripts(
     context.close()
 
 
-def test_the_lines_of_an_object_come_when_it_is_opened(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
-    page = sign_in(here.ada)
+def test_the_lines_of_an_object_come_when_it_is_opened(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(env.ada)
     heard = listen(page)
     page.goto(addresses["catalog-changes"])
     opened = page.locator("details.change-later", has_text="Deployment.apps")
@@ -79,9 +79,9 @@ def test_the_lines_of_an_object_come_when_it_is_opened(here: World, addresses: d
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_the_page_of_lines_can_be_read_on_a_telephone_without_scripts(
-    scheme: Literal["light", "dark"], here: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
+    scheme: Literal["light", "dark"], env: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
 ) -> None:
-    state = sign_in(here.ada).context.storage_state()
+    state = sign_in(env.ada).context.storage_state()
     context = browser.new_context(java_script_enabled=False, storage_state=state, color_scheme=scheme)
     page = context.new_page()
     for width in (1280, 390):
@@ -94,8 +94,8 @@ def test_the_page_of_lines_can_be_read_on_a_telephone_without_scripts(
     context.close()
 
 
-def test_the_pages_fit_a_telephone(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
-    page = sign_in(here.ada)
+def test_the_pages_fit_a_telephone(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(env.ada)
     page.set_viewport_size({"width": 390, "height": 800})
     for name in ("catalog-changes", "catalog-first", "deployment-install"):
         page.goto(addresses[name])

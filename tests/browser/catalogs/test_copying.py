@@ -16,11 +16,11 @@ CLIPBOARD = ["clipboard-read", "clipboard-write"]
 
 
 def test_the_proposed_yaml_is_copied_as_it_is_and_that_is_announced(
-    here: World, addresses: dict[str, str], live_server: LiveServer, sign_in: SignIn
+    env: World, addresses: dict[str, str], live_server: LiveServer, sign_in: SignIn
 ) -> None:
-    here.kubernetes.names = {("Namespace", ""): ["shop"]}
-    here.kubernetes.allow("ada", "list", "Namespace")
-    page = sign_in(here.ada)
+    env.kubernetes.names = {("Namespace", ""): ["shop"]}
+    env.kubernetes.allow("ada", "list", "Namespace")
+    page = sign_in(env.ada)
     heard = listen(page)
     page.context.grant_permissions(CLIPBOARD, origin=live_server.url)
     page.goto(addresses["deployment-install"].replace("1.1.0", "1.2.0"))
@@ -40,8 +40,8 @@ def test_the_proposed_yaml_is_copied_as_it_is_and_that_is_announced(
     assert heard == []
 
 
-def test_where_nothing_can_be_copied_that_is_said(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
-    page = sign_in(here.ada)
+def test_where_nothing_can_be_copied_that_is_said(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(env.ada)
     page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('no'))")
     page.goto(addresses["catalog-first"])
     page.get_by_text("ServiceAccount, roles and bindings as YAML").click()

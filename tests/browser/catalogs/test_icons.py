@@ -25,11 +25,11 @@ HOSTILE = svg(
 
 
 def test_a_script_in_an_svg_runs_neither_in_a_page_nor_opened_by_itself(
-    here: World, live_server: LiveServer, sign_in: SignIn
+    env: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
     icon_of_package = {"mediatype": "image/svg+xml", "base64data": base64.b64encode(HOSTILE).decode()}
-    stored(catalog(of=here.cluster), {**HARBOUR[0], "icon": icon_of_package}, *HARBOUR[1:])
-    page = sign_in(here.ada)
+    stored(catalog(of=env.cluster), {**HARBOUR[0], "icon": icon_of_package}, *HARBOUR[1:])
+    page = sign_in(env.ada)
     loaded: list[str] = []
     page.goto(f"{live_server.url}{PACKAGE}")
     page.context.on("response", lambda one: loaded.append(one.url.removeprefix(live_server.url)))

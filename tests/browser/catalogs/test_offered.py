@@ -35,23 +35,23 @@ def spec(policy: str = "Request", **asked: Any) -> dict[str, Any]:
     return world.spec(format="registry-v1", sources=[source], upgradePolicy=policy)
 
 
-def again(here: World, **spec_: Any) -> BundleDeployment:
-    return world.wish(here.cluster, world.seen("harbour", spec_, uid="harbour", generation=2), by=here.rita)
+def again(env: World, **spec_: Any) -> BundleDeployment:
+    return world.submit_spec(env.cluster, world.seen("harbour", spec_, uid="harbour", generation=2), by=env.rita)
 
 
-def manual(here: World, running: BundleDeployment, port: Catalog) -> None:
-    again(here, **spec("Manual"))
+def manual(env: World, running: BundleDeployment, port: Catalog) -> None:
+    again(env, **spec("Manual"))
     offer(port, "1.0.0", "1.1.0")
 
 
-def paused(here: World, running: BundleDeployment, port: Catalog) -> None:
-    manual(here, running, port)
+def paused(env: World, running: BundleDeployment, port: Catalog) -> None:
+    manual(env, running, port)
     pivots.answer_upgrades(running.pk)
     paused = {**spec("Manual"), "paused": True}
-    world.wish(here.cluster, world.seen("harbour", paused, uid="harbour", generation=3), by=here.rita)
+    world.submit_spec(env.cluster, world.seen("harbour", paused, uid="harbour", generation=3), by=env.rita)
 
 
-def reviewed(here: World, running: BundleDeployment, port: Catalog) -> None:
+def reviewed(env: World, running: BundleDeployment, port: Catalog) -> None:
     offer(port, "1.0.0", "1.1.0")
     made = pivots.answer_upgrades(running.pk)
     assert made is not None
@@ -61,31 +61,31 @@ def reviewed(here: World, running: BundleDeployment, port: Catalog) -> None:
     offer(port, "1.0.0", "1.1.0", image="example.com/harbour@sha256:" + "1" * 64)
 
 
-def constrained(here: World, running: BundleDeployment, port: Catalog) -> None:
-    again(here, **spec("Manual", version="<1.1.0"))
+def constrained(env: World, running: BundleDeployment, port: Catalog) -> None:
+    again(env, **spec("Manual", version="<1.1.0"))
     offer(port, "1.0.0", "1.1.0")
 
 
-def edge_missing(here: World, running: BundleDeployment, port: Catalog) -> None:
-    again(here, **spec("Manual"))
+def edge_missing(env: World, running: BundleDeployment, port: Catalog) -> None:
+    again(env, **spec("Manual"))
     offer(port, "1.0.0", "1.1.0", "1.2.0")
 
 
-def deprecated(here: World, running: BundleDeployment, port: Catalog) -> None:
+def deprecated(env: World, running: BundleDeployment, port: Catalog) -> None:
     offer(port, "1.0.0", "1.1.0", deprecates="1.1.0")
 
 
-def forbidden(here: World, running: BundleDeployment, port: Catalog) -> None:
+def forbidden(env: World, running: BundleDeployment, port: Catalog) -> None:
     followed_packages.put_off_answer(running.pk, 300, NO_MORE)
 
 
-def source_down(here: World, running: BundleDeployment, port: Catalog) -> None:
+def source_down(env: World, running: BundleDeployment, port: Catalog) -> None:
     since = timezone.now() - timedelta(hours=3)
     told = "https://internal.example.com/catalog: no answer"
     Catalog.objects.filter(pk=port.pk).update(problem=told, problem_code="unreachable", problem_since=since)
 
 
-def denied(here: World, running: BundleDeployment, port: Catalog) -> None:
+def denied(env: World, running: BundleDeployment, port: Catalog) -> None:
     offer(port, "1.0.0", "1.1.0")
     made = pivots.answer_upgrades(running.pk)
     assert made is not None
@@ -111,27 +111,27 @@ CAUSES: dict[str, tuple[Cause, list[str]]] = {
 DRAWN = ("Manual", "the source is down")
 
 
-def running_behind(here: World, cause: Cause) -> None:
+def running_behind(env: World, cause: Cause) -> None:
     """A deployment that does not take what its catalog offers."""
-    port = catalog(of=here.cluster)
+    port = catalog(of=env.cluster)
     offer(port, "1.0.0")
-    running = world.wish(here.cluster, world.seen("harbour", spec(), uid="harbour"), by=here.rita)
+    running = world.submit_spec(env.cluster, world.seen("harbour", spec(), uid="harbour"), by=env.rita)
     bundle_choice.bundles_for(running.requests.get())
     revision(running, 1, "active")
     pivots.answer_upgrades(running.pk)
-    cause(here, running, port)
+    cause(env, running, port)
     if cause not in (paused, forbidden):
         pivots.answer_upgrades(running.pk)
-    here.kubernetes.allow("ada", "get")
+    env.kubernetes.allow("ada", "get")
 
 
 @pytest.mark.parametrize(("cause", "words"), CAUSES.values(), ids=CAUSES)
 def test_page_and_condition_say_why_what_a_catalog_offers_is_not_taken(
-    cause: Cause, words: list[str], here: World
+    cause: Cause, words: list[str], env: World
 ) -> None:
-    running_behind(here, cause)
+    running_behind(env, cause)
     client = Client()
-    world.enter(client, here.ada)
+    world.enter(client, env.ada)
     page = client.get("/deployments/prod/harbour").content.decode()
     shown = " ".join(html.unescape(strip_tags(page)).split()).partition("package harbour of port")[2]
     (condition,) = of_upgrades(followed_sources.offered(deployment=BundleDeployment.objects.get()))
@@ -147,10 +147,10 @@ def test_page_and_condition_say_why_what_a_catalog_offers_is_not_taken(
     [pytest.param(*one, id=name, marks=() if name in DRAWN else pytest.mark.thorough) for name, one in CAUSES.items()],
 )
 def test_why_what_a_catalog_offers_is_not_taken_can_be_read_by_everybody(
-    cause: Cause, words: list[str], here: World, live_server: LiveServer, sign_in: Any, transactional_db: None
+    cause: Cause, words: list[str], env: World, live_server: LiveServer, sign_in: Any, transactional_db: None
 ) -> None:
-    running_behind(here, cause)
-    page = sign_in(here.ada)
+    running_behind(env, cause)
+    page = sign_in(env.ada)
     heard = listen(page)
     page.goto(f"{live_server.url}/deployments/prod/harbour")
     shown = page.locator("dd", has_text="package harbour of port")

@@ -12,7 +12,7 @@ from provisioner.api_groups import RBAC_GROUP
 from provisioner.values import Identity
 from tests.browser.conftest import Enter
 from tests.browser.journeys.office import Office
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.provisioner.roles import bound, cluster_role, group, rule
 from tests.support.servers.registry import Registry
 
@@ -21,30 +21,30 @@ Offices = Callable[[str], Office]
 
 @pytest.fixture
 def office(
-    live_server: LiveServer, sandbox_station: Station, registry: Registry, enter: Enter, settings: Any
+    live_server: LiveServer, sandbox_site: DeployedSite, registry: Registry, enter: Enter, settings: Any
 ) -> Offices:
     """`office(word)`: its deployment is the station's own, and carol may approve it beside alice."""
 
     def opened(word: str) -> Office:
-        made = Office(sandbox_station, registry, live_server.url, enter, f"{sandbox_station.namespace}-{word}")
-        sandbox_station.let_approve("carol", made.name)
+        made = Office(sandbox_site, registry, live_server.url, enter, f"{sandbox_site.namespace}-{word}")
+        sandbox_site.let_approve("carol", made.name)
         return made
 
     return opened
 
 
 @pytest.fixture
-def real_office(live_server: LiveServer, real_station: Station, registry: Registry, enter: Enter) -> Offices:
+def real_office(live_server: LiveServer, real_site: DeployedSite, registry: Registry, enter: Enter) -> Offices:
     """The same where the question is what a real API server does; alice may see its CRDs, roles and bindings."""
     groups = ("apiextensions.k8s.io", RBAC_GROUP)
     look = cluster_role("journey-look", *(rule("get list", "*", group=one) for one in groups))
     for obj in (look, bound("journey-look", group("platform"))):
-        real_station.api.apply(obj, field_manager="journey")
-    real_station.until_may(Identity("alice", ("platform",)), "list", "clusterrolebindings", RBAC_GROUP)
+        real_site.api.apply(obj, field_manager="journey")
+    real_site.until_may(Identity("alice", ("platform",)), "list", "clusterrolebindings", RBAC_GROUP)
 
     def opened(word: str) -> Office:
-        made = Office(real_station, registry, live_server.url, enter, f"{real_station.namespace}-{word}")
-        real_station.let_approve("carol", made.name)
+        made = Office(real_site, registry, live_server.url, enter, f"{real_site.namespace}-{word}")
+        real_site.let_approve("carol", made.name)
         return made
 
     return opened

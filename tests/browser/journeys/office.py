@@ -12,7 +12,7 @@ from approvals.models import BundleDeployment, Request
 from tests.browser.conftest import Enter
 from tests.browser.tabs import open_anew
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.servers.registry import Registry
 
 
@@ -20,7 +20,7 @@ from tests.support.servers.registry import Registry
 class Office:
     """One deployment, `name`, that people of the station see on their screens; `content` are the files of a version."""
 
-    station: Station
+    site: DeployedSite
     registry: Registry
     address: str
     enter: Enter
@@ -36,7 +36,7 @@ class Office:
     def screen(self, who: str, path: str = "", **options: Any) -> pw.Page:
         """The person's own browser, at this path; at the first time they sign in, and `options` are of its context."""
         if who not in self.screens:
-            self.screens[who] = self.enter(self.station.people[who], **options)
+            self.screens[who] = self.enter(self.site.people[who], **options)
         if path:
             self.screens[who] = open_anew(self.screens[who], f"{self.address}{path}")
         return self.screens[who]
@@ -59,18 +59,18 @@ class Office:
 
     def live(self) -> Any:
         """The bundle's ConfigMap in the cluster; None where it is not there."""
-        return self.station.live("ConfigMap", self.name)
+        return self.site.live("ConfigMap", self.name)
 
-    def wish(self, version: str) -> None:
+    def submit_spec(self, version: str) -> None:
         """Rita asks for this version, somewhere else than in a browser."""
-        self.station.wish(self.name, {"kind": "image", "image": {"ref": self.image(version)}})
+        self.site.submit_spec(self.name, {"kind": "image", "image": {"ref": self.image(version)}})
         self.work()
 
     def work(self) -> None:
         """What the workers and the watch do."""
-        self.station.look_after(self.deployment)
-        self.station.work()
-        self.station.look_after(self.deployment)
+        self.site.look_after(self.deployment)
+        self.site.work()
+        self.site.look_after(self.deployment)
 
     def approve_at_once(self, *people: str) -> None:
         """Everybody has the request open before the first of them presses Approve, and nobody waits for another."""

@@ -27,8 +27,8 @@ def offer(it: Office, name: str) -> None:
     text = "\n".join(json.dumps(one) for one in documents(it.registry, KIALI, VERSIONS))
     it.registry.push(f"{it.registry.host}/{name}:latest", {"catalog.json": text.encode()})
     about = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "Catalog", "metadata": {"name": name}}
-    obj = it.station.api.apply({**about, "spec": {"source": origin}}, field_manager="somebody").object
-    row = observe_catalog(cluster=it.station.cluster, obj=obj, writer=None)
+    obj = it.site.api.apply({**about, "spec": {"source": origin}}, field_manager="somebody").object
+    row = observe_catalog(cluster=it.site.cluster, obj=obj, writer=None)
     assert row is not None
     Catalog.objects.filter(pk=row.pk).update(look_at=timezone.now())
     do(RefreshCatalog(row.pk))
@@ -37,11 +37,11 @@ def offer(it: Office, name: str) -> None:
 @pytest.mark.corpus
 def test_somebody_finds_a_package_sees_what_runs_and_comes_to_the_form_of_a_version(office: Offices) -> None:
     it = office("kiali")
-    hub = f"{it.station.namespace}-hub"
+    hub = f"{it.site.namespace}-hub"
     rita = it.screen("rita", "/catalogs")
     pw.expect(rita.get_by_text("No catalogs.")).to_be_visible()
     offer(it, hub)
-    it.station.applied(it.name, source(hub, KIALI, version="<1.33.0"), format="registry-v1")
+    it.site.applied(it.name, source(hub, KIALI, version="<1.33.0"), format="registry-v1")
 
     # By keyboard to the list, by search to the package.
     rita = it.screen("rita", "/")

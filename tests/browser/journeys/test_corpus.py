@@ -53,18 +53,18 @@ def commands_of(page: pw.Page, crd: str) -> list[str]:
     return [f"kubectl {rest}" for line in lines for rest in line.split(": kubectl ")[1:]]
 
 
-@pytest.mark.usefixtures("strimzi_station")
+@pytest.mark.usefixtures("strimzi_site")
 def test_strimzi_goes_from_0_51_to_1_0_by_what_the_pages_say(real_office: Offices) -> None:
     it = real_office("strimzi")
     it.content = lambda _, version: storing_v1(strimzi("0.51.0")) if version == "0.51.1" else strimzi(version)
-    it.wish("0.51.0")
+    it.submit_spec("0.51.0")
     it.approve_at_once("alice")
     it.work()
-    it.station.ctl("wait", "crd/kafkas.kafka.strimzi.io", "--for=condition=Established", "--timeout=60s")
-    made = [it.station.api.create(one) for one in custom_objects(it.station.namespace)]
+    it.site.ctl("wait", "crd/kafkas.kafka.strimzi.io", "--for=condition=Established", "--timeout=60s")
+    made = [it.site.api.create(one) for one in custom_objects(it.site.namespace)]
 
     # What the API server would refuse is said first, on every tab; an approval is asked about, and denied after all.
-    it.wish("1.0.0")
+    it.submit_spec("1.0.0")
     stops = "As it stands this cannot be applied: 10 CRDs would be refused."
     alice = it.screen("alice", it.at_request)
     first_look(alice, it, versions="→", severity="breaking", worst="version v1beta2 removed", stops=stops)
@@ -91,18 +91,18 @@ def test_strimzi_goes_from_0_51_to_1_0_by_what_the_pages_say(real_office: Office
     it.approve_at_once("alice")
     it.work()
     assert it.request.state == "applied", it.request.problem
-    it.wish("1.0.0")
+    it.submit_spec("1.0.0")
     assert it.request.state == "in_review", it.request.problem
     alice = it.screen("alice", f"{it.at_request}/findings?search=CRD-10")
     alice.evaluate(OPEN_ALL)
     with_objects = {f"{one['kind'].lower()}s.kafka.strimzi.io" for one in made}
-    for crd in it.station.ctl("get", "crd", "-o", "name").split():
+    for crd in it.site.ctl("get", "crd", "-o", "name").split():
         name = crd.partition("/")[2]
         if name.endswith("strimzi.io"):
             commands = commands_of(alice, name)
             assert commands, name
             for command in commands if name in with_objects else commands[-1:]:
-                it.station.shell(command)
+                it.site.shell(command)
     it.work()
     alice = it.screen("alice", it.at_request)
     alice.get_by_label("Reason").fill("migrated")
@@ -119,10 +119,10 @@ def test_strimzi_goes_from_0_51_to_1_0_by_what_the_pages_say(real_office: Office
 def test_argo_cd_goes_from_2_10_over_a_request_for_changes_to_2_12(office: Offices) -> None:
     it = office("argo-cd")
     it.content = lambda _, version: bundles.folder(CORPUS / "plain" / "argo-cd" / version)
-    it.wish("v2.10.0")
+    it.submit_spec("v2.10.0")
     it.approve_at_once("alice")
     it.work()
-    it.wish("v2.14.0")
+    it.submit_spec("v2.14.0")
     alice = it.screen("alice", it.at_request)
     first_look(alice, it, versions="→", severity="critical", worst="bypass the approvals of Pratique")
     alice = it.screen("alice", it.at_request)

@@ -17,7 +17,7 @@ def row_of(page: pw.Page, it: Office) -> pw.Locator:
 @pytest.mark.thorough
 def test_who_asked_is_told_of_a_denial_wherever_they_look(office: Offices) -> None:
     it = office("denied")
-    it.wish("1")
+    it.submit_spec("1")
     alice = it.screen("alice", it.at_request)
     alice.get_by_label("Reason").fill("not on a Friday")
     press(alice, "Deny")
@@ -41,19 +41,19 @@ def test_who_asked_is_told_of_a_denial_wherever_they_look(office: Offices) -> No
 @pytest.mark.thorough
 def test_who_approved_is_told_that_it_no_longer_counts_wherever_they_look(office: Offices) -> None:
     it = office("voided")
-    it.wish("1")
+    it.submit_spec("1")
     it.approve_at_once("alice")
     it.work()
-    it.wish("2")
+    it.submit_spec("2")
     it.approve_at_once("alice")
-    it.station.api.delete(it.station.ref("ConfigMap", it.name))
+    it.site.api.delete(it.site.ref("ConfigMap", it.name))
     it.work()
     assert (it.request.state, it.request.round) == ("in_review", 2)
 
     alice = it.screen("alice", it.at_request)
     banner = alice.get_by_role("region", name="Your approval no longer counts")
     pw.expect(banner).to_contain_text("the plan changed")
-    pw.expect(banner).to_contain_text(f"ConfigMap {it.station.namespace}/{it.name}: reviewed as update, now create")
+    pw.expect(banner).to_contain_text(f"ConfigMap {it.site.namespace}/{it.name}: reviewed as update, now create")
     banner.get_by_role("link", name="Review this round").click()
     pw.expect(alice.get_by_role("heading", name="Decision")).to_be_in_viewport()
     row = row_of(it.screen("alice", "/?tab=needs-me"), it)

@@ -22,7 +22,7 @@ def two_must_agree(settings: Any) -> None:
 
 def fill_form(page: pw.Page, office: Office) -> None:
     page.get_by_label("Name", exact=True).fill(office.name)
-    page.get_by_label("Install namespace", exact=True).fill(office.station.namespace)
+    page.get_by_label("Install namespace", exact=True).fill(office.site.namespace)
     page.get_by_label("ServiceAccount", exact=True).fill("installer")
     page.get_by_label("Image", exact=True).fill(office.image("1"))
     press(page, "Request this deployment")
@@ -83,11 +83,11 @@ def test_a_deployment_from_its_form_to_its_deletion(office: Offices) -> None:
 
 def goes_back_and_goes(it: Office) -> None:
     """Drift is told and undone; revision 1 comes back; the deployment is deleted."""
-    running = Watched(it.station, it.deployment)
+    running = Watched(it.site, it.deployment)
     running.edit(lambda live: live["data"].update(version="mallory"))
     running.look()
     drift = it.screen("rita", it.at_deployment).get_by_role("region", name="Drift")
-    pw.expect(drift).to_contain_text(f"ConfigMap {it.station.namespace}/{it.name}")
+    pw.expect(drift).to_contain_text(f"ConfigMap {it.site.namespace}/{it.name}")
     pw.expect(drift.get_by_role("row", name="data.version")).to_contain_text("kubectl-edit")
     pw.expect(drift).to_contain_text("corrected")
     assert it.live()["data"] == {"version": "3"}

@@ -57,8 +57,8 @@ def page_width(page: pw.Page) -> float:
     return box["width"]
 
 
-def test_density_and_width_are_chosen_and_kept(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
-    page = sign_in(here.ada)
+def test_density_and_width_are_chosen_and_kept(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(env.ada)
     page.set_viewport_size(WIDE)  # type: ignore[arg-type] # literals of these two
     page.goto(addresses["audit"])
     high, wide = row_height(page), page_width(page)
@@ -78,8 +78,8 @@ def test_density_and_width_are_chosen_and_kept(here: World, addresses: dict[str,
     assert (row_height(page), page_width(page)) == (high, wide)
 
 
-def test_dark_is_the_same_by_the_system_and_by_choice(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
-    page = sign_in(here.ada)
+def test_dark_is_the_same_by_the_system_and_by_choice(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(env.ada)
     page.goto(addresses["audit"])
     light = page.evaluate(PAINTED)
     assert len(light) > 30
@@ -94,10 +94,10 @@ def test_dark_is_the_same_by_the_system_and_by_choice(here: World, addresses: di
 
 
 def test_who_asks_for_more_contrast_is_shown_the_strongest_colours(
-    here: World, addresses: dict[str, str], sign_in: SignIn
+    env: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     """Axe asks for less than they do: it finds nothing where these colours are as usual."""
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.goto(addresses["audit"])
     strongest = {"--line": "--line-strong", "--text-quiet": "--text"}
     strongest |= dict.fromkeys(("--code-key", "--code-text", "--code-value", "--code-mark"), "--text")
@@ -111,9 +111,9 @@ def test_who_asks_for_more_contrast_is_shown_the_strongest_colours(
 
 @pytest.mark.parametrize("width", [1280, pytest.param(1920, marks=pytest.mark.thorough)])
 def test_what_a_filter_asks_for_stands_in_one_line(
-    width: int, here: World, addresses: dict[str, str], sign_in: SignIn
+    width: int, env: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.set_viewport_size({"width": width, "height": 800})
     uneven = []
     for name in ("inbox", "deployments", "deployment", "findings", "changes", "audit"):
@@ -126,9 +126,9 @@ def test_what_a_filter_asks_for_stands_in_one_line(
 @pytest.mark.thorough
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_page_can_be_used_by_everybody_who_needs_contrast(
-    look: str, here: World, addresses: dict[str, str], sign_in: SignIn
+    look: str, env: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.emulate_media(**LOOKS[look])
     found: dict[str, list[str]] = {}
     for name, address in addresses.items():
@@ -158,8 +158,8 @@ OFF_SCALE = """() => {
 }"""
 
 
-def test_type_has_five_sizes(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
-    page = sign_in(here.ada)
+def test_type_has_five_sizes(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(env.ada)
     found = {}
     for name in addresses.keys() - {"printed-report"}:
         page.goto(addresses[name])
@@ -168,8 +168,8 @@ def test_type_has_five_sizes(here: World, addresses: dict[str, str], sign_in: Si
     assert {name: what for name, what in found.items() if what} == {}
 
 
-def test_who_opens_lines_is_told_that_they_are_loading(here: World, addresses: dict[str, str], sign_in: SignIn) -> None:
-    page = sign_in(here.ada)
+def test_who_opens_lines_is_told_that_they_are_loading(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
+    page = sign_in(env.ada)
     page.goto(addresses["request"])
     page.route("**/changes/*", lambda _: None)
     row = page.locator("details.object > summary").first
@@ -180,9 +180,9 @@ def test_who_opens_lines_is_told_that_they_are_loading(here: World, addresses: d
 
 
 def test_what_is_empty_has_a_picture_and_says_what_comes_there(
-    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
+    env: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     request = addresses["request"].replace(str(afternoon["serious"].uid), str(afternoon["quiet"].uid))
     empty = [f"{request}/{tab}" for tab in ("rights", "schemas", "findings?search=nothing", "changes?search=nothing")]
     lists = [f"{addresses[name]}?search=nothing&actor=nobody" for name in ("inbox", "deployments", "audit")]

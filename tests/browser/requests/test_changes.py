@@ -20,13 +20,13 @@ OLD = {f"k{number:03}": "x" for number in range(60)}
 HOSTILE = {"<b>\u202ekey</b>": "\x1b[2J" + "y" * 3_000, "text": "one\ntwo\n" + "w" * 300}
 
 
-def changed(here: World) -> Request:
+def changed(env: World) -> Request:
     """Two objects of which one has two changes and a finding, and a hostile one."""
     one = action(config_map("one", **{**OLD, "k010": "new", "k050": "new"}), config_map("one", **OLD))
     deployment = an_object("apps/v1", "Deployment", "web", "shop", spec={"replicas": 2})
     two = action(deployment, {**deployment, "spec": {"replicas": 1}})
     told = finding(one["ref"], ["data", "k050"], message="This stands at its line")
-    return planned(here, one, two, action(config_map("hostile", **HOSTILE)), findings=[told])
+    return planned(env, one, two, action(config_map("hostile", **HOSTILE)), findings=[told])
 
 
 def active(page: pw.Page) -> str:
@@ -36,10 +36,8 @@ def active(page: pw.Page) -> str:
     return str(row)
 
 
-def test_changes_are_walked_by_keys_from_object_to_object(
-    here: World, live_server: LiveServer, sign_in: SignIn
-) -> None:
-    request, page = changed(here), sign_in(here.ada)
+def test_changes_are_walked_by_keys_from_object_to_object(env: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    request, page = changed(env), sign_in(env.ada)
     heard = listen(page)
     page.goto(f"{live_server.url}/requests/{request.uid}/changes/0")
     places = []
@@ -66,9 +64,9 @@ def test_changes_are_walked_by_keys_from_object_to_object(
 
 
 def test_a_gap_opens_in_place_and_a_line_keeps_its_address(
-    here: World, live_server: LiveServer, sign_in: SignIn
+    env: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
-    request, page = changed(here), sign_in(here.ada)
+    request, page = changed(env), sign_in(env.ada)
     heard = listen(page)
     page.goto(f"{live_server.url}/requests/{request.uid}/changes/0")
     pw.expect(page.get_by_text("k030")).to_have_count(0)
@@ -84,9 +82,9 @@ def test_a_gap_opens_in_place_and_a_line_keeps_its_address(
 
 
 def test_folded_lines_open_by_keyboard_and_it_is_told_how_many_there_are(
-    here: World, live_server: LiveServer, sign_in: SignIn
+    env: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
-    request, page = changed(here), sign_in(here.ada)
+    request, page = changed(env), sign_in(env.ada)
     page.goto(f"{live_server.url}/requests/{request.uid}/changes/0")
     told = page.get_by_role("status").filter(has_text="loaded")
     page.get_by_role("link", name="First 20").first.focus()
@@ -103,8 +101,8 @@ def test_folded_lines_open_by_keyboard_and_it_is_told_how_many_there_are(
     pw.expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_side_by_side_only_one_side_is_copied(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
-    request, page = changed(here), sign_in(here.ada)
+def test_side_by_side_only_one_side_is_copied(env: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    request, page = changed(env), sign_in(env.ada)
     page.goto(f"{live_server.url}/requests/{request.uid}/changes/1?view=split")
     page.locator("td[data-side=new] .line-text").first.click()
     page.locator(".diff-table tbody").evaluate("one => getSelection().selectAllChildren(one)")
@@ -114,10 +112,10 @@ def test_side_by_side_only_one_side_is_copied(here: World, live_server: LiveServ
 
 
 def test_everything_works_without_scripts(
-    here: World, live_server: LiveServer, browser: pw.Browser, sign_in: SignIn
+    env: World, live_server: LiveServer, browser: pw.Browser, sign_in: SignIn
 ) -> None:
-    request = changed(here)
-    context = browser.new_context(java_script_enabled=False, storage_state=sign_in(here.ada).context.storage_state())
+    request = changed(env)
+    context = browser.new_context(java_script_enabled=False, storage_state=sign_in(env.ada).context.storage_state())
     page = context.new_page()
     page.goto(f"{live_server.url}/requests/{request.uid}")
     page.get_by_role("navigation", name="Request").get_by_role("link", name="Changes").click()
@@ -131,7 +129,7 @@ def test_everything_works_without_scripts(
     pw.expect(page.locator("td[data-side=old]").first).to_be_visible()
     page.get_by_role("button", name="Viewed").click()
     pw.expect(page.get_by_role("button", name="Viewed")).to_have_attribute("aria-pressed", "true")
-    assert ViewedObject.objects.get().user == here.ada
+    assert ViewedObject.objects.get().user == env.ada
     page.get_by_role("checkbox", name="Not viewed").check()
     page.get_by_role("button", name="Filter").click()
     pw.expect(page.get_by_role("region", name="Objects by phase").get_by_role("link")).to_have_count(2)
@@ -142,9 +140,9 @@ def test_everything_works_without_scripts(
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_nobody_is_kept_out_and_nothing_is_wider_than_the_screen(
-    scheme: str, here: World, live_server: LiveServer, sign_in: SignIn
+    scheme: str, env: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
-    request, page = changed(here), sign_in(here.ada)
+    request, page = changed(env), sign_in(env.ada)
     heard = listen(page)
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
     wrong: dict[str, list[str]] = {}
@@ -159,8 +157,8 @@ def test_nobody_is_kept_out_and_nothing_is_wider_than_the_screen(
     assert heard == []
 
 
-def test_on_paper_only_what_changes_is_left(here: World, live_server: LiveServer, sign_in: SignIn) -> None:
-    request, page = changed(here), sign_in(here.ada)
+def test_on_paper_only_what_changes_is_left(env: World, live_server: LiveServer, sign_in: SignIn) -> None:
+    request, page = changed(env), sign_in(env.ada)
     page.goto(f"{live_server.url}/requests/{request.uid}/changes")
     page.emulate_media(media="print")
     pw.expect(page.get_by_role("complementary")).to_be_hidden()

@@ -30,12 +30,12 @@ def keep(page: pw.Page, name: str) -> None:
 
 
 def test_changes_are_requested_and_the_next_request_is_approved_in_two_browsers_at_once(
-    here: World, request_: Request, live_server: LiveServer, enter: Enter, transactional_db: None
+    env: World, request_: Request, live_server: LiveServer, enter: Enter, transactional_db: None
 ) -> None:
-    carol = world.user("carol", here.cluster, "platform")
+    carol = world.user("carol", env.cluster, "platform")
     for verb in ("approve", "get"):
-        here.kubernetes.allow("carol", verb)
-    ada_page, carol_page = enter(here.ada), enter(carol)
+        env.kubernetes.allow("carol", verb)
+    ada_page, carol_page = enter(env.ada), enter(carol)
     heard = listen(ada_page)
     address = f"{live_server.url}/requests/{request_.uid}"
     ada_page.goto(address)
@@ -53,10 +53,10 @@ def test_changes_are_requested_and_the_next_request_is_approved_in_two_browsers_
     keep(carol_page, "changes-requested")
     assert complaints(carol_page) == []
 
-    world.wish(
-        here.cluster,
+    world.submit_spec(
+        env.cluster,
         world.seen("strimzi", world.spec("2.0.0"), uid=request_.deployment.uid, generation=2),
-        here.rita,
+        env.rita,
     )
     later = world.in_review(Request.objects.get(number=2))
     ada_page = open_anew(ada_page, address)
@@ -79,17 +79,17 @@ def test_changes_are_requested_and_the_next_request_is_approved_in_two_browsers_
 
 
 def test_who_asked_is_told_that_it_was_denied_and_what_to_do(
-    here: World, request_: Request, live_server: LiveServer, enter: Enter, transactional_db: None
+    env: World, request_: Request, live_server: LiveServer, enter: Enter, transactional_db: None
 ) -> None:
     for verb in ("get", "update"):
-        here.kubernetes.allow("rita", verb)
-    page = enter(here.ada)
+        env.kubernetes.allow("rita", verb)
+    page = enter(env.ada)
     page.goto(f"{live_server.url}/requests/{request_.uid}")
     page.get_by_label("Reason").fill("not on a Friday")
     page.get_by_role("button", name="Deny").click()
     pw.expect(page.get_by_text("Your decision: Deny")).to_be_visible()
     look(request_)
-    page = enter(here.rita)
+    page = enter(env.rita)
     page.goto(f"{live_server.url}/requests/{request_.uid}")
     pw.expect(page.get_by_role("heading", name="This request was denied by ada")).to_be_visible()
     pw.expect(page.get_by_text("Not on a Friday.")).to_be_visible()

@@ -23,14 +23,14 @@ TABS = ("Overview", "Findings", "Changes", "Activity")
 
 
 def test_a_first_time_reviewer_finds_every_answer_without_scrolling(
-    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
+    env: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    here.kubernetes.allow("ada", "list")
-    here.kubernetes.roles = [
+    env.kubernetes.allow("ada", "list")
+    env.kubernetes.roles = [
         cluster_role("approver", rule("approve", "bundledeployments", group="core.rukpak.io")),
         bound("approver", group("platform")),
     ]
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(addresses["request"])
     bar = page.get_by_role("group", name="Where this request stands")
@@ -53,9 +53,9 @@ def test_a_first_time_reviewer_finds_every_answer_without_scrolling(
 
 
 def test_a_reviewer_sees_what_stops_a_request_and_keeps_it_in_sight(
-    here: World, live_server: LiveServer, sign_in: SignIn
+    env: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
-    request, page = refused(here), sign_in(here.ada)
+    request, page = refused(env), sign_in(env.ada)
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(f"{live_server.url}/requests/{request.uid}")
     stopping = page.get_by_role("region", name="As it stands this cannot be applied: 30 CRDs would be refused.")
@@ -75,7 +75,7 @@ def test_a_reviewer_sees_what_stops_a_request_and_keeps_it_in_sight(
     pw.expect(stopping).to_be_in_viewport()
 
 
-def refused(here: World) -> Request:
+def refused(env: World) -> Request:
     """30 CRDs that the API server refuses, for a reason that a rule knows."""
     actions, findings = [], []
     for number in range(30):
@@ -86,15 +86,15 @@ def refused(here: World) -> Request:
         actions.append(action(*made, problem=words, problemCode="invalid-object", isProved=False))
         why = {"rule": "CRD-10", "section": "crds", "severity": "breaking", "verdicts": {"api": "breaking"}}
         findings.append(finding(actions[-1]["ref"], ["spec"], fingerprint=f"f{number}", message="removed", **why))
-    return planned(here, *actions, findings=findings)
+    return planned(env, *actions, findings=findings)
 
 
 def test_the_activity_of_an_apply_moves_by_itself_and_ends(
-    here: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
+    env: World, afternoon: dict[str, Any], addresses: dict[str, str], sign_in: SignIn
 ) -> None:
     serious = afternoon["serious"]
     Request.objects.filter(pk=serious.pk).update(state="applying", phase="1 of 2: crds")
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     heard = listen(page)
     page.goto(addresses["activity"])
     crd = {"object": "CustomResourceDefinition.apiextensions.k8s.io orders.shop.example.com", "action": "update"}
@@ -120,9 +120,9 @@ def test_the_activity_of_an_apply_moves_by_itself_and_ends(
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_every_tab_has_an_address_and_is_reached_by_the_keyboard(
-    scripts: bool, here: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
+    scripts: bool, env: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
 ) -> None:
-    state = sign_in(here.ada).context.storage_state()
+    state = sign_in(env.ada).context.storage_state()
     context = browser.new_context(java_script_enabled=scripts, storage_state=state)
     page = context.new_page()
     page.goto(addresses["request"])
@@ -140,9 +140,9 @@ def test_every_tab_has_an_address_and_is_reached_by_the_keyboard(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280, 1920])
 def test_every_tab_can_be_used_by_everybody_at_every_width(
-    width: int, scheme: str, here: World, addresses: dict[str, str], sign_in: SignIn
+    width: int, scheme: str, env: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:
-    page = sign_in(here.ada)
+    page = sign_in(env.ada)
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two words that it takes
     page.set_viewport_size({"width": width, "height": 800})
     for name in ("request", "findings", "changes", "activity"):

@@ -10,20 +10,20 @@ from tests.browser.complaints import OPEN_ALL, complaints, listen
 from tests.browser.conftest import SignIn
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.reports import drawn
-from tests.support.provisioner.ships import TEXT, crd
+from tests.support.provisioner.example_crd import TEXT, crd
 
 FIELDS = [f"f{at:02}" for at in range(20)]
 
 
 @pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.thorough)])
 def test_every_field_that_breaks_is_one_click_away_in_the_entry_of_its_cause(
-    width: int, here: World, live_server: LiveServer, sign_in: SignIn
+    width: int, env: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:
-    here.kubernetes.allow("ada", "override")
-    here.kubernetes.allow("ada", "get")
+    env.kubernetes.allow("ada", "override")
+    env.kubernetes.allow("ada", "get")
     limits = {name: {**TEXT, "maxLength": 10 if at < 12 else 20} for at, name in enumerate(FIELDS)}
-    request = drawn(here, [crd(dict.fromkeys(FIELDS, TEXT))], [crd(limits)])
-    page = sign_in(here.ada)
+    request = drawn(env, [crd(dict.fromkeys(FIELDS, TEXT))], [crd(limits)])
+    page = sign_in(env.ada)
     heard = listen(page)
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"{live_server.url}/requests/{request.uid}/findings")

@@ -69,9 +69,11 @@ class Writing:
 
     def stamped(self) -> str:
         """What one that alice would create has."""
-        return _stamped(self.create(self.wish(), query="?dryRun=All"))
+        return _stamped(self.create(self.submit_spec(), query="?dryRun=All"))
 
-    def wish(self, *, rhythm: str = "1", annotations: dict[str, str] | None = None, name: str = "") -> dict[str, Any]:
+    def submit_spec(
+        self, *, rhythm: str = "1", annotations: dict[str, str] | None = None, name: str = ""
+    ) -> dict[str, Any]:
         about = {} if annotations is None else {"annotations": annotations}
         return wish(name or f"{self.mark}-{next(_numbers)}", rhythm, **about)
 
@@ -79,7 +81,7 @@ class Writing:
         return self.server.send(Request("POST", f"{PATH}{query}", obj, user=user, headers=headers))
 
     def created(self, user: str = "alice", **more: Any) -> dict[str, Any]:
-        made = self.create(self.wish(**more), user)
+        made = self.create(self.submit_spec(**more), user)
         assert made.code == CREATED, made.message
         return dict(made.body)
 
@@ -147,7 +149,7 @@ def writing(request: pytest.FixtureRequest, answering: dict[str, Any], prepare: 
     for user in ("alice", "bob", "carol"):
         here.server.until_may(user, "create", "bundledeployments", "core.rukpak.io")
     # A policy takes effect some seconds after it is there.
-    forged = here.wish(annotations={ANNOTATION: stamp("bob")})
+    forged = here.submit_spec(annotations={ANNOTATION: stamp("bob")})
     live.wait_until(lambda: here.create(forged, query="?dryRun=All").code == FORBIDDEN)
     here.start_stamping()
     live.wait_until(lambda: here.stamped() == stamp("alice"))
@@ -196,7 +198,9 @@ SPEC_WRITES = {
         obj, [{"op": "add", "path": "/spec/paused", "value": True}], "bob", kind=JSON_PATCH
     ),
     "replace": lambda it, obj: it.replace(_changed(obj), "bob"),
-    "apply": lambda it, obj: it.apply(_changed(it.wish(name=obj["metadata"]["name"])), "bob", "kustomize-controller"),
+    "apply": lambda it, obj: it.apply(
+        _changed(it.submit_spec(name=obj["metadata"]["name"])), "bob", "kustomize-controller"
+    ),
     "forging patch": lambda it, obj: it.patch(
         obj, {"metadata": {"annotations": {ANNOTATION: stamp("carol")}}, "spec": {"paused": True}}, "bob"
     ),
@@ -239,9 +243,9 @@ def _without(obj: dict[str, Any], **labels: str) -> dict[str, Any]:
 def _given_up(it: Writing, obj: dict[str, Any], **spec: Any) -> Reply:
     """Server-side apply of what somebody exported, and then without its annotations: what is left of them is null."""
     name = obj["metadata"]["name"]
-    exported = it.wish(name=name, annotations={ANNOTATION: it.stamp_now(obj)})
+    exported = it.submit_spec(name=name, annotations={ANNOTATION: it.stamp_now(obj)})
     assert it.apply(exported, "alice", "exporter").code == OK
-    wish = it.wish(name=name, annotations={})
+    wish = it.submit_spec(name=name, annotations={})
     return it.apply({**wish, "spec": {**wish["spec"], **spec}}, "bob", "exporter")
 
 
@@ -256,7 +260,7 @@ OTHER_WRITES = {
     "removing all": lambda it, obj: it.patch(obj, {"metadata": {"annotations": None}}, "bob"),
     "replacing without it": lambda it, obj: it.replace(_without(obj, team="b"), "bob"),
     "applying the same": lambda it, obj: it.apply(
-        it.wish(name=obj["metadata"]["name"], annotations={"argocd.argoproj.io/tracking-id": "x"}),
+        it.submit_spec(name=obj["metadata"]["name"], annotations={"argocd.argoproj.io/tracking-id": "x"}),
         "bob",
         "argocd-controller",
     ),
@@ -276,7 +280,7 @@ def test_S05_a_write_that_leaves_the_spec_alone_leaves_its_author(writing: Writi
 
 
 def test_an_apply_that_comes_again_and_again_is_no_fight(writing: Writing) -> None:
-    wish = writing.wish()
+    wish = writing.submit_spec()
     first = writing.apply(wish, "alice", "argocd-controller", force=False)
     again = [writing.apply(wish, "alice", "argocd-controller", force=False) for _ in range(3)]
     assert [reply.code for reply in (first, *again)] == [CREATED, OK, OK, OK]
@@ -288,7 +292,7 @@ def test_an_apply_that_comes_again_and_again_is_no_fight(writing: Writing) -> No
 def test_S05_who_is_impersonated_is_the_author_and_groups_keep_their_commas(writing: Writing) -> None:
     name = "zoë, of ops".encode().decode("latin-1")  # as headers carry UTF-8
     headers = {"Impersonate-User": name, "Impersonate-Uid": "z-1", "Impersonate-Group": "system:masters"}
-    made = writing.create(writing.wish(), "admin", **headers)
+    made = writing.create(writing.submit_spec(), "admin", **headers)
     assert made.code == CREATED, made.message
     who = identity_in(_stamped(made))
     assert who is not None
@@ -317,10 +321,10 @@ def unstamped(writing: Writing) -> Iterator[Writing]:
 
 
 def test_S05_the_validating_policy_alone_refuses_another_name(unstamped: Writing) -> None:
-    refused = unstamped.create(unstamped.wish(annotations={ANNOTATION: stamp("bob")}))
+    refused = unstamped.create(unstamped.submit_spec(annotations={ANNOTATION: stamp("bob")}))
     assert refused.code == FORBIDDEN
     assert f"the annotation {ANNOTATION} names who wrote the spec" in refused.message
-    own = unstamped.wish(annotations={ANNOTATION: stamp("alice")})
+    own = unstamped.submit_spec(annotations={ANNOTATION: stamp("alice")})
     assert unstamped.create(own, query="?dryRun=All").code == CREATED
     made = unstamped.created("alice", annotations={ANNOTATION: stamp("alice")})
     assert unstamped.patch(made, {"spec": {"paused": True}}, "bob").code == FORBIDDEN

@@ -23,16 +23,16 @@ from provisioner.cluster import drift
 from provisioner.errors import PreconditionFailed
 from provisioner.values import JsonObject, ObjectRef
 from tests.support.journeys.contents import bundles
+from tests.support.journeys.deployed_site import DeployedSite, look_alone
 from tests.support.journeys.moments import after_the_first
 from tests.support.journeys.running import EDITOR, Running
-from tests.support.journeys.station import Station, look_alone
 from tests.support.servers.registry import Registry
 
 
 @pytest.mark.proof
-def test_an_edit_is_undone_with_the_approved_value_as_the_installer(station: Station, registry: Registry) -> None:
+def test_an_edit_is_undone_with_the_approved_value_as_the_installer(site: DeployedSite, registry: Registry) -> None:
     """And what was deleted comes back; nothing is told where nothing happened."""
-    it = Running(station, registry)
+    it = Running(site, registry)
     assert (Drift.objects.count(), it.audited(), it.deployment.drift_problem) == (0, [], "")
     items = InventoryItem.objects.filter(deployment=it.deployment)
     assert all(item.fingerprint and item.look_at is None for item in items)
@@ -48,7 +48,7 @@ def test_an_edit_is_undone_with_the_approved_value_as_the_installer(station: Sta
 
     account = it.ref("ServiceAccount")
     uid = it.live("ServiceAccount")["metadata"]["uid"]
-    station.api.delete(account)
+    site.api.delete(account)
     it.look()
     again = it.live("ServiceAccount")["metadata"]["uid"]
     assert again != uid
@@ -57,8 +57,8 @@ def test_an_edit_is_undone_with_the_approved_value_as_the_installer(station: Sta
     assert (it.drift("ServiceAccount").state, it.audited()) == ("corrected", corrected * 2)
 
 
-def test_report_tells_who_changed_what_and_writes_nothing(station: Station, registry: Registry) -> None:
-    it = Running(station, registry, drift="Report")
+def test_report_tells_who_changed_what_and_writes_nothing(site: DeployedSite, registry: Registry) -> None:
+    it = Running(site, registry, drift="Report")
     it.edit(lambda live: live["data"].update(version="2"))
     it.look()
     it.look()
@@ -71,9 +71,9 @@ def test_report_tells_who_changed_what_and_writes_nothing(station: Station, regi
 
 
 def test_what_others_add_is_told_and_stays_and_an_edit_beside_it_is_undone(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    it = Running(station, registry)
+    it = Running(site, registry)
     it.edit(lambda live: live["metadata"].update(labels={"owner": "blue"}))
 
     def change(live: Any) -> None:
@@ -91,12 +91,12 @@ def test_what_others_add_is_told_and_stays_and_an_edit_beside_it_is_undone(
 
 
 def test_S20_an_object_made_again_by_somebody_else_is_told_and_never_touched(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    it = Running(station, registry)
-    station.api.delete(it.ref())
-    meta = {"name": it.name, "namespace": station.namespace}
-    station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"mine": "yes"}})
+    it = Running(site, registry)
+    site.api.delete(it.ref())
+    meta = {"name": it.name, "namespace": site.namespace}
+    site.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"mine": "yes"}})
     version = it.live()["metadata"]["resourceVersion"]
     it.look()
     assert (it.drift().state, it.drift().kind) == ("open", "remade")
@@ -104,24 +104,24 @@ def test_S20_an_object_made_again_by_somebody_else_is_told_and_never_touched(
 
 
 def test_S25_while_it_is_paused_drift_is_told_and_nothing_written_until_somebody_resumes(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    it = Running(station, registry)
-    station.pause(it.deployment, "a look at it")
+    it = Running(site, registry)
+    site.pause(it.deployment, "a look at it")
     it.edit(lambda live: live["data"].update(version="2"))
     it.look()
     assert it.live()["data"] == {"version": "2"}
     assert "paused" in it.drift().problem
-    station.resume(it.deployment)
+    site.resume(it.deployment)
     it.look()
     assert (it.live()["data"], it.drift().state) == ({"version": "1"}, "corrected")
 
 
 def test_S25_while_another_wish_waits_for_review_the_running_revision_is_put_back(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    it = Running(station, registry)
-    station.prepare(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2"), "2"))
+    it = Running(site, registry)
+    site.prepare(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2"), "2"))
     second = Request.objects.filter(deployment=it.deployment, number=2, state="in_review")
     it.edit(lambda live: live["data"].update(version="mallory"))
     assert second.update(state="applying")
@@ -130,7 +130,7 @@ def test_S25_while_another_wish_waits_for_review_the_running_revision_is_put_bac
     Request.objects.filter(deployment=it.deployment, number=2).update(state="in_review")
     it.look()
     assert (it.live()["data"], it.drift().state) == ({"version": "1"}, "corrected")
-    assert station.approve(it.deployment).state == "applied"
+    assert site.approve(it.deployment).state == "applied"
     it.look()
     assert it.live()["data"] == {"version": "2"}
 
@@ -143,25 +143,25 @@ def test_S25_while_another_wish_waits_for_review_the_running_revision_is_put_bac
     ],
 )
 def test_S25_of_the_approved_and_the_wished_drift_setting_the_stricter_counts(
-    station: Station, registry: Registry, approved: str, wished: str, words: str
+    site: DeployedSite, registry: Registry, approved: str, wished: str, words: str
 ) -> None:
-    it = Running(station, registry, drift=approved)
+    it = Running(site, registry, drift=approved)
     source = it.deployment.spec["sources"][0]
-    station.wish(it.name, source, drift=wished)
+    site.submit_spec(it.name, source, drift=wished)
     it.edit(lambda live: live["data"].update(version="3"))
     it.look()
     assert it.live()["data"] == {"version": "3"}
     assert it.drift().state == "open"
     assert words in it.drift().problem
-    station.wish(it.name, source, drift=approved)
+    site.submit_spec(it.name, source, drift=approved)
     it.look()
     assert it.live()["data"] == {"version": "1" if approved == "Correct" else "3"}
 
 
-def test_S25_a_deletion_that_waits_for_its_verdict_ends_the_correcting(station: Station, registry: Registry) -> None:
-    it = Running(station, registry)
-    station.look_after(it.deployment)
-    station.api.delete(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", it.name))
+def test_S25_a_deletion_that_waits_for_its_verdict_ends_the_correcting(site: DeployedSite, registry: Registry) -> None:
+    it = Running(site, registry)
+    site.look_after(it.deployment)
+    site.api.delete(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", it.name))
     it.edit(lambda live: live["data"].update(version="3"))
     it.look()
     assert it.live()["data"] == {"version": "3"}
@@ -169,13 +169,13 @@ def test_S25_a_deletion_that_waits_for_its_verdict_ends_the_correcting(station: 
 
 
 @pytest.mark.thorough
-def test_after_going_back_the_old_content_is_what_is_put_back(station: Station, registry: Registry) -> None:
-    it = Running(station, registry)
-    station.prepare(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2"), "2"))
-    station.approve(it.deployment)
-    station.roll_back(it.deployment)
-    station.work()
-    assert station.approve(it.deployment).state == "applied"
+def test_after_going_back_the_old_content_is_what_is_put_back(site: DeployedSite, registry: Registry) -> None:
+    it = Running(site, registry)
+    site.prepare(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2"), "2"))
+    site.approve(it.deployment)
+    site.roll_back(it.deployment)
+    site.work()
+    assert site.approve(it.deployment).state == "applied"
     it.look()
     assert it.live()["data"] == {"version": "1"}
     it.edit(lambda live: live["data"].update(version="2"))
@@ -183,11 +183,11 @@ def test_after_going_back_the_old_content_is_what_is_put_back(station: Station, 
     assert (it.live()["data"], it.drift().state) == ({"version": "1"}, "corrected")
 
 
-def test_S07_an_installer_that_was_made_again_writes_nothing(station: Station, registry: Registry) -> None:
-    it = Running(station, registry)
-    account = station.ref("ServiceAccount", "installer")
-    station.api.delete(account)
-    station.api.create(
+def test_S07_an_installer_that_was_made_again_writes_nothing(site: DeployedSite, registry: Registry) -> None:
+    it = Running(site, registry)
+    account = site.ref("ServiceAccount", "installer")
+    site.api.delete(account)
+    site.api.create(
         {
             "apiVersion": "v1",
             "kind": "ServiceAccount",
@@ -200,8 +200,8 @@ def test_S07_an_installer_that_was_made_again_writes_nothing(station: Station, r
     assert "it was recreated" in it.drift().problem
 
 
-def test_promise_2_without_its_verdict_nothing_is_written(station: Station, registry: Registry) -> None:
-    it = Running(station, registry)
+def test_promise_2_without_its_verdict_nothing_is_written(site: DeployedSite, registry: Registry) -> None:
+    it = Running(site, registry)
     Request.objects.filter(deployment=it.deployment).update(plan_digest="sha256:another")
     it.edit(lambda live: live["data"].update(version="2"))
     it.look()
@@ -217,9 +217,9 @@ def test_promise_2_without_its_verdict_nothing_is_written(station: Station, regi
     ],
 )
 def test_promise_1_bytes_that_changed_in_the_store_are_never_put_back(
-    station: Station, registry: Registry, settings: Any, by: str, words: str
+    site: DeployedSite, registry: Registry, settings: Any, by: str, words: str
 ) -> None:
-    it = Running(station, registry)
+    it = Running(site, registry)
     root = settings.STORAGES["content"]["OPTIONS"]["location"]
     for path in root.glob("sha256/*/*"):
         place = place_of(f"sha256:{path.name}")
@@ -236,18 +236,18 @@ def second_fails(it: Running, registry: Registry, monkeypatch: pytest.MonkeyPatc
     files = bundles.app(it.name, "1")
     files["manifests/01.yaml"] = bundles.app(it.name, "2")["manifests/01.yaml"]
     more = {**yaml.safe_load(files["manifests/02.yaml"]), "metadata": {"name": f"{it.name}-met"}}
-    met = {**more, "metadata": {**more["metadata"], "namespace": it.station.namespace}}
+    met = {**more, "metadata": {**more["metadata"], "namespace": it.site.namespace}}
     files["manifests/09.yaml"] = yaml.safe_dump(more).encode()
-    it.station.prepare(it.name, bundles.image(registry, it.name, files, "2"), **options)
+    it.site.prepare(it.name, bundles.image(registry, it.name, files, "2"), **options)
     with monkeypatch.context() as patch:
-        after_the_first(patch, lambda: it.station.api.create(met))
-        assert it.station.approve(it.deployment).state == "failed"
+        after_the_first(patch, lambda: it.site.api.create(met))
+        assert it.site.approve(it.deployment).state == "failed"
 
 
 def test_after_a_failed_revision_what_it_never_touched_is_still_put_back(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    it = Running(station, registry)
+    it = Running(site, registry)
     second_fails(it, registry, monkeypatch)
     it.edit(lambda live: live["spec"]["template"]["spec"]["containers"][0].update(image="evil:9"), "Deployment")
     it.edit(lambda live: live["data"].update(version="mallory"))
@@ -256,15 +256,15 @@ def test_after_a_failed_revision_what_it_never_touched_is_still_put_back(
     assert it.drift("Deployment").state == "corrected"
     assert it.live()["data"] == {"version": "mallory"}, "what the failed one wrote is nobody's to judge"
     assert not Drift.objects.filter(item__deployment=it.deployment, item__kind="ConfigMap").exists()
-    assert f"revision 2 failed after it started to change or delete ConfigMap {it.station.namespace}/{it.name}" in (
+    assert f"revision 2 failed after it started to change or delete ConfigMap {it.site.namespace}/{it.name}" in (
         it.deployment.drift_problem
     )
 
 
 def test_after_the_running_revision_was_put_back_all_of_it_is_compared_again(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    it = Running(station, registry)
+    it = Running(site, registry)
     second_fails(it, registry, monkeypatch, onFailure="RestorePrevious")
     assert it.live()["data"] == {"version": "1"}
     it.edit(lambda live: live["data"].update(version="mallory"))
@@ -274,16 +274,16 @@ def test_after_the_running_revision_was_put_back_all_of_it_is_compared_again(
 
 
 def test_what_a_failed_revision_was_to_delete_does_not_come_back(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker may have died between the deletion and its record: then only the plan knows."""
-    it = Running(station, registry)
+    it = Running(site, registry)
     files = bundles.app(it.name, "1")
     del files["manifests/01.yaml"]
-    it.station.prepare(it.name, bundles.image(registry, it.name, files, "2"))
+    it.site.prepare(it.name, bundles.image(registry, it.name, files, "2"))
     monkeypatch.setattr(Notes, "keep", _dies_of)
-    assert it.station.approve(it.deployment).state == "failed"
-    station.api.delete(it.ref())
+    assert it.site.approve(it.deployment).state == "failed"
+    site.api.delete(it.ref())
     it.look()
     assert it.live() is None
     assert "started to change or delete ConfigMap" in it.deployment.drift_problem
@@ -294,20 +294,20 @@ def _dies_of(*_: object) -> NoReturn:
 
 
 def test_correcting_gives_way_to_an_approved_request_of_the_deployment(
-    sandbox_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    sandbox_site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    it = Running(sandbox_station, registry)
+    it = Running(sandbox_site, registry)
     # Neither stands in the way of the second version.
     it.edit(lambda live: live["data"].update(version="2"))
-    sandbox_station.api.delete(it.ref("ServiceAccount"))
-    sandbox_station.prepare(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2"), "2"))
+    sandbox_site.api.delete(it.ref("ServiceAccount"))
+    sandbox_site.prepare(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2"), "2"))
     put_back, written, woken = step.put_back, [], []
 
     def approve_meanwhile(*given: Any, **more: Any) -> Any:
         if not written:
-            request = sandbox_station.agree(it.deployment)
+            request = sandbox_site.agree(it.deployment)
             tasks.advance_request(request.pk)
-            assert sandbox_station.latest(it.deployment).problem_code == "busy"
+            assert sandbox_site.latest(it.deployment).problem_code == "busy"
             monkeypatch.setattr(step.wake, "request", woken.append)
         written.append(given)
         return put_back(*given, **more)
@@ -315,18 +315,18 @@ def test_correcting_gives_way_to_an_approved_request_of_the_deployment(
     monkeypatch.setattr(step, "put_back", approve_meanwhile)
     it.look()
     assert len(written) == 1, "the rest comes after the request"
-    assert woken == [sandbox_station.latest(it.deployment).pk]
+    assert woken == [sandbox_site.latest(it.deployment).pk]
     monkeypatch.undo()
-    sandbox_station.work()
-    assert sandbox_station.latest(it.deployment).state != "approved", "it goes on"
+    sandbox_site.work()
+    assert sandbox_site.latest(it.deployment).state != "approved", "it goes on"
 
 
 def test_who_fights_is_named_and_answered_more_and_more_rarely(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = timedelta(minutes=10)
     monkeypatch.setattr(drift, "FIRST_PAUSE", pause)
-    it = Running(station, registry)
+    it = Running(site, registry)
     for number in range(6):
         it.edit(lambda live, number=number: live["data"].update(version=f"mine {number}"), manager="other-tool")  # type: ignore[misc]  # a default binds the number
         it.look()
@@ -345,9 +345,9 @@ def test_who_fights_is_named_and_answered_more_and_more_rarely(
 
 
 def test_a_lost_message_is_swept_and_doubled_ones_and_two_workers_correct_once(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    it = Running(station, registry)
+    it = Running(site, registry)
     it.edit(lambda live: live["data"].update(version="2"))
     drifts.mark([InventoryItem.objects.get(deployment=it.deployment, kind="ConfigMap").pk], timezone.now())
     woken: list[int] = []
@@ -380,9 +380,9 @@ class Killed(BaseException):
     ],
 )
 def test_a_worker_killed_between_compare_and_record_neither_loses_nor_doubles(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch, moment: str, what: str
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch, moment: str, what: str
 ) -> None:
-    it = Running(station, registry)
+    it = Running(site, registry)
     real = step.put_back
 
     def dies(*args: Any, **options: Any) -> Any:
@@ -393,7 +393,7 @@ def test_a_worker_killed_between_compare_and_record_neither_loses_nor_doubles(
     if what == "edited":
         it.edit(lambda live: live["data"].update(version="2"))
     else:
-        station.api.delete(it.ref())
+        site.api.delete(it.ref())
     monkeypatch.setattr(step, "put_back", dies)
     with pytest.raises(Killed):
         it.look()
@@ -409,21 +409,21 @@ def test_a_worker_killed_between_compare_and_record_neither_loses_nor_doubles(
     assert it.audited().count("drift.found") == 1
 
 
-def test_kubectl_and_an_autoscaler_on_a_real_cluster(real_station: Station, registry: Registry) -> None:
-    it = Running(real_station, registry)
-    place = ("-n", real_station.namespace)
-    real_station.ctl("set", "image", f"deployment/{it.name}", f"{it.name}=example.com/evil:9", *place)
-    real_station.ctl("scale", f"deployment/{it.name}", "--replicas=3", *place)
-    real_station.ctl("delete", "configmap", it.name, *place)
+def test_kubectl_and_an_autoscaler_on_a_real_cluster(real_site: DeployedSite, registry: Registry) -> None:
+    it = Running(real_site, registry)
+    place = ("-n", real_site.namespace)
+    real_site.ctl("set", "image", f"deployment/{it.name}", f"{it.name}=example.com/evil:9", *place)
+    real_site.ctl("scale", f"deployment/{it.name}", "--replicas=3", *place)
+    real_site.ctl("delete", "configmap", it.name, *place)
     it.look()
     spec: JsonObject = it.live("Deployment")["spec"]
     assert (spec["replicas"], "evil" in json.dumps(spec)) == (1, False)
     assert it.live()["data"] == {"version": "1"}
     assert {one["manager"] for one in it.drift("Deployment").fields} >= {"kubectl-set"}
 
-    real_station.ctl("autoscale", f"deployment/{it.name}", "--min=2", "--max=9", *place)
-    real_station.ctl("scale", f"deployment/{it.name}", "--replicas=4", *place)
-    real_station.ctl("set", "image", f"deployment/{it.name}", f"{it.name}=example.com/evil:9", *place)
+    real_site.ctl("autoscale", f"deployment/{it.name}", "--min=2", "--max=9", *place)
+    real_site.ctl("scale", f"deployment/{it.name}", "--replicas=4", *place)
+    real_site.ctl("set", "image", f"deployment/{it.name}", f"{it.name}=example.com/evil:9", *place)
     it.look()
     spec = it.live("Deployment")["spec"]
     assert (spec["replicas"], "evil" in json.dumps(spec)) == (4, False), "the autoscaler's number stays"

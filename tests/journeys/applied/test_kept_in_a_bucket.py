@@ -14,7 +14,7 @@ from approvals import audit, store, tasks
 from approvals.errors import InvalidInput
 from approvals.models import AuditEntry, BundleDeployment, Content, LookupAnswers, Request, Verdict
 from provisioner.values import Identity
-from tests.support.journeys.station import Station, group, role
+from tests.support.journeys.deployed_site import DeployedSite, group, role
 from tests.support.servers.http import GitServer
 from tests.support.servers.s3 import S3Server
 from tests.support.stores import use_bucket
@@ -30,32 +30,32 @@ stringData: {version: '{{ .Chart.Version }}'}
 """
 
 
-def go_to(station: Station, repository: Any, version: str) -> Request:
+def go_to(site: DeployedSite, repository: Any, version: str) -> Request:
     """A chart that looks up a password, applied."""
     repository.commit(
         {"Chart.yaml": f"apiVersion: v2\nname: shop\nversion: {version}\n".encode(), "templates/copy.yaml": COPY}
     )
     source = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
     config = {"lookup": [{"kind": "Secret", "name": "db"}], "values": {"round": version}}
-    wished = station.prepare(station.namespace, source, format="helm", config=config)
-    request = station.approve(wished, reason=f"read {version}")
+    wished = site.prepare(site.namespace, source, format="helm", config=config)
+    request = site.approve(wished, reason=f"read {version}")
     assert request.state == "applied", request.problem
     return request
 
 
-def live(station: Station) -> str:
-    found = station.live("Secret", "copy")
+def live(site: DeployedSite) -> str:
+    found = site.live("Secret", "copy")
     assert base64.b64decode(found["data"]["password"]).decode() == PASSWORD
     return base64.b64decode(found["data"]["version"]).decode()
 
 
-def put_password(station: Station) -> None:
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": station.namespace}}
-    station.api.apply({**secret, "stringData": {"password": PASSWORD}}, field_manager="test")
+def put_password(site: DeployedSite) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": site.namespace}}
+    site.api.apply({**secret, "stringData": {"password": PASSWORD}}, field_manager="test")
     rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["db"], "verbs": ["get"]}
-    for each in role("get-db", station.namespace, rule, group("requesters")):
-        station.api.apply(each, field_manager="test")
-    station.until_may(Identity("rita", ("requesters",)), "get", "secrets", name="db")
+    for each in role("get-db", site.namespace, rule, group("requesters")):
+        site.api.apply(each, field_manager="test")
+    site.until_may(Identity("rita", ("requesters",)), "get", "secrets", name="db")
 
 
 def age(deployment: BundleDeployment) -> None:
@@ -65,15 +65,15 @@ def age(deployment: BundleDeployment) -> None:
 
 
 def test_after_their_days_bytes_and_details_go_and_verdicts_and_the_audit_stay(
-    station: Station, git_server: GitServer, s3: S3Server, settings: Any, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, git_server: GitServer, s3: S3Server, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = s3.bucket()
     use_bucket(settings, monkeypatch, bucket)
     settings.PRATIQUE = {**settings.PRATIQUE, "KEEP_DAYS": DAYS}
     folder: Path = s3.files_of(bucket)
-    put_password(station)
-    repository = git_server.repository(station.namespace)
-    done = [go_to(station, repository, version) for version in ("1.0.0", "2.0.0", "3.0.0", "4.0.0")]
+    put_password(site)
+    repository = git_server.repository(site.namespace)
+    done = [go_to(site, repository, version) for version in ("1.0.0", "2.0.0", "3.0.0", "4.0.0")]
     wished = done[0].deployment
     names = [store.path_of(str(one.content_id)) for one in done]
     before = [(folder / name).read_bytes() for name in names]
@@ -95,16 +95,16 @@ def test_after_their_days_bytes_and_details_go_and_verdicts_and_the_audit_stay(
     assert audit.verify_chain().is_whole
 
     with pytest.raises(InvalidInput, match="its content was removed on"):
-        station.roll_back(wished)
-    station.roll_back(wished, 3)
-    station.work()
-    assert (station.approve(wished).state, live(station)) == ("applied", "3.0.0")
+        site.roll_back(wished)
+    site.roll_back(wished, 3)
+    site.work()
+    assert (site.approve(wished).state, live(site)) == ("applied", "3.0.0")
 
-    station.look_after(wished)  # which puts the finalizer on it
-    station.delete(wished)
-    station.work()
-    assert station.approve(wished).state == "applied"
-    station.look_after(wished)
+    site.look_after(wished)  # which puts the finalizer on it
+    site.delete(wished)
+    site.work()
+    assert site.approve(wished).state == "applied"
+    site.look_after(wished)
     BundleDeployment.objects.filter(pk=wished.pk).update(gone_at=timezone.now() - timedelta(days=DAYS + 1))
     age(wished)
     tasks.clear()

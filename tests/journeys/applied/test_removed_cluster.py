@@ -21,8 +21,8 @@ from provisioner.api_groups import FINALIZER
 from provisioner.errors import PreconditionFailed
 from provisioner.values import ObjectRef
 from tests.support.journeys.contents import bundles
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.journeys.running import Running
-from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 
 OPERATOR = Actor("test", "shell")
@@ -35,24 +35,26 @@ def remove(*options: str) -> str:
     return told.getvalue()
 
 
-def finalizers(station: Station, name: str) -> list[str]:
-    live: Any = station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", name))
+def finalizers(site: DeployedSite, name: str) -> list[str]:
+    live: Any = site.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", name))
     return list(live["metadata"].get("finalizers") or ())
 
 
-def test_a_removed_cluster_keeps_what_runs_and_comes_back_as_the_same_one(station: Station, registry: Registry) -> None:
-    it = Running(station, registry)
+def test_a_removed_cluster_keeps_what_runs_and_comes_back_as_the_same_one(
+    site: DeployedSite, registry: Registry
+) -> None:
+    it = Running(site, registry)
     look_after(it.deployment.pk)
-    assert finalizers(station, it.name) == [FINALIZER]
-    before, kubeconfig = it.live(), station.cluster.kubeconfig
-    opened = station.wish(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2")))
+    assert finalizers(site, it.name) == [FINALIZER]
+    before, kubeconfig = it.live(), site.cluster.kubeconfig
+    opened = site.submit_spec(it.name, bundles.image(registry, it.name, bundles.app(it.name, "2")))
     told = remove("--yes")
     assert re.search(r"deployments +1, of which 0 .*\n +open requests +1\n +identities +3\n", told)
     assert "finalizer core" not in told
     cluster = Cluster.every.get()
     assert (Cluster.objects.count(), cluster.kubeconfig, cluster.watched_by) == (0, "", "")
-    assert (it.live(), finalizers(station, it.name)) == (before, [])
-    assert station.latest(opened).state == "withdrawn"
+    assert (it.live(), finalizers(site, it.name)) == (before, [])
+    assert site.latest(opened).state == "withdrawn"
     assert (KubernetesIdentity.objects.count(), Review.objects.count()) == (0, 1)
     assert AuditEntry.objects.get(verb="cluster.removed").facts["deployments"] == [it.name]
     listed = StringIO()
@@ -62,13 +64,13 @@ def test_a_removed_cluster_keeps_what_runs_and_comes_back_as_the_same_one(statio
         remove("--yes")
     # What a watch sees late, or a worker still wants: nothing comes of it.
     with pytest.raises(PreconditionFailed, match="was removed"):
-        loop.take_list(cluster, station.api, loop._resource(station.api))
+        loop.take_list(cluster, site.api, loop._resource(site.api))
     assert not BundleDeployment.objects.filter(gone_at=None).exists()
     # Under its own name, and as itself, it is there again.
     with pytest.raises(InvalidInput, match="registered as journey, and removed"):
         services.register_cluster(name="again", kubeconfig=kubeconfig, by=OPERATOR)
     again = services.register_cluster(name="journey", kubeconfig=kubeconfig, by=OPERATOR)
-    loop.take_list(again, station.api, loop._resource(station.api))
+    loop.take_list(again, site.api, loop._resource(site.api))
     row = BundleDeployment.objects.get(gone_at=None, name=it.name)
     assert (row.pk, row.active_revision, row.inventory.count()) == (
         it.deployment.pk,
@@ -78,14 +80,14 @@ def test_a_removed_cluster_keeps_what_runs_and_comes_back_as_the_same_one(statio
 
 
 def test_one_that_does_not_respond_is_removed_with_the_commands_for_what_is_left(
-    sandbox_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    sandbox_site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    it = Running(sandbox_station, registry)
+    it = Running(sandbox_site, registry)
     look_after(it.deployment.pk)
     row = Request.objects.get()
     Request.objects.filter(pk=row.pk).update(state="applying", settled_at=None)
     Revision.objects.update(state="applying")
-    cluster = sandbox_station.cluster
+    cluster = sandbox_site.cluster
     cluster.kubeconfig = re.sub(r"https?://[^\s\"']+", NOWHERE, cluster.kubeconfig)
     cluster.save()
     monkeypatch.setattr("builtins.input", lambda _: "journie")

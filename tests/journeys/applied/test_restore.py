@@ -16,28 +16,28 @@ from provisioner.cluster.plan.content_plan import plan_digest
 from provisioner.errors import PreconditionFailed
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction
 from tests.support.journeys.contents import bundles
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.journeys.moments import after_the_first
 from tests.support.journeys.running import RESTORE
-from tests.support.journeys.station import Station
 from tests.support.servers.registry import Registry
 
 
-def version_of(station: Station, name: str) -> str:
-    live = station.live("ConfigMap", name)
+def version_of(site: DeployedSite, name: str) -> str:
+    live = site.live("ConfigMap", name)
     return str(live["data"]["version"])
 
 
-def create_deployment(station: Station, name: str) -> None:
+def create_deployment(site: DeployedSite, name: str) -> None:
     """Somebody else's, of this name."""
     labels = {"app": name}
     pod = {"containers": [{"name": "main", "image": "registry.example.com/x"}]}
     spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
-    meta = {"name": name, "namespace": station.namespace}
-    station.api.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
+    meta = {"name": name, "namespace": site.namespace}
+    site.api.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
 
 
 def second_fails(
-    station: Station,
+    site: DeployedSite,
     registry: Registry,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
@@ -46,45 +46,45 @@ def second_fails(
     **options: Any,
 ) -> tuple[BundleDeployment, Request]:
     """Version 1 runs; version 2 writes its ConfigMap and `more`, and meets somebody else's Deployment on its way."""
-    deployment = station.prepare(name, bundles.image(registry, name, bundles.app(name, "1"), "1"), **options)
-    station.approve(deployment)
+    deployment = site.prepare(name, bundles.image(registry, name, bundles.app(name, "1"), "1"), **options)
+    site.approve(deployment)
     late = {f"more-{path}".replace("/", "-"): data for path, data in bundles.app(f"{name}-more", "1").items()}
     files = bundles.app(name, "2") | {f"manifests/{path}": data for path, data in late.items() if "02" in path}
     files |= more or {}
-    station.prepare(name, bundles.image(registry, name, files, "2"), **options)
+    site.prepare(name, bundles.image(registry, name, files, "2"), **options)
 
     def meet() -> None:
-        create_deployment(station, f"{name}-more")
+        create_deployment(site, f"{name}-more")
         if happens:
             happens()
 
     with monkeypatch.context() as patch:
         after_the_first(patch, meet)
-        station.approve(deployment)
+        site.approve(deployment)
     deployment.refresh_from_db()
-    return deployment, station.latest(deployment)
+    return deployment, site.latest(deployment)
 
 
 def test_stop_leaves_what_was_written_and_says_so(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deployment, request = second_fails(station, registry, monkeypatch, "stop")
+    deployment, request = second_fails(site, registry, monkeypatch, "stop")
     assert (request.state, request.problem_code) == ("failed", "apply-failed")
     assert "stop-more" in request.problem
-    assert version_of(station, "stop") == "2"
+    assert version_of(site, "stop") == "2"
     assert deployment.active_revision is not None
     assert deployment.active_revision.number == 1
 
 
 @pytest.mark.proof
 def test_what_ran_before_is_put_back_as_a_step_of_its_own(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deployment, request = second_fails(station, registry, monkeypatch, "back", **RESTORE)
+    deployment, request = second_fails(site, registry, monkeypatch, "back", **RESTORE)
     assert request.state == "failed"
     assert request.problem.endswith("revision 1 was restored")
     assert "back-more" in request.problem
-    assert version_of(station, "back") == "1"
+    assert version_of(site, "back") == "1"
     assert list(deployment.revisions.order_by("number").values_list("state", flat=True)) == ["active", "failed"]
     steps = set(request.outcomes.filter(object__contains="ConfigMap").values_list("step", "state"))
     assert steps == {("apply", "done"), ("restore", "done")}
@@ -92,19 +92,19 @@ def test_what_ran_before_is_put_back_as_a_step_of_its_own(
         AuditEntry.objects.filter(request_uid=str(request.uid)).order_by("number").values_list("verb", flat=True)
     )
     assert verbs[-4:] == ["request.restore", "revision.recorded", "revision.restored", "request.fail"]
-    foreign = station.live("Deployment", "back-more")
+    foreign = site.live("Deployment", "back-more")
     assert foreign is not None
     assert not InventoryItem.objects.filter(deployment=deployment, name="back-more").exclude(uid="").exists()
 
 
 @pytest.mark.thorough
 def test_a_pause_holds_back_what_is_put_back_too(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
     def pause() -> None:
         made = BundleDeployment.objects.get(name="hold")
-        station.pause(made, "wait")
+        site.pause(made, "wait")
 
     checked = restore._check
     asked: list[int] = []
@@ -116,20 +116,20 @@ def test_a_pause_holds_back_what_is_put_back_too(
         checked(*words)
 
     monkeypatch.setattr(restore, "_check", pause_at_first)
-    deployment, request = second_fails(station, registry, monkeypatch, "hold", **RESTORE)
+    deployment, request = second_fails(site, registry, monkeypatch, "hold", **RESTORE)
     assert (request.state, request.problem_code) == ("restoring", "paused")
-    assert version_of(station, "hold") == "2"
-    station.resume(deployment)
-    station.work(request)
+    assert version_of(site, "hold") == "2"
+    site.resume(deployment)
+    site.work(request)
     assert (request.state, request.problem_code) == ("failed", "apply-failed")
     assert "hold-more" in request.problem
-    assert version_of(station, "hold") == "1"
+    assert version_of(site, "hold") == "1"
 
 
 def test_S25_a_guard_holds_back_what_is_put_back_until_it_lets_go(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alice, now = station.people["alice"], timezone.now()
+    alice, now = site.people["alice"], timezone.now()
     freeze = Policy(name="freeze", kind="guard", mode="enforce", expression="false", message="frozen until Monday")
     freeze.author, freeze.editor, freeze.created_at, freeze.changed_at = alice, alice, now, now
     checked = restore._check
@@ -140,34 +140,34 @@ def test_S25_a_guard_holds_back_what_is_put_back_until_it_lets_go(
         checked(*words)
 
     monkeypatch.setattr(restore, "_check", freeze_at_first)
-    _, request = second_fails(station, registry, monkeypatch, "frosted", **RESTORE)
+    _, request = second_fails(site, registry, monkeypatch, "frosted", **RESTORE)
     assert (request.state, request.problem_code) == ("restoring", "guard-holds")
     assert "guard freeze: frozen until Monday" in request.problem
-    assert version_of(station, "frosted") == "2"
+    assert version_of(site, "frosted") == "2"
     Policy.objects.update(is_active=False)
-    station.work(request)
+    site.work(request)
     assert request.problem.endswith("revision 1 was restored")
-    assert version_of(station, "frosted") == "1"
+    assert version_of(site, "frosted") == "1"
 
 
 @pytest.mark.thorough
 def test_what_takes_a_review_is_not_put_back_without_one(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
     def fight() -> None:
-        ref = station.ref("ConfigMap", "fight")
-        station.edit(ref, lambda live: live["data"].update(version="theirs"))
+        ref = site.ref("ConfigMap", "fight")
+        site.edit(ref, lambda live: live["data"].update(version="theirs"))
 
-    _, request = second_fails(station, registry, monkeypatch, "fight", fight, **RESTORE)
+    _, request = second_fails(site, registry, monkeypatch, "fight", fight, **RESTORE)
     assert request.state == "failed"
     assert "could not be restored" in request.problem
-    assert version_of(station, "fight") == "theirs"
+    assert version_of(site, "fight") == "theirs"
 
 
 @pytest.mark.thorough
 def test_a_new_wish_waits_until_what_ran_before_is_back_and_follows_then(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked = restore._check
     asked: list[int] = []
@@ -176,29 +176,29 @@ def test_a_new_wish_waits_until_what_ran_before_is_back_and_follows_then(
     def wish_at_first(*words: Any) -> None:
         asked.append(1)
         if len(asked) == 1:
-            station.wish("next", third, **RESTORE)
+            site.submit_spec("next", third, **RESTORE)
         checked(*words)
 
     monkeypatch.setattr(restore, "_check", wish_at_first)
-    deployment, _ = second_fails(station, registry, monkeypatch, "next", **RESTORE)
+    deployment, _ = second_fails(site, registry, monkeypatch, "next", **RESTORE)
     states = list(Request.objects.filter(deployment=deployment).order_by("number").values_list("state", flat=True))
     assert states == ["applied", "failed", "in_review"]
-    assert version_of(station, "next") == "1"
+    assert version_of(site, "next") == "1"
 
 
 def test_S16_what_the_failed_revision_adopted_is_not_deleted_to_put_something_back(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    precious = {"name": "precious", "namespace": station.namespace}
-    station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": precious, "data": {"years": "of-work"}})
+    precious = {"name": "precious", "namespace": site.namespace}
+    site.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": precious, "data": {"years": "of-work"}})
     found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "precious"}, "data": {"version": "2"}}
     more = {"manifests/98.yaml": yaml.safe_dump(found).encode()}
     deployment, request = second_fails(
-        station, registry, monkeypatch, "heir", more=more, collisionProtection="IfNoController", **RESTORE
+        site, registry, monkeypatch, "heir", more=more, collisionProtection="IfNoController", **RESTORE
     )
     assert "revision 1 was restored" in request.problem
-    assert version_of(station, "heir") == "1"
-    live = station.live("ConfigMap", "precious")
+    assert version_of(site, "heir") == "1"
+    live = site.live("ConfigMap", "precious")
     assert live["data"]["years"] == "of-work"
     # It stays ours, so that the next request says what becomes of it.
     assert InventoryItem.objects.get(deployment=deployment, name="precious").uid == live["metadata"]["uid"]
@@ -256,26 +256,26 @@ def test_S16_nothing_is_scaled_down_to_put_something_back_where_claims_would_go(
 
 @pytest.mark.thorough
 def test_S16_a_revoked_revision_is_not_put_back_and_the_words_say_who_revoked_it(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
     def revoke() -> None:
         made = BundleDeployment.objects.get(name="leak")
-        station.revoke(made, "leaks keys")
+        site.revoke(made, "leaks keys")
 
-    deployment, request = second_fails(station, registry, monkeypatch, "leak", revoke, **RESTORE)
+    deployment, request = second_fails(site, registry, monkeypatch, "leak", revoke, **RESTORE)
     assert request.state == "failed"
     assert request.problem.endswith("previous revision 1 was revoked by alice: leaks keys")
-    assert version_of(station, "leak") == "2"
+    assert version_of(site, "leak") == "2"
     assert list(deployment.revisions.order_by("number").values_list("state", flat=True)) == ["active", "failed"]
 
 
 def test_a_first_revision_that_fails_has_nothing_to_put_back(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deployment = station.prepare(
+    deployment = site.prepare(
         "firstling", bundles.image(registry, "firstling", bundles.app("firstling", "1")), **RESTORE
     )
-    after_the_first(monkeypatch, lambda: create_deployment(station, "firstling"))
-    request = station.approve(deployment)
+    after_the_first(monkeypatch, lambda: create_deployment(site, "firstling"))
+    request = site.approve(deployment)
     assert (request.state, Revision.objects.get(request=request).state) == ("failed", "failed")

@@ -20,7 +20,7 @@ from provisioner.pipeline import FIELD_MANAGER
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.kubernetes.live import until_served
 from tests.support.servers.registry import Registry
 
@@ -30,21 +30,21 @@ NONCE = "0123456789abcdef0123456789abcdef"
 class Late:
     """A deployment that runs, whose next revision's write of one more object was begun and not heard of."""
 
-    def __init__(self, station: Station, registry: Registry, of: ObjectRef | str = "ConfigMap"):
-        self.station = station
-        self.name = f"{station.namespace}-late"
+    def __init__(self, site: DeployedSite, registry: Registry, of: ObjectRef | str = "ConfigMap"):
+        self.site = site
+        self.name = f"{site.namespace}-late"
         source = bundles.image(registry, self.name, bundles.app(self.name, "1"))
-        wished = station.applied(self.name, source)
-        station.look_after(wished)
+        wished = site.applied(self.name, source)
+        site.look_after(wished)
         self.deployment = BundleDeployment.objects.get(pk=wished.pk)
-        self.ref = of if isinstance(of, ObjectRef) else ObjectRef("", "v1", of, station.namespace, f"{self.name}-x")
+        self.ref = of if isinstance(of, ObjectRef) else ObjectRef("", "v1", of, site.namespace, f"{self.name}-x")
         self.inventory().intend(self.ref, NONCE)
 
     def inventory(self) -> DatabaseInventory:
         return DatabaseInventory(self.deployment, self.deployment.active_revision, lambda: None)
 
     def pause(self, *, is_paused: bool) -> None:
-        rita = acting(self.station.people["rita"])
+        rita = acting(self.site.people["rita"])
         about = {"by": rita, "deployment": self.deployment, "reason": "wait", "via": "browser"}
         services.pause_deployment(**about, is_paused=is_paused)
 
@@ -64,7 +64,7 @@ class Late:
             "metadata": meta,
             **(fields or {"data": {"a": "1"}}),
         }
-        self.station.api.acting_as(self.station.installer).apply(body, field_manager=manager)
+        self.site.api.acting_as(self.site.installer).apply(body, field_manager=manager)
 
     def look(self) -> None:
         Stray.objects.update(look_at=timezone.now())
@@ -72,7 +72,7 @@ class Late:
 
     @property
     def is_there(self) -> bool:
-        live = self.station.api.get(self.ref)
+        live = self.site.api.get(self.ref)
         return live is not None and not live["metadata"].get("deletionTimestamp")
 
     def audited(self) -> list[str]:
@@ -81,8 +81,8 @@ class Late:
 
 
 @pytest.mark.proof
-def test_S20_what_arrives_after_it_was_dropped_is_taken_away(station: Station, registry: Registry) -> None:
-    late = Late(station, registry)
+def test_S20_what_arrives_after_it_was_dropped_is_taken_away(site: DeployedSite, registry: Registry) -> None:
+    late = Late(site, registry)
     late.drop()
     late.look()
     assert late.audited() == [], "so far there is nothing"
@@ -95,8 +95,8 @@ def test_S20_what_arrives_after_it_was_dropped_is_taken_away(station: Station, r
     assert not late.is_there, "and once more where it is sent twice"
 
 
-def test_S20_what_the_inventory_knows_is_no_stray(station: Station, registry: Registry) -> None:
-    late = Late(station, registry)
+def test_S20_what_the_inventory_knows_is_no_stray(site: DeployedSite, registry: Registry) -> None:
+    late = Late(site, registry)
     assert late.inventory().items()
     late.arrive()
     late.look()
@@ -110,9 +110,9 @@ def test_S20_what_the_inventory_knows_is_no_stray(station: Station, registry: Re
     ids=["another nonce", "another manager, who copied the nonce"],
 )
 def test_S20_what_somebody_else_made_under_that_name_stays(
-    station: Station, registry: Registry, arrival: dict[str, str]
+    site: DeployedSite, registry: Registry, arrival: dict[str, str]
 ) -> None:
-    late = Late(station, registry)
+    late = Late(site, registry)
     late.drop()
     late.arrive(**arrival)
     late.look()
@@ -121,9 +121,9 @@ def test_S20_what_somebody_else_made_under_that_name_stays(
 
 
 def test_S20_a_stray_that_may_hold_data_is_shown_to_reviewers_by_the_next_plan(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    late = Late(station, registry, "PersistentVolumeClaim")
+    late = Late(site, registry, "PersistentVolumeClaim")
     late.drop()
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     late.arrive(spec=spec)
@@ -132,20 +132,20 @@ def test_S20_a_stray_that_may_hold_data_is_shown_to_reviewers_by_the_next_plan(
     assert late.audited() == ["stray.kept"]
     late.look()
     source = bundles.image(registry, late.name, bundles.app(late.name, "2"), "2")
-    station.prepare(late.name, source)
-    body = station.latest(late.deployment).reports.get().body
+    site.prepare(late.name, source)
+    body = site.latest(late.deployment).reports.get().body
     actions = {one["ref"]["name"]: one["action"] for one in body["plan"]["actions"] if one["ref"] == vars_of(late.ref)}
     assert actions == {late.ref.name: "delete"}
 
 
 def test_S20_a_custom_resource_that_arrives_late_is_shown_to_reviewers_too(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
     """Its controller may have made things for it by now, which go with it."""
-    group = f"{station.namespace}.example.com"
-    station.api.apply(bundles.definition(group, "Boat"), field_manager="others")
-    until_served(station.api, group, "v1", "Boat")
-    late = Late(station, registry, ObjectRef(group, "v1", "Boat", station.namespace, "late"))
+    group = f"{site.namespace}.example.com"
+    site.api.apply(bundles.definition(group, "Boat"), field_manager="others")
+    until_served(site.api, group, "v1", "Boat")
+    late = Late(site, registry, ObjectRef(group, "v1", "Boat", site.namespace, "late"))
     late.drop()
     late.arrive(spec={"keel": "long"})
     late.look()
@@ -155,9 +155,9 @@ def test_S20_a_custom_resource_that_arrives_late_is_shown_to_reviewers_too(
 
 
 def test_S20_what_nobody_could_look_for_is_looked_for_again_however_old_it_is(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late = Late(station, registry)
+    late = Late(site, registry)
     late.drop()
     late.arrive()
     Stray.objects.update(begun_at=timezone.now() - 2 * strays.LOOKED_FOR)
@@ -180,9 +180,9 @@ def test_S20_what_nobody_could_look_for_is_looked_for_again_however_old_it_is(
 
 
 def test_S20_while_it_is_paused_for_days_what_may_be_on_its_way_is_not_forgotten(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    late = Late(station, registry)
+    late = Late(site, registry)
     late.drop()
     late.arrive()
     late.pause(is_paused=True)
@@ -199,8 +199,8 @@ def vars_of(ref: ObjectRef) -> dict[str, str]:
     return {name: getattr(ref, name) for name in ("group", "version", "kind", "namespace", "name")}
 
 
-def test_S20_nothing_is_taken_away_while_it_is_paused_or_being_applied(station: Station, registry: Registry) -> None:
-    late = Late(station, registry)
+def test_S20_nothing_is_taken_away_while_it_is_paused_or_being_applied(site: DeployedSite, registry: Registry) -> None:
+    late = Late(site, registry)
     late.drop()
     late.arrive()
     late.pause(is_paused=True)
@@ -216,24 +216,24 @@ def test_S20_nothing_is_taken_away_while_it_is_paused_or_being_applied(station: 
 
 
 def test_S20_what_arrives_after_its_deployment_was_deleted_is_taken_away_too(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    late = Late(station, registry)
+    late = Late(site, registry)
     assert late.inventory().items()
     late.arrive()
-    station.delete(late.deployment)
-    station.work()
+    site.delete(late.deployment)
+    site.work()
     late.inventory().confirm(late.ref, NONCE, "")
     late.inventory().forget(late.ref, "")
-    assert station.approve(late.deployment).state == "applied"
-    station.look_after(late.deployment)
+    assert site.approve(late.deployment).state == "applied"
+    site.look_after(late.deployment)
     late.look()
     assert not late.is_there
     assert late.audited() == ["stray.removed"]
 
 
-def test_S20_after_a_day_nothing_is_looked_for_any_more(station: Station, registry: Registry) -> None:
-    late = Late(station, registry)
+def test_S20_after_a_day_nothing_is_looked_for_any_more(site: DeployedSite, registry: Registry) -> None:
+    late = Late(site, registry)
     late.drop()
     late.look()
     row = Stray.objects.get()
@@ -247,9 +247,9 @@ def test_S20_after_a_day_nothing_is_looked_for_any_more(station: Station, regist
 
 
 def test_S20_the_sweep_wakes_who_looks_for_strays(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late = Late(station, registry)
+    late = Late(site, registry)
     late.drop()
     InventoryItem.objects.update(look_at=None)
     woken: list[int] = []

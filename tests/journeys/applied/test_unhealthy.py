@@ -16,7 +16,7 @@ from approvals.steps.running.correct import correct
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station, binding, group
+from tests.support.journeys.deployed_site import DeployedSite, binding, group
 from tests.support.kubernetes.live import until_current
 from tests.support.servers.registry import Registry
 
@@ -33,40 +33,40 @@ class Killed(BaseException):
     """What kill -9 does to a worker: nothing after it runs, and nothing is said."""
 
 
-def version_of(station: Station, name: str) -> str:
-    live = station.live("ConfigMap", name)
+def version_of(site: DeployedSite, name: str) -> str:
+    live = site.live("ConfigMap", name)
     return str(live["data"]["version"])
 
 
-def heal(station: Station, name: str) -> None:
-    web = station.ref("Deployment", name)
-    station.edit(web, lambda live: live["metadata"]["labels"].update(shape="ship"))
+def heal(site: DeployedSite, name: str) -> None:
+    web = site.ref("Deployment", name)
+    site.edit(web, lambda live: live["metadata"]["labels"].update(shape="ship"))
 
 
 def second_runs(
-    station: Station, registry: Registry, name: str, *, also: str = "", **options: Any
+    site: DeployedSite, registry: Registry, name: str, *, also: str = "", **options: Any
 ) -> tuple[BundleDeployment, Request]:
     """Version 1 is healthy; version 2, with a ServiceAccount `also`, runs and has a check that nothing passes."""
     image = bundles.image(registry, name, {**bundles.app(name, "1")}, "1")
-    deployment = station.applied(name, image, **options)
+    deployment = site.applied(name, image, **options)
     files = bundles.app(name, "2")
     if also:
         files["manifests/also.yaml"] = bundles.app(also, "1")["manifests/00.yaml"]
     second = bundles.image(registry, name, files, "2")
-    station.prepare(name, second, **{"healthChecks": [SHIPSHAPE], "progressDeadlineMinutes": 10, **options})
-    request = station.approve(deployment)
-    assert (request.state, version_of(station, name)) == ("applied", "2"), request.problem
-    until_current(station.api, station.ref("Deployment", name))
-    station.look_after(deployment)
+    site.prepare(name, second, **{"healthChecks": [SHIPSHAPE], "progressDeadlineMinutes": 10, **options})
+    request = site.approve(deployment)
+    assert (request.state, version_of(site, name)) == ("applied", "2"), request.problem
+    until_current(site.api, site.ref("Deployment", name))
+    site.look_after(deployment)
     return deployment, request
 
 
-def let_time_pass(station: Station, deployment: BundleDeployment) -> Request:
+def let_time_pass(site: DeployedSite, deployment: BundleDeployment) -> Request:
     """Eleven minutes later somebody looks at it again."""
     running = deployment.revisions.filter(state="active")
     running.update(finished_at=timezone.now() - timedelta(minutes=11))
-    station.look_after(deployment)
-    return station.latest(deployment)
+    site.look_after(deployment)
+    return site.latest(deployment)
 
 
 def states(deployment: BundleDeployment) -> list[tuple[int, str]]:
@@ -75,21 +75,21 @@ def states(deployment: BundleDeployment) -> list[tuple[int, str]]:
 
 @pytest.mark.proof
 def test_what_ran_before_is_put_back_once_the_deadline_of_what_runs_is_missed(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    deployment, request = second_runs(station, registry, "ebb", also="ebb-more", **RESTORE)
+    deployment, request = second_runs(site, registry, "ebb", also="ebb-more", **RESTORE)
     assert request.state == "applied"
-    assert let_time_pass(station, deployment).state == "restoring"
-    station.work()
-    station.look_after(deployment)
+    assert let_time_pass(site, deployment).state == "restoring"
+    site.work()
+    site.look_after(deployment)
     request.refresh_from_db()
-    assert (request.state, version_of(station, "ebb")) == ("failed", "1")
+    assert (request.state, version_of(site, "ebb")) == ("failed", "1")
     assert request.problem.startswith("ProgressDeadlineExceeded: revision 2 was not healthy within 10 minutes after")
     assert "has no metadata.labels.shape" in request.problem
     assert request.problem.endswith("revision 1 was restored")
     assert states(deployment) == [(1, "active"), (2, "failed")]
     assert deployment.active_revision == Revision.objects.get(deployment=deployment, number=1)
-    assert station.live("ServiceAccount", "ebb-more") is None
+    assert site.live("ServiceAccount", "ebb-more") is None
     assert not InventoryItem.objects.filter(deployment=deployment, name="ebb-more").exists()
     steps = set(request.outcomes.filter(object__contains="ConfigMap").values_list("step", "state"))
     assert steps == {("apply", "done"), ("restore", "done")}
@@ -99,19 +99,19 @@ def test_what_ran_before_is_put_back_once_the_deadline_of_what_runs_is_missed(
     assert verbs[-4:] == ["request.restore", "revision.recorded", "revision.restored", "request.fail"]
 
 
-def test_the_cluster_shows_that_it_was_put_back_and_why(station: Station, registry: Registry) -> None:
-    deployment, _ = second_runs(station, registry, "flow", **RESTORE)
-    let_time_pass(station, deployment)
+def test_the_cluster_shows_that_it_was_put_back_and_why(site: DeployedSite, registry: Registry) -> None:
+    deployment, _ = second_runs(site, registry, "flow", **RESTORE)
+    let_time_pass(site, deployment)
 
     def shown(kind: str, name: str) -> dict[str, Any]:
-        live = station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", kind, "", name))
+        live = site.api.get(ObjectRef("core.rukpak.io", "v1alpha2", kind, "", name))
         assert live is not None
         return {it["type"]: it for it in live["status"]["conditions"]}
 
     during = shown("BundleDeploymentRequest", "flow-2")["Applied"]
     assert (during["status"], during["reason"]) == ("False", "ProgressDeadlineExceeded")
-    station.work()
-    station.look_after(deployment)
+    site.work()
+    site.look_after(deployment)
     after = shown("BundleDeploymentRequest", "flow-2")["Applied"]
     assert (after["status"], after["reason"]) == ("False", "Failed")
     assert (
@@ -125,156 +125,156 @@ def test_the_cluster_shows_that_it_was_put_back_and_why(station: Station, regist
     assert "revision 2" not in whole["Healthy"]["message"]
 
 
-def test_nothing_is_put_back_twice_or_asked_for_again_by_itself(station: Station, registry: Registry) -> None:
-    deployment, request = second_runs(station, registry, "once", **RESTORE)
-    let_time_pass(station, deployment)
-    station.work()
+def test_nothing_is_put_back_twice_or_asked_for_again_by_itself(site: DeployedSite, registry: Registry) -> None:
+    deployment, request = second_runs(site, registry, "once", **RESTORE)
+    let_time_pass(site, deployment)
+    site.work()
     for _ in range(2):
-        let_time_pass(station, deployment)
-        station.work()
-    assert station.latest(deployment) == request
+        let_time_pass(site, deployment)
+        site.work()
+    assert site.latest(deployment) == request
     assert AuditEntry.objects.filter(verb="revision.restored").count() == 1
     assert states(deployment) == [(1, "active"), (2, "failed")]
-    station.ask_again(deployment)
-    station.work()
-    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
-    assert version_of(station, "once") == "2"
+    site.ask_again(deployment)
+    site.work()
+    assert site.approve(deployment).state == "applied", site.latest(deployment).problem
+    assert version_of(site, "once") == "2"
 
 
 @pytest.mark.thorough
-def test_what_was_put_back_is_looked_after_again(station: Station, registry: Registry) -> None:
-    deployment, _ = second_runs(station, registry, "keel", **RESTORE)
-    let_time_pass(station, deployment)
-    station.work()
-    live = station.live("ConfigMap", "keel")
-    station.api.replace({**live, "data": {"version": "theirs"}})
+def test_what_was_put_back_is_looked_after_again(site: DeployedSite, registry: Registry) -> None:
+    deployment, _ = second_runs(site, registry, "keel", **RESTORE)
+    let_time_pass(site, deployment)
+    site.work()
+    live = site.live("ConfigMap", "keel")
+    site.api.replace({**live, "data": {"version": "theirs"}})
     InventoryItem.objects.filter(deployment=deployment, kind="ConfigMap").update(look_at=timezone.now())
     correct(deployment.pk)
     drift = Drift.objects.get(item__deployment=deployment)
     assert (drift.revision.number, drift.state, drift.kind) == (1, "corrected", "changed")
-    assert version_of(station, "keel") == "1"
+    assert version_of(site, "keel") == "1"
 
 
-def test_by_default_nothing_is_put_back_and_the_words_say_so(station: Station, registry: Registry) -> None:
-    deployment, _ = second_runs(station, registry, "still")
-    assert let_time_pass(station, deployment).state == "applied"
+def test_by_default_nothing_is_put_back_and_the_words_say_so(site: DeployedSite, registry: Registry) -> None:
+    deployment, _ = second_runs(site, registry, "still")
+    assert let_time_pass(site, deployment).state == "applied"
     deployment.refresh_from_db()
     assert "nothing is restored automatically: spec.onFailure is Stop" in deployment.health_message
-    assert (states(deployment), version_of(station, "still")) == ([(1, "replaced"), (2, "active")], "2")
+    assert (states(deployment), version_of(site, "still")) == ([(1, "replaced"), (2, "active")], "2")
 
 
-def test_a_pause_holds_it_back_and_who_is_healthy_by_then_stays(station: Station, registry: Registry) -> None:
-    deployment, _ = second_runs(station, registry, "berth", **RESTORE)
-    station.pause(deployment, "wait")
-    assert let_time_pass(station, deployment).state == "applied"
+def test_a_pause_holds_it_back_and_who_is_healthy_by_then_stays(site: DeployedSite, registry: Registry) -> None:
+    deployment, _ = second_runs(site, registry, "berth", **RESTORE)
+    site.pause(deployment, "wait")
+    assert let_time_pass(site, deployment).state == "applied"
     deployment.refresh_from_db()
     assert "revision 1 is not restored: the deployment is paused" in deployment.health_message
-    heal(station, "berth")
-    station.look_after(deployment)
-    station.resume(deployment)
-    assert let_time_pass(station, deployment).state == "applied"
+    heal(site, "berth")
+    site.look_after(deployment)
+    site.resume(deployment)
+    assert let_time_pass(site, deployment).state == "applied"
     assert states(deployment) == [(1, "replaced"), (2, "active")]
 
 
-def test_what_becomes_healthy_before_anything_is_put_back_stays(station: Station, registry: Registry) -> None:
-    deployment, request = second_runs(station, registry, "laggard", **RESTORE)
-    assert let_time_pass(station, deployment).state == "restoring"
-    heal(station, "laggard")
-    station.look_after(deployment)
-    station.work(request)
+def test_what_becomes_healthy_before_anything_is_put_back_stays(site: DeployedSite, registry: Registry) -> None:
+    deployment, request = second_runs(site, registry, "laggard", **RESTORE)
+    assert let_time_pass(site, deployment).state == "restoring"
+    heal(site, "laggard")
+    site.look_after(deployment)
+    site.work(request)
     assert (request.state, request.problem) == ("applied", "")
     assert request.settled_at is not None
-    assert (states(deployment), version_of(station, "laggard")) == ([(1, "replaced"), (2, "active")], "2")
+    assert (states(deployment), version_of(site, "laggard")) == ([(1, "replaced"), (2, "active")], "2")
     assert Revision.objects.get(request=request).message == ""
 
 
 @pytest.mark.thorough
-def test_where_something_else_is_asked_for_already_that_comes_next(station: Station, registry: Registry) -> None:
-    deployment, request = second_runs(station, registry, "turn", **RESTORE)
-    station.prepare("turn", bundles.image(registry, "turn", bundles.app("turn", "3"), "3"), **RESTORE)
-    let_time_pass(station, deployment)
+def test_where_something_else_is_asked_for_already_that_comes_next(site: DeployedSite, registry: Registry) -> None:
+    deployment, request = second_runs(site, registry, "turn", **RESTORE)
+    site.prepare("turn", bundles.image(registry, "turn", bundles.app("turn", "3"), "3"), **RESTORE)
+    let_time_pass(site, deployment)
     request.refresh_from_db()
     deployment.refresh_from_db()
-    assert (request.state, version_of(station, "turn")) == ("applied", "2")
+    assert (request.state, version_of(site, "turn")) == ("applied", "2")
     assert "revision 1 is not restored: request 3 is open" in deployment.health_message
-    assert station.approve(deployment).state == "applied"
+    assert site.approve(deployment).state == "applied"
 
 
-def test_a_new_wish_comes_next_where_nothing_was_put_back_yet(station: Station, registry: Registry) -> None:
-    deployment, request = second_runs(station, registry, "tack", **RESTORE)
-    assert let_time_pass(station, deployment).state == "restoring"
-    station.prepare("tack", bundles.image(registry, "tack", bundles.app("tack", "3"), "3"), **RESTORE)
+def test_a_new_wish_comes_next_where_nothing_was_put_back_yet(site: DeployedSite, registry: Registry) -> None:
+    deployment, request = second_runs(site, registry, "tack", **RESTORE)
+    assert let_time_pass(site, deployment).state == "restoring"
+    site.prepare("tack", bundles.image(registry, "tack", bundles.app("tack", "3"), "3"), **RESTORE)
     request.refresh_from_db()
-    assert (request.state, version_of(station, "tack")) == ("failed", "2")
+    assert (request.state, version_of(site, "tack")) == ("failed", "2")
     assert request.problem.endswith("could not be restored: the spec has changed")
     assert states(deployment) == [(1, "replaced"), (2, "active")]
-    assert station.approve(deployment).state == "applied", station.latest(deployment).problem
+    assert site.approve(deployment).state == "applied", site.latest(deployment).problem
     assert states(deployment) == [(1, "replaced"), (2, "replaced"), (3, "active")]
 
 
 def test_what_cannot_be_put_back_leaves_what_runs_as_it_is(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deployment, request = second_runs(station, registry, "fast", **RESTORE)
-    theirs = station.live("ConfigMap", "fast")
-    station.api.replace({**theirs, "data": {"version": "theirs"}})
-    let_time_pass(station, deployment)
-    station.work(request)
+    deployment, request = second_runs(site, registry, "fast", **RESTORE)
+    theirs = site.live("ConfigMap", "fast")
+    site.api.replace({**theirs, "data": {"version": "theirs"}})
+    let_time_pass(site, deployment)
+    site.work(request)
     assert request.state == "failed"
     assert "the previous revision could not be restored" in request.problem
-    assert (states(deployment), version_of(station, "fast")) == ([(1, "replaced"), (2, "active")], "theirs")
-    station.look_after(deployment)
+    assert (states(deployment), version_of(site, "fast")) == ([(1, "replaced"), (2, "active")], "theirs")
+    site.look_after(deployment)
     deployment.refresh_from_db()
     assert "revision 1 was not restored: request 2 says why" in deployment.health_message
-    assert station.latest(deployment) == request
+    assert site.latest(deployment) == request
 
 
 def test_S16_a_revoked_revision_is_put_back_only_once_somebody_has_taken_that_back(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    deployment, request = second_runs(station, registry, "rot", **RESTORE)
-    alice = station.people["alice"]
-    station.revoke(deployment, "leaks keys")
-    assert let_time_pass(station, deployment).state == "applied"
+    deployment, request = second_runs(site, registry, "rot", **RESTORE)
+    alice = site.people["alice"]
+    site.revoke(deployment, "leaks keys")
+    assert let_time_pass(site, deployment).state == "applied"
     deployment.refresh_from_db()
     assert "not restored: revision 1 was revoked by alice: leaks keys" in deployment.health_message
     services.reinstate_revision(by=acting(alice), deployment=deployment, revision=1, reason="other keys", via="browser")
-    assert let_time_pass(station, deployment).state == "restoring"
-    station.revoke(deployment, "those too")
-    station.work(request)
+    assert let_time_pass(site, deployment).state == "restoring"
+    site.revoke(deployment, "those too")
+    site.work(request)
     assert request.state == "failed"
     assert request.problem.endswith("previous revision 1 was revoked by alice: those too")
-    assert (states(deployment), version_of(station, "rot")) == ([(1, "replaced"), (2, "active")], "2")
+    assert (states(deployment), version_of(site, "rot")) == ([(1, "replaced"), (2, "active")], "2")
 
 
-def test_S25_an_account_that_was_made_again_puts_nothing_back(station: Station, registry: Registry) -> None:
-    deployment, request = second_runs(station, registry, "wraith", **RESTORE)
-    account = station.ref("ServiceAccount", "installer")
-    station.api.delete(account)
-    station.api.apply(
+def test_S25_an_account_that_was_made_again_puts_nothing_back(site: DeployedSite, registry: Registry) -> None:
+    deployment, request = second_runs(site, registry, "wraith", **RESTORE)
+    account = site.ref("ServiceAccount", "installer")
+    site.api.delete(account)
+    site.api.apply(
         {
             "apiVersion": "v1",
             "kind": "ServiceAccount",
-            "metadata": {"name": "installer", "namespace": station.namespace},
+            "metadata": {"name": "installer", "namespace": site.namespace},
         },
         field_manager="somebody",
     )
-    let_time_pass(station, deployment)
-    station.work(request)
+    let_time_pass(site, deployment)
+    site.work(request)
     assert request.state == "failed"
     assert "it was recreated" in request.problem
-    assert (states(deployment), version_of(station, "wraith")) == ([(1, "replaced"), (2, "active")], "2")
+    assert (states(deployment), version_of(site, "wraith")) == ([(1, "replaced"), (2, "active")], "2")
 
 
 @pytest.mark.parametrize(
     "moment", [*(pytest.param(step, marks=pytest.mark.thorough) for step in ("_begin", "_finish")), "_apply"]
 )
 def test_a_worker_that_is_killed_on_the_way_back_is_followed_by_one_that_ends_it(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch, moment: str
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     name = f"kill-{moment.strip('_')}"
-    deployment, request = second_runs(station, registry, name, **RESTORE)
-    let_time_pass(station, deployment)
+    deployment, request = second_runs(site, registry, name, **RESTORE)
+    let_time_pass(site, deployment)
     done = getattr(restore, moment)
 
     def killed(*words: Any) -> Any:
@@ -285,66 +285,68 @@ def test_a_worker_that_is_killed_on_the_way_back_is_followed_by_one_that_ends_it
     with monkeypatch.context() as patch:
         patch.setattr(restore, moment, killed)
         with pytest.raises(Killed):
-            station.work()
+            site.work()
     assert Request.objects.get(pk=request.pk).state == "restoring"
     Request.objects.filter(pk=request.pk).update(claimed_by="", claimed_until=None)
-    station.work(request)
-    assert (request.state, version_of(station, name)) == ("failed", "1")
+    site.work(request)
+    assert (request.state, version_of(site, name)) == ("failed", "1")
     assert request.problem.endswith("revision 1 was restored")
     assert states(deployment) == [(1, "active"), (2, "failed")]
     assert not Drift.objects.exists()
 
 
 def test_another_wish_ends_a_restore_that_waits_for_an_approver_who_may_no_longer(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    leaver = Identity(f"{station.namespace}-leaver", (f"{station.namespace}-leavers",))
+    leaver = Identity(f"{site.namespace}-leaver", (f"{site.namespace}-leavers",))
     approver = binding(leaver.username, "pratique-approver", group(*leaver.groups))
-    station.api.apply(approver, field_manager="somebody")
-    station.until_may(leaver, "approve", "bundledeployments", "core.rukpak.io")
-    station.people["alice"].kubernetes_identities.update(username=leaver.username, groups=[*leaver.groups])
-    deployment, request = second_runs(station, registry, "leaver", **RESTORE)
-    let_time_pass(station, deployment)
-    station.api.delete(ObjectRef.of(approver))
-    station.until_may(leaver, "approve", "bundledeployments", "core.rukpak.io", is_allowed=False)
-    station.work(request)
+    site.api.apply(approver, field_manager="somebody")
+    site.until_may(leaver, "approve", "bundledeployments", "core.rukpak.io")
+    site.people["alice"].kubernetes_identities.update(username=leaver.username, groups=[*leaver.groups])
+    deployment, request = second_runs(site, registry, "leaver", **RESTORE)
+    let_time_pass(site, deployment)
+    site.api.delete(ObjectRef.of(approver))
+    site.until_may(leaver, "approve", "bundledeployments", "core.rukpak.io", is_allowed=False)
+    site.work(request)
     assert (request.state, request.problem_code) == ("restoring", "no-longer-approved")
-    station.prepare("leaver", bundles.image(registry, "leaver", bundles.app("leaver", "3"), "3"), **RESTORE)
+    site.prepare("leaver", bundles.image(registry, "leaver", bundles.app("leaver", "3"), "3"), **RESTORE)
     request.refresh_from_db()
     assert request.state == "failed"
     assert request.problem.endswith("could not be restored: the spec has changed")
-    assert (station.latest(deployment).number, station.latest(deployment).state) == (3, "in_review")
-    assert version_of(station, "leaver") == "2"
+    assert (site.latest(deployment).number, site.latest(deployment).state) == (3, "in_review")
+    assert version_of(site, "leaver") == "2"
 
 
 @pytest.mark.thorough
 def test_S16_a_revision_revoked_while_it_is_put_back_is_left_at_the_next_phase(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deployment, request = second_runs(station, registry, "late-word", **RESTORE)
-    let_time_pass(station, deployment)
+    deployment, request = second_runs(site, registry, "late-word", **RESTORE)
+    let_time_pass(site, deployment)
     begun = restore._begin
 
     def revoke_then(*words: Any) -> bool:
         is_begun = begun(*words)
-        station.revoke(deployment, "leaks keys")
+        site.revoke(deployment, "leaks keys")
         return is_begun
 
     monkeypatch.setattr(restore, "_begin", revoke_then)
-    station.work(request)
+    site.work(request)
     assert request.state == "failed"
     assert request.problem.endswith("previous revision 1 was revoked by alice: leaks keys")
-    assert version_of(station, "late-word") == "2"
+    assert version_of(site, "late-word") == "2"
 
 
 @pytest.mark.thorough
-def test_nothing_is_put_back_while_drift_of_what_runs_is_being_corrected(station: Station, registry: Registry) -> None:
-    deployment, request = second_runs(station, registry, "wake", **RESTORE)
+def test_nothing_is_put_back_while_drift_of_what_runs_is_being_corrected(
+    site: DeployedSite, registry: Registry
+) -> None:
+    deployment, request = second_runs(site, registry, "wake", **RESTORE)
     assert claims.take(BundleDeployment.objects.filter(pk=deployment.pk), "corrector")
-    let_time_pass(station, deployment)
-    station.work(request)
+    let_time_pass(site, deployment)
+    site.work(request)
     assert (request.state, request.problem_code) == ("restoring", "busy")
-    assert (states(deployment), version_of(station, "wake")) == ([(1, "replaced"), (2, "active")], "2")
+    assert (states(deployment), version_of(site, "wake")) == ([(1, "replaced"), (2, "active")], "2")
     claims.give_back(BundleDeployment.objects.filter(pk=deployment.pk), "corrector")
-    station.work(request)
-    assert (request.state, version_of(station, "wake")) == ("failed", "1")
+    site.work(request)
+    assert (request.state, version_of(site, "wake")) == ("failed", "1")

@@ -17,7 +17,7 @@ from approvals.steps.records.notes import Notes
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station, look_alone
+from tests.support.journeys.deployed_site import DeployedSite, look_alone
 from tests.support.patience import scaled
 from tests.support.servers.registry import Registry
 
@@ -31,23 +31,23 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def wait(station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Wait:
+def wait(site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Wait:
     monkeypatch.setattr(notes, "claim_seconds", lambda: 2.0)
-    return Wait(station, registry, monkeypatch)
+    return Wait(site, registry, monkeypatch)
 
 
 class Wait:
     """A bundle of four phases, the last of which waits for the Deployment of the third."""
 
-    def __init__(self, station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch):
-        self.station = station
-        self.name = f"{station.namespace}-goes-on"
+    def __init__(self, site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch):
+        self.site = site
+        self.name = f"{site.namespace}-goes-on"
         self.written: list[str] = []
         self._registry = registry
         self._monkeypatch = monkeypatch
         self._count_writes()
 
-    def wish(self, version: str, **options: Any) -> BundleDeployment:
+    def submit_spec(self, version: str, **options: Any) -> BundleDeployment:
         target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name}
         scaler = {
             "apiVersion": "autoscaling/v2",
@@ -58,17 +58,17 @@ class Wait:
         files = {**bundles.app(self.name, version), "manifests/09.yaml": yaml.safe_dump(scaler).encode()}
         checks = [{"apiVersion": "apps/v1", "kind": "Deployment", **SETTLED}]
         source = bundles.image(self._registry, self.name, files, version)
-        return self.station.prepare(self.name, source, healthChecks=checks, **options)
+        return self.site.prepare(self.name, source, healthChecks=checks, **options)
 
     def settle(self, value: str = "yes") -> None:
-        self.station.edit(
-            self.station.ref("Deployment", self.name),
+        self.site.edit(
+            self.site.ref("Deployment", self.name),
             lambda live: live["metadata"].setdefault("labels", {}).update(settled=value),
         )
 
     def is_killed(self, deployment: BundleDeployment, *, at_seconds: float) -> Request:
         """Approved, applied until it waits, and killed then, once so much time is counted in the row."""
-        request = self.station.agree(deployment)
+        request = self.site.agree(deployment)
         write = Notes.write
 
         def pulse(one: Notes, check: Callable[[], None]) -> None:
@@ -97,11 +97,11 @@ class Wait:
     def versions(self) -> dict[str, str]:
         """The resourceVersion of each object by its kind; none of those that are not there."""
         refs = [
-            self.station.ref("ServiceAccount", self.name),
-            self.station.ref("ConfigMap", self.name),
-            ObjectRef("autoscaling", "v2", "HorizontalPodAutoscaler", self.station.namespace, self.name),
+            self.site.ref("ServiceAccount", self.name),
+            self.site.ref("ConfigMap", self.name),
+            ObjectRef("autoscaling", "v2", "HorizontalPodAutoscaler", self.site.namespace, self.name),
         ]
-        found = {ref.kind: self.station.api.get(ref) for ref in refs}
+        found = {ref.kind: self.site.api.get(ref) for ref in refs}
         return {kind: live["metadata"]["resourceVersion"] for kind, live in found.items() if live}
 
     def _count_writes(self) -> None:
@@ -118,7 +118,7 @@ class Wait:
 
 @pytest.mark.proof
 def test_who_takes_up_an_apply_that_waited_writes_only_what_comes_after(wait: Wait) -> None:
-    request = wait.is_killed(wait.wish("1"), at_seconds=2.0)
+    request = wait.is_killed(wait.submit_spec("1"), at_seconds=2.0)
     assert wait.written == PHASES[:3]
     assert request.phase.startswith("3 of 4: "), "known while nobody works on it"
     before, waited = wait.versions(), request.worked_seconds
@@ -133,13 +133,13 @@ def test_who_takes_up_an_apply_that_waited_writes_only_what_comes_after(wait: Wa
 
 @pytest.mark.thorough
 def test_of_a_change_as_well(wait: Wait) -> None:
-    deployment = wait.wish("1")
+    deployment = wait.submit_spec("1")
     request = wait.is_killed(deployment, at_seconds=0.0)
     wait.settle()
     assert wait.goes_on(request).state == "applied"
     wait.settle("no")
     wait.written.clear()
-    request = wait.is_killed(wait.wish("2"), at_seconds=1.0)
+    request = wait.is_killed(wait.submit_spec("2"), at_seconds=1.0)
     assert wait.written == PHASES[1:3], "the ServiceAccount is the same"
     before = wait.versions()
     wait.settle()
@@ -150,11 +150,11 @@ def test_of_a_change_as_well(wait: Wait) -> None:
 
 
 def test_the_seconds_that_the_dead_worker_waited_are_of_the_same_deadline(wait: Wait) -> None:
-    request = wait.is_killed(wait.wish("1", progressDeadlineMinutes=10), at_seconds=1.0)
+    request = wait.is_killed(wait.submit_spec("1", progressDeadlineMinutes=10), at_seconds=1.0)
     Request.objects.filter(pk=request.pk).update(worked_seconds=598.0)
     began = timezone.now()
     request = wait.goes_on(request)
     assert (request.state, request.problem_code) == ("failed", "apply-failed")
-    assert f"Deployment.apps {wait.station.namespace}/{wait.name} is InProgress" in request.problem
+    assert f"Deployment.apps {wait.site.namespace}/{wait.name} is InProgress" in request.problem
     assert timezone.now() - began < timedelta(seconds=scaled(60)), "of ten minutes, two seconds were left"
     assert "HorizontalPodAutoscaler" not in wait.written

@@ -25,18 +25,18 @@ from approvals.steps.running.correct import Correct, correct
 from approvals.watch import expected_changes as watch
 from approvals.web.requests.overview import blockers
 from tests.support.journeys.contents import bundles
+from tests.support.journeys.deployed_site import DeployedSite, look_alone
 from tests.support.journeys.left_out import LeftOut
-from tests.support.journeys.station import Station, look_alone
 from tests.support.servers.registry import Registry
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("is_annotated", [True, False], ids=["by annotation", "by spec.optionalKinds"])
 def test_S17_what_was_left_out_is_created_as_approved_when_its_api_appears(
-    station: Station, registry: Registry, is_annotated: bool
+    site: DeployedSite, registry: Registry, is_annotated: bool
 ) -> None:
-    kinds = [{"group": f"{station.namespace}.example.com", "kind": "Widget"}]
-    it = LeftOut(station, registry, is_annotated=is_annotated, **({} if is_annotated else {"optionalKinds": kinds}))
+    kinds = [{"group": f"{site.namespace}.example.com", "kind": "Widget"}]
+    it = LeftOut(site, registry, is_annotated=is_annotated, **({} if is_annotated else {"optionalKinds": kinds}))
     said = [one.message for one in it.report.findings.filter(object__contains="Widget")]
     assert any(f"will be created once API {it.group}/v1 Widget appears" in one for one in said), said
     it.notice()
@@ -55,59 +55,59 @@ def test_S17_what_was_left_out_is_created_as_approved_when_its_api_appears(
         ("optional", "create", "done"),
     ]
     assert it.audited() == ["optional.created"]
-    assert station.latest(it.deployment).pk == it.request.pk, "no new review of the same bytes"
+    assert site.latest(it.deployment).pk == it.request.pk, "no new review of the same bytes"
     assert verify_chain().is_whole
 
 
 def test_of_a_version_that_kubernetes_removed_nobody_is_told_to_install_it(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    name = f"{station.namespace}-old"
+    name = f"{site.namespace}-old"
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}
-    meta = {"name": name, "namespace": station.namespace}
+    meta = {"name": name, "namespace": site.namespace}
     budget = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "b"}}
     source = bundles.image(registry, name, bundles.manifests(budget, config))
-    deployment = station.prepare(name, source)
-    report = station.latest(deployment).reports.get()
+    deployment = site.prepare(name, source)
+    report = site.latest(deployment).reports.get()
     (blocker,) = blockers(report.body)
     assert blocker.words == (
         "the cluster serves no PodDisruptionBudget in policy/v1beta1, which Kubernetes no longer serves as of 1.25; it "
         "serves this kind in policy/v1"
     )
     assert "ask the author of the bundle to publish one" in blocker.remedy
-    request = station.approve(deployment)
+    request = site.approve(deployment)
     assert (request.state, request.problem_code) == ("approved", "removed-api")
     assert "which Kubernetes no longer serves as of 1.25; it serves this kind in policy/v1" in request.problem
     assert request.remedy.startswith("Nobody can install it again.")
     assert "spec.optionalKinds" in request.remedy
     assert "continues automatically" not in request.remedy
-    deployment = station.applied(name, source, optionalKinds=[{"group": "policy", "kind": "PodDisruptionBudget"}])
+    deployment = site.applied(name, source, optionalKinds=[{"group": "policy", "kind": "PodDisruptionBudget"}])
 
 
-def test_S17_an_object_of_that_name_is_not_touched_and_people_are_asked(station: Station, registry: Registry) -> None:
-    it = LeftOut(station, registry)
+def test_S17_an_object_of_that_name_is_not_touched_and_people_are_asked(site: DeployedSite, registry: Registry) -> None:
+    it = LeftOut(site, registry)
     it.serve()
-    meta = {"name": it.name, "namespace": station.namespace}
-    station.api.create({"apiVersion": f"{it.group}/v1", "kind": "Widget", "metadata": meta, "spec": {"size": 9}})
+    meta = {"name": it.name, "namespace": site.namespace}
+    site.api.create({"apiVersion": f"{it.group}/v1", "kind": "Widget", "metadata": meta, "spec": {"size": 9}})
     it.notice()
-    asked = station.latest(it.deployment)
+    asked = site.latest(it.deployment)
     assert it.live()["spec"] == {"size": 9}
     assert (it.row.state, it.audited()) == ("asked", ["optional.asked"])
     assert "already" in it.row.problem
     assert f"request {asked.number} includes it" in it.row.problem
     assert (asked.number, asked.state, asked.requesters) == (2, "preparing", it.request.requesters)
     it.notice()
-    assert station.latest(it.deployment).number == 2, "asked once"
+    assert site.latest(it.deployment).number == 2, "asked once"
 
 
 @pytest.mark.thorough
 def test_creating_what_was_left_out_forgets_no_other_object_that_is_still_to_be_put_back(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    it = LeftOut(station, registry)
-    config = station.ref("ConfigMap", it.name)
-    station.api.delete(config)
+    it = LeftOut(site, registry)
+    config = site.ref("ConfigMap", it.name)
+    site.api.delete(config)
     # So a correction leaves it that was refused, as by a quota, or whose worker was killed before its write.
     InventoryItem.objects.filter(deployment=it.deployment, kind="ConfigMap").update(uid="", nonce="pending")
     it.serve()
@@ -116,36 +116,36 @@ def test_creating_what_was_left_out_forgets_no_other_object_that_is_still_to_be_
     assert InventoryItem.objects.filter(deployment=it.deployment, kind="ConfigMap").exists()
     drifts.mark(InventoryItem.objects.filter(kind="ConfigMap").values_list("pk", flat=True), timezone.now())
     correct(it.deployment.pk)
-    assert station.api.get(config) is not None
+    assert site.api.get(config) is not None
 
 
-def test_S17_what_its_schema_adds_was_reviewed_by_nobody(station: Station, registry: Registry) -> None:
-    it = LeftOut(station, registry)
+def test_S17_what_its_schema_adds_was_reviewed_by_nobody(site: DeployedSite, registry: Registry) -> None:
+    it = LeftOut(site, registry)
     it.serve(colour={"type": "string", "default": "red"})
     it.notice()
     assert it.live() is None
     assert it.row.state == "asked"
     assert "spec.colour" in it.row.problem
-    station.work()
-    assert station.approve(it.deployment).state == "applied"
+    site.work()
+    assert site.approve(it.deployment).state == "applied"
     assert it.live()["spec"] == {"size": 1, "colour": "red"}
-    assert not optionals.waiting(station.cluster).exists()
+    assert not optionals.waiting(site.cluster).exists()
 
 
-def test_S17_after_the_life_of_the_approval_people_are_asked(station: Station, registry: Registry) -> None:
-    it = LeftOut(station, registry)
+def test_S17_after_the_life_of_the_approval_people_are_asked(site: DeployedSite, registry: Registry) -> None:
+    it = LeftOut(site, registry)
     Request.objects.filter(pk=it.request.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     it.serve()
     it.notice()
     assert it.live() is None
     assert "the approval expired at" in it.row.problem
-    assert station.latest(it.deployment).number == 2
+    assert site.latest(it.deployment).number == 2
 
 
 def paused(it: LeftOut) -> Callable[[], object]:
     def pause(is_paused: bool) -> None:
         it.deployment.refresh_from_db()
-        it.station.pause(it.deployment, is_paused=is_paused)
+        it.site.pause(it.deployment, is_paused=is_paused)
 
     pause(True)
     return lambda: pause(False)
@@ -162,9 +162,9 @@ def without_its_reviewer(it: LeftOut) -> Callable[[], object]:
     ("hinder", "words"), [(paused, "is paused"), (without_its_reviewer, "some approvals no longer count")]
 )
 def test_S25_what_stands_in_the_way_of_an_apply_does_here_and_it_goes_on_by_itself(
-    station: Station, registry: Registry, hinder: Callable[[LeftOut], Callable[[], object]], words: str
+    site: DeployedSite, registry: Registry, hinder: Callable[[LeftOut], Callable[[], object]], words: str
 ) -> None:
-    it = LeftOut(station, registry)
+    it = LeftOut(site, registry)
     lift = hinder(it)
     it.serve()
     it.notice()
@@ -182,17 +182,17 @@ def due_again(it: LeftOut) -> None:
     OptionalObject.objects.update(look_at=timezone.now())
 
 
-def test_S25_a_changed_wish_is_decided_first(station: Station, registry: Registry) -> None:
-    it = LeftOut(station, registry)
-    station.wish(it.name, bundles.image(registry, it.name, it.files | {"manifests/60.yaml": b"{}"}, "2"))
+def test_S25_a_changed_wish_is_decided_first(site: DeployedSite, registry: Registry) -> None:
+    it = LeftOut(site, registry)
+    site.submit_spec(it.name, bundles.image(registry, it.name, it.files | {"manifests/60.yaml": b"{}"}, "2"))
     it.serve()
     it.notice()
     assert it.live() is None
     assert "its request must be settled first" in it.row.problem
 
 
-def test_promise_2_without_its_verdict_nothing_is_created(station: Station, registry: Registry) -> None:
-    it = LeftOut(station, registry)
+def test_promise_2_without_its_verdict_nothing_is_created(site: DeployedSite, registry: Registry) -> None:
+    it = LeftOut(site, registry)
     Request.objects.filter(pk=it.request.pk).update(plan_digest="sha256:another")
     assert Verdict.objects.filter(request=it.request).exists()
     it.serve()
@@ -206,9 +206,9 @@ class Killed(BaseException):
 
 
 def test_a_worker_killed_between_the_write_and_its_record_is_carried_on(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    it = LeftOut(station, registry)
+    it = LeftOut(site, registry)
     it.serve()
     confirm = step.DatabaseInventory.confirm_many
 
@@ -227,28 +227,28 @@ def test_a_worker_killed_between_the_write_and_its_record_is_carried_on(
     assert it.audited() == ["optional.created"]
 
 
-def test_a_lost_message_is_swept(station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    it = LeftOut(station, registry)
+def test_a_lost_message_is_swept(site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    it = LeftOut(site, registry)
     it.serve()
-    watch.Appearances(station.cluster).look(0.0)
+    watch.Appearances(site.cluster).look(0.0)
     woken: list[int] = []
     monkeypatch.setattr(tasks.wake, "drift", woken.append)
     tasks.sweep()
     assert woken == [it.deployment.pk]
 
 
-def test_nothing_is_asked_of_a_cluster_where_nothing_waits(station: Station, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_asked_of_a_cluster_where_nothing_waits(site: DeployedSite, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         raise AssertionError("nothing waits")
 
     monkeypatch.setattr(watch, "connect", never)
-    watch.Appearances(station.cluster).look(0.0)
+    watch.Appearances(site.cluster).look(0.0)
 
 
 def test_S17_what_an_edited_grant_approved_is_asked_for_when_its_api_appears(
-    station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    it = LeftOut(station, registry)
+    it = LeftOut(site, registry)
     it.serve()
     words = "the approval of policy:1 does not count: the policy was changed since"
     changed = gate.Reason(gate.Next.REPORT_AGAIN, "policy-changed", words, "It is reviewed again.")
@@ -262,7 +262,7 @@ def test_S17_what_an_edited_grant_approved_is_asked_for_when_its_api_appears(
     assert it.live() is None
     assert it.row.state == "asked"
     assert words in it.row.problem
-    again = station.after_work(it.deployment)
+    again = site.after_work(it.deployment)
     assert (again.number, again.state) == (2, "in_review")
-    assert station.approve(it.deployment).state == "applied"
+    assert site.approve(it.deployment).state == "applied"
     assert it.live()

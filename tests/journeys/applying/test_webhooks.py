@@ -15,7 +15,7 @@ from approvals.models import Request
 from approvals.steps.records.notes import Notes
 from provisioner.values import ObjectOutcome
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.kubernetes.live import is_unreachable, wait_until
 from tests.support.patience import scaled
 from tests.support.servers.http import Asked, Authority, Listening, Reply
@@ -32,9 +32,9 @@ LATE_SECONDS = 1.5
 class Guard:
     """The webhook's bundle, and the server behind it, which can be switched on and off."""
 
-    def __init__(self, station: Station, registry: Registry, authority: Authority):
-        self.station, self.registry, self.authority = station, registry, authority
-        self.name = f"{station.namespace}-guard"
+    def __init__(self, site: DeployedSite, registry: Registry, authority: Authority):
+        self.site, self.registry, self.authority = site, registry, authority
+        self.name = f"{site.namespace}-guard"
         self.port = free_port()
         self.asked: list[str] = []
         self._listening: Listening | None = None
@@ -76,7 +76,7 @@ class Guard:
                 "caBundle": base64.b64encode(self.authority.ca_pem.encode()).decode(),
             },
             "rules": [rule],
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.station.namespace}},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.site.namespace}},
             "objectSelector": {"matchLabels": GUARDED},
             "failurePolicy": "Fail",
             "sideEffects": "None",
@@ -92,26 +92,26 @@ class Guard:
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"colour": colour}}
 
     def colour(self) -> str | None:
-        live = self.station.live("ConfigMap", "lamp")
+        live = self.site.live("ConfigMap", "lamp")
         return live["data"]["colour"] if live else None
 
-    def wish(self, colour: str) -> Request:
-        deployment = self.station.prepare(self.name, bundles.image(self.registry, self.name, self.files(colour)))
-        return self.station.latest(deployment)
+    def submit_spec(self, colour: str) -> Request:
+        deployment = self.site.prepare(self.name, bundles.image(self.registry, self.name, self.files(colour)))
+        return self.site.latest(deployment)
 
     def wait_until_in_force(self) -> None:
         """The API server takes up a webhook a moment after it has stored it."""
-        meta = {"name": "probe", "namespace": self.station.namespace, "labels": GUARDED}
+        meta = {"name": "probe", "namespace": self.site.namespace, "labels": GUARDED}
         probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
-        wait_until(lambda: is_unreachable(lambda: self.station.api.create(probe, dry_run=True)))
+        wait_until(lambda: is_unreachable(lambda: self.site.api.create(probe, dry_run=True)))
 
 
 @pytest.fixture
-def guard(real_station: Station, registry: Registry, authority: Authority) -> Iterator[Guard]:
-    made = Guard(real_station, registry, authority)
+def guard(real_site: DeployedSite, registry: Registry, authority: Authority) -> Iterator[Guard]:
+    made = Guard(real_site, registry, authority)
     yield made
     made.stop()
-    real_station.ctl("delete", HOOKS, made.name, "--ignore-not-found")
+    real_site.ctl("delete", HOOKS, made.name, "--ignore-not-found")
 
 
 def once_written(monkeypatch: pytest.MonkeyPatch, kind: str, happens: Callable[[], object]) -> None:
@@ -133,21 +133,21 @@ def test_what_a_webhook_guards_is_written_once_the_webhook_has_come_up(
         guard.wait_until_in_force()
         guard.start_late()
 
-    first = guard.wish("red")
+    first = guard.submit_spec("red")
     assert first.state == "in_review", first.problem
     with monkeypatch.context() as patch:
         once_written(patch, HOOKS, come_up_late)
-        applied = guard.station.approve(first.deployment)
+        applied = guard.site.approve(first.deployment)
     assert applied.state == "applied", applied.problem
     assert (guard.colour(), set(guard.asked)) == ("red", {"CREATE lamp"})
 
-    refused = guard.wish("black")
+    refused = guard.submit_spec("black")
     problems = [one for one in refused.reports.get().body["plan"]["actions"] if one["problem"]]
     assert len(problems) == 1
     assert "the API server refuses it" in problems[0]["problem"]
     assert FORBIDDEN not in problems[0]["problem"]
     assert FORBIDDEN in problems[0]["serverWords"]
-    held = guard.station.approve(refused.deployment)
+    held = guard.site.approve(refused.deployment)
     assert (held.state, guard.colour()) == ("approved", "red")
     assert "the API server refuses it" in held.problem
     assert FORBIDDEN not in held.problem
@@ -162,40 +162,40 @@ def test_an_apply_ends_in_words_where_its_webhook_never_comes_up_and_the_bundle_
 ) -> None:
     usual = settings.PRATIQUE
     settings.PRATIQUE = {**usual, "APPLY_MINUTES": scaled(0.2)}
-    first = guard.wish("red")
+    first = guard.submit_spec("red")
     with monkeypatch.context() as patch:
         once_written(patch, HOOKS, guard.wait_until_in_force)
-        failed = guard.station.approve(first.deployment)
+        failed = guard.site.approve(first.deployment)
     assert (failed.state, failed.problem_code) == ("failed", "apply-failed")
     assert "lamp" in failed.problem
     called = f'failed calling webhook "{guard.name}.example.com"'
-    assert called in guard.station.said(failed)
+    assert called in guard.site.said(failed)
     assert called not in failed.problem
     assert guard.colour() is None
 
     settings.PRATIQUE = usual
-    second = guard.wish("green")
+    second = guard.submit_spec("green")
     assert second.state == "in_review", second.problem
     untried = second.reports.get().findings.get(rule="OBJ-04")
     hook = f"a webhook of the bundle itself ({guard.name}.example.com) does not answer"
     assert f"lamp is not known before apply: {hook}" in untried.message
     guard.start()
-    applied = guard.station.approve(second.deployment)
+    applied = guard.site.approve(second.deployment)
     assert applied.state == "applied", applied.problem
     assert (guard.colour(), set(guard.asked)) == ("green", {"CREATE lamp"})
 
 
 def test_a_bundle_whose_own_webhook_is_dead_can_be_removed(guard: Guard) -> None:
     guard.start()
-    first = guard.wish("red")
-    applied = guard.station.approve(first.deployment)
+    first = guard.submit_spec("red")
+    applied = guard.site.approve(first.deployment)
     assert applied.state == "applied", applied.problem
     guard.stop()
     guard.wait_until_in_force()
-    station, deployment = guard.station, applied.deployment
-    station.look_after(deployment)
-    station.delete(deployment)
-    station.work()
-    removed = station.approve(deployment)
+    site, deployment = guard.site, applied.deployment
+    site.look_after(deployment)
+    site.delete(deployment)
+    site.work()
+    removed = site.approve(deployment)
     assert removed.state == "applied", removed.problem
     assert guard.colour() is None

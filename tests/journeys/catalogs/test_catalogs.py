@@ -22,7 +22,7 @@ from provisioner.api_groups import OWN_GROUP
 from provisioner.catalogs.values import READING
 from provisioner.errors import InvalidObject
 from provisioner.values import Identity, ObjectRef
-from tests.support.journeys.station import SERVICE, Station, role, user_subject
+from tests.support.journeys.deployed_site import SERVICE, DeployedSite, role, user_subject
 from tests.support.kubernetes.live import once_answered
 from tests.support.provisioner.catalogs import bundle, channel, package
 from tests.support.servers.http import GitServer
@@ -41,19 +41,19 @@ def reference(name: str) -> ObjectRef:
     return ObjectRef(OWN_GROUP, "v1alpha2", "Catalog", "", name)
 
 
-def write(station: Station, source: Mapping[str, Any], **more: Any) -> Mapping[str, Any]:
-    about = {"name": f"{station.namespace}-catalog"}
+def write(site: DeployedSite, source: Mapping[str, Any], **more: Any) -> Mapping[str, Any]:
+    about = {"name": f"{site.namespace}-catalog"}
     obj = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "Catalog", "metadata": about}
-    return station.api.apply({**obj, "spec": {"source": source, **more}}, field_manager="somebody").object
+    return site.api.apply({**obj, "spec": {"source": source, **more}}, field_manager="somebody").object
 
 
-def seen(station: Station, obj: Mapping[str, Any], writer: Mapping[str, Any] | None = None) -> Catalog:
-    observe_catalog(cluster=station.cluster, obj=obj, writer=writer)
-    return row_of(station, obj)
+def seen(site: DeployedSite, obj: Mapping[str, Any], writer: Mapping[str, Any] | None = None) -> Catalog:
+    observe_catalog(cluster=site.cluster, obj=obj, writer=writer)
+    return row_of(site, obj)
 
 
-def row_of(station: Station, obj: Mapping[str, Any]) -> Catalog:
-    found = find_catalog(station.cluster, obj["metadata"]["name"])
+def row_of(site: DeployedSite, obj: Mapping[str, Any]) -> Catalog:
+    found = find_catalog(site.cluster, obj["metadata"]["name"])
     assert found is not None
     return found
 
@@ -65,8 +65,8 @@ def look(row: Catalog) -> Catalog:
     return Catalog.objects.select_related("edition", "cluster").get(pk=row.pk)
 
 
-def shown(station: Station, row: Catalog) -> Mapping[str, Any]:
-    live = station.api.get(reference(row.name))
+def shown(site: DeployedSite, row: Catalog) -> Mapping[str, Any]:
+    live = site.api.get(reference(row.name))
     assert live is not None
     status: Mapping[str, Any] = live["status"]
     return status
@@ -86,12 +86,12 @@ def image(registry: Registry, name: str, tag: str = "latest") -> dict[str, Any]:
     return {"kind": "image", "image": {"ref": f"{registry.host}/{name}:{tag}"}}
 
 
-def test_an_image_is_read_followed_and_shown(station: Station, registry: Registry) -> None:
-    name = f"{station.namespace}/catalog"
+def test_an_image_is_read_followed_and_shown(site: DeployedSite, registry: Registry) -> None:
+    name = f"{site.namespace}/catalog"
     registry.push(f"{name}:latest", {"harbour/catalog.json": catalog_text("1.0.0"), "README.md": "no catalog"})
-    row = look(seen(station, write(station, image(registry, name), interval="5m")))
+    row = look(seen(site, write(site, image(registry, name), interval="5m")))
     assert versions(row) == ["1.0.0"]
-    status = shown(station, row)
+    status = shown(site, row)
     assert conditions(status) == {
         "Ready": ("True", "Read"),
         "SourcesAvailable": ("True", "Available"),
@@ -106,56 +106,58 @@ def test_an_image_is_read_followed_and_shown(station: Station, registry: Registr
     assert versions(moved) == ["1.0.0", "1.1.0"]
     assert moved.edition_id != row.edition_id
     assert look(moved).edition_id == moved.edition_id
-    assert conditions(shown(station, row))["Sound"] == ("False", "Problems")  # 1.0.0 is in no channel
+    assert conditions(shown(site, row))["Sound"] == ("False", "Problems")  # 1.0.0 is in no channel
 
 
-def test_a_source_that_is_gone_is_said_and_what_was_read_stays(sandbox_station: Station, git_server: GitServer) -> None:
-    repository = git_server.repository(f"{sandbox_station.namespace}-catalog")
+def test_a_source_that_is_gone_is_said_and_what_was_read_stays(
+    sandbox_site: DeployedSite, git_server: GitServer
+) -> None:
+    repository = git_server.repository(f"{sandbox_site.namespace}-catalog")
     repository.commit({"configs/catalog.yaml": catalog_text("1.0.0"), "other.yaml": "a: b"})
     git = {"repository": repository.url, "ref": {"branch": "main"}, "directory": "configs"}
-    obj = write(sandbox_station, {"kind": "git", "git": git})
-    row = look(seen(sandbox_station, obj))
+    obj = write(sandbox_site, {"kind": "git", "git": git})
+    row = look(seen(sandbox_site, obj))
     assert versions(row) == ["1.0.0"]
     repository.path.rename(repository.path.with_name("away"))
     row = look(row)
     assert versions(row) == ["1.0.0"]
     assert row.failures == 1
-    status, reason = conditions(shown(sandbox_station, row))["SourcesAvailable"]
+    status, reason = conditions(shown(sandbox_site, row))["SourcesAvailable"]
     assert (status, reason) == ("False", "SourceUnavailable")
-    assert conditions(shown(sandbox_station, row))["Ready"] == ("True", "Read")
+    assert conditions(shown(sandbox_site, row))["Ready"] == ("True", "Read")
 
 
-def test_another_source_is_another_catalog(sandbox_station: Station, registry: Registry) -> None:
+def test_another_source_is_another_catalog(sandbox_site: DeployedSite, registry: Registry) -> None:
     for name in ("one", "two"):
-        registry.push(f"{sandbox_station.namespace}/{name}:latest", {"catalog.json": catalog_text("1.0.0")})
-    row = look(seen(sandbox_station, write(sandbox_station, image(registry, f"{sandbox_station.namespace}/one"))))
+        registry.push(f"{sandbox_site.namespace}/{name}:latest", {"catalog.json": catalog_text("1.0.0")})
+    row = look(seen(sandbox_site, write(sandbox_site, image(registry, f"{sandbox_site.namespace}/one"))))
     assert row.edition
-    changed = write(sandbox_station, image(registry, f"{sandbox_station.namespace}/two"))
-    assert seen(sandbox_station, changed).edition is None
-    assert look(row_of(sandbox_station, changed)).edition
+    changed = write(sandbox_site, image(registry, f"{sandbox_site.namespace}/two"))
+    assert seen(sandbox_site, changed).edition is None
+    assert look(row_of(sandbox_site, changed)).edition
 
 
-def test_what_is_pinned_is_read_once(sandbox_station: Station, registry: Registry) -> None:
-    name = f"{sandbox_station.namespace}/pinned"
+def test_what_is_pinned_is_read_once(sandbox_site: DeployedSite, registry: Registry) -> None:
+    name = f"{sandbox_site.namespace}/pinned"
     digest = registry.push(f"{name}:latest", {"catalog.json": catalog_text("1.0.0")})
     source = {"kind": "image", "image": {"ref": f"{registry.host}/{name}@{digest}"}}
-    row = look(seen(sandbox_station, write(sandbox_station, source)))
+    row = look(seen(sandbox_site, write(sandbox_site, source)))
     assert (row.look_at, row.edition.digest) == (None, digest)  # type: ignore[union-attr] # it was read
 
 
-def listed(station: Station) -> None:
+def listed(site: DeployedSite) -> None:
     """What the watch does when it starts: the list says what happened while nobody watched."""
-    watch = SeenCatalogs(cluster=station.cluster)
+    watch = SeenCatalogs(cluster=site.cluster)
     watch.stop.set()
-    once_answered(lambda: watch.look(station.api))
+    once_answered(lambda: watch.look(site.api))
 
 
 def test_what_was_read_by_rules_of_before_is_read_again_though_it_did_not_change(
-    sandbox_station: Station, registry: Registry
+    sandbox_site: DeployedSite, registry: Registry
 ) -> None:
-    name = f"{sandbox_station.namespace}/catalog"
+    name = f"{sandbox_site.namespace}/catalog"
     registry.push(f"{name}:latest", {"configs/harbour.json": catalog_text("1.0.0")}, labels=FOLDER)
-    row = look(seen(sandbox_station, write(sandbox_station, image(registry, name), interval="5m")))
+    row = look(seen(sandbox_site, write(sandbox_site, image(registry, name), interval="5m")))
     CatalogEdition.objects.filter(pk=row.edition_id).update(reading=READING - 1)
     again = look(row)
     assert again.edition is not None
@@ -164,51 +166,51 @@ def test_what_was_read_by_rules_of_before_is_read_again_though_it_did_not_change
     assert look(again).edition_id == again.edition_id
 
 
-def test_the_watch_keeps_what_is_there_and_forgets_what_is_gone(station: Station, registry: Registry) -> None:
-    name = f"{station.namespace}/gone"
+def test_the_watch_keeps_what_is_there_and_forgets_what_is_gone(site: DeployedSite, registry: Registry) -> None:
+    name = f"{site.namespace}/gone"
     registry.push(f"{name}:latest", {"catalog.json": catalog_text("1.0.0")})
-    obj = write(station, image(registry, name))
-    listed(station)
-    row = look(row_of(station, obj))
+    obj = write(site, image(registry, name))
+    listed(site)
+    row = look(row_of(site, obj))
     assert versions(row) == ["1.0.0"]
     assert authors_by_part(row.authors, row.spec) is None
-    station.api.delete(reference(row.name))
-    listed(station)
-    assert find_catalog(station.cluster, row.name) is None
+    site.api.delete(reference(row.name))
+    listed(site)
+    assert find_catalog(site.cluster, row.name) is None
     do(RefreshCatalog(row.pk))
 
 
-def test_a_forged_status_is_repaired(sandbox_station: Station, registry: Registry) -> None:
-    name = f"{sandbox_station.namespace}/forged"
+def test_a_forged_status_is_repaired(sandbox_site: DeployedSite, registry: Registry) -> None:
+    name = f"{sandbox_site.namespace}/forged"
     registry.push(f"{name}:latest", {"catalog.json": catalog_text("1.0.0")})
-    row = look(seen(sandbox_station, write(sandbox_station, image(registry, name))))
-    live = sandbox_station.api.get(reference(row.name))
+    row = look(seen(sandbox_site, write(sandbox_site, image(registry, name))))
+    live = sandbox_site.api.get(reference(row.name))
     assert live is not None
-    assert observe_catalog(cluster=sandbox_station.cluster, obj=live, writer=None) is None
-    forged = sandbox_station.api.replace({**live, "status": {"packages": 99}}, subresource="status")
-    assert observe_catalog(cluster=sandbox_station.cluster, obj=forged, writer=None) is not None
+    assert observe_catalog(cluster=sandbox_site.cluster, obj=live, writer=None) is None
+    forged = sandbox_site.api.replace({**live, "status": {"packages": 99}}, subresource="status")
+    assert observe_catalog(cluster=sandbox_site.cluster, obj=forged, writer=None) is not None
     do(RefreshCatalog(row.pk))
-    assert shown(sandbox_station, row)["packages"] == 1
+    assert shown(sandbox_site, row)["packages"] == 1
 
 
-def test_a_helm_repository_is_a_catalog(sandbox_station: Station, http_server: Any, settings: Any) -> None:
+def test_a_helm_repository_is_a_catalog(sandbox_site: DeployedSite, http_server: Any, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "MUTABLE_HTTP": True}
     chart = {"version": "1.2.0", "urls": ["harbour-1.2.0.tgz"], "digest": "a" * 64}
     url = http_server.serve("/charts/index.yaml", json.dumps({"entries": {"harbour": [chart]}}).encode())
     source = {"kind": "http", "http": {"url": url.removesuffix("/index.yaml")}}
-    row = look(seen(sandbox_station, write(sandbox_station, source, format="helm")))
+    row = look(seen(sandbox_site, write(sandbox_site, source, format="helm")))
     assert (row.problem, versions(row)) == ("", ["1.2.0"])
     found = find_package(row, "harbour")
     assert found is not None
     assert found.bundles["harbour-1.2.0"].url == url.replace("index.yaml", "harbour-1.2.0.tgz")
 
 
-def test_the_tags_of_a_repository_are_a_catalog(sandbox_station: Station, registry: Registry) -> None:
-    name = f"{sandbox_station.namespace}/harbour"
+def test_the_tags_of_a_repository_are_a_catalog(sandbox_site: DeployedSite, registry: Registry) -> None:
+    name = f"{sandbox_site.namespace}/harbour"
     for tag in ("1.0.0", "v1.1.0", "latest"):
         registry.push(f"{name}:{tag}", {"a.yaml": tag})
     source = {"kind": "image", "image": {"ref": f"{registry.host}/{name}"}}
-    row = look(seen(sandbox_station, write(sandbox_station, source, format="tags")))
+    row = look(seen(sandbox_site, write(sandbox_site, source, format="tags")))
     assert (row.problem, sorted(versions(row))) == ("", ["1.0.0", "1.1.0"])
     found = find_package(row, "harbour")
     assert found is not None
@@ -218,27 +220,27 @@ def test_the_tags_of_a_repository_are_a_catalog(sandbox_station: Station, regist
     assert len(versions(look(row))) == 3
 
 
-def private(station: Station, registry: Registry) -> dict[str, Any]:
-    name = f"{station.namespace}/private"
+def private(site: DeployedSite, registry: Registry) -> dict[str, Any]:
+    name = f"{site.namespace}/private"
     registry.push(f"{name}:latest", {"catalog.json": catalog_text("1.0.0")})
     user, password = CREDENTIALS
-    meta = {"name": "pull", "namespace": station.namespace}
+    meta = {"name": "pull", "namespace": site.namespace}
     values = {"username": user, "password": password}
-    station.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": values})
+    site.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": values})
     source = image(registry, name)
     source["image"]["auth"] = {"secret": meta}
     return source
 
 
-def let_get(station: Station, name: str) -> None:
-    meta = {"name": f"get-{name}", "namespace": station.namespace}
+def let_get(site: DeployedSite, name: str) -> None:
+    meta = {"name": f"get-{name}", "namespace": site.namespace}
     api_version = "rbac.authorization.k8s.io/v1"
     rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get"]}
-    station.api.create({"apiVersion": api_version, "kind": "Role", "metadata": meta, "rules": [rule]})
+    site.api.create({"apiVersion": api_version, "kind": "Role", "metadata": meta, "rules": [rule]})
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": meta["name"]}
     subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "requesters"}]
     binding = {"apiVersion": api_version, "kind": "RoleBinding", "metadata": meta}
-    station.api.create({**binding, "roleRef": role, "subjects": subjects})
+    site.api.create({**binding, "roleRef": role, "subjects": subjects})
 
 
 def rita(**more: Any) -> dict[str, Any]:
@@ -246,13 +248,13 @@ def rita(**more: Any) -> dict[str, Any]:
     return access.requester_record(user=None, **{"groups_at": timezone.now(), **facts, **more})
 
 
-def test_S08_the_secret_of_a_catalog_is_read_as_who_wrote_it(station: Station, registry_with_auth: Registry) -> None:
-    source = private(station, registry_with_auth)
-    row = look(seen(station, write(station, source), rita()))
+def test_S08_the_secret_of_a_catalog_is_read_as_who_wrote_it(site: DeployedSite, registry_with_auth: Registry) -> None:
+    source = private(site, registry_with_auth)
+    row = look(seen(site, write(site, source), rita()))
     assert row.edition is None
     assert "is not read: Kubernetes does not allow rita" in row.problem
     assert not row.is_writer_proved
-    let_get(station, "pull")
+    let_get(site, "pull")
     row = look(row)
     assert row.edition is not None
     assert row.is_writer_proved, "the rights that are printed are for whom it is read"
@@ -262,23 +264,25 @@ def mallory() -> dict[str, Any]:
     return rita(username="mallory", groups=["strangers"])
 
 
-def changed(station: Station, row: Catalog, change: Callable[[dict[str, Any]], object], by: dict[str, Any]) -> Catalog:
-    station.edit(reference(row.name), lambda live: change(live["spec"]["source"]))
-    live = station.api.get(reference(row.name))
+def changed(
+    site: DeployedSite, row: Catalog, change: Callable[[dict[str, Any]], object], by: dict[str, Any]
+) -> Catalog:
+    site.edit(reference(row.name), lambda live: change(live["spec"]["source"]))
+    live = site.api.get(reference(row.name))
     assert live is not None
-    return look(seen(station, live, by))
+    return look(seen(site, live, by))
 
 
 @pytest.mark.proof
 def test_S05_S08_who_writes_a_part_of_the_source_must_be_allowed_to_get_the_secret_that_another_named(
-    station: Station, registry_with_auth: Registry
+    site: DeployedSite, registry_with_auth: Registry
 ) -> None:
     """Rita named the Secret; mallory, who may not get it, would have it sent to another host."""
-    let_get(station, "pull")
-    row = look(seen(station, write(station, private(station, registry_with_auth)), rita()))
+    let_get(site, "pull")
+    row = look(seen(site, write(site, private(site, registry_with_auth)), rita()))
     assert row.edition is not None
     elsewhere = "127.0.0.1:1/catalog:latest"
-    row = changed(station, row, lambda source: source["image"].update(ref=elsewhere), mallory())
+    row = changed(site, row, lambda source: source["image"].update(ref=elsewhere), mallory())
     assert row.edition is None
     assert "Kubernetes does not allow mallory to get secrets" in row.problem
     assert "who wrote the source of this Catalog (image.ref)" in row.problem
@@ -286,57 +290,57 @@ def test_S05_S08_who_writes_a_part_of_the_source_must_be_allowed_to_get_the_secr
 
 
 def test_S05_S08_who_names_their_secret_beside_the_address_of_another_sends_it_nowhere(
-    sandbox_station: Station, registry_with_auth: Registry
+    sandbox_site: DeployedSite, registry_with_auth: Registry
 ) -> None:
-    let_get(sandbox_station, "pull")
-    source = private(sandbox_station, registry_with_auth)
+    let_get(sandbox_site, "pull")
+    source = private(sandbox_site, registry_with_auth)
     auth = source["image"].pop("auth")
-    row = seen(sandbox_station, write(sandbox_station, source), mallory())
-    row = changed(sandbox_station, row, lambda source: source["image"].update(auth=auth), rita())
+    row = seen(sandbox_site, write(sandbox_site, source), mallory())
+    row = changed(sandbox_site, row, lambda source: source["image"].update(auth=auth), rita())
     assert row.edition is None
     assert "does not allow mallory to get secrets" in row.problem
 
 
 def test_S08_no_secret_is_read_for_a_catalog_that_nobody_is_known_to_have_written(
-    sandbox_station: Station, registry_with_auth: Registry
+    sandbox_site: DeployedSite, registry_with_auth: Registry
 ) -> None:
-    row = look(seen(sandbox_station, write(sandbox_station, private(sandbox_station, registry_with_auth))))
+    row = look(seen(sandbox_site, write(sandbox_site, private(sandbox_site, registry_with_auth))))
     assert "nobody can prove who wrote the source of this Catalog" in row.problem
 
 
 def test_S08_who_wrote_long_ago_is_read_for_where_the_operator_says_so(
-    sandbox_station: Station, registry_with_auth: Registry, settings: Any
+    sandbox_site: DeployedSite, registry_with_auth: Registry, settings: Any
 ) -> None:
-    source = private(sandbox_station, registry_with_auth)
-    let_get(sandbox_station, "pull")
+    source = private(sandbox_site, registry_with_auth)
+    let_get(sandbox_site, "pull")
     old = rita(groups_at=timezone.now() - timedelta(days=9))
-    row = look(seen(sandbox_station, write(sandbox_station, source), old))
+    row = look(seen(sandbox_site, write(sandbox_site, source), old))
     assert "were verified more than 12 hours ago" in row.problem
-    place = f"{sandbox_station.cluster.name}/catalogs/{row.name}"
+    place = f"{sandbox_site.cluster.name}/catalogs/{row.name}"
     settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": [place]}
     assert look(row).edition is not None
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["listed", "not listed any more"])
 def test_S34_the_secret_of_a_catalog_is_read_for_a_controller_as_long_as_the_operator_lists_it(
-    sandbox_station: Station, registry_with_auth: Registry, settings: Any, listed: bool
+    sandbox_site: DeployedSite, registry_with_auth: Registry, settings: Any, listed: bool
 ) -> None:
-    account = {"kind": "ServiceAccount", "name": "controller", "namespace": sandbox_station.namespace}
+    account = {"kind": "ServiceAccount", "name": "controller", "namespace": sandbox_site.namespace}
     rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["pull"], "verbs": ["get"]}
-    for each in role("controller-gets-pull", sandbox_station.namespace, rule, account, user_subject(SERVICE.username)):
-        sandbox_station.api.create(each)
-    obj = write(sandbox_station, private(sandbox_station, registry_with_auth))
+    for each in role("controller-gets-pull", sandbox_site.namespace, rule, account, user_subject(SERVICE.username)):
+        sandbox_site.api.create(each)
+    obj = write(sandbox_site, private(sandbox_site, registry_with_auth))
     controllers = {
-        "account": f"{sandbox_station.namespace}/controller",
-        "cluster": sandbox_station.cluster.name,
+        "account": f"{sandbox_site.namespace}/controller",
+        "cluster": sandbox_site.cluster.name,
         "catalogs": {"matchNames": [obj["metadata"]["name"]]},
-        "secrets": [f"{sandbox_station.namespace}/pull"] if listed else [],
+        "secrets": [f"{sandbox_site.namespace}/pull"] if listed else [],
     }
     settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": read_controllers({"controllers": [controllers]})}
-    robot = Identity.of_service_account(sandbox_station.namespace, "controller")
+    robot = Identity.of_service_account(sandbox_site.namespace, "controller")
     old = timezone.now() - timedelta(days=9)
     writer = rita(username=robot.username, groups=[*robot.groups], via="gitops", groups_at=old)
-    row = look(seen(sandbox_station, obj, writer))
+    row = look(seen(sandbox_site, obj, writer))
     if listed:
         assert row.edition is not None, row.problem
     else:
@@ -361,8 +365,8 @@ def test_S34_the_secret_of_a_catalog_is_read_for_a_controller_as_long_as_the_ope
     ],
 )
 def test_the_api_server_refuses_a_catalog_that_makes_no_sense(
-    station: Station, spec: dict[str, Any], words: str
+    site: DeployedSite, spec: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InvalidObject) as raised:
-        write(station, **spec)
+        write(site, **spec)
     assert words in str(raised.value.server_words)

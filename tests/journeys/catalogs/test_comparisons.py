@@ -26,43 +26,43 @@ from tests.support.approvals.world import acting
 from tests.support.journeys.catalogs import read, written
 from tests.support.journeys.contents.catalogs import HARBOUR, KIALI, documents, source
 from tests.support.journeys.contents.charts import chart, repository
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.provisioner.catalogs import bundle, channel, package
 from tests.support.servers.http import FileServer
 from tests.support.servers.registry import Registry
 
 
-def offered(station: Station, registry: Registry, listed: list[dict[str, Any]]) -> Catalog:
+def offered(site: DeployedSite, registry: Registry, listed: list[dict[str, Any]]) -> Catalog:
     """A Catalog in the cluster with these documents, which was read."""
-    name = f"{station.namespace}-hub"
+    name = f"{site.namespace}-hub"
     text = "\n".join(json.dumps(one) for one in listed)
     registry.push(f"{registry.host}/{name}:latest", {"catalog.json": text.encode()})
     origin = {"kind": "image", "image": {"ref": f"{registry.host}/{name}:latest"}}
     about = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "Catalog", "metadata": {"name": name}}
-    obj = station.api.apply({**about, "spec": {"source": origin}}, field_manager="somebody").object
-    row = observe_catalog(cluster=station.cluster, obj=obj, writer=None)
+    obj = site.api.apply({**about, "spec": {"source": origin}}, field_manager="somebody").object
+    row = observe_catalog(cluster=site.cluster, obj=obj, writer=None)
     assert row is not None
     do(RefreshCatalog(row.pk))
-    found = find_catalog(station.cluster, name)
+    found = find_catalog(site.cluster, name)
     assert found is not None
     assert found.edition is not None, found.problem
     return found
 
 
-def ask(station: Station, row: Catalog, of: str, after: str, **more: str) -> AskedComparison:
+def ask(site: DeployedSite, row: Catalog, of: str, after: str, **more: str) -> AskedComparison:
     question = ComparisonQuestion(of, after, **more)
     return services.resolve_comparison(
-        by=acting(station.people["rita"]), cluster=station.cluster, catalog=row.name, question=question
+        by=acting(site.people["rita"]), cluster=site.cluster, catalog=row.name, question=question
     )
 
 
-def compared(station: Station, asked: AskedComparison) -> Mapping[str, Any]:
+def compared(site: DeployedSite, asked: AskedComparison) -> Mapping[str, Any]:
     """The result, as a worker makes it."""
-    row = services.compare_bundles(by=acting(station.people["rita"]), asked=asked)
+    row = services.compare_bundles(by=acting(site.people["rita"]), asked=asked)
     tasks.compare_bundles(row.pk)
     row.refresh_from_db()
     assert (row.state, row.problem) == ("done", "")
-    found = services.read_comparison_result(by=acting(station.people["rita"]), asked=asked, row=row)
+    found = services.read_comparison_result(by=acting(site.people["rita"]), asked=asked, row=row)
     assert found is not None
     return found
 
@@ -73,10 +73,10 @@ def planned(result: Mapping[str, Any]) -> dict[str, str]:
 
 @pytest.mark.proof
 def test_what_would_change_is_told_without_a_request_and_without_touching_the_cluster(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    row = offered(station, registry, documents(registry, HARBOUR, ["1.0.0", "1.1.0"]))
-    result = compared(station, ask(station, row, HARBOUR, "1.1.0", before="1.0.0"))
+    row = offered(site, registry, documents(registry, HARBOUR, ["1.0.0", "1.1.0"]))
+    result = compared(site, ask(site, row, HARBOUR, "1.1.0", before="1.0.0"))
     assert planned(result)["Deployment/harbour"] == "update"
     (image,) = result["images"]
     assert image["before"] != image["after"]
@@ -92,40 +92,40 @@ def test_what_would_change_is_told_without_a_request_and_without_touching_the_cl
 
 
 @pytest.mark.proof
-def test_installing_proposes_an_account_whose_least_rights_suffice(station: Station, registry: Registry) -> None:
+def test_installing_proposes_an_account_whose_least_rights_suffice(site: DeployedSite, registry: Registry) -> None:
     """The roles are applied as they are proposed, and the account installs the bundle with them."""
-    row = offered(station, registry, documents(registry, HARBOUR, ["1.0.0"]))
-    result = compared(station, ask(station, row, HARBOUR, "1.0.0", namespace=station.namespace, account="least"))
+    row = offered(site, registry, documents(registry, HARBOUR, ["1.0.0"]))
+    result = compared(site, ask(site, row, HARBOUR, "1.0.0", namespace=site.namespace, account="least"))
     installer = result["installer"]
     assert installer["is_complete"]
     assert installer["obstacles"] == []
     for obj in yaml.safe_load_all(installer["yaml"]):
-        station.api.apply(obj, field_manager="admin")
-    name = f"{station.namespace}-least"
+        site.api.apply(obj, field_manager="admin")
+    name = f"{site.namespace}-least"
     for who in ("rita", "pratique"):
-        station.let_use_installer(who, "least")
-    deployment = station.prepare(name, source(row.name, HARBOUR), format="registry-v1", serviceAccountName="least")
-    request = station.latest(deployment)
+        site.let_use_installer(who, "least")
+    deployment = site.prepare(name, source(row.name, HARBOUR), format="registry-v1", serviceAccountName="least")
+    request = site.latest(deployment)
     assert (request.state, request.problem) == ("in_review", "")
-    assert station.approve(deployment).state == "applied"
+    assert site.approve(deployment).state == "applied"
 
 
-def charts(station: Station, url: str, settings: Any) -> Catalog:
+def charts(site: DeployedSite, url: str, settings: Any) -> Catalog:
     """The catalog of a Helm repository, whose index has no checksum."""
     settings.PRATIQUE = {**settings.PRATIQUE, "MUTABLE_HTTP": True}
     source = {"kind": "http", "http": {"url": url}}
-    return read(written(station, f"{station.namespace}-charts", format="helm", source=source))
+    return read(written(site, f"{site.namespace}-charts", format="helm", source=source))
 
 
 def test_S09_what_installing_takes_does_not_tell_which_namespaces_there_are(
-    sandbox_station: Station, http_server: FileServer, settings: Any
+    sandbox_site: DeployedSite, http_server: FileServer, settings: Any
 ) -> None:
     """Anybody may see it who may get the Catalog, and what goes where is the publisher's to say."""
     found = []
-    row = charts(sandbox_station, repository(http_server, "0.9.0"), settings)
+    row = charts(sandbox_site, repository(http_server, "0.9.0"), settings)
     for elsewhere in ("kube-public", "nowhere"):
         repository(http_server, "1.0.0", elsewhere=elsewhere)
-        result = compared(sandbox_station, ask(sandbox_station, read(row), HARBOUR, "1.0.0"))
+        result = compared(sandbox_site, ask(sandbox_site, read(row), HARBOUR, "1.0.0"))
         found.append(json.dumps(result["installer"]).replace(elsewhere, "there"))
     assert found[0] == found[1]
     assert "nowhere" not in str(result["installer"]["obstacles"])
@@ -133,50 +133,50 @@ def test_S09_what_installing_takes_does_not_tell_which_namespaces_there_are(
 
 @pytest.mark.proof
 def test_charts_of_a_helm_repository_are_compared_by_their_checksums(
-    station: Station, http_server: FileServer, settings: Any
+    site: DeployedSite, http_server: FileServer, settings: Any
 ) -> None:
-    row = charts(station, repository(http_server, "1.0.0", "1.1.0"), settings)
-    result = compared(station, ask(station, row, HARBOUR, "1.1.0", before="1.0.0"))
+    row = charts(site, repository(http_server, "1.0.0", "1.1.0"), settings)
+    result = compared(site, ask(site, row, HARBOUR, "1.1.0", before="1.0.0"))
     assert planned(result) == {"ConfigMap/harbour": "update"}
     package = find_package(row, HARBOUR)
     assert package is not None
     pins = {version: package.bundles[f"harbour-{version}"].checksum for version in ("1.0.0", "1.1.0")}
     assert result["pins"] == {"before": [pins["1.0.0"]], "after": [pins["1.1.0"]]}
-    first = compared(station, ask(station, row, HARBOUR, "1.1.0"))
+    first = compared(site, ask(site, row, HARBOUR, "1.1.0"))
     assert planned(first) == {"ConfigMap/harbour": "create"}
     assert "configmaps" in first["installer"]["yaml"]
 
 
 def test_a_chart_that_is_another_than_its_index_says_is_not_compared(
-    sandbox_station: Station, http_server: FileServer, settings: Any
+    sandbox_site: DeployedSite, http_server: FileServer, settings: Any
 ) -> None:
-    row = charts(sandbox_station, repository(http_server, "1.0.0"), settings)
+    row = charts(sandbox_site, repository(http_server, "1.0.0"), settings)
     http_server.serve("/charts/harbour-1.0.0.tgz", chart("6.6.6"))
-    asked = ask(sandbox_station, row, HARBOUR, "1.0.0")
-    made = services.compare_bundles(by=acting(sandbox_station.people["rita"]), asked=asked)
+    asked = ask(sandbox_site, row, HARBOUR, "1.0.0")
+    made = services.compare_bundles(by=acting(sandbox_site.people["rita"]), asked=asked)
     tasks.compare_bundles(made.pk)
     made.refresh_from_db()
     assert (made.state, made.problem_code) == ("failed", "digest-mismatch")
 
 
 def test_a_chart_without_a_digest_is_not_compared_and_says_what_to_do(
-    sandbox_station: Station, http_server: FileServer, settings: Any
+    sandbox_site: DeployedSite, http_server: FileServer, settings: Any
 ) -> None:
-    row = charts(sandbox_station, repository(http_server, "1.0.0", is_digested=False), settings)
+    row = charts(sandbox_site, repository(http_server, "1.0.0", is_digested=False), settings)
     with pytest.raises(InvalidInput, match="has no digest of chart harbour-1.0.0.*source of kind http"):
-        ask(sandbox_station, row, HARBOUR, "1.0.0")
+        ask(sandbox_site, row, HARBOUR, "1.0.0")
 
 
 @pytest.mark.corpus
 @pytest.mark.thorough
 def test_an_operator_of_the_corpus_tells_rights_definitions_and_images(
-    real_station: Station, registry: Registry
+    real_site: DeployedSite, registry: Registry
 ) -> None:
-    row = offered(real_station, registry, documents(registry, KIALI, ["1.32.0", "1.34.0"]))
-    result = compared(real_station, ask(real_station, row, KIALI, "1.34.0", before="1.32.0"))
+    row = offered(real_site, registry, documents(registry, KIALI, ["1.32.0", "1.34.0"]))
+    result = compared(real_site, ask(real_site, row, KIALI, "1.34.0", before="1.32.0"))
     assert result["images"]
     assert "Deployment/kiali-operator" in planned(result)
-    first = compared(real_station, ask(real_station, row, KIALI, "1.34.0"))
+    first = compared(real_site, ask(real_site, row, KIALI, "1.34.0"))
     assert set(planned(first).values()) == {"create"}
     assert any(name.startswith("CustomResourceDefinition/") for name in planned(first))
     assert first["permissions"]["accounts"]
@@ -184,24 +184,24 @@ def test_an_operator_of_the_corpus_tells_rights_definitions_and_images(
 
 
 def test_a_bundle_beside_what_a_deployment_runs_is_told_as_far_as_one_may_get_the_objects(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    row = offered(station, registry, documents(registry, HARBOUR, ["1.0.0", "1.1.0"]))
-    deployment = station.applied(
-        f"{station.namespace}-runs", source(row.name, HARBOUR, version="1.0.0"), format="registry-v1"
+    row = offered(site, registry, documents(registry, HARBOUR, ["1.0.0", "1.1.0"]))
+    deployment = site.applied(
+        f"{site.namespace}-runs", source(row.name, HARBOUR, version="1.0.0"), format="registry-v1"
     )
-    result = compared(station, ask(station, row, HARBOUR, "1.1.0", deployment=deployment.name))
+    result = compared(site, ask(site, row, HARBOUR, "1.1.0", deployment=deployment.name))
     assert planned(result)["Deployment/harbour"] == "update"
     assert result["images"] == []
     assert result["hidden"] == [
         "1 image of objects that you may not get",
         "permissions, because you may not get all roles and bindings",
     ]
-    assert result["install_namespace"] == station.namespace
+    assert result["install_namespace"] == site.namespace
 
 
 def test_a_bundle_suggests_its_namespace_and_the_account_goes_there(
-    sandbox_station: Station, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    sandbox_site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched: list[Any] = []
     fetch = pipeline.fetch_sources
@@ -211,11 +211,11 @@ def test_a_bundle_suggests_its_namespace_and_the_account_goes_there(
     digest = registry.push(f"{registry.host}/suggesting:1", files)
     listed[-1] = {**listed[-1], "image": f"{registry.host}/suggesting@{digest}", "name": csv}
     row = offered(
-        sandbox_station,
+        sandbox_site,
         registry,
         [package(HARBOUR, defaultChannel="stable"), channel("stable", {"name": csv}), listed[-1]],
     )
-    result = compared(sandbox_station, ask(sandbox_station, row, HARBOUR, "1.0.0"))
+    result = compared(sandbox_site, ask(sandbox_site, row, HARBOUR, "1.0.0"))
     assert (result["install_namespace"], result["suggested_namespace"]) == ("docks", "docks")
     assert result["config"] == {"watchNamespace": "docks"}, "it cannot watch all namespaces"
     assert {one["ref"]["namespace"] for one in result["report"]["plan"]["actions"]} == {"docks"}
@@ -257,7 +257,7 @@ def operator(*, annotations: Mapping[str, str], mode: str) -> tuple[str, dict[st
     ids=["a bundle that is nested without end", "an image that is not there", "an address of a cloud"],
 )
 def test_a_hostile_bundle_ends_its_comparison_in_words_and_nothing_else(
-    sandbox_station: Station, registry: Registry, image: str, code: str, words: str
+    sandbox_site: DeployedSite, registry: Registry, image: str, code: str, words: str
 ) -> None:
     _, files = operator(annotations={}, mode="AllNamespaces")
     bomb = b"a: &a [x, x]\nb: " + b"[" * 3000 + b"*a" + b"]" * 3000
@@ -265,25 +265,25 @@ def test_a_hostile_bundle_ends_its_comparison_in_words_and_nothing_else(
     refs = {"hostile": f"{registry.host}/hostile@{digest}", "nothing": f"{registry.host}/nothing:1"}
     evil = {**bundle("1.0.0"), "image": refs.get(image, image)}
     row = offered(
-        sandbox_station, registry, [package(defaultChannel="stable"), channel("stable", {"name": evil["name"]}), evil]
+        sandbox_site, registry, [package(defaultChannel="stable"), channel("stable", {"name": evil["name"]}), evil]
     )
-    asked = ask(sandbox_station, row, HARBOUR, "1.0.0")
-    made = services.compare_bundles(by=acting(sandbox_station.people["rita"]), asked=asked)
+    asked = ask(sandbox_site, row, HARBOUR, "1.0.0")
+    made = services.compare_bundles(by=acting(sandbox_site.people["rita"]), asked=asked)
     for _ in range(5):
         BundleComparison.objects.filter(pk=made.pk).update(look_again_at=None)
         tasks.compare_bundles(made.pk)
     made.refresh_from_db()
     assert (made.state, made.problem_code, made.position) == ("failed", code, None)
     assert words.lower() in made.problem.lower()
-    assert services.read_comparison_result(by=acting(sandbox_station.people["rita"]), asked=asked, row=made) is None
+    assert services.read_comparison_result(by=acting(sandbox_site.people["rita"]), asked=asked, row=made) is None
 
 
 def test_a_comparison_whose_worker_died_too_often_is_given_up_in_words(
-    sandbox_station: Station, registry: Registry
+    sandbox_site: DeployedSite, registry: Registry
 ) -> None:
-    row = offered(sandbox_station, registry, documents(registry, HARBOUR, ["1.0.0"]))
+    row = offered(sandbox_site, registry, documents(registry, HARBOUR, ["1.0.0"]))
     made = services.compare_bundles(
-        by=acting(sandbox_station.people["rita"]), asked=ask(sandbox_station, row, HARBOUR, "1.0.0")
+        by=acting(sandbox_site.people["rita"]), asked=ask(sandbox_site, row, HARBOUR, "1.0.0")
     )
     work = CompareBundles(made.pk)
     work.rows.update(claimed_by="dead", claimed_until=timezone.now(), worker_deaths=2)

@@ -16,7 +16,7 @@ from provisioner.values import Identity
 from tests.support.journeys.catalogs import look, named, offer, read, written
 from tests.support.journeys.contents.catalogs import HARBOUR, source
 from tests.support.journeys.contents.charts import chart, repository
-from tests.support.journeys.station import Station, group, role
+from tests.support.journeys.deployed_site import DeployedSite, group, role
 from tests.support.servers.http import Asked, FileServer, Reply
 from tests.support.servers.registry import CREDENTIALS, Registry
 
@@ -28,29 +28,27 @@ PASSWORD_PAIR = {"username": USER, "password": PASSWORD}
 GRANTED = 'worst_new in ["safe", "notable", "dangerous"]'
 
 
-def secret(station: Station, type_: str, values: Mapping[str, str], *, is_given: bool = True) -> None:
+def secret(site: DeployedSite, type_: str, values: Mapping[str, str], *, is_given: bool = True) -> None:
     """The Secret pull, which requesters may get."""
-    meta = {"name": "pull", "namespace": station.namespace}
-    station.api.create(
-        {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": type_, "stringData": dict(values)}
-    )
+    meta = {"name": "pull", "namespace": site.namespace}
+    site.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": type_, "stringData": dict(values)})
     rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["pull"], "verbs": ["get"]}
-    for each in role("get-pull", station.namespace, rule, group("requesters")) if is_given else []:
-        station.api.create(each)
+    for each in role("get-pull", site.namespace, rule, group("requesters")) if is_given else []:
+        site.api.create(each)
     if is_given:
-        station.until_may(RITA, "get", "secrets", name="pull")
+        site.until_may(RITA, "get", "secrets", name="pull")
 
 
-def docker_config(station: Station, host: str, *, is_given: bool = True) -> None:
+def docker_config(site: DeployedSite, host: str, *, is_given: bool = True) -> None:
     text = json.dumps({"auths": {host: {"auth": PAIR}}})
-    secret(station, "kubernetes.io/dockerconfigjson", {".dockerconfigjson": text}, is_given=is_given)
+    secret(site, "kubernetes.io/dockerconfigjson", {".dockerconfigjson": text}, is_given=is_given)
 
 
-def ask_for(station: Station, catalog: str, *, host: str = "", upgrades: str = "", **asked: Any) -> BundleDeployment:
+def ask_for(site: DeployedSite, catalog: str, *, host: str = "", upgrades: str = "", **asked: Any) -> BundleDeployment:
     auth = {"secret": {"name": "pull"}, **({"host": host} if host else {})}
     more = {"upgradePolicy": upgrades} if upgrades else {}
     made = source(catalog, asked.pop("of", HARBOUR), auth=auth)
-    return station.wish(f"{station.namespace}-private", made, **{"format": "registry-v1", **more, **asked})
+    return site.submit_spec(f"{site.namespace}-private", made, **{"format": "registry-v1", **more, **asked})
 
 
 def is_told_nowhere(request: Request) -> bool:
@@ -63,32 +61,32 @@ def is_told_nowhere(request: Request) -> bool:
 
 @pytest.mark.proof
 def test_S08_a_private_bundle_is_pinned_applied_and_followed_by_the_entry_for_its_registry(
-    station: Station, registry: Registry, registry_with_auth: Registry
+    site: DeployedSite, registry: Registry, registry_with_auth: Registry
 ) -> None:
     """The first by a person, the second with nobody there."""
-    row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
-    docker_config(station, registry_with_auth.host)
-    deployment = ask_for(station, row.name, upgrades="Automatic")
-    request = station.after_work(deployment)
+    row = offer(registry, named(site, registry, f"{site.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
+    docker_config(site, registry_with_auth.host)
+    deployment = ask_for(site, row.name, upgrades="Automatic")
+    request = site.after_work(deployment)
     assert (request.state, request.problem) == ("in_review", "")
-    assert station.approve(deployment).state == "applied"
-    policy = station.save_policy("grant", GRANTED)
-    station.let_approve(access.policy_identity(policy).username, deployment.name)
+    assert site.approve(deployment).state == "applied"
+    policy = site.save_policy("grant", GRANTED)
+    site.let_approve(access.policy_identity(policy).username, deployment.name)
     offer(registry, row, "1.0.0", "1.1.0", bundles=registry_with_auth)
     for _ in range(2):
-        look(station)
-    latest = station.latest(deployment)
+        look(site)
+    latest = site.latest(deployment)
     assert (latest.bundles[0]["version"], latest.state, latest.is_unattended) == ("1.1.0", "applied", True)
     assert is_told_nowhere(latest)
 
 
 def test_S08_the_secret_of_a_catalogs_source_is_not_read_for_who_may_not_get_it(
-    station: Station, registry: Registry, registry_with_auth: Registry
+    site: DeployedSite, registry: Registry, registry_with_auth: Registry
 ) -> None:
-    row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
-    docker_config(station, registry_with_auth.host, is_given=False)
-    deployment = ask_for(station, row.name)
-    request = station.after_work(deployment)
+    row = offer(registry, named(site, registry, f"{site.namespace}-hub"), "1.0.0", bundles=registry_with_auth)
+    docker_config(site, registry_with_auth.host, is_given=False)
+    deployment = ask_for(site, row.name)
+    request = site.after_work(deployment)
     assert (request.state, request.problem_code) == ("preparing", "forbidden")
     assert "does not allow rita to get secrets" in request.problem
 
@@ -130,7 +128,7 @@ def asks_for_a_password(asked: Asked) -> Reply:
     ],
 )
 def test_S08_a_secret_is_not_sent_to_a_host_that_only_the_catalog_names(
-    sandbox_station: Station,
+    sandbox_site: DeployedSite,
     registry: Registry,
     registry_with_auth: Registry,
     listening: FileServer,
@@ -143,60 +141,58 @@ def test_S08_a_secret_is_not_sent_to_a_host_that_only_the_catalog_names(
     place = listening.url.removeprefix("http://")
     digest = f"sha256:{'0' * 64}"
     listening.serve_reply(f"/v2/harbour/manifests/{digest}", asks_for_a_password)
-    row = read(row_of_one_bundle(sandbox_station, registry, f"{place}/harbour@{digest}"))
+    row = read(row_of_one_bundle(sandbox_site, registry, f"{place}/harbour@{digest}"))
     if type_ == "docker":
-        docker_config(sandbox_station, registry_with_auth.host)
+        docker_config(sandbox_site, registry_with_auth.host)
     else:
-        secret(sandbox_station, type_, values)
-    deployment = ask_for(sandbox_station, row.name, host=registry_with_auth.host if names_host else "")
-    request = sandbox_station.after_work(deployment)
+        secret(sandbox_site, type_, values)
+    deployment = ask_for(sandbox_site, row.name, host=registry_with_auth.host if names_host else "")
+    request = sandbox_site.after_work(deployment)
     assert words.format(place=place) in request.problem
     assert heard(listening) == []
     assert is_told_nowhere(request)
 
 
-def row_of_one_bundle(station: Station, registry: Registry, image: str) -> Any:
+def row_of_one_bundle(site: DeployedSite, registry: Registry, image: str) -> Any:
     about = {"type": "olm.package", "value": {"packageName": HARBOUR, "version": "1.0.0"}}
     listed = [
         {"schema": "olm.package", "name": HARBOUR, "defaultChannel": "stable"},
         {"schema": "olm.channel", "name": "stable", "package": HARBOUR, "entries": [{"name": "harbour.v1.0.0"}]},
         {"schema": "olm.bundle", "name": "harbour.v1.0.0", "package": HARBOUR, "image": image, "properties": [about]},
     ]
-    name = f"{station.namespace}-hub"
+    name = f"{site.namespace}-hub"
     text = "\n".join(json.dumps(one) for one in listed)
     registry.push(f"{registry.host}/{name}:latest", {"catalog.json": text.encode()})
-    return named(station, registry, name)
+    return named(site, registry, name)
 
 
 def test_S08_user_and_password_open_the_host_that_the_spec_names(
-    sandbox_station: Station, registry: Registry, registry_with_auth: Registry
+    sandbox_site: DeployedSite, registry: Registry, registry_with_auth: Registry
 ) -> None:
     row = offer(
         registry,
-        named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"),
+        named(sandbox_site, registry, f"{sandbox_site.namespace}-hub"),
         "1.0.0",
         bundles=registry_with_auth,
     )
-    secret(sandbox_station, BASIC_AUTH, PASSWORD_PAIR)
-    deployment = ask_for(sandbox_station, row.name, host=registry_with_auth.host)
-    sandbox_station.work()
-    assert sandbox_station.latest(deployment).state == "in_review", sandbox_station.latest(deployment).problem
+    secret(sandbox_site, BASIC_AUTH, PASSWORD_PAIR)
+    deployment = ask_for(sandbox_site, row.name, host=registry_with_auth.host)
+    sandbox_site.work()
+    assert sandbox_site.latest(deployment).state == "in_review", sandbox_site.latest(deployment).problem
 
 
 @pytest.fixture
-def mutable(settings: Any, station: Station) -> None:
+def mutable(settings: Any, site: DeployedSite) -> None:
     """The operator allows URLs without a checksum, which the index has none of."""
     settings.PRATIQUE = {**settings.PRATIQUE, "MUTABLE_HTTP": True}
 
 
-def charts(station: Station, url: str) -> Any:
-    return read(
-        written(station, f"{station.namespace}-charts", format="helm", source={"kind": "http", "http": {"url": url}})
-    )
+def charts(site: DeployedSite, url: str) -> Any:
+    return read(written(site, f"{site.namespace}-charts", format="helm", source={"kind": "http", "http": {"url": url}}))
 
 
-def installed(station: Station) -> str | None:
-    live = station.live("ConfigMap", "harbour")
+def installed(site: DeployedSite) -> str | None:
+    live = site.live("ConfigMap", "harbour")
     return live["data"]["version"] if live else None
 
 
@@ -208,49 +204,49 @@ def installed(station: Station) -> str | None:
     ],
 )
 def test_a_chart_of_a_helm_repository_is_pinned_by_its_checksum_and_followed(
-    station: Station, listening: FileServer, mutable: None, is_locked: bool
+    site: DeployedSite, listening: FileServer, mutable: None, is_locked: bool
 ) -> None:
-    row = charts(station, repository(listening, "1.0.0", pair=PAIR if is_locked else ""))
+    row = charts(site, repository(listening, "1.0.0", pair=PAIR if is_locked else ""))
     made = source(row.name, HARBOUR)
     if is_locked:
-        secret(station, BASIC_AUTH, PASSWORD_PAIR)
+        secret(site, BASIC_AUTH, PASSWORD_PAIR)
         made = source(
             row.name, HARBOUR, auth={"secret": {"name": "pull"}, "host": listening.url.removeprefix("http://")}
         )
-    deployment = station.prepare(f"{station.namespace}-chart", made, format="helm")
-    request = station.latest(deployment)
+    deployment = site.prepare(f"{site.namespace}-chart", made, format="helm")
+    request = site.latest(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     (bundle,), (pin,) = request.bundles, request.pins
     assert (pin["kind"], pin["digest"], pin["reference"]) == ("http", bundle["checksum"], bundle["url"])
     assert bundle["digest"] == row.edition.digest
-    assert station.approve(deployment).state == "applied"
+    assert site.approve(deployment).state == "applied"
     repository(listening, "1.0.0", "1.1.0", pair=PAIR if is_locked else "")
     read(row)
-    look(station)
-    latest = station.latest(deployment)
+    look(site)
+    latest = site.latest(deployment)
     assert (latest.bundles[0]["version"], latest.bundles[0]["step"], latest.state) == ("1.1.0", "follows", "in_review")
-    assert station.approve(deployment).state == "applied"
-    assert installed(station) == "1.1.0"
-    look(station)
-    assert station.latest(deployment).number == 2
+    assert site.approve(deployment).state == "applied"
+    assert installed(site) == "1.1.0"
+    look(site)
+    assert site.latest(deployment).number == 2
 
 
 def test_a_chart_that_is_another_than_its_index_says_is_not_taken(
-    station: Station, listening: FileServer, mutable: None
+    site: DeployedSite, listening: FileServer, mutable: None
 ) -> None:
-    row = charts(station, repository(listening, "1.0.0"))
+    row = charts(site, repository(listening, "1.0.0"))
     listening.serve("/charts/harbour-1.0.0.tgz", chart("6.6.6"))
-    deployment = station.prepare(f"{station.namespace}-chart", source(row.name, HARBOUR), format="helm")
-    request = station.latest(deployment)
+    deployment = site.prepare(f"{site.namespace}-chart", source(row.name, HARBOUR), format="helm")
+    request = site.latest(deployment)
     assert (request.state, request.problem_code) == ("failed", "digest-mismatch")
 
 
 def test_a_chart_without_a_digest_is_refused_with_what_to_do(
-    station: Station, listening: FileServer, mutable: None
+    site: DeployedSite, listening: FileServer, mutable: None
 ) -> None:
-    row = charts(station, repository(listening, "1.0.0", is_digested=False))
-    deployment = station.prepare(f"{station.namespace}-chart", source(row.name, HARBOUR), format="helm")
-    request = station.latest(deployment)
+    row = charts(site, repository(listening, "1.0.0", is_digested=False))
+    deployment = site.prepare(f"{site.namespace}-chart", source(row.name, HARBOUR), format="helm")
+    request = site.latest(deployment)
     assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
     assert "has no digest of chart harbour-1.0.0" in request.problem
     assert "source of kind http" in request.problem
@@ -265,7 +261,7 @@ def test_a_chart_without_a_digest_is_refused_with_what_to_do(
     ids=["no Secret", "no host"],
 )
 def test_credentials_that_make_no_sense_are_refused_by_the_api_server(
-    station: Station, auth: dict[str, Any], words: str
+    site: DeployedSite, auth: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InvalidInput, match=words):
-        station.wish("wrong", source("hub", HARBOUR, auth=auth), format="registry-v1")
+        site.submit_spec("wrong", source("hub", HARBOUR, auth=auth), format="registry-v1")

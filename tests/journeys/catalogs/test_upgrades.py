@@ -18,7 +18,7 @@ from provisioner.api_groups import OWN_GROUP
 from provisioner.values import Identity
 from tests.support.journeys.catalogs import look, look_at_source, named, offer, publish
 from tests.support.journeys.contents.catalogs import HARBOUR, KIALI, documents, source
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.provisioner.catalogs import deprecated
 from tests.support.servers.registry import Registry
 
@@ -26,17 +26,19 @@ GRANTED = 'worst_new in ["safe", "notable", "dangerous"]'
 
 
 @pytest.fixture
-def offered(station: Station, registry: Registry) -> Catalog:
+def offered(site: DeployedSite, registry: Registry) -> Catalog:
     """A catalog with the first version of an operator."""
-    return offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0")
+    return offer(registry, named(site, registry, f"{site.namespace}-hub"), "1.0.0")
 
 
-def ask_for(station: Station, row: Catalog, *, of: str = HARBOUR, upgrades: str = "", **asked: str) -> BundleDeployment:
-    return station.wish(f"{station.namespace}-{of}", source(row.name, of, **asked), **_as_operator(upgrades))
+def ask_for(
+    site: DeployedSite, row: Catalog, *, of: str = HARBOUR, upgrades: str = "", **asked: str
+) -> BundleDeployment:
+    return site.submit_spec(f"{site.namespace}-{of}", source(row.name, of, **asked), **_as_operator(upgrades))
 
 
-def running(station: Station, row: Catalog, *, of: str = HARBOUR, upgrades: str = "") -> BundleDeployment:
-    return station.applied(f"{station.namespace}-{of}", source(row.name, of), **_as_operator(upgrades))
+def running(site: DeployedSite, row: Catalog, *, of: str = HARBOUR, upgrades: str = "") -> BundleDeployment:
+    return site.applied(f"{site.namespace}-{of}", source(row.name, of), **_as_operator(upgrades))
 
 
 def _as_operator(upgrades: str) -> dict[str, str]:
@@ -48,8 +50,8 @@ def versions(deployment: BundleDeployment) -> list[tuple[str, str]]:
     return [(one.bundles[0]["version"] if one.bundles else "", one.state) for one in rows]
 
 
-def upgrade_condition(station: Station, deployment: BundleDeployment) -> tuple[str, str, str]:
-    found = station.condition(deployment, "UpgradeAvailable")
+def upgrade_condition(site: DeployedSite, deployment: BundleDeployment) -> tuple[str, str, str]:
+    found = site.condition(deployment, "UpgradeAvailable")
     return found["status"], found["reason"], found["message"]
 
 
@@ -58,24 +60,24 @@ def rules(request: Request) -> set[str]:
 
 
 @pytest.fixture
-def applied(station: Station, offered: Catalog) -> BundleDeployment:
-    deployment = running(station, offered)
-    look(station)
+def applied(site: DeployedSite, offered: Catalog) -> BundleDeployment:
+    deployment = running(site, offered)
+    look(site)
     return deployment
 
 
 @pytest.mark.proof
 def test_a_package_of_a_catalog_is_pinned_to_one_bundle_by_its_digest(
-    station: Station, registry: Registry, offered: Catalog
+    site: DeployedSite, registry: Registry, offered: Catalog
 ) -> None:
     row = offer(registry, offered, "1.0.0", "1.1.0")
-    deployment = ask_for(station, offered, channel="stable", version="<1.1.0")
-    request = station.after_work(deployment)
+    deployment = ask_for(site, offered, channel="stable", version="<1.1.0")
+    request = site.after_work(deployment)
     assert (request.state, request.problem) == ("in_review", "")
     (bundle,), (pin,) = request.bundles, request.pins
     assert (bundle["bundle"], bundle["step"]) == ("harbour.v1.0.0", "first")
     assert bundle["image"].endswith(f"@{pin['digest']}")
-    (shown,) = station.status(deployment)["bundles"]
+    (shown,) = site.status(deployment)["bundles"]
     assert shown == {
         "catalog": offered.name,
         "catalogDigest": row.edition.digest,  # type: ignore[union-attr] # it was read
@@ -84,55 +86,55 @@ def test_a_package_of_a_catalog_is_pinned_to_one_bundle_by_its_digest(
         "bundle": "harbour.v1.0.0",
         "version": "1.0.0",
     }
-    assert station.approve(deployment).state == "applied"
+    assert site.approve(deployment).state == "applied"
 
 
 @pytest.mark.parametrize("state", ["in_review", "approved"])
 def test_S04_what_a_publisher_says_after_the_report_makes_a_new_round_where_it_is_worse(
-    sandbox_station: Station, registry: Registry, state: str
+    sandbox_site: DeployedSite, registry: Registry, state: str
 ) -> None:
     both = ("1.0.0", "1.1.0")
-    row = offer(registry, named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"), *both)
-    deployment = ask_for(sandbox_station, row, version="1.0.0")
-    request = sandbox_station.after_work(deployment)
-    sandbox_station.agree(deployment)
+    row = offer(registry, named(sandbox_site, registry, f"{sandbox_site.namespace}-hub"), *both)
+    deployment = ask_for(sandbox_site, row, version="1.0.0")
+    request = sandbox_site.after_work(deployment)
+    sandbox_site.agree(deployment)
     if state == "approved":
         evaluate.run(request, "")
     request.refresh_from_db()
     assert (request.state, "CAT-02" in rules(request)) == (state, False)
 
     publish(registry, row, [*documents(registry, HARBOUR, both), deprecated("olm.bundle", "harbour.v1.0.0")])
-    sandbox_station.work(request)
+    sandbox_site.work(request)
     assert (request.state, request.round, "CAT-02" in rules(request)) == ("in_review", 2, True)
     voided = request.voided_rounds.get()
     assert (voided.code, "harbour.v1.0.0 is no longer supported" in voided.words) == ("catalog-changed", True)
 
     publish(registry, row, documents(registry, HARBOUR, both))  # it takes that back, which is no worse
-    sandbox_station.work(request)
+    sandbox_site.work(request)
     assert request.round == 2
 
     publish(registry, row, documents(registry, HARBOUR, both[1:]))
-    sandbox_station.work(request)
+    sandbox_site.work(request)
     assert (request.round, rules(request) & {"CAT-02", "CAT-05"}) == (3, {"CAT-05"})
-    assert sandbox_station.approve(deployment).state == "applied"
+    assert sandbox_site.approve(deployment).state == "applied"
 
 
 @pytest.mark.proof
-def test_S08_who_may_not_get_the_catalog_asks_in_vain(station: Station, offered: Catalog) -> None:
+def test_S08_who_may_not_get_the_catalog_asks_in_vain(site: DeployedSite, offered: Catalog) -> None:
     mallory = Identity("mallory", ("strangers",))
-    station.let_use_installer("mallory")
+    site.let_use_installer("mallory")
     spec: dict[str, Any] = {
-        "installNamespace": station.namespace,
+        "installNamespace": site.namespace,
         "serviceAccountName": "installer",
         "format": "registry-v1",
     }
     about = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "BundleDeployment"}
-    obj = {**about, "metadata": {"name": f"{station.namespace}-vain"}, "spec": spec}
+    obj = {**about, "metadata": {"name": f"{site.namespace}-vain"}, "spec": spec}
     spec["sources"] = [source(offered.name, HARBOUR)]
-    made = station.api.apply(obj, field_manager="somebody").object
+    made = site.api.apply(obj, field_manager="somebody").object
     writer = SpecWriter(mallory, "cluster", None, timezone.now())
-    deployment = pivots.see(cluster=station.cluster, obj=made, writer=writer)
-    request = station.after_work(deployment)
+    deployment = pivots.see(cluster=site.cluster, obj=made, writer=writer)
+    request = site.after_work(deployment)
     assert (request.state, request.bundles) == ("preparing", [])
     assert f"Kubernetes does not allow mallory to get catalogs.core.rukpak.io {offered.name}" in request.problem
 
@@ -147,38 +149,38 @@ def test_S08_who_may_not_get_the_catalog_asks_in_vain(station: Station, offered:
     ids=["package", "channel", "version"],
 )
 def test_what_a_catalog_does_not_offer_is_said_with_what_it_offers(
-    sandbox_station: Station, registry: Registry, asked: dict[str, str], words: str
+    sandbox_site: DeployedSite, registry: Registry, asked: dict[str, str], words: str
 ) -> None:
-    row = offer(registry, named(sandbox_station, registry, f"{sandbox_station.namespace}-hub"), "1.0.0")
-    deployment = ask_for(sandbox_station, row, **asked)
-    request = sandbox_station.after_work(deployment)
+    row = offer(registry, named(sandbox_site, registry, f"{sandbox_site.namespace}-hub"), "1.0.0")
+    deployment = ask_for(sandbox_site, row, **asked)
+    request = sandbox_site.after_work(deployment)
     assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
     assert words in request.problem
 
 
 @pytest.mark.proof
 def test_two_edges_are_followed_by_a_grant_and_the_third_is_held_by_a_guard(
-    station: Station, registry: Registry, offered: Catalog
+    site: DeployedSite, registry: Registry, offered: Catalog
 ) -> None:
     """1.0.0 is approved by a person; 1.1.0 and 1.2.0 follow by themselves; 2.0.0 waits for people."""
-    deployment = running(station, offered, upgrades="Automatic")
-    policy = station.save_policy("grant", GRANTED)
-    station.let_approve(access.policy_identity(policy).username, deployment.name)
+    deployment = running(site, offered, upgrades="Automatic")
+    policy = site.save_policy("grant", GRANTED)
+    site.let_approve(access.policy_identity(policy).username, deployment.name)
     offer(registry, offered, "1.0.0", "1.1.0", "1.2.0")
     for _ in range(3):
-        look(station)
+        look(site)
     assert versions(deployment) == [("1.0.0", "applied"), ("1.1.0", "applied"), ("1.2.0", "applied")], [
-        *station.latest(deployment).evaluations.values_list("words", flat=True)
+        *site.latest(deployment).evaluations.values_list("words", flat=True)
     ]
-    latest = station.latest(deployment)
+    latest = site.latest(deployment)
     assert (latest.is_unattended, latest.is_for_people, latest.bundles[0]["step"]) == (True, False, "follows")
     assert [one["username"] for one in latest.requesters] == ["rita"]
-    station.save_policy("guard", 'worst_new == "safe"', name="careful", message="not on a Friday")
+    site.save_policy("guard", 'worst_new == "safe"', name="careful", message="not on a Friday")
     offer(registry, offered, "1.0.0", "1.1.0", "1.2.0", "2.0.0")
-    look(station)
-    held = station.latest(deployment)
+    look(site)
+    held = site.latest(deployment)
     assert (held.bundles[0]["version"], held.state) == ("2.0.0", "in_review")
-    assert upgrade_condition(station, deployment) == (
+    assert upgrade_condition(site, deployment) == (
         "True",
         "Requested",
         f"2.0.0 of harbour is available: request {held.number} is for it (in review)",
@@ -187,115 +189,115 @@ def test_two_edges_are_followed_by_a_grant_and_the_third_is_held_by_a_guard(
 
 @pytest.mark.corpus
 @pytest.mark.thorough
-def test_an_operator_of_the_corpus_follows_its_edges_by_people(real_station: Station, registry: Registry) -> None:
+def test_an_operator_of_the_corpus_follows_its_edges_by_people(real_site: DeployedSite, registry: Registry) -> None:
     """It replaces roles and its rights could undo approvals, so that no grant may approve it, whatever the policy."""
-    row = offer(registry, named(real_station, registry, f"{real_station.namespace}-hub"), "1.32.0", of=KIALI)
-    deployment = running(real_station, row, of=KIALI, upgrades="Automatic")
-    real_station.save_policy("grant", "true")
+    row = offer(registry, named(real_site, registry, f"{real_site.namespace}-hub"), "1.32.0", of=KIALI)
+    deployment = running(real_site, row, of=KIALI, upgrades="Automatic")
+    real_site.save_policy("grant", "true")
     offer(registry, row, "1.32.0", "1.33.0", "1.34.0", of=KIALI)
     for _ in range(2):
-        look(real_station)
-        (said,) = real_station.latest(deployment).evaluations.filter(policy__kind="grant")
+        look(real_site)
+        (said,) = real_site.latest(deployment).evaluations.filter(policy__kind="grant")
         assert "which only people can" in said.words
-        assert real_station.approve(deployment).state == "applied"
+        assert real_site.approve(deployment).state == "applied"
     assert versions(deployment) == [("1.32.0", "applied"), ("1.33.0", "applied"), ("1.34.0", "applied")]
 
 
 def test_a_grant_does_not_approve_what_follows_for_people(
-    station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
+    site: DeployedSite, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:
-    station.save_policy("grant", "true")
+    site.save_policy("grant", "true")
     offer(registry, offered, "1.0.0", "1.1.0")
-    look(station)
-    request = station.latest(applied)
+    look(site)
+    request = site.latest(applied)
     assert (request.number, request.state, request.is_for_people) == (2, "in_review", True)
     (said,) = request.evaluations.filter(policy__kind="grant")
     assert "which only people can approve" in said.words
-    assert station.approve(applied).state == "applied"
+    assert site.approve(applied).state == "applied"
 
 
 def test_manual_only_shows_it_and_takes_it_when_somebody_asks(
-    station: Station, registry: Registry, offered: Catalog
+    site: DeployedSite, registry: Registry, offered: Catalog
 ) -> None:
-    deployment = running(station, offered, upgrades="Manual")
+    deployment = running(site, offered, upgrades="Manual")
     offer(registry, offered, "1.0.0", "1.1.0", "1.2.0")
-    look(station)
+    look(site)
     assert versions(deployment) == [("1.0.0", "applied")]
-    available, reason, words = upgrade_condition(station, deployment)
+    available, reason, words = upgrade_condition(site, deployment)
     assert (available, reason) == ("True", "Manual")
     assert "1.1.0 of harbour is available: upgradePolicy is Manual" in words
     assert "no edge leads to 1.2.0 from what runs" in words
-    station.ask_again(deployment)
-    station.work()
+    site.ask_again(deployment)
+    site.work()
     assert versions(deployment)[1:] == [("1.1.0", "in_review")]
 
 
 @pytest.mark.proof
 def test_S05_who_wrote_the_upgrade_policy_is_a_requester_of_the_next_request(
-    station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
+    site: DeployedSite, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:
     mallory = Identity("mallory", ("requesters",))
-    changed = station.rewrite(applied, lambda spec: spec.update(upgradePolicy="Automatic"), mallory)
-    look(station)
+    changed = site.rewrite(applied, lambda spec: spec.update(upgradePolicy="Automatic"), mallory)
+    look(site)
     assert changed.generation > applied.generation
     assert len(versions(applied)) == 1
     offer(registry, offered, "1.0.0", "1.1.0")
-    look(station)
-    assert {one["username"] for one in station.latest(applied).requesters} == {"rita", "mallory"}
+    look(site)
+    assert {one["username"] for one in site.latest(applied).requesters} == {"rita", "mallory"}
 
 
 @pytest.mark.proof
 def test_S25_a_request_that_somebody_reviews_is_followed_by_one_successor(
-    station: Station, registry: Registry, offered: Catalog
+    site: DeployedSite, registry: Registry, offered: Catalog
 ) -> None:
-    deployment = ask_for(station, offered)
-    station.work()
-    first = station.review(deployment, "RequestChanges", reason="name the owner")
+    deployment = ask_for(site, offered)
+    site.work()
+    first = site.review(deployment, "RequestChanges", reason="name the owner")
     for more in (["1.1.0"], ["1.1.0", "1.2.0"]):
         offer(registry, offered, "1.0.0", *more)
-        look(station)
+        look(site)
     assert versions(deployment) == [("1.0.0", "in_review")]
-    assert "request 1 is settled first" in upgrade_condition(station, deployment)[2]
-    station.withdraw(first, "replaced")
+    assert "request 1 is settled first" in upgrade_condition(site, deployment)[2]
+    site.withdraw(first, "replaced")
     FollowedPackage.objects.update(answer_at=timezone.now())
     for _ in range(3):
-        look(station)
+        look(site)
     assert versions(deployment) == [("1.0.0", "withdrawn"), ("1.2.0", "in_review")]
 
 
 def test_leaving_the_edges_is_refused_unless_the_spec_allows_it_and_then_it_is_found(
-    station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
+    site: DeployedSite, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:
     offer(registry, offered, "1.0.0", "1.2.0")
-    ask_for(station, offered, version="1.2.0")
-    request = station.after_work(applied)
+    ask_for(site, offered, version="1.2.0")
+    request = site.after_work(applied)
     assert (request.state, request.problem_code) == ("failed", "bundle-not-offered")
     assert "that may follow harbour.v1.0.0 (1.0.0) by the catalog's edges; these may: 1.0.0" in request.problem
-    ask_for(station, offered, version="1.2.0", upgradeConstraintPolicy="SelfCertified")
-    station.work()
-    assert "CAT-01" in rules(station.latest(applied))
-    assert station.approve(applied).state == "applied"
-    ask_for(station, offered, version="1.0.0", upgradeConstraintPolicy="SelfCertified")
-    station.work()
-    assert {"CAT-01", "SRC-03"} <= rules(station.latest(applied))
+    ask_for(site, offered, version="1.2.0", upgradeConstraintPolicy="SelfCertified")
+    site.work()
+    assert "CAT-01" in rules(site.latest(applied))
+    assert site.approve(applied).state == "applied"
+    ask_for(site, offered, version="1.0.0", upgradeConstraintPolicy="SelfCertified")
+    site.work()
+    assert {"CAT-01", "SRC-03"} <= rules(site.latest(applied))
 
 
 def test_what_runs_goes_back_and_is_not_upgraded_again_by_itself(
-    station: Station, registry: Registry, offered: Catalog, applied: BundleDeployment
+    site: DeployedSite, registry: Registry, offered: Catalog, applied: BundleDeployment
 ) -> None:
     offer(registry, offered, "1.0.0", "1.1.0")
-    look(station)
-    assert station.approve(applied).state == "applied"
-    station.roll_back(applied)
-    station.work()
-    assert station.approve(applied).state == "applied"
-    look(station)
+    look(site)
+    assert site.approve(applied).state == "applied"
+    site.roll_back(applied)
+    site.work()
+    assert site.approve(applied).state == "applied"
+    look(site)
     assert versions(applied) == [("1.0.0", "applied"), ("1.1.0", "applied"), ("1.0.0", "applied")]
-    assert "request 2 was for it (applied)" in upgrade_condition(station, applied)[2]
+    assert "request 2 was for it (applied)" in upgrade_condition(site, applied)[2]
 
 
 def test_since_when_the_source_of_a_catalog_is_down_is_said_of_those_who_follow_it(
-    station: Station, offered: Catalog, applied: BundleDeployment, monkeypatch: pytest.MonkeyPatch, settings: Any
+    site: DeployedSite, offered: Catalog, applied: BundleDeployment, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     woken: list[int] = []
     monkeypatch.setattr(wake, "deployment", woken.append)
@@ -304,14 +306,14 @@ def test_since_when_the_source_of_a_catalog_is_down_is_said_of_those_who_follow_
     for _ in range(2):
         look_at_source(offered)
     assert woken == [applied.pk], "once, and not at each look"
-    available, reason, words = upgrade_condition(station, applied)
+    available, reason, words = upgrade_condition(site, applied)
     assert (available, reason) == ("Unknown", "CouldNotTell")
     assert f"the source of Catalog {offered.name} could not be checked since" in words
     assert "127.0.0.1" not in words
     settings.PRATIQUE = allowed
     look_at_source(offered)
     assert woken == [applied.pk] * 2
-    assert upgrade_condition(station, applied)[:2] == ("False", "UpToDate")
+    assert upgrade_condition(site, applied)[:2] == ("False", "UpToDate")
 
 
 @pytest.mark.parametrize(
@@ -327,7 +329,7 @@ def test_since_when_the_source_of_a_catalog_is_down_is_said_of_those_who_follow_
     ids=["no catalog", "two kinds", "plain", "policy", "policy without catalog", "interval"],
 )
 def test_what_cannot_be_is_refused_by_the_api_server(
-    station: Station, sources: list[dict[str, Any]], more: Mapping[str, Any], words: str
+    site: DeployedSite, sources: list[dict[str, Any]], more: Mapping[str, Any], words: str
 ) -> None:
     with pytest.raises(InvalidInput, match=words):
-        station.wish(f"{station.namespace}-wrong", *sources, **{"format": "registry-v1", **more})
+        site.submit_spec(f"{site.namespace}-wrong", *sources, **{"format": "registry-v1", **more})

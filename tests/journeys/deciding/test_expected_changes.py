@@ -17,8 +17,8 @@ from approvals.watch.expected_changes import Changes, ExpectedChanges
 from approvals.watch.lookout import Name
 from provisioner.values import AccessRequest, ObjectRef
 from tests.support.journeys.contents import bundles
+from tests.support.journeys.deployed_site import SEEDER, SERVICE, DeployedSite
 from tests.support.journeys.installer import grant, take_away
-from tests.support.journeys.station import SEEDER, SERVICE, Station
 from tests.support.kubernetes.live import until_may, wait_until
 from tests.support.servers.registry import Registry
 
@@ -27,19 +27,19 @@ MOMENTS = itertools.count(step=60.0)
 
 
 @pytest.fixture
-def expected_changes(station: Station) -> Iterator[ExpectedChanges]:
+def expected_changes(site: DeployedSite) -> Iterator[ExpectedChanges]:
     """What the watch does each second, moved on by the test."""
-    made = ExpectedChanges(station.cluster)
+    made = ExpectedChanges(site.cluster)
     yield made
     made.end()
 
 
-def account(here: Station) -> ObjectRef:
-    return here.ref("ServiceAccount", "installer")
+def account(site: DeployedSite) -> ObjectRef:
+    return site.ref("ServiceAccount", "installer")
 
 
-def put(here: Station, obj: dict[str, Any]) -> None:
-    here.api.apply(obj, field_manager=SEEDER)
+def put(site: DeployedSite, obj: dict[str, Any]) -> None:
+    site.api.apply(obj, field_manager=SEEDER)
 
 
 def state(request: Request) -> tuple[str, str, str]:
@@ -76,24 +76,24 @@ def hears(expected_changes: ExpectedChanges, request: Request, change: Callable[
 
 @pytest.mark.proof
 def test_a_missing_account_is_waited_for(
-    station: Station, registry: Registry, expected_changes: ExpectedChanges
+    site: DeployedSite, registry: Registry, expected_changes: ExpectedChanges
 ) -> None:
-    station.api.delete(account(station))
-    deployment = station.prepare("late", bundles.image(registry, "late", bundles.app("late", "1")))
-    request = station.latest(deployment)
+    site.api.delete(account(site))
+    deployment = site.prepare("late", bundles.image(registry, "late", bundles.app("late", "1")))
+    request = site.latest(deployment)
     assert state(request) == ("preparing", "missing-account", Awaits.ACCOUNT)
     assert "continues automatically when it is created" in request.problem
-    station.look_after(deployment)
-    shown = station.get("bd", "late")["status"]["conditions"]
+    site.look_after(deployment)
+    shown = site.get("bd", "late")["status"]["conditions"]
     (condition,) = (one for one in shown if one["type"] == "UpToDate")
     assert (condition["status"], condition["reason"]) == ("False", "MissingAccount")
     assert request.problem in condition["message"]
     begins(expected_changes, request)
-    station.work()
+    site.work()
     assert state(request) == ("preparing", "missing-account", Awaits.ACCOUNT)
 
-    hears(expected_changes, request, lambda: put(station, _account_object(station)))
-    station.work()
+    hears(expected_changes, request, lambda: put(site, _account_object(site)))
+    site.work()
     assert state(request) == ("in_review", "", "")
 
     def has_ended() -> bool:
@@ -104,14 +104,14 @@ def test_a_missing_account_is_waited_for(
 
 
 def test_another_account_wakes_nobody(
-    station: Station, registry: Registry, expected_changes: ExpectedChanges, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, expected_changes: ExpectedChanges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station.api.delete(account(station))
-    request = station.latest(station.wish("alone", bundles.image(registry, "alone", bundles.app("alone", "1"))))
-    station.work()
+    site.api.delete(account(site))
+    request = site.latest(site.submit_spec("alone", bundles.image(registry, "alone", bundles.app("alone", "1"))))
+    site.work()
     begins(expected_changes, request)
     rests(request)
-    other = _account_object(station)
+    other = _account_object(site)
     other["metadata"]["name"] = "somebody"
     note, noted = Changes.note, list[Name | None]()
 
@@ -120,79 +120,79 @@ def test_another_account_wakes_nobody(
         noted.append(name)
 
     monkeypatch.setattr(Changes, "note", heard)
-    put(station, other)
-    wait_until(lambda: (station.namespace, "somebody") in noted, "the other account is seen")
+    put(site, other)
+    wait_until(lambda: (site.namespace, "somebody") in noted, "the other account is seen")
     expected_changes.look(next(MOMENTS))
     assert expected_changes.changes.noted == {}
     assert not is_due(request)
 
 
 def test_rights_that_the_installer_lacks_are_waited_for(
-    station: Station, registry: Registry, expected_changes: ExpectedChanges
+    site: DeployedSite, registry: Registry, expected_changes: ExpectedChanges
 ) -> None:
-    take_away(station)
-    deployment = station.prepare("needy", bundles.image(registry, "needy", bundles.app("needy", "1")))
-    request = station.approve(deployment)
+    take_away(site)
+    deployment = site.prepare("needy", bundles.image(registry, "needy", bundles.app("needy", "1")))
+    request = site.approve(deployment)
     assert state(request) == ("approved", "missing-rights", Awaits.RIGHTS)
     begins(expected_changes, request)
-    hears(expected_changes, request, lambda: grant(station, request.problem.partition("\n")[2]))
-    station.work()
+    hears(expected_changes, request, lambda: grant(site, request.problem.partition("\n")[2]))
+    site.work()
     assert state(request) == ("applied", "", "")
 
 
 def test_rights_that_pratique_lacks_are_waited_for(
-    station: Station, registry: Registry, expected_changes: ExpectedChanges
+    site: DeployedSite, registry: Registry, expected_changes: ExpectedChanges
 ) -> None:
-    binding = station.api.get(
-        ObjectRef("rbac.authorization.k8s.io", "v1", "RoleBinding", station.namespace, "act-as-installer")
+    binding = site.api.get(
+        ObjectRef("rbac.authorization.k8s.io", "v1", "RoleBinding", site.namespace, "act-as-installer")
     )
     assert binding
-    question = AccessRequest("impersonate", resource="serviceaccounts", namespace=station.namespace, name="installer")
-    station.api.delete(ObjectRef.of(binding))
-    until_may(station.api, SERVICE, question, is_allowed=False)
-    deployment = station.prepare("unable", bundles.image(registry, "unable", bundles.app("unable", "1")))
-    request = station.latest(deployment)
+    question = AccessRequest("impersonate", resource="serviceaccounts", namespace=site.namespace, name="installer")
+    site.api.delete(ObjectRef.of(binding))
+    until_may(site.api, SERVICE, question, is_allowed=False)
+    deployment = site.prepare("unable", bundles.image(registry, "unable", bundles.app("unable", "1")))
+    request = site.latest(deployment)
     assert state(request) == ("preparing", "missing-right", Awaits.RIGHTS)
     begins(expected_changes, request)
     anew = {key: binding[key] for key in ("apiVersion", "kind", "roleRef", "subjects")}
     hears(
         expected_changes,
         request,
-        lambda: put(station, {**anew, "metadata": {"name": "act-as-installer", "namespace": station.namespace}}),
+        lambda: put(site, {**anew, "metadata": {"name": "act-as-installer", "namespace": site.namespace}}),
     )
-    until_may(station.api, SERVICE, question)
-    station.work()
+    until_may(site.api, SERVICE, question)
+    site.work()
     assert state(request) == ("in_review", "", "")
 
 
-def test_a_source_that_is_not_there_is_asked_for_again(station: Station, registry: Registry) -> None:
-    name = f"{station.namespace}-early"
+def test_a_source_that_is_not_there_is_asked_for_again(site: DeployedSite, registry: Registry) -> None:
+    name = f"{site.namespace}-early"
     missing = {"kind": "image", "image": {"ref": f"{registry.host}/{name}:2"}}
     bundles.image(registry, name, bundles.app(name, "1"), "1")
-    deployment = station.prepare(name, missing)
-    request = station.latest(deployment)
+    deployment = site.prepare(name, missing)
+    request = site.latest(deployment)
     assert state(request) == ("preparing", "source-unavailable", "")
     assert "changes spec.sources" in request.remedy
     assert request.look_again_at
     bundles.image(registry, name, bundles.app(name, "2"), "2")
-    station.work()
+    site.work()
     assert state(request)[0] == "in_review", request.problem
 
 
-def _account_object(here: Station) -> dict[str, Any]:
+def _account_object(site: DeployedSite) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": {"name": "installer", "namespace": here.namespace},
+        "metadata": {"name": "installer", "namespace": site.namespace},
     }
 
 
 def test_what_is_waited_for_is_heard_also_after_a_bug_in_the_thread_that_watches(
-    station: Station, registry: Registry, expected_changes: ExpectedChanges, monkeypatch: pytest.MonkeyPatch
+    site: DeployedSite, registry: Registry, expected_changes: ExpectedChanges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    station.api.delete(account(station))
-    request = station.latest(station.wish("bug", bundles.image(registry, "bug", bundles.app("bug", "1"))))
-    station.work()
+    site.api.delete(account(site))
+    request = site.latest(site.submit_spec("bug", bundles.image(registry, "bug", bundles.app("bug", "1"))))
+    site.work()
     begins(expected_changes, request)
     note, bugs = Changes.note, iter([ZeroDivisionError("a bug")])
 
@@ -202,7 +202,7 @@ def test_what_is_waited_for_is_heard_also_after_a_bug_in_the_thread_that_watches
         note(changes, awaits, name)
 
     monkeypatch.setattr(Changes, "note", stumble)
-    hears(expected_changes, request, lambda: put(station, _account_object(station)))
+    hears(expected_changes, request, lambda: put(site, _account_object(site)))
     assert next(bugs, None) is None
-    station.work()
+    site.work()
     assert state(request) == ("in_review", "", "")

@@ -6,15 +6,15 @@ import pytest
 
 from approvals.models import Request
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.servers.registry import Registry
 
 REPEATED = {"SEC-04", "LIV-07", "AVL-05", "SCH-37"}
 
 
 @pytest.mark.proof
-def test_what_the_report_of_what_runs_has_as_well_is_not_new(station: Station, registry: Registry) -> None:
-    name = f"{station.namespace}-known"
+def test_what_the_report_of_what_runs_has_as_well_is_not_new(site: DeployedSite, registry: Registry) -> None:
+    name = f"{site.namespace}-known"
     kind = name.replace("-", "").capitalize()
 
     def ask(version: int) -> Request:
@@ -28,11 +28,11 @@ def test_what_the_report_of_what_runs_has_as_well_is_not_new(station: Station, r
         spec = {"strategy": {"type": "Recreate"}, "selector": {"matchLabels": labels}, "template": template}
         web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
         files = bundles.manifests(definition, web)
-        deployment = station.prepare(name, bundles.image(registry, f"{name}-{version}", files))
-        return station.latest(deployment)
+        deployment = site.prepare(name, bundles.image(registry, f"{name}-{version}", files))
+        return site.latest(deployment)
 
-    first = station.approve(ask(1).deployment)
-    second = station.approve(ask(2).deployment)
+    first = site.approve(ask(1).deployment)
+    second = site.approve(ask(2).deployment)
     assert (first.state, second.state) == ("applied", "applied")
     before, now = (one.reports.get().body["findings"] for one in (second, ask(3)))
     known = {one["fingerprint"] for one in before}

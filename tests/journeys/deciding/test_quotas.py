@@ -10,7 +10,7 @@ from pytest_django import Settings
 from approvals import tasks
 from approvals.ledger import pivots
 from approvals.models import BundleDeployment
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 
 EDITOR = "kubectl-client-side-apply"
 
@@ -20,11 +20,11 @@ def few(settings: Settings) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "MAX_OPEN_REQUESTS_OF_ONE": 2}
 
 
-def apply(station: Station, name: str) -> BundleDeployment:
+def apply(site: DeployedSite, name: str) -> BundleDeployment:
     """As kubectl does, past every door of ours; then what the watch does with it."""
     http = {"url": f"https://bundles.example/{name}.tar.gz", "checksum": f"sha256:{'0' * 64}"}
     spec = {
-        "installNamespace": station.namespace,
+        "installNamespace": site.namespace,
         "serviceAccountName": "installer",
         "sources": [{"kind": "http", "http": http}],
     }
@@ -34,27 +34,27 @@ def apply(station: Station, name: str) -> BundleDeployment:
         "metadata": {"name": name},
         "spec": spec,
     }
-    made = station.api.apply(obj, field_manager=EDITOR)
-    return pivots.see(cluster=station.cluster, obj=dict(made.object), writer=None)
+    made = site.api.apply(obj, field_manager=EDITOR)
+    return pivots.see(cluster=site.cluster, obj=dict(made.object), writer=None)
 
 
-def condition(station: Station, deployment: BundleDeployment) -> Any:
-    return station.condition(deployment, "UpToDate")
+def condition(site: DeployedSite, deployment: BundleDeployment) -> Any:
+    return site.condition(deployment, "UpToDate")
 
 
 @pytest.mark.proof
-def test_S25_kubectl_meets_the_quota_as_every_door_does(station: Station) -> None:
-    first, _, third = (apply(station, f"{station.namespace}-{number}") for number in range(3))
+def test_S25_kubectl_meets_the_quota_as_every_door_does(site: DeployedSite) -> None:
+    first, _, third = (apply(site, f"{site.namespace}-{number}") for number in range(3))
     assert not third.requests.exists()
-    told = condition(station, third)
+    told = condition(site, third)
     assert (told["status"], told["reason"]) == ("False", "QuotaExceeded")
     assert "unknown requesters have 2 open requests" in told["message"]
     assert "withdraw some" in told["message"]
     request = first.requests.get()
-    request.requesters = [{"username": "rita", "user_id": station.people["rita"].pk}]
+    request.requesters = [{"username": "rita", "user_id": site.people["rita"].pk}]
     request.save(update_fields=["requesters"])
-    station.withdraw(request)
+    site.withdraw(request)
     tasks.sweep()
     assert third.requests.get().state == "preparing"
     third.refresh_from_db()
-    assert condition(station, third)["reason"] == "Preparing"
+    assert condition(site, third)["reason"] == "Preparing"

@@ -15,7 +15,7 @@ from approvals.steps import apply as step
 from provisioner.values import AccessRequest, Identity, ObjectRef
 from tests.support.journeys.channels import channels, leaks
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.kubernetes import live as living
 from tests.support.servers.registry import Registry
 
@@ -76,39 +76,39 @@ def definition() -> JsonDict:
     return bundles.definition(GROUP, "Boat", schema=bundles.with_spec({"keel": keel}))
 
 
-def put(station: Station, obj: JsonDict, *, manager: str = "zqmanagerzq", **marks: str) -> ObjectRef:
+def put(site: DeployedSite, obj: JsonDict, *, manager: str = "zqmanagerzq", **marks: str) -> ObjectRef:
     """Somebody else's object, with their name, their labels and their annotations."""
     kind = obj["kind"]
     labels = {**(obj["metadata"].get("labels") or {}), "team": canary(kind)}
-    meta = {**obj["metadata"], "namespace": station.namespace, "labels": labels}
+    meta = {**obj["metadata"], "namespace": site.namespace, "labels": labels}
     meta["annotations"] = {"by": canary(kind), **{MARKS[name]: value for name, value in marks.items()}}
     made = {**obj, "metadata": meta}
-    station.api.create(made, field_manager=manager)
+    site.api.create(made, field_manager=manager)
     return ObjectRef.of(made)
 
 
-def open_sea(station: Station) -> None:
-    station.api.apply(definition(), field_manager="test")
-    living.until_served(station.api, GROUP, "v1", "Boat")
+def open_sea(site: DeployedSite) -> None:
+    site.api.apply(definition(), field_manager="test")
+    living.until_served(site.api, GROUP, "v1", "Boat")
     # The aggregated role `view` does not cover what it does not know.
     rule = {"apiGroups": [GROUP], "resources": ["boats"], "verbs": ["get"]}
     about = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
-        "metadata": {"name": "see-boats", "namespace": station.namespace},
+        "metadata": {"name": "see-boats", "namespace": site.namespace},
     }
     group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "platform"}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "see-boats"}
-    station.api.apply({**about, "kind": "Role", "rules": [rule]}, field_manager="test")
-    station.api.apply({**about, "kind": "RoleBinding", "roleRef": reference, "subjects": [group]}, field_manager="test")
-    asked = AccessRequest("get", GROUP, "boats", namespace=station.namespace)
-    living.until_may(station.api, Identity("alice", ("platform",)), asked)
+    site.api.apply({**about, "kind": "Role", "rules": [rule]}, field_manager="test")
+    site.api.apply({**about, "kind": "RoleBinding", "roleRef": reference, "subjects": [group]}, field_manager="test")
+    asked = AccessRequest("get", GROUP, "boats", namespace=site.namespace)
+    living.until_may(site.api, Identity("alice", ("platform",)), asked)
 
 
-def wished(station: Station, registry: Registry, name: str, bundle: list[JsonDict], **options: Any) -> Request:
+def wished(site: DeployedSite, registry: Registry, name: str, bundle: list[JsonDict], **options: Any) -> Request:
     files = bundles.manifests(*bundle)
-    deployment = station.prepare(name, bundles.image(registry, name, files), **options)
-    station.look_after(deployment)
-    return station.latest(deployment)
+    deployment = site.prepare(name, bundles.image(registry, name, files), **options)
+    site.look_after(deployment)
+    return site.latest(deployment)
 
 
 @pytest.mark.parametrize(
@@ -116,19 +116,19 @@ def wished(station: Station, registry: Registry, name: str, bundle: list[JsonDic
     [pytest.param("Prevent", marks=pytest.mark.thorough), pytest.param("IfNoController", marks=pytest.mark.proof)],
 )
 def test_S09_S27_no_channel_tells_what_stands_in_an_object_of_somebody_else(
-    station: Station, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
+    site: DeployedSite, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    open_sea(station)
+    open_sea(site)
     for obj in objects("there", canary, sidecar=canary("Deployment")).values():
-        put(station, obj)
+        put(site, obj)
     bundle = list(objects("there", lambda kind: f"ours-{kind.lower()}").values())
-    request = wished(station, registry, f"sight-{protection.lower()}", bundle, collisionProtection=protection)
+    request = wished(site, registry, f"sight-{protection.lower()}", bundle, collisionProtection=protection)
     assert request.state == "in_review"
     texts = {kind: canary(kind) for kind in KINDS} | {"manager": "zqmanagerzq"}
-    assert leaks(channels(station, request, HIDDEN, caplog), texts) == []
+    assert leaks(channels(site, request, HIDDEN, caplog), texts) == []
 
-    seen = channels(station, request, SEEING, caplog)
+    seen = channels(site, request, SEEING, caplog)
     rest, page = ("".join(text for name, text in seen.items() if name.startswith(door)) for door in ("REST", "page /"))
     assert {kind for kind in KINDS if texts[kind] not in rest} <= {"Secret"}
     assert {kind for kind in KINDS if texts[kind] not in page} <= {"Secret"}
@@ -138,19 +138,19 @@ def test_S09_S27_no_channel_tells_what_stands_in_an_object_of_somebody_else(
 
 
 def test_S09_S27_what_the_api_server_says_of_an_own_object_is_shown_to_who_may_get_it(
-    station: Station, registry: Registry, caplog: pytest.LogCaptureFixture
+    site: DeployedSite, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An update that is refused quotes what stands there; others put values into our objects, too."""
     caplog.set_level(logging.DEBUG)
-    open_sea(station)
+    open_sea(site)
     first = objects("own", lambda kind: f"first-{kind.lower()}")
-    request = wished(station, registry, "sight-own", list(first.values()))
-    assert station.approve(request.deployment).state in ("applied", "failed")
-    boat = ObjectRef(GROUP, "v1", "Boat", station.namespace, "own")
-    deployment = station.ref("Deployment", "own")
-    station.api.delete(boat)
-    station.api.create(
-        {**first["Boat"], "metadata": {"name": "own", "namespace": station.namespace}, "spec": {"keel": "zqboatzq"}},
+    request = wished(site, registry, "sight-own", list(first.values()))
+    assert site.approve(request.deployment).state in ("applied", "failed")
+    boat = ObjectRef(GROUP, "v1", "Boat", site.namespace, "own")
+    deployment = site.ref("Deployment", "own")
+    site.api.delete(boat)
+    site.api.create(
+        {**first["Boat"], "metadata": {"name": "own", "namespace": site.namespace}, "spec": {"keel": "zqboatzq"}},
         field_manager="zqmanagerzq",
     )
 
@@ -158,12 +158,12 @@ def test_S09_S27_what_the_api_server_says_of_an_own_object_is_shown_to_who_may_g
         spec = live["spec"]["template"]["spec"]
         spec["initContainers"] = [{"name": "zqdeploymentzq", "image": "registry.example.com/zqdeploymentzq:1"}]
 
-    station.edit(deployment, meddle, manager="zqmeddlerzq")
+    site.edit(deployment, meddle, manager="zqmeddlerzq")
     second = objects("own", lambda kind: f"second-{kind.lower()}")
-    request = wished(station, registry, "sight-own", list(second.values()))
+    request = wished(site, registry, "sight-own", list(second.values()))
     texts = {"Boat": "zqboatzq", "Deployment": "zqdeploymentzq"}
-    assert leaks(channels(station, request, HIDDEN, caplog), texts) == []
-    seen = channels(station, request, SEEING, caplog)
+    assert leaks(channels(site, request, HIDDEN, caplog), texts) == []
+    seen = channels(site, request, SEEING, caplog)
     assert any("zqdeploymentzq" in text for name, text in seen.items() if name.startswith("page"))
     assert any("zqdeploymentzq" in text for name, text in seen.items() if name.startswith("REST"))
 
@@ -189,10 +189,10 @@ def still(text: str) -> str:
 
 @pytest.mark.parametrize("protection", ["Prevent", pytest.param("IfNoController", marks=pytest.mark.thorough)])
 def test_S09_nobody_learns_whether_an_object_of_somebody_else_differs(
-    station: Station, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
+    site: DeployedSite, registry: Registry, caplog: pytest.LogCaptureFixture, protection: str
 ) -> None:
     """Nor, where it stands in the way, what would come of it if it were adopted, and who holds it."""
-    open_sea(station)
+    open_sea(site)
     told = []
     for twin, there in (("twin-same", "ours"), ("twin-diff", "theirs")):
         name = f"{twin}-{protection.lower()}"
@@ -203,10 +203,10 @@ def test_S09_nobody_learns_whether_an_object_of_somebody_else_differs(
         # With IfNoController it is told that somebody holds it: nobody could adopt it.
         marks = {"release": "zqreleasezq"} if there == "theirs" and protection == "Prevent" else {}
         for obj in theirs.values():
-            put(station, obj, **marks)
+            put(site, obj, **marks)
         ours = objects(name, lambda kind: f"ours-{kind.lower()}")
-        request = wished(station, registry, name, list(ours.values()), collisionProtection=protection)
-        everything = channels(station, request, HIDDEN, caplog)
+        request = wished(site, registry, name, list(ours.values()), collisionProtection=protection)
+        everything = channels(site, request, HIDDEN, caplog)
         about = ("page /requests/UID", "REST requests/UID", "chat", "cluster BundleDeploymentRequest")
         told.append({still(key): still(text) for key, text in everything.items() if key.startswith(about)})
     same, different = told
@@ -221,19 +221,19 @@ def _apart(one: str, other: str) -> tuple[str, str]:
 
 
 def test_S09_nothing_of_somebody_else_is_tried_while_nobody_knows_who_asks(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
     name = "unknown"
     obj = objects(name, canary)["ConfigMap"]
-    put(station, obj)
+    put(site, obj)
     ours = objects(name, lambda kind: f"ours-{kind.lower()}")["ConfigMap"]
-    request = wished(station, registry, name, [ours], collisionProtection="IfNoController")
+    request = wished(site, registry, name, [ours], collisionProtection="IfNoController")
     (known,) = request.reports.get().body["plan"]["actions"]
     assert canary("ConfigMap") in json.dumps(known)
 
     deployment: BundleDeployment = request.deployment
     Request.objects.filter(pk=request.pk).update(state="stale", is_requester_known=False)
-    station.work(request)
+    site.work(request)
     (unknown,) = request.reports.get(round=request.round).body["plan"]["actions"]
     assert (unknown["action"], unknown["isProved"], unknown["problem"]) == ("adopt", False, "")
     assert unknown["after"]["data"] == {"value": "ours-configmap"}
@@ -242,7 +242,7 @@ def test_S09_nothing_of_somebody_else_is_tried_while_nobody_knows_who_asks(
 
 @pytest.mark.parametrize("at", [pytest.param("the gate", marks=pytest.mark.thorough), "the write"])
 def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_only_to_who_may_get_it(
-    station: Station,
+    site: DeployedSite,
     registry: Registry,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -251,16 +251,16 @@ def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_onl
     """It was tried and reviewed; then its owner writes a field that the bundle has, too."""
     caplog.set_level(logging.DEBUG)
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "grows"}}
-    put(station, {**config, "data": {"theirs": "zqconfigmapzq"}})
+    put(site, {**config, "data": {"theirs": "zqconfigmapzq"}})
     ours = {**config, "data": {"shared": "ours", "unshared": "ours"}}
-    name = f"{station.namespace}-grows"
-    request = wished(station, registry, name, [ours], collisionProtection="IfNoController")
+    name = f"{site.namespace}-grows"
+    request = wished(site, registry, name, [ours], collisionProtection="IfNoController")
     assert [(one["action"], one["problem"]) for one in request.reports.get().body["plan"]["actions"]] == [("adopt", "")]
 
     def grow() -> None:
-        meta = {"name": "grows", "namespace": station.namespace}
+        meta = {"name": "grows", "namespace": site.namespace}
         theirs = {**config, "metadata": meta, "data": {"shared": "zqconfigmapzq"}}
-        station.api.apply(theirs, field_manager="zqmanagerzq")
+        site.api.apply(theirs, field_manager="zqmanagerzq")
 
     if at == "the gate":
         grow()
@@ -269,18 +269,18 @@ def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_onl
         started = step._start
         monkeypatch.setattr(step, "_start", lambda *words: (grow(), started(*words))[1])
         expected = ("failed", "apply-failed")
-    request = station.approve(request.deployment)
+    request = site.approve(request.deployment)
     assert (request.state, request.problem_code) == expected, request.problem
-    station.look_after(request.deployment)
+    site.look_after(request.deployment)
     assert "is shown only to people who may get it" in request.problem
     texts = {"field": "data.shared", "value": "zqconfigmapzq", "manager": "zqmanagerzq"}
     # The report names every field that the content sets, whatever the object of somebody else holds.
     told = {
         place: text.replace("data.shared, data.unshared", "")
-        for place, text in channels(station, request, HIDDEN, caplog).items()
+        for place, text in channels(site, request, HIDDEN, caplog).items()
     }
     assert leaks(told, texts) == []
-    seen = channels(station, request, SEEING, caplog)
+    seen = channels(site, request, SEEING, caplog)
     for door in ("page", "REST"):
         assert any("data.shared" in text for name, text in seen.items() if name.startswith(door)), door
 
@@ -296,35 +296,35 @@ def bound_role(name: str, rules: list[JsonDict], subject: JsonDict) -> list[Json
 
 
 def test_S09_S27_what_roles_beside_the_plan_hold_is_told_only_to_who_may_get_them(
-    station: Station, registry: Registry, caplog: pytest.LogCaptureFixture
+    site: DeployedSite, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A workload runs as an account that a role of the cluster makes strong; the words of the authorizer name roles."""
     caplog.set_level(logging.DEBUG)
     group = "rbac.authorization.k8s.io"
-    robot = {"kind": "ServiceAccount", "name": "robot", "namespace": station.namespace}
+    robot = {"kind": "ServiceAccount", "name": "robot", "namespace": site.namespace}
     rule = {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["zqusernamezq"]}
-    for obj in bound_role(f"zqstrongzq-{station.namespace}", [rule], robot):
-        station.api.apply(obj, field_manager="test")
+    for obj in bound_role(f"zqstrongzq-{site.namespace}", [rule], robot):
+        site.api.apply(obj, field_manager="test")
     bundle = objects("mine", lambda kind: f"ours-{kind.lower()}")["Deployment"]
     bundle["spec"]["template"]["spec"]["serviceAccountName"] = "robot"
-    request = wished(station, registry, "sight-roles", [bundle])
+    request = wished(site, registry, "sight-roles", [bundle])
     assert request.state == "in_review"
     assert request.reports.get().findings.filter(rule="OWN-PRATIQUE-05", severity="critical").exists()
-    station.approve(request.deployment)
+    site.approve(request.deployment)
     request.refresh_from_db()
     assert "RBAC: allowed" in request.reviews.get().access_reason
 
     texts = {"a role's rule": "zqusernamezq", "a role": "zqstrongzq", "the authorizer": "RBAC: allowed"}
-    assert leaks(channels(station, request, HIDDEN, caplog), texts) == []
+    assert leaks(channels(site, request, HIDDEN, caplog), texts) == []
 
     kinds = ["roles", "rolebindings", "clusterroles", "clusterrolebindings"]
     readers = {"apiGroup": group, "kind": "Group", "name": "platform"}
     seeing = [{"apiGroups": [group], "resources": kinds, "verbs": ["get"]}]
-    for obj in bound_role(f"see-roles-{station.namespace}", seeing, readers):
-        station.api.apply(obj, field_manager="test")
+    for obj in bound_role(f"see-roles-{site.namespace}", seeing, readers):
+        site.api.apply(obj, field_manager="test")
     asked = AccessRequest("get", group, "clusterrolebindings")
-    living.until_may(station.api, Identity("alice", ("platform",)), asked)
-    seen = channels(station, request, SEEING, caplog)
+    living.until_may(site.api, Identity("alice", ("platform",)), asked)
+    seen = channels(site, request, SEEING, caplog)
     rest, page = ("".join(text for name, text in seen.items() if name.startswith(door)) for door in ("REST", "page /"))
     assert {kind for kind, text in texts.items() if text not in rest} == set()
     assert "zqusernamezq" in page

@@ -10,7 +10,7 @@ from approvals import store
 from approvals.models import BundleDeployment, Request, Review
 from provisioner.values import ObjectRef
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.servers.registry import Registry
 
 EDITOR = "kubectl-edit"
@@ -19,39 +19,39 @@ EDITOR = "kubectl-edit"
 class Approved:
     """The second version of an application, approved by alice, at which no worker has looked since."""
 
-    def __init__(self, station: Station, registry: Registry):
-        self.station, self.registry = station, registry
-        self.name = f"{station.namespace}-sticky"
-        self.deployment = self.wish("1")
-        assert station.approve(self.deployment).state == "applied", station.latest(self.deployment).problem
-        self.wish("2")
-        self.request = station.agree(self.deployment)
+    def __init__(self, site: DeployedSite, registry: Registry):
+        self.site, self.registry = site, registry
+        self.name = f"{site.namespace}-sticky"
+        self.deployment = self.submit_spec("1")
+        assert site.approve(self.deployment).state == "applied", site.latest(self.deployment).problem
+        self.submit_spec("2")
+        self.request = site.agree(self.deployment)
 
-    def wish(self, version: str) -> BundleDeployment:
+    def submit_spec(self, version: str) -> BundleDeployment:
         source = bundles.image(self.registry, self.name, bundles.app(self.name, version), version)
-        return self.station.prepare(self.name, source)
+        return self.site.prepare(self.name, source)
 
     @property
     def config(self) -> ObjectRef:
-        return self.station.ref("ConfigMap", self.name)
+        return self.site.ref("ConfigMap", self.name)
 
     def live(self) -> dict[str, Any]:
-        found = self.station.api.get(self.config)
+        found = self.site.api.get(self.config)
         assert found is not None
         return found
 
     def edit(self, **data: str) -> None:
         live = self.live()
-        self.station.api.replace({**live, "data": data}, field_manager=EDITOR)
+        self.site.api.replace({**live, "data": data}, field_manager=EDITOR)
 
     def work(self) -> Request:
-        self.station.work()
+        self.site.work()
         return Request.objects.get(pk=self.request.pk)
 
 
 @pytest.fixture
-def approved(station: Station, registry: Registry) -> Approved:
-    return Approved(station, registry)
+def approved(site: DeployedSite, registry: Registry) -> Approved:
+    return Approved(site, registry)
 
 
 def test_S04_an_approval_stands_where_less_is_left_to_do_than_was_reviewed(approved: Approved) -> None:
@@ -64,32 +64,32 @@ def test_S04_an_approval_stands_where_less_is_left_to_do_than_was_reviewed(appro
 
 
 def test_S04_an_approval_does_not_stand_for_more_than_was_reviewed(approved: Approved) -> None:
-    approved.station.api.delete(approved.config)
+    approved.site.api.delete(approved.config)
     again = approved.work()
     assert (again.state, again.round) == ("in_review", 2), again.problem
-    assert approved.station.api.get(approved.config) is None
+    assert approved.site.api.get(approved.config) is None
     (voided,) = again.voided_rounds.all()
     assert (voided.round, voided.was_approved, voided.code) == (1, True, "plan-changed")
-    name = f"ConfigMap {approved.station.namespace}/{approved.name}"
+    name = f"ConfigMap {approved.site.namespace}/{approved.name}"
     assert voided.objects_differing == [{"object": name, "reviewed": "update", "now": "create"}]
-    approved.station.look_after(approved.deployment)
-    mirror = approved.station.get("bdr", f"{approved.name}-{again.number}")
+    approved.site.look_after(approved.deployment)
+    mirror = approved.site.get("bdr", f"{approved.name}-{again.number}")
     (condition,) = (one for one in mirror["status"]["conditions"] if one["type"] == "Approved")
     assert (condition["status"], condition["reason"]) == ("False", "PlanChanged")
     assert condition["message"].startswith("the approval of round 1 no longer counts: the cluster changed")
-    approved.station.approve(approved.deployment)
+    approved.site.approve(approved.deployment)
     assert approved.live()["data"] == {"version": "2"}
     assert list(Review.objects.filter(request=again).values_list("round", flat=True)) == [1, 2]
 
 
 @pytest.mark.proof
 def test_S04_an_approval_never_stands_for_other_bytes(approved: Approved) -> None:
-    approved.wish("3")
-    other = approved.station.latest(approved.deployment)
+    approved.submit_spec("3")
+    other = approved.site.latest(approved.deployment)
     assert (other.state, other.reviews.count()) == ("in_review", 0)
     assert Request.objects.get(pk=approved.request.pk).state == "superseded"
     assert approved.live()["data"] == {"version": "1"}
-    approved.wish("2")
-    same_bytes = approved.station.latest(approved.deployment)
+    approved.submit_spec("2")
+    same_bytes = approved.site.latest(approved.deployment)
     assert store.get(same_bytes.content).manifests == store.get(approved.request.content).manifests
     assert (same_bytes.state, same_bytes.reviews.count()) == ("in_review", 0)

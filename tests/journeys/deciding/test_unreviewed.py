@@ -15,55 +15,57 @@ from approvals.steps import apply
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.servers.registry import Registry
 
 
 class Leaving:
     """A deployment of a Deployment, its account and a ConfigMap, which runs and may be deleted."""
 
-    def __init__(self, station: Station, registry: Registry, settings: Any):
-        self.station, self.registry, self.settings = station, registry, settings
-        self.name = f"{station.namespace}-leaving"
+    def __init__(self, site: DeployedSite, registry: Registry, settings: Any):
+        self.site, self.registry, self.settings = site, registry, settings
+        self.name = f"{site.namespace}-leaving"
 
     def runs(self, *more: dict[str, Any], is_allowed: bool = True) -> None:
         self.allow(is_allowed)
         files = bundles.app(self.name, "1") | {
             f"manifests/9{n}.yaml": yaml.safe_dump(it).encode() for n, it in enumerate(more)
         }
-        self.deployment: BundleDeployment = self.station.wish(self.name, bundles.image(self.registry, self.name, files))
-        self.station.work()
-        assert self.station.approve(self.deployment).state == "applied", self.station.latest(self.deployment).problem
-        self.station.look_after(self.deployment)
+        self.deployment: BundleDeployment = self.site.submit_spec(
+            self.name, bundles.image(self.registry, self.name, files)
+        )
+        self.site.work()
+        assert self.site.approve(self.deployment).state == "applied", self.site.latest(self.deployment).problem
+        self.site.look_after(self.deployment)
 
     def allow(self, is_allowed: bool) -> None:
         self.settings.PRATIQUE = {**self.settings.PRATIQUE, "UNREVIEWED_DELETIONS": is_allowed}
 
     def delete(self, **options: Any) -> Request:
-        rita = self.station.people["rita"]
+        rita = self.site.people["rita"]
         services.delete_deployment(by=acting(rita), deployment=self.deployment, via="browser", **options)
         return self.work()
 
     def pause(self, is_paused: bool) -> None:
-        self.station.pause(self.deployment, is_paused=is_paused)
+        self.site.pause(self.deployment, is_paused=is_paused)
 
     def work(self) -> Request:
-        self.station.work()
-        return self.station.latest(self.deployment)
+        self.site.work()
+        return self.site.latest(self.deployment)
 
     def is_there(self) -> bool:
-        return self.station.live("Deployment", self.name) is not None
+        return self.site.live("Deployment", self.name) is not None
 
     def ref(self, kind: str, name: str) -> ObjectRef:
-        return ObjectRef("", "v1", kind, self.station.namespace, name)
+        return ObjectRef("", "v1", kind, self.site.namespace, name)
 
     def waits_for_review(self, request: Request) -> bool:
         return (request.purpose, request.state, self.is_there()) == ("delete", "in_review", True)
 
 
 @pytest.fixture
-def leaving(station: Station, registry: Registry, settings: Any) -> Leaving:
-    return Leaving(station, registry, settings)
+def leaving(site: DeployedSite, registry: Registry, settings: Any) -> Leaving:
+    return Leaving(site, registry, settings)
 
 
 def test_S15_what_holds_no_data_goes_without_a_review_and_is_recorded_all_the_same(leaving: Leaving) -> None:
@@ -72,7 +74,7 @@ def test_S15_what_holds_no_data_goes_without_a_review_and_is_recorded_all_the_sa
     assert (request.purpose, request.state) == ("delete", "applied"), request.problem
     assert not leaving.is_there()
     assert InventoryItem.objects.filter(deployment=leaving.deployment).count() == 0
-    assert leaving.station.look_after(leaving.deployment).gone_at is not None
+    assert leaving.site.look_after(leaving.deployment).gone_at is not None
     assert request.reports.get().actions["delete"] == 3
     assert not Review.objects.filter(request=request).exists()
     assert Verdict.objects.get(request=request).subject_digest == request.subject_digest
@@ -97,26 +99,26 @@ def test_S15_what_holds_data_is_reviewed(leaving: Leaving, kind: str) -> None:
     body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "hold"}, **(claim if "Claim" in kind else {})}
     leaving.runs(body)
     assert leaving.waits_for_review(leaving.delete())
-    assert leaving.station.approve(leaving.deployment).state == "applied"
+    assert leaving.site.approve(leaving.deployment).state == "applied"
 
 
 def test_S15_what_somebody_keeps_in_a_config_map_of_ours_is_data(leaving: Leaving) -> None:
     leaving.runs()
-    live = leaving.station.api.get(leaving.ref("ConfigMap", leaving.name))
+    live = leaving.site.api.get(leaving.ref("ConfigMap", leaving.name))
     assert live is not None
-    leaving.station.api.replace({**live, "data": {**live["data"], "state": "kept"}}, field_manager="somebody")
+    leaving.site.api.replace({**live, "data": {**live["data"], "state": "kept"}}, field_manager="somebody")
     assert leaving.waits_for_review(leaving.delete())
 
 
 def hang(leaving: Leaving, kind: str, **rest: Any) -> dict[str, Any]:
     """Something that is in no inventory, and that the garbage collector takes with our Deployment."""
-    owner = leaving.station.live("Deployment", leaving.name)
+    owner = leaving.site.live("Deployment", leaving.name)
     named = {key: owner[key] for key in ("apiVersion", "kind")} | {
         "name": leaving.name,
         "uid": owner["metadata"]["uid"],
     }
-    meta = {"name": "hung", "namespace": leaving.station.namespace, "ownerReferences": [named]}
-    return leaving.station.api.create({"apiVersion": "v1", "kind": kind, "metadata": meta, **rest})
+    meta = {"name": "hung", "namespace": leaving.site.namespace, "ownerReferences": [named]}
+    return leaving.site.api.create({"apiVersion": "v1", "kind": kind, "metadata": meta, **rest})
 
 
 @pytest.mark.parametrize(
@@ -129,8 +131,8 @@ def test_S15_what_somebody_hung_to_an_object_of_ours_goes_along_and_is_reviewed(
     hang(leaving, kind, **(claim if "Claim" in kind else {}))
     request = leaving.delete()
     assert leaving.waits_for_review(request)
-    assert f"{kind} {leaving.station.namespace}/hung goes along with Deployment.apps" in request.problem
-    assert leaving.station.approve(leaving.deployment).state == "applied"
+    assert f"{kind} {leaving.site.namespace}/hung goes along with Deployment.apps" in request.problem
+    assert leaving.site.approve(leaving.deployment).state == "applied"
 
 
 def test_S15_what_is_hung_to_it_while_it_waits_is_seen_at_the_gate(leaving: Leaving) -> None:
@@ -147,9 +149,9 @@ def test_S15_what_is_hung_to_it_while_it_waits_is_seen_at_the_gate(leaving: Leav
 def test_S15_somebodys_token_of_an_account_of_ours_goes_along_and_is_reviewed(leaving: Leaving) -> None:
     leaving.runs()
     name = {"kubernetes.io/service-account.name": leaving.name}
-    meta = {"name": "token", "namespace": leaving.station.namespace, "annotations": name}
+    meta = {"name": "token", "namespace": leaving.site.namespace, "annotations": name}
     token = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": meta}
-    leaving.station.api.create(token)
+    leaving.site.api.create(token)
     assert leaving.waits_for_review(leaving.delete())
 
 
@@ -161,11 +163,11 @@ def test_S15_what_stays_as_an_orphan_is_reviewed(leaving: Leaving) -> None:
 def test_S15_a_guard_holds_it_back(leaving: Leaving) -> None:
     leaving.runs()
     services.save_policy(
-        by=acting(leaving.station.people["alice"]),
+        by=acting(leaving.site.people["alice"]),
         name="frozen",
         kind="guard",
         mode="enforce",
-        cluster=leaving.station.cluster,
+        cluster=leaving.site.cluster,
         names=[leaving.name],
         labels={},
         expression="false",
@@ -178,7 +180,7 @@ def test_S15_a_guard_holds_it_back(leaving: Leaving) -> None:
 
 def test_S15_where_nobody_knows_who_asked_it_is_reviewed(leaving: Leaving) -> None:
     leaving.runs()
-    leaving.station.delete(leaving.deployment)
+    leaving.site.delete(leaving.deployment)
     Request.objects.filter(purpose="delete").update(is_requester_known=False, requesters=[])
     request = leaving.work()
     assert leaving.waits_for_review(request)
@@ -203,10 +205,10 @@ def test_S15_what_came_into_the_inventory_meanwhile_is_looked_at_too(leaving: Le
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": "late", "namespace": leaving.station.namespace},
+        "metadata": {"name": "late", "namespace": leaving.site.namespace},
     }
-    made = leaving.station.api.create(secret)
-    place = {"version": "v1", "kind": "Secret", "namespace": leaving.station.namespace, "name": "late"}
+    made = leaving.site.api.create(secret)
+    place = {"version": "v1", "kind": "Secret", "namespace": leaving.site.namespace, "name": "late"}
     InventoryItem.objects.create(deployment=leaving.deployment, nonce="n", uid=made["metadata"]["uid"], **place)
     leaving.pause(False)
     request = leaving.work()
@@ -219,25 +221,25 @@ def test_S15_what_came_into_a_config_map_meanwhile_is_looked_at_too(leaving: Lea
     leaving.pause(True)
     assert leaving.delete().state == "approved"
     config = leaving.ref("ConfigMap", leaving.name)
-    live = leaving.station.api.get(config)
+    live = leaving.site.api.get(config)
     assert live is not None
-    leaving.station.api.replace({**live, "data": {**live["data"], "state": "kept"}}, field_manager="somebody")
+    leaving.site.api.replace({**live, "data": {**live["data"], "state": "kept"}}, field_manager="somebody")
     leaving.pause(False)
     request = leaving.work()
     assert request.round == 2
     assert leaving.waits_for_review(request)
-    assert leaving.station.api.get(config) is not None
-    assert leaving.station.approve(leaving.deployment).state == "applied"
+    assert leaving.site.api.get(config) is not None
+    assert leaving.site.approve(leaving.deployment).state == "applied"
 
 
 def test_S15_what_people_approved_goes_whatever_came_into_it_meanwhile(leaving: Leaving) -> None:
     leaving.runs(is_allowed=False)
     assert leaving.waits_for_review(leaving.delete())
-    leaving.station.agree(leaving.deployment)
+    leaving.site.agree(leaving.deployment)
     leaving.allow(True)
-    live = leaving.station.api.get(leaving.ref("ConfigMap", leaving.name))
+    live = leaving.site.api.get(leaving.ref("ConfigMap", leaving.name))
     assert live is not None
-    leaving.station.api.replace({**live, "data": {**live["data"], "state": "kept"}}, field_manager="somebody")
+    leaving.site.api.replace({**live, "data": {**live["data"], "state": "kept"}}, field_manager="somebody")
     request = leaving.work()
     assert (request.state, request.round) == ("applied", 1), request.problem
 
@@ -251,7 +253,7 @@ def test_S15_the_operator_takes_it_back_for_what_has_not_begun(leaving: Leaving)
     request = leaving.work()
     assert request.round == 2
     assert leaving.waits_for_review(request)
-    assert leaving.station.approve(leaving.deployment).state == "applied"
+    assert leaving.site.approve(leaving.deployment).state == "applied"
 
 
 def test_S15_S25_what_people_had_to_approve_stands_on_their_word_alone(
@@ -261,13 +263,13 @@ def test_S15_S25_what_people_had_to_approve_stands_on_their_word_alone(
     leaving.runs()
     hang(leaving, "Secret")
     assert leaving.waits_for_review(leaving.delete())
-    asked, alice = apply.reader.going_on, leaving.station.people["alice"]
+    asked, alice = apply.reader.going_on, leaving.site.people["alice"]
 
     def lose_the_approver(*words: Any) -> GateFacts:
         alice.kubernetes_identities.update(username="mallory", groups=[])
         return asked(*words)
 
     monkeypatch.setattr(apply.reader, "going_on", lose_the_approver)
-    request = leaving.station.approve(leaving.deployment)
+    request = leaving.site.approve(leaving.deployment)
     assert (request.state, request.problem_code) == ("applying", "no-longer-approved"), request.problem
     assert leaving.is_there()

@@ -8,7 +8,7 @@ import pytest
 
 from approvals.watch import loop
 from tests.journeys.kubectl.authors import POLICIES, SECONDS, Seen, put_in_force
-from tests.support.journeys.station import SEEDER, Station, binding, user_subject
+from tests.support.journeys.deployed_site import SEEDER, DeployedSite, binding, user_subject
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.kubernetes.fixtures import controlplane_in
 
@@ -20,20 +20,20 @@ def controlplane(kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> End
 
 
 @pytest.fixture
-def seen(real_station: Station, monkeypatch: pytest.MonkeyPatch) -> Seen:
+def seen(real_site: DeployedSite, monkeypatch: pytest.MonkeyPatch) -> Seen:
     monkeypatch.setattr(loop, "WATCH_SECONDS", SECONDS)
     # The watch has a thread and a connection of its own; here, it is the test's.
     monkeypatch.setattr(loop, "close_old_connections", lambda: None)
     for user in ("carol", "rita"):
-        name = f"{real_station.namespace}-{user}-writes"
-        real_station.api.apply(binding(name, "pratique-requester", user_subject(user)), field_manager=SEEDER)
+        name = f"{real_site.namespace}-{user}-writes"
+        real_site.api.apply(binding(name, "pratique-requester", user_subject(user)), field_manager=SEEDER)
     # The policies are tried with one that is there.
-    other = Seen(real_station, f"{real_station.namespace}-other")
+    other = Seen(real_site, f"{real_site.namespace}-other")
     for obj in POLICIES:
-        real_station.api.apply(obj, field_manager=SEEDER, force=True)
+        real_site.api.apply(obj, field_manager=SEEDER, force=True)
     other.write("admin")
     other.list()
-    put_in_force(real_station)
-    here = Seen(real_station, f"{real_station.namespace}-app")
+    put_in_force(real_site)
+    here = Seen(real_site, f"{real_site.namespace}-app")
     here.list()
     return here

@@ -16,7 +16,7 @@ from tests.journeys.kubectl.authors import Seen, change
 from tests.support.journeys.catalogs import look, named, offer
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.contents.catalogs import HARBOUR, source
-from tests.support.journeys.station import SEEDER, binding, user_subject
+from tests.support.journeys.deployed_site import SEEDER, binding, user_subject
 from tests.support.servers.registry import Registry
 
 pytestmark = pytest.mark.controlplane
@@ -55,7 +55,7 @@ class Repository:
 
     @property
     def account(self) -> str:
-        return f"system:serviceaccount:{self.seen.station.namespace}-gitops:controller"
+        return f"system:serviceaccount:{self.seen.site.namespace}-gitops:controller"
 
     def sync(self) -> None:
         self._send("apply", "--server-side", "--force-conflicts", f"--field-manager={self.tool.manager}")
@@ -65,47 +65,47 @@ class Repository:
         self._send("replace")
 
     def prune(self) -> None:
-        change(self.seen.station, "delete", "bd", self.seen.name, "--wait=false", "--as", self.account)
+        change(self.seen.site, "delete", "bd", self.seen.name, "--wait=false", "--as", self.account)
 
     def live(self) -> Any:
-        return self.seen.station.get("bundledeployment", self.seen.name)
+        return self.seen.site.get("bundledeployment", self.seen.name)
 
     def row(self) -> BundleDeployment:
-        return BundleDeployment.objects.get(cluster=self.seen.station.cluster, name=self.seen.name)
+        return BundleDeployment.objects.get(cluster=self.seen.site.cluster, name=self.seen.name)
 
     def look_after(self) -> None:
-        self.seen.station.look_after(self.row())
+        self.seen.site.look_after(self.row())
 
     def _send(self, *how: str) -> None:
         spec = {
-            "installNamespace": self.seen.station.namespace,
+            "installNamespace": self.seen.site.namespace,
             "serviceAccountName": "installer",
             "sources": self.sources,
             **self.options,
         }
         about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment"}
         obj = {**about, "metadata": {"name": self.seen.name, **self.tool.tracking}, "spec": spec}
-        path = self.seen.station.kubeconfig.parent / "pushed.json"
+        path = self.seen.site.kubeconfig.parent / "pushed.json"
         path.write_text(json.dumps(obj))
-        change(self.seen.station, *how, "-f", str(path), "--as", self.account)
+        change(self.seen.site, *how, "-f", str(path), "--as", self.account)
 
 
 @pytest.fixture(params=[ARGO_CD, pytest.param(FLUX, marks=pytest.mark.thorough)], ids=lambda tool: tool.manager)
 def repository(request: pytest.FixtureRequest, seen: Seen, registry: Registry, settings: Any) -> Repository:
-    here = seen.station
+    site = seen.site
     listed = {
         # Whoever approves may impersonate the accounts of the namespace where it is installed, and so is no author (S43).
-        "account": f"{here.namespace}-gitops/controller",
-        "cluster": here.cluster.name,
+        "account": f"{site.namespace}-gitops/controller",
+        "cluster": site.cluster.name,
         "deployments": {"matchNames": [seen.name]},
-        "installers": [f"{here.namespace}/installer"],
+        "installers": [f"{site.namespace}/installer"],
     }
     settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": read_controllers({"controllers": [listed]})}
     made = Repository(seen, request.param, [bundles.image(registry, seen.name, bundles.app("app", "1"), "1")])
-    name = f"{here.namespace}-controller"
-    here.api.apply(binding(name, "cluster-admin", user_subject(made.account)), field_manager=SEEDER)
-    here.until_may(Identity(made.account), "create", "bundledeployments", "core.rukpak.io")
-    here.let_approve("alice", seen.name)
+    name = f"{site.namespace}-controller"
+    site.api.apply(binding(name, "cluster-admin", user_subject(made.account)), field_manager=SEEDER)
+    site.until_may(Identity(made.account), "create", "bundledeployments", "core.rukpak.io")
+    site.let_approve("alice", seen.name)
     return made
 
 
@@ -118,7 +118,7 @@ def test_what_is_brought_again_and_again_is_one_request_and_no_write(repository:
     repository.sync()
     seen.watch()
     assert seen.asked() == ([f"{repository.account} gitops"], True)
-    seen.station.work()
+    seen.site.work()
     repository.look_after()
     waiting = repository.live()
     assert conditions(waiting)["Ready"] == "WaitingForApproval"
@@ -132,7 +132,7 @@ def test_what_is_brought_again_and_again_is_one_request_and_no_write(repository:
     assert conditions(again) == conditions(waiting)
     assert again["metadata"]["finalizers"]
 
-    request = seen.station.approve(repository.row())
+    request = seen.site.approve(repository.row())
     assert request.state == "applied", request.problem
     repository.look_after()
     repository.sync()
@@ -145,10 +145,10 @@ def test_what_somebody_edits_is_healed_and_asked_for_by_both(repository: Reposit
     seen = repository.seen
     repository.sync()
     seen.watch()
-    seen.station.work()
-    assert seen.station.approve(repository.row()).state == "applied"
+    seen.site.work()
+    assert seen.site.approve(repository.row()).state == "applied"
     other = '{"spec":{"serviceAccountName":"other"}}'
-    change(seen.station, "patch", "bd", seen.name, "--type=merge", "-p", other, user="rita")
+    change(seen.site, "patch", "bd", seen.name, "--type=merge", "-p", other, user="rita")
     repository.sync()
     seen.watch()
     names = [one["username"] for one in seen.latest().requesters]
@@ -157,7 +157,7 @@ def test_what_somebody_edits_is_healed_and_asked_for_by_both(repository: Reposit
     before = repository.row().requests.count()
     for _ in range(2):
         repository.sync()
-        seen.station.work()
+        seen.site.work()
         repository.look_after()
     assert repository.row().requests.count() == before, "what is healed asks once"
 
@@ -168,21 +168,21 @@ def test_what_a_catalog_offers_is_asked_for_once_and_no_round_takes_it_back(
 ) -> None:
     """The repository names the package alone: the version that runs is the catalog's matter and people's."""
     seen = repository.seen
-    station = seen.station
-    row = offer(registry, named(station, registry, f"{station.namespace}-hub"), "1.0.0")
+    site = seen.site
+    row = offer(registry, named(site, registry, f"{site.namespace}-hub"), "1.0.0")
     repository.sources, repository.options = [source(row.name, HARBOUR)], {"format": "registry-v1"}
     repository.sync()
     seen.watch()
-    station.work()
-    assert station.approve(repository.row()).state == "applied"
+    site.work()
+    assert site.approve(repository.row()).state == "applied"
     offer(registry, row, "1.0.0", "1.1.0")
-    look(station)
+    look(site)
     waiting = seen.latest()
     assert (waiting.number, waiting.state, waiting.bundles[0]["version"]) == (2, "in_review", "1.1.0")
     assert seen.asked() == ([f"{repository.account} gitops"], True)
     brought(repository)
     assert seen.latest() == waiting
-    assert station.approve(repository.row()).state == "applied"
+    assert site.approve(repository.row()).state == "applied"
     brought(repository)
     assert repository.row().requests.count() == 2, "the round brought no older version"
     live = repository.live()
@@ -196,7 +196,7 @@ def brought(repository: Repository) -> None:
     for _ in range(ROUNDS):
         repository.sync()
         repository.seen.watch()
-        look(repository.seen.station)
+        look(repository.seen.site)
         repository.look_after()
         versions.add(repository.live()["metadata"]["resourceVersion"])
     assert len(versions) <= AT_REST, "both write what is there already"
@@ -207,7 +207,7 @@ def test_a_replaced_object_keeps_author_status_and_finalizer(repository: Reposit
     seen = repository.seen
     repository.sync()
     seen.watch()
-    seen.station.work()
+    seen.site.work()
     repository.look_after()
     before = repository.live()
     repository.replace()
@@ -225,24 +225,24 @@ def test_S15_what_is_pruned_waits_for_approval_and_says_so(repository: Repositor
     seen = repository.seen
     repository.sync()
     seen.watch()
-    seen.station.work()
-    assert seen.station.approve(repository.row()).state == "applied"
+    seen.site.work()
+    assert seen.site.approve(repository.row()).state == "applied"
     repository.look_after()
     repository.prune()
     seen.watch()
-    seen.station.work()
+    seen.site.work()
     repository.look_after()
     live = repository.live()
     assert live["metadata"]["deletionTimestamp"]
     assert conditions(live)["Ready"] == "WaitingForApproval"
-    request = seen.station.agree(repository.row())
+    request = seen.site.agree(repository.row())
     assert (request.purpose, services.to_acknowledge(request) != []) == ("delete", True)
-    seen.station.work()
+    seen.site.work()
     # Nobody knows who deleted it, and alice may act as the installer, which may delete anything (S43).
     request.refresh_from_db()
     assert "an approver may have requested it" in request.problem
-    seen.station.let_approve("carol", seen.name)
-    seen.station.agree(repository.row(), "carol")
-    seen.station.work()
+    seen.site.let_approve("carol", seen.name)
+    seen.site.agree(repository.row(), "carol")
+    seen.site.work()
     repository.look_after()
-    assert seen.station.ctl("get", "bd", seen.name, "--ignore-not-found") == ""
+    assert seen.site.ctl("get", "bd", seen.name, "--ignore-not-found") == ""

@@ -17,7 +17,7 @@ from provisioner.values import Identity, ObjectRef
 from tests.journeys.kubectl.authors import POLICIES, Seen, change, let_time_pass, look, put_in_force
 from tests.support.approvals.world import acting
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import SEEDER, Station, binding, user_subject
+from tests.support.journeys.deployed_site import SEEDER, DeployedSite, binding, user_subject
 from tests.support.kubernetes.live import wait_until
 from tests.support.servers.registry import Registry
 
@@ -40,7 +40,7 @@ def test_S05_everybody_who_wrote_it_since_is_a_requester(seen: Seen) -> None:
 
 def test_S05_labels_of_somebody_else_make_no_requester(seen: Seen) -> None:
     seen.write("rita")
-    change(seen.station, "label", "bd", seen.name, "team=b", user="carol")
+    change(seen.site, "label", "bd", seen.name, "team=b", user="carol")
     seen.watch()
     assert seen.asked() == (["rita kubectl"], True)
 
@@ -48,13 +48,13 @@ def test_S05_labels_of_somebody_else_make_no_requester(seen: Seen) -> None:
 def test_S05_nobody_approves_what_they_wrote_with_kubectl(seen: Seen, registry: Registry, settings: Any) -> None:
     seen.write("rita", sources=[bundles.image(registry, seen.name, bundles.app("app", "1"), "1")])
     seen.watch()
-    seen.station.work()
+    seen.site.work()
     request = seen.latest()
     assert (request.state, request.is_requester_known) == ("in_review", True), request.problem
-    seen.station.let_approve("rita", seen.name)
+    seen.site.let_approve("rita", seen.name)
     with pytest.raises(Refused) as refused:
         services.review(
-            by=acting(seen.station.people["rita"]),
+            by=acting(seen.site.people["rita"]),
             request_id=request.pk,
             decision="Approve",
             subject_digest=request.subject_digest,
@@ -81,36 +81,36 @@ def test_S05_two_writes_while_nobody_watched_leave_one_unknown(seen: Seen) -> No
     assert seen.asked() == (["rita kubectl"], False)
 
 
-def _bind_otherwise(here: Station) -> None:
+def _bind_otherwise(site: DeployedSite) -> None:
     """Nobody is stamped any more, and everything is back at once."""
     changed = {**POLICIES[1], "metadata": {**POLICIES[1]["metadata"], "labels": {"x": "y"}}}
     resource = {"matchResources": {"resourceRules": [{**_rule(), "resources": ["nothings"]}]}}
-    here.api.apply({**changed, "spec": {**changed["spec"], **resource}}, field_manager=SEEDER, force=True)
-    here.api.apply(POLICIES[1], field_manager=SEEDER, force=True)
+    site.api.apply({**changed, "spec": {**changed["spec"], **resource}}, field_manager=SEEDER, force=True)
+    site.api.apply(POLICIES[1], field_manager=SEEDER, force=True)
 
 
 def _rule() -> dict[str, Any]:
     return {"apiGroups": ["core.rukpak.io"], "apiVersions": ["*"], "operations": ["CREATE"], "scope": "*"}
 
 
-def _make_again(here: Station) -> None:
-    here.api.delete(ObjectRef.of(POLICIES[2]))
-    wait_until(lambda: here.api.get(ObjectRef.of(POLICIES[2])) is None, "the policy is gone")
-    here.api.apply(POLICIES[2], field_manager=SEEDER, force=True)
+def _make_again(site: DeployedSite) -> None:
+    site.api.delete(ObjectRef.of(POLICIES[2]))
+    wait_until(lambda: site.api.get(ObjectRef.of(POLICIES[2])) is None, "the policy is gone")
+    site.api.apply(POLICIES[2], field_manager=SEEDER, force=True)
 
 
 @pytest.mark.parametrize("meddle", [_make_again, _bind_otherwise], ids=["made again", "changed and changed back"])
 def test_S05_a_policy_that_was_touched_in_between_makes_the_author_unknown(
-    seen: Seen, meddle: Callable[[Station], None]
+    seen: Seen, meddle: Callable[[DeployedSite], None]
 ) -> None:
-    meddle(seen.station)
+    meddle(seen.site)
     seen.write("rita")
     seen.watch()
     assert seen.asked() == ([], False)
     # What stands for ten seconds again counts again, for what is written from then on.
-    look(seen.station)
-    let_time_pass(seen.station)
-    assert look(seen.station).sure_from
+    look(seen.site)
+    let_time_pass(seen.site)
+    assert look(seen.site).sure_from
     seen.write("carol", "2")
     seen.watch()
     assert seen.asked() == (["carol kubectl"], False)
@@ -118,13 +118,13 @@ def test_S05_a_policy_that_was_touched_in_between_makes_the_author_unknown(
 
 def test_S05_a_stamp_from_before_the_policies_stood_is_nobodys(seen: Seen) -> None:
     """It may have been written by hand: the policies are the shipped ones, and have been seen for too short a time."""
-    AuthorAdmission.objects.filter(cluster=seen.station.cluster).update(sure_from=None, since=timezone.now())
-    look(seen.station)
+    AuthorAdmission.objects.filter(cluster=seen.site.cluster).update(sure_from=None, since=timezone.now())
+    look(seen.site)
     seen.write("rita")
     seen.watch()
     assert seen.asked() == ([], False)
-    let_time_pass(seen.station)
-    assert look(seen.station).sure_from
+    let_time_pass(seen.site)
+    assert look(seen.site).sure_from
     seen.list()
     assert seen.asked() == ([], False)
 
@@ -133,24 +133,24 @@ def test_S05_what_was_deleted_was_asked_for_by_nobody_known(seen: Seen) -> None:
     seen.write("rita")
     seen.watch()
     change(
-        seen.station, "patch", "bd", seen.name, "--type=merge", "-p", '{"metadata":{"finalizers":["example.com/hold"]}}'
+        seen.site, "patch", "bd", seen.name, "--type=merge", "-p", '{"metadata":{"finalizers":["example.com/hold"]}}'
     )
-    change(seen.station, "delete", "bd", seen.name, "--wait=false", user="carol")
+    change(seen.site, "delete", "bd", seen.name, "--wait=false", user="carol")
     seen.watch()
-    deployment = BundleDeployment.objects.get(cluster=seen.station.cluster, name=seen.name)
+    deployment = BundleDeployment.objects.get(cluster=seen.site.cluster, name=seen.name)
     assert [(one.generation, one.username) for one in deployment.writes.order_by("generation")] == [
         (1, "rita"),
         (2, ""),
     ]
-    change(seen.station, "patch", "bd", seen.name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    change(seen.site, "patch", "bd", seen.name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
 
 
-def _listed(here: Station, **changes: Any) -> Any:
+def _listed(site: DeployedSite, **changes: Any) -> Any:
     one = {
-        "account": f"{here.namespace}/argocd",
-        "cluster": here.cluster.name,
-        "deployments": {"matchNames": [f"{here.namespace}-app"]},
-        "installers": [f"{here.namespace}/installer"],
+        "account": f"{site.namespace}/argocd",
+        "cluster": site.cluster.name,
+        "deployments": {"matchNames": [f"{site.namespace}-app"]},
+        "installers": [f"{site.namespace}/installer"],
         **changes,
     }
     return read_controllers({"controllers": [one]})
@@ -170,43 +170,43 @@ def _listed(here: Station, **changes: Any) -> Any:
 def test_S34_a_controller_is_known_where_the_operator_lists_it(
     seen: Seen, settings: Any, changes: dict[str, Any] | None, asked: tuple[list[str], bool]
 ) -> None:
-    here = seen.station
+    site = seen.site
     if changes is not None:
-        settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": _listed(here, **changes)}
-    account = f"system:serviceaccount:{here.namespace}:argocd"
-    here.api.apply(
-        binding(f"{here.namespace}-argocd", "cluster-admin", user_subject(account)),
+        settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": _listed(site, **changes)}
+    account = f"system:serviceaccount:{site.namespace}:argocd"
+    site.api.apply(
+        binding(f"{site.namespace}-argocd", "cluster-admin", user_subject(account)),
         field_manager=SEEDER,
     )
-    here.until_may(Identity(account), "create", "bundledeployments", "core.rukpak.io")
+    site.until_may(Identity(account), "create", "bundledeployments", "core.rukpak.io")
     _sync(seen, account)
     seen.watch()
-    assert seen.asked() == ([one.format(here.namespace) for one in asked[0]], asked[1])
+    assert seen.asked() == ([one.format(site.namespace) for one in asked[0]], asked[1])
 
 
 def _sync(seen: Seen, account: str) -> None:
     """As Argo CD's controller does: server-side apply, with its own field manager."""
     source = {"kind": "http", "http": {"url": "http://127.0.0.1:1/a.tar.gz"}}
-    spec = {"installNamespace": seen.station.namespace, "serviceAccountName": "installer", "sources": [source]}
+    spec = {"installNamespace": seen.site.namespace, "serviceAccountName": "installer", "sources": [source]}
     about = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "BundleDeployment", "metadata": {"name": seen.name}}
-    path = seen.station.kubeconfig.parent / "synced.yaml"
+    path = seen.site.kubeconfig.parent / "synced.yaml"
     path.write_text(yaml.safe_dump({**about, "spec": spec}))
     how = ("--server-side", "--field-manager=argocd-controller", "--as", account)
-    seen.station.ctl("apply", *how, "-f", str(path))
+    seen.site.ctl("apply", *how, "-f", str(path))
 
 
 def test_S05_where_a_webhook_stamps_the_validating_policy_proves_it(seen: Seen) -> None:
     """As on Kubernetes 1.30 to 1.35; what the webhook would have written is written here."""
-    station = seen.station
+    site = seen.site
     for obj in POLICIES[:2]:
-        station.api.delete(ObjectRef.of(obj))
+        site.api.delete(ObjectRef.of(obj))
     stamp = admission.stamp_for(["rita", "uid-rita", "requesters", "system:authenticated"])
-    wait_until(lambda: "nothing writes down" in look(station).problem, "nobody stamps any more")
+    wait_until(lambda: "nothing writes down" in look(site).problem, "nobody stamps any more")
     about = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration"}
     webhook = {**about, "metadata": {"name": "pratique-authors"}}
-    station.api.apply(webhook, field_manager=SEEDER)
+    site.api.apply(webhook, field_manager=SEEDER)
     try:
-        put_in_force(station)
+        put_in_force(site)
         seen.list()
         seen.write("rita", annotations={admission.ANNOTATION: stamp})
         seen.watch()
@@ -214,12 +214,12 @@ def test_S05_where_a_webhook_stamps_the_validating_policy_proves_it(seen: Seen) 
         with pytest.raises(AssertionError, match="names who wrote the spec"):
             seen.write("carol", "2", annotations={admission.ANNOTATION: stamp})
     finally:
-        station.api.delete(ObjectRef.of(webhook))
+        site.api.delete(ObjectRef.of(webhook))
 
 
 def test_the_authors_of_a_cluster_without_policies_are_unknown_and_why_is_kept(seen: Seen) -> None:
-    seen.station.api.delete(ObjectRef.of(POLICIES[3]))
-    row = look(seen.station)
+    seen.site.api.delete(ObjectRef.of(POLICIES[3]))
+    row = look(seen.site)
     assert row.sure_from is None
     assert row.problem.startswith("the cluster has no ValidatingAdmissionPolicyBinding pratique-authors. Apply it:")
     seen.write("rita")

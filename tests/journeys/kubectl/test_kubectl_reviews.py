@@ -18,7 +18,7 @@ from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting
 from tests.support.folders import ROOT
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import SEEDER, Station, binding, user_subject
+from tests.support.journeys.deployed_site import SEEDER, DeployedSite, binding, user_subject
 from tests.support.kubernetes.endpoint import USERS
 from tests.support.kubernetes.live import once_answered, until_served, wait_until
 from tests.support.servers.registry import Registry
@@ -28,44 +28,44 @@ KIND = "BundleDeploymentReview"
 POLICIES = [*yaml.safe_load_all((ROOT / "deploy/admission/reviews.yaml").read_text())]
 
 
-def put_in_force(here: Station) -> None:
+def put_in_force(site: DeployedSite) -> None:
     """The shipped policies, and that they were seen a while ago."""
     for obj in POLICIES:
-        here.api.apply(obj, field_manager=SEEDER, force=True)
-    until_served(here.api, "core.rukpak.io", "v1alpha2", KIND)
-    wait_until(lambda: _looked(here).problem == "", "the policies are in force")
-    ReviewAdmission.objects.filter(cluster=here.cluster).update(since=_looked(here).looked_at - timedelta(minutes=1))
+        site.api.apply(obj, field_manager=SEEDER, force=True)
+    until_served(site.api, "core.rukpak.io", "v1alpha2", KIND)
+    wait_until(lambda: _looked(site).problem == "", "the policies are in force")
+    ReviewAdmission.objects.filter(cluster=site.cluster).update(since=_looked(site).looked_at - timedelta(minutes=1))
 
 
-def count(here: Station) -> None:
-    once_answered(lambda: kubectl_reviews.count(here.cluster.pk))
+def count(site: DeployedSite) -> None:
+    once_answered(lambda: kubectl_reviews.count(site.cluster.pk))
 
 
-def _looked(here: Station) -> ReviewAdmission:
-    count(here)
-    return ReviewAdmission.objects.get(cluster=here.cluster)
+def _looked(site: DeployedSite) -> ReviewAdmission:
+    count(site)
+    return ReviewAdmission.objects.get(cluster=site.cluster)
 
 
 @pytest.fixture
-def reviewed(real_station: Station, registry: Registry, settings: Any) -> tuple[Station, Request]:
+def reviewed(real_site: DeployedSite, registry: Registry, settings: Any) -> tuple[DeployedSite, Request]:
     """A request in review, which may be approved where its report is not shown."""
     settings.PRATIQUE = {**settings.PRATIQUE, "UNSEEN_SEVERITY": "critical"}
-    put_in_force(real_station)
-    name = f"{real_station.namespace}-app"
-    deployment = real_station.prepare(name, bundles.image(registry, name, bundles.app("app", "1"), "1"))
-    request = real_station.latest(deployment)
+    put_in_force(real_site)
+    name = f"{real_site.namespace}-app"
+    deployment = real_site.prepare(name, bundles.image(registry, name, bundles.app("app", "1"), "1"))
+    request = real_site.latest(deployment)
     assert request.state == "in_review", request.problem
-    return real_station, request
+    return real_site, request
 
 
-def let_create(here: Station, who: str) -> None:
+def let_create(site: DeployedSite, who: str) -> None:
     """Create reviews, which alone decides nothing."""
-    name = f"{here.namespace}-create-reviews"
+    name = f"{site.namespace}-create-reviews"
     rule = {"apiGroups": ["core.rukpak.io"], "resources": ["bundledeploymentreviews"], "verbs": ["create"]}
     about = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}}
-    here.api.apply({**about, "rules": [rule]}, field_manager=SEEDER)
-    here.api.apply(binding(name, name, user_subject(who)), field_manager=SEEDER)
-    here.until_may(Identity(who), "create", "bundledeploymentreviews", "core.rukpak.io")
+    site.api.apply({**about, "rules": [rule]}, field_manager=SEEDER)
+    site.api.apply(binding(name, name, user_subject(who)), field_manager=SEEDER)
+    site.until_may(Identity(who), "create", "bundledeploymentreviews", "core.rukpak.io")
 
 
 def said(request: Request, by: str, **spec: Any) -> dict[str, Any]:
@@ -86,44 +86,44 @@ def said(request: Request, by: str, **spec: Any) -> dict[str, Any]:
     return {**about, "metadata": {"name": f"{name}-{by}-{next(_numbers)}"}, "spec": told}
 
 
-def give(here: Station, obj: dict[str, Any], user: str) -> dict[str, Any]:
+def give(site: DeployedSite, obj: dict[str, Any], user: str) -> dict[str, Any]:
     """Create it as this user with kubectl, have the service see and count it; the condition that tells what came of it."""
-    path = here.kubeconfig.parent / f"{obj['metadata']['name']}.yaml"
+    path = site.kubeconfig.parent / f"{obj['metadata']['name']}.yaml"
     path.write_text(yaml.safe_dump(obj))
-    here.ctl("create", "-f", str(path), user=user)
-    return answer(here, obj)
+    site.ctl("create", "-f", str(path), user=user)
+    return answer(site, obj)
 
 
-def answer(here: Station, obj: dict[str, Any]) -> dict[str, Any]:
-    watch = SeenReviews(cluster=here.cluster)
+def answer(site: DeployedSite, obj: dict[str, Any]) -> dict[str, Any]:
+    watch = SeenReviews(cluster=site.cluster)
     watch.stop.set()
-    once_answered(lambda: watch.look(here.api))
-    count(here)
-    live = here.api.get(ObjectRef.of(obj))
+    once_answered(lambda: watch.look(site.api))
+    count(site)
+    live = site.api.get(ObjectRef.of(obj))
     assert live is not None
     (condition,) = live["status"]["conditions"]
     return dict(condition)
 
 
 @pytest.mark.proof
-def test_a_review_by_kubectl_approves_and_what_was_approved_is_applied(reviewed: tuple[Station, Request]) -> None:
-    station, request = reviewed
-    condition = give(station, said(request, "alice"), "alice")
+def test_a_review_by_kubectl_approves_and_what_was_approved_is_applied(reviewed: tuple[DeployedSite, Request]) -> None:
+    site, request = reviewed
+    condition = give(site, said(request, "alice"), "alice")
     assert (condition["type"], condition["status"], condition["reason"]) == ("Counted", "True", "Counted")
     review = Review.objects.get(request=request)
     assert (review.channel, review.username, review.decision) == ("kubectl", "alice", "Approve")
     assert review.groups == ["platform", "system:authenticated"]
-    assert review.user == station.people["alice"]
-    station.work(request)
+    assert review.user == site.people["alice"]
+    site.work(request)
     assert request.state == "applied", request.problem
 
 
-def test_S12_one_person_is_one_vote_by_kubectl_too_and_the_last_counts(reviewed: tuple[Station, Request]) -> None:
-    station, request = reviewed
-    assert give(station, said(request, "alice", decision="Deny"), "alice")["status"] == "True"
+def test_S12_one_person_is_one_vote_by_kubectl_too_and_the_last_counts(reviewed: tuple[DeployedSite, Request]) -> None:
+    site, request = reviewed
+    assert give(site, said(request, "alice", decision="Deny"), "alice")["status"] == "True"
     assert Review.objects.counted().get(request=request).decision == "Deny"
     services.review(
-        by=acting(station.people["alice"]),
+        by=acting(site.people["alice"]),
         request_id=request.pk,
         decision="Approve",
         subject_digest=request.subject_digest,
@@ -131,32 +131,32 @@ def test_S12_one_person_is_one_vote_by_kubectl_too_and_the_last_counts(reviewed:
         channel="browser",
     )
     assert Review.objects.counted().get(request=request).decision == "Approve"
-    assert give(station, said(request, "alice", decision="RequestChanges"), "alice")["status"] == "True"
+    assert give(site, said(request, "alice", decision="RequestChanges"), "alice")["status"] == "True"
     counted = Review.objects.counted().get(request=request)
     assert (counted.decision, counted.channel) == ("RequestChanges", "kubectl")
 
 
-def test_S29_a_review_that_nobody_could_keep_holds_up_no_other(reviewed: tuple[Station, Request]) -> None:
-    station, request = reviewed
-    poisoned = give(station, said(request, "alice", reason="a\0b"), "alice")
+def test_S29_a_review_that_nobody_could_keep_holds_up_no_other(reviewed: tuple[DeployedSite, Request]) -> None:
+    site, request = reviewed
+    poisoned = give(site, said(request, "alice", reason="a\0b"), "alice")
     assert (poisoned["status"], poisoned["reason"]) == ("False", "Invalid")
-    assert give(station, said(request, "alice", decision="Deny"), "alice")["status"] == "True"
+    assert give(site, said(request, "alice", decision="Deny"), "alice")["status"] == "True"
 
 
-def test_deleting_a_review_withdraws_nothing_and_it_is_counted_once(reviewed: tuple[Station, Request]) -> None:
-    station, request = reviewed
+def test_deleting_a_review_withdraws_nothing_and_it_is_counted_once(reviewed: tuple[DeployedSite, Request]) -> None:
+    site, request = reviewed
     obj = said(request, "alice", decision="Deny")
-    give(station, obj, "alice")
-    answer(station, obj)
-    station.api.delete(ObjectRef.of(obj))
-    count(station)
+    give(site, obj, "alice")
+    answer(site, obj)
+    site.api.delete(ObjectRef.of(obj))
+    count(site)
     assert Review.objects.counted().get(request=request).decision == "Deny"
 
 
-def test_who_was_not_known_here_gets_an_account_of_their_own(reviewed: tuple[Station, Request]) -> None:
-    station, request = reviewed
-    assert give(station, said(request, "bob"), "bob")["status"] == "True"
-    row = KubernetesIdentity.objects.get(cluster=station.cluster, username="bob")
+def test_who_was_not_known_here_gets_an_account_of_their_own(reviewed: tuple[DeployedSite, Request]) -> None:
+    site, request = reviewed
+    assert give(site, said(request, "bob"), "bob")["status"] == "True"
+    row = KubernetesIdentity.objects.get(cluster=site.cluster, username="bob")
     assert (row.authenticator, row.uid, row.groups) == ("token-review", "uid-bob", ["platform", "system:authenticated"])
     assert not row.user.has_usable_password()
 
@@ -170,10 +170,10 @@ def test_who_was_not_known_here_gets_an_account_of_their_own(reviewed: tuple[Sta
     ids=["another digest", "another round"],
 )
 def test_a_review_of_something_else_does_not_count(
-    reviewed: tuple[Station, Request], changes: dict[str, Any], reason: str, words: str
+    reviewed: tuple[DeployedSite, Request], changes: dict[str, Any], reason: str, words: str
 ) -> None:
-    station, request = reviewed
-    condition = give(station, said(request, "alice", **changes), "alice")
+    site, request = reviewed
+    condition = give(site, said(request, "alice", **changes), "alice")
     assert (condition["status"], condition["reason"]) == ("False", reason)
     assert words in condition["message"]
     assert not Review.objects.filter(request=request).exists()
@@ -182,24 +182,24 @@ def test_a_review_of_something_else_does_not_count(
     assert words in entry.facts["reason"]
 
 
-def test_a_request_that_is_not_there_is_not_found(reviewed: tuple[Station, Request]) -> None:
-    station, request = reviewed
+def test_a_request_that_is_not_there_is_not_found(reviewed: tuple[DeployedSite, Request]) -> None:
+    site, request = reviewed
     for number in ("99", f"0{request.number}"):
         other = {"requestRef": {"name": f"{request.deployment.name}-{number}"}}
-        assert give(station, said(request, "alice", **other), "alice")["reason"] == "NotFound"
+        assert give(site, said(request, "alice", **other), "alice")["reason"] == "NotFound"
     assert not Review.objects.filter(request=request).exists()
 
 
 @pytest.mark.thorough
 def test_S24_a_reason_of_controls_counts_and_is_shown_as_escapes(
-    reviewed: tuple[Station, Request], capsys: pytest.CaptureFixture[str]
+    reviewed: tuple[DeployedSite, Request], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    station, request = reviewed
-    station.look_after(request.deployment)
+    site, request = reviewed
+    site.look_after(request.deployment)
     reason = "\x1b[2J\u202e\nCounted: True".ljust(4000, "\U0001f600")
-    assert give(station, said(request, "alice", decision="RequestChanges", reason=reason), "alice")["status"] == "True"
+    assert give(site, said(request, "alice", decision="RequestChanges", reason=reason), "alice")["status"] == "True"
     assert Review.objects.get(request=request).reason == reason
-    words = ["history", request.deployment.name, "--kubeconfig", str(station.kubeconfig), "--context", "alice"]
+    words = ["history", request.deployment.name, "--kubeconfig", str(site.kubeconfig), "--context", "alice"]
     assert main(words) == 0
     assert main(["show", *words[1:]]) == 0
     shown = capsys.readouterr().out
@@ -207,123 +207,123 @@ def test_S24_a_reason_of_controls_counts_and_is_shown_as_escapes(
     assert not {"\x1b", "\u202e"} & {*shown}
 
 
-def said_last(here: Station) -> str:
+def said_last(site: DeployedSite) -> str:
     """The name of the review that was seen last."""
-    return KubectlReview.objects.filter(cluster=here.cluster).latest("pk").name
+    return KubectlReview.objects.filter(cluster=site.cluster).latest("pk").name
 
 
 @pytest.mark.thorough
-def test_an_approval_must_name_what_is_deleted(reviewed: tuple[Station, Request], registry: Registry) -> None:
-    station, request = reviewed
-    station.approve(request.deployment)
+def test_an_approval_must_name_what_is_deleted(reviewed: tuple[DeployedSite, Request], registry: Registry) -> None:
+    site, request = reviewed
+    site.approve(request.deployment)
     name = request.deployment.name
     files = {path: text for path, text in bundles.app("app", "2").items() if "01" not in path}
-    station.prepare(name, bundles.image(registry, name, files, "2"))
-    second = station.latest(request.deployment)
+    site.prepare(name, bundles.image(registry, name, files, "2"))
+    second = site.latest(request.deployment)
     wanted = services.to_acknowledge(second)
     assert wanted
-    condition = give(station, said(second, "alice"), "alice")
+    condition = give(site, said(second, "alice"), "alice")
     assert (condition["status"], condition["reason"]) == ("False", "Unacknowledged")
     assert wanted[0] in condition["message"]
-    told = station.get("bundledeploymentreview", said_last(station))
+    told = site.get("bundledeploymentreview", said_last(site))
     assert told["status"]["unacknowledged"] == wanted
-    assert give(station, said(second, "alice", acknowledges=wanted), "alice")["status"] == "True"
-    assert "unacknowledged" not in station.get("bundledeploymentreview", said_last(station))["status"]
+    assert give(site, said(second, "alice", acknowledges=wanted), "alice")["status"] == "True"
+    assert "unacknowledged" not in site.get("bundledeploymentreview", said_last(site))["status"]
 
 
-def test_nobody_approves_their_own_change(reviewed: tuple[Station, Request]) -> None:
-    station, request = reviewed
-    station.let_approve("rita", request.deployment.name)
-    let_create(station, "rita")
-    assert give(station, said(request, "rita"), "rita")["reason"] == "SelfApproval"
+def test_nobody_approves_their_own_change(reviewed: tuple[DeployedSite, Request]) -> None:
+    site, request = reviewed
+    site.let_approve("rita", request.deployment.name)
+    let_create(site, "rita")
+    assert give(site, said(request, "rita"), "rita")["reason"] == "SelfApproval"
 
 
 def test_a_review_whose_report_is_too_serious_is_sent_to_the_browser(
-    reviewed: tuple[Station, Request], settings: Any
+    reviewed: tuple[DeployedSite, Request], settings: Any
 ) -> None:
-    station, request = reviewed
+    site, request = reviewed
     settings.PRATIQUE = {**settings.PRATIQUE, "UNSEEN_SEVERITY": "safe", "UNSEEN_DEPENDING_SEVERITY": ""}
     Request.objects.filter(pk=request.pk).update(weight=6)
     request.reports.update(worst="critical")
-    condition = give(station, said(request, "alice"), "alice")
+    condition = give(site, said(request, "alice"), "alice")
     assert condition["reason"] == "TooSerious"
     assert f"/requests/{request.uid}" in condition["message"]
 
 
 @pytest.mark.proof
-def test_S23_nobody_counts_while_a_policy_is_missing_or_changed_or_new(reviewed: tuple[Station, Request]) -> None:
-    station, request = reviewed
+def test_S23_nobody_counts_while_a_policy_is_missing_or_changed_or_new(reviewed: tuple[DeployedSite, Request]) -> None:
+    site, request = reviewed
     policy, binding = POLICIES[0], POLICIES[1]
-    station.api.apply({**binding, "spec": {**binding["spec"], "validationActions": ["Audit"]}}, field_manager=SEEDER)
-    condition = give(station, said(request, "alice"), "alice")
+    site.api.apply({**binding, "spec": {**binding["spec"], "validationActions": ["Audit"]}}, field_manager=SEEDER)
+    condition = give(site, said(request, "alice"), "alice")
     assert condition["reason"] == "Unproved"
     assert (
         "ValidatingAdmissionPolicyBinding pratique-reviews is not the one that Pratique ships" in condition["message"]
     )
 
     # As it was, and still nobody knows who wrote while it was not.
-    station.api.apply(binding, field_manager=SEEDER)
-    wait_until(lambda: _looked(station).problem == "", "the policies are in force")
-    condition = give(station, said(request, "alice"), "alice")
+    site.api.apply(binding, field_manager=SEEDER)
+    wait_until(lambda: _looked(site).problem == "", "the policies are in force")
+    condition = give(site, said(request, "alice"), "alice")
     assert condition["reason"] == "Unproved"
     assert "are known since" in condition["message"]
 
-    station.api.delete(ObjectRef.of(policy))
-    condition = give(station, said(request, "alice"), "alice")
+    site.api.delete(ObjectRef.of(policy))
+    condition = give(site, said(request, "alice"), "alice")
     assert "the cluster has no ValidatingAdmissionPolicy pratique-reviews" in condition["message"]
     assert {entry.actor for entry in AuditEntry.objects.filter(verb="review.not_counted")} == {"unknown"}
-    put_in_force(station)
-    assert give(station, said(request, "alice"), "alice")["status"] == "True"
+    put_in_force(site)
+    assert give(site, said(request, "alice"), "alice")["status"] == "True"
 
 
 def test_S23_a_policy_that_was_changed_and_changed_back_is_noticed(
-    reviewed: tuple[Station, Request],
+    reviewed: tuple[DeployedSite, Request],
 ) -> None:
-    station, request = reviewed
+    site, request = reviewed
     binding = POLICIES[1]
-    station.api.apply({**binding, "spec": {**binding["spec"], "validationActions": ["Audit"]}}, field_manager=SEEDER)
-    station.api.apply(binding, field_manager=SEEDER)
-    assert give(station, said(request, "alice"), "alice")["reason"] == "Unproved"
+    site.api.apply({**binding, "spec": {**binding["spec"], "validationActions": ["Audit"]}}, field_manager=SEEDER)
+    site.api.apply(binding, field_manager=SEEDER)
+    assert give(site, said(request, "alice"), "alice")["reason"] == "Unproved"
     assert not Review.objects.filter(request=request).exists()
 
 
 def test_S12_a_service_account_counts_only_where_the_operator_lists_it(
-    reviewed: tuple[Station, Request], settings: Any
+    reviewed: tuple[DeployedSite, Request], settings: Any
 ) -> None:
-    station, request = reviewed
-    identity = Identity.of_service_account(station.namespace, "robot")
-    about = {"name": "robot", "namespace": station.namespace}
-    station.api.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about}, field_manager=SEEDER)
-    account = station.get("serviceaccount", "robot", "-n", station.namespace)
-    groups = ["system:serviceaccounts", f"system:serviceaccounts:{station.namespace}", "system:authenticated"]
+    site, request = reviewed
+    identity = Identity.of_service_account(site.namespace, "robot")
+    about = {"name": "robot", "namespace": site.namespace}
+    site.api.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about}, field_manager=SEEDER)
+    account = site.get("serviceaccount", "robot", "-n", site.namespace)
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{site.namespace}", "system:authenticated"]
     who = {"username": identity.username, "uid": account["metadata"]["uid"], "groups": groups}
-    station.let_approve(identity.username, request.deployment.name)
-    let_create(station, identity.username)
-    token = station.ctl("create", "token", "robot", "-n", station.namespace).strip()
-    station.ctl("config", "set-credentials", "robot", f"--token={token}")
-    station.ctl("config", "set-context", "robot", "--cluster=pratique", "--user=robot")
-    condition = give(station, said(request, "alice", reviewer=who), "robot")
+    site.let_approve(identity.username, request.deployment.name)
+    let_create(site, identity.username)
+    token = site.ctl("create", "token", "robot", "-n", site.namespace).strip()
+    site.ctl("config", "set-credentials", "robot", f"--token={token}")
+    site.ctl("config", "set-context", "robot", "--cluster=pratique", "--user=robot")
+    condition = give(site, said(request, "alice", reviewer=who), "robot")
     assert condition["reason"] == "NotAllowed"
     assert "machine account" in condition["message"]
     settings.PRATIQUE = {**settings.PRATIQUE, "MACHINE_REVIEWERS": [identity.username]}
-    assert give(station, said(request, "alice", reviewer=who), "robot")["status"] == "True"
+    assert give(site, said(request, "alice", reviewer=who), "robot")["status"] == "True"
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("has_kubectl", [True, False], ids=["with kubectl", "without"])
 def test_the_plug_in_decides_and_changes_as_the_caller(
-    reviewed: tuple[Station, Request],
+    reviewed: tuple[DeployedSite, Request],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     has_kubectl: bool,
 ) -> None:
-    station, request = reviewed
-    monkeypatch.setenv("PATH", str(station.kubectl.parent) if has_kubectl else "")
-    station.look_after(request.deployment)
+    site, request = reviewed
+    monkeypatch.setenv("PATH", str(site.kubectl.parent) if has_kubectl else "")
+    site.look_after(request.deployment)
     name = request.deployment.name
 
     def run(*words: str, user: str) -> int:
-        return main([*words, "--kubeconfig", str(station.kubeconfig), "--context", user])
+        return main([*words, "--kubeconfig", str(site.kubeconfig), "--context", user])
 
     assert run("show", name, user="alice") == 0
     assert request.subject_digest in capsys.readouterr().out
@@ -333,37 +333,37 @@ def test_the_plug_in_decides_and_changes_as_the_caller(
     assert "pass --yes" in capsys.readouterr().err
     assert run("deny", name, "--yes", "--reason", "not now", "--timeout", "0", user="alice") == 2
     assert "is created and not counted yet" in capsys.readouterr().out
-    watch = SeenReviews(cluster=station.cluster)
+    watch = SeenReviews(cluster=site.cluster)
     watch.stop.set()
-    once_answered(lambda: watch.look(station.api))
-    count(station)
+    once_answered(lambda: watch.look(site.api))
+    count(site)
     review = Review.objects.get(request=request)
     assert (review.decision, review.username, review.reason) == ("Deny", "alice", "not now")
 
     assert run("pause", name, "--reason", "holiday", user="rita") == 0
-    live = station.get("bundledeployment", name)
+    live = site.get("bundledeployment", name)
     assert live["spec"]["paused"] is True
     assert live["metadata"]["annotations"]["core.rukpak.io/pause-reason"] == "holiday"
     assert run("resume", name, user="rita") == 0
     assert run("rollback", name, "7", user="rita") == 2
     assert "has no revision 7 to go back to: nothing was ever applied" in capsys.readouterr().err
-    live = station.get("bundledeployment", name)
+    live = site.get("bundledeployment", name)
     assert live["spec"]["paused"] is False
     left = {"core.rukpak.io/pause-reason", "core.rukpak.io/rollback-to"} & {*live["metadata"].get("annotations", {})}
     assert not left
 
 
 def test_S23_what_only_stores_policies_proves_nothing(
-    db: None, request: pytest.FixtureRequest, station: Station
+    db: None, request: pytest.FixtureRequest, site: DeployedSite
 ) -> None:
     """The sandbox is no API server: it keeps admission policies and enforces none."""
     if "controlplane" in request.node.name:
-        put_in_force(station)
+        put_in_force(site)
         return
     for obj in POLICIES:
         try:
-            station.api.apply(obj, field_manager=SEEDER)
+            site.api.apply(obj, field_manager=SEEDER)
         except (ClusterError, UnknownKind):
             break
-    assert _looked(station).problem
-    assert _looked(station).since is None
+    assert _looked(site).problem
+    assert _looked(site).since is None

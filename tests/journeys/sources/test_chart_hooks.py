@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from approvals.models import HookRun
 from provisioner.values import ObjectRef
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.servers.http import GitServer
 
 SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {version: '{{ .Chart.Version }}'}\n"
@@ -47,49 +47,51 @@ def chart(version: str) -> dict[str, bytes]:
     }
 
 
-def ask_for(station: Station, repository: Any, **more: Any) -> Any:
+def ask_for(site: DeployedSite, repository: Any, **more: Any) -> Any:
     git = {"repository": repository.url, "ref": {"branch": "main"}, "directory": "chart"}
-    return station.wish(station.namespace, {"kind": "git", "git": git}, format="helm", **more)
+    return site.submit_spec(site.namespace, {"kind": "git", "git": git}, format="helm", **more)
 
 
-def live(station: Station, kind: str, name: str) -> Any:
+def live(site: DeployedSite, kind: str, name: str) -> Any:
     group = "batch" if kind == "Job" else ""
-    return station.api.get(ObjectRef(group, "v1", kind, station.namespace, name))
+    return site.api.get(ObjectRef(group, "v1", kind, site.namespace, name))
 
 
-def uid(station: Station, name: str) -> str:
-    found = live(station, "Job", name)
+def uid(site: DeployedSite, name: str) -> str:
+    found = live(site, "Job", name)
     return str(found["metadata"]["uid"]) if found else ""
 
 
-def image(station: Station, name: str) -> str:
-    return str(live(station, "Job", name)["spec"]["template"]["spec"]["containers"][0]["image"])
+def image(site: DeployedSite, name: str) -> str:
+    return str(live(site, "Job", name)["spec"]["template"]["spec"]["containers"][0]["image"])
 
 
-def messages(station: Station, wished: Any, rule: str) -> list[str]:
-    findings = station.latest(wished).reports.latest("round").findings.filter(rule=rule)
+def messages(site: DeployedSite, wished: Any, rule: str) -> list[str]:
+    findings = site.latest(wished).reports.latest("round").findings.filter(rule=rule)
     return sorted(findings.values_list("message", flat=True))
 
 
 @pytest.mark.proof
-def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(station: Station, git_server: GitServer) -> None:
-    namespace = station.namespace
+def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(
+    site: DeployedSite, git_server: GitServer
+) -> None:
+    namespace = site.namespace
     repository = git_server.repository(namespace)
     repository.commit(chart("1.0.0"))
-    wished = ask_for(station, repository)
-    station.work()
-    runs = messages(station, wished, "HOOK-01")
+    wished = ask_for(site, repository)
+    site.work()
+    runs = messages(site, wished, "HOOK-01")
     assert runs == [
         f"A hook runs Job {namespace}/first before other objects are written, as `default` with example.com/first:1.0.0",
         f"A hook runs Job {namespace}/migrate before other objects are written, as `default` with example.com/migrate:1.0.0",
     ]
-    assert messages(station, wished, "HOOK-02") == [
+    assert messages(site, wished, "HOOK-02") == [
         f"When the deployment is deleted, a hook runs Job {namespace}/farewell before the objects are deleted"
     ]
-    (unused,) = messages(station, wished, "SRC-01")
+    (unused,) = messages(site, wished, "SRC-01")
     assert "templates/test.yaml" in unused
     with CaptureQueriesContext(connection) as queries:
-        first = station.approve(wished)
+        first = site.approve(wished)
     assert first.state == "applied", first.problem
     for name in ("first", "migrate"):
         assert any(f"waiting until this hook has ended: Job.batch {namespace}/{name}" in one["sql"] for one in queries)
@@ -101,90 +103,90 @@ def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(station: 
         (f"ConfigMap {namespace}/settings", "done"),
     ]
     assert [item.name for item in wished.inventory.all()] == ["settings"]
-    ran = {name: uid(station, name) for name in ("first", "migrate")}
+    ran = {name: uid(site, name) for name in ("first", "migrate")}
     assert {run.name: (run.uid, run.has_succeeded) for run in HookRun.objects.filter(deployment=wished)} == {
         name: (one, True) for name, one in ran.items()
     }
 
     repository.commit(chart("2.0.0"))
-    ask_for(station, repository, config={"values": {"any": "thing", "password": "canary"}})
-    station.work()
-    (values,) = messages(station, wished, "VAL-01")
+    ask_for(site, repository, config={"values": {"any": "thing", "password": "canary"}})
+    site.work()
+    (values,) = messages(site, wished, "VAL-01")
     assert values == "3 values of the chart changed, 2 of them by the spec: `any`, `password`, `about`"
-    findings = station.latest(wished).reports.latest("round").body["findings"]
+    findings = site.latest(wished).reports.latest("round").body["findings"]
     (sources,) = (one["sources"] for one in findings if one["rule"] == "VAL-01")
     assert [(one["kind"], one["name"]) for one in sources] == [("BundleDeployment", wished.name)]
-    (again,) = messages(station, wished, "HOOK-01")
+    (again,) = messages(site, wished, "HOOK-01")
     assert (
         f"Job {namespace}/migrate again, and deletes what its last run left, before other objects are written" in again
     )
-    second = station.approve(wished)
+    second = site.approve(wished)
     assert second.state == "applied", second.problem
-    assert (image(station, "migrate"), image(station, "first")) == (
+    assert (image(site, "migrate"), image(site, "first")) == (
         "example.com/migrate:2.0.0",
         "example.com/first:1.0.0",
     )
-    assert uid(station, "migrate") != ran["migrate"]
-    ran["migrate"] = uid(station, "migrate")
+    assert uid(site, "migrate") != ran["migrate"]
+    ran["migrate"] = uid(site, "migrate")
 
-    station.api.delete(ObjectRef("batch", "v1", "Job", namespace, "first"))
-    station.look_after(wished)
-    assert not live(station, "Job", "first"), "a hook is never put back"
+    site.api.delete(ObjectRef("batch", "v1", "Job", namespace, "first"))
+    site.look_after(wished)
+    assert not live(site, "Job", "first"), "a hook is never put back"
 
-    station.roll_back(wished, first.revision.number)
-    station.work()
-    assert any("going back runs none" in one for one in messages(station, wished, "HOOK-02"))
-    assert station.approve(wished).state == "applied"
-    assert live(station, "ConfigMap", "settings")["data"] == {"version": "1.0.0"}
-    assert (uid(station, "migrate"), uid(station, "first")) == (ran["migrate"], "")
+    site.roll_back(wished, first.revision.number)
+    site.work()
+    assert any("going back runs none" in one for one in messages(site, wished, "HOOK-02"))
+    assert site.approve(wished).state == "applied"
+    assert live(site, "ConfigMap", "settings")["data"] == {"version": "1.0.0"}
+    assert (uid(site, "migrate"), uid(site, "first")) == (ran["migrate"], "")
 
-    station.delete(wished)
-    station.work()
-    assert messages(station, wished, "HOOK-01") == [
+    site.delete(wished)
+    site.work()
+    assert messages(site, wished, "HOOK-01") == [
         f"A hook runs Job {namespace}/farewell before the objects are deleted, as `default` with example.com/farewell:1.0.0"
     ]
-    (left,) = messages(station, wished, "HOOK-03")
+    (left,) = messages(site, wished, "HOOK-03")
     assert f"Job {namespace}/migrate" in left
-    assert station.approve(wished).state == "applied"
-    assert live(station, "ConfigMap", "settings") is None
-    assert image(station, "farewell") == "example.com/farewell:1.0.0"
-    assert uid(station, "migrate") == ran["migrate"], "what hooks made stays"
+    assert site.approve(wished).state == "applied"
+    assert live(site, "ConfigMap", "settings") is None
+    assert image(site, "farewell") == "example.com/farewell:1.0.0"
+    assert uid(site, "migrate") == ran["migrate"], "what hooks made stays"
 
 
-def test_a_hook_that_somebody_elses_object_stands_in_the_way_of(station: Station, git_server: GitServer) -> None:
-    namespace = station.namespace
+def test_a_hook_that_somebody_elses_object_stands_in_the_way_of(site: DeployedSite, git_server: GitServer) -> None:
+    namespace = site.namespace
     repository = git_server.repository(namespace)
     hook = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, annotations: {helm.sh/hook: pre-install}}\n"
     files = {**chart("1.0.0"), "chart/templates/theirs.yaml": hook}
     repository.commit(files)
     theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": namespace}}
-    station.api.create({**theirs, "data": {"by": "somebody"}})
-    wished = ask_for(station, repository)
-    station.work()
-    assert messages(station, wished, "OWN-02")
-    assert live(station, "ConfigMap", "theirs")["data"] == {"by": "somebody"}
+    site.api.create({**theirs, "data": {"by": "somebody"}})
+    wished = ask_for(site, repository)
+    site.work()
+    assert messages(site, wished, "OWN-02")
+    assert live(site, "ConfigMap", "theirs")["data"] == {"by": "somebody"}
 
 
 def test_a_chart_of_hooks_only_runs_those_of_its_deletion_before_it_goes(
-    station: Station, git_server: GitServer
+    site: DeployedSite, git_server: GitServer
 ) -> None:
-    namespace = station.namespace
+    namespace = site.namespace
     repository = git_server.repository(namespace)
     files = chart("1.0.0")
     del files["chart/templates/settings.yaml"]
     repository.commit(files)
-    wished = ask_for(station, repository)
-    station.work()
-    first = station.approve(wished)
+    wished = ask_for(site, repository)
+    site.work()
+    first = site.approve(wished)
     assert (first.state, first.content.has_deletion_hooks) == ("applied", True), first.problem
     assert not wished.inventory.exists()
-    station.look_after(wished)
-    station.delete(wished)
-    station.work()
+    site.look_after(wished)
+    site.delete(wished)
+    site.work()
     wished.refresh_from_db()
-    request = station.latest(wished)
+    request = site.latest(wished)
     assert (request.purpose, request.state, wished.needs_deletion) == ("delete", "in_review", True)
-    assert station.approve(wished).state == "applied"
-    assert live(station, "Job", "farewell")
+    assert site.approve(wished).state == "applied"
+    assert live(site, "Job", "farewell")
     wished.refresh_from_db()
     assert not wished.needs_deletion

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.values import Identity
-from tests.support.journeys.station import Station, group, role
+from tests.support.journeys.deployed_site import DeployedSite, group, role
 from tests.support.servers.http import GitServer
 
 TEMPLATE = (
@@ -28,11 +28,11 @@ def chart(name: str) -> dict[str, bytes]:
     }
 
 
-def ask_for(station: Station, repository: Any, text: str, **config: Any) -> Any:
+def ask_for(site: DeployedSite, repository: Any, text: str, **config: Any) -> Any:
     """The chart, its values in a ConfigMap, and a manifest of the same repository beside it."""
-    name = station.namespace
+    name = site.namespace
     git = {"repository": repository.url, "ref": {"branch": "main"}}
-    return station.wish(
+    return site.submit_spec(
         name,
         {"kind": "git", "git": {**git, "directory": "chart"}, "destination": "chart"},
         {"kind": "git", "git": {**git, "directory": "beside"}, "destination": "beside"},
@@ -42,53 +42,53 @@ def ask_for(station: Station, repository: Any, text: str, **config: Any) -> Any:
     )
 
 
-def store_values(station: Station, more: str) -> None:
+def store_values(site: DeployedSite, more: str) -> None:
     """Values in a ConfigMap, which requesters may get."""
     obj = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": "chart-values", "namespace": station.namespace},
+        "metadata": {"name": "chart-values", "namespace": site.namespace},
         "data": {"values.yaml": f"more: {more}\n"},
     }
-    station.api.apply(obj, field_manager="test")
+    site.api.apply(obj, field_manager="test")
     rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["chart-values"], "verbs": ["get"]}
-    for each in role("get-chart-values", station.namespace, rule, group("requesters")):
-        station.api.apply(each, field_manager="test")
-    station.until_may(Identity("rita", ("requesters",)), "get", "configmaps", name="chart-values")
+    for each in role("get-chart-values", site.namespace, rule, group("requesters")):
+        site.api.apply(each, field_manager="test")
+    site.until_may(Identity("rita", ("requesters",)), "get", "configmaps", name="chart-values")
 
 
-def seen(station: Station, name: str) -> dict[str, str] | None:
-    found = station.live("ConfigMap", name)
+def seen(site: DeployedSite, name: str) -> dict[str, str] | None:
+    found = site.live("ConfigMap", name)
     return dict(found["data"]) if found else None
 
 
 @pytest.mark.proof
-def test_a_chart_is_installed_upgraded_put_back_and_deleted(station: Station, git_server: GitServer) -> None:
-    name = station.namespace
+def test_a_chart_is_installed_upgraded_put_back_and_deleted(site: DeployedSite, git_server: GitServer) -> None:
+    name = site.namespace
     repository = git_server.repository(name)
     beside = {
         "beside/a.yaml": b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside}\ndata: {text: '{{ as is }}'}\n"
     }
     repository.commit({**chart("shop"), **beside})
-    store_values(station, "stored")
-    wished = ask_for(station, repository, "one")
-    station.work()
-    first = station.approve(wished)
+    store_values(site, "stored")
+    wished = ask_for(site, repository, "one")
+    site.work()
+    first = site.approve(wished)
     assert first.state == "applied", first.problem
-    version = station.api.version()
+    version = site.api.version()
     told = {"version": version, "served": "true", "old": "false"}
-    assert seen(station, "shop-seen") == {"text": "one stored", "upgrade": "false", **told}
-    assert seen(station, "beside") == {"text": "{{ as is }}"}
-    ask_for(station, repository, "two")
-    station.work()
-    assert station.approve(wished).state == "applied"
-    assert seen(station, "shop-seen") == {"text": "two stored", "upgrade": "true", **told}
-    station.roll_back(wished, first.revision.number)
-    station.work()
-    assert station.approve(wished).state == "applied"
-    assert seen(station, "shop-seen") == {"text": "one stored", "upgrade": "false", **told}
-    station.look_after(wished)
-    station.delete(wished)
-    station.work()
-    assert station.approve(wished).state == "applied"
-    assert (seen(station, "shop-seen"), seen(station, "beside")) == (None, None)
+    assert seen(site, "shop-seen") == {"text": "one stored", "upgrade": "false", **told}
+    assert seen(site, "beside") == {"text": "{{ as is }}"}
+    ask_for(site, repository, "two")
+    site.work()
+    assert site.approve(wished).state == "applied"
+    assert seen(site, "shop-seen") == {"text": "two stored", "upgrade": "true", **told}
+    site.roll_back(wished, first.revision.number)
+    site.work()
+    assert site.approve(wished).state == "applied"
+    assert seen(site, "shop-seen") == {"text": "one stored", "upgrade": "false", **told}
+    site.look_after(wished)
+    site.delete(wished)
+    site.work()
+    assert site.approve(wished).state == "applied"
+    assert (seen(site, "shop-seen"), seen(site, "beside")) == (None, None)

@@ -8,7 +8,7 @@ import pytest
 
 from provisioner.cluster.plan.helm_releases import LABEL, NAME, NAMESPACE
 from provisioner.values import ObjectRef
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.servers.http import GitServer
 
 SETTINGS = (
@@ -17,22 +17,22 @@ SETTINGS = (
 )
 
 
-def live(station: Station, kind: str, name: str) -> Any:
-    return station.api.get(ObjectRef("", "v1", kind, station.namespace, name))
+def live(site: DeployedSite, kind: str, name: str) -> Any:
+    return site.api.get(ObjectRef("", "v1", kind, site.namespace, name))
 
 
-def install(station: Station) -> None:
+def install(site: DeployedSite) -> None:
     """As `helm install shop` left it."""
-    about = {"namespace": station.namespace}
-    marks = {NAME: "shop", NAMESPACE: station.namespace}
+    about = {"namespace": site.namespace}
+    marks = {NAME: "shop", NAMESPACE: site.namespace}
     meta = {**about, "name": "settings", "labels": {LABEL: "Helm"}, "annotations": marks}
-    station.api.create(
+    site.api.create(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"size": "1", "old": "x"}},
         field_manager="helm",
     )
     labels = {"owner": "helm", "name": "shop", "status": "deployed", "version": "1"}
     record = {**about, "name": "sh.helm.release.v1.shop.v1", "labels": labels}
-    station.api.create(
+    site.api.create(
         {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -44,8 +44,8 @@ def install(station: Station) -> None:
 
 
 @pytest.mark.proof
-def test_a_release_is_taken_over_with_its_record(station: Station, git_server: GitServer) -> None:
-    repository = git_server.repository(station.namespace)
+def test_a_release_is_taken_over_with_its_record(site: DeployedSite, git_server: GitServer) -> None:
+    repository = git_server.repository(site.namespace)
     repository.commit(
         {
             "chart/Chart.yaml": b"apiVersion: v2\nname: shop\nversion: 1.0.0\n",
@@ -53,22 +53,22 @@ def test_a_release_is_taken_over_with_its_record(station: Station, git_server: G
             "chart/templates/settings.yaml": SETTINGS.encode(),
         }
     )
-    install(station)
+    install(site)
     git = {"repository": repository.url, "ref": {"branch": "main"}, "directory": "chart"}
     source = {"kind": "git", "git": git}
-    wished = station.prepare(station.namespace, source, format="helm")
-    report = station.latest(wished).reports.latest("round")
+    wished = site.prepare(site.namespace, source, format="helm")
+    report = site.latest(wished).reports.latest("round")
     assert report.actions["adopt"] == 1
     assert report.findings.filter(rule="OWN-02").exists(), "nobody said that the release may be taken over"
-    wished = station.prepare(station.namespace, source, format="helm", adoptHelmRelease="shop")
-    report = station.latest(wished).reports.latest("round")
+    wished = site.prepare(site.namespace, source, format="helm", adoptHelmRelease="shop")
+    report = site.latest(wished).reports.latest("round")
     assert (report.actions["adopt"], report.actions["delete"]) == (1, 1)
     assert not report.findings.filter(rule="OWN-02").exists()
     assert "canary" not in str(report.body)
-    request = station.approve(wished)
+    request = site.approve(wished)
     assert request.state == "applied", request.problem
-    settings = live(station, "ConfigMap", "settings")
+    settings = live(site, "ConfigMap", "settings")
     assert settings["data"] == {"size": "2", "old": "x"}
     assert NAME not in (settings["metadata"].get("annotations") or {})
-    assert live(station, "Secret", "sh.helm.release.v1.shop.v1") is None
+    assert live(site, "Secret", "sh.helm.release.v1.shop.v1") is None
     assert [item.name for item in wished.inventory.all()] == ["settings"]

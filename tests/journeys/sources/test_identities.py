@@ -18,9 +18,9 @@ from approvals import services
 from approvals.audit import Actor
 from approvals.models import Cluster, KubernetesIdentity, Proof, Request, Review, SignIn
 from provisioner.cluster.client.api import ClusterClient as Api
-from tests.support.journeys import station as built
+from tests.support.journeys import deployed_site
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.patience import scaled
 from tests.support.servers.registry import Registry
@@ -29,20 +29,20 @@ OPERATOR = Actor("test", "shell")
 
 
 @pytest.fixture
-def second(real_station: Station, sandbox: Endpoint) -> Cluster:
+def second(real_site: DeployedSite, sandbox: Endpoint) -> Cluster:
     """The attacker's cluster, registered beside the real one, with the rights that any cluster gives to the service."""
-    built.prepare(Api.connect(sandbox.kubeconfig("admin"), timeout_seconds=scaled(60)), real_station.namespace)
+    deployed_site.prepare(Api.connect(sandbox.kubeconfig("admin"), timeout_seconds=scaled(60)), real_site.namespace)
     cluster = services.register_cluster(name="second", kubeconfig=sandbox.kubeconfig("pratique"), by=OPERATOR)
-    alice = real_station.people["alice"]
+    alice = real_site.people["alice"]
     services.map_identity(user=alice, cluster=cluster, username="alice", groups=["platform"], by=OPERATOR)
     return cluster
 
 
 @pytest.fixture
-def asked(real_station: Station, registry: Registry) -> Request:
-    name = f"lamp-{real_station.namespace}"
-    deployment = real_station.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
-    request = real_station.latest(deployment)
+def asked(real_site: DeployedSite, registry: Registry) -> Request:
+    name = f"lamp-{real_site.namespace}"
+    deployment = real_site.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
+    request = real_site.latest(deployment)
     assert request.state == "in_review", request.problem
     return request
 
@@ -68,9 +68,9 @@ def review_over_rest(client: Client, request: Request, **headers: Any) -> int:
 
 
 def test_S01_who_controls_the_second_cluster_decides_nothing_on_the_first(
-    real_station: Station, second: Cluster, sandbox: Endpoint, controlplane: Endpoint, asked: Request
+    real_site: DeployedSite, second: Cluster, sandbox: Endpoint, controlplane: Endpoint, asked: Request
 ) -> None:
-    alice = real_station.people["alice"]
+    alice = real_site.people["alice"]
     mapped = list(KubernetesIdentity.objects.filter(user=alice).order_by("pk").values())
     thief = signed_in("second", sandbox.tokens["alice"])
     entered = SignIn.objects.latest("pk").user
@@ -82,19 +82,19 @@ def test_S01_who_controls_the_second_cluster_decides_nothing_on_the_first(
     made = thief.post("/me/tokens", {"name": "x", "days": "1", "scopes": ["decide"], "clusters": [second.pk]})
     text = "prq_" + made.content.decode().partition("prq_")[2].partition("<")[0].strip()
     assert review_over_rest(Client(), asked, authorization=f"Bearer {text}") == 404
-    elsewhere = {"name": "x", "days": "1", "scopes": ["decide"], "clusters": [real_station.cluster.pk]}
+    elsewhere = {"name": "x", "days": "1", "scopes": ["decide"], "clusters": [real_site.cluster.pk]}
     assert thief.post("/me/tokens", elsewhere).status_code == 422
-    real_station.work(asked)
+    real_site.work(asked)
     assert (asked.state, Review.objects.count()) == ("in_review", 0)
     assert list(KubernetesIdentity.objects.filter(user=alice).order_by("pk").values()) == mapped
     # The real alice, whose own cluster vouches for her, does.
     assert decide(signed_in("journey", controlplane.tokens["alice"]), asked) == 302
-    real_station.work(asked)
+    real_site.work(asked)
     assert asked.state == "applied", asked.problem
 
 
 def test_S01_a_link_lets_neither_cluster_act_on_the_other(
-    real_station: Station, second: Cluster, sandbox: Endpoint, controlplane: Endpoint, asked: Request
+    real_site: DeployedSite, second: Cluster, sandbox: Endpoint, controlplane: Endpoint, asked: Request
 ) -> None:
     bob = signed_in("journey", controlplane.tokens["bob"])
     linked = bob.post("/me/identities", {"cluster": "second", "token": sandbox.tokens["bob"]})
@@ -108,7 +108,7 @@ def test_S01_a_link_lets_neither_cluster_act_on_the_other(
 
 
 def test_S25_the_browser_proves_again_and_comes_back_and_groups_are_those_of_now(
-    real_station: Station, controlplane: Endpoint, asked: Request
+    real_site: DeployedSite, controlplane: Endpoint, asked: Request
 ) -> None:
     page, token = f"/requests/{asked.uid}", controlplane.tokens["alice"]
     client = signed_in("journey", token)
@@ -124,19 +124,17 @@ def test_S25_the_browser_proves_again_and_comes_back_and_groups_are_those_of_now
 
 
 def test_S33_a_service_account_reads_with_an_api_token_that_it_proves_anew(
-    real_station: Station, asked: Request
+    real_site: DeployedSite, asked: Request
 ) -> None:
     """Who may not review is told so before they are in; the token's rights follow the cluster's."""
-    name = f"system:serviceaccount:{real_station.namespace}:installer"
-    bearer = real_station.ctl(
-        "create", "token", "installer", "-n", real_station.namespace, "--audience", "pratique"
-    ).strip()
+    name = f"system:serviceaccount:{real_site.namespace}:installer"
+    bearer = real_site.ctl("create", "token", "installer", "-n", real_site.namespace, "--audience", "pratique").strip()
     client = Client()
     told = client.post("/sign-in", {"with": "token", "cluster": "journey", "token": bearer})
     assert "is a machine account" in told.content.decode()
     assert not SignIn.objects.filter(user__kubernetes_identities__username=name).exists()
     assert client.post("/sign-in", {"with": "confirmation"}).status_code == 302
-    form = {"name": "ci", "days": "7", "scopes": ["read", "decide"], "clusters": [real_station.cluster.pk]}
+    form = {"name": "ci", "days": "7", "scopes": ["read", "decide"], "clusters": [real_site.cluster.pk]}
     text = "prq_" + client.post("/me/tokens", form).content.decode().partition("prq_")[2].partition("<")[0].strip()
     known = {"authorization": f"Bearer {text}"}
     path = f"/api/v1/requests/{asked.uid}"
@@ -148,10 +146,8 @@ def test_S33_a_service_account_reads_with_an_api_token_that_it_proves_anew(
     prove = "/api/v1/tokens/current/prove"
     assert Client().post(prove, body, content_type="application/json", headers=known).status_code == 200
     assert Client().get(path, headers=known).status_code == 200
-    real_station.ctl("delete", "serviceaccount", "installer", "-n", real_station.namespace)
-    real_station.ctl("create", "serviceaccount", "installer", "-n", real_station.namespace)
-    again = real_station.ctl(
-        "create", "token", "installer", "-n", real_station.namespace, "--audience", "pratique"
-    ).strip()
+    real_site.ctl("delete", "serviceaccount", "installer", "-n", real_site.namespace)
+    real_site.ctl("create", "serviceaccount", "installer", "-n", real_site.namespace)
+    again = real_site.ctl("create", "token", "installer", "-n", real_site.namespace, "--audience", "pratique").strip()
     body = json.dumps({"cluster": "journey", "token": again})
     assert Client().post(prove, body, content_type="application/json", headers=known).status_code == 403

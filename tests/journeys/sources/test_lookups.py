@@ -9,7 +9,7 @@ import pytest
 
 from approvals.models import BundleDeployment, LookupAnswers, Request
 from provisioner.values import Identity
-from tests.support.journeys.station import Station, group, role
+from tests.support.journeys.deployed_site import DeployedSite, group, role
 from tests.support.servers.http import GitServer
 
 PASSWORD = "kept since the first day"
@@ -22,35 +22,35 @@ CHART = {
 }
 
 
-def ask_for(station: Station, repository: Any) -> BundleDeployment:
+def ask_for(site: DeployedSite, repository: Any) -> BundleDeployment:
     git = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
-    return station.wish(station.namespace, git, format="helm", config={"lookup": [{"kind": "Secret", "name": "db"}]})
+    return site.submit_spec(site.namespace, git, format="helm", config={"lookup": [{"kind": "Secret", "name": "db"}]})
 
 
-def secret(station: Station, password: str) -> None:
+def secret(site: DeployedSite, password: str) -> None:
     data = {"password": base64.b64encode(password.encode()).decode()}
-    metadata = {"name": "db", "namespace": station.namespace}
-    station.api.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}, field_manager="test")
+    metadata = {"name": "db", "namespace": site.namespace}
+    site.api.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}, field_manager="test")
 
 
 @pytest.mark.proof
-def test_S08_a_chart_looks_up_a_secret_that_its_requester_may_get(station: Station, git_server: GitServer) -> None:
-    repository = git_server.repository(station.namespace)
+def test_S08_a_chart_looks_up_a_secret_that_its_requester_may_get(site: DeployedSite, git_server: GitServer) -> None:
+    repository = git_server.repository(site.namespace)
     repository.commit(CHART)
-    secret(station, PASSWORD)
-    wished = ask_for(station, repository)
-    station.work()
+    secret(site, PASSWORD)
+    wished = ask_for(site, repository)
+    site.work()
     waiting = Request.objects.get(deployment=wished)
     assert waiting.content_id is None
     assert waiting.problem.startswith("Kubernetes does not allow rita to get secrets db"), waiting.problem
     rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["db"], "verbs": ["get"]}
-    for each in role("get-db", station.namespace, rule, group("requesters")):
-        station.api.apply(each, field_manager="test")
-    station.until_may(Identity("rita", ("requesters",)), "get", "secrets", name="db")
-    station.work()
-    done = station.approve(wished)
+    for each in role("get-db", site.namespace, rule, group("requesters")):
+        site.api.apply(each, field_manager="test")
+    site.until_may(Identity("rita", ("requesters",)), "get", "secrets", name="db")
+    site.work()
+    done = site.approve(wished)
     assert done.state == "applied", done.problem
-    live = station.live("Secret", "copy")
+    live = site.live("Secret", "copy")
     assert base64.b64decode(live["data"]["url"]).decode() == f"db://shop:{PASSWORD}@db"
     told = [one.message for one in done.reports.get().findings.filter(rule="LKP-01")]
     assert len(told) == 1

@@ -12,7 +12,7 @@ import pytest
 
 from approvals.models import BundleDeployment
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.servers.http import GitServer
 from tests.support.servers.registry import Registry
 
@@ -77,48 +77,48 @@ def rewritten_history(request: pytest.FixtureRequest, name: str) -> Origin:
 ORIGINS = [moved_tag, dead_registry, changed_branch, rewritten_history]
 
 
-def in_review(station: Station, name: str, origin: Origin) -> BundleDeployment:
-    deployment = station.prepare(name, origin.source)
-    found = station.latest(deployment)
+def in_review(site: DeployedSite, name: str, origin: Origin) -> BundleDeployment:
+    deployment = site.prepare(name, origin.source)
+    found = site.latest(deployment)
     assert found.state == "in_review", found.problem
     return deployment
 
 
-def version_of(station: Station, name: str) -> str | None:
-    live = station.live("ConfigMap", name)
+def version_of(site: DeployedSite, name: str) -> str | None:
+    live = site.live("ConfigMap", name)
     return live["data"]["version"] if live else None
 
 
 @pytest.mark.parametrize("origin_of", ORIGINS, ids=lambda it: it.__name__)
 def test_promise_1_whatever_becomes_of_the_source_the_approved_bytes_are_applied(
-    real_station: Station, request: pytest.FixtureRequest, origin_of: Callable[[pytest.FixtureRequest, str], Origin]
+    real_site: DeployedSite, request: pytest.FixtureRequest, origin_of: Callable[[pytest.FixtureRequest, str], Origin]
 ) -> None:
-    name = f"{real_station.namespace}-approved"
+    name = f"{real_site.namespace}-approved"
     origin = origin_of(request, name)
-    deployment = in_review(real_station, name, origin)
-    pins = real_station.latest(deployment).pins
+    deployment = in_review(real_site, name, origin)
+    pins = real_site.latest(deployment).pins
     origin.happens()
     asked = origin.asked()
-    applied = real_station.approve(deployment)
+    applied = real_site.approve(deployment)
     assert applied.state == "applied", applied.problem
-    assert (version_of(real_station, name), applied.pins) == ("1", pins)
+    assert (version_of(real_site, name), applied.pins) == ("1", pins)
     assert origin.asked() == asked
 
 
 @pytest.mark.parametrize("origin_of", [moved_tag, changed_branch], ids=lambda it: it.__name__)
 def test_promise_1_where_the_approved_bytes_are_lost_nothing_is_applied_and_nothing_is_fetched(
-    real_station: Station,
+    real_site: DeployedSite,
     request: pytest.FixtureRequest,
     settings: Any,
     origin_of: Callable[[pytest.FixtureRequest, str], Origin],
 ) -> None:
-    name = f"{real_station.namespace}-lost"
+    name = f"{real_site.namespace}-lost"
     origin = origin_of(request, name)
-    deployment = in_review(real_station, name, origin)
+    deployment = in_review(real_site, name, origin)
     origin.happens()
     asked = origin.asked()
     shutil.rmtree(settings.STORAGES["content"]["OPTIONS"]["location"])
-    ended = real_station.approve(deployment)
+    ended = real_site.approve(deployment)
     assert (ended.state, ended.problem_code) == ("failed", "digest-mismatch")
-    assert version_of(real_station, name) is None
+    assert version_of(real_site, name) is None
     assert origin.asked() == asked

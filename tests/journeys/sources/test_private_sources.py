@@ -20,8 +20,8 @@ from approvals.steps import prepare
 from provisioner.errors import Forbidden
 from provisioner.values import Identity
 from tests.support.journeys.contents import bundles
+from tests.support.journeys.deployed_site import SERVICE, DeployedSite, group
 from tests.support.journeys.floating import branch, commit, look, numbers, sources_condition
-from tests.support.journeys.station import SERVICE, Station, group
 from tests.support.servers.certificates import CertificateAuthority
 from tests.support.servers.http import GitServer
 from tests.support.servers.registry import CREDENTIALS, Registry
@@ -33,27 +33,27 @@ RBAC = "rbac.authorization.k8s.io"
 RITA = Identity("rita", ("requesters",))
 
 
-def secret(station: Station, name: str, type_: str, **values: str) -> None:
-    meta = {"name": name, "namespace": station.namespace}
-    station.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": type_, "stringData": values})
+def secret(site: DeployedSite, name: str, type_: str, **values: str) -> None:
+    meta = {"name": name, "namespace": site.namespace}
+    site.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": type_, "stringData": values})
 
 
-def docker_config(station: Station, host: str, name: str = "pull") -> None:
+def docker_config(site: DeployedSite, host: str, name: str = "pull") -> None:
     text = json.dumps({"auths": {host: {"auth": PAIR}}})
-    secret(station, name, "kubernetes.io/dockerconfigjson", **{".dockerconfigjson": text})
+    secret(site, name, "kubernetes.io/dockerconfigjson", **{".dockerconfigjson": text})
 
 
-def config_map(station: Station, name: str, **more: Any) -> None:
-    meta = {"name": name, "namespace": station.namespace}
-    station.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **more})
+def config_map(site: DeployedSite, name: str, **more: Any) -> None:
+    meta = {"name": name, "namespace": site.namespace}
+    site.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **more})
 
 
-def let_requesters_get(station: Station, resource: str, name: str) -> None:
-    meta = {"name": f"get-{name}", "namespace": station.namespace}
+def let_requesters_get(site: DeployedSite, resource: str, name: str) -> None:
+    meta = {"name": f"get-{name}", "namespace": site.namespace}
     rule = {"apiGroups": [""], "resources": [resource], "resourceNames": [name], "verbs": ["get"]}
     api_version = f"{RBAC}/v1"
-    station.api.create({"apiVersion": api_version, "kind": "Role", "metadata": meta, "rules": [rule]})
-    station.api.create(
+    site.api.create({"apiVersion": api_version, "kind": "Role", "metadata": meta, "rules": [rule]})
+    site.api.create(
         {
             "apiVersion": api_version,
             "kind": "RoleBinding",
@@ -62,12 +62,12 @@ def let_requesters_get(station: Station, resource: str, name: str) -> None:
             "subjects": [group("requesters")],
         }
     )
-    station.until_may(RITA, "get", resource, name=name)
+    site.until_may(RITA, "get", resource, name=name)
 
 
-def take_away(station: Station, resource: str, name: str) -> None:
-    station.ctl("delete", f"role/get-{name}", f"rolebinding/get-{name}", "-n", station.namespace)
-    station.until_may(RITA, "get", resource, name=name, is_allowed=False)
+def take_away(site: DeployedSite, resource: str, name: str) -> None:
+    site.ctl("delete", f"role/get-{name}", f"rolebinding/get-{name}", "-n", site.namespace)
+    site.until_may(RITA, "get", resource, name=name, is_allowed=False)
 
 
 def locked_image(registry: Registry, name: str, secret_name: str = "pull") -> dict[str, Any]:
@@ -77,9 +77,9 @@ def locked_image(registry: Registry, name: str, secret_name: str = "pull") -> di
     return {**source, "image": {**body, "auth": {"secret": {"name": secret_name}}}}
 
 
-def wished(station: Station, name: str, *sources: Mapping[str, Any]) -> Request:
-    deployment = station.prepare(name, *sources)
-    return station.latest(deployment)
+def wished(site: DeployedSite, name: str, *sources: Mapping[str, Any]) -> Request:
+    deployment = site.prepare(name, *sources)
+    return site.latest(deployment)
 
 
 def is_told_nowhere(request: Request, *more: str) -> bool:
@@ -92,76 +92,74 @@ def is_told_nowhere(request: Request, *more: str) -> bool:
 
 @pytest.mark.proof
 def test_S08_a_private_image_is_prepared_for_who_may_get_its_secret_and_applied(
-    real_station: Station, registry_with_auth: Registry
+    real_site: DeployedSite, registry_with_auth: Registry
 ) -> None:
-    docker_config(real_station, registry_with_auth.host)
-    let_requesters_get(real_station, "secrets", "pull")
-    request = wished(real_station, "vault", locked_image(registry_with_auth, "vault"))
+    docker_config(real_site, registry_with_auth.host)
+    let_requesters_get(real_site, "secrets", "pull")
+    request = wished(real_site, "vault", locked_image(registry_with_auth, "vault"))
     assert request.state == "in_review", request.problem
-    assert real_station.approve(request.deployment).state == "applied"
-    assert real_station.live("Deployment", "vault")
+    assert real_site.approve(request.deployment).state == "applied"
+    assert real_site.live("Deployment", "vault")
     assert is_told_nowhere(request)
 
 
 def test_S08_a_private_image_is_refused_to_who_may_not_get_its_secret(
-    real_station: Station, registry_with_auth: Registry
+    real_site: DeployedSite, registry_with_auth: Registry
 ) -> None:
-    docker_config(real_station, registry_with_auth.host)
-    request = wished(real_station, "closed", locked_image(registry_with_auth, "closed"))
+    docker_config(real_site, registry_with_auth.host)
+    request = wished(real_site, "closed", locked_image(registry_with_auth, "closed"))
     assert (request.state, request.problem_code) == ("preparing", "forbidden")
     assert "does not allow rita to get" in request.problem
     assert is_told_nowhere(request)
 
 
 def test_S08_nothing_is_read_for_a_requester_whom_nobody_knows(
-    real_station: Station, registry_with_auth: Registry
+    real_site: DeployedSite, registry_with_auth: Registry
 ) -> None:
-    docker_config(real_station, registry_with_auth.host)
-    let_requesters_get(real_station, "secrets", "pull")
-    deployment = real_station.wish("stranger", locked_image(registry_with_auth, "stranger"))
+    docker_config(real_site, registry_with_auth.host)
+    let_requesters_get(real_site, "secrets", "pull")
+    deployment = real_site.submit_spec("stranger", locked_image(registry_with_auth, "stranger"))
     deployment.requests.update(is_requester_known=False, requesters=[])
-    request = real_station.after_work(deployment)
+    request = real_site.after_work(deployment)
     assert (request.state, request.problem_code) == ("failed", "forbidden")
-    assert f"Secret {real_station.namespace}/pull, and the requester is unknown" in request.problem
+    assert f"Secret {real_site.namespace}/pull, and the requester is unknown" in request.problem
 
 
-def test_a_deletion_reads_no_source_so_it_needs_no_right_to_one(real_station: Station) -> None:
-    config_map(real_station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
-    let_requesters_get(real_station, "configmaps", "bundle")
+def test_a_deletion_reads_no_source_so_it_needs_no_right_to_one(real_site: DeployedSite) -> None:
+    config_map(real_site, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
+    let_requesters_get(real_site, "configmaps", "bundle")
     request = wished(
-        real_station, f"{real_station.namespace}-emptied", {"kind": "configMap", "configMap": {"name": "bundle"}}
+        real_site, f"{real_site.namespace}-emptied", {"kind": "configMap", "configMap": {"name": "bundle"}}
     )
-    assert real_station.approve(request.deployment).state == "applied"
-    real_station.look_after(request.deployment)
-    take_away(real_station, "configmaps", "bundle")
-    real_station.delete(request.deployment)
-    real_station.work()
-    assert real_station.approve(request.deployment).state == "applied"
-    assert real_station.live("ConfigMap", PLAIN["metadata"]["name"]) is None
+    assert real_site.approve(request.deployment).state == "applied"
+    real_site.look_after(request.deployment)
+    take_away(real_site, "configmaps", "bundle")
+    real_site.delete(request.deployment)
+    real_site.work()
+    assert real_site.approve(request.deployment).state == "applied"
+    assert real_site.live("ConfigMap", PLAIN["metadata"]["name"]) is None
 
 
-def test_S08_a_right_that_is_gone_by_the_time_of_applying_stops_it(real_station: Station) -> None:
-    config_map(real_station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
-    let_requesters_get(real_station, "configmaps", "bundle")
-    request = wished(
-        real_station, f"{real_station.namespace}-late", {"kind": "configMap", "configMap": {"name": "bundle"}}
-    )
-    take_away(real_station, "configmaps", "bundle")
-    assert real_station.approve(request.deployment).state == "approved"
-    assert real_station.live("ConfigMap", PLAIN["metadata"]["name"]) is None
+def test_S08_a_right_that_is_gone_by_the_time_of_applying_stops_it(real_site: DeployedSite) -> None:
+    config_map(real_site, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
+    let_requesters_get(real_site, "configmaps", "bundle")
+    request = wished(real_site, f"{real_site.namespace}-late", {"kind": "configMap", "configMap": {"name": "bundle"}})
+    take_away(real_site, "configmaps", "bundle")
+    assert real_site.approve(request.deployment).state == "approved"
+    assert real_site.live("ConfigMap", PLAIN["metadata"]["name"]) is None
 
 
 def test_S08_the_service_reads_as_the_requester_and_says_so_where_it_may_not(
-    real_station: Station,
+    real_site: DeployedSite,
 ) -> None:
-    config_map(real_station, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
-    deployment = real_station.wish(
-        f"{real_station.namespace}-stale", {"kind": "configMap", "configMap": {"name": "bundle"}}
+    config_map(real_site, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
+    deployment = real_site.submit_spec(
+        f"{real_site.namespace}-stale", {"kind": "configMap", "configMap": {"name": "bundle"}}
     )
-    request = real_station.latest(deployment)
-    api = connect(real_station.cluster)
+    request = real_site.latest(deployment)
+    api = connect(real_site.cluster)
     with pytest.raises(Forbidden, match=r"bundle cannot be read as rita, who may get it: .*cannot get resource"):
-        prepare.reader_as_requester(request, api)(real_station.ref("ConfigMap", "bundle"))
+        prepare.reader_as_requester(request, api)(real_site.ref("ConfigMap", "bundle"))
 
 
 @pytest.fixture
@@ -181,62 +179,62 @@ def yard() -> CertificateAuthority:
 
 
 def test_S08_certificates_of_a_secret_open_a_source_once_they_are_there_and_are_kept_nowhere(
-    station: Station, asking: Registry, yard: CertificateAuthority, settings: Any
+    site: DeployedSite, asking: Registry, yard: CertificateAuthority, settings: Any
 ) -> None:
-    name = f"certified-{station.namespace}"
+    name = f"certified-{site.namespace}"
     settings.PRATIQUE = {**settings.PRATIQUE, "PLAIN_HTTP_HOSTS": []}
-    secret(station, "pull", "Opaque", username=USER, password=PASSWORD, **{"ca.crt": yard.pem})
-    let_requesters_get(station, "secrets", "pull")
-    request = wished(station, name, locked_image(asking, name))
+    secret(site, "pull", "Opaque", username=USER, password=PASSWORD, **{"ca.crt": yard.pem})
+    let_requesters_get(site, "secrets", "pull")
+    request = wished(site, name, locked_image(asking, name))
     assert (request.state, request.problem_code) == ("preparing", "source-unavailable")
     assert "the server wants a client certificate" in request.problem
     pair = yard.pair("worker")
     more = {"tls.crt": pair.certificate, "tls.key": pair.key}
     encoded = {key: base64.b64encode(text.encode()).decode() for key, text in more.items()}
-    pull = station.ref("Secret", "pull")
-    station.edit(pull, lambda live: live["data"].update(encoded))
+    pull = site.ref("Secret", "pull")
+    site.edit(pull, lambda live: live["data"].update(encoded))
     Request.objects.filter(pk=request.pk).update(look_again_at=None)
-    request = station.after_work(request.deployment)
+    request = site.after_work(request.deployment)
     assert request.state == "in_review", request.problem
     assert is_told_nowhere(request, *pair.key.splitlines()[1:-1])
-    assert station.approve(request.deployment).state == "applied"
+    assert site.approve(request.deployment).state == "applied"
 
 
 def test_S08_S09_a_private_branch_is_looked_at_for_who_may_get_its_secret_and_the_others_are_told_why_not(
-    station: Station, git_server_with_auth: GitServer
+    site: DeployedSite, git_server_with_auth: GitServer
 ) -> None:
     server = git_server_with_auth
-    repository = server.repository(f"{station.namespace}-private")
-    commit(repository, station, "1")
-    secret(station, "pull", "kubernetes.io/basic-auth", username=USER, password=PASSWORD)
-    let_requesters_get(station, "secrets", "pull")
+    repository = server.repository(f"{site.namespace}-private")
+    commit(repository, site, "1")
+    secret(site, "pull", "kubernetes.io/basic-auth", username=USER, password=PASSWORD)
+    let_requesters_get(site, "secrets", "pull")
     git = {"repository": repository.url, "ref": {"branch": "main"}, "auth": {"secret": {"name": "pull"}}}
-    deployment = station.prepare(repository.path.stem, branch(repository, git=git))
+    deployment = site.prepare(repository.path.stem, branch(repository, git=git))
     assert numbers(deployment) == [(1, "in_review")]
-    second = commit(repository, station, "2")
+    second = commit(repository, site, "2")
     look(deployment)
-    station.work()
-    assert station.latest(deployment).pins[0]["digest"] == second
+    site.work()
+    assert site.latest(deployment).pins[0]["digest"] == second
 
-    take_away(station, "secrets", "pull")
-    third = commit(repository, station, "3")
+    take_away(site, "secrets", "pull")
+    third = commit(repository, site, "3")
     asked = len(server.asked)
     look(deployment)
     assert len(server.asked) == asked
-    assert station.latest(deployment).number == 2
-    down = sources_condition(station, deployment)
+    assert site.latest(deployment).number == 2
+    down = sources_condition(site, deployment)
     assert (down["status"], down["reason"]) == ("False", "Forbidden")
     assert "does not allow rita to get" in down["message"]
     assert third not in str(down)
 
-    let_requesters_get(station, "secrets", "pull")
+    let_requesters_get(site, "secrets", "pull")
     look(deployment)
-    assert sources_condition(station, deployment)["status"] == "True"
-    station.work()
-    assert station.latest(deployment).pins[0]["digest"] == third
+    assert sources_condition(site, deployment)["status"] == "True"
+    site.work()
+    assert site.latest(deployment).pins[0]["digest"] == third
     rows = [*FloatingReference.objects.values(), *deployment.followed_references.values()]
     assert PASSWORD not in str(rows)
-    assert is_told_nowhere(station.latest(deployment))
+    assert is_told_nowhere(site.latest(deployment))
 
 
 SECRETS = {
@@ -256,76 +254,74 @@ SECRETS = {
 
 @pytest.mark.parametrize(("given", "words"), SECRETS.values(), ids=SECRETS)
 def test_a_secret_that_opens_nothing_is_said_by_its_keys(
-    real_station: Station, registry_with_auth: Registry, given: dict[str, str] | None, words: str
+    real_site: DeployedSite, registry_with_auth: Registry, given: dict[str, str] | None, words: str
 ) -> None:
     if given:
-        secret(real_station, "pull", **given)
-    let_requesters_get(real_station, "secrets", "pull")
-    request = wished(real_station, f"wrong-{real_station.namespace}", locked_image(registry_with_auth, "wrong"))
+        secret(real_site, "pull", **given)
+    let_requesters_get(real_site, "secrets", "pull")
+    request = wished(real_site, f"wrong-{real_site.namespace}", locked_image(registry_with_auth, "wrong"))
     # What is not there, or does not open it, may come: it is asked for again.
     is_passing = given is None or ".dockerconfigjson" in given
     expected = ("preparing", "source-unavailable") if is_passing else ("failed", "bad-source")
     assert (request.state, request.problem_code) == expected
-    assert words.format(ns=real_station.namespace) in request.problem
+    assert words.format(ns=real_site.namespace) in request.problem
     assert not any(word in request.problem for word in ("shh", "c2ho"))
 
 
-def test_a_config_map_is_a_bundle_from_wish_to_revision(real_station: Station) -> None:
+def test_a_config_map_is_a_bundle_from_wish_to_revision(real_site: DeployedSite) -> None:
     files = {path.rpartition("/")[2]: data for path, data in bundles.app("boxed", "1").items()}
     texts = {name: data.decode() for name, data in files.items() if name != "02.yaml"}
     encoded = {"02.yaml": base64.b64encode(files["02.yaml"]).decode()}
-    config_map(real_station, "bundle", data=texts, binaryData=encoded, immutable=True)
-    let_requesters_get(real_station, "configmaps", "bundle")
-    request = wished(real_station, "boxed", {"kind": "configMap", "configMap": {"name": "bundle"}})
+    config_map(real_site, "bundle", data=texts, binaryData=encoded, immutable=True)
+    let_requesters_get(real_site, "configmaps", "bundle")
+    request = wished(real_site, "boxed", {"kind": "configMap", "configMap": {"name": "bundle"}})
     assert request.state == "in_review", request.problem
-    assert (request.pins[0]["kind"], request.pins[0]["reference"]) == ("configMap", f"{real_station.namespace}/bundle")
-    assert real_station.approve(request.deployment).state == "applied"
-    assert real_station.live("Deployment", "boxed")
+    assert (request.pins[0]["kind"], request.pins[0]["reference"]) == ("configMap", f"{real_site.namespace}/bundle")
+    assert real_site.approve(request.deployment).state == "applied"
+    assert real_site.live("Deployment", "boxed")
 
 
-def test_S08_a_config_map_is_not_read_for_who_may_not_get_it(real_station: Station) -> None:
-    config_map(real_station, "bundle", data={"a.yaml": "kind: A"})
-    request = wished(real_station, "peek", {"kind": "configMap", "configMap": {"name": "bundle"}})
+def test_S08_a_config_map_is_not_read_for_who_may_not_get_it(real_site: DeployedSite) -> None:
+    config_map(real_site, "bundle", data={"a.yaml": "kind: A"})
+    request = wished(real_site, "peek", {"kind": "configMap", "configMap": {"name": "bundle"}})
     assert (request.state, request.problem_code) == ("preparing", "forbidden")
     assert "does not allow rita to get" in request.problem
 
 
 def test_S31_a_secret_is_read_for_an_account_without_being_it(
-    real_station: Station, registry_with_auth: Registry
+    real_site: DeployedSite, registry_with_auth: Registry
 ) -> None:
     """A robot asked. Being it, with what the worker asks for as installers, would be all that the robot may."""
-    docker_config(real_station, registry_with_auth.host)
-    robot = Identity.of_service_account(real_station.namespace, "robot")
-    let_account(real_station, "robot", "impersonate", "serviceaccounts", "installer")
-    let_account(real_station, "robot", "get", "secrets", "pull")
-    real_station.until_may(robot, "get", "secrets", name="pull")
-    deployment = real_station.wish("robots", locked_image(registry_with_auth, "robots"))
+    docker_config(real_site, registry_with_auth.host)
+    robot = Identity.of_service_account(real_site.namespace, "robot")
+    let_account(real_site, "robot", "impersonate", "serviceaccounts", "installer")
+    let_account(real_site, "robot", "get", "secrets", "pull")
+    real_site.until_may(robot, "get", "secrets", name="pull")
+    deployment = real_site.submit_spec("robots", locked_image(registry_with_auth, "robots"))
     asked = {"username": robot.username, "groups": [*robot.groups], "uid": "", "via": "rest"}
     asked["groups_at"] = timezone.now().isoformat()
     deployment.requests.update(requesters=[asked])
-    request = real_station.after_work(deployment)
+    request = real_site.after_work(deployment)
     assert (request.state, request.problem_code) == ("preparing", "missing-right"), request.problem
-    assert (
-        f"Secret {real_station.namespace}/pull cannot be read for {robot.username}, who may get it" in request.problem
-    )
-    known = registered(real_station.cluster, connect(real_station.cluster))
-    assert known.for_accounts == {real_station.ref("Secret", "pull")}
-    meta = {"name": "worker-gets-pull", "namespace": real_station.namespace}
-    bind(real_station, meta, "get", "secrets", "pull", {"apiGroup": RBAC, "kind": "User", "name": SERVICE.username})
-    real_station.until_may(SERVICE, "get", "secrets", name="pull")
+    assert f"Secret {real_site.namespace}/pull cannot be read for {robot.username}, who may get it" in request.problem
+    known = registered(real_site.cluster, connect(real_site.cluster))
+    assert known.for_accounts == {real_site.ref("Secret", "pull")}
+    meta = {"name": "worker-gets-pull", "namespace": real_site.namespace}
+    bind(real_site, meta, "get", "secrets", "pull", {"apiGroup": RBAC, "kind": "User", "name": SERVICE.username})
+    real_site.until_may(SERVICE, "get", "secrets", name="pull")
     Request.objects.filter(pk=request.pk).update(look_again_at=None)
-    real_station.work()
-    assert real_station.latest(deployment).state == "in_review", real_station.latest(deployment).problem
+    real_site.work()
+    assert real_site.latest(deployment).state == "in_review", real_site.latest(deployment).problem
 
 
-def let_account(station: Station, name: str, verb: str, resource: str, of: str) -> None:
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": station.namespace}
-    bind(station, {"name": f"{name}-{verb}-{of}", "namespace": station.namespace}, verb, resource, of, subject)
+def let_account(site: DeployedSite, name: str, verb: str, resource: str, of: str) -> None:
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": site.namespace}
+    bind(site, {"name": f"{name}-{verb}-{of}", "namespace": site.namespace}, verb, resource, of, subject)
 
 
-def bind(station: Station, meta: dict[str, str], verb: str, resource: str, of: str, subject: dict[str, str]) -> None:
+def bind(site: DeployedSite, meta: dict[str, str], verb: str, resource: str, of: str, subject: dict[str, str]) -> None:
     about = {"apiVersion": f"{RBAC}/v1", "metadata": meta}
     rule = {"apiGroups": [""], "resources": [resource], "resourceNames": [of], "verbs": [verb]}
     reference = {"apiGroup": RBAC, "kind": "Role", "name": meta["name"]}
-    station.api.create({**about, "kind": "Role", "rules": [rule]})
-    station.api.create({**about, "kind": "RoleBinding", "roleRef": reference, "subjects": [subject]})
+    site.api.create({**about, "kind": "Role", "rules": [rule]})
+    site.api.create({**about, "kind": "RoleBinding", "roleRef": reference, "subjects": [subject]})

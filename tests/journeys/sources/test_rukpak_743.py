@@ -31,8 +31,8 @@ from provisioner.unpack import UnpackLimits, unpack
 from provisioner.values import AccessRequest, Archive, ObjectRef
 from provisioner.values import Content as Rendered
 from tests.support.folders import ROOT
+from tests.support.journeys.deployed_site import SERVICE, DeployedSite
 from tests.support.journeys.running import Watched
-from tests.support.journeys.station import SERVICE, Station
 from tests.support.servers.downloads import served
 from tests.support.servers.http import GitServer, Repository
 from tests.support.servers.registry import Registry
@@ -71,35 +71,35 @@ def branch(repository: Repository, name: str = "main") -> dict[str, Any]:
 class Cloned:
     """A deployment of a branch that runs, in one object of the deployment's own name."""
 
-    def __init__(self, station: Station, git_server: GitServer):
-        self.station, self.name = station, station.namespace
-        self.server, self.repository = git_server, git_server.repository(station.namespace)
+    def __init__(self, site: DeployedSite, git_server: GitServer):
+        self.site, self.name = site, site.namespace
+        self.server, self.repository = git_server, git_server.repository(site.namespace)
         self.commit = self.repository.commit({"a.yaml": map_of(self.name, "1")})
-        self.deployment = station.wish(self.name, branch(self.repository))
-        station.work()
-        self.first = station.approve(self.deployment)
+        self.deployment = site.submit_spec(self.name, branch(self.repository))
+        site.work()
+        self.first = site.approve(self.deployment)
         assert self.first.state == "applied", self.first.problem
 
     def text(self) -> str | None:
-        ref = self.station.ref("ConfigMap", self.name)
-        found = self.station.api.get(ref)
+        ref = self.site.ref("ConfigMap", self.name)
+        found = self.site.api.get(ref)
         return str(found["data"]["text"]) if found else None
 
 
 @pytest.fixture
-def cloned(sandbox_station: Station, git_server: GitServer) -> Cloned:
-    return Cloned(sandbox_station, git_server)
+def cloned(sandbox_site: DeployedSite, git_server: GitServer) -> Cloned:
+    return Cloned(sandbox_site, git_server)
 
 
 def test_defect_01_an_event_of_a_deployed_object_fetches_nothing_and_installs_no_moved_branch(cloned: Cloned) -> None:
     cloned.repository.commit({"a.yaml": map_of(cloned.name, "2")})
     asked = len(cloned.server.asked)
-    watched = Watched(cloned.station, cloned.deployment)
+    watched = Watched(cloned.site, cloned.deployment)
     watched.look()
     watched.edit(lambda it: it["data"].update(text="edited"))
     watched.look()
-    cloned.station.look_after(cloned.deployment)
-    cloned.station.work()
+    cloned.site.look_after(cloned.deployment)
+    cloned.site.work()
     assert cloned.text() == "1", "put back from what was approved"
     assert len(cloned.server.asked) == asked
     assert cloned.deployment.requests.count() == 1
@@ -108,8 +108,8 @@ def test_defect_01_an_event_of_a_deployed_object_fetches_nothing_and_installs_no
 def test_defect_02_what_a_source_was_resolved_to_is_recorded_and_shown(cloned: Cloned) -> None:
     pin = {"kind": "git", "reference": cloned.repository.url, "digest": cloned.commit, "destination": ""}
     assert cloned.first.pins == [pin]
-    cloned.station.look_after(cloned.deployment)
-    live: Any = cloned.station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", cloned.name))
+    cloned.site.look_after(cloned.deployment)
+    live: Any = cloned.site.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", cloned.name))
     assert live["status"]["pins"] == [f"git:{cloned.commit}"]
 
 
@@ -125,11 +125,11 @@ def test_defect_04_what_is_not_there_is_asked_for_more_and_more_rarely_and_what_
     cloned: Cloned,
 ) -> None:
     assert cloned.first.state not in WORKABLE
-    cloned.station.wish(cloned.name, branch(cloned.repository, "gone"))
+    cloned.site.submit_spec(cloned.name, branch(cloned.repository, "gone"))
     lengths = []
     for _ in range(6):
         before = timezone.now()
-        request = cloned.station.after_work(cloned.deployment)
+        request = cloned.site.after_work(cloned.deployment)
         assert (request.state, request.problem_code) == ("preparing", "source-unavailable")
         assert request.look_again_at is not None
         lengths.append((request.look_again_at - before).total_seconds())
@@ -140,8 +140,8 @@ def test_defect_04_what_is_not_there_is_asked_for_more_and_more_rarely_and_what_
 
 
 def test_defect_05_where_the_new_content_cannot_be_fetched_the_old_runs_and_is_still_stored(cloned: Cloned) -> None:
-    cloned.station.prepare(cloned.name, branch(cloned.repository, "gone"))
-    assert cloned.station.latest(cloned.deployment).state == "preparing"
+    cloned.site.prepare(cloned.name, branch(cloned.repository, "gone"))
+    assert cloned.site.latest(cloned.deployment).state == "preparing"
     assert cloned.text() == "1"
     cloned.deployment.refresh_from_db()
     running = cloned.deployment.active_revision
@@ -171,14 +171,14 @@ def test_defect_06_headers_that_hold_no_file_are_read_and_what_is_no_file_is_ref
 
 
 def test_defect_07_a_pause_is_a_condition_that_says_who_and_why(cloned: Cloned) -> None:
-    cloned.station.pause(cloned.deployment, "frozen")
+    cloned.site.pause(cloned.deployment, "frozen")
     cloned.repository.commit({"a.yaml": map_of(cloned.name, "2")})
-    cloned.station.ask_again(cloned.deployment)
-    cloned.station.work()
-    held = cloned.station.approve(cloned.deployment)
+    cloned.site.ask_again(cloned.deployment)
+    cloned.site.work()
+    held = cloned.site.approve(cloned.deployment)
     assert (held.state, held.problem_code, cloned.text()) == ("approved", "paused", "1")
-    cloned.station.look_after(cloned.deployment)
-    live: Any = cloned.station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", cloned.name))
+    cloned.site.look_after(cloned.deployment)
+    live: Any = cloned.site.api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", cloned.name))
     (paused,) = [one for one in live["status"]["conditions"] if one["type"] == "Paused"]
     assert (paused["status"], paused["message"].startswith("by rita: frozen;")) == ("True", True)
 
@@ -197,11 +197,11 @@ def test_defect_08_two_sources_of_one_destination_are_refused() -> None:
 
 def test_defect_09_what_a_deleted_deployment_had_is_removed_from_the_store(cloned: Cloned, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "KEEP_DAYS": 30}
-    cloned.station.look_after(cloned.deployment)
-    cloned.station.delete(cloned.deployment)
-    cloned.station.work()
-    assert cloned.station.approve(cloned.deployment).state == "applied"
-    deployment = cloned.station.look_after(cloned.deployment)
+    cloned.site.look_after(cloned.deployment)
+    cloned.site.delete(cloned.deployment)
+    cloned.site.work()
+    assert cloned.site.approve(cloned.deployment).state == "applied"
+    deployment = cloned.site.look_after(cloned.deployment)
     assert deployment.gone_at is not None
     path = store.path_of(cloned.first.content_id)
     assert storages["content"].exists(path)
@@ -213,7 +213,7 @@ def test_defect_09_what_a_deleted_deployment_had_is_removed_from_the_store(clone
     assert not storages["content"].exists(path)
 
 
-def test_defect_10_the_service_holds_no_right_to_everything(sandbox_station: Station) -> None:
+def test_defect_10_the_service_holds_no_right_to_everything(sandbox_site: DeployedSite) -> None:
     files = [ROOT / "deploy/rbac.yaml", *(ROOT / "deploy/kubernetes").glob("*.yaml")]
     roles = [one for path in files for one in yaml.safe_load_all(path.read_text()) if one and one.get("rules")]
     wide = [
@@ -229,7 +229,7 @@ def test_defect_10_the_service_holds_no_right_to_everything(sandbox_station: Sta
         AccessRequest("create", "apps", "deployments"),
         AccessRequest("get", "", "secrets"),
     ]
-    assert [ask(sandbox_station.api, SERVICE, one).allowed for one in asked] == [False, False, False]
+    assert [ask(sandbox_site.api, SERVICE, one).allowed for one in asked] == [False, False, False]
 
 
 def test_defect_11_every_kind_of_source_is_fetched(registry: Registry, git_server: GitServer, tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 from approvals.models import BundleDeployment
 from provisioner.expressions import evaluator
 from tests.support.journeys.contents import bundles
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.journeys.machine import Machine
 from tests.support.journeys.neighbours import Neighbourhood, neighbourhood
-from tests.support.journeys.station import Station
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.kubernetes.live import until_current
 from tests.support.memory import resident_bytes
@@ -30,68 +30,68 @@ HOSTILE = {
 MOST_BYTES = 64 * 2**20
 
 
-def wished(here: Station, registry: Registry, name: str, expression: str) -> BundleDeployment:
+def wished(site: DeployedSite, registry: Registry, name: str, expression: str) -> BundleDeployment:
     constraints = {"cel": [{"expression": expression, "message": "has to be so"}]}
-    return here.wish(name, bundles.image(registry, name, bundles.app(name, "1")), constraints=constraints)
+    return site.submit_spec(name, bundles.image(registry, name, bundles.app(name, "1")), constraints=constraints)
 
 
 @pytest.mark.proof
 def test_S26_four_hostile_constraints_fail_alone_and_an_innocent_request_becomes_ready(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
-    hostile = {name: wished(station, registry, name, text) for name, (text, _) in HOSTILE.items()}
-    innocent = wished(station, registry, "innocent", "kubernetes_version.startsWith('v1.')")
+    hostile = {name: wished(site, registry, name, text) for name, (text, _) in HOSTILE.items()}
+    innocent = wished(site, registry, "innocent", "kubernetes_version.startsWith('v1.')")
     before = resident_bytes()
-    station.work()
+    site.work()
     assert resident_bytes() - before < MOST_BYTES, "this process is the worker"
 
     for name, (_, words) in HOSTILE.items():
-        request = station.latest(hostile[name])
+        request = site.latest(hostile[name])
         assert words in request.problem, name
         assert len(request.problem) < 6000
-    assert {station.latest(one).state for name, one in hostile.items() if name != "comparing"} == {"failed"}
+    assert {site.latest(one).state for name, one in hostile.items() if name != "comparing"} == {"failed"}
 
-    request = station.approve(innocent)
+    request = site.approve(innocent)
     assert (request.state, request.problem) == ("applied", "")
-    until_current(station.api, station.ref("Deployment", "innocent"))
-    assert station.look_after(innocent).health == "Current"
+    until_current(site.api, site.ref("Deployment", "innocent"))
+    assert site.look_after(innocent).health == "Current"
 
 
 @pytest.mark.controlplane
-def test_S26_a_request_without_expressions_starts_no_evaluator(real_station: Station, registry: Registry) -> None:
+def test_S26_a_request_without_expressions_starts_no_evaluator(real_site: DeployedSite, registry: Registry) -> None:
     evaluator.end_children()
-    deployment = real_station.prepare("plain", bundles.image(registry, "plain", bundles.app("plain", "1")))
-    assert real_station.latest(deployment).state == "in_review"
+    deployment = real_site.prepare("plain", bundles.image(registry, "plain", bundles.app("plain", "1")))
+    assert real_site.latest(deployment).state == "in_review"
     assert evaluator.children() == []
 
 
 def test_S26_a_request_with_a_constraint_over_a_limit_fails_and_says_what_to_do(
-    station: Station, registry: Registry
+    site: DeployedSite, registry: Registry
 ) -> None:
     """It can never be met: to wait for it would promise what never comes."""
     name, (text, words) = "held", HOSTILE["doubling"]
-    deployment = wished(station, registry, name, text)
-    request = station.after_work(deployment)
+    deployment = wished(site, registry, name, text)
+    request = site.after_work(deployment)
     assert (request.state, request.problem_code) == ("failed", "constraint-over-limit")
     assert words in request.problem
     assert "Change spec.constraints.cel" in request.problem
-    assert station.live("ConfigMap", name) is None
+    assert site.live("ConfigMap", name) is None
 
-    deployment = wished(station, registry, name, "kubernetes_version.startsWith('v1.')")
-    station.work()
-    assert station.approve(deployment).state == "applied"
+    deployment = wished(site, registry, name, "kubernetes_version.startsWith('v1.')")
+    site.work()
+    assert site.approve(deployment).state == "applied"
 
 
-def test_S26_a_hostile_health_check_is_never_healthy_and_says_why(station: Station, registry: Registry) -> None:
+def test_S26_a_hostile_health_check_is_never_healthy_and_says_why(site: DeployedSite, registry: Registry) -> None:
     text = "[metadata.name]" + ".map(a, a + a)" * 27 + ".size() > 0"
     check = {"apiVersion": "apps/v1", "kind": "Deployment", "cel": {"current": text}}
-    deployment = station.prepare(
+    deployment = site.prepare(
         "untold", bundles.image(registry, "untold", bundles.app("untold", "1")), healthChecks=[check]
     )
     before = resident_bytes()
-    assert station.approve(deployment).state == "applied"
-    until_current(station.api, station.ref("Deployment", "untold"))
-    found = station.look_after(deployment)
+    assert site.approve(deployment).state == "applied"
+    until_current(site.api, site.ref("Deployment", "untold"))
+    found = site.look_after(deployment)
     assert resident_bytes() - before < MOST_BYTES
     assert found.health == "Unknown"
     assert "its CEL check current could not be evaluated: it needs more memory than 256 MiB" in found.health_message
@@ -108,7 +108,7 @@ OVER_A_LIMIT = {
 
 
 @pytest.fixture(params=[pytest.param("own_controlplane", marks=pytest.mark.controlplane), "own_sandbox"])
-def here(request: pytest.FixtureRequest, machine: Machine) -> Iterator[Neighbourhood]:
+def site(request: pytest.FixtureRequest, machine: Machine) -> Iterator[Neighbourhood]:
     found = request.getfixturevalue(request.param)
     endpoint = found if isinstance(found, Endpoint) else found.endpoint
     with neighbourhood(machine, endpoint, "hostile") as made:
@@ -116,18 +116,18 @@ def here(request: pytest.FixtureRequest, machine: Machine) -> Iterator[Neighbour
 
 
 @pytest.mark.thorough
-def test_S26_hostile_specs_end_in_words_and_an_innocent_request_comes_through(here: Neighbourhood) -> None:
-    here.seconds_until_ready("hostile-first")
-    worker = here.worker
-    hostile = here.wish_hostile()
-    here.seconds_until_ready("hostile-innocent")
-    rows = here.until(hostile, ["failed", "in_review"], PATIENCE_SECONDS)
+def test_S26_hostile_specs_end_in_words_and_an_innocent_request_comes_through(site: Neighbourhood) -> None:
+    site.seconds_until_ready("hostile-first")
+    worker = site.worker
+    hostile = site.wish_hostile()
+    site.seconds_until_ready("hostile-innocent")
+    rows = site.until(hostile, ["failed", "in_review"], PATIENCE_SECONDS)
     for name in hostile:
         state, code, problem = rows[name]
         assert (state == "in_review") or (code and problem), (name, rows[name])
     assert worker.poll() is None, "the worker lives"
-    assert here.worker_mib() < MOST_MIB
-    assert here.machine.rows("SELECT count(*) FROM approvals_request WHERE worker_deaths > 0") == [(0,)]
+    assert site.worker_mib() < MOST_MIB
+    assert site.machine.rows("SELECT count(*) FROM approvals_request WHERE worker_deaths > 0") == [(0,)]
     for name, words in OVER_A_LIMIT.items():
         state, code, problem = rows[f"hostile-{name}"]
         assert (state, code) == ("failed", "constraint-over-limit")

@@ -38,10 +38,10 @@ def action(after: Any, before: Any = None, **more: Any) -> dict[str, Any]:
     }
 
 
-def planned(here: World, *actions: dict[str, Any], findings: Any = ()) -> Request:
+def planned(env: World, *actions: dict[str, Any], findings: Any = ()) -> Request:
     body = {**scene.report_of("image-known-before"), "findings": list(findings)}
     body["plan"] = {**body["plan"], "actions": list(actions)}
-    return scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    return scene.reported(scene.asked(env.cluster, "barge", env.rita), body)
 
 
 def finding(ref: Any, path: Any, **more: Any) -> dict[str, Any]:

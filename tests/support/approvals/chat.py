@@ -67,9 +67,9 @@ def asked(configured: Settings, request_: Request) -> Request:
 
 
 @pytest.fixture
-def robot(here: World) -> User:
-    here.kubernetes.allow("robot", "approve")
-    return world.user("robot", here.cluster, "robots")
+def robot(env: World) -> User:
+    env.kubernetes.allow("robot", "approve")
+    return world.user("robot", env.cluster, "robots")
 
 
 @pytest.fixture

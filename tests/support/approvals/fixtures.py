@@ -22,7 +22,7 @@ class World:
 
 
 @pytest.fixture
-def here(db: None) -> Iterator[World]:
+def env(db: None) -> Iterator[World]:
     """A cluster on which ada may approve everything, bert nothing, and rita asks for changes."""
     cache.clear()
     where = world.cluster()
@@ -39,7 +39,7 @@ def here(db: None) -> Iterator[World]:
 
 
 @pytest.fixture
-def request_(here: World) -> Request:
+def request_(env: World) -> Request:
     """A harmless request in review, asked for by rita."""
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     return world.in_review(Request.objects.get())

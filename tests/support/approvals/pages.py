@@ -24,10 +24,10 @@ Browse = Callable[[User], Client]
 
 
 @pytest.fixture
-def afternoon(here: World) -> dict[str, Any]:
+def afternoon(env: World) -> dict[str, Any]:
     """Requests, a running deployment and a policy: the names are those of `scene.afternoon`."""
-    here.kubernetes.allow("rita", "get")
-    return scene.afternoon(here.cluster, here.ada, here.rita)
+    env.kubernetes.allow("rita", "get")
+    return scene.afternoon(env.cluster, env.ada, env.rita)
 
 
 def text_of(response: Any) -> str:

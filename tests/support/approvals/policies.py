@@ -42,13 +42,13 @@ FACTS: policy.Facts = {
 HARMLESS = 'worst == "safe"'
 
 
-def save(here: World, **changes: Any) -> Policy:
+def save(env: World, **changes: Any) -> Policy:
     wish = {
-        "by": acting(here.ada),
+        "by": acting(env.ada),
         "name": "routine",
         "kind": "grant",
         "mode": "enforce",
-        "cluster": here.cluster,
+        "cluster": env.cluster,
         "names": [],
         "labels": {},
         "expression": HARMLESS,
@@ -60,8 +60,8 @@ def save(here: World, **changes: Any) -> Policy:
     return services.save_policy(**wish)
 
 
-def allow(here: World, policy: Policy) -> None:
-    here.kubernetes.allow(f"pratique:policy:{policy.pk}", "approve")
+def allow(env: World, policy: Policy) -> None:
+    env.kubernetes.allow(f"pratique:policy:{policy.pk}", "approve")
 
 
 def look(request: Request) -> Request:

@@ -25,10 +25,10 @@ BLUE = {"apiVersion": "v1", "kind": "ConfigMap", "fieldValue": {"path": "data.co
 class Quay:
     """One deployment with ConfigMaps in the sandbox, applied long enough ago to be late."""
 
-    def __init__(self, here: World, sandbox: Endpoint) -> None:
-        here.cluster.kubeconfig = sandbox.kubeconfig("admin")
-        here.cluster.save()
-        self.here, self.api = here, Api.connect(here.cluster.kubeconfig, timeout_seconds=scaled(60))
+    def __init__(self, env: World, sandbox: Endpoint) -> None:
+        env.cluster.kubeconfig = sandbox.kubeconfig("admin")
+        env.cluster.save()
+        self.env, self.api = env, Api.connect(env.cluster.kubeconfig, timeout_seconds=scaled(60))
         self.namespace = f"quay-{uuid.uuid4().hex[:8]}"
         self.account = f"system:serviceaccount:{self.namespace}:installer"
         self._make("v1", "Namespace", self.namespace, "")
@@ -47,7 +47,7 @@ class Quay:
 
     def deployment(self, *, minutes_ago: int = 20, **options: Any) -> BundleDeployment:
         spec = world.spec(**{"installNamespace": self.namespace, "progressDeadlineMinutes": 10, **options})
-        deployment = world.wish(self.here.cluster, world.seen("web", spec), self.here.rita)
+        deployment = world.submit_spec(self.env.cluster, world.seen("web", spec), self.env.rita)
         request = world.in_review(deployment.requests.get())
         Request.objects.filter(pk=request.pk).update(state="applied")
         applied = timezone.now() - timedelta(minutes=minutes_ago)
@@ -73,8 +73,8 @@ class Quay:
 
 
 @pytest.fixture
-def quay(here: World, sandbox: Endpoint) -> Quay:
-    return Quay(here, sandbox)
+def quay(env: World, sandbox: Endpoint) -> Quay:
+    return Quay(env, sandbox)
 
 
 def healthy_condition(deployment: BundleDeployment) -> tuple[bool, str]:

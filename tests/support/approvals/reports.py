@@ -15,12 +15,12 @@ from tests.support.provisioner.contents import content_with
 ORDER = ["critical", "breaking", "unknown", "dangerous", "notable", "safe"]
 
 
-def drawn(here: World, old: list[dict[str, Any]], new: list[dict[str, Any]], name: str = "armada") -> Request:
+def drawn(env: World, old: list[dict[str, Any]], new: list[dict[str, Any]], name: str = "armada") -> Request:
     report = look_offline(content_with(*new), content_with(*old))
-    return scene.reported(scene.asked(here.cluster, name, here.rita), json.loads(json.dumps(to_record(report))))
+    return scene.reported(scene.asked(env.cluster, name, env.rita), json.loads(json.dumps(to_record(report))))
 
 
-def many(here: World, findings: int = 2_000, objects: int = 5_000, name: str = "armada") -> Request:
+def many(env: World, findings: int = 2_000, objects: int = 5_000, name: str = "armada") -> Request:
     """The report of a bundle that nobody should have made: every section, every severity that the cases have."""
     cases = ("crd-version-dropped", "account-reads-every-secret", "pods-own-the-node", "webhook-locks-the-cluster")
     body = scene.report_of(*cases, "text-that-hides", "service-for-everybody", "image-latest")
@@ -35,10 +35,10 @@ def many(here: World, findings: int = 2_000, objects: int = 5_000, name: str = "
         }
         for at in range(objects - len(actions))
     ]
-    return scene.reported(scene.asked(here.cluster, name, here.rita), body)
+    return scene.reported(scene.asked(env.cluster, name, env.rita), body)
 
 
-def with_findings(here: World, *found: dict[str, Any]) -> Request:
-    here.kubernetes.allow("ada", "override")
+def with_findings(env: World, *found: dict[str, Any]) -> Request:
+    env.kubernetes.allow("ada", "override")
     body = {**scene.report_of("image-known-before"), "findings": list(found), "worst": "notable"}
-    return scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    return scene.reported(scene.asked(env.cluster, "barge", env.rita), body)

@@ -32,14 +32,14 @@ def revision(deployment: BundleDeployment, number: int, state: str) -> Revision:
 
 
 @pytest.fixture
-def twice(here: World) -> BundleDeployment:
+def twice(env: World) -> BundleDeployment:
     """Applied twice, from rita's first and second wish."""
-    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec("1")), here.rita)
+    deployment = world.submit_spec(env.cluster, world.seen("strimzi", world.spec("1")), env.rita)
     revision(deployment, 1, "replaced")
     obj = world.seen("strimzi", world.spec("2"), uid=deployment.uid, generation=2)
-    world.wish(here.cluster, obj, here.rita)
+    world.submit_spec(env.cluster, obj, env.rita)
     revision(deployment, 2, "active")
-    here.kubernetes.objects["strimzi"] = obj
+    env.kubernetes.objects["strimzi"] = obj
     deployment.refresh_from_db()
     return deployment
 

@@ -46,7 +46,7 @@ DIGEST = f"sha256:{'d' * 64}"
 
 def asked(where: Cluster, name: str, by: User | None, version: str = "1.0.0") -> Request:
     """The request of a new deployment."""
-    return world.wish(where, world.seen(name, world.spec(version)), by).requests.get()
+    return world.submit_spec(where, world.seen(name, world.spec(version)), by).requests.get()
 
 
 def report_of(*cases: str) -> dict[str, Any]:

@@ -221,7 +221,7 @@ def writer(person: User) -> SpecWriter:
     return SpecWriter(Identity(identity.username, tuple(identity.groups)), "browser", person)
 
 
-def wish(where: Cluster, obj: dict[str, Any], by: User | None = None) -> BundleDeployment:
+def submit_spec(where: Cluster, obj: dict[str, Any], by: User | None = None) -> BundleDeployment:
     return pivots.see(cluster=where, obj=obj, writer=writer(by) if by else None)
 
 

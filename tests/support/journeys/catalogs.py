@@ -18,22 +18,22 @@ from approvals.steps.source_checks import LookForUpgrades
 from approvals.working import do
 from provisioner.api_groups import OWN_GROUP
 from tests.support.journeys.contents.catalogs import HARBOUR, documents
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.servers.registry import Registry
 
 
-def written(station: Station, name: str, **spec: Any) -> Catalog:
+def written(site: DeployedSite, name: str, **spec: Any) -> Catalog:
     """A Catalog in the cluster, as the watch sees it first."""
     about = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "Catalog", "metadata": {"name": name}}
-    obj = station.api.apply({**about, "spec": spec}, field_manager="somebody").object
-    row = observe_catalog(cluster=station.cluster, obj=obj, writer=None)
+    obj = site.api.apply({**about, "spec": spec}, field_manager="somebody").object
+    row = observe_catalog(cluster=site.cluster, obj=obj, writer=None)
     assert row is not None
     return row
 
 
-def named(station: Station, registry: Registry, name: str) -> Catalog:
+def named(site: DeployedSite, registry: Registry, name: str) -> Catalog:
     """One that comes from an image."""
-    return written(station, name, source={"kind": "image", "image": {"ref": f"{registry.host}/{name}:latest"}})
+    return written(site, name, source={"kind": "image", "image": {"ref": f"{registry.host}/{name}:latest"}})
 
 
 def offer(
@@ -64,8 +64,8 @@ def read(row: Catalog) -> Catalog:
     return found
 
 
-def look(station: Station) -> None:
+def look(site: DeployedSite) -> None:
     """As when the sweep comes by; then what the workers do."""
     for pk in followed_packages.deployments_due(timezone.now()):
         do(LookForUpgrades(pk))
-    station.work()
+    site.work()

@@ -14,17 +14,17 @@ from approvals.chat.tools.slack import Slack
 from approvals.models import Request
 from provisioner.values import ObjectRef
 from tests.support.approvals.world import api_token, enter
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 
 
-def channels(station: Station, request: Request, person: str, log: pytest.LogCaptureFixture) -> dict[str, str]:
+def channels(site: DeployedSite, request: Request, person: str, log: pytest.LogCaptureFixture) -> dict[str, str]:
     """Everything that this person can read of a request, by where it comes out."""
-    user = station.people[person]
+    user = site.people[person]
     told = {f"page {path}": text for path, text in pages(user, request)}
     told |= {f"REST {path}": text for path, text in answers(user, request)}
     told["chat"] = json.dumps([Slack().message(request, occasion) for occasion in ("needs_you", "decided")])
     told["log"] = "\n".join(f"{one.getMessage()} {one.__dict__}" for one in log.records)
-    told |= {f"cluster {kind}": text for kind, text in in_cluster(station, request)}
+    told |= {f"cluster {kind}": text for kind, text in in_cluster(site, request)}
     return told
 
 
@@ -64,15 +64,15 @@ def answers(user: User, request: Request) -> Iterator[tuple[str, str]]:
         yield path.replace(str(request.uid), "UID"), answer.content.decode()
 
 
-def in_cluster(station: Station, request: Request) -> Iterator[tuple[str, str]]:
+def in_cluster(site: DeployedSite, request: Request) -> Iterator[tuple[str, str]]:
     """What everybody sees who may get our own kinds, and events."""
     deployment = request.deployment
     names = {"BundleDeployment": deployment.name, "BundleDeploymentRequest": f"{deployment.name}-{request.number}"}
     for kind, name in names.items():
-        yield kind, json.dumps(station.api.get(ObjectRef("core.rukpak.io", "v1alpha2", kind, "", name)))
-    resource = station.api.resource_of("", "v1", "Event")
+        yield kind, json.dumps(site.api.get(ObjectRef("core.rukpak.io", "v1alpha2", kind, "", name)))
+    resource = site.api.resource_of("", "v1", "Event")
     if resource is not None:
-        told = [one for one in station.api.list(resource) if "pratique" in json.dumps(one.get("source") or {})]
+        told = [one for one in site.api.list(resource) if "pratique" in json.dumps(one.get("source") or {})]
         yield "events", json.dumps(told)
 
 

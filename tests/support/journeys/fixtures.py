@@ -11,10 +11,10 @@ import pytest
 from django.core.cache import cache
 
 from provisioner.cluster.client.api import ClusterClient as Api
-from tests.support.journeys import station as built
+from tests.support.journeys import deployed_site
 from tests.support.journeys.contents.strimzi import room_for_strimzi
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.journeys.machine import Machine, environment
-from tests.support.journeys.station import Station
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.patience import scaled
 from tests.support.stores import use_folder
@@ -25,51 +25,51 @@ _prepared: set[str] = set()
 
 
 @pytest.fixture
-def real_station(db: None, controlplane: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
+def real_site(db: None, controlplane: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> DeployedSite:
     """The service meets the cluster as user `pratique`, with exactly the rights of deploy/rbac.yaml."""
-    return _station(controlplane, tmp_path, settings, worker_id)
+    return _site(controlplane, tmp_path, settings, worker_id)
 
 
 @pytest.fixture
-def strimzi_station(real_station: Station) -> Iterator[Station]:
+def strimzi_site(real_site: DeployedSite) -> Iterator[DeployedSite]:
     """For the one test at a time that installs strimzi: its names are the same in each."""
-    with room_for_strimzi(real_station):
-        yield real_station
+    with room_for_strimzi(real_site):
+        yield real_site
 
 
 @pytest.fixture(
     params=[pytest.param("controlplane", marks=[pytest.mark.controlplane, pytest.mark.thorough]), "sandbox"]
 )
-def station(request: pytest.FixtureRequest, db: None, tmp_path: Path, settings: Any, worker_id: str) -> Station:
+def site(request: pytest.FixtureRequest, db: None, tmp_path: Path, settings: Any, worker_id: str) -> DeployedSite:
     """The same on either API server; on the sandbox without kubectl.
 
     The contract suite holds the two against each other: `make test` runs what is a proof of a promise on the real one,
     and all else on the sandbox.
     """
-    return _station(request.getfixturevalue(request.param), tmp_path, settings, worker_id)
+    return _site(request.getfixturevalue(request.param), tmp_path, settings, worker_id)
 
 
 @pytest.fixture
-def sandbox_station(db: None, sandbox: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
+def sandbox_site(db: None, sandbox: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> DeployedSite:
     """The same on the sandbox alone, for journeys whose question is not what an API server does; without kubectl."""
-    return _station(sandbox, tmp_path, settings, worker_id)
+    return _site(sandbox, tmp_path, settings, worker_id)
 
 
-def _station(endpoint: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> Station:
+def _site(endpoint: Endpoint, tmp_path: Path, settings: Any, worker_id: str) -> DeployedSite:
     cache.clear()
-    built.open_to_loopback(settings)
+    deployed_site.open_to_loopback(settings)
     use_folder(settings, tmp_path / "content")
     api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(60))
     namespace = f"journey-{worker_id}-{next(_numbers)}"
     if endpoint.server not in _prepared:
-        built.prepare_cluster(api)
+        deployed_site.prepare_cluster(api)
         _prepared.add(endpoint.server)
-    built.prepare_namespace(api, namespace)
+    deployed_site.prepare_namespace(api, namespace)
     kubeconfig = tmp_path / "kubeconfig"
     endpoint.write(kubeconfig)
-    cluster = built.register(endpoint.kubeconfig("pratique"))
-    made = Station(cluster, api, namespace, endpoint.kubectl, kubeconfig)
-    made.people = {name: built.user(name, cluster) for name in built.PEOPLE}
+    cluster = deployed_site.register(endpoint.kubeconfig("pratique"))
+    made = DeployedSite(cluster, api, namespace, endpoint.kubectl, kubeconfig)
+    made.people = {name: deployed_site.user(name, cluster) for name in deployed_site.PEOPLE}
     return made
 
 

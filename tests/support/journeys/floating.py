@@ -11,7 +11,7 @@ from approvals.models import BundleDeployment, FloatingReference, Request
 from approvals.steps.source_checks import Poll
 from approvals.working import do
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.servers.http import GitServer, Repository
 
 INTERVAL = "2m"
@@ -25,7 +25,7 @@ def branch(repository: Repository, **more: Any) -> dict[str, Any]:
     } | more
 
 
-def commit(repository: Repository, station: Station, version: str) -> str:
+def commit(repository: Repository, site: DeployedSite, version: str) -> str:
     return repository.commit(bundles.app(repository.path.stem, version))
 
 
@@ -45,13 +45,13 @@ def numbers(deployment: BundleDeployment) -> list[tuple[int, str]]:
     return list(deployment.requests.order_by("number").values_list("number", "state"))
 
 
-def running(station: Station, deployment: BundleDeployment) -> str:
-    live = station.live("ConfigMap", deployment.name)
+def running(site: DeployedSite, deployment: BundleDeployment) -> str:
+    live = site.live("ConfigMap", deployment.name)
     return str(live["data"]["version"]) if live else ""
 
 
-def sources_condition(station: Station, deployment: BundleDeployment) -> Mapping[str, Any]:
-    return station.condition(deployment, "SourcesAvailable")
+def sources_condition(site: DeployedSite, deployment: BundleDeployment) -> Mapping[str, Any]:
+    return site.condition(deployment, "SourcesAvailable")
 
 
 def found(request: Request, rule: str) -> list[Mapping[str, Any]]:

@@ -7,21 +7,21 @@ from itertools import product
 
 import yaml
 
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.patience import scaled
 
 
-def grant(station: Station, rules: str) -> None:
+def grant(site: DeployedSite, rules: str) -> None:
     """Apply roles and their bindings as an administrator would, until the API server goes by them."""
-    command = [str(station.kubectl), "--kubeconfig", str(station.kubeconfig), "--context", "admin", "apply", "-f", "-"]
+    command = [str(site.kubectl), "--kubeconfig", str(site.kubeconfig), "--context", "admin", "apply", "-f", "-"]
     done = subprocess.run(command, input=rules, capture_output=True, text=True, check=False, timeout=scaled(60))
     assert done.returncode == 0, done.stderr
     for rule in (one for obj in yaml.safe_load_all(rules) for one in obj.get("rules") or ()):
         names = rule.get("resourceNames") or [""]
         for right in product(rule["verbs"], rule.get("resources") or (), rule.get("apiGroups") or (), names):
-            station.until_may(station.installer, *right)
+            site.until_may(site.installer, *right)
 
 
-def take_away(station: Station) -> None:
-    station.ctl("delete", "clusterrolebinding", f"{station.namespace}-installer")
-    station.until_may(station.installer, "*", "*", "*", is_allowed=False)
+def take_away(site: DeployedSite) -> None:
+    site.ctl("delete", "clusterrolebinding", f"{site.namespace}-installer")
+    site.until_may(site.installer, "*", "*", "*", is_allowed=False)

@@ -11,7 +11,7 @@ from approvals.steps.running.correct import correct
 from approvals.watch import expected_changes as watch
 from provisioner.values import ObjectRef
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.kubernetes.live import until_served
 from tests.support.servers.registry import Registry
 
@@ -21,41 +21,41 @@ ANNOTATED = {"core.rukpak.io/optional": "true"}
 class LeftOut:
     """A deployment whose Widget was left out; everything else of it runs."""
 
-    def __init__(self, station: Station, registry: Registry, *, is_annotated: bool = True, **options: Any) -> None:
-        self.station = station
-        self.name = f"{station.namespace}-left"
-        self.group = f"{station.namespace}.example.com"
-        meta: dict[str, Any] = {"name": self.name, "namespace": station.namespace}
+    def __init__(self, site: DeployedSite, registry: Registry, *, is_annotated: bool = True, **options: Any) -> None:
+        self.site = site
+        self.name = f"{site.namespace}-left"
+        self.group = f"{site.namespace}.example.com"
+        meta: dict[str, Any] = {"name": self.name, "namespace": site.namespace}
         meta |= {"annotations": ANNOTATED} if is_annotated else {}
         widget = {"apiVersion": f"{self.group}/v1", "kind": "Widget", "metadata": meta, "spec": {"size": 1}}
         self.files = bundles.app(self.name, "1") | {"manifests/50.yaml": yaml.safe_dump(widget).encode()}
-        wished = station.prepare(self.name, bundles.image(registry, self.name, self.files), **options)
-        self.report = station.latest(wished).reports.get()
-        assert station.approve(wished).state == "applied", station.latest(wished).problem
+        wished = site.prepare(self.name, bundles.image(registry, self.name, self.files), **options)
+        self.report = site.latest(wished).reports.get()
+        assert site.approve(wished).state == "applied", site.latest(wished).problem
         self.deployment = BundleDeployment.objects.get(pk=wished.pk)
-        self.request = station.latest(wished)
+        self.request = site.latest(wished)
 
     @property
     def ref(self) -> ObjectRef:
-        return ObjectRef(self.group, "v1", "Widget", self.station.namespace, self.name)
+        return ObjectRef(self.group, "v1", "Widget", self.site.namespace, self.name)
 
     @property
     def row(self) -> OptionalObject:
         return OptionalObject.objects.get(revision__deployment=self.deployment)
 
     def live(self) -> Any:
-        return self.station.api.get(self.ref)
+        return self.site.api.get(self.ref)
 
     def serve(self, **size: Any) -> None:
         """The API appears."""
         schema = bundles.with_spec({"size": {"type": "integer"}, **size})
         definition = bundles.definition(self.group, "Widget", schema=schema)
-        self.station.api.apply(definition, field_manager="others")
-        until_served(self.station.api, self.group, "v1", "Widget")
+        self.site.api.apply(definition, field_manager="others")
+        until_served(self.site.api, self.group, "v1", "Widget")
 
     def notice(self) -> None:
         """What the watch and a worker do."""
-        watch.Appearances(self.station.cluster).look(0.0)
+        watch.Appearances(self.site.cluster).look(0.0)
         correct(self.deployment.pk)
 
     def audited(self) -> list[str]:

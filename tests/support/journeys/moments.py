@@ -14,7 +14,7 @@ from approvals.steps.records.notes import Notes
 from provisioner.cluster.apply.object_writer import Job, ObjectWriter
 from provisioner.cluster.apply.waits import Patience
 from provisioner.values import ObjectOutcome
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.kubernetes.live import PATIENCE_SECONDS, wait_until
 from tests.support.patience import scaled
 
@@ -56,6 +56,6 @@ def in_the_first_write(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], ob
     monkeypatch.setattr(Patience, "results", heard)
 
 
-def look_until(station: Station, deployment: BundleDeployment, words: str) -> str:
-    wait_until(lambda: words in station.look_after(deployment).health_message, words)
+def look_until(site: DeployedSite, deployment: BundleDeployment, words: str) -> str:
+    wait_until(lambda: words in site.look_after(deployment).health_message, words)
     return deployment.health_message

@@ -14,7 +14,7 @@ import yaml
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.values import ObjectRef
 from tests.support.folders import ROOT
-from tests.support.journeys import station as built
+from tests.support.journeys import deployed_site
 from tests.support.journeys.hostile_content import HOSTILE, harmless, spec
 from tests.support.journeys.machine import LONG_CLAIM, Machine
 from tests.support.kubernetes.endpoint import Endpoint
@@ -40,7 +40,7 @@ class Neighbourhood:
         self.api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(60))
         self.endpoint = endpoint
         self.hostile_api = self.api
-        built.prepare(self.api, namespace)
+        deployed_site.prepare(self.api, namespace)
         kubeconfig = machine.folder / "service-kubeconfig"
         kubeconfig.write_text(endpoint.kubeconfig("pratique"))
         machine.make_database()
@@ -52,7 +52,7 @@ class Neighbourhood:
     def served(self) -> Path:
         return self.machine.folder / "served"
 
-    def wish(self, name: str, data: bytes, **more: Any) -> None:
+    def submit_spec(self, name: str, data: bytes, **more: Any) -> None:
         self._create(name, spec(self.served, self.address, name, self.namespace, data, more))
 
     def wish_hostile(self) -> list[str]:
@@ -70,9 +70,9 @@ class Neighbourhood:
         """Let the cluster prove who writes from now on, as docs/operating/kubectl.md has it; what is hostile is a stranger's."""
         for file in ("author-stamp.yaml", "authors.yaml"):
             for obj in yaml.safe_load_all((ROOT / "deploy/admission" / file).read_text()):
-                self.api.apply(obj, field_manager=built.SEEDER)
-        as_admin = built.binding("strangers", "cluster-admin", built.user_subject(STRANGER))
-        self.api.apply(as_admin, field_manager=built.SEEDER)
+                self.api.apply(obj, field_manager=deployed_site.SEEDER)
+        as_admin = deployed_site.binding("strangers", "cluster-admin", deployed_site.user_subject(STRANGER))
+        self.api.apply(as_admin, field_manager=deployed_site.SEEDER)
         self.hostile_api = Api.connect(self.endpoint.kubeconfig(STRANGER), timeout_seconds=scaled(60))
         wait_for(lambda: self.machine.rows(SURE), "it is sure who writes", 90, log=self.machine.log)
 
@@ -95,7 +95,7 @@ class Neighbourhood:
         """From the wish for a bundle, a harmless one of `make`, to its report."""
         data = make(name)
         began = time.monotonic()
-        self.wish(name, data)
+        self.submit_spec(name, data)
         self.until([name], ["in_review"], 240)
         return time.monotonic() - began
 

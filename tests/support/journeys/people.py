@@ -19,8 +19,8 @@ from approvals.models import Request
 from approvals.services import ComparisonQuestion
 from provisioner.cluster.client.api import ClusterClient as Api
 from tests.support.approvals.world import acting
-from tests.support.journeys import station as built
-from tests.support.journeys.station import Station
+from tests.support.journeys import deployed_site
+from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.patience import scaled
 from tests.support.provisioner.catalogs import bundle, channel, package
@@ -46,19 +46,19 @@ def two_phases(name: str, namespace: str) -> list[dict[str, Any]]:
     ]
 
 
-def _station(kubeconfig: str, namespace: str) -> Station:
+def _site(kubeconfig: str, namespace: str) -> DeployedSite:
     endpoint = Endpoint.read(Path(kubeconfig), Path("kubectl"))
     api = Api.connect(endpoint.kubeconfig("admin"), timeout_seconds=scaled(60))
-    built.prepare(api, namespace)
-    cluster = built.register(endpoint.kubeconfig("pratique"))
-    station = Station(cluster, api, namespace, Path("kubectl"), Path(kubeconfig))
-    station.people = {name: built.user(name, cluster) for name in built.PEOPLE}
-    return station
+    deployed_site.prepare(api, namespace)
+    cluster = deployed_site.register(endpoint.kubeconfig("pratique"))
+    site = DeployedSite(cluster, api, namespace, Path("kubectl"), Path(kubeconfig))
+    site.people = {name: deployed_site.user(name, cluster) for name in deployed_site.PEOPLE}
+    return site
 
 
 def ask(kubeconfig: str, namespace: str, url: str) -> list[int]:
-    station = _station(kubeconfig, namespace)
-    return [station.latest(station.wish(TRAVELLING, {"kind": "http", "http": {"url": url}})).pk]
+    site = _site(kubeconfig, namespace)
+    return [site.latest(site.submit_spec(TRAVELLING, {"kind": "http", "http": {"url": url}})).pk]
 
 
 def approve(key: str) -> list[int]:
@@ -76,23 +76,23 @@ def approve(key: str) -> list[int]:
 
 
 def approve_all(kubeconfig: str, namespace: str, *urls: str) -> list[int]:
-    station = _station(kubeconfig, namespace)
+    site = _site(kubeconfig, namespace)
     wishes = []
     for number, url in enumerate(urls, start=1):
         options = {"healthChecks": NEVER} if number < len(urls) else {}
-        wishes.append(station.wish(f"{namespace}-{number}", {"kind": "http", "http": {"url": url}}, **options))
-    station.work()
-    return [station.agree(wish).pk for wish in wishes]
+        wishes.append(site.submit_spec(f"{namespace}-{number}", {"kind": "http", "http": {"url": url}}, **options))
+    site.work()
+    return [site.agree(wish).pk for wish in wishes]
 
 
 def compare(kubeconfig: str, image: str) -> list[int]:
-    station = _station(kubeconfig, "comparing")
-    rita = acting(station.people["rita"])
-    row = catalog("port", of=station.cluster)
+    site = _site(kubeconfig, "comparing")
+    rita = acting(site.people["rita"])
+    row = catalog("port", of=site.cluster)
     entry = {"name": "harbour.v1.0.0"}
     stored(row, package(defaultChannel="stable"), {**bundle("1.0.0"), "image": image}, channel("stable", entry))
     question = ComparisonQuestion("harbour", "1.0.0")
-    asked = services.resolve_comparison(by=rita, cluster=station.cluster, catalog=row.name, question=question)
+    asked = services.resolve_comparison(by=rita, cluster=site.cluster, catalog=row.name, question=question)
     return [services.compare_bundles(by=rita, asked=asked).pk]
 
 

@@ -15,7 +15,7 @@ from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem
 from approvals.steps.running.correct import SOON_SECONDS, correct
 from provisioner.values import ObjectRef
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import MAX_LOOKS, Station
+from tests.support.journeys.deployed_site import MAX_LOOKS, DeployedSite
 from tests.support.servers.registry import Registry
 
 EDITOR = "kubectl-edit"
@@ -27,20 +27,20 @@ RESTORE: dict[str, Any] = {"onFailure": "RestorePrevious"}
 class Watched:
     """A deployment of which a revision runs, whoever brought it there."""
 
-    def __init__(self, station: Station, deployment: BundleDeployment):
-        self.station = station
+    def __init__(self, site: DeployedSite, deployment: BundleDeployment):
+        self.site = site
         self.name = deployment.name
         self.deployment = deployment
 
     def ref(self, kind: str = "ConfigMap") -> ObjectRef:
         group = {"Deployment": "apps"}.get(kind, "")
-        return ObjectRef(group, "v1", kind, self.station.namespace, self.name)
+        return ObjectRef(group, "v1", kind, self.site.namespace, self.name)
 
     def live(self, kind: str = "ConfigMap") -> Any:
-        return self.station.api.get(self.ref(kind))
+        return self.site.api.get(self.ref(kind))
 
     def edit(self, change: Callable[[Any], object], kind: str = "ConfigMap", manager: str = EDITOR) -> None:
-        self.station.edit(self.ref(kind), change, manager=manager)
+        self.site.edit(self.ref(kind), change, manager=manager)
 
     def look(self) -> None:
         """What the watch and a worker do after something has happened."""
@@ -70,10 +70,10 @@ class Watched:
 class Running(Watched):
     """A new one, of a small bundle, that alice has approved."""
 
-    def __init__(self, station: Station, registry: Registry, **options: Any):
+    def __init__(self, site: DeployedSite, registry: Registry, **options: Any):
         # BundleDeployments have no namespace: the station's own name keeps workers apart.
-        name = f"{station.namespace}-drift-{next(_numbers)}"
+        name = f"{site.namespace}-drift-{next(_numbers)}"
         source = bundles.image(registry, name, bundles.app(name, "1"))
-        wished = station.applied(name, source, **options)
-        super().__init__(station, BundleDeployment.objects.get(pk=wished.pk))
+        wished = site.applied(name, source, **options)
+        super().__init__(site, BundleDeployment.objects.get(pk=wished.pk))
         self.look()

@@ -50,10 +50,10 @@ def test_every_route_describes_how_it_refuses_in_one_shape() -> None:
     assert {"type", "title", "status", "code", "detail"} == set(schema["components"]["schemas"]["Problem"]["required"])
 
 
-def test_the_description_and_its_page_are_for_people_who_signed_in(here: World) -> None:
+def test_the_description_and_its_page_are_for_people_who_signed_in(env: World) -> None:
     client = Client()
     assert {client.get(f"/api/v1/{name}").status_code for name in ("schema", "docs")} == {401}
-    enter(client, here.ada)
+    enter(client, env.ada)
     page = client.get("/api/v1/docs")
     assert page.status_code == 200
     assert "<script>" not in page.content.decode()
@@ -84,30 +84,28 @@ def test_the_tables_have_every_route() -> None:
     assert {str(route.name) for route in resources} == set(ROUTES)
 
 
-def test_options_names_the_methods_and_nothing_that_is_there(
-    here: World, afternoon: dict[str, Any], call: Call
-) -> None:
-    for name, person in product(ROUTES, (here.ada, here.bert)):
+def test_options_names_the_methods_and_nothing_that_is_there(env: World, afternoon: dict[str, Any], call: Call) -> None:
+    for name, person in product(ROUTES, (env.ada, env.bert)):
         answer = call(person, "options", address(name, afternoon))
         assert answer.status_code == 200, (name, answer.content)
         assert set(answer["Allow"].lower().split(", ")) - {"head", "options"} == methods_of(name), name
         assert json.loads(answer.content).keys() == {"name", "description"}, name
 
 
-def test_pages_are_only_read(here: World, call: Call) -> None:
+def test_pages_are_only_read(env: World, call: Call) -> None:
     for path in PAGES.values():
-        answer = call(here.ada, "options", path)
+        answer = call(env.ada, "options", path)
         assert (answer.status_code, problem_of(answer)["code"]) == (405, "method-not-allowed"), path
 
 
-def test_head_answers_as_get_without_a_body(here: World, afternoon: dict[str, Any], call: Call) -> None:
-    for name, person in product([*ROUTES, *PAGES], (here.ada, here.bert, None)):
+def test_head_answers_as_get_without_a_body(env: World, afternoon: dict[str, Any], call: Call) -> None:
+    for name, person in product([*ROUTES, *PAGES], (env.ada, env.bert, None)):
         read, head = (call(person, method, address(name, afternoon)) for method in ("get", "head"))
         assert (head.status_code, head.content) == (read.status_code, b""), (name, head.content)
         assert head["Content-Type"] == read["Content-Type"], name
 
 
-def test_S02_options_are_for_who_is_signed_in(here: World, afternoon: dict[str, Any], call: Call) -> None:
+def test_S02_options_are_for_who_is_signed_in(env: World, afternoon: dict[str, Any], call: Call) -> None:
     for name in (*LISTS, *CLOSED):
         answer = call(None, "options", address(name, afternoon))
         assert (answer.status_code, problem_of(answer)["code"]) == (401, "not-authenticated"), name

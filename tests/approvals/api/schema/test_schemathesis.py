@@ -64,20 +64,20 @@ pytestmark = pytest.mark.thorough
 class Afternoon:
     """The API as ada meets it with a token of every scope, and what is there to be named."""
 
-    def __init__(self, here: World, rows: dict[str, Any]) -> None:
-        _, token = world.api_token(here.ada)
-        here.kubernetes.allow("ada", "impersonate")
+    def __init__(self, env: World, rows: dict[str, Any]) -> None:
+        _, token = world.api_token(env.ada)
+        env.kubernetes.allow("ada", "impersonate")
         self.headers = {"Authorization": f"Bearer {token}"}
-        self._kubernetes = here.kubernetes
+        self._kubernetes = env.kubernetes
         self.addresses = [path_of(name, rows) for name in CLOSED]
-        for one in BundleDeployment.objects.filter(cluster=here.cluster):
+        for one in BundleDeployment.objects.filter(cluster=env.cluster):
             there = world.seen(one.name, one.spec, uid=str(one.uid), generation=one.generation)
-            here.kubernetes.objects[one.name] = there
+            env.kubernetes.objects[one.name] = there
         serious, deployment = rows["serious"], rows["deployment"]
         # What bodies name that is there.
         self.words: dict[str, Any] = {
-            "cluster": here.cluster.name,
-            "clusters": [here.cluster.name],
+            "cluster": env.cluster.name,
+            "clusters": [env.cluster.name],
             "subject_digest": serious.subject_digest,
             "spec": world.spec(),
             "name": deployment.name,
@@ -88,7 +88,7 @@ class Afternoon:
         # Whole bodies that lead all the way, by the end of the address.
         denial = {"decision": "Deny", "subject_digest": serious.subject_digest, "reason": "not today"}
         self.bodies: dict[tuple[str, str], dict[str, Any]] = {
-            ("POST", "deployments"): {"cluster": here.cluster.name, "name": "newcomer", "spec": world.spec()},
+            ("POST", "deployments"): {"cluster": env.cluster.name, "name": "newcomer", "spec": world.spec()},
             ("PUT", "{uid}"): {"spec": world.spec("2.0.0"), "generation": deployment.generation},
             ("POST", "reviews"): denial,
         }
@@ -111,9 +111,9 @@ class Afternoon:
 
 
 @pytest.fixture
-def met(here: World, afternoon: dict[str, Any], settings: Any) -> Afternoon:
+def met(env: World, afternoon: dict[str, Any], settings: Any) -> Afternoon:
     settings.ALLOWED_HOSTS = ["*"]
-    return Afternoon(here, afternoon)
+    return Afternoon(env, afternoon)
 
 
 def described(met: Afternoon) -> Any:

@@ -182,8 +182,8 @@ def test_S02_every_address_has_its_place_in_this_table() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_S02_without_rights_nothing_is_written_or_shown(here: World, afternoon: dict[str, Any], name: str) -> None:
-    stored(catalog("port", of=here.cluster), *HARBOUR)
+def test_S02_without_rights_nothing_is_written_or_shown(env: World, afternoon: dict[str, Any], name: str) -> None:
+    stored(catalog("port", of=env.cluster), *HARBOUR)
     url, form, before = address(name, afternoon), form_for(name), written()
     User.objects.create_user("nobody")
     for who in ("nobody", "bert", ""):
@@ -196,7 +196,7 @@ def test_S02_without_rights_nothing_is_written_or_shown(here: World, afternoon: 
             assert [word for word in (*SECRETS, OFFERED) if word not in url and word in told_in(response)] == [], where
             assert name in OUTSIDE or response.status_code in (expected(name) if who else {302, 405}), where
     assert written() == before
-    assert here.kubernetes.objects == {}
+    assert env.kubernetes.objects == {}
 
 
 def form_for(name: str) -> dict[str, str]:
@@ -211,12 +211,12 @@ def expected(name: str) -> set[int]:
 
 
 @pytest.mark.parametrize("name", ["token-revoke", "chat-unlink"])
-def test_S02_nobody_takes_away_what_is_somebody_elses(here: World, afternoon: dict[str, Any], name: str) -> None:
-    now = here.cluster.created_at
-    ApiToken.objects.create(user=here.ada, name="hers", digest="d", created_at=now, expires_at=now)
-    ChatAccount.objects.create(user=here.ada, tool="slack", tenant="T", account="U", name="ada", linked_at=now)
+def test_S02_nobody_takes_away_what_is_somebody_elses(env: World, afternoon: dict[str, Any], name: str) -> None:
+    now = env.cluster.created_at
+    ApiToken.objects.create(user=env.ada, name="hers", digest="d", created_at=now, expires_at=now)
+    ChatAccount.objects.create(user=env.ada, tool="slack", tenant="T", account="U", name="ada", linked_at=now)
     client = Client()
-    enter(client, here.bert)
+    enter(client, env.bert)
     assert client.post(address(name, afternoon)).status_code == 404
     assert (ApiToken.objects.count(), ChatAccount.objects.count()) == (1, 1)
 
@@ -226,8 +226,8 @@ def test_S02_nobody_takes_away_what_is_somebody_elses(here: World, afternoon: di
     ["https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)", "https:evil.example"],
 )
 @pytest.mark.parametrize("name", ["theme", "sign-in"])
-def test_S01_no_form_leads_away_from_here(here: World, name: str, target: str) -> None:
-    here.ada.set_password("p")
-    here.ada.save()
+def test_S01_no_form_leads_away_from_here(env: World, name: str, target: str) -> None:
+    env.ada.set_password("p")
+    env.ada.save()
     form = {"next": target, "username": "ada", "password": "p", "with": "password"}
     assert Client().post(reverse(name), form)["Location"] == "/"

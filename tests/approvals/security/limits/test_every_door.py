@@ -89,48 +89,48 @@ def test_S29_every_pattern_of_the_site_is_tried_here() -> None:
 
 @pytest.mark.parametrize("method", ["get", "post"])
 @pytest.mark.parametrize("path", LIMITED)
-def test_S29_strangers_are_limited_at_every_door(here: World, path: str, method: str) -> None:
+def test_S29_strangers_are_limited_at_every_door(env: World, path: str, method: str) -> None:
     found = statuses(Client(), path, method)
     assert (found[-1], 429 in found[:-1]) == (429, False), found
 
 
 @pytest.mark.parametrize("path", LIMITED)
-def test_S29_tokens_that_do_not_hold_are_limited_at_every_door(here: World, path: str) -> None:
+def test_S29_tokens_that_do_not_hold_are_limited_at_every_door(env: World, path: str) -> None:
     found = statuses(Client(), path, Authorization="Bearer prq_guess")
     assert found[-1] == 429, found
 
 
 @pytest.mark.parametrize("path", LIMITED)
-def test_S29_people_are_limited_at_every_door(here: World, path: str) -> None:
+def test_S29_people_are_limited_at_every_door(env: World, path: str) -> None:
     client = Client()
-    enter(client, here.ada)
+    enter(client, env.ada)
     assert statuses(client, path)[-1] == 429
 
 
 @pytest.mark.parametrize("path", [path for path in LIMITED if path.startswith("/api/")])
-def test_S29_tokens_that_hold_are_limited_at_every_address_of_the_api(here: World, path: str) -> None:
-    token = api_token(here.ada)[1]
+def test_S29_tokens_that_hold_are_limited_at_every_address_of_the_api(env: World, path: str) -> None:
+    token = api_token(env.ada)[1]
     assert statuses(Client(), path, Authorization=f"Bearer {token}")[-1] == 429
 
 
 @pytest.mark.parametrize("path", ["/requests/{}/review", "/me/tokens", "/deployments/new", "/theme"])
-def test_S29_what_writes_is_limited_by_person(here: World, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_S29_what_writes_is_limited_by_person(env: World, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(middleware, "PERSON", Limit("person", 600, 60))
     monkeypatch.setattr(middleware, "WRITING", Limit("writing", FEW, 60))
     client = Client()
-    enter(client, here.ada)
+    enter(client, env.ada)
     assert statuses(client, path.format(uuid.UUID(int=1)), "post")[-1] == 429
 
 
-def test_S29_the_description_of_the_api_is_limited_more_tightly(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_S29_the_description_of_the_api_is_limited_more_tightly(env: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rest, "PERSON", Limit("person", 600, 60))
     monkeypatch.setitem(rest.ADDRESSES, "api-schema", Limit("schema", FEW, 60))
     client = Client()
-    enter(client, here.ada)
+    enter(client, env.ada)
     found = statuses(client, "/api/v1/schema")
     assert found == [200] * FEW + [429]
 
 
-def test_probes_are_answered_always(here: World) -> None:
+def test_probes_are_answered_always(env: World) -> None:
     for path in FREE:
         assert 429 not in statuses(Client(), path) + statuses(Client(), path)

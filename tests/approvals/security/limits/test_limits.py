@@ -35,7 +35,7 @@ HOME, CAFE = "192.0.2.7", "198.51.100.9"
 
 
 @pytest.fixture
-def local(here: World) -> User:
+def local(env: World) -> User:
     return User.objects.create_user("local", password=PHRASE)
 
 
@@ -167,9 +167,9 @@ def test_S29_retry_after_tells_the_time_that_is_left(local: User) -> None:
         assert is_in(by_password("local", PHRASE))
 
 
-def test_S29_strangers_do_not_make_the_service_ask_a_cluster_without_end(here: World) -> None:
+def test_S29_strangers_do_not_make_the_service_ask_a_cluster_without_end(env: World) -> None:
     asked_about: list[str] = []
-    here.kubernetes.review_token = lambda cluster, token: asked_about.append(token)
+    env.kubernetes.review_token = lambda cluster, token: asked_about.append(token)
     answers = [by_token("prod", f"wrong-{number}").status_code for number in range(57)]
     assert answers == [403] * 10 + [429] * 47
     assert len(asked_about) == 10
@@ -178,8 +178,8 @@ def test_S29_strangers_do_not_make_the_service_ask_a_cluster_without_end(here: W
     assert len(asked_about) == 60, "from everywhere together at most one a second"
 
 
-def test_S29_the_limit_on_strangers_does_not_shut_out_who_signed_in_there_before(here: World) -> None:
-    here.kubernetes.tokens["good"] = Identity("carla")
+def test_S29_the_limit_on_strangers_does_not_shut_out_who_signed_in_there_before(env: World) -> None:
+    env.kubernetes.tokens["good"] = Identity("carla")
     assert is_in(by_token("prod", "good", HOME))
     for number in range(100):
         by_token("prod", "wrong", f"203.0.113.{number}")
@@ -188,8 +188,8 @@ def test_S29_the_limit_on_strangers_does_not_shut_out_who_signed_in_there_before
 
 
 @pytest.mark.parametrize("token", ["two words", "t\u00f6ken", "x" * 17_000, "a;b", "=", "{}"])
-def test_S29_what_is_no_token_is_refused_without_asking_the_cluster(here: World, token: str) -> None:
-    here.kubernetes.review_token = lambda *_: pytest.fail("asked")
+def test_S29_what_is_no_token_is_refused_without_asking_the_cluster(env: World, token: str) -> None:
+    env.kubernetes.review_token = lambda *_: pytest.fail("asked")
     assert by_token("prod", token).status_code == 403
 
 
@@ -205,7 +205,7 @@ class SleepyClock:
         self.now += seconds
 
 
-def test_S29_a_stranger_cannot_tell_which_clusters_there_are(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_S29_a_stranger_cannot_tell_which_clusters_there_are(env: World, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SleepyClock()
     monkeypatch.setattr(sign_ins, "time", clock)
     monkeypatch.setattr(sign_ins, "REFUSAL_SECONDS", 0.3)
@@ -218,7 +218,7 @@ def test_S29_a_stranger_cannot_tell_which_clusters_there_are(here: World, monkey
             clock.sleep(0.1)
             raise Unreachable("the API server of silent did not answer")
 
-    here.kubernetes.review_token = review
+    env.kubernetes.review_token = review
     for cluster in ("prod", "moon", "silent"):
         begin = clock.monotonic()
         answer = by_token(cluster, "wrong")
@@ -230,13 +230,13 @@ def test_S29_a_stranger_cannot_tell_which_clusters_there_are(here: World, monkey
 
 
 @pytest.mark.parametrize("path", ["/sign-in", "/", "/clusters", "/readyz", "/api/v1/clusters", "/api/v1/schema", "/x"])
-def test_S29_no_page_names_a_cluster_to_a_stranger(here: World, path: str) -> None:
+def test_S29_no_page_names_a_cluster_to_a_stranger(env: World, path: str) -> None:
     Cluster.objects.update(name="secret-harbour")
     response = Client().get(path, follow=True)
     assert "secret-harbour" not in response.content.decode()
 
 
-def test_S29_a_stranger_is_sent_to_sign_in_whether_or_not_there_is_such_a_thing(here: World, asked: Any) -> None:
+def test_S29_a_stranger_is_sent_to_sign_in_whether_or_not_there_is_such_a_thing(env: World, asked: Any) -> None:
     there = [f"/requests/{asked.uid}", "/deployments/prod/strimzi", "/policies/of/routine"]
     nowhere = ["/requests/00000000-0000-4000-8000-000000000000", "/deployments/moon/x", "/policies/of/none"]
     assert {Client().get(path)["Location"].partition("?")[0] for path in there + nowhere} == {"/sign-in"}
@@ -244,8 +244,8 @@ def test_S29_a_stranger_is_sent_to_sign_in_whether_or_not_there_is_such_a_thing(
     assert len({Client().get(path).content for path in uids}) == 1
 
 
-def test_a_browser_remembers_the_name_of_the_cluster_where_it_signed_in(here: World) -> None:
-    here.kubernetes.tokens["good"] = Identity("carla")
+def test_a_browser_remembers_the_name_of_the_cluster_where_it_signed_in(env: World) -> None:
+    env.kubernetes.tokens["good"] = Identity("carla")
     client = Client()
     client.post("/sign-in", {"with": "token", "cluster": "prod", "token": "good"})
     client.post("/sign-out")
@@ -253,7 +253,7 @@ def test_a_browser_remembers_the_name_of_the_cluster_where_it_signed_in(here: Wo
     assert 'value="prod"' not in Client().get("/sign-in").content.decode()
 
 
-def test_S29_guessing_api_tokens_ends_in_429_as_a_problem(here: World) -> None:
+def test_S29_guessing_api_tokens_ends_in_429_as_a_problem(env: World) -> None:
     answers = [by_bearer(f"prq_{number}") for number in range(40)]
     assert [answer.status_code for answer in answers] == [401] * 30 + [429] * 10
     assert answers[-1]["Content-Type"] == "application/problem+json"
@@ -261,8 +261,8 @@ def test_S29_guessing_api_tokens_ends_in_429_as_a_problem(here: World) -> None:
     assert int(answers[-1]["Retry-After"]) <= 300
 
 
-def test_S29_a_robot_that_works_from_an_address_goes_on_working_beside_who_guesses_there(here: World) -> None:
-    token = api_token(here.ada)
+def test_S29_a_robot_that_works_from_an_address_goes_on_working_beside_who_guesses_there(env: World) -> None:
+    token = api_token(env.ada)
     assert by_bearer(token).status_code == 200
     for number in range(40):
         by_bearer(f"prq_{number}")
@@ -287,14 +287,14 @@ def test_S29_a_sender_whose_signature_held_is_heard_beside_a_forger(asked: Any, 
     assert post_webhook(body, webhook_headers(body, key="msg_2")).status_code == 202
 
 
-def test_S29_guessing_the_code_of_a_chat_account_ends(here: World) -> None:
+def test_S29_guessing_the_code_of_a_chat_account_ends(env: World) -> None:
     code = services.issue_link_code(tool="slack", tenant="T", account="U", name="u")
     for number in range(10):
         with pytest.raises(InvalidInput):
-            services.link_chat_account(by=acting(here.bert), code=f"{number:010x}")
+            services.link_chat_account(by=acting(env.bert), code=f"{number:010x}")
     with pytest.raises(TooManyAttempts):
-        services.link_chat_account(by=acting(here.bert), code=code)
-    assert services.link_chat_account(by=acting(here.ada), code=code).user == here.ada
+        services.link_chat_account(by=acting(env.bert), code=code)
+    assert services.link_chat_account(by=acting(env.ada), code=code).user == env.ada
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_S29_guessing_the_code_of_a_chat_account_ends(here: World) -> None:
     ],
 )
 def test_S29_nothing_that_a_stranger_sends_is_not_counted(
-    here: World, method: str, path: str, headers: dict[str, str]
+    env: World, method: str, path: str, headers: dict[str, str]
 ) -> None:
     client = Client(enforce_csrf_checks=True, REMOTE_ADDR=HOME)
     call_before(STRANGER, counted_as(HOME), 298)
@@ -315,7 +315,7 @@ def test_S29_nothing_that_a_stranger_sends_is_not_counted(
     assert [status == 429 for status in statuses] == [False, False, True]
 
 
-def test_S29_pages_are_limited_for_strangers_by_address(here: World) -> None:
+def test_S29_pages_are_limited_for_strangers_by_address(env: World) -> None:
     client = Client(REMOTE_ADDR=CAFE)
     call_before(STRANGER, counted_as(CAFE), 298)
     answers = [client.get("/sign-in") for _ in range(3)]
@@ -325,48 +325,48 @@ def test_S29_pages_are_limited_for_strangers_by_address(here: World) -> None:
     assert client.get("/healthz").status_code == 200
 
 
-def test_S29_what_costs_much_is_limited_by_person(here: World, asked: Any) -> None:
+def test_S29_what_costs_much_is_limited_by_person(env: World, asked: Any) -> None:
     client, other = Client(raise_request_exception=False), Client()
-    enter(client, here.ada)
-    enter(other, here.bert)
+    enter(client, env.ada)
+    enter(other, env.bert)
     path = f"/requests/{asked.uid}/report.html"
-    call_before(EXPENSIVE, str(here.ada.pk), 58)
+    call_before(EXPENSIVE, str(env.ada.pk), 58)
     answers = [client.get(path).status_code for _ in range(3)]
     assert [answer == 429 for answer in answers] == [False, False, True]
     assert client.get("/").status_code == 200
     assert other.get(path).status_code != 429
 
 
-def test_S29_icons_of_catalogs_use_up_no_pages(here: World) -> None:
+def test_S29_icons_of_catalogs_use_up_no_pages(env: World) -> None:
     client = Client()
-    enter(client, here.ada)
+    enter(client, env.ada)
     icon = "/catalogs/prod/port/packages/harbour/icon"
-    call_before(PERSON, str(here.ada.pk), PERSON.most - 1)
+    call_before(PERSON, str(env.ada.pk), PERSON.most - 1)
     assert [client.get(path).status_code for path in (icon, icon, "/", icon, "/")] == [404, 404, 200, 404, 429]
 
 
 @pytest.mark.parametrize(
     "path", ["/catalogs/prod/icon", "/catalogs/prod/port/packages/icon", "/catalogs/a/b/c/d/e/icon"]
 )
-def test_S29_no_page_is_taken_for_an_icon(here: World, path: str) -> None:
+def test_S29_no_page_is_taken_for_an_icon(env: World, path: str) -> None:
     client = Client()
-    enter(client, here.ada)
-    call_before(PERSON, str(here.ada.pk), PERSON.most - 1)
+    enter(client, env.ada)
+    call_before(PERSON, str(env.ada.pk), PERSON.most - 1)
     assert [client.get(path).status_code for _ in range(2)] == [404, 429]
 
 
-def test_S29_the_search_over_all_catalogs_is_limited_by_person(here: World) -> None:
+def test_S29_the_search_over_all_catalogs_is_limited_by_person(env: World) -> None:
     client = Client()
-    enter(client, here.ada)
-    call_before(EXPENSIVE, str(here.ada.pk), 58)
+    enter(client, env.ada)
+    call_before(EXPENSIVE, str(env.ada.pk), 58)
     answers = [client.get("/catalogs/packages?search=harbour").status_code for _ in range(3)]
     assert answers == [200, 200, 429]
 
 
-def test_S29_rest_limits_reports_and_writes_more_tightly(here: World, asked: Any) -> None:
-    client = Client(headers={"Authorization": f"Bearer {api_token(here.ada)}"})
+def test_S29_rest_limits_reports_and_writes_more_tightly(env: World, asked: Any) -> None:
+    client = Client(headers={"Authorization": f"Bearer {api_token(env.ada)}"})
     path = f"/api/v1/requests/{asked.uid}/report"
-    call_before(authentication.ACTIONS["report"], str(here.ada.pk), 118)
+    call_before(authentication.ACTIONS["report"], str(env.ada.pk), 118)
     answers = [client.get(path) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert answers[-1]["Content-Type"] == "application/problem+json"
@@ -383,7 +383,7 @@ def test_S29_a_made_up_address_does_not_begin_the_count_anew(local: User) -> Non
     assert [answer.status_code for answer in answers] == [403] * 4 + [429] * 6
 
 
-def test_S29_the_log_names_no_address_that_a_client_made_up(here: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_S29_the_log_names_no_address_that_a_client_made_up(env: World, caplog: pytest.LogCaptureFixture) -> None:
     Client(REMOTE_ADDR=HOME, headers={"X-Forwarded-For": "203.0.113.66"}).get("/sign-in")
     (line,) = [one for one in caplog.records if one.message == "request answered"]
     assert line.__dict__["client"] == HOME

@@ -87,7 +87,7 @@ def test_S29_other_headers_of_proxies_reach_nothing(peer: str) -> None:
 
 
 @pytest.mark.usefixtures("trusting")
-def test_S29_a_stranger_gets_no_promise_of_tls(here: World, settings: Settings) -> None:
+def test_S29_a_stranger_gets_no_promise_of_tls(env: World, settings: Settings) -> None:
     settings.SECURE_HSTS_SECONDS = 60
     for peer, is_promised in ((PROXY, True), (CLIENT, False)):
         answer = Client(REMOTE_ADDR=peer, headers={"X-Forwarded-Proto": "https"}).get("/sign-in")
@@ -100,7 +100,7 @@ def ready() -> dict[str, Any]:
 
 
 def test_S29_a_proxy_that_nobody_named_is_told_of_once(
-    here: World, settings: Settings, caplog: pytest.LogCaptureFixture
+    env: World, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     trust(settings, "")
     client = Client(REMOTE_ADDR=PROXY, headers={"X-Forwarded-For": CLIENT})
@@ -110,7 +110,7 @@ def test_S29_a_proxy_that_nobody_named_is_told_of_once(
     assert clients.UNBELIEVED in ready()["notes"]["addresses"]
 
 
-def test_a_proxy_that_was_named_is_nothing_to_tell(here: World, settings: Settings) -> None:
+def test_a_proxy_that_was_named_is_nothing_to_tell(env: World, settings: Settings) -> None:
     trust(settings, "10.0.0.0/8")
     for number in range(clients.LOOKED_AT):
         Client(REMOTE_ADDR=PROXY, headers={"X-Forwarded-For": f"198.51.100.{number % 50}"}).get("/nowhere")
@@ -126,7 +126,7 @@ def test_S29_what_strangers_say_of_others_reaches_nothing(settings: Settings) ->
         assert ("HTTP_X_FORWARDED_FOR" in kept) is is_kept
 
 
-def test_health_checks_of_a_load_balancer_are_no_crowd(here: World, settings: Settings) -> None:
+def test_health_checks_of_a_load_balancer_are_no_crowd(env: World, settings: Settings) -> None:
     trust(settings, "")
     for _ in range(clients.LOOKED_AT):
         Client(REMOTE_ADDR=PROXY).get("/healthz")
@@ -164,7 +164,7 @@ def test_what_is_noticed_does_not_make_the_service_unready(settings: Settings, d
     assert clients.CROWDED not in ready()["checks"].values()
 
 
-def test_nothing_is_told_where_the_site_is_for_this_machine_alone(here: World) -> None:
+def test_nothing_is_told_where_the_site_is_for_this_machine_alone(env: World) -> None:
     for _ in range(clients.LOOKED_AT):
         Client(REMOTE_ADDR="127.0.0.1", headers={"X-Forwarded-For": CLIENT}).get("/nowhere")
     assert clients.found() == []

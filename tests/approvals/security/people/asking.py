@@ -27,14 +27,14 @@ def by_token(person: User, *, hours: float = 0, **changes: Any) -> None:
     person.kubernetes_identities.update(**facts)
 
 
-def ask(here: World, by: User, **spec: Any) -> Request:
+def ask(env: World, by: User, **spec: Any) -> Request:
     """A request of this person, as they are known now."""
     known = BundleDeployment.objects.filter(name=NAME).first()
     if known:
         wish = {"by": acting(by), "deployment": known, "spec": world.spec(**spec), "generation": known.generation}
         services.change_deployment(**wish, via="browser")
     else:
-        wish = {"by": acting(by), "cluster": here.cluster, "name": NAME, "spec": world.spec(**spec), "labels": {}}
+        wish = {"by": acting(by), "cluster": env.cluster, "name": NAME, "spec": world.spec(**spec), "labels": {}}
         services.create_deployment(**wish, via="browser")
     return Request.objects.select_related("deployment__cluster").latest("number")
 

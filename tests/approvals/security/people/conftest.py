@@ -11,9 +11,9 @@ from tests.support.approvals.fixtures import World
 
 
 @pytest.fixture
-def carla(here: World) -> User:
+def carla(env: World) -> User:
     """Somebody of prod who signs in with a token, and may do everything."""
-    here.kubernetes.tokens["carla"] = CARLA
+    env.kubernetes.tokens["carla"] = CARLA
     for verb in ("get", "approve", "create", "update", "delete"):
-        here.kubernetes.allow("carla", verb)
+        env.kubernetes.allow("carla", verb)
     return world.by_token("prod", "carla").user

@@ -11,9 +11,9 @@ from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import acting
 
 
-def approve(here: World, request: Request, **changes: Any) -> Review:
+def approve(env: World, request: Request, **changes: Any) -> Review:
     wish = {
-        "by": acting(here.ada),
+        "by": acting(env.ada),
         "request_id": request.pk,
         "decision": "Approve",
         "subject_digest": request.subject_digest,

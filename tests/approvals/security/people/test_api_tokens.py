@@ -47,12 +47,12 @@ def narrow(carla: User, *scopes: str) -> str:
 @pytest.mark.parametrize("scope", Scope.values)
 @pytest.mark.parametrize(("method", "path"), SCOPES)
 def test_S33_a_token_does_what_its_scope_says_and_names_the_one_that_is_missing(
-    here: World, afternoon: dict[str, Any], carla: User, method: str, path: str, scope: str
+    env: World, afternoon: dict[str, Any], carla: User, method: str, path: str, scope: str
 ) -> None:
     needed = SCOPES[method, path]
     path = path.format(uid=afternoon["serious"].uid, deployment=afternoon["deployment"].uid)
     deployment = afternoon["deployment"]
-    here.kubernetes.objects[deployment.name] = world.seen(deployment.name, deployment.spec, uid=deployment.uid)
+    env.kubernetes.objects[deployment.name] = world.seen(deployment.name, deployment.spec, uid=deployment.uid)
     answer = rest(narrow(carla, scope), method, path, {} if method != "GET" else None)
     if scope == needed:
         assert answer.status_code != 403 or b'"out-of-scope"' not in answer.content
@@ -73,9 +73,9 @@ def test_S33_every_write_of_the_api_is_in_the_table() -> None:
     assert len(writes - own) == len([one for one in SCOPES if one[0] != "GET"])
 
 
-def test_S33_a_token_is_for_its_clusters_only(here: World, afternoon: dict[str, Any], carla: User) -> None:
+def test_S33_a_token_is_for_its_clusters_only(env: World, afternoon: dict[str, Any], carla: User) -> None:
     other = world.cluster("other")
-    here.kubernetes.tokens["other"] = Identity("carla", (), "o-1")
+    env.kubernetes.tokens["other"] = Identity("carla", (), "o-1")
     before = world.by_token("prod", "carla")
     services.link_identity(by=before, proved=services.prove(cluster="other", token="other", address="192.0.2.1"))
     text = world.api_token(carla, clusters=[other])[1]
@@ -87,7 +87,7 @@ def test_S33_a_token_is_for_its_clusters_only(here: World, afternoon: dict[str, 
     assert json.loads(rest(text, "POST", "deployments", wish).content)["cluster"] == "prod"
     assert json.loads(rest(text, "GET", "requests").content)["results"] == []
     assert rest(text, "GET", "clusters/nowhere").status_code == 404
-    here.cluster.identities.filter(user=carla).delete()
+    env.cluster.identities.filter(user=carla).delete()
     assert rest(text, "GET", f"requests/{uid}").status_code == 404
 
 
@@ -102,71 +102,71 @@ def test_S33_a_token_is_for_its_clusters_only(here: World, afternoon: dict[str, 
         ({"name": " "}, "a name"),
     ],
 )
-def test_S33_what_no_token_is_made_for(here: World, wish: dict[str, Any], words: str) -> None:
+def test_S33_what_no_token_is_made_for(env: World, wish: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        world.api_token(here.ada, **wish)
+        world.api_token(env.ada, **wish)
     assert not ApiToken.objects.exists()
 
 
-def test_S33_the_operator_caps_the_end(here: World, carla: User, settings: Any) -> None:
+def test_S33_the_operator_caps_the_end(env: World, carla: User, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "TOKEN_DAYS": 3}
     with pytest.raises(InvalidInput, match="expected 1 to 3"):
         world.api_token(carla, days=4)
 
 
-def test_S33_no_token_is_made_for_a_cluster_that_is_not_proved(here: World, carla: User) -> None:
+def test_S33_no_token_is_made_for_a_cluster_that_is_not_proved(env: World, carla: User) -> None:
     other = world.cluster("other")
     with pytest.raises(InvalidInput, match="no token for cluster other"):
         world.api_token(carla, clusters=[other])
 
 
-def test_S33_a_token_makes_no_token(here: World, carla: User) -> None:
+def test_S33_a_token_makes_no_token(env: World, carla: User) -> None:
     by = access.of_token(world.api_token(carla)[0])
     with pytest.raises(NotAllowed, match="a token cannot create tokens"):
-        services.create_api_token(by=by, name="x", days=1, scopes=["read"], clusters=[here.cluster])
+        services.create_api_token(by=by, name="x", days=1, scopes=["read"], clusters=[env.cluster])
 
 
-def test_S33_a_token_carries_the_proof_of_its_session_with_its_age(here: World, carla: User) -> None:
+def test_S33_a_token_carries_the_proof_of_its_session_with_its_age(env: World, carla: User) -> None:
     made_old(hours=10)
     row = world.api_token(carla)[0]
     assert timezone.now() - row.proofs.get().proved_at >= timedelta(hours=10)
 
 
-def test_S33_a_token_of_a_password_ends_with_it(here: World) -> None:
-    row = world.api_token(here.ada, days=90)[0]
+def test_S33_a_token_of_a_password_ends_with_it(env: World) -> None:
+    row = world.api_token(env.ada, days=90)[0]
     assert row.expires_at <= timezone.now() + timedelta(hours=12)
     assert row.expires_at - timezone.now() > timedelta(hours=11)
 
 
 def test_S33_a_token_is_proved_anew_by_a_token_of_the_same_person(
-    here: World, afternoon: dict[str, Any], carla: User
+    env: World, afternoon: dict[str, Any], carla: User
 ) -> None:
     row, text = world.api_token(carla, days=90)
     made_old()
     assert rest(text, "GET", "requests").status_code == 401
     shown = json.loads(rest(text, "GET", "tokens/current").content)
     assert (shown["id"], shown["proofs"][0]["username"]) == (row.pk, "carla")
-    here.kubernetes.tokens["carla"] = Identity("carla", ("guests",), "c-1")
+    env.kubernetes.tokens["carla"] = Identity("carla", ("guests",), "c-1")
     answer = rest(text, "POST", "tokens/current/prove", {"cluster": "prod", "token": "carla"})
     assert (answer.status_code, json.loads(answer.content)["proofs"][0]["groups"]) == (200, ["guests"])
     assert rest(text, "GET", "requests").status_code == 200
-    assert access.identity_of(access.of_token(row), here.cluster) == Identity("carla", ("guests",), "c-1")
+    assert access.identity_of(access.of_token(row), env.cluster) == Identity("carla", ("guests",), "c-1")
 
 
 @pytest.mark.parametrize(
     "bearer", [Identity("carla", (), "c-2"), Identity("dora", (), "c-1")], ids=["made again", "somebody else"]
 )
-def test_S33_nobody_else_proves_it(here: World, carla: User, bearer: Identity) -> None:
+def test_S33_nobody_else_proves_it(env: World, carla: User, bearer: Identity) -> None:
     text = world.api_token(carla, days=90)[1]
     made_old()
-    here.kubernetes.tokens["other"] = bearer
+    env.kubernetes.tokens["other"] = bearer
     answer = rest(text, "POST", "tokens/current/prove", {"cluster": "prod", "token": "other"})
     assert (answer.status_code, json.loads(answer.content)["code"]) == (403, "not-allowed")
     assert rest(text, "GET", "requests").status_code == 401
     assert not KubernetesIdentity.objects.filter(username=bearer.username, uid=bearer.uid).exists()
 
 
-def test_S33_another_cluster_s_token_of_the_same_name_does_not_prove_it(here: World, carla: User) -> None:
+def test_S33_another_cluster_s_token_of_the_same_name_does_not_prove_it(env: World, carla: User) -> None:
     world.cluster("other")
     text = world.api_token(carla, days=90)[1]
     made_old()
@@ -175,7 +175,7 @@ def test_S33_another_cluster_s_token_of_the_same_name_does_not_prove_it(here: Wo
     assert rest(text, "GET", "requests").status_code == 401
 
 
-def test_S33_a_session_proves_no_token(here: World, carla: User) -> None:
+def test_S33_a_session_proves_no_token(env: World, carla: User) -> None:
     client = session(carla)
     body = {"cluster": "prod", "token": "carla"}
     answer = client.post("/api/v1/tokens/current/prove", body, content_type="application/json")
@@ -183,7 +183,7 @@ def test_S33_a_session_proves_no_token(here: World, carla: User) -> None:
     assert client.get("/api/v1/tokens/current").status_code == 404
 
 
-def test_S33_use_is_written_at_most_once_a_minute(here: World, carla: User) -> None:
+def test_S33_use_is_written_at_most_once_a_minute(env: World, carla: User) -> None:
     row, text = world.api_token(carla)
     rest(text, "GET", "clusters")
     row.refresh_from_db()
@@ -198,7 +198,7 @@ def test_S33_use_is_written_at_most_once_a_minute(here: World, carla: User) -> N
     assert row.last_used_at > first - timedelta(seconds=1)
 
 
-def test_S33_a_token_from_before_has_ended_and_says_so(here: World, carla: User) -> None:
+def test_S33_a_token_from_before_has_ended_and_says_so(env: World, carla: User) -> None:
     text = world.api_token(carla)[1]
     Proof.objects.all().delete()
     because = "it was made before tokens had scopes, clusters and a proof: make a new one on the account page"

@@ -29,10 +29,10 @@ READS += [
 @pytest.mark.parametrize("who", ["token", "password"])
 @pytest.mark.parametrize("path", READS)
 def test_S25_a_browser_is_led_to_proving_again_and_back(
-    here: World, afternoon: dict[str, Any], carla: User, path: str, who: str
+    env: World, afternoon: dict[str, Any], carla: User, path: str, who: str
 ) -> None:
     client = Client()
-    enter(client, carla if who == "token" else here.ada)
+    enter(client, carla if who == "token" else env.ada)
     path = path.format(uid=afternoon["serious"].uid)
     assert client.get(path).status_code == 200
     made_old()
@@ -47,7 +47,7 @@ def test_S25_a_browser_is_led_to_proving_again_and_back(
         assert client.get(path).status_code == 200
 
 
-def test_S25_a_fragment_leads_the_page_that_it_stands_in(here: World, afternoon: dict[str, Any], carla: User) -> None:
+def test_S25_a_fragment_leads_the_page_that_it_stands_in(env: World, afternoon: dict[str, Any], carla: User) -> None:
     client, uid = session(carla), afternoon["serious"].uid
     made_old()
     headers = {"HX-Request": "true", "HX-Current-URL": f"https://evil.example/requests/{uid}?x=1"}
@@ -69,7 +69,7 @@ def test_S25_a_fragment_leads_the_page_that_it_stands_in(here: World, afternoon:
     ],
 )
 def test_S25_an_old_proof_is_a_401_that_says_what_to_do(
-    here: World, afternoon: dict[str, Any], carla: User, method: str, path: str, body: object
+    env: World, afternoon: dict[str, Any], carla: User, method: str, path: str, body: object
 ) -> None:
     text = world.api_token(carla, days=90)[1]
     path = path.format(uid=afternoon["serious"].uid)
@@ -82,8 +82,8 @@ def test_S25_an_old_proof_is_a_401_that_says_what_to_do(
     assert Review.objects.filter(request=afternoon["serious"]).count() == 0
 
 
-def test_S25_no_door_decides_with_old_groups(here: World, carla: User) -> None:
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+def test_S25_no_door_decides_with_old_groups(env: World, carla: User) -> None:
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     request = world.in_review(Request.objects.get())
     sign_in = world.session_of(carla)
     token = world.api_token(carla)[0]
@@ -98,33 +98,33 @@ def test_S25_no_door_decides_with_old_groups(here: World, carla: User) -> None:
 
 
 @pytest.mark.parametrize("hours", [11, 13])
-def test_S25_a_chat_link_of_a_mapped_account_counts_from_its_password(here: World, hours: int) -> None:
-    chat = ChatAccount.objects.create(user=here.ada, tool="slack", tenant="T", account="U", linked_at=timezone.now())
-    chat.identities.set(here.ada.kubernetes_identities.all())
-    here.ada.last_login = timezone.now() - timedelta(hours=hours)
-    here.ada.save()
-    assert (access.identity_of(access.of_chat(chat), here.cluster) is not None) == (hours == 11)
+def test_S25_a_chat_link_of_a_mapped_account_counts_from_its_password(env: World, hours: int) -> None:
+    chat = ChatAccount.objects.create(user=env.ada, tool="slack", tenant="T", account="U", linked_at=timezone.now())
+    chat.identities.set(env.ada.kubernetes_identities.all())
+    env.ada.last_login = timezone.now() - timedelta(hours=hours)
+    env.ada.save()
+    assert (access.identity_of(access.of_chat(chat), env.cluster) is not None) == (hours == 11)
 
 
-def test_S25_a_chat_link_follows_the_latest_sign_in_of_the_same_person(here: World, carla: User) -> None:
+def test_S25_a_chat_link_follows_the_latest_sign_in_of_the_same_person(env: World, carla: User) -> None:
     chat = ChatAccount.objects.create(user=carla, tool="slack", tenant="T", account="U", linked_at=timezone.now())
     chat.identities.set(carla.kubernetes_identities.all())
     made_old()
-    here.kubernetes.tokens["carla"] = Identity("carla", ("guests",), "c-1")
+    env.kubernetes.tokens["carla"] = Identity("carla", ("guests",), "c-1")
     world.by_token("prod", "carla")
-    assert access.identity_of(access.of_chat(chat), here.cluster) == Identity("carla", ("guests",), "c-1")
+    assert access.identity_of(access.of_chat(chat), env.cluster) == Identity("carla", ("guests",), "c-1")
 
 
-def test_S25_groups_are_those_of_the_very_session(here: World, carla: User) -> None:
+def test_S25_groups_are_those_of_the_very_session(env: World, carla: User) -> None:
     first = world.by_token("prod", "carla")
-    here.kubernetes.tokens["carla"] = Identity("carla", ("platform", "admins"), "c-1")
+    env.kubernetes.tokens["carla"] = Identity("carla", ("platform", "admins"), "c-1")
     world.by_token("prod", "carla")
     again = access.of_sign_in(SignIn.objects.get(pk=first.holder_id))
-    assert access.identity_of(again, here.cluster) == CARLA
+    assert access.identity_of(again, env.cluster) == CARLA
 
 
 def test_S25_every_page_says_as_whom_one_acts_where_and_since_when(
-    here: World, afternoon: dict[str, Any], carla: User
+    env: World, afternoon: dict[str, Any], carla: User
 ) -> None:
     client = session(carla)
     alone = ("report.html", "progress")
@@ -137,12 +137,12 @@ def test_S25_every_page_says_as_whom_one_acts_where_and_since_when(
         assert "Kubernetes token, verified" in text, path
 
 
-def test_S25_one_cluster_too_old_among_others_is_named_with_the_way_to_prove_it(here: World, carla: User) -> None:
+def test_S25_one_cluster_too_old_among_others_is_named_with_the_way_to_prove_it(env: World, carla: User) -> None:
     world.cluster("other")
-    here.kubernetes.tokens["other"] = Identity("carla", (), "o-1")
+    env.kubernetes.tokens["other"] = Identity("carla", (), "o-1")
     client = session(carla)
     assert client.post("/me/identities", {"cluster": "other", "token": "other"}).status_code == 302
-    Proof.objects.filter(identity__cluster=here.cluster).update(proved_at=timezone.now() - timedelta(hours=13))
+    Proof.objects.filter(identity__cluster=env.cluster).update(proved_at=timezone.now() - timedelta(hours=13))
     text = client.get("/").content.decode()
     assert "your sign-in on it has expired" in text
     assert client.get("/deployments/prod/x")["Location"].startswith("/sign-in?next=")

@@ -61,7 +61,7 @@ class Two:
 
 
 @pytest.fixture
-def two(here: World) -> Two:
+def two(env: World) -> Two:
     """ada is a local account, mapped on demo as `ada`; the tokens of either cluster may say what they like."""
     demo, second = world.cluster("demo"), world.cluster("second")
     ada = User.objects.get(username="ada")
@@ -69,7 +69,7 @@ def two(here: World) -> Two:
     ada.save()
     services.map_identity(user=ada, cluster=demo, username="ada", groups=["platform"], by=OPERATOR)
     User.objects.create_superuser("root", password="a long enough phrase")
-    return Two(demo, second, here.kubernetes)
+    return Two(demo, second, env.kubernetes)
 
 
 def password(two: Two, name: str = "ada") -> Caller:
@@ -174,7 +174,7 @@ def test_S01_the_attack_of_the_issue_a_token_of_second_decides_nothing_on_demo(t
     """ada is mapped on both clusters; whoever controls second makes a token for her name there."""
     ada = User.objects.get(username="ada")
     services.map_identity(user=ada, cluster=two.second, username="ada", groups=["platform"], by=OPERATOR)
-    world.wish(two.demo, world.seen("strimzi", world.spec()))
+    world.submit_spec(two.demo, world.seen("strimzi", world.spec()))
     request = world.in_review(Request.objects.get())
     before = list(KubernetesIdentity.objects.filter(user=ada).order_by("pk").values())
     thief = two.by_token("second", "ada", "evil")
@@ -324,7 +324,7 @@ def test_S01_a_session_of_one_cluster_neither_sees_nor_ends_what_another_has_pro
 
 def test_S01_a_withdrawal_needs_an_identity_on_the_request_s_cluster(two: Two) -> None:
     both = linked(two)
-    world.wish(two.demo, world.seen("strimzi", world.spec()))
+    world.submit_spec(two.demo, world.seen("strimzi", world.spec()))
     request = Request.objects.get()
     Request.objects.update(requesters=[{"username": "carol", "uid": "c-1", "groups": [], "user_id": both.user.pk}])
     with pytest.raises(NotAllowed, match="no Kubernetes identity on cluster demo"):
@@ -332,13 +332,13 @@ def test_S01_a_withdrawal_needs_an_identity_on_the_request_s_cluster(two: Two) -
     assert services.withdraw(by=both, request_id=request.pk, reason="", via="browser").state == "withdrawn"
 
 
-def test_S12_a_name_is_one_vote_however_many_accounts_lead_to_it(two: Two, here: World, settings: object) -> None:
-    world.wish(two.demo, world.seen("strimzi", world.spec()))
+def test_S12_a_name_is_one_vote_however_many_accounts_lead_to_it(two: Two, env: World, settings: object) -> None:
+    world.submit_spec(two.demo, world.seen("strimzi", world.spec()))
     request = world.in_review(Request.objects.get())
-    approve(here, request, by=password(two))
+    approve(env, request, by=password(two))
     for uid in ("u-1", "u-2"):
         with pytest.raises(AlreadyReviewed, match="another account"):
-            approve(here, request, by=two.by_token("demo", "ada", uid))
+            approve(env, request, by=two.by_token("demo", "ada", uid))
     assert Review.objects.count() == 1
 
 

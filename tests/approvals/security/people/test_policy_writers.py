@@ -11,20 +11,20 @@ from tests.support.approvals.policies import allow, save
 from tests.support.approvals.world import acting, enter
 
 
-def test_the_page_of_a_grant_says_as_whom_it_approves_and_what_it_lacks(here: World) -> None:
-    each = save(here)
+def test_the_page_of_a_grant_says_as_whom_it_approves_and_what_it_lacks(env: World) -> None:
+    each = save(env)
     client = Client()
-    enter(client, here.ada)
+    enter(client, env.ada)
     page = client.get("/policies/of/routine").content.decode()
     assert f"pratique:policy:{each.pk}" in page
     assert f"does not allow pratique:policy:{each.pk} to approve" in page.replace("Does not", "does not")
     assert "It cannot approve anything now" in page
-    here.kubernetes.allow("bert", "approve")
-    save(here, by=acting(here.bert))
-    save(here)
+    env.kubernetes.allow("bert", "approve")
+    save(env, by=acting(env.bert))
+    save(env)
     page = " ".join(client.get("/policies/of/routine").content.decode().split())
     assert "ada, bert <p>It cannot approve requests by any of these people.</p>" in page
-    allow(here, each)
+    allow(env, each)
     cache.clear()
     page = client.get("/policies/of/routine").content.decode()
     assert "It cannot approve anything now" not in page
@@ -33,28 +33,28 @@ def test_the_page_of_a_grant_says_as_whom_it_approves_and_what_it_lacks(here: Wo
 
 
 @pytest.mark.parametrize("leaves", ["loses the right", "is nobody there"])
-def test_the_page_says_that_its_last_editor_could_not_save_it_today(here: World, leaves: str) -> None:
-    save(here, names=["strimzi"], by=acting(here.ada))
+def test_the_page_says_that_its_last_editor_could_not_save_it_today(env: World, leaves: str) -> None:
+    save(env, names=["strimzi"], by=acting(env.ada))
     if leaves == "loses the right":
-        here.kubernetes.allowed.discard(("ada", "approve", "*"))
+        env.kubernetes.allowed.discard(("ada", "approve", "*"))
         words = "ada is no longer allowed to approve BundleDeployment strimzi on cluster prod"
     else:
-        here.ada.kubernetes_identities.all().delete()
+        env.ada.kubernetes_identities.all().delete()
         words = "ada no longer has an identity on cluster prod"
     cache.clear()
-    here.kubernetes.allow("bert", "get")
+    env.kubernetes.allow("bert", "get")
     client = Client()
-    enter(client, here.bert)
+    enter(client, env.bert)
     page = client.get("/policies/of/routine").content.decode().casefold()
     assert words.casefold() in page
     assert "the policy stays in force" in page
 
 
-def test_the_form_says_what_its_writer_lacks(here: World) -> None:
-    here.kubernetes.allow("bert", "get")
-    here.kubernetes.allow("bert", "approve", "his")
+def test_the_form_says_what_its_writer_lacks(env: World) -> None:
+    env.kubernetes.allow("bert", "get")
+    env.kubernetes.allow("bert", "approve", "his")
     client = Client()
-    enter(client, here.bert)
+    enter(client, env.bert)
     form = {
         "name": "routine",
         "cluster": "prod",

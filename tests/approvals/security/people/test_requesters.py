@@ -15,155 +15,155 @@ from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import acting
 
 
-def written_with_kubectl(here: World, **meta: Any) -> BundleDeployment:
+def written_with_kubectl(env: World, **meta: Any) -> BundleDeployment:
     """A deployment in the cluster that somebody wrote past us: nobody knows who."""
     obj = world.seen("strimzi", world.spec(paused=False), **meta)
-    here.kubernetes.objects["strimzi"] = obj
-    return world.wish(here.cluster, obj)
+    env.kubernetes.objects["strimzi"] = obj
+    return world.submit_spec(env.cluster, obj)
 
 
 def names(request: Request) -> list[str]:
     return [person["username"] for person in request.requesters]
 
 
-def test_S05_a_write_that_changes_nothing_does_not_take_over_somebody_elses(here: World) -> None:
-    deployment = written_with_kubectl(here)
-    services.pause_deployment(by=acting(here.rita), deployment=deployment, is_paused=False, reason="", via="browser")
+def test_S05_a_write_that_changes_nothing_does_not_take_over_somebody_elses(env: World) -> None:
+    deployment = written_with_kubectl(env)
+    services.pause_deployment(by=acting(env.rita), deployment=deployment, is_paused=False, reason="", via="browser")
     assert not Request.objects.get().is_requester_known
     assert deployment.writes.get(generation=1).username == ""
 
 
-def test_S05_who_asks_again_does_not_take_over_who_wrote_the_spec(here: World) -> None:
-    deployment = written_with_kubectl(here)
+def test_S05_who_asks_again_does_not_take_over_who_wrote_the_spec(env: World) -> None:
+    deployment = written_with_kubectl(env)
     Request.objects.update(state="expired")
-    services.ask_again(by=acting(here.rita), deployment=deployment, via="browser")
+    services.ask_again(by=acting(env.rita), deployment=deployment, via="browser")
     request = Request.objects.get(number=2)
     assert (request.is_requester_known, names(request)) == (False, ["rita"])
 
 
-def test_S43_who_asks_again_answers_for_the_spec_that_they_were_shown_and_for_no_other(here: World) -> None:
+def test_S43_who_asks_again_answers_for_the_spec_that_they_were_shown_and_for_no_other(env: World) -> None:
     """Somebody borrows rita's name with kubectl while she reads the page: her click is not about what they wrote."""
     made = services.create_deployment(
-        by=acting(here.rita), cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+        by=acting(env.rita), cluster=env.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
     )
-    live = here.kubernetes.objects["strimzi"]
+    live = env.kubernetes.objects["strimzi"]
     live["spec"], live["metadata"]["generation"] = world.spec("2.0.0"), 2
     with pytest.raises(Changed, match="since you opened this page"):
-        services.ask_again(by=acting(here.rita), deployment=made, via="browser", generation=1)
+        services.ask_again(by=acting(env.rita), deployment=made, via="browser", generation=1)
     assert [one.generation for one in Request.objects.all()] == [1]
 
 
 @pytest.mark.parametrize("state", ["applied", "failed", "expired", "denied"])
-def test_S05_who_asks_again_is_a_requester_and_does_not_approve_it(here: World, state: str) -> None:
-    here.kubernetes.allow("ada", "impersonate")
+def test_S05_who_asks_again_is_a_requester_and_does_not_approve_it(env: World, state: str) -> None:
+    env.kubernetes.allow("ada", "impersonate")
     made = services.create_deployment(
-        by=acting(here.rita), cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+        by=acting(env.rita), cluster=env.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
     )
     world.in_review(Request.objects.get())
     Request.objects.update(state=state)
-    services.ask_again(by=acting(here.ada), deployment=made, via="browser")
+    services.ask_again(by=acting(env.ada), deployment=made, via="browser")
     request = world.in_review(Request.objects.get(number=2))
     assert (request.is_requester_known, names(request)[-1]) == (True, "ada")
     with pytest.raises(SelfApproval):
-        approve(here, request)
+        approve(env, request)
 
 
-def test_S05_who_asks_again_is_a_requester_also_where_the_watch_saw_it_first(here: World) -> None:
+def test_S05_who_asks_again_is_a_requester_also_where_the_watch_saw_it_first(env: World) -> None:
     made = services.create_deployment(
-        by=acting(here.rita), cluster=here.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
+        by=acting(env.rita), cluster=env.cluster, name="strimzi", spec=world.spec(), labels={}, via="browser"
     )
     Request.objects.update(state="expired")
-    replace = here.kubernetes.replace
+    replace = env.kubernetes.replace
 
     def replace_and_watch(*args: Any, **named: Any) -> dict[str, Any]:
         written = replace(*args, **named)
-        world.wish(here.cluster, written)
+        world.submit_spec(env.cluster, written)
         assert not Request.objects.get(number=2).is_requester_known
         return written
 
-    here.kubernetes.replace = replace_and_watch  # type: ignore[method-assign] # the watch comes in between
-    services.ask_again(by=acting(here.ada), deployment=made, via="browser")
+    env.kubernetes.replace = replace_and_watch  # type: ignore[method-assign] # the watch comes in between
+    services.ask_again(by=acting(env.ada), deployment=made, via="browser")
     request = Request.objects.get(number=2)
     assert (request.is_requester_known, names(request)) == (True, ["rita", "ada"])
 
 
-def test_S05_who_asks_again_with_kubectl_is_unknown(here: World) -> None:
-    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), here.rita)
+def test_S05_who_asks_again_with_kubectl_is_unknown(env: World) -> None:
+    deployment = world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.rita)
     Request.objects.update(state="failed")
     annotations = {"core.rukpak.io/ask-again": "1"}
-    world.wish(here.cluster, world.seen("strimzi", world.spec(), uid=deployment.uid, annotations=annotations))
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec(), uid=deployment.uid, annotations=annotations))
     assert not Request.objects.get(number=2).is_requester_known
 
 
-def test_S05_who_deletes_once_more_does_not_take_over_who_deleted(here: World) -> None:
-    deployment = written_with_kubectl(here)
+def test_S05_who_deletes_once_more_does_not_take_over_who_deleted(env: World) -> None:
+    deployment = written_with_kubectl(env)
     world.in_review(Request.objects.get())
     Request.objects.update(state="denied")
     deployment.inventory.create(group="", version="v1", kind="ConfigMap", namespace="harbour", name="a", nonce="n")
     terminating: dict[str, Any] = {"generation": 2, "uid": deployment.uid, "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    here.kubernetes.objects["strimzi"] = world.seen("strimzi", world.spec(), **terminating)
-    world.wish(here.cluster, here.kubernetes.objects["strimzi"])
-    here.kubernetes.delete = lambda *_, **__: None  # type: ignore[method-assign] # terminating already: nothing changes
-    services.delete_deployment(by=acting(here.rita), deployment=deployment, via="browser")
+    env.kubernetes.objects["strimzi"] = world.seen("strimzi", world.spec(), **terminating)
+    world.submit_spec(env.cluster, env.kubernetes.objects["strimzi"])
+    env.kubernetes.delete = lambda *_, **__: None  # type: ignore[method-assign] # terminating already: nothing changes
+    services.delete_deployment(by=acting(env.rita), deployment=deployment, via="browser")
     request = Request.objects.get(purpose="delete")
     assert (request.is_requester_known, names(request)) == (False, ["rita"])
 
 
-def test_S05_a_review_does_not_count_once_its_giver_turns_out_to_have_asked(here: World) -> None:
-    here.kubernetes.allow("ada", "impersonate")
+def test_S05_a_review_does_not_count_once_its_giver_turns_out_to_have_asked(env: World) -> None:
+    env.kubernetes.allow("ada", "impersonate")
     obj = world.seen("strimzi", world.spec())
-    world.wish(here.cluster, obj)
+    world.submit_spec(env.cluster, obj)
     request = world.in_review(Request.objects.get())
-    approve(here, request)
-    world.wish(here.cluster, obj, here.ada)
+    approve(env, request)
+    world.submit_spec(env.cluster, obj, env.ada)
     assert look(request) == "in_review"
 
 
-def test_S05_a_review_of_another_name_of_the_requester_does_not_count(here: World) -> None:
-    here.kubernetes.allow("ada", "impersonate")
+def test_S05_a_review_of_another_name_of_the_requester_does_not_count(env: World) -> None:
+    env.kubernetes.allow("ada", "impersonate")
     obj = world.seen("strimzi", world.spec())
-    world.wish(here.cluster, obj)
+    world.submit_spec(env.cluster, obj)
     request = world.in_review(Request.objects.get())
-    approve(here, request)
-    here.ada.kubernetes_identities.update(username="ada-renamed")
-    world.wish(here.cluster, obj, here.ada)
+    approve(env, request)
+    env.ada.kubernetes_identities.update(username="ada-renamed")
+    world.submit_spec(env.cluster, obj, env.ada)
     assert look(request) == "in_review"
 
 
-def test_S05_a_review_of_a_requester_counts_where_the_operator_allows_it(here: World, settings: Any) -> None:
+def test_S05_a_review_of_a_requester_counts_where_the_operator_allows_it(env: World, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "SELF_APPROVAL": True}
-    world.wish(here.cluster, world.seen("strimzi", world.spec()), here.ada)
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), env.ada)
     request = world.in_review(Request.objects.get())
-    approve(here, request)
+    approve(env, request)
     assert look(request) == "approved"
 
 
-def leaving(here: World) -> tuple[Request, dict[str, Any]]:
+def leaving(env: World) -> tuple[Request, dict[str, Any]]:
     """The request for the deletion of a deployment with an object, and the deployment as it wishes for another account."""
-    deployment = written_with_kubectl(here)
+    deployment = written_with_kubectl(env)
     world.in_review(Request.objects.get())
     Request.objects.update(state="denied")
     deployment.inventory.create(group="", version="v1", kind="ConfigMap", namespace="harbour", name="a", nonce="n")
     meta: dict[str, Any] = {"uid": deployment.uid, "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    world.wish(here.cluster, world.seen("strimzi", world.spec(paused=False), generation=2, **meta))
+    world.submit_spec(env.cluster, world.seen("strimzi", world.spec(paused=False), generation=2, **meta))
     request = world.in_review(Request.objects.get(purpose="delete"))
-    here.kubernetes.allow("ada", "impersonate", "harmless")
+    env.kubernetes.allow("ada", "impersonate", "harmless")
     return request, world.seen("strimzi", world.spec(serviceAccountName="harmless"), generation=3, **meta)
 
 
-def test_S07_the_account_that_is_asked_about_is_the_one_of_the_request(here: World) -> None:
+def test_S07_the_account_that_is_asked_about_is_the_one_of_the_request(env: World) -> None:
     """Also while the spec names another one already, whose own request is not made yet."""
-    request, harmless = leaving(here)
+    request, harmless = leaving(env)
     BundleDeployment.objects.update(spec=harmless["spec"])
-    assert not approve(here, request).may_use_account
+    assert not approve(env, request).may_use_account
     assert look(request) == "in_review"
 
 
-def test_S07_another_account_while_a_deployment_leaves_is_another_request(here: World) -> None:
-    request, harmless = leaving(here)
-    world.wish(here.cluster, harmless)
+def test_S07_another_account_while_a_deployment_leaves_is_another_request(env: World) -> None:
+    request, harmless = leaving(env)
+    world.submit_spec(env.cluster, harmless)
     with pytest.raises(NotOpen):
-        approve(here, request)
+        approve(env, request)
     following = world.in_review(Request.objects.latest("number"))
     assert (following.purpose, following.spec["serviceAccountName"]) == ("delete", "harmless")
-    assert approve(here, following).may_use_account
+    assert approve(env, following).may_use_account

@@ -29,16 +29,16 @@ from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import acting, enter
 
 
-def groups_asked(here: World) -> list[tuple[str, ...]]:
+def groups_asked(env: World) -> list[tuple[str, ...]]:
     """The groups that Kubernetes is asked about from now on."""
     found: list[tuple[str, ...]] = []
-    ask_it = here.kubernetes.ask
+    ask_it = env.kubernetes.ask
 
     def ask_and_note(cluster: Any, identity: Identity, question: Any) -> AccessAnswer:
         found.append(identity.groups)
         return ask_it(cluster, identity, question)
 
-    here.kubernetes.ask = ask_and_note  # type: ignore[method-assign] # to see the groups
+    env.kubernetes.ask = ask_and_note  # type: ignore[method-assign] # to see the groups
     return found
 
 
@@ -53,11 +53,11 @@ def groups_asked(here: World) -> list[tuple[str, ...]]:
     ],
 )
 def test_S25_who_asked_is_known_by_the_latest_proof_of_that_very_person(
-    here: World, changes: dict[str, Any], is_current: bool
+    env: World, changes: dict[str, Any], is_current: bool
 ) -> None:
-    by_token(here.rita)
-    request = ask(here, here.rita)
-    by_token(here.rita, **changes)
+    by_token(env.rita)
+    request = ask(env, env.rita)
+    by_token(env.rita, **changes)
     (asker,) = askers_of(request)
     assert (asker.identity.username, asker.is_current) == ("rita", is_current)
 
@@ -72,13 +72,13 @@ def test_S25_who_asked_is_known_by_the_latest_proof_of_that_very_person(
     ],
 )
 def test_S01_who_wrote_with_kubectl_is_the_account_that_the_name_is_mapped_to(
-    here: World, written: str, mapped: str, is_current: bool
+    env: World, written: str, mapped: str, is_current: bool
 ) -> None:
     """Seconds after a write that the API server proved, and after every sign-in, she was told to sign in again."""
-    here.rita.kubernetes_identities.update(uid=mapped)
+    env.rita.kubernetes_identities.update(uid=mapped)
     proved_at = timezone.now() - timedelta(hours=100)
-    writer = SpecWriter(Identity("rita", (), written), "kubectl", here.rita, proved_at)
-    pivots.see(cluster=here.cluster, obj=world.seen(NAME, world.spec()), writer=writer)
+    writer = SpecWriter(Identity("rita", (), written), "kubectl", env.rita, proved_at)
+    pivots.see(cluster=env.cluster, obj=world.seen(NAME, world.spec()), writer=writer)
     request = Request.objects.get()
     (asker,) = askers_of(request)
     assert (asker.identity.uid or "uid-rita", asker.is_current) == ("uid-rita", is_current)
@@ -89,80 +89,80 @@ def test_S01_who_wrote_with_kubectl_is_the_account_that_the_name_is_mapped_to(
     assert remedy == "rita must request it again"
 
 
-def test_S01_a_name_without_an_account_is_not_joined_to_one_that_came_later(here: World) -> None:
+def test_S01_a_name_without_an_account_is_not_joined_to_one_that_came_later(env: World) -> None:
     """Who was called rita when it was written may be somebody else than who is mapped to the name now."""
     proved_at = timezone.now() - timedelta(hours=100)
     writer = SpecWriter(Identity("rita", (), "uid-rita"), "kubectl", None, proved_at)
-    pivots.see(cluster=here.cluster, obj=world.seen(NAME, world.spec()), writer=writer)
+    pivots.see(cluster=env.cluster, obj=world.seen(NAME, world.spec()), writer=writer)
     request = Request.objects.get()
     assert no_longer_current(request) == [Lapsed("rita", Lapse.UNCONFIRMED)]
     assert "or request it again" in why_nobody_vouches(no_longer_current(request))[1]
-    request.requesters.append({**request.requesters[0], "uid": "", "user_id": here.rita.pk, "via": "browser"})
+    request.requesters.append({**request.requesters[0], "uid": "", "user_id": env.rita.pk, "via": "browser"})
     assert no_longer_current(request) == [], (
         "she requested it again by her account, and Kubernetes knows both by the name"
     )
     request.requesters[1]["uid"] = "uid-of-another"
-    here.rita.kubernetes_identities.update(uid="uid-of-another")
+    env.rita.kubernetes_identities.update(uid="uid-of-another")
     assert no_longer_current(request) == [Lapsed("rita", Lapse.UNCONFIRMED)]
 
 
 @pytest.mark.parametrize("end", ["switched off", "forgotten"])
-def test_S33_who_asked_and_is_nobody_any_more_is_known_by_what_is_too_old(here: World, end: str) -> None:
-    request = ask(here, here.rita)
+def test_S33_who_asked_and_is_nobody_any_more_is_known_by_what_is_too_old(env: World, end: str) -> None:
+    request = ask(env, env.rita)
     if end == "switched off":
-        User.objects.filter(pk=here.rita.pk).update(is_active=False)
+        User.objects.filter(pk=env.rita.pk).update(is_active=False)
     else:
-        here.rita.kubernetes_identities.all().delete()
+        env.rita.kubernetes_identities.all().delete()
     assert not askers_of(request)[0].is_current
     (lapsed,) = no_longer_current(request)
     assert lapsed.why is (Lapse.DISABLED if end == "switched off" else Lapse.UNLINKED)
 
 
-def test_who_was_renamed_at_the_issuer_is_asked_for_by_the_name_of_now(here: World) -> None:
+def test_who_was_renamed_at_the_issuer_is_asked_for_by_the_name_of_now(env: World) -> None:
     identity = {"authenticator": "oidc", "issuer": "https://sso.example.com", "subject": "s-1"}
-    here.rita.kubernetes_identities.update(**identity)
+    env.rita.kubernetes_identities.update(**identity)
     writer = SpecWriter(Identity("rita"), "browser", None, timezone.now(), identity["issuer"], "s-1")
-    pivots.see(cluster=here.cluster, obj=world.seen(NAME, world.spec()), writer=writer)
-    here.rita.kubernetes_identities.update(username="rita-married")
+    pivots.see(cluster=env.cluster, obj=world.seen(NAME, world.spec()), writer=writer)
+    env.rita.kubernetes_identities.update(username="rita-married")
     assert askers_of(Request.objects.get())[0].identity.username == "rita-married"
 
 
 @pytest.mark.parametrize(("hours", "is_current"), [(1, True), (13, False), (None, False)])
-def test_whom_no_account_stands_for_is_known_by_the_writing(here: World, hours: int | None, is_current: bool) -> None:
+def test_whom_no_account_stands_for_is_known_by_the_writing(env: World, hours: int | None, is_current: bool) -> None:
     proved_at = None if hours is None else timezone.now() - timedelta(hours=hours)
     writer = SpecWriter(Identity("stamped", ("requesters",)), "kubectl", None, proved_at)
-    pivots.see(cluster=here.cluster, obj=world.seen(NAME, world.spec()), writer=writer)
+    pivots.see(cluster=env.cluster, obj=world.seen(NAME, world.spec()), writer=writer)
     (asker,) = askers_of(Request.objects.get())
     assert (asker.identity.groups, asker.is_current) == (("requesters",), is_current)
 
 
-def test_S07_who_asked_is_asked_for_in_the_groups_of_now_and_a_no_stops_it(here: World) -> None:
-    by_token(here.rita)
-    request = ask(here, here.rita)
-    by_token(here.rita, groups=["leavers"])
-    asked = groups_asked(here)
+def test_S07_who_asked_is_asked_for_in_the_groups_of_now_and_a_no_stops_it(env: World) -> None:
+    by_token(env.rita)
+    request = ask(env, env.rita)
+    by_token(env.rita, groups=["leavers"])
+    asked = groups_asked(env)
     check_requesters(request)
     assert set(asked) == {("leavers",)}
-    here.kubernetes.allowed.discard(("rita", "impersonate", "*"))
+    env.kubernetes.allowed.discard(("rita", "impersonate", "*"))
     with pytest.raises(gate.Waiting, match="does not allow rita to impersonate"):
         check_requesters(request)
 
 
-def test_S07_by_groups_that_are_too_old_a_no_still_stops_it(here: World) -> None:
-    by_token(here.rita)
-    request = ask(here, here.rita)
-    by_token(here.rita, hours=13)
+def test_S07_by_groups_that_are_too_old_a_no_still_stops_it(env: World) -> None:
+    by_token(env.rita)
+    request = ask(env, env.rita)
+    by_token(env.rita, hours=13)
     check_requesters(request)
-    here.kubernetes.allowed.discard(("rita", "impersonate", "*"))
+    env.kubernetes.allowed.discard(("rita", "impersonate", "*"))
     with pytest.raises(gate.Waiting, match="does not allow rita to impersonate"):
         check_requesters(request)
 
 
-def test_S09_nothing_of_others_is_tried_for_who_is_known_by_what_is_too_old(here: World) -> None:
-    by_token(here.rita)
-    request = ask(here, here.rita)
+def test_S09_nothing_of_others_is_tried_for_who_is_known_by_what_is_too_old(env: World) -> None:
+    by_token(env.rita)
+    request = ask(env, env.rita)
     assert plan_options(request).may_try_foreign
-    by_token(here.rita, hours=13)
+    by_token(env.rita, hours=13)
     assert not plan_options(request).may_try_foreign
 
 
@@ -190,16 +190,16 @@ def reads_as(request: Request) -> str:
 @pytest.mark.parametrize(
     ("writers", "reads"), [("rita", "rita"), ("rita ada", "ada"), ("rita ada rita", "rita"), ("ada rita bert", "bert")]
 )
-def test_S08_sources_are_read_as_the_last_writer(here: World, writers: str, reads: str) -> None:
+def test_S08_sources_are_read_as_the_last_writer(env: World, writers: str, reads: str) -> None:
     for number, name in enumerate(writers.split()):
-        request = ask(here, getattr(here, name), version=str(number))
+        request = ask(env, getattr(env, name), version=str(number))
     assert {one["username"] for one in request.requesters} == set(writers.split())
     assert reads_as(request) == reads
 
 
-def test_S08_where_nobody_who_asked_wrote_it_they_are_read_as_who_asked_last(here: World) -> None:
-    first = applied(ask(here, here.rita))
-    services.ask_again(by=acting(here.ada), deployment=first.deployment, via="browser")
+def test_S08_where_nobody_who_asked_wrote_it_they_are_read_as_who_asked_last(env: World) -> None:
+    first = applied(ask(env, env.rita))
+    services.ask_again(by=acting(env.ada), deployment=first.deployment, via="browser")
     again = applied(Request.objects.latest("number"))
     assert names(again.requesters) == ["ada"]
     assert reads_as(again) == "ada"
@@ -208,14 +208,14 @@ def test_S08_where_nobody_who_asked_wrote_it_they_are_read_as_who_asked_last(her
     assert reads_as(Request.objects.latest("number")) == "rita"
 
 
-def test_S31_the_worker_gets_a_right_of_its_own_where_the_last_writer_is_an_account(here: World) -> None:
+def test_S31_the_worker_gets_a_right_of_its_own_where_the_last_writer_is_an_account(env: World) -> None:
     """What `rights` prints is what the worker does then: it reads as people, and for accounts by itself."""
-    robot = world.user("system:serviceaccount:shop:robot", here.cluster)
+    robot = world.user("system:serviceaccount:shop:robot", env.cluster)
     by_token(robot)
-    for last, is_read_for_account in ((robot, True), (here.rita, False)):
-        request = ask(here, last, sources=[PULL], config={"by": last.username})
+    for last, is_read_for_account in ((robot, True), (env.rita, False)):
+        request = ask(env, last, sources=[PULL], config={"by": last.username})
         Request.objects.filter(pk=request.pk).update(is_installer_proved=True)
-        found = registered(here.cluster, cast(Any, Recorded()))
+        found = registered(env.cluster, cast(Any, Recorded()))
         assert bool(found.for_accounts) is is_read_for_account
 
 
@@ -223,11 +223,11 @@ def names(people: Iterable[dict[str, Any]]) -> list[str]:
     return [one["username"] for one in people]
 
 
-def test_S07_what_nobody_asked_for_just_now_has_the_last_writers_as_requesters(here: World) -> None:
-    here.kubernetes.allow("ada", "impersonate")
-    applied(ask(here, here.bert))
-    first = applied(ask(here, here.rita, version="2"))
-    services.ask_again(by=acting(here.ada), deployment=first.deployment, via="browser")
+def test_S07_what_nobody_asked_for_just_now_has_the_last_writers_as_requesters(env: World) -> None:
+    env.kubernetes.allow("ada", "impersonate")
+    applied(ask(env, env.bert))
+    first = applied(ask(env, env.rita, version="2"))
+    services.ask_again(by=acting(env.ada), deployment=first.deployment, via="browser")
     again = applied(Request.objects.latest("number"))
     assert names(again.requesters) == ["ada"], "who asks for the same once more"
     request = unattended(again)
@@ -237,27 +237,27 @@ def test_S07_what_nobody_asked_for_just_now_has_the_last_writers_as_requesters(h
     assert (made.actor, made.via, made.facts["standsFor"]) == ("pratique", "machine", "rita, ada")
 
 
-def test_S05_an_unknown_writer_stays_unknown_where_nobody_asks(here: World) -> None:
-    first = ask(here, here.rita)
+def test_S05_an_unknown_writer_stays_unknown_where_nobody_asks(env: World) -> None:
+    first = ask(env, env.rita)
     pivots.see(
-        cluster=here.cluster,
+        cluster=env.cluster,
         obj=world.seen(NAME, world.spec(paused=True), uid=first.deployment.uid, generation=2),
         writer=None,
     )
     assert not unattended(applied(first)).is_requester_known
 
 
-def test_S05_who_wrote_it_does_not_approve_what_nobody_asked_for(here: World) -> None:
-    here.kubernetes.allow("ada", "impersonate")
-    request = world.in_review(unattended(applied(ask(here, here.ada))))
+def test_S05_who_wrote_it_does_not_approve_what_nobody_asked_for(env: World) -> None:
+    env.kubernetes.allow("ada", "impersonate")
+    request = world.in_review(unattended(applied(ask(env, env.ada))))
     with pytest.raises(services.reviews.SelfApproval):
-        approve(request, here.ada)
+        approve(request, env.ada)
 
 
-def test_the_page_and_rest_say_that_nobody_asked_just_now(here: World) -> None:
-    request = world.in_review(unattended(applied(ask(here, here.rita))))
+def test_the_page_and_rest_say_that_nobody_asked_just_now(env: World) -> None:
+    request = world.in_review(unattended(applied(ask(env, env.rita))))
     client = Client()
-    enter(client, here.ada)
+    enter(client, env.ada)
     page = " ".join(client.get(f"/requests/{request.uid}").content.decode().split())
     assert 'created automatically for <span class="mono">rita</span>' in page
     answer = client.get(f"/api/v1/requests/{request.uid}").json()

@@ -19,25 +19,25 @@ from tests.support.approvals.asked_gate import Live, ask_again, before_phase, ch
 from tests.support.approvals.fixtures import World
 
 
-def private(here: World) -> Request:
-    here.kubernetes.allow("rita", "get", "pull")
-    by_token(here.rita)
-    return ask(here, here.rita, sources=[PULL])
+def private(env: World) -> Request:
+    env.kubernetes.allow("rita", "get", "pull")
+    by_token(env.rita)
+    return ask(env, env.rita, sources=[PULL])
 
 
-def test_S08_secrets_are_read_for_nobody_who_is_known_by_what_is_too_old(here: World) -> None:
-    request = private(here)
+def test_S08_secrets_are_read_for_nobody_who_is_known_by_what_is_too_old(env: World) -> None:
+    request = private(env)
     check_requesters(request)
-    by_token(here.rita, hours=13)
+    by_token(env.rita, hours=13)
     words = r"Secret harbour/pull, .*rita.* has expired .*12 hours\), so nothing is read: rita must sign in again"
     with pytest.raises(gate.GroupsTooOld, match=words):
         check_requesters(request)
 
 
-def test_S08_the_operators_word_is_not_for_what_people_ask_for(here: World, settings: Any) -> None:
+def test_S08_the_operators_word_is_not_for_what_people_ask_for(env: World, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": [f"prod/{NAME}"]}
-    request = private(here)
-    by_token(here.rita, hours=13)
+    request = private(env)
+    by_token(env.rita, hours=13)
     with pytest.raises(gate.GroupsTooOld):
         check_requesters(request)
 
@@ -48,15 +48,15 @@ def test_S08_the_operators_word_is_not_for_what_people_ask_for(here: World, sett
     ids=["listed", "none", "another deployment", "another cluster"],
 )
 def test_S08_unattended_they_are_read_only_where_the_operator_lists_the_deployment(
-    here: World, settings: Any, listed: list[str], is_read: bool
+    env: World, settings: Any, listed: list[str], is_read: bool
 ) -> None:
-    request = unattended(applied(private(here)))
+    request = unattended(applied(private(env)))
     check_requesters(request)
-    by_token(here.rita, hours=13)
+    by_token(env.rita, hours=13)
     settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": listed}
     if is_read:
         check_requesters(request)
-        here.kubernetes.allowed.discard(("rita", "get", "pull"))
+        env.kubernetes.allowed.discard(("rita", "get", "pull"))
         with pytest.raises(gate.Waiting, match="does not allow rita to get"):
             check_requesters(request)
     else:
@@ -65,10 +65,10 @@ def test_S08_unattended_they_are_read_only_where_the_operator_lists_the_deployme
             check_requesters(request)
 
 
-def test_S08_what_was_read_unattended_does_not_end_once_groups_are_old(here: World) -> None:
+def test_S08_what_was_read_unattended_does_not_end_once_groups_are_old(env: World) -> None:
     """What was read while the groups counted was not read on the operator's word."""
-    request = unattended(applied(private(here)))
-    by_token(here.rita, hours=13)
+    request = unattended(applied(private(env)))
+    by_token(env.rita, hours=13)
     Request.objects.filter(pk=request.pk).update(content=None)
     request.refresh_from_db()
     with pytest.raises(gate.GroupsTooOld):
@@ -76,22 +76,22 @@ def test_S08_what_was_read_unattended_does_not_end_once_groups_are_old(here: Wor
     check_requesters(world.in_review(request))
 
 
-def test_S08_what_was_read_while_the_groups_counted_is_not_read_again(here: World) -> None:
+def test_S08_what_was_read_while_the_groups_counted_is_not_read_again(env: World) -> None:
     """The gate then asks a reviewer to vouch for the account; the Secret itself is not needed any more."""
-    request = world.in_review(private(here))
-    by_token(here.rita, hours=13)
+    request = world.in_review(private(env))
+    by_token(env.rita, hours=13)
     check_requesters(request)
 
 
 @pytest.fixture
-def read(here: World, settings: Any) -> Request:
+def read(env: World, settings: Any) -> Request:
     """In review and approved; its Secret was read on the operator's word alone."""
-    request = unattended(applied(private(here)))
-    by_token(here.rita, hours=13)
+    request = unattended(applied(private(env)))
+    by_token(env.rita, hours=13)
     settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": [f"prod/{NAME}"]}
     facts = gate.reader.preparing(request, cast("Api", Live(request)), read_for(request))
     Request.objects.filter(pk=request.pk).update(read_unattended=list(gate.reads_unattended(facts)))
-    approve(world.in_review(request), here.ada)
+    approve(world.in_review(request), env.ada)
     return Request.objects.select_related("deployment__cluster").get(pk=request.pk)
 
 
@@ -103,7 +103,7 @@ def codes(request: Request) -> set[str]:
 
 
 def test_S08_what_was_read_on_the_operators_word_stops_when_that_is_taken_back(
-    here: World, read: Request, settings: Any
+    env: World, read: Request, settings: Any
 ) -> None:
     assert read.read_unattended == ["Secret harbour/pull"]
     assert "reads-withdrawn" not in codes(read)
@@ -111,12 +111,12 @@ def test_S08_what_was_read_on_the_operators_word_stops_when_that_is_taken_back(
     assert "reads-withdrawn" in codes(read)
     with pytest.raises(gate.Waiting, match="was read because PRATIQUE_UNATTENDED_READS listed prod/strimzi"):
         ask_again(read)
-    by_token(here.rita)
+    by_token(env.rita)
     assert "reads-withdrawn" not in codes(read), "she is asked about now, as if she had asked today"
 
 
 def test_S08_of_what_an_earlier_version_read_nobody_knows_on_whose_word_so_it_is_asked_anew(
-    here: World, read: Request, settings: Any
+    env: World, read: Request, settings: Any
 ) -> None:
     Request.objects.update(read_unattended=[READ_EARLIER, "Secret harbour/pull"])
     read.refresh_from_db()
@@ -126,16 +126,16 @@ def test_S08_of_what_an_earlier_version_read_nobody_knows_on_whose_word_so_it_is
     words = "Secret harbour/pull, which was read by an earlier version of Pratique, perhaps because PRATIQUE_UNATTENDED"
     with pytest.raises(gate.Waiting, match=words):
         ask_again(read)
-    by_token(here.rita)
+    by_token(env.rita)
     assert "reads-withdrawn" not in codes(read)
 
 
-def test_S08_what_was_read_for_people_is_no_matter_of_the_operators_word(here: World, settings: Any) -> None:
-    request = private(here)
+def test_S08_what_was_read_for_people_is_no_matter_of_the_operators_word(env: World, settings: Any) -> None:
+    request = private(env)
     facts = gate.reader.preparing(request, cast("Api", Live(request)), read_for(request))
     assert gate.reads_unattended(facts) == ()
     settings.PRATIQUE = {**settings.PRATIQUE, "UNATTENDED_READS": [f"prod/{NAME}"]}
-    by_token(here.rita, hours=13)
+    by_token(env.rita, hours=13)
     facts = gate.reader.preparing(request, cast("Api", Live(request)), read_for(request))
     assert gate.reads_unattended(facts) == (), "people asked: it is not read at all"
 

@@ -24,72 +24,72 @@ ARGOCD = "system:serviceaccount:argocd:app"
 
 
 @pytest.fixture
-def aged(here: World) -> Request:
+def aged(env: World) -> Request:
     """In review, and nobody asked; what is known of rita, who wrote it, is too old."""
-    by_token(here.rita)
-    request = world.in_review(unattended(applied(ask(here, here.rita))))
-    by_token(here.rita, hours=13)
+    by_token(env.rita)
+    request = world.in_review(unattended(applied(ask(env, env.rita))))
+    by_token(env.rita, hours=13)
     return request
 
 
-def test_S07_a_reviewer_who_may_not_use_the_account_is_not_enough(here: World, aged: Request) -> None:
-    approve(aged, here.ada)
+def test_S07_a_reviewer_who_may_not_use_the_account_is_not_enough(env: World, aged: Request) -> None:
+    approve(aged, env.ada)
     found = look(aged)
     assert (found.state, found.problem_code) == ("in_review", HELD_BACK)
     assert (
         "the identity of rita, who requested the change, has expired: rita must sign in again, or one approver must be"
         in found.problem
     )
-    by_token(here.rita)
+    by_token(env.rita)
     found = look(aged)
     assert (found.state, found.problem) == ("approved", "")
 
 
-def test_S07_a_reviewer_who_may_use_the_account_vouches(here: World, aged: Request) -> None:
-    here.kubernetes.allow("ada", "impersonate")
-    approve(aged, here.ada)
+def test_S07_a_reviewer_who_may_use_the_account_vouches(env: World, aged: Request) -> None:
+    env.kubernetes.allow("ada", "impersonate")
+    approve(aged, env.ada)
     found = look(aged)
     assert found.state == "approved"
     check_vouched(found)
 
 
 @pytest.mark.parametrize("may_use_account", [True, False])
-def test_S07_a_policy_vouches_by_its_own_identity_only(here: World, aged: Request, may_use_account: bool) -> None:
+def test_S07_a_policy_vouches_by_its_own_identity_only(env: World, aged: Request, may_use_account: bool) -> None:
     """Its author, who may use the account, does not count for it."""
-    here.kubernetes.allow("ada", "impersonate")
-    each = save(here, expression="true")
-    allow(here, each)
+    env.kubernetes.allow("ada", "impersonate")
+    each = save(env, expression="true")
+    allow(env, each)
     if may_use_account:
-        here.kubernetes.allow(f"pratique:policy:{each.pk}", "impersonate")
+        env.kubernetes.allow(f"pratique:policy:{each.pk}", "impersonate")
     found = look(aged)
     assert (found.state, Review.objects.get().may_use_account) == (
         ("approved", True) if may_use_account else ("in_review", False)
     )
 
 
-def test_S07_it_is_asked_again_at_the_gate(here: World, aged: Request) -> None:
-    each = save(here, expression="true")
-    allow(here, each)
-    here.kubernetes.allow(f"pratique:policy:{each.pk}", "impersonate")
+def test_S07_it_is_asked_again_at_the_gate(env: World, aged: Request) -> None:
+    each = save(env, expression="true")
+    allow(env, each)
+    env.kubernetes.allow(f"pratique:policy:{each.pk}", "impersonate")
     found = look(aged)
     check_vouched(found)
-    here.kubernetes.allowed.discard((f"pratique:policy:{each.pk}", "impersonate", "*"))
+    env.kubernetes.allowed.discard((f"pratique:policy:{each.pk}", "impersonate", "*"))
     with pytest.raises(
         gate.Waiting,
         match="checked again before applying, .*: the identity of rita, who requested the change, has expired",
     ):
         check_vouched(found)
-    by_token(here.rita)
+    by_token(env.rita)
     check_vouched(found)
 
 
-def test_S07_groups_that_grow_old_after_the_approval_make_it_wait_at_the_gate(here: World) -> None:
-    by_token(here.rita)
-    request = world.in_review(ask(here, here.rita))
-    approve(request, here.ada)
+def test_S07_groups_that_grow_old_after_the_approval_make_it_wait_at_the_gate(env: World) -> None:
+    by_token(env.rita)
+    request = world.in_review(ask(env, env.rita))
+    approve(request, env.ada)
     found = look(request)
     assert found.state == "approved"
-    by_token(here.rita, hours=13)
+    by_token(env.rita, hours=13)
     with pytest.raises(gate.Waiting, match="rita must sign in again"):
         check_vouched(found)
 
@@ -117,25 +117,25 @@ def test_S07_one_counted_approval_must_vouch_for_whom_nobody_can_ask_about(
     assert found.decision == decision
 
 
-def test_S34_a_controller_counts_while_the_operator_lists_it(here: World, settings: Any) -> None:
+def test_S34_a_controller_counts_while_the_operator_lists_it(env: World, settings: Any) -> None:
     """Neither age nor a sign-in changes what it is: only the list does, for requests that are open as well."""
-    request = world.in_review(ask(here, here.rita))
+    request = world.in_review(ask(env, env.rita))
     longest = timezone.now() - timedelta(days=300)
     controller = {"username": ARGOCD, "groups": [], "uid": "u-1", "via": "gitops", "groups_at": longest.isoformat()}
     request.requesters = [{**controller, "user_id": None, "issuer": "", "subject": ""}]
     request.save()
-    here.kubernetes.allow(ARGOCD, "impersonate")
+    env.kubernetes.allow(ARGOCD, "impersonate")
     assert no_longer_current(request) == [Lapsed(ARGOCD, Lapse.UNLISTED)]
     spec = request.spec
     listed = {
         "account": "argocd/app",
-        "cluster": here.cluster.name,
+        "cluster": env.cluster.name,
         "deployments": {"matchNames": [request.deployment.name]},
         "installers": [f"{spec['installNamespace']}/{spec['serviceAccountName']}"],
     }
     settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": read_controllers({"controllers": [listed]})}
     assert no_longer_current(request) == []
-    approve(request, here.ada)
+    approve(request, env.ada)
     settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": GitopsControllers()}
     found = look(request)
     assert (found.state, found.problem_code) == ("in_review", HELD_BACK)
@@ -147,13 +147,13 @@ def test_S34_a_controller_counts_while_the_operator_lists_it(here: World, settin
     assert look(request).state == "approved"
 
 
-def test_S07_a_service_account_that_asked_by_rest_is_not_told_of_the_list_of_controllers(here: World) -> None:
-    request = world.in_review(ask(here, here.rita))
+def test_S07_a_service_account_that_asked_by_rest_is_not_told_of_the_list_of_controllers(env: World) -> None:
+    request = world.in_review(ask(env, env.rita))
     longest = timezone.now() - timedelta(days=300)
     asked = {"username": "system:serviceaccount:ci:bot", "groups": [], "uid": "u", "via": "rest", "user_id": None}
     request.requesters = [{**asked, "groups_at": longest.isoformat(), "issuer": "", "subject": ""}]
     request.save()
-    approve(request, here.ada)
+    approve(request, env.ada)
     problem = look(request).problem
     assert "the identity of system:serviceaccount:ci:bot, who requested the change, has expired" in problem
     assert "PRATIQUE_GITOPS_FILE" not in problem

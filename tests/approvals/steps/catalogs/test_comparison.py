@@ -32,11 +32,11 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_person_has_one_comparison_at_work_and_leaves_a_place_to_others(
-    here: World, monkeypatch: pytest.MonkeyPatch
+    env: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port(here, "ada", "bert")
-    first, second = begun(here), begun(here, "1.2.0")
-    of_bert = services.compare_bundles(by=acting(here.bert), asked=asked(here, "1.2.0", before="1.1.0"))
+    port(env, "ada", "bert")
+    first, second = begun(env), begun(env, "1.2.0")
+    of_bert = services.compare_bundles(by=acting(env.bert), asked=asked(env, "1.2.0", before="1.1.0"))
 
     def compare(wish: ComparisonWish, *_: Any) -> None:
         if wish == ComparisonWish.of(first.wish):
@@ -54,9 +54,9 @@ def test_one_person_has_one_comparison_at_work_and_leaves_a_place_to_others(
     assert second.state == "failed", "its turn comes after the first one"
 
 
-def test_a_comparison_that_takes_too_long_is_not_begun_again(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    port(here, "ada")
-    row = begun(here)
+def test_a_comparison_that_takes_too_long_is_not_begun_again(env: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    port(env, "ada")
+    row = begun(env)
 
     def compare(wish: ComparisonWish, api: Any, pace: Pace) -> None:
         assert pace.begin("fetching it") > 0
@@ -69,15 +69,15 @@ def test_a_comparison_that_takes_too_long_is_not_begun_again(here: World, monkey
     assert row.problem == "the comparison took more than 600 s: it was ended before rendering it"
 
 
-def test_S40_who_asked_first_comes_first_and_one_cluster_never_has_all_places(here: World) -> None:
-    users = [here.ada, here.ada, here.bert, here.rita]
+def test_S40_who_asked_first_comes_first_and_one_cluster_never_has_all_places(env: World) -> None:
+    users = [env.ada, env.ada, env.bert, env.rita]
     there = world.cluster("there")
     rows = [
         BundleComparison.objects.create(
             key=str(at), cluster=where, wish={}, user=user, position=at, asked_at=timezone.now() + timedelta(seconds=at)
         )
         for at, (user, where) in enumerate(
-            [*((one, here.cluster) for one in users), (User.objects.create(username="alan"), there)]
+            [*((one, env.cluster) for one in users), (User.objects.create(username="alan"), there)]
         )
     ]
     (first, _, third, fourth, elsewhere) = (row.pk for row in rows)
@@ -88,12 +88,12 @@ def test_S40_who_asked_first_comes_first_and_one_cluster_never_has_all_places(he
     assert comparison.in_line(timezone.now()) == [fourth, elsewhere]
 
 
-def test_few_are_at_work_at_once_whoever_asks(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    port(here, "ada", "bert", "rita")
-    people = (here.ada, here.bert, here.rita)
-    here.kubernetes.allow("rita", "get", "port")
+def test_few_are_at_work_at_once_whoever_asks(env: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    port(env, "ada", "bert", "rita")
+    people = (env.ada, env.bert, env.rita)
+    env.kubernetes.allow("rita", "get", "port")
     rows = [
-        services.compare_bundles(by=acting(person), asked=asked(here, after, before))
+        services.compare_bundles(by=acting(person), asked=asked(env, after, before))
         for person, after, before in zip(people, ("1.1.0", "1.2.0", "1.2.0"), ("1.0.0", "1.0.0", "1.1.0"), strict=True)
     ]
     left = list(rows[1:])

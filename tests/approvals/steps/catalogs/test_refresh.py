@@ -38,17 +38,17 @@ def fetched(*_: Any, **__: Any) -> Iterator[FetchedCatalog]:
 
 @pytest.mark.parametrize("is_of_before", [True, False], ids=["rules of before", "rules of today"])
 def test_followers_are_asked_again_where_a_look_reads_the_same_content_by_other_rules(
-    here: World, monkeypatch: pytest.MonkeyPatch, *, is_of_before: bool
+    env: World, monkeypatch: pytest.MonkeyPatch, *, is_of_before: bool
 ) -> None:
     monkeypatch.setattr(refresh, "fetch_catalog", fetched)
     monkeypatch.setattr(refresh, "poll", lambda *_, **__: Polled(DIGEST))
     monkeypatch.setattr(refresh, "_show_status", lambda _: None)
-    row = catalog(of=here.cluster, look_at=timezone.now())
+    row = catalog(of=env.cluster, look_at=timezone.now())
     stored(row, *HARBOUR, digest=DIGEST)
     CatalogEdition.objects.update(reading=READING - is_of_before)
     source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}}
     wished = world.seen("quay", world.spec(format="registry-v1", sources=[source]))
-    deployment = world.wish(here.cluster, wished, here.rita)
+    deployment = world.submit_spec(env.cluster, wished, env.rita)
     request = world.in_review(deployment.requests.get())
     FollowedPackage.objects.update(answer_at=None, digest=DIGEST)
     assert followed_packages.deployments_due(timezone.now()) == []
@@ -65,11 +65,11 @@ def test_followers_are_asked_again_where_a_look_reads_the_same_content_by_other_
 
 @pytest.mark.parametrize("is_of_before", [True, False], ids=["rules of before", "rules of today"])
 def test_the_sweep_has_a_pinned_catalog_read_that_was_read_by_rules_of_before(
-    here: World, monkeypatch: pytest.MonkeyPatch, *, is_of_before: bool
+    env: World, monkeypatch: pytest.MonkeyPatch, *, is_of_before: bool
 ) -> None:
     woken: list[int] = []
     monkeypatch.setattr(wake, "catalog", woken.append)
-    row = catalog(of=here.cluster)
+    row = catalog(of=env.cluster)
     stored(row, *HARBOUR)
     CatalogEdition.objects.update(reading=READING - is_of_before)
     tasks.sweep()

@@ -53,9 +53,9 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_S40_one_author_never_has_all_places(begun: list[str]) -> None:
-    here = cluster()
-    rows = [due(f"slow-{number}", "mallory", 60 - number, here) for number in range(4)]
-    due("innocent", "alice", 1, here)
+    env = cluster()
+    rows = [due(f"slow-{number}", "mallory", 60 - number, env) for number in range(4)]
+    due("innocent", "alice", 1, env)
     do(RefreshCatalog(rows[0].pk))
     assert begun[:3] == ["slow-0", "slow-1", "innocent"]
     assert set(begun) == {"slow-0", "slow-1", "slow-2", "slow-3", "innocent"}
@@ -63,8 +63,8 @@ def test_S40_one_author_never_has_all_places(begun: list[str]) -> None:
 
 
 def test_S40_one_cluster_never_has_all_places(begun: list[str]) -> None:
-    here, there = cluster("here"), cluster("there")
-    rows = [due(f"slow-{number}", f"mallory-{number}", 60 - number, here) for number in range(5)]
+    env, there = cluster("here"), cluster("there")
+    rows = [due(f"slow-{number}", f"mallory-{number}", 60 - number, env) for number in range(5)]
     due("innocent", "alice", 1, there)
     do(RefreshCatalog(rows[0].pk))
     assert begun[:4] == ["slow-0", "slow-1", "slow-2", "innocent"]
@@ -72,7 +72,7 @@ def test_S40_one_cluster_never_has_all_places(begun: list[str]) -> None:
 
 def test_S40_what_is_slow_holds_no_place_of_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two people with three catalogs each, whose servers send all they have to, but never end."""
-    here, given = cluster(), dict[str, list[float]]()
+    env, given = cluster(), dict[str, list[float]]()
 
     @contextmanager
     def fetched(source: Any, *, egress: EgressPolicy, **_: Any) -> Iterator[FetchedCatalog]:
@@ -82,11 +82,11 @@ def test_S40_what_is_slow_holds_no_place_of_what_is_not(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(refresh, "fetch_catalog", fetched)
     monkeypatch.setattr(refresh, "_show_status", lambda _: None)
-    rows = [due(f"slow-{n}", f"mallory-{n % 2}", 60 - n, here) for n in range(6)]
+    rows = [due(f"slow-{n}", f"mallory-{n % 2}", 60 - n, env) for n in range(6)]
     for row in rows:
         do(RefreshCatalog(row.pk))
     assert set(map(tuple, given.values())) == {(refresh.READ_SECONDS,)}
-    innocent = due("innocent", "alice", 1, here)
+    innocent = due("innocent", "alice", 1, env)
     assert refresh.in_line(timezone.now()) == [innocent.pk, rows[0].pk], "one of them all in a long turn, behind others"
     do(RefreshCatalog(rows[0].pk))
     assert given["example.com/slow-0:latest"] == [refresh.READ_SECONDS, refresh.LONG_READ_SECONDS]
@@ -94,8 +94,8 @@ def test_S40_what_is_slow_holds_no_place_of_what_is_not(monkeypatch: pytest.Monk
 
 
 def test_S40_who_is_due_for_longest_comes_first(begun: list[str]) -> None:
-    here = cluster()
-    late, early = due("late", "", 1, here), due("early", "", 30, here)
+    env = cluster()
+    late, early = due("late", "", 1, env), due("early", "", 30, env)
     Catalog.objects.filter(pk=early.pk).update(reading_since=timezone.now())  # by a worker that died over it
     busy = [due(f"busy-{number}", f"u{number}", 60, cluster(f"c{number}")) for number in range(3)]
     for row in busy:

@@ -51,7 +51,7 @@ def come_to(request: Request, state: str, code: str = "") -> Request:
     return request
 
 
-def test_each_state_is_told_once_and_one_that_returns_is_counted(request_: Request, here: World) -> None:
+def test_each_state_is_told_once_and_one_that_returns_is_counted(request_: Request, env: World) -> None:
     cluster = Written()
     assert tell(cluster, come_to(request_, "in_review")) == [("InReview", "Normal", 1)]
     assert tell(cluster, request_) == [("InReview", "Normal", 1)]

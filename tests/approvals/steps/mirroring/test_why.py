@@ -25,8 +25,8 @@ NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture
-def request_(here: World) -> Request:
-    world.wish(here.cluster, world.seen("web", world.spec()), here.rita)
+def request_(env: World) -> Request:
+    world.submit_spec(env.cluster, world.seen("web", world.spec()), env.rita)
     return world.in_review(Request.objects.get())
 
 
@@ -101,7 +101,7 @@ def test_paused_says_by_whom(request_: Request) -> None:
     assert "is paused by rita: holiday" in found["Ready"][2]
 
 
-def test_S27_a_denial_says_what_comes_next_and_nothing_of_what_reviewers_wrote(here: World, request_: Request) -> None:
+def test_S27_a_denial_says_what_comes_next_and_nothing_of_what_reviewers_wrote(env: World, request_: Request) -> None:
     about = {"round": 1, "decision": "Deny", "subject_digest": request_.subject_digest, "given_at": NOON}
     who = {"voter": "user:alice", "username": "alice", "channel": "browser", "access_reason": "yes"}
     Review.objects.create(request=request_, reason="you leak the password hunter2", **about, **who)
@@ -124,7 +124,7 @@ def test_S27_a_failure_says_its_cause_without_the_servers_words(request_: Reques
     assert "hunter2" not in str(found)
 
 
-def test_a_deletion_says_that_it_waits_then_what_is_left(here: World, request_: Request) -> None:
+def test_a_deletion_says_that_it_waits_then_what_is_left(env: World, request_: Request) -> None:
     BundleDeployment.objects.update(deletion_requested_at=NOON)
     place = {"version": "v1", "kind": "ConfigMap", "namespace": "harbour"}
     deployment = BundleDeployment.objects.get()
@@ -139,7 +139,7 @@ def test_a_deletion_says_that_it_waits_then_what_is_left(here: World, request_: 
     assert shown(request_, state="applying")["Ready"] == ("False", "Deleting", f"deletion request web-1: {words}")
 
 
-def test_a_quota_says_itself_before_there_is_a_request(here: World, request_: Request) -> None:
+def test_a_quota_says_itself_before_there_is_a_request(env: World, request_: Request) -> None:
     BundleDeployment.objects.update(waiting_since=NOON, waiting_words="20 of 20 requests are open")
     assert shown(request_)["Ready"] == ("False", "QuotaExceeded", "20 of 20 requests are open")
 
@@ -171,13 +171,13 @@ def test_the_cluster_shows_why_a_deletion_is_stuck(quay: Quay) -> None:
     quay.api.create({"apiVersion": ref.api_version, "kind": ref.kind, "metadata": {"name": name}, "spec": spec})
     seen = quay.api.get(ref)
     assert seen
-    deployment = world.wish(quay.here.cluster, seen, quay.here.rita)
+    deployment = world.submit_spec(quay.env.cluster, seen, quay.env.rita)
     look_after(deployment.pk)
     quay.own(deployment, "sail")
     quay.api.delete(ref)
     seen = quay.api.get(ref)
     assert seen, "the finalizer holds it"
-    world.wish(quay.here.cluster, seen, quay.here.rita)
+    world.submit_spec(quay.env.cluster, seen, quay.env.rita)
     look_after(deployment.pk)
     live = quay.api.get(ref)
     assert live

@@ -28,30 +28,30 @@ SECRETS = ("secret-port", "harbour", "example.com/catalog")
 PAGES = ("/catalogs/prod/secret-port", "/catalogs/prod/secret-port/packages/harbour")
 
 
-def port(here: World, name: str = "port", *documents: object) -> Catalog:
-    row = catalog(name, of=here.cluster)
+def port(env: World, name: str = "port", *documents: object) -> Catalog:
+    row = catalog(name, of=env.cluster)
     stored(row, *(documents or HARBOUR))
     return row
 
 
-def many(here: World, count: int, name: str = "port") -> Catalog:
+def many(env: World, count: int, name: str = "port") -> Catalog:
     names = [f"package-{number:04}" for number in range(count)]
-    return port(here, name, *(one for it in names for one in (package(it), bundle("1.0.0", it))))
+    return port(env, name, *(one for it in names for one in (package(it), bundle("1.0.0", it))))
 
 
 def named(text: str) -> list[str]:
     return re.findall(r'href="/catalogs/prod/port/packages/[^"]+">([^<]+)</a>', text)
 
 
-def test_a_list_says_how_each_catalog_stands_why_and_what_comes_next(here: World, browse: Browse) -> None:
-    port(here)
-    catalog("begun", of=here.cluster, reading_since=timezone.now())
-    catalog("empty", of=here.cluster)
+def test_a_list_says_how_each_catalog_stands_why_and_what_comes_next(env: World, browse: Browse) -> None:
+    port(env)
+    catalog("begun", of=env.cluster, reading_since=timezone.now())
+    catalog("empty", of=env.cluster)
     since = timezone.now() - timedelta(hours=3)
     trouble = {"problem": "the server answered 404", "problem_code": "source-unavailable", "problem_since": since}
-    catalog("lost", of=here.cluster, look_at=timezone.now() + timedelta(minutes=9), **trouble)
-    port(here, "unsound", package(), bundle("1.0.0"))
-    text = opened(browse(here.ada), "/catalogs")
+    catalog("lost", of=env.cluster, look_at=timezone.now() + timedelta(minutes=9), **trouble)
+    port(env, "unsound", package(), bundle("1.0.0"))
+    text = opened(browse(env.ada), "/catalogs")
     assert re.findall(r'href="/catalogs/prod/([^"/]+)"', text) == ["begun", "empty", "lost", "port", "unsound"]
     for words in (
         *(
@@ -68,37 +68,37 @@ def test_a_list_says_how_each_catalog_stands_why_and_what_comes_next(here: World
         assert words in text, words
 
 
-def test_a_list_says_why_without_repeating_where_and_leaves_nothing_out(here: World, browse: Browse) -> None:
+def test_a_list_says_why_without_repeating_where_and_leaves_nothing_out(env: World, browse: Browse) -> None:
     where, why = "https://raw.example.com/a/catalog/index.yaml", f"the server answered 404 {'and so on ' * 20}end"
-    row = catalog("lost", of=here.cluster, problem=f"{where}: {why}", problem_code="source-unavailable")
+    row = catalog("lost", of=env.cluster, problem=f"{where}: {why}", problem_code="source-unavailable")
     Catalog.objects.filter(pk=row.pk).update(spec={"source": {"kind": "http", "http": {"url": where}}})
-    text = " ".join(opened(browse(here.ada), "/catalogs").split())
+    text = " ".join(opened(browse(env.ada), "/catalogs").split())
     assert text.count(where) == 1
     assert f'<summary> <span class="brief">T{why[1:]}</span> </summary>' in text
 
 
-def test_who_may_get_single_catalogs_is_told_of_no_others(here: World, browse: Browse) -> None:
-    here.kubernetes.allowed -= {("ada", "get", "*")}
-    here.kubernetes.allow("ada", "get", "port")
-    catalog("port", of=here.cluster)
-    text = opened(browse(here.ada), "/catalogs")
+def test_who_may_get_single_catalogs_is_told_of_no_others(env: World, browse: Browse) -> None:
+    env.kubernetes.allowed -= {("ada", "get", "*")}
+    env.kubernetes.allow("ada", "get", "port")
+    catalog("port", of=env.cluster)
+    text = opened(browse(env.ada), "/catalogs")
     assert "Further catalogs" not in text
     assert "what it takes to get every one" in text
 
 
-def test_a_catalog_that_fails_after_it_was_read_still_offers_what_was_read(here: World, browse: Browse) -> None:
-    Catalog.objects.filter(pk=port(here).pk).update(
+def test_a_catalog_that_fails_after_it_was_read_still_offers_what_was_read(env: World, browse: Browse) -> None:
+    Catalog.objects.filter(pk=port(env).pk).update(
         problem="no route to host", problem_code="unreachable", problem_since=timezone.now()
     )
-    text = opened(browse(here.ada), "/catalogs/prod/port")
+    text = opened(browse(env.ada), "/catalogs/prod/port")
     for words in ("source unavailable", "no route to host", "still offered", "harbour"):
         assert words in text
 
 
-def test_a_list_is_filtered_by_name_and_cluster(here: World, browse: Browse) -> None:
+def test_a_list_is_filtered_by_name_and_cluster(env: World, browse: Browse) -> None:
     for name in ("port", "reef"):
-        catalog(name, of=here.cluster)
-    client = browse(here.ada)
+        catalog(name, of=env.cluster)
+    client = browse(env.ada)
     found = {
         query: re.findall(r'href="/catalogs/prod/([^"/]+)"', opened(client, f"/catalogs?{query}"))
         for query in ("search=REE", "cluster=prod", "cluster=nowhere", "search=%25")
@@ -107,13 +107,13 @@ def test_a_list_is_filtered_by_name_and_cluster(here: World, browse: Browse) -> 
     assert "No catalog matches the filter" in opened(client, "/catalogs?search=x")
 
 
-def test_an_empty_list_says_how_one_comes_to_be(here: World, browse: Browse) -> None:
-    assert "kubectl apply" in opened(browse(here.ada), "/catalogs")
+def test_an_empty_list_says_how_one_comes_to_be(env: World, browse: Browse) -> None:
+    assert "kubectl apply" in opened(browse(env.ada), "/catalogs")
 
 
-def test_the_navigation_leads_there_and_says_where_one_is(here: World, browse: Browse) -> None:
-    port(here)
-    client = browse(here.ada)
+def test_the_navigation_leads_there_and_says_where_one_is(env: World, browse: Browse) -> None:
+    port(env)
+    client = browse(env.ada)
     text = opened(client, "/catalogs")
     assert re.search(r'href="/catalogs" aria-current="page"\s+data-go="l"', text)
     text = opened(client, "/catalogs/prod/port/packages/harbour")
@@ -123,11 +123,11 @@ def test_the_navigation_leads_there_and_says_where_one_is(here: World, browse: B
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_S02_who_may_not_get_a_catalog_learns_nothing_of_it(here: World, browse: Browse, path: str) -> None:
+def test_S02_who_may_not_get_a_catalog_learns_nothing_of_it(env: World, browse: Browse, path: str) -> None:
     """Not even whether there is one of that name."""
-    client = browse(here.bert)
+    client = browse(env.bert)
     before = client.get(path)
-    port(here, "secret-port")
+    port(env, "secret-port")
     after = client.get(path)
     assert (before.status_code, after.status_code) == (403, 403)
     texts = [re.sub(r"<input [^>]*csrf[^>]*>|[0-9a-f-]{32,}", "", told_in(one)) for one in (before, after)]
@@ -137,41 +137,41 @@ def test_S02_who_may_not_get_a_catalog_learns_nothing_of_it(here: World, browse:
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/catalogs/prod/secret-port/packages/harbour/icon"])
-def test_S02_who_is_nobody_on_the_cluster_gets_404(here: World, browse: Browse, path: str) -> None:
-    port(here, "secret-port")
+def test_S02_who_is_nobody_on_the_cluster_gets_404(env: World, browse: Browse, path: str) -> None:
+    port(env, "secret-port")
     client = browse(User.objects.create_user("nobody"))
     assert client.get(path).status_code == 404
     assert "secret-port" not in told_in(client.get("/catalogs"))
 
 
 def test_S02_a_list_has_only_those_that_one_may_get_and_names_the_rule_for_the_others(
-    here: World, browse: Browse
+    env: World, browse: Browse
 ) -> None:
     for name in ("mine", "theirs"):
-        port(here, name)
-    here.kubernetes.allow("bert", "get", "mine")
-    text = opened(browse(here.bert), "/catalogs")
+        port(env, name)
+    env.kubernetes.allow("bert", "get", "mine")
+    text = opened(browse(env.bert), "/catalogs")
     assert re.findall(r'href="/catalogs/prod/([^"/]+)"', text) == ["mine"]
     assert "theirs" not in text
     assert "kind: ClusterRole" in text
 
 
 def test_a_list_says_where_too_many_would_have_to_be_asked_about(
-    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+    env: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readable, "MOST_ASKED", 1)
     for name in "ab":
-        catalog(name, of=here.cluster)
-        here.kubernetes.allow("bert", "get", name)
-    text = opened(browse(here.bert), "/catalogs")
+        catalog(name, of=env.cluster)
+        env.kubernetes.allow("bert", "get", name)
+    text = opened(browse(env.bert), "/catalogs")
     assert re.findall(r'href="/catalogs/prod/([^"/]+)"', text) == ["a"]
     assert "Catalogs may be missing here" in text
 
 
-def test_nothing_is_shown_while_nobody_can_be_asked(here: World, browse: Browse) -> None:
-    port(here, "secret-port")
-    here.kubernetes.is_down = True
-    client = browse(here.ada)
+def test_nothing_is_shown_while_nobody_can_be_asked(env: World, browse: Browse) -> None:
+    port(env, "secret-port")
+    env.kubernetes.is_down = True
+    client = browse(env.ada)
     text = opened(client, "/catalogs")
     assert "Catalogs may be missing here" in text
     assert [word for word in SECRETS if word in text] == []
@@ -179,11 +179,11 @@ def test_nothing_is_shown_while_nobody_can_be_asked(here: World, browse: Browse)
 
 
 def test_packages_come_in_pages_in_both_directions_and_are_searched(
-    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+    env: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "ROWS", 2)
-    many(here, 5)
-    client, path, walked = browse(here.ada), "/catalogs/prod/port", []
+    many(env, 5)
+    client, path, walked = browse(env.ada), "/catalogs/prod/port", []
     while path:
         text = opened(client, path)
         walked.append(named(text))
@@ -198,19 +198,19 @@ def test_packages_come_in_pages_in_both_directions_and_are_searched(
 
 
 @pytest.mark.parametrize("path", ["/catalogs/prod/port", "/catalogs/prod/port?search=package", "/catalogs"])
-def test_a_page_costs_as_many_queries_for_many_packages_as_for_few(here: World, browse: Browse, path: str) -> None:
-    many(here, 3)
-    client = browse(here.ada)
+def test_a_page_costs_as_many_queries_for_many_packages_as_for_few(env: World, browse: Browse, path: str) -> None:
+    many(env, 3)
+    client = browse(env.ada)
     client.get(path)
     few = queries(client, path)
     Catalog.objects.all().delete()
-    many(here, 60)
-    many(here, 1, name="reef")
+    many(env, 60)
+    many(env, 1, name="reef")
     assert queries(client, path) == few <= 15
 
 
-def test_a_catalog_says_where_it_comes_from_and_who_wrote_it(here: World, browse: Browse) -> None:
-    row = port(here)
+def test_a_catalog_says_where_it_comes_from_and_who_wrote_it(env: World, browse: Browse) -> None:
+    row = port(env)
     now, spec = timezone.now(), {**row.spec, "interval": "30m"}
     Catalog.objects.filter(pk=row.pk).update(
         authors=schedule.assign_authors([], spec, {"username": "carol"}),
@@ -218,54 +218,54 @@ def test_a_catalog_says_where_it_comes_from_and_who_wrote_it(here: World, browse
         look_at=now + timedelta(minutes=31),
         spec=spec,
     )
-    text = " ".join(opened(browse(here.ada), "/catalogs/prod/port").split())
+    text = " ".join(opened(browse(env.ada), "/catalogs/prod/port").split())
     for words in ("image example.com/catalog:latest", "every 30m", "in 31 min", ">carol<", "1 package,", "2 versions"):
         assert words in text, words
     assert "the operator allows" not in text
     Catalog.objects.filter(pk=row.pk).update(authors=[], look_at=None)
-    text = " ".join(opened(browse(here.ada), "/catalogs/prod/port").split())
+    text = " ".join(opened(browse(env.ada), "/catalogs/prod/port").split())
     assert "unknown" in text
     assert "not checked again" in text
 
 
-def test_how_often_it_is_checked_agrees_with_when_it_is_checked_next(
-    here: World, browse: Browse, settings: Any
-) -> None:
+def test_how_often_it_is_checked_agrees_with_when_it_is_checked_next(env: World, browse: Browse, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "SOURCE_POLL_MIN_SECONDS": 300}
-    row = port(here)
+    row = port(env)
     shown = {"spec": {**row.spec, "interval": "1m"}, "look_at": timezone.now() + timedelta(minutes=8, seconds=30)}
     Catalog.objects.filter(pk=row.pk).update(**shown)
-    text = " ".join(strip_tags(opened(browse(here.ada), "/catalogs/prod/port")).split())
+    text = " ".join(strip_tags(opened(browse(env.ada), "/catalogs/prod/port")).split())
     assert "every 5m (its spec says 1m; the operator allows no shorter interval); next in 8 min" in text
     Catalog.objects.filter(pk=row.pk).update(problem="no route to host", problem_code="unreachable")
-    text = " ".join(strip_tags(opened(browse(here.ada), "/catalogs/prod/port")).split())
+    text = " ".join(strip_tags(opened(browse(env.ada), "/catalogs/prod/port")).split())
     assert "shorter interval), less often after failures; next in 8 min" in text
 
 
-def test_what_is_wrong_in_its_content_is_listed(here: World, browse: Browse) -> None:
-    port(here, "port", package(), bundle("1.0.0"))
-    assert "no channel has these bundles: harbour.v1.0.0" in opened(browse(here.ada), "/catalogs/prod/port")
+def test_what_is_wrong_in_its_content_is_listed(env: World, browse: Browse) -> None:
+    port(env, "port", package(), bundle("1.0.0"))
+    assert "no channel has these bundles: harbour.v1.0.0" in opened(browse(env.ada), "/catalogs/prod/port")
 
 
-def test_deployments_that_follow_it_are_for_readers_of_the_cluster(here: World, browse: Browse) -> None:
-    port(here)
+def test_deployments_that_follow_it_are_for_readers_of_the_cluster(env: World, browse: Browse) -> None:
+    port(env)
     source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}}
-    world.wish(here.cluster, world.seen("lighthouse", world.spec(format="registry-v1", sources=[source])), here.rita)
-    asked(here.cluster, "bystander", here.rita)
-    text = opened(browse(here.ada), "/catalogs/prod/port")
+    world.submit_spec(
+        env.cluster, world.seen("lighthouse", world.spec(format="registry-v1", sources=[source])), env.rita
+    )
+    asked(env.cluster, "bystander", env.rita)
+    text = opened(browse(env.ada), "/catalogs/prod/port")
     assert re.findall(r'href="/deployments/prod/([^"]+)"', text) == ["lighthouse"]
     assert re.search(r'data-head="deployments">1<', text)
-    here.kubernetes.closed.add("bundledeploymentrequests")
-    here.kubernetes.allow("bert", "get")
-    text = opened(browse(here.bert), "/catalogs/prod/port")
+    env.kubernetes.closed.add("bundledeploymentrequests")
+    env.kubernetes.allow("bert", "get")
+    text = opened(browse(env.bert), "/catalogs/prod/port")
     assert "harbour" in text
     assert "lighthouse" not in text
     assert 'data-head="deployments"' not in text
 
 
-def test_a_page_follows_the_first_reading_and_ends_with_it(here: World, browse: Browse) -> None:
-    row = catalog(of=here.cluster)
-    client = browse(here.ada)
+def test_a_page_follows_the_first_reading_and_ends_with_it(env: World, browse: Browse) -> None:
+    row = catalog(of=env.cluster)
+    client = browse(env.ada)
     text = opened(client, "/catalogs/prod/port?search=har")
     assert 'hx-get="/catalogs/prod/port/again?search=har" hx-trigger="every 2s' in text
     part = client.get("/catalogs/prod/port/again?search=har")
@@ -277,11 +277,11 @@ def test_a_page_follows_the_first_reading_and_ends_with_it(here: World, browse: 
     assert "hx-get" not in part.content.decode()
 
 
-def test_a_page_does_not_follow_what_is_read_or_failed(here: World, browse: Browse) -> None:
-    port(here)
-    catalog("lost", of=here.cluster, problem="no route to host", problem_code="unreachable")
+def test_a_page_does_not_follow_what_is_read_or_failed(env: World, browse: Browse) -> None:
+    port(env)
+    catalog("lost", of=env.cluster, problem="no route to host", problem_code="unreachable")
     for name in ("port", "lost"):
-        assert "hx-get" not in opened(browse(here.ada), f"/catalogs/prod/{name}").partition("<main")[2]
+        assert "hx-get" not in opened(browse(env.ada), f"/catalogs/prod/{name}").partition("<main")[2]
 
 
 NAMES = ["port/harbour", "port/harbour/icon", "..", "/", "~1", "100% ?#;&\\\"'<b>", "Hafen für Schiffe"]
@@ -301,11 +301,11 @@ def links(text: str, beginning: str) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_package_has_its_page_its_icon_and_what_can_be_done_with_it(
-    here: World, browse: Browse, name: str
+    env: World, browse: Browse, name: str
 ) -> None:
-    stored(catalog(of=here.cluster), *documents(name))
-    here.kubernetes.allow("ada", "create")
-    client = browse(here.ada)
+    stored(catalog(of=env.cluster), *documents(name))
+    env.kubernetes.allow("ada", "create")
+    client = browse(env.ada)
     icon, address = links(opened(client, "/catalogs/prod/port"), "/catalogs/prod/port/packages/")
     assert icon == f"{address}/icon"
     assert (urlsplit(address).query, address.count("/")) == ("", 5)
@@ -323,6 +323,6 @@ def test_every_package_has_its_page_its_icon_and_what_can_be_done_with_it(
 
 
 @pytest.mark.parametrize("name", ["nothing", "port/harbour", "port~1quay"])
-def test_another_name_in_the_address_is_not_found(here: World, browse: Browse, name: str) -> None:
-    stored(catalog(of=here.cluster), *documents("port/harbour"))
-    assert browse(here.ada).get(f"/catalogs/prod/port/packages/{quote(name, safe='/')}").status_code == 404
+def test_another_name_in_the_address_is_not_found(env: World, browse: Browse, name: str) -> None:
+    stored(catalog(of=env.cluster), *documents("port/harbour"))
+    assert browse(env.ada).get(f"/catalogs/prod/port/packages/{quote(name, safe='/')}").status_code == 404

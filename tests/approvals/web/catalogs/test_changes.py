@@ -36,34 +36,34 @@ PAGE = "/catalogs/prod/port/packages/harbour/changes"
 ASKED = f"{PAGE}?from=harbour.v1.0.0&to=harbour.v1.1.0"
 
 
-def test_the_form_names_the_versions_and_says_what_a_comparison_is_not(here: World, browse: Browse) -> None:
-    port(here, "ada")
-    text = opened(browse(here.ada), PAGE)
+def test_the_form_names_the_versions_and_says_what_a_comparison_is_not(env: World, browse: Browse) -> None:
+    port(env, "ada")
+    text = opened(browse(env.ada), PAGE)
     assert "creates no request, approves nothing and does not look at the live objects" in text
     assert '<option value="harbour.v1.1.0">1.1.0</option>' in text
 
 
-def test_who_lacks_a_right_is_shown_nothing_of_what_others_asked(here: World, browse: Browse) -> None:
-    port(here, "ada")
-    finish(begun(here))
+def test_who_lacks_a_right_is_shown_nothing_of_what_others_asked(env: World, browse: Browse) -> None:
+    port(env, "ada")
+    finish(begun(env))
     for page in (PAGE, ASKED, f"{PAGE}/again?from=1.0.0&to=1.1.0"):
-        refused = browse(here.bert).get(page)
+        refused = browse(env.bert).get(page)
         assert refused.status_code == 403
         assert "can now" not in text_of(refused)
-    here.kubernetes.allow("bert", "get", "port")
+    env.kubernetes.allow("bert", "get", "port")
     cache.clear()
-    refused = browse(here.bert).get(ASKED)
+    refused = browse(env.bert).get(ASKED)
     assert refused.status_code == 403
     assert "kind: ClusterRole" in text_of(refused)
     assert "can now" not in text_of(refused)
-    here.kubernetes.allow("bert", "create")
+    env.kubernetes.allow("bert", "create")
     cache.clear()
-    assert "can now" in opened(browse(here.bert), ASKED)
+    assert "can now" in opened(browse(env.bert), ASKED)
 
 
-def test_it_is_asked_for_by_the_form_and_followed_until_it_is_known(here: World, browse: Browse) -> None:
-    port(here, "ada")
-    client = browse(here.ada)
+def test_it_is_asked_for_by_the_form_and_followed_until_it_is_known(env: World, browse: Browse) -> None:
+    port(env, "ada")
+    client = browse(env.ada)
     assert "No recent comparison" in opened(client, ASKED)
     answer = client.post(PAGE, {"from": "1.0.0", "to": "1.1.0"})
     assert answer.status_code == 302
@@ -79,68 +79,68 @@ def test_it_is_asked_for_by_the_form_and_followed_until_it_is_known(here: World,
     assert "csrf" not in part
 
 
-def test_a_result_tells_rights_images_and_findings_as_text(here: World, browse: Browse) -> None:
-    port(here, "ada")
-    finish(begun(here))
-    text = opened(browse(here.ada), ASKED)
+def test_a_result_tells_rights_images_and_findings_as_text(env: World, browse: Browse) -> None:
+    port(env, "ada")
+    finish(begun(env))
+    text = opened(browse(env.ada), ASKED)
     assert "<img src=x" not in text
     for words in ("harbour/keeper", "Secrets", "without the live objects of the cluster", "Rights that it gains"):
         assert words in text, words
     assert "Account and least rights" not in text
 
 
-def test_a_result_counts_rules_as_rules_and_marks_what_is_not_new(here: World, browse: Browse) -> None:
-    port(here, "ada")
-    row = begun(here)
+def test_a_result_counts_rules_as_rules_and_marks_what_is_not_new(env: World, browse: Browse) -> None:
+    port(env, "ada")
+    row = begun(env)
     made = result()
     known = [one for one in made["report"]["findings"] if one["severity"] != "safe"]
     for at, one in enumerate(known):
         one["isNew"] = at > 1
     with transaction.atomic():
         comparisons.finish_comparison(row, made, {}, timezone.now())
-    text = opened(browse(here.ada), ASKED)
+    text = opened(browse(env.ada), ASKED)
     assert "Rights that it gains, in 1 rule<" in text
     assert text.count('<span class="label label-plain">not new</span>') == 2 < len(known)
 
 
-def test_a_downgrade_is_said_above_what_it_would_change(here: World, browse: Browse) -> None:
-    port(here, "ada")
-    finish(begun(here, "1.0.0", "1.1.0"))
-    text = opened(browse(here.ada), f"{PAGE}?from=1.1.0&to=1.0.0")
+def test_a_downgrade_is_said_above_what_it_would_change(env: World, browse: Browse) -> None:
+    port(env, "ada")
+    finish(begun(env, "1.0.0", "1.1.0"))
+    text = opened(browse(env.ada), f"{PAGE}?from=1.1.0&to=1.0.0")
     assert 0 < text.index("A downgrade: ") < text.index('<ul class="headline">')
-    assert "A downgrade" not in opened(browse(here.ada), ASKED)
+    assert "A downgrade" not in opened(browse(env.ada), ASKED)
 
 
-def test_what_is_said_against_it_has_its_rule_in_a_label_and_explains_it(here: World, browse: Browse) -> None:
-    port(here, "ada")
-    finish(begun(here, "1.0.0", "1.1.0"))
-    text = opened(browse(here.ada), f"{PAGE}?from=1.1.0&to=1.0.0")
+def test_what_is_said_against_it_has_its_rule_in_a_label_and_explains_it(env: World, browse: Browse) -> None:
+    port(env, "ada")
+    finish(begun(env, "1.0.0", "1.1.0"))
+    text = opened(browse(env.ada), f"{PAGE}?from=1.1.0&to=1.0.0")
     listed = text.partition('aria-labelledby="against"')[2].partition("</ul>")[0]
     assert re.findall(r'<code class="rule">([^<]+)</code>', listed) == ["SRC-03", "CAT-01"]
     words = re.findall(r'<span class="finding-words">(.*?)</span>', listed, re.DOTALL)
     assert len(words) == 2
     assert not any(re.search(r"[A-Z]{3}-[0-9]{2}", one) for one in words)
     assert "Publishers test upgrades along their edges only" in listed
-    assert 'aria-labelledby="against"' not in opened(browse(here.ada), ASKED)
+    assert 'aria-labelledby="against"' not in opened(browse(env.ada), ASKED)
 
 
-def test_of_a_deployment_the_bundle_that_runs_is_compared_with_the_edges(here: World, browse: Browse) -> None:
-    port(here, "ada")
+def test_of_a_deployment_the_bundle_that_runs_is_compared_with_the_edges(env: World, browse: Browse) -> None:
+    port(env, "ada")
     source = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}}
     wish = world.spec(format="registry-v1", sources=[source])
-    request = world.wish(here.cluster, world.seen("quay", wish), here.rita).requests.get()
+    request = world.submit_spec(env.cluster, world.seen("quay", wish), env.rita).requests.get()
     scene.running(request)
     chosen = ChosenBundle("", "port", "", "harbour", "stable", "harbour.v1.2.0", "1.2.0", "")
     Request.objects.filter(pk=request.pk).update(bundles=[asdict(chosen)])
-    finish(begun(here, "1.1.0", "", deployment="quay"))
-    text = opened(browse(here.ada), f"{PAGE}?to=1.1.0&deployment=quay")
+    finish(begun(env, "1.1.0", "", deployment="quay"))
+    text = opened(browse(env.ada), f"{PAGE}?to=1.1.0&deployment=quay")
     assert "A downgrade: " in text
 
 
-def test_the_lines_of_an_object_are_shown_when_somebody_opens_it(here: World, browse: Browse) -> None:
-    port(here, "ada")
-    finish(begun(here))
-    client = browse(here.ada)
+def test_the_lines_of_an_object_are_shown_when_somebody_opens_it(env: World, browse: Browse) -> None:
+    port(env, "ada")
+    finish(begun(env))
+    client = browse(env.ada)
     text = opened(client, ASKED)
     assert "example.com/hhh" not in text.partition("Images")[0], "lines come when they are asked for"
     (address,) = re.findall(r'hx-get="([^"]*/objects/\d+[^"]*)"', text[text.index("Changed: 1") :])[:1]
@@ -157,17 +157,17 @@ def test_the_lines_of_an_object_are_shown_when_somebody_opens_it(here: World, br
     assert (within.status_code, within["HX-Redirect"]) == (204, gone["Location"]), "the whole page, not the fold"
 
 
-def test_S09_lines_of_what_runs_are_shown_to_who_may_get_the_object(here: World, browse: Browse) -> None:
-    port(here, "ada")
-    here.kubernetes.allow("ada", "get")
-    scene.running(world.wish(here.cluster, world.seen("quay", world.spec()), here.rita).requests.get())
-    finish(begun(here, "1.1.0", "", deployment="quay"))
+def test_S09_lines_of_what_runs_are_shown_to_who_may_get_the_object(env: World, browse: Browse) -> None:
+    port(env, "ada")
+    env.kubernetes.allow("ada", "get")
+    scene.running(world.submit_spec(env.cluster, world.seen("quay", world.spec()), env.rita).requests.get())
+    finish(begun(env, "1.1.0", "", deployment="quay"))
     asked = f"{PAGE}?to=1.1.0&deployment=quay"
-    client = browse(here.ada)
+    client = browse(env.ada)
     changed = re.compile(r'hx-get="([^"]*/objects/\d+[^"]*)"[^>]*>\s*<span class="mono">Deployment')
     (address,) = changed.findall(opened(client, asked))
     assert "image:" in opened(client, html.unescape(address))
-    here.kubernetes.closed.add("deployments")
+    env.kubernetes.closed.add("deployments")
     cache.clear()
     assert changed.findall(opened(client, asked)) == []
     refused = opened(client, html.unescape(address))
@@ -175,22 +175,22 @@ def test_S09_lines_of_what_runs_are_shown_to_who_may_get_the_object(here: World,
     assert "image:" not in refused
 
 
-def test_from_nothing_the_account_and_its_rights_are_shown(here: World, browse: Browse) -> None:
-    port(here, "ada")
-    finish(begun(here, before=""), is_first=True)
-    text = opened(browse(here.ada), f"{PAGE}?to=1.1.0")
+def test_from_nothing_the_account_and_its_rights_are_shown(env: World, browse: Browse) -> None:
+    port(env, "ada")
+    finish(begun(env, before=""), is_first=True)
+    text = opened(browse(env.ada), f"{PAGE}?to=1.1.0")
     assert "Account and least rights to install it" in text
     assert "harbour-installer" in text
 
 
-def test_what_failed_says_why_and_what_to_do(here: World, browse: Browse) -> None:
-    port(here, "ada")
-    fail(begun(here))
-    text = opened(browse(here.ada), ASKED)
+def test_what_failed_says_why_and_what_to_do(env: World, browse: Browse) -> None:
+    port(env, "ada")
+    fail(begun(env))
+    text = opened(browse(env.ada), ASKED)
     assert "It could not be compared" in text
     assert "<img" not in text
     assert "<code>invalid-manifest</code>" in text
-    assert "hx-trigger" not in opened(browse(here.ada), f"{PAGE}/again?from=1.0.0&to=1.1.0")
+    assert "hx-trigger" not in opened(browse(env.ada), f"{PAGE}/again?from=1.0.0&to=1.1.0")
 
 
 @pytest.mark.parametrize(
@@ -203,20 +203,20 @@ def test_what_failed_says_why_and_what_to_do(here: World, browse: Browse) -> Non
     ids=["nothing chosen", "no such version", "no such deployment"],
 )
 def test_what_cannot_be_asked_is_said_beside_what_was_typed(
-    here: World, browse: Browse, given: dict[str, Any], words: str
+    env: World, browse: Browse, given: dict[str, Any], words: str
 ) -> None:
-    port(here, "ada")
-    answer = browse(here.ada).post(PAGE, given)
+    port(env, "ada")
+    answer = browse(env.ada).post(PAGE, given)
     assert answer.status_code == 422
     assert words in text_of(answer)
     assert BundleComparison.objects.count() == 0
 
 
-def test_a_quota_is_a_page_that_says_so(here: World, browse: Browse, settings: Any) -> None:
+def test_a_quota_is_a_page_that_says_so(env: World, browse: Browse, settings: Any) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "COMPARISONS": 1}
-    port(here, "ada")
-    begun(here)
-    answer = browse(here.ada).post(PAGE, {"to": "1.2.0"})
+    port(env, "ada")
+    begun(env)
+    answer = browse(env.ada).post(PAGE, {"to": "1.2.0"})
     assert answer.status_code == 429
     assert "PRATIQUE_COMPARISONS" in text_of(answer)
 

@@ -36,11 +36,11 @@ def installs(row: str) -> str:
     return parse_qs(urlsplit(found[1].replace("&amp;", "&")).query)["version"][0] if found else ""
 
 
-def test_install_leads_to_the_bundle_beside_which_it_stands_or_is_not_there(here: World, browse: Browse) -> None:
-    here.kubernetes.allow("ada", "create")
-    row = catalog(of=here.cluster)
+def test_install_leads_to_the_bundle_beside_which_it_stands_or_is_not_there(env: World, browse: Browse) -> None:
+    env.kubernetes.allow("ada", "create")
+    row = catalog(of=env.cluster)
     stored(row, *rebuilt())
-    rows = rows_of(opened(browse(here.ada), PAGE))
+    rows = rows_of(opened(browse(env.ada), PAGE))
     pins = {name: installs(one) for name, one in rows.items()}
     assert pins == {
         LATER: f"3.14.3+{LATER_REBUILD}",
@@ -56,16 +56,16 @@ def test_install_leads_to_the_bundle_beside_which_it_stands_or_is_not_there(here
     assert re.search(rf'changes\?to={PLAIN}"', rows[PLAIN])
 
 
-def test_a_release_beside_the_version_is_named_by_the_link_too(here: World, browse: Browse) -> None:
-    here.kubernetes.allow("ada", "create")
+def test_a_release_beside_the_version_is_named_by_the_link_too(env: World, browse: Browse) -> None:
+    env.kubernetes.allow("ada", "create")
     described = []
     for release in ("9", "10"):
         one = bundle("1.0.0")
         one["properties"][0]["value"]["release"] = release
         described.append({**one, "name": f"harbour.v1.0.0-{release}"})
     listed = channel("stable", *({"name": one["name"]} for one in described))
-    stored(catalog(of=here.cluster), package(defaultChannel="stable"), *described, listed)
-    rows = rows_of(opened(browse(here.ada), PAGE))
+    stored(catalog(of=env.cluster), package(defaultChannel="stable"), *described, listed)
+    rows = rows_of(opened(browse(env.ada), PAGE))
     assert {name: installs(one) for name, one in rows.items()} == {
         "harbour.v1.0.0-10": "1.0.0+10",
         "harbour.v1.0.0-9": "1.0.0+9",
@@ -85,12 +85,12 @@ def test_a_release_beside_the_version_is_named_by_the_link_too(here: World, brow
     ],
     ids=["any", "the version", "a release"],
 )
-def test_a_rebuild_is_offered_to_who_runs_the_one_before(here: World, version: str, offered: str, beyond: str) -> None:
-    row = catalog(of=here.cluster)
+def test_a_rebuild_is_offered_to_who_runs_the_one_before(env: World, version: str, offered: str, beyond: str) -> None:
+    row = catalog(of=env.cluster)
     stored(row, *rebuilt(has_later=False))
     named = {"name": "port", "package": "harbour", **({"version": version} if version else {})}
     spec = world.spec(format="registry-v1", sources=[{"kind": "catalog", "catalog": named}])
-    made = world.wish(here.cluster, world.seen("harbour", spec, uid="harbour"), here.rita)
+    made = world.submit_spec(env.cluster, world.seen("harbour", spec, uid="harbour"), env.rita)
     assert bundle_choice.bundles_for(made.requests.get())[""].bundle == FIRST
     revision(made, 1, "active")
     pivots.answer_upgrades(made.pk)

@@ -29,10 +29,10 @@ DEPLOYMENT = {
 }
 
 
-def test_a_deployment_is_made_as_the_person(here: World, browse: Browse) -> None:
-    response = browse(here.ada).post("/deployments/new", DEPLOYMENT)
+def test_a_deployment_is_made_as_the_person(env: World, browse: Browse) -> None:
+    response = browse(env.ada).post("/deployments/new", DEPLOYMENT)
     assert response["Location"] == "/deployments/prod/barge"
-    made = here.kubernetes.objects["barge"]
+    made = env.kubernetes.objects["barge"]
     assert made["spec"] == {
         "installNamespace": "harbour",
         "serviceAccountName": "installer",
@@ -87,10 +87,10 @@ def test_a_deployment_is_made_as_the_person(here: World, browse: Browse) -> None
     ],
 )
 def test_each_kind_of_source_has_its_fields(
-    form: dict[str, str], source: dict[str, Any], here: World, browse: Browse
+    form: dict[str, str], source: dict[str, Any], env: World, browse: Browse
 ) -> None:
-    assert browse(here.ada).post("/deployments/new", {**DEPLOYMENT, **form}).status_code == 302
-    assert here.kubernetes.objects["barge"]["spec"]["sources"] == [source]
+    assert browse(env.ada).post("/deployments/new", {**DEPLOYMENT, **form}).status_code == 302
+    assert env.kubernetes.objects["barge"]["spec"]["sources"] == [source]
 
 
 @pytest.mark.parametrize(
@@ -115,26 +115,26 @@ def test_each_kind_of_source_has_its_fields(
     ],
 )
 def test_a_deployment_that_cannot_be_is_shown_again_with_what_is_wrong(
-    form: dict[str, str], words: str, here: World, browse: Browse
+    form: dict[str, str], words: str, env: World, browse: Browse
 ) -> None:
-    response = browse(here.ada).post("/deployments/new", {**DEPLOYMENT, **form})
+    response = browse(env.ada).post("/deployments/new", {**DEPLOYMENT, **form})
     assert response.status_code == 422
     assert words in text_of(response)
-    assert not here.kubernetes.objects
+    assert not env.kubernetes.objects
 
 
 @pytest.mark.parametrize("is_allowed", [False, True])
 def test_an_archive_needs_a_checksum_unless_the_operator_allows_none(
-    is_allowed: bool, here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+    is_allowed: bool, env: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(settings.PRATIQUE, "MUTABLE_HTTP", is_allowed)
     form = {**DEPLOYMENT, "name": "barge", "kind": "http", "url": "https://a.example/x.tgz", "checksum": ""}
-    response = browse(here.ada).post("/deployments/new", form)
+    response = browse(env.ada).post("/deployments/new", form)
     assert response.status_code == (302 if is_allowed else 422)
     assert ("required for this kind of source" in text_of(response)) is not is_allowed
 
 
-def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, browse: Browse) -> None:
+def test_changing_a_deployment_keeps_what_the_form_does_not_show(env: World, browse: Browse) -> None:
     spec = world.spec(
         drift="Correct",
         sources=[
@@ -142,14 +142,14 @@ def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, br
             {"kind": "http", "http": {"url": "https://example.com/y.tgz"}},
         ],
     )
-    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
-    world.wish(here.cluster, live, here.rita)
-    client = browse(here.ada)
+    live = env.kubernetes.create(env.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.submit_spec(env.cluster, live, env.rita)
+    client = browse(env.ada)
     page = text_of(client.get("/deployments/prod/barge/edit"))
     assert ('value="r/x:1"' in page, "1 more source" in page) == (True, True)
     form = {**DEPLOYMENT, "image": "r/x:2", "secret": "pull", "generation": live["metadata"]["generation"]}
     assert client.post("/deployments/prod/barge/edit", form).status_code == 302
-    changed = here.kubernetes.objects["barge"]["spec"]
+    changed = env.kubernetes.objects["barge"]["spec"]
     assert changed["drift"] == "Correct"
     assert changed["sources"][0] == {
         "kind": "image",
@@ -165,23 +165,23 @@ def test_changing_a_deployment_keeps_what_the_form_does_not_show(here: World, br
     ids=["a plug-in", "a kind named like a mapping of a source", "a kind named like a text of a source"],
 )
 def test_the_source_of_a_plugin_stays_as_it_is_until_another_kind_is_chosen(
-    kind: str, here: World, browse: Browse
+    kind: str, env: World, browse: Browse
 ) -> None:
     gauge = {"kind": kind, "parameters": {"url": "https://example.com/t"}, "destination": "below"}
     spec = world.spec(drift="Correct", sources=[gauge])
-    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
-    world.wish(here.cluster, live, here.rita)
-    client = browse(here.ada)
+    live = env.kubernetes.create(env.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.submit_spec(env.cluster, live, env.rita)
+    client = browse(env.ada)
     assert client.get("/deployments/prod/barge").status_code == 200
     assert f'<option value="{kind}" selected>' in text_of(client.get("/deployments/prod/barge/edit"))
     form = {**DEPLOYMENT, "kind": kind, "image": "", "drift": "Report", "generation": live["metadata"]["generation"]}
     assert client.post("/deployments/prod/barge/edit", form).status_code == 302
-    changed = here.kubernetes.objects["barge"]["spec"]
+    changed = env.kubernetes.objects["barge"]["spec"]
     assert (changed["drift"], changed["sources"]) == ("Report", [gauge])
     form = {**DEPLOYMENT, "image": "r/x:2", "generation": live["metadata"]["generation"] + 1}
     assert client.post("/deployments/prod/barge/edit", form).status_code == 302
     chosen = {"kind": "image", "image": {"ref": "r/x:2"}, "destination": "below"}
-    assert here.kubernetes.objects["barge"]["spec"]["sources"] == [chosen]
+    assert env.kubernetes.objects["barge"]["spec"]["sources"] == [chosen]
 
 
 @pytest.mark.parametrize(
@@ -189,29 +189,27 @@ def test_the_source_of_a_plugin_stays_as_it_is_until_another_kind_is_chosen(
     [("r/x:1", "so no request was created"), ("r/x:2", "Its request is being prepared")],
     ids=["the same", "another"],
 )
-def test_the_page_says_whether_there_was_anything_to_change(
-    image: str, words: str, here: World, browse: Browse
-) -> None:
+def test_the_page_says_whether_there_was_anything_to_change(image: str, words: str, env: World, browse: Browse) -> None:
     spec = world.spec(sources=[{"kind": "image", "image": {"ref": "r/x:1"}}])
-    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
-    world.wish(here.cluster, live, here.rita)
-    client = browse(here.ada)
+    live = env.kubernetes.create(env.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.submit_spec(env.cluster, live, env.rita)
+    client = browse(env.ada)
     page = client.get("/deployments/prod/barge/edit")
     form = {name: value for name, value in page.context["form"].initial.items() if value is not None}
     after = client.post("/deployments/prod/barge/edit", {**form, "image": image}, follow=True)
     assert words in text_of(after)
 
 
-def test_every_part_of_a_spec_can_be_changed_in_the_form(here: World, browse: Browse) -> None:
+def test_every_part_of_a_spec_can_be_changed_in_the_form(env: World, browse: Browse) -> None:
     before: dict[str, Any] = {
         "constraints": {"kubernetesVersionRange": ">=1.30"},
         "progressDeadlineMinutes": 5,
         "paused": True,
     }
     spec = world.spec(drift="Correct", **before)
-    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
-    world.wish(here.cluster, live, here.rita)
-    client = browse(here.ada)
+    live = env.kubernetes.create(env.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.submit_spec(env.cluster, live, env.rita)
+    client = browse(env.ada)
     page = text_of(client.get("/deployments/prod/barge/edit"))
     assert ("kubernetesVersionRange: &#x27;&gt;=1.30&#x27;" in page, 'value="5"' in page) == (True, True)
     assert '<option value="Correct" selected>' in page
@@ -228,7 +226,7 @@ def test_every_part_of_a_spec_can_be_changed_in_the_form(here: World, browse: Br
         "generation": live["metadata"]["generation"],
     }
     assert client.post("/deployments/prod/barge/edit", form).status_code == 302
-    changed = here.kubernetes.objects["barge"]["spec"]
+    changed = env.kubernetes.objects["barge"]["spec"]
     del changed["sources"], changed["installNamespace"], changed["serviceAccountName"]
     assert changed == {
         "paused": True,
@@ -242,19 +240,19 @@ def test_every_part_of_a_spec_can_be_changed_in_the_form(here: World, browse: Br
     }
 
 
-def test_a_form_that_is_saved_as_it_is_makes_no_number_or_truth_of_a_text(here: World, browse: Browse) -> None:
+def test_a_form_that_is_saved_as_it_is_makes_no_number_or_truth_of_a_text(env: World, browse: Browse) -> None:
     texts = ["1e3", "0o17", "08", "y", "N", "1E+3", "yes", "2001-01-01", "1:30", "~", "\x85", " a "]
     spec = world.spec(
         config={"odd": {text: text for text in texts}}, sources=[{"kind": "image", "image": {"ref": "r/x:1"}}]
     )
-    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
-    world.wish(here.cluster, live, here.rita)
-    client = browse(here.ada)
+    live = env.kubernetes.create(env.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.submit_spec(env.cluster, live, env.rita)
+    client = browse(env.ada)
     form = client.get("/deployments/prod/barge/edit").context["form"]
     shown = {name: form[name].value() for name in form.fields}
     form = {name: value for name, value in shown.items() if value is not None}
     assert client.post("/deployments/prod/barge/edit", {**form, "image": "r/x:2"}).status_code == 302
-    changed = here.kubernetes.objects["barge"]["spec"]
+    changed = env.kubernetes.objects["barge"]["spec"]
     assert (changed["sources"][0]["image"], changed["config"]) == ({"ref": "r/x:2"}, spec["config"])
 
 
@@ -276,12 +274,12 @@ def test_a_form_that_is_saved_as_it_is_makes_no_number_or_truth_of_a_text(here: 
     ],
 )
 def test_the_rest_of_a_spec_that_is_no_map_of_other_fields_is_refused_in_words(
-    rest: str, words: str, here: World, browse: Browse
+    rest: str, words: str, env: World, browse: Browse
 ) -> None:
-    response = browse(here.ada).post("/deployments/new", {**DEPLOYMENT, "rest": rest})
+    response = browse(env.ada).post("/deployments/new", {**DEPLOYMENT, "rest": rest})
     assert response.status_code == 422
     assert words in text_of(response)
-    assert not here.kubernetes.objects
+    assert not env.kubernetes.objects
 
 
 @pytest.mark.parametrize(
@@ -294,27 +292,27 @@ def test_the_rest_of_a_spec_that_is_no_map_of_other_fields_is_refused_in_words(
     ],
 )
 def test_a_part_of_a_spec_that_is_of_another_shape_is_refused_in_sight(
-    field: str, text: str, words: str, here: World, browse: Browse
+    field: str, text: str, words: str, env: World, browse: Browse
 ) -> None:
-    response = browse(here.ada).post("/deployments/new", {**DEPLOYMENT, field: text})
+    response = browse(env.ada).post("/deployments/new", {**DEPLOYMENT, field: text})
     assert (response.status_code, words in text_of(response)) == (422, True)
     assert "<details open>" in text_of(response)
-    assert not here.kubernetes.objects
+    assert not env.kubernetes.objects
 
 
-def test_what_was_cleared_in_the_form_is_cleared_in_the_spec(here: World, browse: Browse) -> None:
+def test_what_was_cleared_in_the_form_is_cleared_in_the_spec(env: World, browse: Browse) -> None:
     spec = world.spec(constraints={"cel": []}, healthChecks=[{"kind": "Buoy"}], progressDeadlineMinutes=5)
-    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
-    world.wish(here.cluster, live, here.rita)
+    live = env.kubernetes.create(env.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.submit_spec(env.cluster, live, env.rita)
     given = {**DEPLOYMENT, "constraints": "", "health_checks": "", "generation": live["metadata"]["generation"]}
-    assert browse(here.ada).post("/deployments/prod/barge/edit", given).status_code == 302
-    changed = here.kubernetes.objects["barge"]["spec"]
+    assert browse(env.ada).post("/deployments/prod/barge/edit", given).status_code == 302
+    changed = env.kubernetes.objects["barge"]["spec"]
     assert (changed.get("constraints"), changed.get("healthChecks")) == (None, None)
     assert changed["progressDeadlineMinutes"] == 5
 
 
-def test_the_form_says_what_a_source_of_each_kind_needs(here: World, browse: Browse) -> None:
-    page = text_of(browse(here.ada).get("/deployments/new"))
+def test_the_form_says_what_a_source_of_each_kind_needs(env: World, browse: Browse) -> None:
+    page = text_of(browse(env.ada).get("/deployments/new"))
     assert [words in page for words in ("<legend>Git repository</legend>", "<legend>Private source</legend>")] == [
         True,
         True,
@@ -330,33 +328,33 @@ def test_the_fields_of_other_kinds_than_the_chosen_one_are_hidden(kind: str) -> 
     assert f"{chosen} .source:not(.source-{kind}, :has(.wrong))" in styles
 
 
-def test_a_deployment_that_moved_meanwhile_is_not_overwritten(here: World, browse: Browse) -> None:
-    live = here.kubernetes.create(
-        here.cluster, {"metadata": {"name": "barge"}, "spec": world.spec()}, as_person=Identity("x")
+def test_a_deployment_that_moved_meanwhile_is_not_overwritten(env: World, browse: Browse) -> None:
+    live = env.kubernetes.create(
+        env.cluster, {"metadata": {"name": "barge"}, "spec": world.spec()}, as_person=Identity("x")
     )
-    world.wish(here.cluster, live, here.rita)
-    response = browse(here.ada).post("/deployments/prod/barge/edit", {**DEPLOYMENT, "generation": "7"})
+    world.submit_spec(env.cluster, live, env.rita)
+    response = browse(env.ada).post("/deployments/prod/barge/edit", {**DEPLOYMENT, "generation": "7"})
     assert response.status_code == 409
     assert 'href="/deployments/prod/barge"' in text_of(response)
-    assert here.kubernetes.objects["barge"]["spec"] == world.spec()
+    assert env.kubernetes.objects["barge"]["spec"] == world.spec()
 
 
-def test_who_may_not_change_a_deployment_is_told_before_they_type(here: World, request_: Any, browse: Browse) -> None:
+def test_who_may_not_change_a_deployment_is_told_before_they_type(env: World, request_: Any, browse: Browse) -> None:
     path, words = "/deployments/prod/strimzi/edit", "Kubernetes does not allow ada to update"
-    assert words in text_of(browse(here.ada).get(path))
-    here.kubernetes.allow("ada", "update")
+    assert words in text_of(browse(env.ada).get(path))
+    env.kubernetes.allow("ada", "update")
     cache.clear()
-    assert words not in text_of(browse(here.ada).get(path))
+    assert words not in text_of(browse(env.ada).get(path))
 
 
-def test_pausing_needs_a_reason_and_deleting_the_name(here: World, browse: Browse) -> None:
-    live = here.kubernetes.create(
-        here.cluster, {"metadata": {"name": "barge"}, "spec": world.spec()}, as_person=Identity("x")
+def test_pausing_needs_a_reason_and_deleting_the_name(env: World, browse: Browse) -> None:
+    live = env.kubernetes.create(
+        env.cluster, {"metadata": {"name": "barge"}, "spec": world.spec()}, as_person=Identity("x")
     )
-    world.wish(here.cluster, live, here.rita)
+    world.submit_spec(env.cluster, live, env.rita)
     for verb in ("update", "delete"):
-        here.kubernetes.allow("ada", verb)
-    client = browse(here.ada)
+        env.kubernetes.allow("ada", verb)
+    client = browse(env.ada)
     assert client.post("/deployments/prod/barge/pause", {"pause": "yes"}).status_code == 422
     assert client.post("/deployments/prod/barge/pause", {"pause": "yes", "reason": "storm"}).status_code == 302
     assert BundleDeployment.objects.get().is_paused
@@ -369,12 +367,12 @@ def test_pausing_needs_a_reason_and_deleting_the_name(here: World, browse: Brows
     assert BundleDeployment.objects.get().deletion_requested_at
 
 
-def test_a_deployment_says_what_it_asks_for(here: World, browse: Browse) -> None:
+def test_a_deployment_says_what_it_asks_for(env: World, browse: Browse) -> None:
     spec = world.spec(drift="Report", collisionProtection="IfNoController", constraints={"cel": [{"expression": "a"}]})
     live = world.seen("barge", spec)
     live["metadata"]["labels"] = {"team": "harbour", "tier": ""}
-    world.wish(here.cluster, live, here.rita)
-    page = text_of(browse(here.ada).get("/deployments/prod/barge"))
+    world.submit_spec(env.cluster, live, env.rita)
+    page = text_of(browse(env.ada).get("/deployments/prod/barge"))
     for words in (
         "the difference is only reported",
         "unless it has a controller",
@@ -389,17 +387,17 @@ def test_a_deployment_says_what_it_asks_for(here: World, browse: Browse) -> None
     [("Orphan", 302, "Orphan"), ("Delete", 302, None), ("", 302, None), ("Keep", 422, None)],
 )
 def test_who_asks_for_deletion_says_what_becomes_of_the_objects(
-    here: World, browse: Browse, chosen: str, status: int, written: str | None
+    env: World, browse: Browse, chosen: str, status: int, written: str | None
 ) -> None:
-    live = here.kubernetes.create(
-        here.cluster, {"metadata": {"name": "barge"}, "spec": world.spec()}, as_person=Identity("x")
+    live = env.kubernetes.create(
+        env.cluster, {"metadata": {"name": "barge"}, "spec": world.spec()}, as_person=Identity("x")
     )
-    world.wish(here.cluster, live, here.rita)
+    world.submit_spec(env.cluster, live, env.rita)
     for verb in ("update", "delete"):
-        here.kubernetes.allow("ada", verb)
-    answer = browse(here.ada).post("/deployments/prod/barge/delete", {"typed": "barge", "policy": chosen})
+        env.kubernetes.allow("ada", verb)
+    answer = browse(env.ada).post("/deployments/prod/barge/delete", {"typed": "barge", "policy": chosen})
     assert answer.status_code == status
-    assert here.kubernetes.objects["barge"]["spec"].get("deletionPolicy") == written
+    assert env.kubernetes.objects["barge"]["spec"].get("deletionPolicy") == written
     assert bool(BundleDeployment.objects.get().deletion_requested_at) is (status == 302)
 
 
@@ -417,13 +415,13 @@ NOT_AS_ADA = {
 @pytest.mark.parametrize("server_words", NOT_AS_ADA.values(), ids=NOT_AS_ADA)
 @pytest.mark.parametrize("door", ["page", "REST"])
 def test_S31_where_we_may_not_act_as_the_person_the_operators_command_is_named(
-    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch, server_words: str, door: str
+    env: World, browse: Browse, monkeypatch: pytest.MonkeyPatch, server_words: str, door: str
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise Forbidden("creating BundleDeployment barge is refused", server_words=server_words)
 
-    monkeypatch.setattr(here.kubernetes, "create", refuse)
-    client = browse(here.ada)
+    monkeypatch.setattr(env.kubernetes, "create", refuse)
+    client = browse(env.ada)
     if door == "page":
         answer = client.post("/deployments/new", DEPLOYMENT)
         said = text_of(answer)
@@ -439,23 +437,23 @@ def test_S31_where_we_may_not_act_as_the_person_the_operators_command_is_named(
 
 
 def test_a_person_who_may_not_write_reads_the_servers_own_words(
-    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+    env: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = 'bundledeployments.core.rukpak.io is forbidden: User "ada" cannot create resource "bundledeployments"'
 
     def refuse(*_: object, **__: object) -> None:
         raise Forbidden("creating BundleDeployment barge is refused", server_words=words)
 
-    monkeypatch.setattr(here.kubernetes, "create", refuse)
-    answer = browse(here.ada).post("/deployments/new", DEPLOYMENT)
+    monkeypatch.setattr(env.kubernetes, "create", refuse)
+    answer = browse(env.ada).post("/deployments/new", DEPLOYMENT)
     assert answer.status_code == 403
     assert "cannot create resource" in text_of(answer)
     assert "pratique-manage" not in text_of(answer)
 
 
-def test_every_error_stands_by_its_field_and_the_first_has_the_focus(here: World, browse: Browse) -> None:
+def test_every_error_stands_by_its_field_and_the_first_has_the_focus(env: World, browse: Browse) -> None:
     wrong = {"service_account": "", "image": "", "secret": "a/b/c", "deadline": "0", "constraints": "{typed: kept"}
-    shown = text_of(browse(here.ada).post("/deployments/new", {**DEPLOYMENT, **wrong}))
+    shown = text_of(browse(env.ada).post("/deployments/new", {**DEPLOYMENT, **wrong}))
     for name in wrong:
         assert f'<a href="#id_{name}">' in shown
         assert shown.count(f'id="id_{name}_error"') == 1
@@ -463,27 +461,27 @@ def test_every_error_stands_by_its_field_and_the_first_has_the_focus(here: World
     assert ("{typed: kept" in shown, 'value="a/b/c"' in shown, "team=harbour" in shown) == (True, True, True)
 
 
-def test_an_error_of_a_field_that_is_not_on_the_screen_is_said(here: World, browse: Browse, request_: Any) -> None:
-    answer = browse(here.ada).post("/deployments/prod/strimzi/edit", {**DEPLOYMENT, "generation": "-1"})
+def test_an_error_of_a_field_that_is_not_on_the_screen_is_said(env: World, browse: Browse, request_: Any) -> None:
+    answer = browse(env.ada).post("/deployments/prod/strimzi/edit", {**DEPLOYMENT, "generation": "-1"})
     assert answer.status_code == 422
     assert "greater than or equal to 0" in text_of(answer)
 
 
-def test_a_form_that_nobody_has_sent_moves_no_focus(here: World, browse: Browse) -> None:
-    assert "autofocus" not in text_of(browse(here.ada).get("/deployments/new"))
+def test_a_form_that_nobody_has_sent_moves_no_focus(env: World, browse: Browse) -> None:
+    assert "autofocus" not in text_of(browse(env.ada).get("/deployments/new"))
 
 
 @pytest.mark.parametrize(
     ("interval", "is_taken"), [("10m", True), ("1h30m", True), ("Never", True), ("off", False), ("", True)]
 )
 def test_the_form_writes_how_often_a_source_is_checked(
-    interval: str, is_taken: bool, here: World, browse: Browse
+    interval: str, is_taken: bool, env: World, browse: Browse
 ) -> None:
-    client = browse(here.ada)
+    client = browse(env.ada)
     assert 'name="interval"' in text_of(client.get("/deployments/new"))
     response = client.post("/deployments/new", {**DEPLOYMENT, "name": "barge", "interval": interval})
     assert response.status_code == (302 if is_taken else 422)
     if is_taken:
-        assert here.kubernetes.objects["barge"]["spec"]["sources"][0].get("interval", "") == interval
+        assert env.kubernetes.objects["barge"]["spec"]["sources"][0].get("interval", "") == interval
     else:
         assert "Enter a time such as 10m or 1h30m, or Never." in text_of(response)

@@ -55,18 +55,18 @@ def chosen(text: str) -> str:
     ids=["manual", "automatic", "the default", "not said", "of no catalog"],
 )
 def test_a_new_deployment_says_what_follows_a_newer_version_where_it_takes_from_a_catalog(
-    kind: str, policy: str, written: str | None, here: World, browse: Browse
+    kind: str, policy: str, written: str | None, env: World, browse: Browse
 ) -> None:
     form = {**FORM, "kind": kind, "upgrade_policy": policy, "rest": "format: registry-v1"}
-    assert browse(here.ada).post("/deployments/new", form).status_code == 302
-    assert here.kubernetes.objects["barge"]["spec"].get("upgradePolicy") == written
+    assert browse(env.ada).post("/deployments/new", form).status_code == 302
+    assert env.kubernetes.objects["barge"]["spec"].get("upgradePolicy") == written
 
 
 def test_the_form_that_install_fills_in_explains_each_policy_and_what_a_constraint_of_versions_does(
-    here: World, browse: Browse
+    env: World, browse: Browse
 ) -> None:
-    port(here, "ada")
-    text = text_of(browse(here.ada).get("/deployments/new?cluster=prod&catalog=port&package=harbour"))
+    port(env, "ada")
+    text = text_of(browse(env.ada).get("/deployments/new?cluster=prod&catalog=port&package=harbour"))
     assert chosen(text) == "Request"
     for words in (
         "Request: a newer version makes a request that people decide on",
@@ -78,43 +78,43 @@ def test_the_form_that_install_fills_in_explains_each_policy_and_what_a_constrai
         assert words in text, words
 
 
-def edited(here: World, browse: Browse, spec: dict[str, Any], **changed: str) -> dict[str, Any]:
+def edited(env: World, browse: Browse, spec: dict[str, Any], **changed: str) -> dict[str, Any]:
     """The spec once its form was saved as it is shown, but for what is changed."""
-    live = here.kubernetes.create(here.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
-    world.wish(here.cluster, live, here.rita)
-    client = browse(here.ada)
+    live = env.kubernetes.create(env.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.submit_spec(env.cluster, live, env.rita)
+    client = browse(env.ada)
     form = client.get("/deployments/prod/barge/edit").context["form"]
     shown = {name: form[name].value() for name in form.fields}
     sent = {name: value for name, value in shown.items() if value is not None}
     assert client.post("/deployments/prod/barge/edit", {**sent, **changed}).status_code == 302
-    return dict(here.kubernetes.objects["barge"]["spec"])
+    return dict(env.kubernetes.objects["barge"]["spec"])
 
 
 @pytest.mark.parametrize("said", [{}, {"upgradePolicy": "Automatic"}, {"upgradePolicy": "Request"}])
 def test_a_form_that_is_saved_as_it_is_leaves_the_policy_as_it_is(
-    said: dict[str, str], here: World, browse: Browse
+    said: dict[str, str], env: World, browse: Browse
 ) -> None:
     spec = world.spec(format="registry-v1", sources=[FROM_CATALOG], **said)
-    assert edited(here, browse, spec).get("upgradePolicy") == said.get("upgradePolicy")
+    assert edited(env, browse, spec).get("upgradePolicy") == said.get("upgradePolicy")
 
 
-def test_a_policy_is_changed_in_the_form(here: World, browse: Browse) -> None:
+def test_a_policy_is_changed_in_the_form(env: World, browse: Browse) -> None:
     spec = world.spec(format="registry-v1", sources=[FROM_CATALOG], upgradePolicy="Automatic")
-    assert edited(here, browse, spec, upgrade_policy="Request")["upgradePolicy"] == "Request"
+    assert edited(env, browse, spec, upgrade_policy="Request")["upgradePolicy"] == "Request"
 
 
 @pytest.mark.parametrize("others", [[], [{**FROM_CATALOG, "destination": "b"}]], ids=["none", "another source"])
 def test_the_policy_goes_with_the_last_source_that_takes_from_a_catalog(
-    others: list[dict[str, Any]], here: World, browse: Browse
+    others: list[dict[str, Any]], env: World, browse: Browse
 ) -> None:
     spec = world.spec(format="registry-v1", sources=[FROM_CATALOG, *others], upgradePolicy="Manual")
-    after = edited(here, browse, spec, kind="image", image="r/x:1")
+    after = edited(env, browse, spec, kind="image", image="r/x:1")
     assert after["sources"] == [IMAGE, *others]
     assert after.get("upgradePolicy") == ("Manual" if others else None)
 
 
-def test_the_policy_is_refused_where_it_would_be_said_twice(here: World, browse: Browse) -> None:
-    answer = browse(here.ada).post("/deployments/new", {**FORM, "kind": "catalog", "rest": "upgradePolicy: Manual"})
+def test_the_policy_is_refused_where_it_would_be_said_twice(env: World, browse: Browse) -> None:
+    answer = browse(env.ada).post("/deployments/new", {**FORM, "kind": "catalog", "rest": "upgradePolicy: Manual"})
     assert answer.status_code == 422
     assert "upgradePolicy has its own field in this form" in text_of(answer)
 
@@ -123,13 +123,13 @@ OFFERS = "/deployments/offers?cluster=prod&install_namespace=shop"
 
 
 @pytest.fixture
-def listing(here: World) -> World:
-    here.kubernetes.names = {
+def listing(env: World) -> World:
+    env.kubernetes.names = {
         ("Namespace", ""): ["shop", "harbour"],
         ("ServiceAccount", "shop"): ["robot"],
         ("ServiceAccount", "harbour"): ["installer"],
     }
-    return here
+    return env
 
 
 def test_names_that_the_viewer_may_list_are_offered(listing: World, browse: Browse) -> None:
@@ -179,22 +179,22 @@ def test_more_names_than_a_list_shows_are_said(listing: World, browse: Browse) -
     assert "Only the first 500 namespaces are offered." in opened(browse(listing.ada), OFFERS)
 
 
-def test_a_new_deployment_is_offered_to_those_who_may_create_one(here: World, browse: Browse) -> None:
-    here.kubernetes.allow("bert", "get")
-    here.kubernetes.allow("ada", "create")
-    assert 'href="/deployments/new"' in opened(browse(here.ada), "/deployments")
-    assert 'href="/deployments/new"' not in opened(browse(here.bert), "/deployments")
-    told = opened(browse(here.bert), "/deployments/new")
+def test_a_new_deployment_is_offered_to_those_who_may_create_one(env: World, browse: Browse) -> None:
+    env.kubernetes.allow("bert", "get")
+    env.kubernetes.allow("ada", "create")
+    assert 'href="/deployments/new"' in opened(browse(env.ada), "/deployments")
+    assert 'href="/deployments/new"' not in opened(browse(env.bert), "/deployments")
+    told = opened(browse(env.bert), "/deployments/new")
     assert "Kubernetes does not allow bert to create" in told
     assert "RBAC rule that would allow this" in told
 
 
 def test_changing_a_policy_is_offered_to_those_who_may_approve_what_it_selects(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    here.kubernetes.allow("bert", "get")
-    assert "/policies/of/routine/edit" in opened(browse(here.ada), "/policies/of/routine")
-    assert "/policies/of/routine/edit" not in opened(browse(here.bert), "/policies/of/routine")
+    env.kubernetes.allow("bert", "get")
+    assert "/policies/of/routine/edit" in opened(browse(env.ada), "/policies/of/routine")
+    assert "/policies/of/routine/edit" not in opened(browse(env.bert), "/policies/of/routine")
 
 
 PAGE = "/deployments/prod/lighthouse"
@@ -202,12 +202,12 @@ PACKAGE = "/catalogs/prod/port/packages/harbour"
 AVAILABLE_FROM_CATALOG = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}}
 
 
-def offered(here: World, *versions: str, more: tuple[dict[str, Any], ...] = ()) -> BundleDeployment:
+def offered(env: World, *versions: str, more: tuple[dict[str, Any], ...] = ()) -> BundleDeployment:
     """lighthouse, which runs 1.0.0 and is offered the last of these versions."""
-    port = catalog(of=here.cluster)
+    port = catalog(of=env.cluster)
     offer(port, "1.0.0")
     spec = world.spec(format="registry-v1", sources=[AVAILABLE_FROM_CATALOG, *more], upgradePolicy="Manual")
-    made = world.wish(here.cluster, world.seen("lighthouse", spec), by=here.rita)
+    made = world.submit_spec(env.cluster, world.seen("lighthouse", spec), by=env.rita)
     bundle_choice.bundles_for(made.requests.get())
     revision(made, 1, "active")
     offer(port, "1.0.0", *versions)
@@ -221,10 +221,10 @@ def available(text: str) -> list[str]:
     return [unescape(one) for one in re.findall(r'href="([^"]+)"', place)]
 
 
-def test_what_is_available_leads_to_the_package_and_to_what_it_would_change(here: World, browse: Browse) -> None:
-    offered(here, "1.1.0")
-    here.kubernetes.allow("ada", "create")
-    client = browse(here.ada)
+def test_what_is_available_leads_to_the_package_and_to_what_it_would_change(env: World, browse: Browse) -> None:
+    offered(env, "1.1.0")
+    env.kubernetes.allow("ada", "create")
+    client = browse(env.ada)
     found = available(opened(client, PAGE))
     assert found == [PACKAGE, f"{PACKAGE}/changes?to=harbour.v1.1.0&deployment=lighthouse"]
     text = opened(client, found[1])
@@ -233,29 +233,29 @@ def test_what_is_available_leads_to_the_package_and_to_what_it_would_change(here
     assert 'role="alert"' not in text
 
 
-def test_the_rule_that_would_let_somebody_see_what_is_offered_can_be_copied(here: World, browse: Browse) -> None:
-    offered(here, "1.1.0")
+def test_the_rule_that_would_let_somebody_see_what_is_offered_can_be_copied(env: World, browse: Browse) -> None:
+    offered(env, "1.1.0")
     rule = "kind: Role\nrules: []"
     words = f"rita may not get it; this would allow it:\n{rule}\n\nA cluster administrator grants it."
     FollowedPackage.objects.update(problem=words, problem_since=timezone.now())
-    text = opened(browse(here.ada), PAGE)
+    text = opened(browse(env.ada), PAGE)
     assert f'<pre class="code" tabindex="0">{rule}</pre>' in text
     assert "rita may not get it; this would allow it:</p>" in text
     assert "<p>A cluster administrator grants it.</p>" in text
 
 
-def test_who_may_create_no_deployment_is_led_to_the_package_alone(here: World, browse: Browse) -> None:
-    offered(here, "1.1.0")
-    assert available(opened(browse(here.ada), PAGE)) == [PACKAGE]
+def test_who_may_create_no_deployment_is_led_to_the_package_alone(env: World, browse: Browse) -> None:
+    offered(env, "1.1.0")
+    assert available(opened(browse(env.ada), PAGE)) == [PACKAGE]
 
 
-def test_S09_who_may_not_get_the_deployment_is_not_led_to_what_would_change(here: World, browse: Browse) -> None:
-    offered(here, "1.1.0")
-    here.kubernetes.allowed.discard(("ada", "get", "*"))
+def test_S09_who_may_not_get_the_deployment_is_not_led_to_what_would_change(env: World, browse: Browse) -> None:
+    offered(env, "1.1.0")
+    env.kubernetes.allowed.discard(("ada", "get", "*"))
     for name in ("port", "bundledeploymentrequests /"):
-        here.kubernetes.allow("ada", "get", name)
-    here.kubernetes.allow("ada", "create")
-    client = browse(here.ada)
+        env.kubernetes.allow("ada", "get", name)
+    env.kubernetes.allow("ada", "create")
+    client = browse(env.ada)
     assert available(opened(client, PAGE)) == [PACKAGE]
     refused = client.get(f"{PACKAGE}/changes?to=harbour.v1.1.0&deployment=lighthouse")
     assert refused.status_code == 403
@@ -263,33 +263,33 @@ def test_S09_who_may_not_get_the_deployment_is_not_led_to_what_would_change(here
 
 
 def test_S02_who_may_not_get_the_catalog_is_led_nowhere(
-    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+    env: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    offered(here, "1.1.0")
-    here.kubernetes.allow("ada", "create")
-    ask = here.kubernetes.ask
+    offered(env, "1.1.0")
+    env.kubernetes.allow("ada", "create")
+    ask = env.kubernetes.ask
 
     def narrow(cluster: Any, identity: Any, asked: Any) -> AccessAnswer:
         is_catalog = (asked.group, asked.resource) == (OWN_GROUP, "catalogs")
         return AccessAnswer(False, "no rule") if is_catalog else ask(cluster, identity, asked)
 
-    monkeypatch.setattr(here.kubernetes, "ask", narrow)
+    monkeypatch.setattr(env.kubernetes, "ask", narrow)
     cache.clear()
-    text = opened(browse(here.ada), PAGE)
+    text = opened(browse(env.ada), PAGE)
     assert "is available since" in text
     assert available(text) == []
 
 
-def test_where_nothing_is_offered_there_is_nothing_to_compare(here: World, browse: Browse) -> None:
-    offered(here)
-    here.kubernetes.allow("ada", "create")
-    assert available(opened(browse(here.ada), PAGE)) == [PACKAGE]
+def test_where_nothing_is_offered_there_is_nothing_to_compare(env: World, browse: Browse) -> None:
+    offered(env)
+    env.kubernetes.allow("ada", "create")
+    assert available(opened(browse(env.ada), PAGE)) == [PACKAGE]
 
 
-def test_what_only_a_request_can_compare_is_no_link(here: World, browse: Browse) -> None:
+def test_what_only_a_request_can_compare_is_no_link(env: World, browse: Browse) -> None:
     beside = {"kind": "configMap", "configMap": {"name": "local"}, "destination": "d"}
-    offered(here, "1.1.0", more=(beside,))
-    here.kubernetes.allow("ada", "create")
-    text = opened(browse(here.ada), PAGE)
+    offered(env, "1.1.0", more=(beside,))
+    env.kubernetes.allow("ada", "create")
+    text = opened(browse(env.ada), PAGE)
     assert "is available since" in text
     assert available(text) == [PACKAGE]

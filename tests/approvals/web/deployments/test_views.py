@@ -35,39 +35,39 @@ def words_of(html: str) -> str:
     return " ".join(html.split())
 
 
-def denied(request: Request, here: World, reason: str) -> None:
-    world.review(request, acting(here.ada), "Deny", reason=reason)
+def denied(request: Request, env: World, reason: str) -> None:
+    world.review(request, acting(env.ada), "Deny", reason=reason)
     evaluate.run(Request.objects.get(pk=request.pk), "w")
 
 
-def test_a_denial_is_told_with_who_and_why_and_the_next_step(here: World, request_: Request, browse: Browse) -> None:
-    denied(request_, here, "not on a Friday")
+def test_a_denial_is_told_with_who_and_why_and_the_next_step(env: World, request_: Request, browse: Browse) -> None:
+    denied(request_, env, "not on a Friday")
     for verb in ("get", "update"):
-        here.kubernetes.allow("rita", verb)
-    shown = words_of(opened(browse(here.rita), PAGE))
+        env.kubernetes.allow("rita", verb)
+    shown = words_of(opened(browse(env.rita), PAGE))
     assert f'<a href="/requests/{request_.uid}">Request 1</a>: denied by <span class="mono">ada</span>' in shown
     assert "Not on a Friday." in shown
     assert f'<a class="button" href="{PAGE}/edit">Change it</a>' in shown
 
 
-def test_a_step_that_the_viewer_may_not_take_is_not_offered(here: World, request_: Request, browse: Browse) -> None:
-    denied(request_, here, "not on a Friday")
-    here.kubernetes.allow("rita", "get")
-    shown = opened(browse(here.rita), PAGE)
+def test_a_step_that_the_viewer_may_not_take_is_not_offered(env: World, request_: Request, browse: Browse) -> None:
+    denied(request_, env, "not on a Friday")
+    env.kubernetes.allow("rita", "get")
+    shown = opened(browse(env.rita), PAGE)
     assert "Not on a Friday." in shown
     assert ("Change it" in shown, "Ask again" in shown) == (False, False)
 
 
-def test_a_reason_of_others_is_text(here: World, request_: Request, browse: Browse) -> None:
-    denied(request_, here, "<script>alert(1)</script>\u202e")
-    shown = opened(browse(here.ada), PAGE)
+def test_a_reason_of_others_is_text(env: World, request_: Request, browse: Browse) -> None:
+    denied(request_, env, "<script>alert(1)</script>\u202e")
+    shown = opened(browse(env.ada), PAGE)
     assert ("<script>alert" in shown, "\u202e" in shown) == (False, False)
 
 
 def test_the_fragment_counts_the_objects_and_says_that_the_page_is_old(
-    here: World, request_: Request, browse: Browse
+    env: World, request_: Request, browse: Browse
 ) -> None:
-    client = browse(here.ada)
+    client = browse(env.ada)
     assert 'hx-trigger="every 10s"' in opened(client, PAGE)
     Request.objects.filter(pk=request_.pk).update(state=State.APPLYING, phase="workloads")
     Outcome.objects.create(
@@ -82,9 +82,9 @@ def test_the_fragment_counts_the_objects_and_says_that_the_page_is_old(
     assert "<html" not in fragment
 
 
-def test_it_asks_no_more_once_nothing_is_under_way(here: World, request_: Request, browse: Browse) -> None:
-    denied(request_, here, "no")
-    assert "hx-trigger" not in opened(browse(here.ada), f"{PAGE}/progress")
+def test_it_asks_no_more_once_nothing_is_under_way(env: World, request_: Request, browse: Browse) -> None:
+    denied(request_, env, "no")
+    assert "hx-trigger" not in opened(browse(env.ada), f"{PAGE}/progress")
 
 
 @pytest.mark.parametrize(
@@ -103,18 +103,18 @@ def test_how_soon_it_asks_again(state: str, problem: str, revision: int | None, 
     assert _wait_seconds(deployment, Request(state=state, problem=problem)) == seconds
 
 
-def test_S02_who_may_not_read_the_cluster_gets_no_fragment(here: World, request_: Request, browse: Browse) -> None:
-    stranger = world.user("mallory", here.cluster)
+def test_S02_who_may_not_read_the_cluster_gets_no_fragment(env: World, request_: Request, browse: Browse) -> None:
+    stranger = world.user("mallory", env.cluster)
     answer = browse(stranger).get(f"{PAGE}/progress")
     assert answer.status_code == 403
     assert "Request 1" not in answer.content.decode()
 
 
 def test_the_page_costs_the_same_however_many_requests_there_are(
-    here: World, request_: Request, browse: Browse, django_assert_num_queries: Any
+    env: World, request_: Request, browse: Browse, django_assert_num_queries: Any
 ) -> None:
-    denied(request_, here, "no")
-    client = browse(here.ada)
+    denied(request_, env, "no")
+    client = browse(env.ada)
     client.get(PAGE)
     with CaptureQueriesContext(connection) as few:
         opened(client, PAGE)
@@ -132,12 +132,12 @@ CHECK = {"apiVersion": "example.com/v1", "kind": "Widget", "namespace": "a", "na
 
 
 @pytest.fixture
-def shown(afternoon: dict[str, Any], here: World, browse: Callable[[User], Client]) -> Callable[[], str]:
+def shown(afternoon: dict[str, Any], env: World, browse: Callable[[User], Client]) -> Callable[[], str]:
     """The page, with one object in trouble."""
     item = InventoryItem.objects.get(name="berth-7")
     item.health, item.health_message = "Failed", HOSTILE
     item.save()
-    client = browse(here.ada)
+    client = browse(env.ada)
 
     def look() -> str:
         return client.get(HEALTH_PAGE).content.decode()
@@ -226,27 +226,27 @@ HOUR = timedelta(hours=1)
     ids=["not yet", "well", "down", "not for them", "moved", "flaps", "never"],
 )
 def test_page_and_condition_say_how_a_source_stands(
-    here: World,
+    env: World,
     browse: Callable[[User], Client],
     reference: dict[str, Any],
     row: dict[str, Any],
     words: str,
     reason: str,
 ) -> None:
-    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), by=here.rita)
+    deployment = world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), by=env.rita)
     world.following(deployment, reference, row)
-    text = " ".join(browse(here.ada).get("/deployments/prod/strimzi").content.decode().split())
+    text = " ".join(browse(env.ada).get("/deployments/prod/strimzi").content.decode().split())
     assert words in text
     assert "<b> is away" not in text
     shown = conditions.of_sources(followed_sources.followed(deployment=BundleDeployment.objects.get(pk=deployment.pk)))
     assert [one.reason for one in shown] == ([reason] if reason else [])
 
 
-def test_a_paused_deployment_says_that_nothing_is_checked(here: World, browse: Callable[[User], Client]) -> None:
-    deployment = world.wish(here.cluster, world.seen("strimzi", world.spec()), by=here.rita)
+def test_a_paused_deployment_says_that_nothing_is_checked(env: World, browse: Callable[[User], Client]) -> None:
+    deployment = world.submit_spec(env.cluster, world.seen("strimzi", world.spec()), by=env.rita)
     world.following(deployment, {"looked_at": HOUR}, {})
     BundleDeployment.objects.filter(pk=deployment.pk).update(is_paused=True, paused_generation=1)
-    text = browse(here.ada).get("/deployments/prod/strimzi").content.decode()
+    text = browse(env.ada).get("/deployments/prod/strimzi").content.decode()
     assert "not checked while paused" in text
 
 
@@ -264,19 +264,19 @@ LEFT_OUT_PAGE = "/deployments/prod/lighthouse"
     ],
 )
 def test_the_page_lists_what_was_left_out(
-    here: World, afternoon: dict[str, Any], browse: Browse, state: str, problem: str, shown: str
+    env: World, afternoon: dict[str, Any], browse: Browse, state: str, problem: str, shown: str
 ) -> None:
     revision = afternoon["deployment"].active_revision
     optionals.keep(revision, [ObjectRef("harbour.example.com", "v1", "Lamp", "quay", "pier")])
     OptionalObject.objects.update(state=state, problem=problem)
-    found = opened(browse(here.ada), LEFT_OUT_PAGE)
+    found = opened(browse(env.ada), LEFT_OUT_PAGE)
     assert "harbour.example.com/v1" in found
     assert shown in found
     assert "<script>alert" not in found
 
 
-def test_without_any_the_page_says_nothing_of_it(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
-    assert 'id="left-out"' not in opened(browse(here.ada), LEFT_OUT_PAGE)
+def test_without_any_the_page_says_nothing_of_it(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    assert 'id="left-out"' not in opened(browse(env.ada), LEFT_OUT_PAGE)
 
 
 def test_credentials_in_the_config_are_hidden() -> None:
@@ -298,12 +298,12 @@ def test_fields_with_a_line_of_their_own_are_not_said_twice() -> None:
 
 @pytest.mark.parametrize(("lines", "is_open"), [(3, True), (40, False)])
 def test_the_page_shows_the_format_and_folds_a_long_config(
-    here: World, browse: Callable[[User], Client], lines: int, is_open: bool
+    env: World, browse: Callable[[User], Client], lines: int, is_open: bool
 ) -> None:
     config = {"values": {f"key-{number:02}": "<b>" for number in range(lines)}}
     wish = world.spec(format="helm", config=config)
-    world.wish(here.cluster, world.seen("strimzi", wish), by=here.rita)
-    shown = " ".join(opened(browse(here.ada), f"/deployments/prod/{BundleDeployment.objects.get().name}").split())
+    world.submit_spec(env.cluster, world.seen("strimzi", wish), by=env.rita)
+    shown = " ".join(opened(browse(env.ada), f"/deployments/prod/{BundleDeployment.objects.get().name}").split())
     assert '<dt>Format</dt> <dd class="mono"> helm </dd>' in shown
     assert "key-00: &lt;b&gt;" in shown
     assert ("<details open> <summary>Config</summary>" in shown) is is_open
@@ -316,10 +316,10 @@ WHY = "<b>leaks keys</b>"
 
 
 def test_a_revoked_revision_says_by_whom_and_why_and_is_not_offered(
-    here: World, twice: BundleDeployment, browse: Callable[[User], Client]
+    env: World, twice: BundleDeployment, browse: Callable[[User], Client]
 ) -> None:
-    here.kubernetes.allow("ada", "update")
-    client = browse(here.ada)
+    env.kubernetes.allow("ada", "update")
+    client = browse(env.ada)
     text = client.get(PAGE).content.decode()
     assert (text.count(REVOKE), text.count(REINSTATE), GO_BACK in text) == (2, 0, True)
     assert ("Request to apply revision 2 again" in text, "Request rollback to revision 2" in text) == (True, False)
@@ -335,9 +335,9 @@ def test_a_revoked_revision_says_by_whom_and_why_and_is_not_offered(
 
 
 def test_a_revocation_without_reason_or_revision_is_sent_back_with_words(
-    here: World, twice: BundleDeployment, browse: Callable[[User], Client]
+    env: World, twice: BundleDeployment, browse: Callable[[User], Client]
 ) -> None:
-    client = browse(here.ada)
+    client = browse(env.ada)
     answer = client.post(f"{PAGE}/revoke", {"revision": "1", "reason": " "})
     assert answer.status_code == 422
     assert "give a reason" in answer.content.decode()
@@ -346,10 +346,10 @@ def test_a_revocation_without_reason_or_revision_is_sent_back_with_words(
 
 
 def test_who_may_only_read_is_offered_nothing_and_refused(
-    here: World, twice: BundleDeployment, browse: Callable[[User], Client]
+    env: World, twice: BundleDeployment, browse: Callable[[User], Client]
 ) -> None:
-    here.kubernetes.allow("bert", "get")
-    client = browse(here.bert)
+    env.kubernetes.allow("bert", "get")
+    client = browse(env.bert)
     text = client.get(PAGE).content.decode()
     assert (text.count(REVOKE), text.count(REINSTATE)) == (0, 0)
     assert client.post(f"{PAGE}/revoke", {"revision": "1", "reason": "x"}).status_code == 403

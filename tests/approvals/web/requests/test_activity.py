@@ -40,8 +40,8 @@ def test_every_move_of_a_request_has_its_sentence() -> None:
     assert {f"request.{event}" for event in Event} <= set(SENTENCES)
 
 
-def test_the_tab_leads_to_its_entries_in_the_audit(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
-    client, uid = browse(here.ada), afternoon["serious"].uid
+def test_the_tab_leads_to_its_entries_in_the_audit(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    client, uid = browse(env.ada), afternoon["serious"].uid
     address = f"/audit?request={uid}"
     assert f'href="{address}"' in text_of(client.get(f"/requests/{uid}/activity"))
     found = text_of(client.get(address))
@@ -49,16 +49,16 @@ def test_the_tab_leads_to_its_entries_in_the_audit(here: World, afternoon: dict[
     assert f"/requests/{afternoon['quiet'].uid}" not in found
 
 
-def test_the_tab_tells_reviews_and_moves(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
-    text = " ".join(text_of(browse(here.ada).get(f"/requests/{afternoon['quiet'].uid}/activity")).split())
+def test_the_tab_tells_reviews_and_moves(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    text = " ".join(text_of(browse(env.ada).get(f"/requests/{afternoon['quiet'].uid}/activity")).split())
     assert "approved it" in text
     assert "“as usual”" in text
 
 
 def test_the_tab_follows_what_happens_until_the_request_is_settled(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    client, request = browse(here.ada), afternoon["serious"]
+    client, request = browse(env.ada), afternoon["serious"]
     Request.objects.filter(pk=request.pk).update(state="applying")
     address = f"/requests/{request.uid}/activity/list?seen=applying"
     assert f'hx-get="{address}" hx-trigger="every 2s' in text_of(client.get(f"/requests/{request.uid}/activity"))

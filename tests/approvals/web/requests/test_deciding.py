@@ -21,17 +21,15 @@ DELETED = [
 ]
 
 
-def test_an_approval_is_kept_with_its_channel_and_digest(
-    here: World, afternoon: dict[str, Any], browse: Browse
-) -> None:
+def test_an_approval_is_kept_with_its_channel_and_digest(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     serious = afternoon["serious"]
-    response = decide(browse(here.ada), serious, reason="we waited for it", typed="harbour")
+    response = decide(browse(env.ada), serious, reason="we waited for it", typed="harbour")
     assert response["Location"] == f"/requests/{serious.uid}"
     review = Review.objects.get(request=serious)
     assert (review.decision, review.channel, review.user, review.reason) == (
         "Approve",
         "browser",
-        here.ada,
+        env.ada,
         "we waited for it",
     )
     assert review.subject_digest == serious.subject_digest
@@ -48,9 +46,9 @@ def test_an_approval_is_kept_with_its_channel_and_digest(
     ],
 )
 def test_a_serious_approval_without_its_words_is_shown_again(
-    form: dict[str, str], words: str, here: World, afternoon: dict[str, Any], browse: Browse
+    form: dict[str, str], words: str, env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    response = decide(browse(here.ada), afternoon["serious"], **form)
+    response = decide(browse(env.ada), afternoon["serious"], **form)
     assert response.status_code == 422
     told = text_of(response)
     assert words in told
@@ -73,25 +71,25 @@ def test_a_serious_approval_without_its_words_is_shown_again(
     ],
 )
 def test_what_asks_for_the_name_is_dangerous_or_worse_and_unknown_is_worse(
-    worst: str, is_serious: bool, here: World, afternoon: dict[str, Any], browse: Browse
+    worst: str, is_serious: bool, env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     """What is dangerous beside something unknown has the worst of `unknown`."""
     Report.objects.filter(request=afternoon["serious"]).update(worst=worst)
-    response = decide(browse(here.ada), afternoon["serious"], reason="read")
+    response = decide(browse(env.ada), afternoon["serious"], reason="read")
     assert response.status_code == (422 if is_serious else 302)
     assert ("type the name harbour" in text_of(response)) is is_serious
 
 
-def test_a_denial_needs_no_name_typed(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
-    assert decide(browse(here.ada), afternoon["serious"], decision="Deny", reason="too risky").status_code == 302
+def test_a_denial_needs_no_name_typed(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    assert decide(browse(env.ada), afternoon["serious"], decision="Deny", reason="too risky").status_code == 302
     assert Review.objects.get(request=afternoon["serious"]).decision == "Deny"
 
 
 @pytest.mark.parametrize("again", [{"decision": "Deny", "reason": "too risky"}, {"decision": "DenyWithoutReason"}])
 def test_a_denial_without_a_reason_is_asked_about_once(
-    again: dict[str, str], here: World, afternoon: dict[str, Any], browse: Browse
+    again: dict[str, str], env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    client, request = browse(here.ada), afternoon["serious"]
+    client, request = browse(env.ada), afternoon["serious"]
     assert "Deny without a reason" not in text_of(client.get(f"/requests/{request.uid}"))
     asked = decide(client, request, decision="Deny", reason="  ")
     assert (asked.status_code, Review.objects.filter(request=request).count()) == (422, 0)
@@ -103,33 +101,33 @@ def test_a_denial_without_a_reason_is_asked_about_once(
 
 
 def test_a_denial_of_what_was_not_on_the_screen_is_refused_not_asked_about(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    response = decide(browse(here.ada), afternoon["serious"], decision="Deny", subject_digest="sha256:old")
+    response = decide(browse(env.ada), afternoon["serious"], decision="Deny", subject_digest="sha256:old")
     assert (response.status_code, "You reviewed" in text_of(response)) == (409, True)
 
 
 def test_who_may_not_decide_is_refused_before_a_reason_is_asked_for(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    here.kubernetes.allow("bert", "get")
-    response = decide(browse(here.bert), afternoon["serious"], decision="Deny")
+    env.kubernetes.allow("bert", "get")
+    response = decide(browse(env.bert), afternoon["serious"], decision="Deny")
     assert (response.status_code, "You gave no reason" in text_of(response)) == (403, False)
 
 
-def test_a_routine_approval_needs_neither_name_nor_reason(here: World, browse: Browse) -> None:
-    request = world.in_review(scene.asked(here.cluster, "barge", here.rita))
-    client = browse(here.ada)
+def test_a_routine_approval_needs_neither_name_nor_reason(env: World, browse: Browse) -> None:
+    request = world.in_review(scene.asked(env.cluster, "barge", env.rita))
+    client = browse(env.ada)
     assert "To approve, type" not in text_of(client.get(f"/requests/{request.uid}"))
     assert decide(client, request).status_code == 302
 
 
 @pytest.mark.parametrize("digest", ["", f"sha256:{'9' * 64}", "<b>"], ids=["none", "another", "markup"])
 def test_a_decision_on_another_digest_says_what_moved(
-    digest: str, here: World, afternoon: dict[str, Any], browse: Browse
+    digest: str, env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     serious = afternoon["serious"]
-    response = decide(browse(here.ada), serious, subject_digest=digest, typed="harbour", reason="yes")
+    response = decide(browse(env.ada), serious, subject_digest=digest, typed="harbour", reason="yes")
     assert response.status_code == 409
     text = text_of(response)
     assert serious.subject_digest in text
@@ -138,8 +136,8 @@ def test_a_decision_on_another_digest_says_what_moved(
     assert not Review.objects.filter(request=serious).exists()
 
 
-def test_each_kind_of_loss_has_to_be_acknowledged(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
-    deleting, client = afternoon["deleting"], browse(here.ada)
+def test_each_kind_of_loss_has_to_be_acknowledged(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    deleting, client = afternoon["deleting"], browse(env.ada)
     page = text_of(client.get(f"/requests/{deleting.uid}"))
     losses = re.findall(r'name="acknowledges"\s+value="([^"]+)"', page)
     assert len(losses) == len(set(losses)) > 1
@@ -151,7 +149,7 @@ def test_each_kind_of_loss_has_to_be_acknowledged(here: World, afternoon: dict[s
     assert Review.objects.get(request=deleting).acknowledges == DELETED
 
 
-def test_very_many_deletions_are_ticked_together_shown_by_kind_and_kept_one_by_one(here: World, browse: Browse) -> None:
+def test_very_many_deletions_are_ticked_together_shown_by_kind_and_kept_one_by_one(env: World, browse: Browse) -> None:
     body = scene.report_of("data-is-deleted")
     action = next(one for one in body["plan"]["actions"] if one["action"] == "delete")
     body["plan"]["actions"] = [
@@ -159,8 +157,8 @@ def test_very_many_deletions_are_ticked_together_shown_by_kind_and_kept_one_by_o
         for kind in ("ConfigMap", "Service")
         for number in range(400)
     ]
-    request = scene.reported(scene.asked(here.cluster, "fleet", here.rita), body)
-    client, form = browse(here.ada), {"typed": "fleet", "reason": "yes"}
+    request = scene.reported(scene.asked(env.cluster, "fleet", env.rita), body)
+    client, form = browse(env.ada), {"typed": "fleet", "reason": "yes"}
     page = text_of(client.get(f"/requests/{request.uid}"))
     assert (page.count('name="acknowledges"'), page.count("all 400")) == (1, 2)
     assert "800 objects, deleted" in page
@@ -170,19 +168,19 @@ def test_very_many_deletions_are_ticked_together_shown_by_kind_and_kept_one_by_o
 
 
 def test_what_goes_with_an_object_stands_beside_its_checkbox_as_text(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     report = afternoon["deleting"].reports.get()
     telling = next(one for one in report.body["findings"] if one["rule"] == "DEL-01" and ": " in one["message"])
     telling["message"] += ": 2 <b>Boats</b> at present"
     report.save()
-    page = browse(here.ada).get(f"/requests/{afternoon['deleting'].uid}").content.decode()
+    page = browse(env.ada).get(f"/requests/{afternoon['deleting'].uid}").content.decode()
     form = page[page.index("To approve, acknowledge these") : page.index("</fieldset>")]
     assert "2 &lt;b&gt;Boats&lt;/b&gt; at present" in form
 
 
 def test_lost_data_namespaces_and_definitions_have_a_checkbox_of_their_own_among_very_many_deletions(
-    here: World, browse: Browse
+    env: World, browse: Browse
 ) -> None:
     body = scene.report_of("data-is-deleted")
     claim = next(
@@ -194,8 +192,8 @@ def test_lost_data_namespaces_and_definitions_have_a_checkbox_of_their_own_among
     space = {**claim, "ref": {**claim["ref"], "kind": "Namespace", "namespace": "", "name": "harbour"}}
     crd = {**space["ref"], "group": "apiextensions.k8s.io", "kind": "CustomResourceDefinition", "name": "a.example.com"}
     body["plan"]["actions"] = [claim, *config, space, {**space, "ref": crd}]
-    request = scene.reported(scene.asked(here.cluster, "fleet", here.rita), body)
-    client, form = browse(here.ada), {"typed": "fleet", "reason": "yes"}
+    request = scene.reported(scene.asked(env.cluster, "fleet", env.rita), body)
+    client, form = browse(env.ada), {"typed": "fleet", "reason": "yes"}
     page = text_of(client.get(f"/requests/{request.uid}"))
     losses = re.findall(r'name="acknowledges"\s+value="([^"]+)"', page)
     assert losses == ["namespaces", "crds", "data", "objects"]
@@ -206,9 +204,9 @@ def test_lost_data_namespaces_and_definitions_have_a_checkbox_of_their_own_among
     assert len(Review.objects.get(request=request).acknowledges) == 102
 
 
-def test_who_asked_may_deny_but_not_approve(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
-    here.kubernetes.allow("rita", "approve")
-    client = browse(here.rita)
+def test_who_asked_may_deny_but_not_approve(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    env.kubernetes.allow("rita", "approve")
+    client = browse(env.rita)
     text = text_of(client.get(f"/requests/{afternoon['serious'].uid}"))
     assert "You requested this change" in text
     assert 'value="Approve"' not in text
@@ -218,25 +216,25 @@ def test_who_asked_may_deny_but_not_approve(here: World, afternoon: dict[str, An
 
 
 def test_who_may_not_approve_sees_the_rule_that_would_allow_it(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    here.kubernetes.allow("bert", "get")
-    text = text_of(browse(here.bert).get(f"/requests/{afternoon['serious'].uid}"))
+    env.kubernetes.allow("bert", "get")
+    text = text_of(browse(env.bert).get(f"/requests/{afternoon['serious'].uid}"))
     assert "verbs: [&quot;approve&quot;], resourceNames: [&quot;harbour&quot;]" in text
     assert 'name="decision"' not in text
 
 
-def test_old_groups_decide_nothing(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_old_groups_decide_nothing(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     proved = KubernetesIdentity.Authenticator.TOKEN_REVIEW
     KubernetesIdentity.objects.update(authenticator=proved, groups_seen_at=timezone.now() - timedelta(days=3))
-    client, page = browse(here.ada), f"/requests/{afternoon['serious'].uid}"
+    client, page = browse(env.ada), f"/requests/{afternoon['serious'].uid}"
     for answer in (client.get(page), decide(client, afternoon["serious"], typed="harbour", reason="yes")):
         assert (answer.status_code, answer["Location"]) == (302, f"/sign-in?next={page}")
     assert not Review.objects.filter(request=afternoon["serious"]).exists()
 
 
-def test_who_has_decided_sees_it_and_may_decide_again(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
-    client, quiet = browse(here.ada), afternoon["quiet"]
+def test_who_has_decided_sees_it_and_may_decide_again(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    client, quiet = browse(env.ada), afternoon["quiet"]
     page = text_of(client.get(f"/requests/{quiet.uid}"))
     assert "Your decision: Approve" in page
     assert "Change your decision" in page
@@ -247,9 +245,9 @@ def test_who_has_decided_sees_it_and_may_decide_again(here: World, afternoon: di
     assert "on second thoughts</textarea>" in page, "the form holds what was said last"
 
 
-def test_a_requester_withdraws_and_nobody_else(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_a_requester_withdraws_and_nobody_else(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     path = f"/requests/{afternoon['serious'].uid}/withdraw"
-    assert browse(here.ada).post(path).status_code == 403
-    assert browse(here.rita).post(path, {"reason": "too early"}).status_code == 302
+    assert browse(env.ada).post(path).status_code == 403
+    assert browse(env.rita).post(path, {"reason": "too early"}).status_code == 302
     afternoon["serious"].refresh_from_db()
     assert afternoon["serious"].state == "withdrawn"

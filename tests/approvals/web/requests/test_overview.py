@@ -135,14 +135,14 @@ def test_what_only_the_preflight_found_is_told_apart_by_what_to_do_about_it() ->
     assert [one.remedy.split()[0] for one in found] == ["Take", "First", "First"]
 
 
-def test_what_stops_it_is_told_on_every_tab_and_approving_is_the_second_thought(here: World, browse: Browse) -> None:
+def test_what_stops_it_is_told_on_every_tab_and_approving_is_the_second_thought(env: World, browse: Browse) -> None:
     body = {**scene.report_of("image-known-before"), "findings": []}
     body["plan"]["actions"].append(refused({**CRD, "name": "c.example.com"}, isProved=False))
-    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    request = scene.reported(scene.asked(env.cluster, "barge", env.rita), body)
     for rest in ("", "/findings", "/changes", "/activity"):
-        text = text_of(browse(here.ada).get(f"/requests/{request.uid}{rest}"))
+        text = text_of(browse(env.ada).get(f"/requests/{request.uid}{rest}"))
         assert text.count("As it stands this cannot be applied: 1 CRD would be refused.") == 1, rest
-    overview = text_of(browse(here.ada).get(f"/requests/{request.uid}"))
+    overview = text_of(browse(env.ada).get(f"/requests/{request.uid}"))
     assert overview.index("would be refused.") < overview.index('id="what"') < overview.index('id="plan"')
     assert "button-primary" not in overview.partition('class="request-bar"')[2].partition("</form>")[0]
     assert "not verified" not in overview
@@ -159,16 +159,16 @@ def test_S09_nothing_is_said_of_what_may_be_private(action: dict[str, Any]) -> N
     assert blockers(body_of(action)) == []
 
 
-def test_S09_steps_made_of_an_object_are_shown_to_who_may_get_it(here: World, browse: Browse) -> None:
+def test_S09_steps_made_of_an_object_are_shown_to_who_may_get_it(env: World, browse: Browse) -> None:
     definition = an_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "c.example.com", spec={})
     one = action(definition, {**definition, "spec": {"group": "x"}}, problem="refused", problemCode="invalid-object")
     about = {"rule": "CRD-10", "section": "crds", "severity": "breaking", "verdicts": {"api": "breaking"}}
     steps = {"steps": ["1. say so: kubectl patch crd c.example.com"]}
-    request = planned(here, one, findings=[{**finding(one["ref"], []), **about, "evidence": steps}])
-    client, path = browse(here.ada), f"/requests/{request.uid}"
+    request = planned(env, one, findings=[{**finding(one["ref"], []), **about, "evidence": steps}])
+    client, path = browse(env.ada), f"/requests/{request.uid}"
     assert "kubectl patch crd" in text_of(client.get(path))
     cache.clear()
-    here.kubernetes.closed = {"customresourcedefinitions"}
+    env.kubernetes.closed = {"customresourcedefinitions"}
     hidden = text_of(client.get(path))
     assert "kubectl patch crd" not in hidden
     assert "Version that is still stored is removed" in hidden
@@ -219,11 +219,11 @@ def test_every_place_counts_the_same_objects() -> None:
 
 
 def test_the_pages_of_a_request_say_how_many_objects_change_in_the_words_of_the_headline(
-    here: World, browse: Browse
+    env: World, browse: Browse
 ) -> None:
     maps = [an_object("v1", "ConfigMap", name, "shop", data={"a": name}) for name in ("one", "two")]
-    request = planned(here, action(maps[0], {**maps[0], "data": {}}), action(maps[1]))
-    client = browse(here.ada)
+    request = planned(env, action(maps[0], {**maps[0], "data": {}}), action(maps[1]))
+    client = browse(env.ada)
     for path in ("", "/changes"):
         assert "1 object to change, 1 to create" in text_of(client.get(f"/requests/{request.uid}{path}"))
 
@@ -246,11 +246,11 @@ def test_every_verb_on_everything_names_all_that_frightens() -> None:
     ]
 
 
-def test_an_approval_of_what_cannot_be_applied_is_asked_for_once_more(here: World, browse: Browse) -> None:
+def test_an_approval_of_what_cannot_be_applied_is_asked_for_once_more(env: World, browse: Browse) -> None:
     body = {**scene.report_of("image-known-before"), "findings": [], "worst": "safe"}
     body["plan"]["actions"].append(refused({**CRD, "name": "c.example.com"}))
-    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
-    client = browse(here.ada)
+    request = scene.reported(scene.asked(env.cluster, "barge", env.rita), body)
+    client = browse(env.ada)
     answer = decide(client, request, reason="read")
     assert answer.status_code == 422
     text = text_of(answer)
@@ -261,58 +261,58 @@ def test_an_approval_of_what_cannot_be_applied_is_asked_for_once_more(here: Worl
     assert Review.objects.get(request=request).decision == "Approve"
 
 
-def test_what_was_typed_to_approve_is_still_there_when_it_is_asked_once_more(here: World, browse: Browse) -> None:
+def test_what_was_typed_to_approve_is_still_there_when_it_is_asked_once_more(env: World, browse: Browse) -> None:
     body = {**scene.report_of("image-known-before"), "findings": [], "worst": "breaking"}
     body["plan"]["actions"].append(refused({**CRD, "name": "c.example.com"}))
-    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
-    text = text_of(decide(browse(here.ada), request, reason="read", typed="barge"))
+    request = scene.reported(scene.asked(env.cluster, "barge", env.rita), body)
+    text = text_of(decide(browse(env.ada), request, reason="read", typed="barge"))
     assert 'value="ApproveAnyway"' in text
     assert re.search(r'name="typed"\s+value="barge"', text)
 
 
-def test_the_button_to_approve_anyway_is_not_offered_at_first(here: World, browse: Browse) -> None:
+def test_the_button_to_approve_anyway_is_not_offered_at_first(env: World, browse: Browse) -> None:
     body = {**scene.report_of("image-known-before"), "findings": [], "worst": "safe"}
     body["plan"]["actions"].append(refused({**CRD, "name": "c.example.com"}))
-    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
-    text = text_of(browse(here.ada).get(f"/requests/{request.uid}"))
+    request = scene.reported(scene.asked(env.cluster, "barge", env.rita), body)
+    text = text_of(browse(env.ada).get(f"/requests/{request.uid}"))
     assert "cannot be applied" in text
     assert "ApproveAnyway" not in text
 
 
 def test_who_still_can_agree_is_named_to_who_may_read_roles(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     path = f"/requests/{afternoon['serious'].uid}"
-    here.kubernetes.allow("bert", "get")
-    text = " ".join(text_of(browse(here.bert).get(path)).split())
+    env.kubernetes.allow("bert", "get")
+    text = " ".join(text_of(browse(env.bert).get(path)).split())
     assert '1 more approval needed</strong>, possible from <span class="mono">ada</span>' in text
 
 
 def test_S09_who_still_can_agree_is_not_named_to_who_may_not_read_roles(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    here.kubernetes.allow("bert", "get")
-    here.kubernetes.closed = {"clusterroles", "clusterrolebindings", "roles", "rolebindings"}
-    text = " ".join(text_of(browse(here.bert).get(f"/requests/{afternoon['serious'].uid}")).split())
+    env.kubernetes.allow("bert", "get")
+    env.kubernetes.closed = {"clusterroles", "clusterrolebindings", "roles", "rolebindings"}
+    text = " ".join(text_of(browse(env.bert).get(f"/requests/{afternoon['serious'].uid}")).split())
     assert "1 more approval needed" in text
     assert "possible from" not in text
 
 
-def test_who_has_decided_is_named_on_every_tab(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_who_has_decided_is_named_on_every_tab(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     for rest in ("", "/findings", "/changes", "/activity"):
-        text = " ".join(text_of(browse(here.ada).get(f"/requests/{afternoon['quiet'].uid}{rest}")).split())
+        text = " ".join(text_of(browse(env.ada).get(f"/requests/{afternoon['quiet'].uid}{rest}")).split())
         assert 'approved by <span class="mono">ada</span>' in text, rest
         assert text.count('aria-current="page"') >= 1
 
 
 @pytest.mark.parametrize("tab", ["/findings", "/changes", "/activity"])
 def test_every_tab_leads_those_who_may_decide_to_the_decision(
-    tab: str, here: World, afternoon: dict[str, Any], browse: Browse
+    tab: str, env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    here.kubernetes.allow("bert", "get")
-    here.kubernetes.allow("rita", "approve")
+    env.kubernetes.allow("bert", "get")
+    env.kubernetes.allow("rita", "approve")
     offered = {}
-    for person in (here.ada, here.bert, here.rita):
+    for person in (env.ada, env.bert, env.rita):
         text = text_of(browse(person).get(f"/requests/{afternoon['serious'].uid}{tab}"))
         links = text.partition('class="request-decide"')[2].partition("</p>")[0]
         offered[person.username] = re.findall(r'href="[^"]*#decision">([^<]*)…<', links)

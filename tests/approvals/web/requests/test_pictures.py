@@ -16,8 +16,8 @@ from tests.support.approvals import scene
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, queries, text_of
 from tests.support.approvals.reports import ORDER, drawn, many
-from tests.support.provisioner.robots import PODS, SECRETS, binding, role
-from tests.support.provisioner.ships import TEXT, crd
+from tests.support.provisioner.example_crd import TEXT, crd
+from tests.support.provisioner.example_roles import PODS, SECRETS, binding, role
 
 MAX_PAGE_BYTES = 1_000_000
 # Queries of a page, with one more for each live object that Kubernetes is asked about, at most thirty.
@@ -31,12 +31,12 @@ PINNED = {
 }
 
 
-def test_the_graph_of_an_account_is_drawn_worst_first_and_others_are_chosen(here: World, browse: Browse) -> None:
+def test_the_graph_of_an_account_is_drawn_worst_first_and_others_are_chosen(env: World, browse: Browse) -> None:
     robot = binding("a", "a")
     request = drawn(
-        here, [role("a", PODS), robot], [role("a", PODS, SECRETS), robot, binding("v", "view", namespace="shop")]
+        env, [role("a", PODS), robot], [role("a", PODS, SECRETS), robot, binding("v", "view", namespace="shop")]
     )
-    client = browse(here.ada)
+    client = browse(env.ada)
     text = text_of(client.get(f"/requests/{request.uid}/rights"))
     assert "get, list, watch" in text
     assert "RB-11" in text
@@ -47,30 +47,30 @@ def test_the_graph_of_an_account_is_drawn_worst_first_and_others_are_chosen(here
 
 @pytest.mark.parametrize("path", ["rights?account=User%20eve", "rights?account=<b>", "schemas?crd=nothing"])
 def test_what_the_report_does_not_know_is_not_found(
-    path: str, here: World, afternoon: dict[str, Any], browse: Browse
+    path: str, env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    assert browse(here.ada).get(f"/requests/{afternoon['serious'].uid}/{path}").status_code == 404
+    assert browse(env.ada).get(f"/requests/{afternoon['serious'].uid}/{path}").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["rights", "schemas", "findings"])
-def test_a_request_without_a_report_has_no_pictures(path: str, here: World, browse: Browse) -> None:
-    request = scene.asked(here.cluster, "early", here.rita)
-    assert browse(here.ada).get(f"/requests/{request.uid}/{path}").status_code == 404
+def test_a_request_without_a_report_has_no_pictures(path: str, env: World, browse: Browse) -> None:
+    request = scene.asked(env.cluster, "early", env.rita)
+    assert browse(env.ada).get(f"/requests/{request.uid}/{path}").status_code == 404
 
 
-def test_an_empty_picture_says_what_would_stand_there(here: World, browse: Browse) -> None:
-    request = scene.reported(scene.asked(here.cluster, "plain", here.rita), scene.report_of("image-latest"))
-    client = browse(here.ada)
+def test_an_empty_picture_says_what_would_stand_there(env: World, browse: Browse) -> None:
+    request = scene.reported(scene.asked(env.cluster, "plain", env.rita), scene.report_of("image-latest"))
+    client = browse(env.ada)
     assert "This bundle has no bindings" in text_of(client.get(f"/requests/{request.uid}/rights"))
     assert "No custom resource definition changes" in text_of(client.get(f"/requests/{request.uid}/schemas"))
 
 
-def test_S09_a_definition_that_the_viewer_may_not_get_is_not_drawn(here: World, browse: Browse) -> None:
-    request = drawn(here, [crd({"secretField": TEXT})], [crd({"other": TEXT})])
-    client, path = browse(here.ada), f"/requests/{request.uid}/schemas"
+def test_S09_a_definition_that_the_viewer_may_not_get_is_not_drawn(env: World, browse: Browse) -> None:
+    request = drawn(env, [crd({"secretField": TEXT})], [crd({"other": TEXT})])
+    client, path = browse(env.ada), f"/requests/{request.uid}/schemas"
     assert "secretField" in text_of(client.get(path))
     cache.clear()
-    here.kubernetes.closed = {"customresourcedefinitions"}
+    env.kubernetes.closed = {"customresourcedefinitions"}
     hidden = client.get(path)
     assert hidden.status_code == 200
     # The bar above has the headline of the report, which whoever sees the request sees.
@@ -79,29 +79,29 @@ def test_S09_a_definition_that_the_viewer_may_not_get_is_not_drawn(here: World, 
     assert "secretField" not in picture
 
 
-def test_a_schema_says_what_stored_objects_show_to_who_may_get_them(here: World, browse: Browse) -> None:
+def test_a_schema_says_what_stored_objects_show_to_who_may_get_them(env: World, browse: Browse) -> None:
     body = scene.report_of("crd-field-removed")
     first = next(one for one in body["findings"] if one["section"] == "crds")
     spec = next(one["after"] for one in body["plan"]["actions"] if one["ref"] == first["ref"])["spec"]
     stored = {"group": spec["group"], "version": "v1", "kind": spec["names"]["kind"], "namespace": "", "name": ""}
     told = {"message": "only schemas compared", "serverWords": "3 of 3 objects lose it", "withheld": True}
     body["findings"] = [{**first, **told, "sources": [stored]}]
-    request, client = scene.reported(scene.asked(here.cluster, "berth", here.rita), body), browse(here.ada)
+    request, client = scene.reported(scene.asked(env.cluster, "berth", env.rita), body), browse(env.ada)
     assert "3 of 3 objects lose it" in text_of(client.get(f"/requests/{request.uid}/schemas"))
     cache.clear()
-    here.kubernetes.closed = {spec["names"]["plural"]}
+    env.kubernetes.closed = {spec["names"]["plural"]}
     hidden = text_of(client.get(f"/requests/{request.uid}/schemas"))
     assert "3 of 3 objects lose it" not in hidden
     assert "only schemas compared" in hidden
 
 
-def test_S09_roles_that_the_viewer_may_not_get_are_only_counted(here: World, browse: Browse) -> None:
+def test_S09_roles_that_the_viewer_may_not_get_are_only_counted(env: World, browse: Browse) -> None:
     special = {"verbs": ["get"], "apiGroups": ["x.example"], "resources": ["treasures"]}
-    request = drawn(here, [role("a", special), binding("a", "a")], [role("a", special, PODS), binding("a", "a")])
-    client, path = browse(here.ada), f"/requests/{request.uid}/rights"
+    request = drawn(env, [role("a", special), binding("a", "a")], [role("a", special, PODS), binding("a", "a")])
+    client, path = browse(env.ada), f"/requests/{request.uid}/rights"
     assert "treasures" in text_of(client.get(path))
     cache.clear()
-    here.kubernetes.closed = {"clusterroles"}
+    env.kubernetes.closed = {"clusterroles"}
     hidden = text_of(client.get(path))
     assert "treasures" not in hidden
     assert "not allowed to see" in hidden
@@ -110,10 +110,10 @@ def test_S09_roles_that_the_viewer_may_not_get_are_only_counted(here: World, bro
 @pytest.mark.parametrize(
     "name", ["n" * 253, "a\u202eb", "</script><b>", "раypal"], ids=["long", "bidi", "markup", "look-alike"]
 )
-def test_S24_hostile_names_are_shown_escaped_in_every_picture(name: str, here: World, browse: Browse) -> None:
+def test_S24_hostile_names_are_shown_escaped_in_every_picture(name: str, env: World, browse: Browse) -> None:
     old = [role(name, PODS), binding(name, name), crd({name: TEXT})]
     new = [role(name, PODS, SECRETS), binding(name, name), crd({name: {"type": "integer", "enum": [name]}})]
-    request, client = drawn(here, old, new), browse(here.ada)
+    request, client = drawn(env, old, new), browse(env.ada)
     for path in ("", "/rights", "/schemas", "/findings", "/findings?search=" + quote(name)):
         text = text_of(client.get(f"/requests/{request.uid}{path}"))
         assert [mark for mark in ("\u202e", "<b>", "р") if mark in text] == [], path
@@ -134,38 +134,38 @@ def test_S24_hostile_names_are_shown_escaped_in_every_picture(name: str, here: W
     ],
 )
 def test_findings_are_filtered_by_the_address(
-    query: str, takes: Callable[[Any], bool], here: World, afternoon: dict[str, Any], browse: Browse
+    query: str, takes: Callable[[Any], bool], env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     serious = afternoon["serious"]
-    text = text_of(browse(here.ada).get(f"/requests/{serious.uid}/findings?{query}"))
+    text = text_of(browse(env.ada).get(f"/requests/{serious.uid}/findings?{query}"))
     everything = serious.reports.get().body["findings"]
     wanted = [one for one in everything if takes(one)]
     assert re.search(rf"{len(wanted)} of {len(everything)} findings", text)
     assert text.count('class="finding"') == len(wanted)
 
 
-def test_one_finding_is_opened_by_its_address(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_one_finding_is_opened_by_its_address(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     serious = afternoon["serious"]
     finding = next(one for one in serious.reports.get().body["findings"] if one["path"])
-    text = text_of(browse(here.ada).get(f"/requests/{serious.uid}/findings?only={finding['fingerprint']}"))
+    text = text_of(browse(env.ada).get(f"/requests/{serious.uid}/findings?only={finding['fingerprint']}"))
     assert '<details class="finding" open>' in text
     assert "Affected lines" in text
 
 
-def test_S09_no_search_tells_what_a_hidden_secret_holds(here: World, browse: Browse) -> None:
+def test_S09_no_search_tells_what_a_hidden_secret_holds(env: World, browse: Browse) -> None:
     body = scene.report_of("secret-in-the-bundle")
     ref = {"group": "", "version": "v1", "kind": "Secret", "namespace": "shop", "name": "key"}
     telling = {"rule": "OBJ-02", "message": "Changes data.moonlight of it", "ref": ref}
     body["findings"] = [{**body["findings"][0], **telling}]
-    request, client = scene.reported(scene.asked(here.cluster, "vault", here.rita), body), browse(here.ada)
+    request, client = scene.reported(scene.asked(env.cluster, "vault", env.rita), body), browse(env.ada)
     assert "0 of 1" in text_of(client.get(f"/requests/{request.uid}/findings?search=moonlight"))
     assert "1 of 1" in text_of(client.get(f"/requests/{request.uid}/findings?search=shop"))
 
 
 @pytest.mark.thorough
-def test_a_page_of_findings_costs_the_same_for_more_of_them(here: World, browse: Browse) -> None:
-    client = browse(here.ada)
-    few, all_of_them = many(here, 700, 500, "few"), many(here, 2_000, 5_000, "all")
+def test_a_page_of_findings_costs_the_same_for_more_of_them(env: World, browse: Browse) -> None:
+    client = browse(env.ada)
+    few, all_of_them = many(env, 700, 500, "few"), many(env, 2_000, 5_000, "all")
     for one in (few, all_of_them):
         found = {}
         for path in PINNED:
@@ -175,8 +175,8 @@ def test_a_page_of_findings_costs_the_same_for_more_of_them(here: World, browse:
 
 
 @pytest.mark.thorough
-def test_two_thousand_findings_and_five_thousand_objects_fit_into_a_page(here: World, browse: Browse) -> None:
-    request, client = many(here), browse(here.ada)
+def test_two_thousand_findings_and_five_thousand_objects_fit_into_a_page(env: World, browse: Browse) -> None:
+    request, client = many(env), browse(env.ada)
     text = text_of(client.get(f"/requests/{request.uid}/findings"))
     assert len(text.encode()) < MAX_PAGE_BYTES
     body = request.reports.get().body["findings"]
@@ -193,14 +193,14 @@ def test_two_thousand_findings_and_five_thousand_objects_fit_into_a_page(here: W
     assert "101 to 150 of 2000" in listed
 
 
-def test_the_page_says_whether_objects_or_schemas_judged(here: World, browse: Browse) -> None:
+def test_the_page_says_whether_objects_or_schemas_judged(env: World, browse: Browse) -> None:
     body = scene.report_of("crd-field-removed")
     first = next(one for one in body["findings"] if one["section"] == "crds")
     body["findings"] = [
         {**first, "fingerprint": basis, "evidence": {**first["evidence"], "basis": basis}}
         for basis in ("objects", "schemas")
     ]
-    request, client = scene.reported(scene.asked(here.cluster, "berth", here.rita), body), browse(here.ada)
+    request, client = scene.reported(scene.asked(env.cluster, "berth", env.rita), body), browse(env.ada)
     for basis, words in (
         ("objects", "Severity based on the objects stored in the cluster"),
         ("schemas", "Severity based on the schemas alone"),

@@ -24,13 +24,13 @@ from tests.support.approvals.pages import Browse, opened, text_of
 from tests.support.approvals.reports import drawn, with_findings
 from tests.support.approvals.scene import report_of
 from tests.support.approvals.waivers import finding
-from tests.support.provisioner.ships import TEXT, crd
+from tests.support.provisioner.example_crd import TEXT, crd
 
 LIMITED = {**TEXT, "maxLength": 10}
 FIELDS = {f"f{at:02}": at for at in range(24)}
 
 
-def report_with_places(here: World) -> Request:
+def report_with_places(env: World) -> Request:
     """Twelve fields get one limit and eight another, three get an enum; one field is removed."""
     old = dict.fromkeys(FIELDS, TEXT)
     new = {
@@ -38,9 +38,9 @@ def report_with_places(here: World) -> Request:
         for name, at in FIELDS.items()
         if at < 23
     }
-    here.kubernetes.allow("ada", "override")
-    here.kubernetes.allow("ada", "get")
-    return drawn(here, [crd(old)], [crd(new)])
+    env.kubernetes.allow("ada", "override")
+    env.kubernetes.allow("ada", "get")
+    return drawn(env, [crd(old)], [crd(new)])
 
 
 def records(request: Request) -> list[dict[str, Any]]:
@@ -57,16 +57,16 @@ def words_of(page: str) -> str:
     return unescape(re.sub(r"<[^>]*>", " ", page))
 
 
-def test_every_place_of_every_finding_is_on_the_page_of_the_request(here: World, browse: Browse) -> None:
-    request = report_with_places(here)
-    words = words_of(all_of(browse(here.ada), request))
+def test_every_place_of_every_finding_is_on_the_page_of_the_request(env: World, browse: Browse) -> None:
+    request = report_with_places(env)
+    words = words_of(all_of(browse(env.ada), request))
     places = {place for one in records(request) for place in places_of(finding_from(one))}
     assert len({place.path for place in places if place.path[:1] == ("spec",)}) >= len(FIELDS)
     assert [place for place in places if place.of not in words or path_text(place.path) not in words] == []
 
 
-def test_every_place_of_a_finding_is_on_the_page_of_that_finding(here: World, browse: Browse) -> None:
-    request, client = report_with_places(here), browse(here.ada)
+def test_every_place_of_a_finding_is_on_the_page_of_that_finding(env: World, browse: Browse) -> None:
+    request, client = report_with_places(env), browse(env.ada)
     for one in records(request):
         words = words_of(text_of(client.get(f"/requests/{request.uid}/findings?only={one['fingerprint']}")))
         for place in places_of(finding_from(one)):
@@ -74,9 +74,9 @@ def test_every_place_of_a_finding_is_on_the_page_of_that_finding(here: World, br
             assert path_text(place.path) in words
 
 
-def test_findings_that_say_the_same_stand_together_and_each_can_be_accepted(here: World, browse: Browse) -> None:
-    request = report_with_places(here)
-    page = all_of(browse(here.ada), request)
+def test_findings_that_say_the_same_stand_together_and_each_can_be_accepted(env: World, browse: Browse) -> None:
+    request = report_with_places(env)
+    page = all_of(browse(env.ada), request)
     assert (
         "maxLength none before, 20 now; breaks only if an object has more than 20 characters there: 8 fields of 1"
         in page
@@ -86,10 +86,10 @@ def test_findings_that_say_the_same_stand_together_and_each_can_be_accepted(here
     assert [one for one in waivable if page.count(f'name="{FIELD}{one}"') != 1] == []
 
 
-def test_what_is_accepted_of_some_places_is_not_accepted_of_one_more(here: World) -> None:
+def test_what_is_accepted_of_some_places_is_not_accepted_of_one_more(env: World) -> None:
     """A folded finding is accepted for the places that it lists, and for no other."""
     twelve, thirteen = (
-        {one["fingerprint"]: one for one in records(drawn(here, [crd(old)], [crd(new)], f"armada-{count}"))}
+        {one["fingerprint"]: one for one in records(drawn(env, [crd(old)], [crd(new)], f"armada-{count}"))}
         for count in (12, 13)
         for names in [[f"f{at:02}" for at in range(count)]]
         for old, new in [(dict.fromkeys(names, TEXT), dict.fromkeys(names, LIMITED))]
@@ -103,7 +103,7 @@ def test_what_is_accepted_of_some_places_is_not_accepted_of_one_more(here: World
 
 
 def test_what_is_new_and_not_safe_comes_first_and_the_rest_is_a_number_with_a_switch(
-    here: World, browse: Browse
+    env: World, browse: Browse
 ) -> None:
     found = [
         finding(1, "safe", section="objects"),
@@ -113,7 +113,7 @@ def test_what_is_new_and_not_safe_comes_first_and_the_rest_is_a_number_with_a_sw
         finding(5, "breaking", section="crds"),
         finding(6, "critical", section="crds", isNew=False),
     ]
-    request, client = with_findings(here, *found), browse(here.ada)
+    request, client = with_findings(env, *found), browse(env.ada)
     page = text_of(client.get(f"/requests/{request.uid}/findings"))
     assert re.findall('id="section-([a-z]+)"', page) == ["crds", "images"]
     known = page[page.index("Safe or not new") :]
@@ -131,9 +131,7 @@ def test_what_is_new_and_not_safe_comes_first_and_the_rest_is_a_number_with_a_sw
     assert all(f"finding {number}" in folded for number in (1, 2, 3, 6))
 
 
-def test_S24_what_is_critical_has_a_line_of_its_own_in_a_statement_that_stands_open(
-    here: World, browse: Browse
-) -> None:
+def test_S24_what_is_critical_has_a_line_of_its_own_in_a_statement_that_stands_open(env: World, browse: Browse) -> None:
     refs = [{"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": name} for name in "ab"]
     says = {"rule": "IMG-01", "variant": "by-tag-only", "evidence": {"image": "shop:1"}}
     words = "names shop:1 by tag only: what runs may change without a request"
@@ -141,15 +139,15 @@ def test_S24_what_is_critical_has_a_line_of_its_own_in_a_statement_that_stands_o
         finding(at, "critical", ref=ref, message=f"ConfigMap shop/{ref['name']} {words}", **says)
         for at, ref in enumerate(refs)
     ]
-    page = text_of(browse(here.ada).get(f"/requests/{with_findings(here, *found).uid}/findings"))
+    page = text_of(browse(env.ada).get(f"/requests/{with_findings(env, *found).uid}/findings"))
     assert '<details class="finding together" open>' in page
     assert f"Each of these {words}: 2 objects" in page
     for name in "ab":
         assert f"ConfigMap shop/{name} {words}" in page
 
 
-def test_a_finding_of_several_rules_names_them_and_is_found_by_each(here: World, browse: Browse) -> None:
-    request, client = with_findings(here, finding(1, rule="CRD-08", also=["DEL-01"]), finding(2)), browse(here.ada)
+def test_a_finding_of_several_rules_names_them_and_is_found_by_each(env: World, browse: Browse) -> None:
+    request, client = with_findings(env, finding(1, rule="CRD-08", also=["DEL-01"]), finding(2)), browse(env.ada)
     assert '<code class="rule">DEL-01</code>' in text_of(client.get(f"/requests/{request.uid}/findings"))
     assert "1 of 2 findings" in text_of(client.get(f"/requests/{request.uid}/findings?search=del-01"))
 
@@ -161,9 +159,9 @@ def test_a_page_explains_the_variant_where_a_finding_is_one() -> None:
         assert explanation("SCH-36", evidence) == in_one_paragraph(words)
 
 
-def test_a_page_shows_the_rule_of_a_finding_with_code_as_code(here: World, browse: Browse) -> None:
-    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), scene.report_of("image-by-tag-only"))
-    page = text_of(browse(here.ada).get(f"/requests/{request.uid}/findings"))
+def test_a_page_shows_the_rule_of_a_finding_with_code_as_code(env: World, browse: Browse) -> None:
+    request = scene.reported(scene.asked(env.cluster, "barge", env.rita), scene.report_of("image-by-tag-only"))
+    page = text_of(browse(env.ada).get(f"/requests/{request.uid}/findings"))
     assert "<p>The image is named by a tag and not by its digest. A tag can be moved." in page
     assert (
         "<code>name:tag@sha256:...</code> keeps the tag for people. Source: Kubernetes, Images, image names.</p>"
@@ -171,12 +169,12 @@ def test_a_page_shows_the_rule_of_a_finding_with_code_as_code(here: World, brows
     )
 
 
-def test_a_right_is_shown_at_the_lines_of_the_role_that_gives_it(here: World, browse: Browse) -> None:
+def test_a_right_is_shown_at_the_lines_of_the_role_that_gives_it(env: World, browse: Browse) -> None:
     body = scene.report_of("account-reads-every-secret")
-    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    request = scene.reported(scene.asked(env.cluster, "barge", env.rita), body)
     position = next(at for at, one in enumerate(body["plan"]["actions"]) if one["ref"]["kind"] == "ClusterRole")
     of_rule = next(one["fingerprint"] for one in body["findings"] if one["rule"] == "RB-11")
-    client, path = browse(here.ada), f"/requests/{request.uid}/findings"
+    client, path = browse(env.ada), f"/requests/{request.uid}/findings"
     for page in (
         opened(client, f"{path}?only={of_rule}"),
         text_of(client.get(f"{path}/lines?only={of_rule}", headers={"HX-Request": "true"})),
@@ -186,11 +184,11 @@ def test_a_right_is_shown_at_the_lines_of_the_role_that_gives_it(here: World, br
 
 
 def test_the_lines_of_a_folded_finding_are_compared_when_somebody_opens_it(
-    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+    env: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A CRD of ten thousand lines is compared once for each finding: the page would take as long as all of them."""
-    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), scene.report_of("crd-version-dropped"))
-    client, path = browse(here.ada), f"/requests/{request.uid}/findings"
+    request = scene.reported(scene.asked(env.cluster, "barge", env.rita), scene.report_of("crd-version-dropped"))
+    client, path = browse(env.ada), f"/requests/{request.uid}/findings"
     one = next(it for it in request.reports.get().body["findings"] if it["path"])
     fragment = f"{path}/lines?only={one['fingerprint']}"
     answer = client.get(fragment)
@@ -205,15 +203,15 @@ def test_the_lines_of_a_folded_finding_are_compared_when_somebody_opens_it(
         assert "Affected lines of" not in page
 
 
-def test_S09_the_lines_of_a_live_role_are_not_for_everybody(here: World, browse: Browse) -> None:
+def test_S09_the_lines_of_a_live_role_are_not_for_everybody(env: World, browse: Browse) -> None:
     body = scene.report_of("account-reads-every-secret")
     for action in body["plan"]["actions"]:
         if action["ref"]["kind"] == "ClusterRole":
             action["before"] = action["after"]
-    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
-    here.kubernetes.closed = {"clusterroles"}
+    request = scene.reported(scene.asked(env.cluster, "barge", env.rita), body)
+    env.kubernetes.closed = {"clusterroles"}
     of_rule = next(one["fingerprint"] for one in body["findings"] if one["rule"] == "RB-11")
-    client, path = browse(here.ada), f"/requests/{request.uid}/findings"
+    client, path = browse(env.ada), f"/requests/{request.uid}/findings"
     page = opened(client, f"{path}?only={of_rule}")
     assert "can now read every Secret" in page
     assert "Affected lines of ClusterRole" not in page

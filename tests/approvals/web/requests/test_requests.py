@@ -28,38 +28,38 @@ class NarrowKubernetes(world.FakeKubernetes):
         return super().ask(cluster, identity, request)
 
 
-def test_live_values_are_hidden_from_who_may_not_get_the_object(here: World, browse: Browse) -> None:
-    here.kubernetes.allowed = {("ada", "get", ""), ("ada", "approve", "*")}
+def test_live_values_are_hidden_from_who_may_not_get_the_object(env: World, browse: Browse) -> None:
+    env.kubernetes.allowed = {("ada", "get", ""), ("ada", "approve", "*")}
     body = scene.report_of("image-same-tag-other-bytes")
     action = body["plan"]["actions"][0]
     action["before"] = {"apiVersion": "v1", "kind": "Deployment", "spec": {"note": "live-value-of-others"}}
     body["findings"][0].update(ref=action["ref"], evidence={"was": "live-value-of-others"})
-    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
-    client = browse(here.ada)
+    request = scene.reported(scene.asked(env.cluster, "barge", env.rita), body)
+    client = browse(env.ada)
     pages = [
         text_of(client.get(f"/requests/{request.uid}{rest}")) for rest in ("", "/findings", "/changes", "/changes/0")
     ]
     assert not any("live-value-of-others" in page for page in pages)
     assert "exists, hidden from you" in pages[1]
     assert "not allowed to see its values" in pages[3]
-    here.kubernetes.allow("ada", "get", action["ref"]["name"])
+    env.kubernetes.allow("ada", "get", action["ref"]["name"])
 
     cache.clear()
     assert "live-value-of-others" in text_of(client.get(f"/requests/{request.uid}/changes/0"))
 
 
 def test_all_parts_of_a_page_have_one_bound_of_questions(
-    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+    env: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     narrow = NarrowKubernetes({("ada", "get", ""), ("ada", "approve", "*")})
-    monkeypatch.setattr(here.kubernetes, "ask", narrow.ask)
+    monkeypatch.setattr(env.kubernetes, "ask", narrow.ask)
     body = scene.report_of("image-same-tag-other-bytes")
     (action,), (finding, *_) = body["plan"]["actions"], body["findings"]
     refs = [{**action["ref"], "name": f"barge-{number}"} for number in range(request_tab.MAX_ASKED + 20)]
     body["plan"]["actions"] = [{**action, "ref": ref, "before": {"kind": "Deployment"}} for ref in refs]
     body["findings"] = [{**finding, "ref": ref, "fingerprint": f"{at:064}"} for at, ref in enumerate(refs)]
-    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
-    client = browse(here.ada)
+    request = scene.reported(scene.asked(env.cluster, "barge", env.rita), body)
+    client = browse(env.ada)
     for rest in ("", "/findings", "/changes"):
         cache.clear()
         narrow.asked.clear()
@@ -71,10 +71,10 @@ def test_all_parts_of_a_page_have_one_bound_of_questions(
 
 
 def test_the_printed_report_hides_what_its_reader_may_not_get(
-    here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+    env: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     narrow = NarrowKubernetes({("ada", "get", ""), ("ada", "approve", "*")})
-    monkeypatch.setattr(here.kubernetes, "ask", narrow.ask)
+    monkeypatch.setattr(env.kubernetes, "ask", narrow.ask)
     body = scene.report_of("image-same-tag-other-bytes", "secret-in-the-bundle")
     for action in body["plan"]["actions"]:
         action["before"] = {"apiVersion": "v1", "kind": action["ref"]["kind"], "spec": {"note": "live-value-of-others"}}
@@ -82,8 +82,8 @@ def test_the_printed_report_hides_what_its_reader_may_not_get(
     told["message"] = "differs-from-what-is-stored"
     for finding in body["findings"]:
         finding["evidence"] = {"was": "live-value-of-others"} if finding["ref"] else {}
-    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
-    client = browse(here.ada)
+    request = scene.reported(scene.asked(env.cluster, "barge", env.rita), body)
+    client = browse(env.ada)
     text = text_of(client.get(f"/requests/{request.uid}/report.html"))
     assert "live-value-of-others" not in text
     assert "differs-from-what-is-stored" not in text
@@ -95,52 +95,52 @@ def test_the_printed_report_hides_what_its_reader_may_not_get(
 
 
 def test_the_printed_report_may_style_itself_and_load_nothing(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    answer = browse(here.ada).get(f"/requests/{afternoon['serious'].uid}/report.html")
+    answer = browse(env.ada).get(f"/requests/{afternoon['serious'].uid}/report.html")
     policy = answer["Content-Security-Policy"]
     assert ("default-src 'none'" in policy, "style-src 'unsafe-inline'" in policy) == (True, True)
     assert "script-src" not in policy
     assert "no-store" in answer["Cache-Control"]
     assert f"/requests/{afternoon['serious'].uid}/report.html" in text_of(
-        browse(here.ada).get(f"/requests/{afternoon['serious'].uid}")
+        browse(env.ada).get(f"/requests/{afternoon['serious'].uid}")
     )
 
 
-def test_a_request_without_a_report_has_nothing_to_print(here: World, browse: Browse) -> None:
-    here.kubernetes.allow("ada", "get")
-    request = scene.asked(here.cluster, "barge", here.rita)
-    assert browse(here.ada).get(f"/requests/{request.uid}/report.html").status_code == 404
+def test_a_request_without_a_report_has_nothing_to_print(env: World, browse: Browse) -> None:
+    env.kubernetes.allow("ada", "get")
+    request = scene.asked(env.cluster, "barge", env.rita)
+    assert browse(env.ada).get(f"/requests/{request.uid}/report.html").status_code == 404
 
 
 def test_a_finding_opens_to_its_rule_its_verdicts_and_its_evidence_in_a_table(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    text = text_of(browse(here.ada).get(f"/requests/{afternoon['serious'].uid}/findings"))
+    text = text_of(browse(env.ada).get(f"/requests/{afternoon['serious'].uid}/findings"))
     assert "The account can read Secrets, with <code>get</code> on any name" in text
     assert "stored objects" in text
     assert "gains 3" in text
     assert '<th scope="col">binding</th>' in text
 
 
-def test_what_was_there_before_is_folded_but_never_what_is_critical(here: World, browse: Browse) -> None:
-    here.kubernetes.allow("ada", "get")
+def test_what_was_there_before_is_folded_but_never_what_is_critical(env: World, browse: Browse) -> None:
+    env.kubernetes.allow("ada", "get")
     body = scene.report_of("pods-own-the-node")
     body["findings"] = [{**one, "isNew": False} for one in body["findings"]]
-    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
+    request = scene.reported(scene.asked(env.cluster, "barge", env.rita), body)
     shown, folded = (
-        text_of(browse(here.ada).get(f"/requests/{request.uid}/findings{query}")) for query in ("", "?quiet=yes")
+        text_of(browse(env.ada).get(f"/requests/{request.uid}/findings{query}")) for query in ("", "?quiet=yes")
     )
     assert "now need the level privileged" not in shown
     assert "shares namespaces" in shown or "share namespaces" in shown
     assert "now need the level privileged" in folded
-    assert "3 (0 new)" in text_of(browse(here.ada).get(f"/requests/{request.uid}"))
+    assert "3 (0 new)" in text_of(browse(env.ada).get(f"/requests/{request.uid}"))
 
 
-def test_the_values_of_a_secret_are_never_shown(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_the_values_of_a_secret_are_never_shown(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     actions = afternoon["serious"].reports.get().body["plan"]["actions"]
     position = next(number for number, one in enumerate(actions) if one["ref"]["kind"] == "Secret")
-    text = text_of(browse(here.ada).get(f"/requests/{afternoon['serious'].uid}/changes/{position}"))
+    text = text_of(browse(env.ada).get(f"/requests/{afternoon['serious'].uid}/changes/{position}"))
     assert ">data<" in text
     assert "hunter" not in text
     assert "hidden" in text or "changed" in text
@@ -148,14 +148,14 @@ def test_the_values_of_a_secret_are_never_shown(here: World, afternoon: dict[str
 
 @pytest.mark.parametrize("position", ["999", "99999999999999999999"])
 def test_an_object_that_is_not_in_the_plan_is_not_found(
-    position: str, here: World, afternoon: dict[str, Any], browse: Browse
+    position: str, env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
-    assert browse(here.ada).get(f"/requests/{afternoon['serious'].uid}/changes/{position}").status_code == 404
+    assert browse(env.ada).get(f"/requests/{afternoon['serious'].uid}/changes/{position}").status_code == 404
 
 
-def test_an_object_is_a_fragment_for_htmx(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_an_object_is_a_fragment_for_htmx(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     path = f"/requests/{afternoon['serious'].uid}/changes/0"
-    fragment = text_of(browse(here.ada).get(path, headers={"HX-Request": "true"}))
+    fragment = text_of(browse(env.ada).get(path, headers={"HX-Request": "true"}))
     assert "<html" not in fragment
     assert 'class="minus"' in fragment
 
@@ -172,10 +172,10 @@ def test_an_object_is_a_fragment_for_htmx(here: World, afternoon: dict[str, Any]
     ],
 )
 def test_progress_asks_again_until_it_is_settled(
-    state: str, trigger: str, here: World, afternoon: dict[str, Any], browse: Browse
+    state: str, trigger: str, env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     Request.objects.filter(pk=afternoon["serious"].pk).update(state=state)
-    text = text_of(browse(here.ada).get(f"/requests/{afternoon['serious'].uid}/progress"))
+    text = text_of(browse(env.ada).get(f"/requests/{afternoon['serious'].uid}/progress"))
     assert ("hx-trigger" in text) is bool(trigger)
     assert trigger in text
 
@@ -196,15 +196,15 @@ def test_progress_tells_that_the_page_is_old(
     assert ("HX-Refresh" in response, "has changed since" in text_of(response)) == (refreshes, tells)
 
 
-def test_who_has_decided_is_shown_what_became_of_it(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_who_has_decided_is_shown_what_became_of_it(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     serious = afternoon["serious"]
-    world.review(serious, acting(here.ada), "Deny", reason="no")
+    world.review(serious, acting(env.ada), "Deny", reason="no")
     Request.objects.filter(pk=serious.pk).update(state="denied")
-    response = browse(here.ada).get(f"/requests/{serious.uid}/progress?seen=in_review-1")
+    response = browse(env.ada).get(f"/requests/{serious.uid}/progress?seen=in_review-1")
     assert response["HX-Refresh"] == "true"
 
 
-def test_progress_counts_objects_and_opens_on_a_failure(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_progress_counts_objects_and_opens_on_a_failure(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     serious = afternoon["serious"]
     Request.objects.filter(pk=serious.pk).update(state="applying")
     for position, state in enumerate(["done", "failed"]):
@@ -217,7 +217,7 @@ def test_progress_counts_objects_and_opens_on_a_failure(here: World, afternoon: 
             message="quota exceeded" if state == "failed" else "",
             at=timezone.now(),
         )
-    text = text_of(browse(here.ada).get(f"/requests/{serious.uid}/progress"))
+    text = text_of(browse(env.ada).get(f"/requests/{serious.uid}/progress"))
     assert "2 of 6 objects" in text
     assert "1 failed" in text
     assert "quota exceeded" in text
@@ -225,26 +225,26 @@ def test_progress_counts_objects_and_opens_on_a_failure(here: World, afternoon: 
 
 @pytest.mark.parametrize("state", ["applying", "failed"])
 def test_the_phase_is_shown_while_it_waits_and_where_it_ended(
-    state: str, here: World, afternoon: dict[str, Any], browse: Browse
+    state: str, env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     """On the page and over REST, by the row alone: nobody works on it meanwhile."""
     serious, facts = afternoon["serious"], {"position": 0, "object": "ConfigMap shop/a", "action": "create"}
     Outcome.objects.create(request=serious, state="done", at=timezone.now(), **facts)
     Request.objects.filter(pk=serious.pk).update(state=state, phase="2 of 5: crds")
-    text = text_of(browse(here.ada).get(f"/requests/{serious.uid}/progress"))
+    text = text_of(browse(env.ada).get(f"/requests/{serious.uid}/progress"))
     assert "phase 2 of 5: crds; 1 of 6 objects" in text
-    found = browse(here.ada).get(f"/api/v1/requests/{serious.uid}")
+    found = browse(env.ada).get(f"/api/v1/requests/{serious.uid}")
     assert found.json()["phase"] == "2 of 5: crds"
 
 
-def test_a_failed_request_says_what_failed(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_a_failed_request_says_what_failed(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     failed = Request.objects.get(deployment__name="ferry")
-    text = text_of(browse(here.ada).get(f"/requests/{failed.uid}"))
+    text = text_of(browse(env.ada).get(f"/requests/{failed.uid}"))
     assert "The registry did not answer" in text
     assert "unreachable" in text
 
 
-def test_a_problem_is_shown_with_who_can_mend_it(here: World, afternoon: dict[str, Any], browse: Browse) -> None:
+def test_a_problem_is_shown_with_who_can_mend_it(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
     request = afternoon["deleting"]
     told = {
         "problem": "held back by calm",
@@ -252,7 +252,7 @@ def test_a_problem_is_shown_with_who_can_mend_it(here: World, afternoon: dict[st
         "remedy": "Somebody who may override accepts it.",
     }
     Request.objects.filter(pk=request.pk).update(**told)
-    page = text_of(browse(here.ada).get(f"/requests/{request.uid}"))
+    page = text_of(browse(env.ada).get(f"/requests/{request.uid}"))
     assert "What to do:" in page
     assert "Held back by calm" in page
     assert [told[name] in page for name in ("problem_code", "remedy")] == [True, True]
@@ -267,11 +267,11 @@ def test_a_problem_is_shown_with_who_can_mend_it(here: World, afternoon: dict[st
     ],
 )
 def test_a_request_without_a_report_says_whether_one_comes(
-    state: str, problem: str, words: str, here: World, browse: Browse
+    state: str, problem: str, words: str, env: World, browse: Browse
 ) -> None:
-    request = scene.asked(here.cluster, "new-one", here.rita)
+    request = scene.asked(env.cluster, "new-one", env.rita)
     Request.objects.filter(pk=request.pk).update(state=state, problem=problem)
-    text = text_of(browse(here.ada).get(f"/requests/{request.uid}"))
+    text = text_of(browse(env.ada).get(f"/requests/{request.uid}"))
     told = [
         it for it in ("Preparing the report", "ended before its report", "when the request continues") if it in text
     ]
@@ -279,9 +279,9 @@ def test_a_request_without_a_report_says_whether_one_comes(
     assert len(told) == 1
 
 
-def test_a_request_without_a_report_says_that_it_is_being_made(here: World, browse: Browse) -> None:
-    request = scene.asked(here.cluster, "new-one", here.rita)
-    client = browse(here.ada)
+def test_a_request_without_a_report_says_that_it_is_being_made(env: World, browse: Browse) -> None:
+    request = scene.asked(env.cluster, "new-one", env.rita)
+    client = browse(env.ada)
     assert "Preparing the report" in text_of(client.get(f"/requests/{request.uid}"))
     assert client.get(f"/requests/{request.uid}/changes").status_code == 404
 
@@ -298,21 +298,21 @@ def test_a_request_without_a_report_says_that_it_is_being_made(here: World, brow
         pytest.param("`<img src=x>`", "<code>&lt;img src=x&gt;</code>", id="markup in backticks"),
     ],
 )
-def test_text_of_others_is_made_visible_on_every_page(name: str, shown: str, here: World, browse: Browse) -> None:
+def test_text_of_others_is_made_visible_on_every_page(name: str, shown: str, env: World, browse: Browse) -> None:
     body = scene.report_of("image-latest")
     body["headline"] = [f"about {name}"]
     body["findings"][0].update(message=f"found {name}", evidence={"name": name})
-    request = scene.reported(scene.asked(here.cluster, "barge", here.rita), body)
-    client = browse(here.ada)
+    request = scene.reported(scene.asked(env.cluster, "barge", env.rita), body)
+    client = browse(env.ada)
     for path in (f"/requests/{request.uid}", "/?tab=all"):
         text = text_of(client.get(path))
         assert shown in text
         assert name not in text or name in shown
 
 
-def test_a_reason_with_hidden_characters_is_shown_escaped(here: World, browse: Browse) -> None:
-    request = world.in_review(scene.asked(here.cluster, "barge", here.rita))
-    client = browse(here.ada)
+def test_a_reason_with_hidden_characters_is_shown_escaped(env: World, browse: Browse) -> None:
+    request = world.in_review(scene.asked(env.cluster, "barge", env.rita))
+    client = browse(env.ada)
     decide(client, request, reason="fine\u202e, denied")
     text = text_of(client.get(f"/requests/{request.uid}"))
     assert "\u202e" not in text
@@ -320,7 +320,7 @@ def test_a_reason_with_hidden_characters_is_shown_escaped(here: World, browse: B
 
 
 def test_S09_of_a_hidden_secret_the_page_says_only_that_it_exists(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     report = Report.objects.get(request=afternoon["serious"])
     secrets = [one for one in report.body["plan"]["actions"] if one["ref"]["kind"] == "Secret"]
@@ -335,16 +335,16 @@ def test_S09_of_a_hidden_secret_the_page_says_only_that_it_exists(
     report.body["findings"].append({**report.body["findings"][0], **told})
     report.save()
     path = f"/requests/{afternoon['serious'].uid}/findings"
-    assert told["message"] in text_of(browse(here.ada).get(path))
+    assert told["message"] in text_of(browse(env.ada).get(path))
     cache.clear()
-    here.kubernetes.closed = {"secrets"}
-    hidden = text_of(browse(here.ada).get(path))
+    env.kubernetes.closed = {"secrets"}
+    hidden = text_of(browse(env.ada).get(path))
     assert told["message"] not in hidden
     assert "exists, hidden from you" in hidden
 
 
 def test_why_the_approval_of_an_earlier_round_no_longer_counts_is_shown(
-    here: World, afternoon: dict[str, Any], browse: Browse
+    env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     serious = afternoon["serious"]
     VoidedRound.objects.create(
@@ -358,9 +358,9 @@ def test_why_the_approval_of_an_earlier_round_no_longer_counts_is_shown(
         at=timezone.now(),
     )
     path = f"/requests/{serious.uid}"
-    assert "no longer counts" not in text_of(browse(here.ada).get(path)), "it is in its first round"
+    assert "no longer counts" not in text_of(browse(env.ada).get(path)), "it is in its first round"
     Request.objects.filter(pk=serious.pk).update(state="stale")
-    text = " ".join(text_of(browse(here.ada).get(path)).split())
+    text = " ".join(text_of(browse(env.ada).get(path)).split())
     assert "The approval of round 1 no longer counts" in text
     assert "the cluster changed since the review" in text.lower()
     assert "ConfigMap shop/&lt;b&gt;</span>: reviewed as update, now no change" in text
@@ -376,11 +376,11 @@ def test_why_the_approval_of_an_earlier_round_no_longer_counts_is_shown(
     ],
 )
 def test_a_pause_is_shown_while_a_request_is_open(
-    state: str, words: str, here: World, afternoon: dict[str, Any], browse: Browse
+    state: str, words: str, env: World, afternoon: dict[str, Any], browse: Browse
 ) -> None:
     request = afternoon["serious"]
     Request.objects.filter(pk=request.pk).update(state=state)
-    client, paths = browse(here.ada), (f"/requests/{request.uid}", f"/requests/{request.uid}/progress")
+    client, paths = browse(env.ada), (f"/requests/{request.uid}", f"/requests/{request.uid}/progress")
     assert all("The deployment is paused" not in text_of(client.get(path)) for path in paths)
     BundleDeployment.objects.filter(pk=request.deployment_id).update(is_paused=True, pause_reason="freeze")
     for path in paths:

@@ -113,11 +113,11 @@ def test_a_deletion_takes_nothing_from_its_sources() -> None:
     assert shown_sources(Request(spec={"sources": [FROM_CATALOG]}, purpose=Request.Purpose.DELETE)) == []
 
 
-def taken_from_catalog(here: World) -> Request:
+def taken_from_catalog(env: World) -> Request:
     """A request under review whose source is a catalog, which is there."""
-    stored(catalog(of=here.cluster), *HARBOUR)
+    stored(catalog(of=env.cluster), *HARBOUR)
     wish = world.spec(sources=[FROM_CATALOG], format="registry-v1")
-    request = world.wish(here.cluster, world.seen("quay", wish), here.rita).requests.get()
+    request = world.submit_spec(env.cluster, world.seen("quay", wish), env.rita).requests.get()
     pins = [{"kind": "image", "reference": CHOSEN.image, "digest": DIGEST, "destination": ""}]
     scene.reported(request, scene.report_of("image-same-tag-other-bytes"))
     Request.objects.filter(pk=request.pk).update(bundles=[asdict(CHOSEN)], pins=pins)
@@ -130,9 +130,9 @@ def panel(text: str, heading: str) -> str:
     return " ".join(strip_tags(found.partition("</section>")[0]).split())
 
 
-def test_the_overview_says_which_bundle_of_which_catalog_was_chosen(here: World, browse: Browse) -> None:
-    request = taken_from_catalog(here)
-    text = opened(browse(here.ada), f"/requests/{request.uid}")
+def test_the_overview_says_which_bundle_of_which_catalog_was_chosen(env: World, browse: Browse) -> None:
+    request = taken_from_catalog(env)
+    text = opened(browse(env.ada), f"/requests/{request.uid}")
     told = panel(text, "Source")
     assert "catalog port, package harbour, channel stable, version &gt;=1.0.0 &lt;2.0.0" in told
     assert (
@@ -142,18 +142,18 @@ def test_the_overview_says_which_bundle_of_which_catalog_was_chosen(here: World,
     assert 'href="/catalogs/prod/port/packages/harbour"' in text
 
 
-def test_the_printed_report_has_a_line_for_each_source(here: World, browse: Browse) -> None:
-    text = opened(browse(here.ada), f"/requests/{taken_from_catalog(here).uid}/report.html")
+def test_the_printed_report_has_a_line_for_each_source(env: World, browse: Browse) -> None:
+    text = opened(browse(env.ada), f"/requests/{taken_from_catalog(env).uid}/report.html")
     assert "<p>Source: catalog port, package harbour, channel stable, version &gt;=1.0.0 &lt;2.0.0 → bundle" in text
 
 
 @pytest.mark.parametrize("address", ["/requests/{}", "/deployments/prod/quay"])
 def test_a_catalog_that_the_viewer_may_not_get_is_no_link(
-    address: str, here: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
+    address: str, env: World, browse: Browse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request, ask = taken_from_catalog(here), here.kubernetes.ask
+    request, ask = taken_from_catalog(env), env.kubernetes.ask
     address = address.format(request.uid)
-    assert 'href="/catalogs/prod/port"' in opened(browse(here.ada), address)
+    assert 'href="/catalogs/prod/port"' in opened(browse(env.ada), address)
     cache.clear()
 
     def narrow(cluster: Any, identity: Any, asked: Any) -> AccessAnswer:
@@ -161,17 +161,17 @@ def test_a_catalog_that_the_viewer_may_not_get_is_no_link(
             return AccessAnswer(False, "no rule")
         return ask(cluster, identity, asked)
 
-    monkeypatch.setattr(here.kubernetes, "ask", narrow)
-    text = opened(browse(here.ada), address)
+    monkeypatch.setattr(env.kubernetes, "ask", narrow)
+    text = opened(browse(env.ada), address)
     assert 'href="/catalogs/prod/port' not in text
     # REST shows the spec to the same readers.
     assert "package harbour" in " ".join(strip_tags(text).split())
 
 
-def test_a_catalog_that_is_not_there_is_no_link(here: World, browse: Browse) -> None:
+def test_a_catalog_that_is_not_there_is_no_link(env: World, browse: Browse) -> None:
     wish = world.spec(sources=[FROM_CATALOG], format="registry-v1")
-    request = world.wish(here.cluster, world.seen("quay", wish), here.rita).requests.get()
-    text = opened(browse(here.ada), f"/requests/{request.uid}")
+    request = world.submit_spec(env.cluster, world.seen("quay", wish), env.rita).requests.get()
+    text = opened(browse(env.ada), f"/requests/{request.uid}")
     assert "catalog port, package harbour" in panel(text, "Source")
     assert 'href="/catalogs/prod/port' not in text
 
@@ -186,23 +186,23 @@ def test_a_catalog_that_is_not_there_is_no_link(here: World, browse: Browse) -> 
     ids=["default", "manual", "automatic"],
 )
 def test_a_spec_shows_what_is_pinned_and_what_follows_an_upgrade(
-    wanted: dict[str, str], words: str, here: World, browse: Browse
+    wanted: dict[str, str], words: str, env: World, browse: Browse
 ) -> None:
     wish = world.spec(sources=[FROM_CATALOG], format="registry-v1", **wanted)
-    world.wish(here.cluster, world.seen("quay", wish), here.rita)
-    told = panel(opened(browse(here.ada), "/deployments/prod/quay"), "Spec").replace(" :", ":")
+    world.submit_spec(env.cluster, world.seen("quay", wish), env.rita)
+    told = panel(opened(browse(env.ada), "/deployments/prod/quay"), "Spec").replace(" :", ":")
     assert "channel stable, version &gt;=1.0.0 &lt;2.0.0" in told
     assert words.replace(" :", ":") in told
 
 
-def test_a_spec_shows_how_often_a_source_is_checked(here: World, browse: Browse) -> None:
+def test_a_spec_shows_how_often_a_source_is_checked(env: World, browse: Browse) -> None:
     sources = [
         {"kind": "image", "image": {"ref": "a/b:1"}, "interval": "1h30m"},
         {"kind": "image", "image": {"ref": "a/c:1"}, "destination": "c"},
         {"kind": "configMap", "configMap": {"name": "local"}, "destination": "d"},
     ]
-    world.wish(here.cluster, world.seen("quay", world.spec(sources=sources)), here.rita)
-    told = panel(opened(browse(here.ada), "/deployments/prod/quay"), "Spec")
+    world.submit_spec(env.cluster, world.seen("quay", world.spec(sources=sources)), env.rita)
+    told = panel(opened(browse(env.ada), "/deployments/prod/quay"), "Spec")
     assert "image a/b:1 interval 1h30m" in told
     assert told.count("interval: the default of the operator") == 1
     assert "configMap harbour/local" in told

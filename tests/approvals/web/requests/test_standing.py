@@ -54,9 +54,9 @@ def new_round(request: Request) -> None:
 
 
 def test_changes_are_requested_with_a_reason_and_dismissed_with_one(
-    here: World, request_: Request, browse: Browse
+    env: World, request_: Request, browse: Browse
 ) -> None:
-    ada = browse(here.ada)
+    ada = browse(env.ada)
     refused = decide(ada, request_, decision="RequestChanges")
     assert refused.status_code == 422
     assert "Give a reason" in refused.content.decode()
@@ -69,7 +69,7 @@ def test_changes_are_requested_with_a_reason_and_dismissed_with_one(
     asked = Review.objects.get()
     address = f"{page_of(request_)}/reviews/{asked.pk}/dismiss"
     assert ada.post(address, {"reason": "agreed"}).status_code == 403
-    here.kubernetes.allow("ada", "override")
+    env.kubernetes.allow("ada", "override")
     assert "Dismiss this review" in opened(ada, page_of(request_))
     assert ada.post(address, {"reason": " "}).status_code == 422
     assert not Dismissal.objects.exists()
@@ -78,31 +78,31 @@ def test_changes_are_requested_with_a_reason_and_dismissed_with_one(
 
 
 def test_a_voided_approval_is_said_to_its_giver_with_what_differs(
-    here: World, request_: Request, browse: Browse
+    env: World, request_: Request, browse: Browse
 ) -> None:
-    ada = browse(here.ada)
+    ada = browse(env.ada)
     decide(ada, request_, reason="read it")
     new_round(request_)
     shown = words(opened(ada, page_of(request_)))
     assert "Your approval no longer counts" in shown
     assert "because the cluster changed" in shown
     assert "ConfigMap harbour/added : reviewed as not in the plan, now create" in shown
-    here.kubernetes.allow("bert", "get")
-    assert "Since your review" not in opened(browse(here.bert), page_of(request_))
+    env.kubernetes.allow("bert", "get")
+    assert "Since your review" not in opened(browse(env.bert), page_of(request_))
 
 
-def test_a_denied_request_tells_its_requester_why_and_what_next(here: World, request_: Request, browse: Browse) -> None:
-    decide(browse(here.ada), request_, decision="Deny", reason="not on a Friday")
+def test_a_denied_request_tells_its_requester_why_and_what_next(env: World, request_: Request, browse: Browse) -> None:
+    decide(browse(env.ada), request_, decision="Deny", reason="not on a Friday")
     looked_at(request_)
-    here.kubernetes.allow("rita", "get")
-    rita = browse(here.rita)
+    env.kubernetes.allow("rita", "get")
+    rita = browse(env.rita)
     shown = opened(rita, page_of(request_))
     assert "This request was denied by ada" in words(shown)
     assert "Not on a Friday." in shown
     assert "Ask again" not in shown
     assert "Someone who may update the deployment can change it or ask for it again." in shown
     assert "can be changed or asked for again" in words(opened(rita, "/?tab=mine"))
-    here.kubernetes.allow("rita", "update")
+    env.kubernetes.allow("rita", "update")
     cache.clear()  # what Kubernetes said of a right is kept for seconds
     offered = opened(rita, page_of(request_))
     assert "Change it" in offered
@@ -112,35 +112,35 @@ def test_a_denied_request_tells_its_requester_why_and_what_next(here: World, req
 
 @pytest.mark.parametrize("is_back", [False, True])
 def test_S05_the_page_of_a_request_offers_to_ask_again_only_for_the_spec_that_it_shows(
-    here: World, request_: Request, browse: Browse, settings: Any, is_back: bool
+    env: World, request_: Request, browse: Browse, settings: Any, is_back: bool
 ) -> None:
     """Who asks again answers for the whole spec. Somebody may have written another one, whose request waits for room."""
     settings.PRATIQUE = {**settings.PRATIQUE, "MAX_OPEN_REQUESTS_OF_ONE": 0, "MAX_OPEN_REQUESTS_OF_UNKNOWN": 0}
     for verb in ("get", "update"):
-        here.kubernetes.allow("rita", verb)
+        env.kubernetes.allow("rita", verb)
     name, uid = request_.deployment.name, request_.deployment.uid
     Request.objects.update(state="failed")
     for generation, wish in enumerate([world.spec("6.6.6"), *([request_.spec] if is_back else [])], 2):
-        world.wish(here.cluster, world.seen(name, wish, uid=uid, generation=generation), by=here.rita)
-    shown = opened(browse(here.rita), page_of(request_))
+        world.submit_spec(env.cluster, world.seen(name, wish, uid=uid, generation=generation), by=env.rita)
+    shown = opened(browse(env.rita), page_of(request_))
     assert Request.objects.count() == 1
     assert ("/ask-again" in shown, f"/deployments/prod/{name}/edit" in shown) == (is_back, True)
 
 
 @pytest.mark.parametrize("state", ["failed", "expired", "withdrawn", "superseded", "denied"])
 def test_what_has_ended_never_says_that_a_report_is_being_made(
-    here: World, request_: Request, browse: Browse, state: str
+    env: World, request_: Request, browse: Browse, state: str
 ) -> None:
     Request.objects.update(state=state, problem="the image does not exist")
-    shown = opened(browse(here.ada), page_of(request_))
+    shown = opened(browse(env.ada), page_of(request_))
     assert "being prepared" not in shown
     assert "is waiting" not in shown
 
 
 def test_chat_tells_of_requested_changes_and_of_voided_approvals(
-    here: World, asked: Request, listener: Listener, browse: Browse
+    env: World, asked: Request, listener: Listener, browse: Browse
 ) -> None:
-    ada: Any = browse(here.ada)
+    ada: Any = browse(env.ada)
     decide(ada, asked, decision="RequestChanges", reason="pin <it>")
     messages.tell(asked.pk, "changes_requested")
     decide(ada, asked, reason="fine now")

@@ -18,9 +18,9 @@ def workloads_of(text: str) -> str:
     return text.partition('id="workloads"')[2].partition("</section>")[0]
 
 
-def test_images_arguments_and_variables_are_shown_old_and_new(here: World, browse: Browse) -> None:
-    request = planned(here, action(AFTER, BEFORE))
-    page = opened(browse(here.ada), f"/requests/{request.uid}")
+def test_images_arguments_and_variables_are_shown_old_and_new(env: World, browse: Browse) -> None:
+    request = planned(env, action(AFTER, BEFORE))
+    page = opened(browse(env.ada), f"/requests/{request.uid}")
     text = workloads_of(page)
     assert page.index('id="workloads"') < page.index('class="headline"')
     for words in (OLD, NEW, "arg --level=live-arg", "arg --level=debug", "env MODE=live-mode", "env MODE=fast"):
@@ -30,12 +30,12 @@ def test_images_arguments_and_variables_are_shown_old_and_new(here: World, brows
     assert "hunter" not in text
 
 
-def test_S09_no_container_is_shown_of_an_object_that_the_viewer_may_not_get(here: World, browse: Browse) -> None:
-    here.kubernetes.closed = {"deployments"}
+def test_S09_no_container_is_shown_of_an_object_that_the_viewer_may_not_get(env: World, browse: Browse) -> None:
+    env.kubernetes.closed = {"deployments"}
     told = []
     for before in (BEFORE, AFTER):  # whether it changes at all is not told either
-        request = planned(here, action(AFTER, before))
-        page = opened(browse(here.ada), f"/requests/{request.uid}")
+        request = planned(env, action(AFTER, before))
+        page = opened(browse(env.ada), f"/requests/{request.uid}")
         for words in (OLD, NEW, "live-arg", "live-mode", "keys-v"):
             assert words not in page
         told.append(workloads_of(page))
@@ -44,19 +44,19 @@ def test_S09_no_container_is_shown_of_an_object_that_the_viewer_may_not_get(here
     assert told[0] == told[1]
 
 
-def test_S09_a_container_of_an_object_of_others_is_shown_to_who_may_get_it(here: World, browse: Browse) -> None:
+def test_S09_a_container_of_an_object_of_others_is_shown_to_who_may_get_it(env: World, browse: Browse) -> None:
     taken = action(AFTER, BEFORE, action="adopt")
-    request = planned(here, taken)
-    client = browse(here.ada)
+    request = planned(env, taken)
+    client = browse(env.ada)
     assert OLD in workloads_of(opened(client, f"/requests/{request.uid}"))
     cache.clear()
-    here.kubernetes.closed = {"deployments"}
+    env.kubernetes.closed = {"deployments"}
     assert OLD not in opened(client, f"/requests/{request.uid}")
 
 
-def test_on_a_first_install_the_page_names_images_how_many_pods_and_accounts(here: World, browse: Browse) -> None:
-    here.kubernetes.closed = {"deployments"}  # what is new is the bundle's own
-    text = workloads_of(opened(browse(here.ada), f"/requests/{planned(here, action(AFTER)).uid}"))
+def test_on_a_first_install_the_page_names_images_how_many_pods_and_accounts(env: World, browse: Browse) -> None:
+    env.kubernetes.closed = {"deployments"}  # what is new is the bundle's own
+    text = workloads_of(opened(browse(env.ada), f"/requests/{planned(env, action(AFTER)).uid}"))
     assert "1 new" in text
     assert f"{NEW}</ins>" in text
     assert "1 replica, account default" in text
@@ -64,43 +64,43 @@ def test_on_a_first_install_the_page_names_images_how_many_pods_and_accounts(her
     assert "--level" not in text
 
 
-def test_S09_what_goes_and_how_it_ran_is_told_to_who_may_get_it(here: World, browse: Browse) -> None:
+def test_S09_what_goes_and_how_it_ran_is_told_to_who_may_get_it(env: World, browse: Browse) -> None:
     gone = {**action(BEFORE, BEFORE, action="delete"), "after": None}
-    request, client = planned(here, gone), browse(here.ada)
+    request, client = planned(env, gone), browse(env.ada)
     assert OLD in workloads_of(opened(client, f"/requests/{request.uid}"))
     cache.clear()
-    here.kubernetes.closed = {"deployments"}
+    env.kubernetes.closed = {"deployments"}
     text = workloads_of(opened(client, f"/requests/{request.uid}"))
     assert OLD not in text
     assert "Not shown: 1 object" in text
 
 
-def test_S09_an_autoscaler_that_the_viewer_may_not_get_says_nothing(here: World, browse: Browse) -> None:
+def test_S09_an_autoscaler_that_the_viewer_may_not_get_says_nothing(env: World, browse: Browse) -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     spec = {"scaleTargetRef": target, "minReplicas": 41, "maxReplicas": 47}
     scaler = an_object("autoscaling/v2", "HorizontalPodAutoscaler", "web", "shop", spec=spec)
-    request, client = planned(here, action(AFTER), action(scaler, scaler)), browse(here.ada)
+    request, client = planned(env, action(AFTER), action(scaler, scaler)), browse(env.ada)
     assert "41 to 47 replicas" in workloads_of(opened(client, f"/requests/{request.uid}"))
     cache.clear()
-    here.kubernetes.closed = {"horizontalpodautoscalers"}
+    env.kubernetes.closed = {"horizontalpodautoscalers"}
     text = workloads_of(opened(client, f"/requests/{request.uid}"))
     assert ("41 to 47" in text, "1 replica," in text, "Not shown" in text) == (False, True, False)
 
 
-def test_hidden_characters_of_an_image_are_shown_escaped(here: World, browse: Browse) -> None:
-    request = planned(here, action(deployment(f"{NEW}\u202e<b>"), BEFORE))
-    text = workloads_of(opened(browse(here.ada), f"/requests/{request.uid}"))
+def test_hidden_characters_of_an_image_are_shown_escaped(env: World, browse: Browse) -> None:
+    request = planned(env, action(deployment(f"{NEW}\u202e<b>"), BEFORE))
+    text = workloads_of(opened(browse(env.ada), f"/requests/{request.uid}"))
     assert f"{NEW}\\u202e&lt;b&gt;" in text
 
 
-def test_S09_the_plan_does_not_tell_whether_a_stored_secret_differs(here: World, browse: Browse) -> None:
-    client, told = browse(here.ada), []
+def test_S09_the_plan_does_not_tell_whether_a_stored_secret_differs(env: World, browse: Browse) -> None:
+    client, told = browse(env.ada), []
     secret = an_object("v1", "Secret", "key", "shop", data={"k": "changed"})
-    request = planned(here, action(secret, secret))
+    request = planned(env, action(secret, secret))
     path = f"/requests/{request.uid}"
     assert "1 Secret that exists" in plan_of(opened(client, path))
     cache.clear()
-    here.kubernetes.closed = {"secrets"}
+    env.kubernetes.closed = {"secrets"}
     for name in ("update", "none"):
         report = request.reports.get()
         report.body["plan"]["actions"][0]["action"] = name

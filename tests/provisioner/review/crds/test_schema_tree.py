@@ -10,7 +10,7 @@ import pytest
 from provisioner.review.base.record import Mark
 from provisioner.review.crds.schema_tree import MAX_BRANCHES, MAX_DEPTH, Branch, SchemaPicture, schema_picture, walk
 from provisioner.schema import compare
-from tests.support.provisioner.ships import TEXT, crd
+from tests.support.provisioner.example_crd import TEXT, crd
 
 
 def drawn(old: dict[str, Any], new: dict[str, Any]) -> SchemaPicture:

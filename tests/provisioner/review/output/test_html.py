@@ -22,8 +22,8 @@ from provisioner.review.workloads.workload_changes import ContainerChange, Line,
 from provisioner.values import ObjectRef, Plan, Report, Section, Severity
 from tests.provisioner.review.output.hostile import HOSTILE, Tags
 from tests.support.provisioner.contents import content_with
-from tests.support.provisioner.robots import APPS, PODS, SECRETS, binding, role
-from tests.support.provisioner.ships import TEXT, crd
+from tests.support.provisioner.example_crd import TEXT, crd
+from tests.support.provisioner.example_roles import APPS, PODS, SECRETS, binding, role
 
 TEMPLATES = sorted(
     (one for one in files("provisioner.review.output").joinpath("templates").iterdir()), key=lambda one: one.name

@@ -16,7 +16,7 @@ from provisioner.review.output.lines import (
     telling_lines,
 )
 from tests.support.provisioner.contents import an_object, config_map
-from tests.support.provisioner.ships import TEXT, crd
+from tests.support.provisioner.example_crd import TEXT, crd
 
 
 def said(before: dict[str, Any] | None, after: dict[str, Any] | None, *path: str | int, version: str = "") -> list[str]:

@@ -12,7 +12,7 @@ from provisioner.review.base.record import Mark, from_record, to_record
 from provisioner.review.rights.account_graph import MAX_BINDINGS, MAX_RULES, AccountGraph, account_graph, accounts_of
 from provisioner.values import ObjectRef, Report
 from tests.support.provisioner.contents import an_object, content_with
-from tests.support.provisioner.robots import APPS, GROUP, PODS, ROBOT, SECRETS, binding, role
+from tests.support.provisioner.example_roles import APPS, GROUP, PODS, ROBOT, SECRETS, binding, role
 
 
 def reported(old: list[dict[str, Any]] | None, new: list[dict[str, Any]]) -> Report:

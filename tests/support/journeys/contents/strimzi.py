@@ -10,21 +10,21 @@ import yaml
 
 from tests.support.folders import CORPUS
 from tests.support.journeys.contents import bundles
-from tests.support.journeys.station import Station
+from tests.support.journeys.deployed_site import DeployedSite
 
 NAMESPACE = "myproject"
 
 
 @contextmanager
-def room_for_strimzi(station: Station) -> Iterator[None]:
+def room_for_strimzi(site: DeployedSite) -> Iterator[None]:
     """The namespace that strimzi's bindings name; afterwards nothing of strimzi is left for other tests of the cluster."""
-    station.ctl("create", "namespace", NAMESPACE)
+    site.ctl("create", "namespace", NAMESPACE)
     try:
         yield
     finally:
         for kinds in ("crd", "clusterrole,clusterrolebinding"):
-            station.ctl("delete", kinds, "--selector=app=strimzi", "--timeout=90s")
-        station.ctl("delete", "namespace", NAMESPACE, "--timeout=90s")
+            site.ctl("delete", kinds, "--selector=app=strimzi", "--timeout=90s")
+        site.ctl("delete", "namespace", NAMESPACE, "--timeout=90s")
 
 
 def strimzi(version: str) -> dict[str, bytes]:

@@ -32,7 +32,7 @@ from approvals.web.requests.diff_rows import html_of
 from provisioner.escaping import visible
 from provisioner.review.base.difference import DiffLine, Form, all_lines
 from tests.support.provisioner.contents import an_object, config_map
-from tests.support.provisioner.ships import TEXT, crd
+from tests.support.provisioner.example_crd import TEXT, crd
 
 
 def pairs(kinds: str) -> list[tuple[int | None, int | None]]:

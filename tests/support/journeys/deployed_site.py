@@ -40,7 +40,7 @@ MAX_LOOKS = 20
 
 
 @dataclass
-class Station:
+class DeployedSite:
     """`api` is the cluster's admin, for looking at what was really applied."""
 
     cluster: Cluster
@@ -50,7 +50,7 @@ class Station:
     kubeconfig: Path
     people: dict[str, User] = field(default_factory=dict)
 
-    def wish(self, name: str, *sources: Mapping[str, Any], **options: Any) -> BundleDeployment:
+    def submit_spec(self, name: str, *sources: Mapping[str, Any], **options: Any) -> BundleDeployment:
         """Rita asks for these sources, in a new deployment or in place of what the known one wishes for."""
         spec = {
             "installNamespace": self.namespace,
@@ -89,7 +89,7 @@ class Station:
 
     def prepare(self, name: str, *sources: Mapping[str, Any], **options: Any) -> BundleDeployment:
         """The same as `wish`, and what the workers do then: its request is in review, if all is well."""
-        deployment = self.wish(name, *sources, **options)
+        deployment = self.submit_spec(name, *sources, **options)
         self.work()
         return deployment
 
