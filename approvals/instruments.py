@@ -105,21 +105,13 @@ lost_claims = Counter(
     registry=registry,
 )
 unsent_wakes = Counter(
-    "pratique_unsent_wakes",
-    "Messages that could not be queued; the sweep picks up their work.",
-    registry=registry,
+    "pratique_unsent_wakes", "Messages that could not be queued; the sweep picks up their work.", registry=registry
 )
 crashes = Counter(
-    "pratique_uncaught_exceptions",
-    "Uncaught exceptions, by place: main, thread.",
-    ["where"],
-    registry=registry,
+    "pratique_uncaught_exceptions", "Uncaught exceptions, by place: main, thread.", ["where"], registry=registry
 )
 watch_events = Counter(
-    "pratique_watch_events",
-    "Events received by the watch, by cluster.",
-    ["cluster"],
-    registry=registry,
+    "pratique_watch_events", "Events received by the watch, by cluster.", ["cluster"], registry=registry
 )
 watch_lag = Histogram(
     "pratique_watch_lag_seconds",
@@ -129,10 +121,7 @@ watch_lag = Histogram(
     registry=registry,
 )
 watch_breaks = Counter(
-    "pratique_watch_breaks",
-    "Watches that were interrupted and retried, by cluster.",
-    ["cluster"],
-    registry=registry,
+    "pratique_watch_breaks", "Watches that were interrupted and retried, by cluster.", ["cluster"], registry=registry
 )
 
 # A counter that appears with its first failure hides that failure from rate() and increase().

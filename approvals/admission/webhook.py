@@ -111,8 +111,5 @@ def _mapping(value: object, where: str) -> Mapping[str, Any]:
 
 def _reply(start: StartResponse, status: HTTPStatus, body: Mapping[str, Any]) -> list[bytes]:
     text = json.dumps(body).encode()
-    start(
-        f"{status.value} {status.phrase}",
-        [("Content-Type", "application/json"), ("Content-Length", str(len(text)))],
-    )
+    start(f"{status.value} {status.phrase}", [("Content-Type", "application/json"), ("Content-Length", str(len(text)))])
     return [text]

@@ -261,11 +261,7 @@ class DeploymentViewSet(ClusterScoped):
         replace(sees, words=f"{sees.words}: the spec that you were shown would overwrite values with `hidden`").check()
         self.check_if_match(found)
         changed = services.change_deployment(
-            by=caller_of(request),
-            deployment=found,
-            spec=wish["spec"],
-            generation=wish["generation"],
-            via=VIA,
+            by=caller_of(request), deployment=found, spec=wish["spec"], generation=wish["generation"], via=VIA
         )
         return Response(self.get_serializer(changed).data)
 

@@ -10,16 +10,7 @@ from approvals import access, store
 from approvals.models import BundleDeployment, Cluster, InventoryItem, Outcome, Request, Revision
 from provisioner.cluster.plan.inputs import Options
 from provisioner.rbac import CONTROL_PLANE
-from provisioner.values import (
-    APPLYING,
-    DELETING,
-    Action,
-    Content,
-    HookMoment,
-    ObjectIdentity,
-    ObjectRef,
-    OutcomeState,
-)
+from provisioner.values import APPLYING, DELETING, Action, Content, HookMoment, ObjectIdentity, ObjectRef, OutcomeState
 from provisioner.values import HookRun as Run
 
 _REF = ("group", "version", "kind", "namespace", "name")

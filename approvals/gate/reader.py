@@ -177,10 +177,7 @@ def correcting(revision: Revision, api: Api) -> GateFacts:
 def creating(revision: Revision, api: Api) -> GateFacts:
     """Before what was left out is created: a first write, so reviewers and guards are asked as well."""
     request = revision.request
-    people = {
-        **_people(request, policies.reviewed_report(request)),
-        "read_unattended": _read_unattended(request),
-    }
+    people = {**_people(request, policies.reviewed_report(request)), "read_unattended": _read_unattended(request)}
     return replace(correcting(revision, api), question=GateQuestion.CREATE, **people)
 
 

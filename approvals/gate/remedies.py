@@ -60,10 +60,7 @@ class RefusalKind(Enum):
         f"new name. {ASK_ANEW}",
     )
     NO_LONGER_WISHED = RefusalRow(
-        Next.END,
-        "no-longer-wished",
-        "the BundleDeployment was changed or deleted",
-        "Decide on the new request.",
+        Next.END, "no-longer-wished", "the BundleDeployment was changed or deleted", "Decide on the new request."
     )
     # Not begun: nothing has to be ended, and the spec may be the approved one again before anybody sees the other.
     FOLLOWED = RefusalRow(
@@ -94,16 +91,10 @@ class RefusalKind(Enum):
         _REVIEW_AGAIN,
     )
     OTHER_SUBJECT = RefusalRow(
-        Next.END,
-        DigestMismatch.code,
-        "content, plan, options or ServiceAccount differ from what was approved",
-        CHANGED,
+        Next.END, DigestMismatch.code, "content, plan, options or ServiceAccount differ from what was approved", CHANGED
     )
     NOT_VERIFIED = RefusalRow(
-        Next.END,
-        DigestMismatch.code,
-        "no approval matches the recorded running revision",
-        CHANGED,
+        Next.END, DigestMismatch.code, "no approval matches the recorded running revision", CHANGED
     )
     REQUESTER_LACKS = RefusalRow(
         Next.WAIT,
@@ -172,10 +163,7 @@ class RefusalKind(Enum):
         Next.REPORT_AGAIN, "cause-over", "what the report said was missing in the cluster is there now", _REVIEW_AGAIN
     )
     CHANGES_AGAIN = RefusalRow(
-        Next.END,
-        ChangesAgain.code,
-        "it would need a new report, and was reported again five times already",
-        STOP_IT,
+        Next.END, ChangesAgain.code, "it would need a new report, and was reported again five times already", STOP_IT
     )
     POLICY_CHANGED = RefusalRow(
         Next.REPORT_AGAIN,

@@ -36,12 +36,7 @@ def both_locked(request: Request) -> tuple[BundleDeployment, Request]:
 
 
 def move(
-    request: Request,
-    event: Event,
-    *,
-    actor: Actor,
-    facts: Mapping[str, Any] | None = None,
-    **changes: Any,
+    request: Request, event: Event, *, actor: Actor, facts: Mapping[str, Any] | None = None, **changes: Any
 ) -> Request:
     """Move a locked row by `event`, setting `changes` with it; raises lifecycle.IllegalMove."""
     if not transaction.get_connection().in_atomic_block:

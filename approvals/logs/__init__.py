@@ -7,13 +7,4 @@ anything else: from then on warnings, uncaught exceptions and whatever is printe
 from approvals.logs.setup import say, service_of, take_over
 from approvals.logs.shape import CONSOLE, JSON, configuration, hide, process_name
 
-__all__ = [
-    "CONSOLE",
-    "JSON",
-    "configuration",
-    "hide",
-    "process_name",
-    "say",
-    "service_of",
-    "take_over",
-]
+__all__ = ["CONSOLE", "JSON", "configuration", "hide", "process_name", "say", "service_of", "take_over"]

@@ -41,7 +41,7 @@ class Drift(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(state__in=["open", "corrected", "over"]), name="drift_state_known"
-            ),
+            )
         ]
 
     def __str__(self) -> str:

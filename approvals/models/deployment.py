@@ -154,9 +154,7 @@ class SpecWrite(models.Model):
     seen_at = models.DateTimeField()
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["deployment", "generation"], name="write_once_per_generation"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["deployment", "generation"], name="write_once_per_generation")]
 
     def __str__(self) -> str:
         return f"generation {self.generation} by {self.username or 'unknown'}"
@@ -250,7 +248,7 @@ class InventoryItem(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["deployment", "group", "kind", "namespace", "name"], name="object_once_per_deployment"
-            ),
+            )
         ]
 
     def __str__(self) -> str:
@@ -280,7 +278,7 @@ class HookRun(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["deployment", "group", "kind", "namespace", "name"], name="hook_once_per_deployment"
-            ),
+            )
         ]
 
     def __str__(self) -> str:

@@ -71,9 +71,7 @@ class ReferenceFollower(models.Model):
 
     class Meta:
         ordering = ["position"]
-        constraints = [
-            models.UniqueConstraint(fields=["deployment", "position"], name="one_follower_per_source"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["deployment", "position"], name="one_follower_per_source")]
         indexes = [
             models.Index(
                 fields=["answer_at"], condition=models.Q(answer_at__isnull=False), name="reference_follower_due"
@@ -129,9 +127,7 @@ class FollowedPackage(models.Model):
 
     class Meta:
         ordering = ["position"]
-        constraints = [
-            models.UniqueConstraint(fields=["deployment", "position"], name="one_package_per_source"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["deployment", "position"], name="one_package_per_source")]
         indexes = [
             models.Index(fields=["catalog"], name="followed_package_catalog"),
             models.Index(

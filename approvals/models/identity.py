@@ -154,9 +154,7 @@ class ChatAccount(models.Model):
     identities = models.ManyToManyField("approvals.KubernetesIdentity", related_name="chat_accounts", blank=True)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["tool", "tenant", "account"], name="chat_account_linked_once"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["tool", "tenant", "account"], name="chat_account_linked_once")]
 
     def __str__(self) -> str:
         return f"{self.tool}:{self.name or self.account}"
@@ -191,9 +189,7 @@ class ChatDelivery(models.Model):
     words = models.TextField(blank=True)
 
     class Meta:
-        indexes = [
-            models.Index(fields=["received_at"], condition=models.Q(done_at__isnull=True), name="delivery_open"),
-        ]
+        indexes = [models.Index(fields=["received_at"], condition=models.Q(done_at__isnull=True), name="delivery_open")]
         constraints = [models.UniqueConstraint(fields=["tool", "key"], name="delivery_once")]
 
     def __str__(self) -> str:

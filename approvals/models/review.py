@@ -282,9 +282,7 @@ class KubectlReview(models.Model):
     seen_at = models.DateTimeField()
     username = models.CharField(max_length=253, blank=True)
     reviewer = models.CharField(
-        max_length=253,
-        blank=True,
-        help_text="who made it, as the object says, for turns alone; empty: unread",
+        max_length=253, blank=True, help_text="who made it, as the object says, for turns alone; empty: unread"
     )
     settled_at = models.DateTimeField(null=True, blank=True)
     review = models.ForeignKey(

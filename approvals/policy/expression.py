@@ -99,8 +99,7 @@ SURROUNDINGS: dict[str, ExpressionVariable] = {
     "kubernetes_version": ExpressionVariable("string", "version of the API server, such as v1.36.3"),
     "apis": ExpressionVariable(_NAMES, "served kinds, as group/version/Kind, or v1/Kind in the core group"),
     "versions": ExpressionVariable(
-        "map<string,string>",
-        "running version of each other BundleDeployment on the cluster, by name",
+        "map<string,string>", "running version of each other BundleDeployment on the cluster, by name"
     ),
     "healthy": ExpressionVariable(_NAMES, "names of those whose objects are all ready"),
 }

@@ -115,7 +115,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ],
+            ]
         },
     }
 ]
@@ -186,7 +186,7 @@ CONTENT_SECURITY_POLICY = {
         "form-action": ["'self'"],
         "frame-ancestors": ["'none'"],
         "base-uri": ["'none'"],
-    },
+    }
 }
 
 LANGUAGE_CODE = "en"
@@ -268,8 +268,5 @@ if PRATIQUE["SENTRY_DSN"]:
 
     # Local variables may hold the values of Secrets and the bytes of bundles (promise 8).
     sentry_sdk.init(
-        dsn=PRATIQUE["SENTRY_DSN"],
-        send_default_pii=False,
-        include_local_variables=False,
-        max_request_body_size="never",
+        dsn=PRATIQUE["SENTRY_DSN"], send_default_pii=False, include_local_variables=False, max_request_body_size="never"
     )

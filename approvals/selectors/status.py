@@ -19,11 +19,7 @@ from provisioner.sentences import and_more, first_line
 
 # Two lines of a list.
 MAX_CAUSE = 160
-LABELS = {
-    State.PREPARING: "preparing",
-    State.IN_REVIEW: "in review",
-    State.STALE: "needs a new review",
-}
+LABELS = {State.PREPARING: "preparing", State.IN_REVIEW: "in review", State.STALE: "needs a new review"}
 TONES: dict[str, str] = {
     State.APPROVED: "good",
     State.APPLIED: "good",

@@ -66,12 +66,7 @@ from approvals.services.sign_ins import (
     sign_in,
     sign_in_with_password,
 )
-from approvals.services.tokens import (
-    create_api_token,
-    end_api_token,
-    prove_api_token,
-    revoke_api_token,
-)
+from approvals.services.tokens import create_api_token, end_api_token, prove_api_token, revoke_api_token
 from approvals.services.waivers import Waiver
 
 __all__ = [

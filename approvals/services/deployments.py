@@ -11,30 +11,14 @@ from django.utils import timezone
 
 from approvals import access
 from approvals.access import Caller
-from approvals.errors import (
-    Changed,
-    CouldNotAsk,
-    InvalidInput,
-    MissingOwnRight,
-    NotAllowed,
-    NotFound,
-    Revoked,
-    TooMany,
-)
+from approvals.errors import Changed, CouldNotAsk, InvalidInput, MissingOwnRight, NotAllowed, NotFound, Revoked, TooMany
 from approvals.ledger import authors, pivots, quotas
 from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, SpecWriter
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Cluster
 from approvals.selectors import lists
 from provisioner.api_groups import OWN_GROUP
-from provisioner.errors import (
-    AlreadyExists,
-    Forbidden,
-    InvalidObject,
-    PratiqueError,
-    PreconditionFailed,
-    UnknownKind,
-)
+from provisioner.errors import AlreadyExists, Forbidden, InvalidObject, PratiqueError, PreconditionFailed, UnknownKind
 from provisioner.values import DeletionPolicy, Identity, ObjectRef
 
 API_VERSION = f"{OWN_GROUP}/v1alpha2"

@@ -220,11 +220,6 @@ def _save(by: Caller, via: str, known_version: int, *, name: str, cluster: Clust
     audit.record(
         verb="policy.saved",
         actor=Actor(by.name, via),
-        facts={
-            **columns,
-            "name": name,
-            "version": policy.version,
-            "cluster": cluster.name,
-        },
+        facts={**columns, "name": name, "version": policy.version, "cluster": cluster.name},
     )
     return policy

@@ -73,11 +73,7 @@ def _give_verdict(row: Request, facts: GateFacts, answer: GateAnswer) -> None:
         row,
         Event.APPROVE if answer.may else Event.DENY,
         actor=MACHINE,
-        facts={
-            "verdict": verdict,
-            "why": WORDS if is_unreviewed else found.words,
-            "subjectDigest": row.subject_digest,
-        },
+        facts={"verdict": verdict, "why": WORDS if is_unreviewed else found.words, "subjectDigest": row.subject_digest},
         problem="",
         problem_code="",
         look_again_at=None,

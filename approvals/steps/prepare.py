@@ -50,16 +50,7 @@ from provisioner.errors import BadHealthCheck, BadRecord, InvalidManifest
 from provisioner.review.base.messages import unjudged_fields
 from provisioner.review.base.record import from_record, ref_record, to_record
 from provisioner.review.secret_texts import SecretTexts, secret_texts
-from provisioner.values import (
-    DELETING,
-    Content,
-    JsonObject,
-    ObjectIdentity,
-    ObjectRef,
-    Report,
-    Severity,
-    SourceMove,
-)
+from provisioner.values import DELETING, Content, JsonObject, ObjectIdentity, ObjectRef, Report, Severity, SourceMove
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,7 @@ from approvals.encryption.files import ContentFiles, content_files
 from approvals.errors import KeyMissing, StoreUnavailable
 from provisioner import render
 from provisioner.errors import DigestMismatch
-from provisioner.values import (
-    DELETING,
-    Content,
-    Lookup,
-    ObjectRef,
-    Pin,
-    Requirement,
-    RequirementKind,
-    UnusedFiles,
-)
+from provisioner.values import DELETING, Content, Lookup, ObjectRef, Pin, Requirement, RequirementKind, UnusedFiles
 
 # As `path_of` makes them.
 PATH = re.compile(r"sha256/([0-9a-f]{2})/([0-9a-f]{64})")

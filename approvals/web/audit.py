@@ -102,10 +102,7 @@ CHANNELS = (
 CHAIN_SECONDS = 60
 FILTERS = ("actor", "deployment", "via", "request", "since", "until")
 MAX_EXPORTED, CHUNK = 10_000, 500
-COLUMNS = (
-    *("number", "at", "actor", "action", "verb", "via", "cluster"),
-    *("deployment", "request", "facts", "hash"),
-)
+COLUMNS = (*("number", "at", "actor", "action", "verb", "via", "cluster"), *("deployment", "request", "facts", "hash"))
 # As well in the full width of East Asian text, which spreadsheets of such a language take for the same.
 FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
@@ -236,10 +233,7 @@ class Echo:
         return line
 
 
-FORMATS = {
-    "csv": ("text/csv; charset=utf-8", csv_lines),
-    "jsonl": ("application/x-ndjson", json_lines),
-}
+FORMATS = {"csv": ("text/csv; charset=utf-8", csv_lines), "jsonl": ("application/x-ndjson", json_lines)}
 
 
 def _reader(http: HttpRequest) -> AuditReader:

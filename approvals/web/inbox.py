@@ -145,12 +145,7 @@ def _row(request: Any, rights: Everywhere, how: RequestStatus) -> ListedRequest:
     if request.state == State.IN_REVIEW:
         # An approval of an earlier round counts no more, as long as the viewer has not decided on this one.
         next_step = VOIDED if request.had_approved and not request.has_decided else "you can decide"
-        return ListedRequest(
-            request,
-            how,
-            why_not or next_step,
-            why_not,
-        )
+        return ListedRequest(request, how, why_not or next_step, why_not)
     # What it waits for is told by its cause, where it waits for anything else.
     return ListedRequest(request, how, "" if request.problem else NEXT.get(State(request.state), ""), "")
 

@@ -47,8 +47,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/rules/annotations.md": rule_tables.known_annotations,
         "docs/rules/control-plane.md": rule_tables.control_plane,
         "docs/rules/harmless.md": lambda: harmless.page(
-            unjudged.TABLE,
-            sorted((claim for check in CHECKS for claim in check.claims), key=lambda claim: claim.rule),
+            unjudged.TABLE, sorted((claim for check in CHECKS for claim in check.claims), key=lambda claim: claim.rule)
         ),
     }
 

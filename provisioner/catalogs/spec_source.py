@@ -19,10 +19,7 @@ class CatalogSource(SourceType):
     label = "Package of a catalog"
     fields = (
         SourceField(
-            "catalog",
-            "Catalog",
-            "The name of a Catalog of the cluster. You need permission to get it.",
-            is_needed=True,
+            "catalog", "Catalog", "The name of a Catalog of the cluster. You need permission to get it.", is_needed=True
         ),
         SourceField(
             "package",

@@ -19,12 +19,7 @@ from provisioner.cli.review import UNKNOWN, exit_status
 from provisioner.errors import PratiqueError
 from provisioner.escaping import visible
 
-__all__ = [
-    "Usage",
-    "exit_status",
-    "main",
-    "source_of",
-]
+__all__ = ["Usage", "exit_status", "main", "source_of"]
 
 COMMANDS: tuple[ReviewCommand, ...] = (*REVIEWS, *PERMISSIONS, *EXPLANATIONS, *CATALOGS, *PLUGINS)
 

@@ -23,11 +23,7 @@ from provisioner.json_values import uid_of
 from provisioner.render import load_all
 from provisioner.review.base.facts import Stored
 from provisioner.review.base.record import to_record
-from provisioner.review.crd_diff import (
-    crds_of,
-    differences,
-    strangers,
-)
+from provisioner.review.crd_diff import crds_of, differences, strangers
 from provisioner.review.crd_diff import to_record as crd_record
 from provisioner.review.crds.live_scene import CRD
 from provisioner.review.output.entries import entries_record

@@ -232,11 +232,6 @@ def _planned(
     except ClusterError as exc:
         return {}, [Gap("what a dry-run as the account says", str(exc), Section.PREFLIGHT)]
     plan = make_plan(
-        acting,
-        content,
-        inventory=inventory,
-        previous=previous,
-        field_manager=FIELD_MANAGER,
-        options=options,
+        acting, content, inventory=inventory, previous=previous, field_manager=FIELD_MANAGER, options=options
     )
     return {action.ref.identity: action for action in plan.actions}, []

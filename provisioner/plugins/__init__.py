@@ -8,13 +8,4 @@ names it: no crash, and no silence.
 from provisioner.plugins.entry_points import MAX_NAME, Plugin, PluginGroup, installed
 from provisioner.plugins.plugin_calls import LOAD_SECONDS, call, load, tried
 
-__all__ = [
-    "LOAD_SECONDS",
-    "MAX_NAME",
-    "Plugin",
-    "PluginGroup",
-    "call",
-    "installed",
-    "load",
-    "tried",
-]
+__all__ = ["LOAD_SECONDS", "MAX_NAME", "Plugin", "PluginGroup", "call", "installed", "load", "tried"]

@@ -65,11 +65,7 @@ def tried(plugin: Plugin, is_fit: Callable[[Any], bool], expected: str) -> Plugi
 
 
 def call(
-    plugin: Plugin,
-    function: Callable[[], T],
-    *,
-    seconds: float,
-    may_raise: tuple[type[PratiqueError], ...] = (),
+    plugin: Plugin, function: Callable[[], T], *, seconds: float, may_raise: tuple[type[PratiqueError], ...] = ()
 ) -> T:
     """What `function`, which runs the plug-in's code, returns.
 

@@ -28,10 +28,7 @@ from provisioner.values import Finding, GroupKind, JsonObject, ObjectRef, Severi
 Objects = Iterable[JsonObject]
 
 # What a CRD's findings come to; the severities of the other checks do not occur here.
-_VERDICTS = {
-    Severity.CRITICAL: Severity.BREAKING,
-    Severity.NOTABLE: Severity.SAFE,
-}
+_VERDICTS = {Severity.CRITICAL: Severity.BREAKING, Severity.NOTABLE: Severity.SAFE}
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,10 +147,7 @@ SECRET_KEYS = {
 WORKLOADS = {"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}
 # What the server decides by itself in new objects.
 _SERVER_SET: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
-    "Service": (
-        ("spec", ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")),
-        ("status", ("loadBalancer",)),
-    ),
+    "Service": (("spec", ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")), ("status", ("loadBalancer",))),
     "Namespace": (("spec", ("finalizers",)), ("status", ("phase",))),
     "PersistentVolumeClaim": (("status", ("phase",)), ("metadata", ("finalizers",))),
     "Job": (("metadata", ("labels",)), ("spec", ("selector",))),

@@ -110,10 +110,7 @@ _SHARED: dict[str, tuple[str, Schema]] = {
         "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
         {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
     ),
-    QUANTITY: (
-        "io.k8s.apimachinery.pkg.api.resource.Quantity",
-        {"oneOf": [{"type": "string"}, {"type": "number"}]},
-    ),
+    QUANTITY: ("io.k8s.apimachinery.pkg.api.resource.Quantity", {"oneOf": [{"type": "string"}, {"type": "number"}]}),
 }
 _CLASS = re.compile(r"(?P<group>[A-Z][a-z]+)?(?P<version>V\d+(?:(?:alpha|beta)\d+)?)(?P<kind>.+)")
 _META = "V1ObjectMeta"

@@ -224,10 +224,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         ("Ready", "integer", ".status.readyReplicas"),
     ),
     "StatefulSet": (("Ready", "string", "ready:.status.readyReplicas"),),
-    "Service": (
-        ("Type", "string", ".spec.type"),
-        ("Cluster-IP", "string", ".spec.clusterIP"),
-    ),
+    "Service": (("Type", "string", ".spec.type"), ("Cluster-IP", "string", ".spec.clusterIP")),
     "CustomResourceDefinition": (("Created At", "date", ".metadata.creationTimestamp"),),
     "ClusterRole": (("Created At", "date", ".metadata.creationTimestamp"),),
 }

@@ -267,11 +267,7 @@ class Writes:
         return self.store.put(target.key, admitted)
 
     def _admitted(
-        self,
-        target: PathTarget,
-        obj: dict[str, Any],
-        live: dict[str, Any] | None,
-        writing: Writing,
+        self, target: PathTarget, obj: dict[str, Any], live: dict[str, Any] | None, writing: Writing
     ) -> dict[str, Any]:
         kind = target.kind
         if kind.is_custom:

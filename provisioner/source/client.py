@@ -222,13 +222,7 @@ class SourceClient:
             response.close()
 
     def open(
-        self,
-        method: str,
-        url: str,
-        *,
-        own: Origin,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
+        self, method: str, url: str, *, own: Origin, headers: Mapping[str, str] | None = None, body: bytes | None = None
     ) -> tuple[urllib3.BaseHTTPResponse, str]:
         """Send a request and follow its redirects (of a GET or HEAD); returns the unread answer and its URL.
 

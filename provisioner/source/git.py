@@ -161,12 +161,7 @@ class GitSource(RemoteSource):
 
 @contextmanager
 def talking(
-    source: GitSource,
-    egress: EgressPolicy,
-    credentials: Credentials | None,
-    max_bytes: int,
-    *,
-    thin_packs: bool = True,
+    source: GitSource, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int, *, thin_packs: bool = True
 ) -> Iterator[Remote]:
     """The source's server, with what goes wrong there as errors of ours."""
     where, place = shown_repository(source.repository), place_of_repository(source.repository)

@@ -38,11 +38,7 @@ class HttpSource(RemoteSource):
     fields = (
         SourceField("url", "Archive URL", "URL of a .tar.gz, .zip or YAML file", is_needed=True),
         SourceField(
-            "checksum",
-            "Checksum",
-            "sha256: followed by the output of sha256sum",
-            is_needed=True,
-            is_checksum=True,
+            "checksum", "Checksum", "sha256: followed by the output of sha256sum", is_needed=True, is_checksum=True
         ),
     )
 

@@ -52,14 +52,9 @@ class Comparison:
         order = other.compare(self.version)
         if self.before is not None:
             return order < 0 or other >= self.before
-        return {
-            "=": order == 0,
-            "!=": order != 0,
-            "<": order < 0,
-            "<=": order <= 0,
-            ">": order > 0,
-            ">=": order >= 0,
-        }[self.operator]
+        return {"=": order == 0, "!=": order != 0, "<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}[
+            self.operator
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,10 +90,7 @@ class Bare(Rival):
 def rivals(endpoint: Endpoint, kubeconfig: Path, folder: Path, tag: str) -> list[Rival]:
     """Everybody who is to be had here, each with the namespace bench-`tag`-NAME; kubectl comes first."""
     at = f"--kubeconfig={kubeconfig}"
-    found: list[Rival] = [
-        _kubectl(endpoint, f"bench-{tag}-kubectl", folder, at),
-        Bare(f"bench-{tag}-bare", endpoint),
-    ]
+    found: list[Rival] = [_kubectl(endpoint, f"bench-{tag}-kubectl", folder, at), Bare(f"bench-{tag}-bare", endpoint)]
     if kapp := built("kapp", "carvel.dev/kapp/cmd/kapp"):
         file = folder / "kapp.yaml"
         words = ["deploy", "-a", "bench", "-n", "{NAMESPACE}", "-f", file, "--yes", "--wait=false", "--tty=false"]

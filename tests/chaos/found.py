@@ -16,12 +16,7 @@ from tests.support.patience import wait_for
 
 VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "annotations", "selfLink")
 # Every kind that the bundles hold: an orphan is one of these.
-KINDS = (
-    "api/v1 configmaps",
-    "api/v1 serviceaccounts",
-    "api/v1 services",
-    "apis/apps/v1 deployments",
-)
+KINDS = ("api/v1 configmaps", "api/v1 serviceaccounts", "api/v1 services", "apis/apps/v1 deployments")
 OF_NO_NAMESPACE = (f"apis/{WIDGETS}/v1 widgets",)
 # Kubernetes' own, made and written when its controllers come by.
 OF_THE_CLUSTER = ("configmaps kube-root-ca.crt", "serviceaccounts default")

@@ -184,10 +184,7 @@ def test_which_half_is_missing_is_said_also_where_the_object_is_a_secret(
     server: Server, carol: Granted, half: str
 ) -> None:
     """Of a Secret no word of the server is kept but who lacks which right."""
-    given = {
-        "who": on("user-info", "get"),
-        "what": rule(IDENTITY, "users", "impersonate:user-info", name=ZOE),
-    }[half]
+    given = {"who": on("user-info", "get"), "what": rule(IDENTITY, "users", "impersonate:user-info", name=ZOE)}[half]
     carol.give({**given, "resources": ["secrets"]} if half == "who" else given)
     api = ClusterClient.connect(server.endpoint.kubeconfig("carol")).acting_as(Identity(its(server, ZOE)))
     with pytest.raises(Forbidden) as refusal:

@@ -8,15 +8,7 @@ import pytest
 
 from provisioner.cluster.health import observation
 from provisioner.errors import BadHealthCheck
-from provisioner.health_checks import (
-    MAX_CHECKS,
-    ConditionIs,
-    Expressions,
-    FieldIs,
-    HealthCheck,
-    health_checks,
-    unused,
-)
+from provisioner.health_checks import MAX_CHECKS, ConditionIs, Expressions, FieldIs, HealthCheck, health_checks, unused
 from provisioner.values import HealthState, JsonObject, ObjectRef
 from tests.support.memory import resident_bytes
 

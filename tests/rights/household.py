@@ -247,10 +247,7 @@ class Household:
 
     def archive(self, name: str, version: str) -> dict[str, str]:
         file = f"{name}-{version}.tar.gz"
-        return {
-            "url": f"http://127.0.0.1:{self.bundles_port}/{file}",
-            "checksum": bundle_checksums(self.sources)[file],
-        }
+        return {"url": f"http://127.0.0.1:{self.bundles_port}/{file}", "checksum": bundle_checksums(self.sources)[file]}
 
     def person(self, name: str) -> Person:
         return Person(self, name)

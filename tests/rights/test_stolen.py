@@ -283,9 +283,7 @@ BOTH: dict[str, set[str]] = {
     "reads a source's Secret as a person with another's groups": {"worker"},
     "reads a source's Secret as its installer": {"worker"},
 }
-CONSTRAINED_ONLY: dict[str, set[str]] = {
-    "writes a wish as a stranger in a known group": {"web"},
-}
+CONSTRAINED_ONLY: dict[str, set[str]] = {"writes a wish as a stranger in a known group": {"web"}}
 LEGACY_ONLY: dict[str, set[str]] = {
     "reads a source's Secret as a person": {"web"},
     "reads any Secret as a person": {"web", "worker"},

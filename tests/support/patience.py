@@ -43,10 +43,7 @@ def factor() -> float:
 
 def measure() -> float:
     """How often the quiet machine's seconds a computation and the start of a process take now: the worse of both."""
-    return max(
-        _median(_compute) / QUIET_COMPUTATION_SECONDS,
-        _median(_start) / QUIET_START_SECONDS,
-    )
+    return max(_median(_compute) / QUIET_COMPUTATION_SECONDS, _median(_start) / QUIET_START_SECONDS)
 
 
 def scaled(seconds: float) -> float:

@@ -11,12 +11,7 @@ from rest_framework import serializers
 from approvals import refusals
 from approvals.access.sight import without_values
 from approvals.clock import database_now
-from approvals.models import (
-    BundleDeployment,
-    Cluster,
-    Drift,
-    Revision,
-)
+from approvals.models import BundleDeployment, Cluster, Drift, Revision
 from approvals.selectors.followed_sources import followed, offered
 from approvals.services.revisions import MAX_REASON
 
@@ -81,8 +76,7 @@ class FollowedReferenceSerializer(serializers.Serializer[Any]):
         "settled",
     )
     rests_until = serializers.DateTimeField(
-        allow_null=True,
-        help_text="it changed more often than the operator allows: when the next request is made",
+        allow_null=True, help_text="it changed more often than the operator allows: when the next request is made"
     )
 
 

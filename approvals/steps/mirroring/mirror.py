@@ -264,11 +264,7 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
             ],
         },
         "spec": {
-            "bundleDeploymentRef": {
-                "name": deployment.name,
-                "uid": deployment.uid,
-                "generation": request.generation,
-            },
+            "bundleDeploymentRef": {"name": deployment.name, "uid": deployment.uid, "generation": request.generation},
             "purpose": request.purpose,
             "fromRevision": request.from_revision.number if request.from_revision else 0,
             "toRevision": request.to_revision.number if request.to_revision else 0,

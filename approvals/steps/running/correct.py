@@ -28,15 +28,7 @@ from provisioner.cluster.annotations import Tracking
 from provisioner.cluster.apply.correction import Look, look_at, put_back
 from provisioner.cluster.apply.run import recover
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.drift import (
-    CORRECTABLE,
-    PEACE,
-    FieldChangeKind,
-    IsScaled,
-    OwnObject,
-    has_replicas,
-    scaled_by,
-)
+from provisioner.cluster.drift import CORRECTABLE, PEACE, FieldChangeKind, IsScaled, OwnObject, has_replicas, scaled_by
 from provisioner.cluster.order import phases
 from provisioner.errors import AlreadyExists, FieldConflict, PratiqueError, PreconditionFailed, WorkerDied
 from provisioner.pipeline import FIELD_MANAGER

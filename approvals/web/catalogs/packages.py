@@ -179,11 +179,7 @@ PROBLEMS = 20
 ALSO_IN, MOST_ASKED = 5, 20
 ICON_SECONDS = 300
 ICON_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-EDGE_KINDS = (
-    ("replaces", "replaces it"),
-    ("skips", "skips it by name"),
-    ("skipRange", "its skipRange holds it"),
-)
+EDGE_KINDS = (("replaces", "replaces it"), ("skips", "skips it by name"), ("skipRange", "its skipRange holds it"))
 # Nobody publishes what a chart may follow: newer versions follow.
 CHART_KINDS = (
     ("replaces", "the next newer version"),

@@ -176,10 +176,7 @@ class Drawing:
                     found[pair.left], found[pair.right] = _joined(pieces.old, old), _joined(pieces.new, new)
                     continue
                 marks = self._words.marks(visible(old), visible(new))
-                found[pair.left], found[pair.right] = (
-                    _Shown(visible(old), marks.old),
-                    _Shown(visible(new), marks.new),
-                )
+                found[pair.left], found[pair.right] = (_Shown(visible(old), marks.old), _Shown(visible(new), marks.new))
         return found
 
     def _cell(self, at: int, shown: _Shown | None) -> DiffCell:

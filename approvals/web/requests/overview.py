@@ -278,11 +278,7 @@ def tiles(body: Record) -> list[Tile]:
         Tile(counted["adopt"], "adopted", "changes?action=adopt", "bad"),
         Tile(counted["delete"], "deleted", "changes?action=delete", "bad"),
         Tile(counted[RENAME], "renamed", "changes?action=delete"),
-        Tile(
-            counted[UNTOLD],
-            _existing(counted[UNTOLD]),
-            "changes?kind=Secret",
-        ),
+        Tile(counted[UNTOLD], _existing(counted[UNTOLD]), "changes?kind=Secret"),
         Tile(counted["orphan"], "kept", "changes?action=orphan"),
     ]
     of_rights = sum(finding["section"] == Section.PERMISSIONS and finding["isNew"] for finding in body["findings"])

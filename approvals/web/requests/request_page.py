@@ -36,13 +36,7 @@ from approvals.web.requests.decision_form import DecisionForm, ReviewHistory, Wr
 from approvals.web.requests.plan_view import Hooks, PlanView
 from approvals.web.requests.report_file import shared_html
 from approvals.web.requests.report_view import OfOthers, ReportView
-from approvals.web.requests.request_tab import (
-    RequestTab,
-    dismissal_of,
-    open_tab,
-    reported,
-    sight_of,
-)
+from approvals.web.requests.request_tab import RequestTab, dismissal_of, open_tab, reported, sight_of
 from provisioner.review.output.workloads import ImageChange, image_changes, runs_of, workloads_in_words
 from provisioner.review.workloads.workload_changes import ContainerChange, WorkloadChange
 
@@ -201,11 +195,7 @@ def dismiss(http: HttpRequest, request: Request, review_id: int) -> HttpResponse
     reason = http.POST.get("reason", "")
     try:
         services.dismiss(
-            by=person(http),
-            request_id=request.pk,
-            review_id=review_id,
-            reason=reason,
-            channel=Review.Channel.BROWSER,
+            by=person(http), request_id=request.pk, review_id=review_id, reason=reason, channel=Review.Channel.BROWSER
         )
     except InvalidInput as refusal:
         return show_page(http, request, wrong_dismissal=str(refusal))

@@ -44,14 +44,7 @@ from approvals.web.requests.plan_view import (
     wish_of,
 )
 from approvals.web.requests.report_file import visible_report
-from approvals.web.requests.report_view import (
-    OfOthers,
-    ReportView,
-    ShownEntry,
-    ShownFinding,
-    ShownSection,
-    by_cause,
-)
+from approvals.web.requests.report_view import OfOthers, ReportView, ShownEntry, ShownFinding, ShownSection, by_cause
 from approvals.web.requests.request_tab import open_reported_tab, open_tab, reported, sight_of
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.review.crds.schema_tree import crds_of, picture_of

@@ -26,15 +26,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from approvals import services
 from approvals.errors import IssuerAway, Refused, SignInFailed
-from approvals.oidc import (
-    Code,
-    GrantRefused,
-    Issuer,
-    IssuerSilent,
-    TokenRefused,
-    exchange,
-    verify_logout_token,
-)
+from approvals.oidc import Code, GrantRefused, Issuer, IssuerSilent, TokenRefused, exchange, verify_logout_token
 from approvals.services import DISCOVERY
 from approvals.web import errors
 from approvals.web.access_decorators import only_by_form

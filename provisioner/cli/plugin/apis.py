@@ -89,10 +89,7 @@ def _api_cells(extension: Extension, api: ExtensionApi, rights: OwnRights, *, is
 
 
 def _version_words(version: ApiVersion) -> str:
-    said = [
-        "" if version.is_served else "not served",
-        "deprecated" if version.is_deprecated else "",
-    ]
+    said = ["" if version.is_served else "not served", "deprecated" if version.is_deprecated else ""]
     words = ", ".join(filter(None, said))
     return f"{version.name} ({words})" if words else version.name
 

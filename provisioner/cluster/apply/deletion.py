@@ -18,15 +18,7 @@ from provisioner.cluster.inventory import Inventory
 from provisioner.cluster.order import is_system_namespace
 from provisioner.cluster.plan.prune import in_served_version
 from provisioner.errors import Overtaken, PratiqueError, PreconditionFailed, UnknownKind, Unreachable, Withheld
-from provisioner.values import (
-    Action,
-    InventoryItem,
-    ObjectIdentity,
-    ObjectOutcome,
-    OutcomeState,
-    PlannedAction,
-    Why,
-)
+from provisioner.values import Action, InventoryItem, ObjectIdentity, ObjectOutcome, OutcomeState, PlannedAction, Why
 
 # Recorded at once; the next chunk is written while the outcomes of one are recorded.
 CHUNK = 64

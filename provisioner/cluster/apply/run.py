@@ -23,22 +23,10 @@ from provisioner.cluster.apply.waits import IDLE, Patience, WaitOptions, Waits, 
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.health.watch import until_gone
 from provisioner.cluster.inventory import HookRuns, Inventory, MemoryHookRuns
-from provisioner.cluster.order import (
-    ApplyStep,
-    Phase,
-    deletion_phases,
-    hooks_at,
-    phases,
-)
+from provisioner.cluster.order import ApplyStep, Phase, deletion_phases, hooks_at, phases
 from provisioner.cluster.plan.content_plan import plan_digest
 from provisioner.cluster.plan.prune import bodies_of, in_served_version
-from provisioner.errors import (
-    PlanChanged,
-    PratiqueError,
-    PreconditionFailed,
-    UnknownKind,
-    Withheld,
-)
+from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, UnknownKind, Withheld
 from provisioner.health_checks import HealthCheck
 from provisioner.json_values import uid_of
 from provisioner.retention import is_remade
@@ -389,10 +377,7 @@ class _Apply:
     # Deleting
 
     def _until_one_fails(
-        self,
-        planned: list[PlannedAction],
-        phase: str,
-        work: Callable[[list[PlannedAction]], Iterator[ObjectOutcome]],
+        self, planned: list[PlannedAction], phase: str, work: Callable[[list[PlannedAction]], Iterator[ObjectOutcome]]
     ) -> Iterator[ObjectOutcome]:
         """The outcomes of all, of which the first that failed stops what comes after them."""
         if self._stopped:

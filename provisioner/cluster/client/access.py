@@ -48,11 +48,7 @@ def ask(cluster: ClusterClient, identity: Identity, request: AccessRequest) -> A
 
 def ask_self(cluster: ClusterClient, request: AccessRequest) -> bool:
     """Whether this connection may do `request` (a SelfSubjectAccessReview), which everybody may ask."""
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": _attributes(request),
-    }
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": _attributes(request)}
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     status = cluster.post(path, body, subject=f"whether we may {request}").get("status")
     if not isinstance(status, dict) or not isinstance(status.get("allowed"), bool):

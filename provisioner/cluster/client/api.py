@@ -336,13 +336,7 @@ class ClusterClient:
         )
 
     def apply(
-        self,
-        obj: JsonObject,
-        *,
-        field_manager: str,
-        dry_run: bool = False,
-        subresource: str = "",
-        force: bool = False,
+        self, obj: JsonObject, *, field_manager: str, dry_run: bool = False, subresource: str = "", force: bool = False
     ) -> Applied:
         """Server-side apply, strictly validated.
 

@@ -69,10 +69,7 @@ _REASONS = frozenset({
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _INDEX = re.compile(r"[0-9]{1,6}", re.ASCII)
 _MAX_FIELDS = 10
-_IMMUTABLE_WORDS = {
-    "FieldValueInvalid": _IMMUTABLE,
-    "FieldValueForbidden": _FORBIDDEN_UPDATE,
-}
+_IMMUTABLE_WORDS = {"FieldValueInvalid": _IMMUTABLE, "FieldValueForbidden": _FORBIDDEN_UPDATE}
 
 
 @dataclass(frozen=True, slots=True)

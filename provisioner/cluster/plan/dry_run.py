@@ -42,12 +42,7 @@ from provisioner.cluster.plan.inputs import (
     untried_words,
     with_problem,
 )
-from provisioner.cluster.plan.trials import (
-    action_if_unchanged,
-    conflict_of_secret,
-    plan_by_dry_run,
-    plan_replacement,
-)
+from provisioner.cluster.plan.trials import action_if_unchanged, conflict_of_secret, plan_by_dry_run, plan_replacement
 from provisioner.errors import AlreadyExists, ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
 from provisioner.json_values import uid_of
 from provisioner.retention import LOSES_NOTHING, SECRET, may_be_remade

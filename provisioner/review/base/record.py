@@ -207,13 +207,7 @@ def action_from(record: Mapping[str, Any]) -> PlannedAction:
 
 def ref_record(ref: ObjectRef) -> dict[str, str]:
     """The parts of a reference, as a record of a report names an object."""
-    return {
-        "group": ref.group,
-        "version": ref.version,
-        "kind": ref.kind,
-        "namespace": ref.namespace,
-        "name": ref.name,
-    }
+    return {"group": ref.group, "version": ref.version, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
 
 
 def _ref(record: Mapping[str, str]) -> ObjectRef:

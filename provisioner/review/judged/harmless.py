@@ -177,11 +177,7 @@ TABLE: tuple[HarmlessField, ...] = (
         ("spec.ttlSecondsAfterFinished",),
         "When a Job that has ended is deleted, with its pods and their logs; what it did stays",
     ),
-    HarmlessField(
-        frozenset({GroupKind("scheduling.k8s.io", "PriorityClass")}),
-        ("description",),
-        "Words for people",
-    ),
+    HarmlessField(frozenset({GroupKind("scheduling.k8s.io", "PriorityClass")}), ("description",), "Words for people"),
 )
 
 

@@ -9,23 +9,10 @@ from provisioner import rbac
 from provisioner.errors import TooManyRights
 from provisioner.rbac import PolicyRule, RbacSubject, ScopedRule
 from provisioner.review.base.facts import ReviewRule
-from provisioner.review.preflight.account_rights import (
-    UNKNOWN,
-    Missing,
-    PreflightFacts,
-    RightsStep,
-    Walk,
-)
+from provisioner.review.preflight.account_rights import UNKNOWN, Missing, PreflightFacts, RightsStep, Walk
 from provisioner.review.preflight.needs import by_name, of_users, walk
 from provisioner.review.rules.files import sentence_of
-from provisioner.values import (
-    AccessRequest,
-    Finding,
-    ObjectRef,
-    Section,
-    Severity,
-    worst_first,
-)
+from provisioner.values import AccessRequest, Finding, ObjectRef, Section, Severity, worst_first
 
 _EXCESS = ReviewRule("PRE-10", Section.PREFLIGHT, Severity.DANGEROUS)
 _LITTLE_EXCESS = ReviewRule("PRE-10", Section.PREFLIGHT, Severity.NOTABLE)

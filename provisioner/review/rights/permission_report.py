@@ -7,16 +7,7 @@ from dataclasses import dataclass, replace
 
 from provisioner import rbac
 from provisioner.errors import TooManyRights
-from provisioner.rbac import (
-    HELD,
-    EffectiveRules,
-    Grant,
-    PermissionDiff,
-    PolicyRule,
-    RbacSubject,
-    Risk,
-    ScopedRule,
-)
+from provisioner.rbac import HELD, EffectiveRules, Grant, PermissionDiff, PolicyRule, RbacSubject, Risk, ScopedRule
 from provisioner.review.base.facts import Facts
 from provisioner.review.rights.permission_words import (
     UNDECIDED,

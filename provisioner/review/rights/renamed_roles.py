@@ -198,10 +198,7 @@ EVERYWHERE: tuple[JsonObject, ...] = (
         "apiVersion": f"{RBAC_GROUP}/v1",
         "kind": "ClusterRole",
         "metadata": {"name": "cluster-admin"},
-        "rules": [
-            {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-            {"nonResourceURLs": ["*"], "verbs": ["*"]},
-        ],
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]}],
     },
     {
         "apiVersion": f"{RBAC_GROUP}/v1",

@@ -255,10 +255,7 @@ def _holders(
 
 
 def _built_in(
-    states: RbacBeforeAfter,
-    candidates: _Roles,
-    others: dict[RoleKey, list[BindingKey]],
-    told: Collection[RbacSubject],
+    states: RbacBeforeAfter, candidates: _Roles, others: dict[RoleKey, list[BindingKey]], told: Collection[RbacSubject]
 ) -> Iterator[RoleChange]:
     """admin, edit and view, by the labels of what they collect: they are the same everywhere, known or not."""
     labels = (mapping(mapping(role.get("metadata")).get("labels")) for role in _versions(states, candidates))

@@ -11,14 +11,7 @@ from typing import Any
 
 from provisioner.review.rules.files import Phrase, RuleText, messages_of, rule_ids, rule_text
 
-__all__ = [
-    "Phrase",
-    "RuleText",
-    "messages_of",
-    "rows_of",
-    "rule_ids",
-    "rule_text",
-]
+__all__ = ["Phrase", "RuleText", "messages_of", "rows_of", "rule_ids", "rule_text"]
 
 
 def rows_of(rule: str, evidence: Mapping[str, Any]) -> list[str]:

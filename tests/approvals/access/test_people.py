@@ -79,11 +79,7 @@ NAMES: dict[str, tuple[Person, Person, bool]] = {
         person("b", "", PROXY, "uid:alice"),
         True,
     ),
-    "a proxy's uid and another's name": (
-        person("a", "", PROXY, "uid:x"),
-        person("b", "", PROXY, "user:x"),
-        False,
-    ),
+    "a proxy's uid and another's name": (person("a", "", PROXY, "uid:x"), person("b", "", PROXY, "user:x"), False),
     "a sub that looks like a proxy's name": (
         person("a", "", ISSUER, "user:x"),
         person("b", "", ISSUER, "user:X"),

@@ -142,11 +142,7 @@ def test_an_address_of_nothing_is_a_404_however_it_is_written(env: World, call: 
 
 @pytest.mark.parametrize(
     "headers",
-    [
-        {"x-http-method-override": "DELETE"},
-        {"x-http-method": "DELETE"},
-        {"x-method-override": "DELETE"},
-    ],
+    [{"x-http-method-override": "DELETE"}, {"x-http-method": "DELETE"}, {"x-method-override": "DELETE"}],
     ids=lambda headers: next(iter(headers)),
 )
 def test_no_header_makes_another_method_of_a_call(

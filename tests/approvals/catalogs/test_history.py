@@ -26,10 +26,7 @@ from tests.support.stored_catalogs import catalog, stored
 pytestmark = pytest.mark.django_db
 OLD, NEW = (
     {**bundle("1.0.0"), "image": "example.com/harbour@sha256:old"},
-    {
-        **bundle("1.0.0"),
-        "image": "example.com/harbour@sha256:new",
-    },
+    {**bundle("1.0.0"), "image": "example.com/harbour@sha256:new"},
 )
 
 

@@ -44,8 +44,7 @@ def test_the_answer_comes_before_any_work(env: World, asked: Request, linked: No
 
 
 def test_a_worker_is_woken_once_the_delivery_is_kept(
-    asked: Request,
-    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+    asked: Request, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     with django_capture_on_commit_callbacks() as woken:
         press(asked)

@@ -50,12 +50,7 @@ def test_a_review_of_the_present_round_under_policies_in_force_may_count() -> No
     ids=["no policy", "policy of now", "too new", "changed", "no request", "other deployment", "old round", "too many"],
 )
 def test_everything_else_is_refused_in_words(
-    said: dict[str, Any],
-    request_: KnownRequest | None,
-    policies: PolicyState,
-    lately: int,
-    code: str,
-    words: str,
+    said: dict[str, Any], request_: KnownRequest | None, policies: PolicyState, lately: int, code: str, words: str
 ) -> None:
     refused = judge(replace(SAID, **said), request_, policies, lately)
     assert refused is not None

@@ -14,19 +14,13 @@ pytestmark = pytest.mark.thorough
 
 HOLDING_THE_DEPLOYMENT = {
     "an apply that succeeds": ('begun(name, "applying", "applying")', "apply._finish(request, [], [])"),
-    "an apply that is given up": (
-        'begun(name, "applying", "applying")',
-        'apply.give_up(request, PratiqueError("x"))',
-    ),
+    "an apply that is given up": ('begun(name, "applying", "applying")', 'apply.give_up(request, PratiqueError("x"))'),
     "a restore that begins": ('begun(name, "restoring", "active")', 'restore._begin(request, target(request), "w")'),
     "a restore that is not needed": (
         'begun(name, "restoring", "active", healthy_at=timezone.now())',
         'restore._begin(request, target(request), "w")',
     ),
-    "a restore that succeeds": (
-        'begun(name, "restoring", "failed")',
-        "restore._finish(request, target(request), [])",
-    ),
+    "a restore that succeeds": ('begun(name, "restoring", "failed")', "restore._finish(request, target(request), [])"),
     "a restore that is given up": (
         'begun(name, "restoring", "failed")',
         'restore.give_up(request, PratiqueError("x"))',

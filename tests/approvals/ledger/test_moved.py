@@ -10,14 +10,7 @@ from django.utils import timezone
 
 from approvals import tasks
 from approvals.ledger import claims, pivots, references
-from approvals.models import (
-    BundleDeployment,
-    FloatingReference,
-    ReferenceFollower,
-    Request,
-    SourceHost,
-    TaskClaim,
-)
+from approvals.models import BundleDeployment, FloatingReference, ReferenceFollower, Request, SourceHost, TaskClaim
 from approvals.steps.catalogs.refresh import RefreshCatalog
 from approvals.steps.source_checks import LookForUpgrades
 from tests.support.approvals import world

@@ -159,11 +159,7 @@ def test_S15_deleting_a_deployment_that_owns_objects_makes_a_deletion_request(en
     Request.objects.update(state="applied")
     deployment.inventory.create(version="v1", kind="ConfigMap", namespace="harbour", name="x", nonce="n", uid="u")
     leaving = world.seen(
-        "strimzi",
-        world.spec(),
-        uid=obj["metadata"]["uid"],
-        generation=2,
-        deletionTimestamp="2026-01-01T00:00:00Z",
+        "strimzi", world.spec(), uid=obj["metadata"]["uid"], generation=2, deletionTimestamp="2026-01-01T00:00:00Z"
     )
     world.submit_spec(env.cluster, leaving, env.rita)
     assert [(it.purpose, it.state) for it in open_requests(env)] == [("deploy", "applied"), ("delete", "preparing")]
@@ -186,11 +182,7 @@ def test_S15_another_deletion_policy_while_it_leaves_is_another_deletion_request
     for _ in range(2):  # also where nobody knows who asked, and once
         world.submit_spec(env.cluster, orphaning)
     found = [(it.purpose, it.state, it.spec.get("deletionPolicy")) for it in Request.objects.order_by("number")]
-    assert found == [
-        ("deploy", "superseded", None),
-        ("delete", "superseded", None),
-        ("delete", "preparing", "Orphan"),
-    ]
+    assert found == [("deploy", "superseded", None), ("delete", "superseded", None), ("delete", "preparing", "Orphan")]
 
 
 def test_two_open_requests_of_one_deployment_are_impossible(env: World) -> None:
@@ -206,13 +198,7 @@ def test_promise_7_every_state_change_has_an_audit_row(env: World) -> None:
     world.submit_spec(env.cluster, obj, env.rita)
     world.submit_spec(env.cluster, world.seen("strimzi", world.spec("2"), uid=obj["metadata"]["uid"], generation=2))
     verbs = list(AuditEntry.objects.order_by("number").values_list("verb", flat=True))
-    assert verbs == [
-        "deployment.seen",
-        "request.made",
-        "deployment.seen",
-        "request.supersede",
-        "request.made",
-    ]
+    assert verbs == ["deployment.seen", "request.made", "deployment.seen", "request.supersede", "request.made"]
 
 
 def test_S25_a_cluster_takes_so_many_open_requests(env: World, settings: Any) -> None:

@@ -375,10 +375,7 @@ def test_what_runs_decides_whether_a_prerelease_of_a_chart_is_offered(env: World
     )
     any_version = parse_spec(spec()).sources[0]
     chosen, beyond = bundle_choice.bundle_with_newer(deployment, any_version)
-    assert (chosen.version, beyond) == (
-        "1.0.0",
-        "2.0.0-rc.1 is a pre-release: name it in catalog.version to take it",
-    )
+    assert (chosen.version, beyond) == ("1.0.0", "2.0.0-rc.1 is a pre-release: name it in catalog.version to take it")
     bundle_choice.bundles_for(deployment.requests.get())
     revision(deployment, 1, "active")
     stored_charts(port, "1.0.0", "2.0.0-rc.1", "2.0.0-rc.2")

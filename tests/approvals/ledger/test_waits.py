@@ -81,9 +81,7 @@ def test_what_waits_no_more_is_left_alone(env: World) -> None:
     assert Request.objects.get().look_again_at == later
 
 
-def test_S26_what_changes_all_the_time_neither_puts_waits_off_nor_has_everybody_looked_at_each_time(
-    env: World,
-) -> None:
+def test_S26_what_changes_all_the_time_neither_puts_waits_off_nor_has_everybody_looked_at_each_time(env: World) -> None:
     request, now = asked(env, 1), timezone.now()
     waits.postpone(request, Missing("none"), now)
     Request.objects.update(look_again_at=now + timedelta(hours=1))

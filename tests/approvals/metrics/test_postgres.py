@@ -59,11 +59,7 @@ with connection.cursor() as cursor:
 
 @pytest.mark.thorough
 def test_a_scrape_reads_by_indexes_and_is_cut_off(postgres: Postgres, tmp_path: Path) -> None:
-    environment = {
-        **os.environ,
-        "PRATIQUE_SECRET_KEY": "x" * 50,
-        "PRATIQUE_DATABASE_URL": postgres.fresh_database(),
-    }
+    environment = {**os.environ, "PRATIQUE_SECRET_KEY": "x" * 50, "PRATIQUE_DATABASE_URL": postgres.fresh_database()}
     for command in (["migrate", "--verbosity", "0"], ["shell", "--verbosity", "0", "--command", PROGRAM]):
         done = subprocess.run(
             [sys.executable, "manage.py", *command],

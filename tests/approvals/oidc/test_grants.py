@@ -29,10 +29,7 @@ from tests.support.servers.issuer import CLIENT, RunningIssuer, code_for, start_
 
 pytestmark = pytest.mark.services
 
-PEOPLE = {
-    "ada": {"sub": "u-ada", "groups": ["platform"]},
-    "bert": {"sub": "u-bert", "groups": ["developers"]},
-}
+PEOPLE = {"ada": {"sub": "u-ada", "groups": ["platform"]}, "bert": {"sub": "u-bert", "groups": ["developers"]}}
 HOME = "http://127.0.0.1:9/sign-in"
 
 

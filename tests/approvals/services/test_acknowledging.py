@@ -93,10 +93,7 @@ def test_what_goes_with_an_object_stands_beside_its_name(
 
 
 def test_a_crd_is_told_by_one_of_its_two_findings(request_: Request) -> None:
-    both = (
-        finding(CRD, "deleted", SEVEN, rule="CRD-08"),
-        finding(CRD, "deletes-customresourcedefinition", SEVEN),
-    )
+    both = (finding(CRD, "deleted", SEVEN, rule="CRD-08"), finding(CRD, "deletes-customresourcedefinition", SEVEN))
     (found,) = reported(request_, [action(CRD)], *both)
     assert found.words == "every object of its kind goes with it: 7 Boat objects at present"
 

@@ -176,11 +176,7 @@ def test_only_a_request_in_review_takes_decisions(env: World, request_: Request,
 
 @pytest.mark.parametrize(
     ("username", "groups"),
-    [
-        ("system:serviceaccount:ci:bot", []),
-        ("system:node:n1", []),
-        ("root", ["system:masters"]),
-    ],
+    [("system:serviceaccount:ci:bot", []), ("system:node:n1", []), ("root", ["system:masters"])],
     ids=["service account", "node", "master"],
 )
 def test_S12_machines_do_not_vote(env: World, request_: Request, username: str, groups: list[str]) -> None:

@@ -222,8 +222,7 @@ def test_a_guard_still_holds_for_the_rest(env: World, request_: Request) -> None
 
 
 @pytest.mark.parametrize(
-    "expression",
-    ["waived == 0", 'waived_severities["dangerous"] < 2', '!("POD-23" in waived_rules)', "false"],
+    "expression", ["waived == 0", 'waived_severities["dangerous"] < 2', '!("POD-23" in waived_rules)', "false"]
 )
 def test_a_guard_can_refuse_to_be_waived(env: World, request_: Request, expression: str) -> None:
     save(env, kind="guard", expression=expression)

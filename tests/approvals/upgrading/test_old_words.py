@@ -39,10 +39,7 @@ def test_S27_old_facts_of_drift_name_no_field_that_nobody_approved() -> None:
     }
     assert public_facts(entry(facts)) == {
         **facts,
-        "fields": [
-            {"path": "data", "change": "added", **told},
-            {"path": ".data.colour", "change": "changed", **told},
-        ],
+        "fields": [{"path": "data", "change": "added", **told}, {"path": ".data.colour", "change": "changed", **told}],
         "alteredByAdmission": True,
     }
 

@@ -185,10 +185,7 @@ def test_S26_what_was_asked_for_again_starts_from_nothing(env: World, request_: 
     processes.ends = [KILLED]
     advance.advance(request_.pk)
     obj = world.seen(
-        "strimzi",
-        world.spec(),
-        uid=request_.deployment.uid,
-        annotations={"core.rukpak.io/ask-again": "1"},
+        "strimzi", world.spec(), uid=request_.deployment.uid, annotations={"core.rukpak.io/ask-again": "1"}
     )
     world.submit_spec(env.cluster, obj, env.rita)
     again = Request.objects.get(number=2)

@@ -54,9 +54,7 @@ def test_changes_are_requested_and_the_next_request_is_approved_in_two_browsers_
     assert complaints(carol_page) == []
 
     world.submit_spec(
-        env.cluster,
-        world.seen("strimzi", world.spec("2.0.0"), uid=request_.deployment.uid, generation=2),
-        env.rita,
+        env.cluster, world.seen("strimzi", world.spec("2.0.0"), uid=request_.deployment.uid, generation=2), env.rita
     )
     later = world.in_review(Request.objects.get(number=2))
     ada_page = open_anew(ada_page, address)

@@ -21,16 +21,7 @@ import yaml
 
 from approvals.admission import ANNOTATION, identity_in, stamp_for
 from tests.contract.conftest import APPLY, MERGE, PATH, Reply, Request, Server
-from tests.contract.policies.conftest import (
-    CREATED,
-    FORBIDDEN,
-    INVALID,
-    OK,
-    Prepare,
-    cluster_rights,
-    rule,
-    wish,
-)
+from tests.contract.policies.conftest import CREATED, FORBIDDEN, INVALID, OK, Prepare, cluster_rights, rule, wish
 from tests.support.folders import ROOT
 from tests.support.kubernetes import live
 from tests.support.kubernetes.endpoint import USERS

@@ -52,10 +52,7 @@ def test_an_earlier_revision_comes_back_from_the_store_reviewed_and_without_its_
     assert real_site.get("bdr", "tide-3")["spec"]["toRevision"] == 1
 
     real_site.prepare("tide", bundles.image(registry, "tide", bundles.app("tide", "3"), "3"))
-    assert (real_site.latest(deployment).number, real_site.latest(deployment).problem_code) == (
-        4,
-        "forbidden-address",
-    )
+    assert (real_site.latest(deployment).number, real_site.latest(deployment).problem_code) == (4, "forbidden-address")
 
 
 @pytest.mark.thorough

@@ -252,11 +252,7 @@ def test_S25_an_account_that_was_made_again_puts_nothing_back(site: DeployedSite
     account = site.ref("ServiceAccount", "installer")
     site.api.delete(account)
     site.api.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": "installer", "namespace": site.namespace},
-        },
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "installer", "namespace": site.namespace}},
         field_manager="somebody",
     )
     let_time_pass(site, deployment)

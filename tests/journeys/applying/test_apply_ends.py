@@ -43,13 +43,7 @@ def test_a_deletion_in_the_middle_ends_the_apply_and_removes_what_there_is(
 ) -> None:
     deployment = real_site.prepare("left", bundles.image(registry, "left", bundles.app("left", "1")))
     real_site.look_after(deployment)  # sets the finalizer once something is ours, and the status
-    after_the_first(
-        monkeypatch,
-        lambda: (
-            real_site.look_after(deployment),
-            real_site.delete(deployment),
-        ),
-    )
+    after_the_first(monkeypatch, lambda: (real_site.look_after(deployment), real_site.delete(deployment)))
     real_site.approve(deployment)
     states = list(Request.objects.filter(deployment=deployment).order_by("number").values_list("purpose", "state"))
     assert states == [("deploy", "failed"), ("delete", "in_review")]

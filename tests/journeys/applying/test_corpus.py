@@ -143,11 +143,7 @@ def test_a_version_of_strimzis_topics_goes_once_what_is_stored_in_it_was_migrate
 ) -> None:
     name = f"{real_site.namespace}-topics"
     crd = ObjectRef(
-        "apiextensions.k8s.io",
-        "v1",
-        "CustomResourceDefinition",
-        "",
-        f"kafkatopics.{real_site.namespace}.example.com",
+        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", f"kafkatopics.{real_site.namespace}.example.com"
     )
     orders = ObjectRef(f"{real_site.namespace}.example.com", "v1", "KafkaTopic", real_site.namespace, "orders")
 

@@ -280,10 +280,7 @@ def test_S25_a_pause_in_the_middle_stops_before_the_next_phase(
 ) -> None:
     name = f"{site.namespace}-midway"
     deployment = site.prepare(name, bundles.image(registry, name, bundles.app(name, "1")))
-    in_the_first_write(
-        monkeypatch,
-        lambda: site.pause(deployment, "stop"),
-    )
+    in_the_first_write(monkeypatch, lambda: site.pause(deployment, "stop"))
     request = site.approve(deployment)
     assert (request.state, request.problem_code) == ("applying", "paused")
     assert site.live("ConfigMap", name) is None

@@ -112,11 +112,7 @@ def asks_for_a_password(asked: Asked) -> Reply:
     [
         pytest.param("docker", {}, False, "as no credentials for {place} were given", id="an entry for another host"),
         pytest.param(
-            BASIC_AUTH,
-            PASSWORD_PAIR,
-            True,
-            "as no credentials for {place} were given",
-            id="another host in the spec",
+            BASIC_AUTH, PASSWORD_PAIR, True, "as no credentials for {place} were given", id="another host in the spec"
         ),
         pytest.param(
             BASIC_AUTH,
@@ -170,10 +166,7 @@ def test_S08_user_and_password_open_the_host_that_the_spec_names(
     sandbox_site: DeployedSite, registry: Registry, registry_with_auth: Registry
 ) -> None:
     row = offer(
-        registry,
-        named(sandbox_site, registry, f"{sandbox_site.namespace}-hub"),
-        "1.0.0",
-        bundles=registry_with_auth,
+        registry, named(sandbox_site, registry, f"{sandbox_site.namespace}-hub"), "1.0.0", bundles=registry_with_auth
     )
     secret(sandbox_site, BASIC_AUTH, PASSWORD_PAIR)
     deployment = ask_for(sandbox_site, row.name, host=registry_with_auth.host)

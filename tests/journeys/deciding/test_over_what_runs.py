@@ -77,10 +77,7 @@ def test_S09_a_first_request_over_a_chart_that_kubectl_applied_is_seen_by_who_ma
     before = {kind: live(real_site, kind) for kind in NAMES}
     repository = git_server.repository(real_site.namespace)
     repository.commit({f"chart/{name}": text for name, text in chart(", fresh: '3'").items()})
-    source = {
-        "kind": "git",
-        "git": {"repository": repository.url, "ref": {"branch": "main"}, "directory": "chart"},
-    }
+    source = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}, "directory": "chart"}}
     deployment = real_site.prepare(real_site.namespace, source, format="helm")
     real_site.look_after(deployment)
     request = real_site.latest(deployment)

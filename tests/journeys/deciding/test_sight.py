@@ -44,10 +44,7 @@ def objects(name: str, value: Callable[[str], str], sidecar: str = "") -> dict[s
     if sidecar:
         pod["initContainers"] = [{"name": sidecar, "image": f"registry.example.com/{sidecar}:1"}]
     made = {
-        "Job": {
-            "apiVersion": "batch/v1",
-            "spec": {"template": {"spec": _pod(value("Job"), restart="Never")}},
-        },
+        "Job": {"apiVersion": "batch/v1", "spec": {"template": {"spec": _pod(value("Job"), restart="Never")}}},
         "PersistentVolumeClaim": {
             "apiVersion": "v1",
             "spec": {
@@ -242,11 +239,7 @@ def test_S09_nothing_of_somebody_else_is_tried_while_nobody_knows_who_asks(
 
 @pytest.mark.parametrize("at", [pytest.param("the gate", marks=pytest.mark.thorough), "the write"])
 def test_S09_why_an_object_of_somebody_else_cannot_be_adopted_by_now_is_told_only_to_who_may_get_it(
-    site: DeployedSite,
-    registry: Registry,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-    at: str,
+    site: DeployedSite, registry: Registry, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     """It was tried and reviewed; then its owner writes a field that the bundle has, too."""
     caplog.set_level(logging.DEBUG)

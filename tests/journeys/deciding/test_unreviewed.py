@@ -202,11 +202,7 @@ def test_S15_what_came_into_the_inventory_meanwhile_is_looked_at_too(leaving: Le
     leaving.runs()
     leaving.pause(True)
     assert leaving.delete().state == "approved"
-    secret = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "late", "namespace": leaving.site.namespace},
-    }
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "late", "namespace": leaving.site.namespace}}
     made = leaving.site.api.create(secret)
     place = {"version": "v1", "kind": "Secret", "namespace": leaving.site.namespace, "name": "late"}
     InventoryItem.objects.create(deployment=leaving.deployment, nonce="n", uid=made["metadata"]["uid"], **place)

@@ -174,10 +174,7 @@ def test_S34_a_controller_is_known_where_the_operator_lists_it(
     if changes is not None:
         settings.PRATIQUE = {**settings.PRATIQUE, "GITOPS_FILE": _listed(site, **changes)}
     account = f"system:serviceaccount:{site.namespace}:argocd"
-    site.api.apply(
-        binding(f"{site.namespace}-argocd", "cluster-admin", user_subject(account)),
-        field_manager=SEEDER,
-    )
+    site.api.apply(binding(f"{site.namespace}-argocd", "cluster-admin", user_subject(account)), field_manager=SEEDER)
     site.until_may(Identity(account), "create", "bundledeployments", "core.rukpak.io")
     _sync(seen, account)
     seen.watch()

@@ -276,9 +276,7 @@ def test_S23_nobody_counts_while_a_policy_is_missing_or_changed_or_new(reviewed:
     assert give(site, said(request, "alice"), "alice")["status"] == "True"
 
 
-def test_S23_a_policy_that_was_changed_and_changed_back_is_noticed(
-    reviewed: tuple[DeployedSite, Request],
-) -> None:
+def test_S23_a_policy_that_was_changed_and_changed_back_is_noticed(reviewed: tuple[DeployedSite, Request]) -> None:
     site, request = reviewed
     binding = POLICIES[1]
     site.api.apply({**binding, "spec": {**binding["spec"], "validationActions": ["Audit"]}}, field_manager=SEEDER)

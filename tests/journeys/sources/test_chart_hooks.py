@@ -122,10 +122,7 @@ def test_hooks_run_once_a_request_and_are_no_objects_of_the_deployment(
     )
     second = site.approve(wished)
     assert second.state == "applied", second.problem
-    assert (image(site, "migrate"), image(site, "first")) == (
-        "example.com/migrate:2.0.0",
-        "example.com/first:1.0.0",
-    )
+    assert (image(site, "migrate"), image(site, "first")) == ("example.com/migrate:2.0.0", "example.com/first:1.0.0")
     assert uid(site, "migrate") != ran["migrate"]
     ran["migrate"] = uid(site, "migrate")
 

@@ -449,6 +449,4 @@ def test_a_tag_that_comes_to_stand_for_a_lower_version_is_found(
     assert lower(site, deployment) == []
     assert site.approve(deployment).state == "applied"
     registry.push(ref, files("1.0.0"))
-    assert lower(site, deployment) == [
-        "dangerous: The bundle claims version 1.0.0, lower than 1.2.0 of revision 2",
-    ]
+    assert lower(site, deployment) == ["dangerous: The bundle claims version 1.0.0, lower than 1.2.0 of revision 2"]

@@ -149,9 +149,7 @@ def test_S08_a_right_that_is_gone_by_the_time_of_applying_stops_it(real_site: De
     assert real_site.live("ConfigMap", PLAIN["metadata"]["name"]) is None
 
 
-def test_S08_the_service_reads_as_the_requester_and_says_so_where_it_may_not(
-    real_site: DeployedSite,
-) -> None:
+def test_S08_the_service_reads_as_the_requester_and_says_so_where_it_may_not(real_site: DeployedSite) -> None:
     config_map(real_site, "bundle", data={"a.yaml": yaml.safe_dump(PLAIN)})
     deployment = real_site.submit_spec(
         f"{real_site.namespace}-stale", {"kind": "configMap", "configMap": {"name": "bundle"}}

@@ -75,10 +75,7 @@ def test_the_json_of_crd_diff_is_as_published(capsys: pytest.CaptureFixture[str]
     [
         pytest.param({"size": 1}, "dangerous", {"SCH-01", "LIV-01", "LIV-06", "LIV-07"}, id="clean"),
         pytest.param(
-            {"size": 1, "colour": "red"},
-            "breaking",
-            {"SCH-01", "LIV-01", "LIV-02", "LIV-06", "LIV-07"},
-            id="in use",
+            {"size": 1, "colour": "red"}, "breaking", {"SCH-01", "LIV-01", "LIV-02", "LIV-06", "LIV-07"}, id="in use"
         ),
     ],
 )
@@ -167,11 +164,7 @@ def test_the_published_schema_misses_a_verdict_that_is_not_there(capsys: pytest.
     ],
 )
 def test_objects_that_are_all_valid_leave_the_writers(
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    sizes: list[int] | None,
-    verdict: str,
-    answers: tuple[str, str],
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, sizes: list[int] | None, verdict: str, answers: tuple[str, str]
 ) -> None:
     objects = () if sizes is None else stored(tmp_path, *({"size": one} for one in sizes))
     _, out, _ = crd_diff(capsys, *tightened(tmp_path), *objects, "-o", "json")

@@ -244,8 +244,7 @@ def test_who_seems_to_own_an_object_is_said(meta, words):
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
-    [({"x": 1}, {"x": True}), ({"x": [0]}, {"x": [False]}), ({"x": {"y": True}}, {"x": {"y": 1}})],
+    ("before", "after"), [({"x": 1}, {"x": True}), ({"x": [0]}, {"x": [False]}), ({"x": {"y": True}}, {"x": {"y": 1}})]
 )
 def test_a_number_that_becomes_true_or_false_is_a_change(before: dict[str, Any], after: dict[str, Any]) -> None:
     assert changes(before, after)

@@ -23,10 +23,7 @@ def bundle(folder: Path, **maps: str) -> Path:
 
 
 def prepare(
-    *sources: LocalSource,
-    pins: tuple[Pin, ...] = (),
-    namespace: str = "shop",
-    config: Mapping[str, Any] | None = None,
+    *sources: LocalSource, pins: tuple[Pin, ...] = (), namespace: str = "shop", config: Mapping[str, Any] | None = None
 ) -> Content:
     return pipeline.prepare(
         sources,

@@ -62,10 +62,7 @@ def test_the_headline_says_what_was_looked_at() -> None:
 
 def test_one_account_is_told_without_the_others() -> None:
     found = cluster_rights(SHOP, chosen=ChosenAccounts(subjects=frozenset({RbacSubject("User", "ann")})))
-    assert about(found) == {
-        "User.rbac.authorization.k8s.io ann",
-        "ClusterRole.rbac.authorization.k8s.io r",
-    }
+    assert about(found) == {"User.rbac.authorization.k8s.io ann", "ClusterRole.rbac.authorization.k8s.io r"}
     assert "1 account looked at, by 2 roles and 3 bindings. 2 other accounts left out." in found.headline
 
 

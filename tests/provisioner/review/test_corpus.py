@@ -39,7 +39,7 @@ MOST_ENTRIES, MOST_LINES = 15, 150
 UNKNOWN = {
     ("bundles/opentelemetry-operator v0.88.0 v0.158.0-community", "SRV-06"): (
         "a webhook converts between the served versions: what its code keeps shows only in a cluster that runs it"
-    ),
+    )
 }
 
 

@@ -145,11 +145,7 @@ def test_the_headline_says_the_worst_new_thing_first_and_totals_last() -> None:
     new = Check("new", changes=lambda _: [ReviewRule("B", Section.CRDS, Severity.BREAKING).at(MAP, "Breaks things")])
     given = facts(planned(config_map(), Action.CREATE), previous=content_with(config_map()))
     found = report(given, [known, new, Check("all", claims=EVERYTHING)])
-    assert found.headline == (
-        "Breaks things.",
-        "1 object to create.",
-        "Findings: 1 critical (0 new), 1 breaking.",
-    )
+    assert found.headline == ("Breaks things.", "1 object to create.", "Findings: 1 critical (0 new), 1 breaking.")
 
 
 def test_the_headline_has_at_most_five_sentences_and_never_hides_a_total() -> None:

@@ -261,12 +261,7 @@ class TestRedirects:
 
 
 class TestCredentials:
-    OTHERS = {
-        "another host": "example.com",
-        "another port": "127.0.0.1:1",
-        "a suffix": "0.0.1",
-        "none": "",
-    }
+    OTHERS = {"another host": "example.com", "another port": "127.0.0.1:1", "a suffix": "0.0.1", "none": ""}
 
     @pytest.mark.parametrize("host", OTHERS.values(), ids=OTHERS)
     def test_s08_those_for_another_place_are_not_sent(self, server: FileServer, host: str) -> None:
@@ -403,8 +398,7 @@ class TestServersThatMeanHarm:
                 # It never says anything: that there is an answer at all is the deadline's.
                 with pytest.raises(Unreachable, match=r"not finished|does not answer"):
                     get(
-                        f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/",
-                        policy=replace(MUTABLE, timeout_seconds=1),
+                        f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/", policy=replace(MUTABLE, timeout_seconds=1)
                     )
 
     @pytest.mark.thorough

@@ -180,10 +180,7 @@ WORSE: dict[str, tuple[Worse, frozenset[GateQuestion]]] = {
     "no account": (_set(account=known(replace(ACCOUNT, uid=""))), _LIVE | {GateQuestion.PREPARE}),
     "no account named": (_set(account=known(Account("", "", "", ""))), _LIVE | {GateQuestion.PREPARE}),
     "another account of the name": (_set(account=known(replace(ACCOUNT, uid="new"))), _LIVE | {GateQuestion.PREPARE}),
-    "the account was made again": (
-        _set(account=known(replace(ACCOUNT, uid="new", approved_uid=""))),
-        _GATE,
-    ),
+    "the account was made again": (_set(account=known(replace(ACCOUNT, uid="new", approved_uid=""))), _GATE),
     "the account is gone": (
         _set(account=known(replace(ACCOUNT, uid="", approved_uid=""))),
         _LIVE | {GateQuestion.PREPARE},
@@ -203,10 +200,7 @@ WORSE: dict[str, tuple[Worse, frozenset[GateQuestion]]] = {
     "who approved asked for it": (_reviews(is_own=True), _PEOPLE),
     "who accepted may not any more": (_reviews(overrides=known(NO)), _PEOPLE - {GateQuestion.DECIDE}),
     "somebody denied it": (_reviews(decision="Deny"), _PEOPLE),
-    "somebody requests changes": (
-        lambda facts: _with_reviews(facts, review(7, decision="RequestChanges")),
-        _PEOPLE,
-    ),
+    "somebody requests changes": (lambda facts: _with_reviews(facts, review(7, decision="RequestChanges")), _PEOPLE),
     "who dismissed a request for changes may not any more": (
         lambda facts: _with_reviews(
             facts, review(7, decision="RequestChanges", dismissal=known(NO), dismissed_by="carol")

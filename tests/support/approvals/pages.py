@@ -65,8 +65,6 @@ def told_in(response: Any) -> str:
 
 
 def queries(client: Client, path: str) -> int:
-    with CaptureQueriesContext(
-        connection,
-    ) as caught:
+    with CaptureQueriesContext(connection) as caught:
         assert client.get(path).status_code == 200
     return len(caught)

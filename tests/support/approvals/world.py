@@ -271,13 +271,7 @@ def yesterday() -> Any:
 
 
 def review(
-    request: Request,
-    by: Caller,
-    decision: str = "Approve",
-    *,
-    reason: str = "",
-    channel: str = "browser",
-    **more: Any,
+    request: Request, by: Caller, decision: str = "Approve", *, reason: str = "", channel: str = "browser", **more: Any
 ) -> Review:
     """What `by` decides of the subject that `request` is about now."""
     return services.review(

@@ -114,9 +114,7 @@ class Endpoint:
         config = {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [
-                {"name": NAME, "cluster": {"server": self.server, "certificate-authority-data": authority}},
-            ],
+            "clusters": [{"name": NAME, "cluster": {"server": self.server, "certificate-authority-data": authority}}],
             "users": [{"name": name, "user": {"token": self.tokens[name]}} for name in names],
             "contexts": [{"name": name, "context": {"cluster": NAME, "user": name}} for name in names],
             "current-context": names[0],

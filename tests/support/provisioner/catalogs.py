@@ -84,11 +84,7 @@ def rebuilt(*, has_later: bool = True) -> list[dict[str, Any]]:
         for at, name in enumerate(names)
     ]
     lower = bundle("3.14.2")
-    return [
-        package(defaultChannel="stable"),
-        *(lower, *bundles),
-        channel("stable", {"name": lower["name"]}, *entries),
-    ]
+    return [package(defaultChannel="stable"), *(lower, *bundles), channel("stable", {"name": lower["name"]}, *entries)]
 
 
 def harbour() -> Package:

@@ -28,11 +28,7 @@ STACKS_SIGNAL = signal.SIGUSR1
 TEST_SECONDS = 120
 THOROUGH_SECONDS = 600
 # Folders whose files one worker runs, since they share a Kubernetes that no other test can use.
-TOGETHER = {
-    "tests/contract/policies": "policies",
-    "tests/journeys/kubectl": "policies",
-    "tests/rights": "rights",
-}
+TOGETHER = {"tests/contract/policies": "policies", "tests/journeys/kubectl": "policies", "tests/rights": "rights"}
 # What one worker runs for a minute or more begins first, lest the others wait for it at the end.
 FIRST = (*TOGETHER, "tests/chaos", "tests/browser/journeys")
 

@@ -42,10 +42,7 @@ def test_five_unstable_tests_are_borne_and_six_are_not() -> None:
         ),
         (Outcome(session(GOOD), processes=["1 sleep"]), "1 processes were left running, and have been killed now."),
         (Outcome(session(GOOD), files=["x"]), "1 files or folders were left in the temporary folder."),
-        (
-            Outcome(Session(Record(broken={"tests/x.py": "no"}), 1, {})),
-            "1 files could not be collected: tests/x.py.",
-        ),
+        (Outcome(Session(Record(broken={"tests/x.py": "no"}), 1, {})), "1 files could not be collected: tests/x.py."),
     ],
 )
 def test_a_run_that_failed_says_why(outcome: Outcome, words: str) -> None:

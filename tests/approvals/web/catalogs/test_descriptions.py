@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from approvals.web.catalogs.descriptions import render_description
 from tests.support.patience import scaled
 
-TAGS = {
-    *("p", "h3", "h4", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "a", "br", "hr"),
-}
+TAGS = {*("p", "h3", "h4", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "a", "br", "hr")}
 ATTRIBUTES = {"a": {"href", "rel"}, "ol": {"start"}, "pre": {"class", "tabindex"}, "p": {"class"}}
 
 

@@ -316,11 +316,7 @@ def test_every_tab_leads_those_who_may_decide_to_the_decision(
         text = text_of(browse(person).get(f"/requests/{afternoon['serious'].uid}{tab}"))
         links = text.partition('class="request-decide"')[2].partition("</p>")[0]
         offered[person.username] = re.findall(r'href="[^"]*#decision">([^<]*)…<', links)
-    assert offered == {
-        "ada": ["Approve", "Request changes", "Deny"],
-        "bert": [],
-        "rita": ["Request changes", "Deny"],
-    }
+    assert offered == {"ada": ["Approve", "Request changes", "Deny"], "bert": [], "rita": ["Request changes", "Deny"]}
 
 
 def test_what_failed_for_the_same_reason_is_told_once_with_its_objects() -> None:

@@ -59,10 +59,7 @@ CHOSEN = ChosenBundle(
             {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}},
             "catalog port, package harbour, any channel, any version",
         ),
-        (
-            {"kind": "image", "image": {"ref": "a/b"}, "destination": "charts/a"},
-            "image a/b, into folder charts/a",
-        ),
+        ({"kind": "image", "image": {"ref": "a/b"}, "destination": "charts/a"}, "image a/b, into folder charts/a"),
         ({"kind": "oddity", "parameters": {"token": "secret"}}, "oddity"),
         ({"kind": "git", "git": {}}, "git"),
         ({}, ""),

@@ -133,12 +133,7 @@ UNREAD = "answers what this program cannot read"
     ids=lambda it: it if isinstance(it, str) and "/" in it else "",
 )
 def test_S35_a_service_that_answers_anything_is_told_of_and_leaves_no_login(
-    opened: dict[str, str],
-    service: Recorder,
-    capsys: pytest.CaptureFixture[str],
-    path: str,
-    answer: object,
-    words: str,
+    opened: dict[str, str], service: Recorder, capsys: pytest.CaptureFixture[str], path: str, answer: object, words: str
 ) -> None:
     service.answers[f"/api/v1/{path}"] = (200, answer)
     assert main(["login", "--service", service.url]) == 2

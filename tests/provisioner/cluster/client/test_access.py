@@ -127,10 +127,6 @@ def test_S07_acting_as_an_account_needs_that_right_and_no_other(scene, api_serve
     scene.until_may(account, "impersonate", "serviceaccounts", name="installer")
     found = review_self(robot.acting_as(installer))
     assert (found.username, set(found.groups)) == (installer.username, set(installer.groups))
-    for other in (
-        account,
-        Identity("alice"),
-        replace(installer, groups=("x",)),
-    ):
+    for other in (account, Identity("alice"), replace(installer, groups=("x",))):
         with pytest.raises(Forbidden, match="cannot impersonate"):
             review_self(robot.acting_as(other))

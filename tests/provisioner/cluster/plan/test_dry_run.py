@@ -253,13 +253,7 @@ def test_S03_the_digest_covers_action_object_and_uid_and_not_what_the_cluster_mo
 
 def test_a_server_that_does_not_answer_is_an_error_not_a_plan(scene: Scene, nobody_there):
     with pytest.raises(TryLater):
-        plan(
-            nobody_there,
-            content([scene.config_map()]),
-            inventory=uids([]),
-            previous=None,
-            field_manager=MANAGER,
-        )
+        plan(nobody_there, content([scene.config_map()]), inventory=uids([]), previous=None, field_manager=MANAGER)
 
 
 def test_a_binding_whose_role_comes_along_is_planned_by_an_account_with_no_right_to_bind(scene: Scene):

@@ -108,10 +108,7 @@ SAMPLES: Mapping[str, JsonObject] = {
 }
 # Another sample for fields that say nothing in the first one, by a part of their path.
 IN_ANOTHER = {
-    ("Service", "externalName"): {
-        **SERVICE,
-        "spec": {"type": "ExternalName", "externalName": "a.org"},
-    },
+    ("Service", "externalName"): {**SERVICE, "spec": {"type": "ExternalName", "externalName": "a.org"}},
     ("Service", "loadBalancerSourceRanges"): BALANCED,
     ("Service", "load-balancer"): BALANCED,
     ("ClusterRole", "aggregationRule"): an_object(RBAC, "ClusterRole", "all", rules=[]),
@@ -400,9 +397,7 @@ def test_a_change_that_no_claim_holds_is_not_told_as_if_it_were_judged() -> None
 
 
 @pytest.mark.parametrize(
-    ("harmless", "expected"),
-    [("", 1), ("it only goes", 0)],
-    ids=["no direction named", "a harmless direction"],
+    ("harmless", "expected"), [("", 1), ("it only goes", 0)], ids=["no direction named", "a harmless direction"]
 )
 def test_a_claim_whose_rule_is_silent_in_one_direction_is_found(harmless: str, expected: int) -> None:
     kind = GroupKind("scheduling.k8s.io", "PriorityClass")

@@ -18,13 +18,7 @@ from provisioner.review.judged.leaves import EMPTY, ORDER
 from provisioner.review.judged.unjudged import pattern_of
 from provisioner.review.rules import rule_text
 from provisioner.values import Action, Finding, GroupKind
-from tests.provisioner.review.judged.every_leaf import (
-    KEY,
-    every_kind,
-    group_kind,
-    leaves_of,
-    object_with_everything,
-)
+from tests.provisioner.review.judged.every_leaf import KEY, every_kind, group_kind, leaves_of, object_with_everything
 from tests.support.provisioner.contents import facts, planned
 
 CLAIMS = (*(claim for check in CHECKS for claim in check.claims), *(one.claim for one in TABLE))

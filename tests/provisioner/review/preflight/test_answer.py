@@ -16,15 +16,7 @@ from provisioner.review.preflight.account_rights import PreflightFacts, Resource
 from provisioner.review.preflight.answer import Preflight, preflight, questions
 from provisioner.review.preflight.findings import as_text, as_yaml
 from provisioner.review.rules import rule_text
-from provisioner.values import (
-    AccessAnswer,
-    Action,
-    Manifest,
-    ObjectRef,
-    PlannedAction,
-    Section,
-    Severity,
-)
+from provisioner.values import AccessAnswer, Action, Manifest, ObjectRef, PlannedAction, Section, Severity
 from tests.support.provisioner.contents import an_object
 from tests.support.provisioner.roles import API, account, bound, cluster_role, group, role, rule, user
 
