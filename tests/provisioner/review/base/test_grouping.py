@@ -163,7 +163,7 @@ def fields_of(one: Finding) -> list[tuple[str, str, str]]:
 def test_twelve_fields_that_break_alike_are_one_finding_that_has_every_path() -> None:
     fields = [f"f{number:02}" for number in range(12)]
     (one,) = folded(narrowed(field) for field in fields)
-    assert one.message.startswith("CRD things.example.org v1, spec.f00: maxLength none before, 10 now. The same ")
+    assert one.message.startswith("CRD things.example.org v1, spec.f00: maxLength changes from none to 10. The same ")
     assert one.message.endswith("holds for 11 more fields: spec.f01, spec.f02, spec.f03, spec.f04 and 7 more")
     assert fields_of(one) == [("CRD things.example.org", f"spec.{field}", "v1") for field in fields]
     assert one.evidence["count"] == 12
@@ -179,7 +179,7 @@ def test_fields_of_several_crds_are_one_finding_that_names_the_crds() -> None:
 
 def test_a_field_of_several_versions_is_said_once() -> None:
     (one,) = folded(narrowed("a", version) for version in ("v1", "v2"))
-    assert one.message == "CRD things.example.org v1, v2, spec.a: maxLength none before, 10 now"
+    assert one.message == "CRD things.example.org v1, v2, spec.a: maxLength changes from none to 10"
     assert [version for *_, version in fields_of(one)] == ["v1", "v2"]
     assert one.fingerprint not in {narrowed("a", version).fingerprint for version in ("v1", "v2")}
 
@@ -379,9 +379,9 @@ def of_crd(rule: str, variant: str, *path: str, **values: object) -> Finding:
 @pytest.mark.parametrize(
     ("finding", "words"),
     [
-        (of_crd("SCH-25", "limit", "spec", "size", limit="maxLength", new=3), "maxLength none before, 3 now"),
+        (of_crd("SCH-25", "limit", "spec", "size", limit="maxLength", new=3), "maxLength changes from none to 3"),
         (of_crd("SCH-03", "field-removed", "spec", "size"), "field … removed: what it holds is pruned"),
-        (of_crd("SCH-08", "required", "spec", "size"), "it must be there now"),
+        (of_crd("SCH-08", "required", "spec", "size"), "it becomes required"),
         (image("a"), f"{EACH.capitalize()} names shop:1 by tag only: what runs may change without a request"),
     ],
 )
@@ -399,7 +399,7 @@ def test_S24_a_field_whose_name_reads_like_our_words_hides_none_of_a_statement()
     names = [f"a{at}. The same holds for nothing" for at in range(12)]
     found = [of_crd("SCH-25", "limit", "spec", name, limit="maxLength", new=10) for name in names]
     text = " ".join(as_text(Report((), tuple(folded(found)), Plan((), "")), with_all=True).split())
-    assert "maxLength none before, 10 now" in text
+    assert "maxLength changes from none to 10" in text
     assert all(f"spec.{name}" in text for name in names)
 
 
@@ -468,7 +468,7 @@ def test_one_type_that_four_crds_share_is_one_statement_and_one_field_with_its_p
     found = [needed(at, "spec", f"route{at}", *HASH) for at in range(4)]
     other = needed(1, "spec", "requestHeader", "name")
     (one,) = statements([*found, other], shortly=True)
-    assert one.words == "it must be there now; breaks only if an object has that part without it"
+    assert one.words == "it becomes required; breaks only if an object has that part without it"
     assert fields_in_words(one.findings, 6) == "…headerHashOptions.headerName (4 places), spec.requestHeader.name"
     assert objects_in_words(one.findings) == "5 places in CRD as.example.org and 3 more"
     assert len(statements([*found, other])) == 2  # where all is told, each in its own words

@@ -92,7 +92,7 @@ def test_what_differs_between_versions_says_so_too(other: JsonDict, words: str) 
 
 def test_the_headline_and_the_record_say_so_too() -> None:
     found = report_of(FOLDER / "crd-limit-that-depends-on-objects")
-    assert "spec.note: maxLength none before, 253 now; breaks only if an object has more than" in found.headline[0]
+    assert "spec.note: maxLength changes from none to 253; breaks only if an object has more than" in found.headline[0]
     certain = {one["rule"]: one["certainty"] for one in to_record(found)["findings"]}
     assert certain == {"SCH-25": "depends-on-objects", "OBJ-02": "proved"}
 

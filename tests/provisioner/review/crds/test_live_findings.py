@@ -364,20 +364,24 @@ def test_an_older_version_that_lacks_a_field_breaks_where_somebody_writes_by_it(
     ("old", "new", "severity", "words"),
     [
         pytest.param(
-            crd(props(a=TEXT)), crd(props(a=TEXT, b=TEXT)), Severity.NOTABLE, "undoing this loses", id="loses a field"
+            crd(props(a=TEXT)),
+            crd(props(a=TEXT, b=TEXT)),
+            Severity.NOTABLE,
+            "rolling back would lose data written to",
+            id="loses a field",
         ),
         pytest.param(
             crd(props(a=TEXT)),
             crd(version(storage=False, properties={"a": TEXT}), version("v2", properties={"a": TEXT})),
             Severity.DANGEROUS,
-            "cannot be undone",
+            "cannot be rolled back",
             id="stored in a version that the old CRD has not",
         ),
         pytest.param(
             crd(props(a={**TEXT, "maxLength": 3})),
             crd(props(a=TEXT)),
             Severity.SAFE,
-            "can be undone without losing",
+            "can be rolled back without losing",
             id="open",
         ),
     ],
