@@ -85,11 +85,11 @@ class SpecSource:
     def secret(self) -> ObjectRef | None:
         """The Secret that it names. Raises BadSource for one without a name."""
         name = self.auth.get("secret")
-        return self._named("Secret", mapping(name), f"{self.where}.{self.kind}.auth.secret") if name else None
+        return self._local_ref("Secret", mapping(name), f"{self.where}.{self.kind}.auth.secret") if name else None
 
     @property
     def config_map(self) -> ObjectRef:
-        return self._named("ConfigMap", self.body, f"{self.where}.{self.kind}")
+        return self._local_ref("ConfigMap", self.body, f"{self.where}.{self.kind}")
 
     def reads(self) -> list[ObjectRef]:
         """The objects that it names: who asks must be allowed to get each (S08)."""
@@ -124,7 +124,7 @@ class SpecSource:
             return None
         return found.parse(self.body, self.where, self.destination)
 
-    def _named(self, kind: str, name: Mapping[str, Any], where: str) -> ObjectRef:
+    def _local_ref(self, kind: str, name: Mapping[str, Any], where: str) -> ObjectRef:
         namespace = str(name.get("namespace") or self.namespace)
         return ObjectRef("", "v1", kind, namespace, needed(name, "name", where))
 

@@ -53,7 +53,7 @@ class WrittenWish:
 def wish_of(cluster: str, name: str, labels: Mapping[str, str], spec: BundleSpec) -> WrittenWish | None:
     """What a BundleDeployment asks for; None where its sources cannot be read."""
     try:
-        reads = _named(spec.reads())
+        reads = _ref_names(spec.reads())
     except BadSource:
         return None
     return WrittenWish(cluster, name, labels, "/".join(spec.account), reads)
@@ -62,13 +62,13 @@ def wish_of(cluster: str, name: str, labels: Mapping[str, str], spec: BundleSpec
 def catalog_wish_of(cluster: str, name: str, source: SpecSource) -> WrittenWish | None:
     """What a Catalog names; None where its source cannot be read."""
     try:
-        reads = _named(source.reads())
+        reads = _ref_names(source.reads())
     except BadSource:
         return None
     return WrittenWish(cluster, name, {}, "", reads, ListedKind.CATALOGS)
 
 
-def _named(refs: Iterable[ObjectRef]) -> frozenset[str]:
+def _ref_names(refs: Iterable[ObjectRef]) -> frozenset[str]:
     return frozenset(f"{ref.kind} {ref.namespace}/{ref.name}" for ref in refs)
 
 

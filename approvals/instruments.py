@@ -147,7 +147,7 @@ def counted() -> list[Counted]:
     for name, one in _OWN.items():
         parts = one._metrics.items() if one._labelnames else [((), one)]
         for labels, part in list(parts):
-            if any(numbers := [value.get() for value in _values(part)]):
+            if any(numbers := [value.get() for value in _counted_values(part)]):
                 found.append((name, list(labels), numbers))
     return found
 
@@ -156,11 +156,11 @@ def count(counted: Iterable[Counted]) -> None:
     """Add what another process has counted to what this one did."""
     for name, labels, numbers in counted:
         part = _OWN[name].labels(*labels) if labels else _OWN[name]
-        for value, number in zip(_values(part), numbers, strict=True):
+        for value, number in zip(_counted_values(part), numbers, strict=True):
             value.inc(number)
 
 
-def _values(part: Any) -> list[Any]:
+def _counted_values(part: Any) -> list[Any]:
     """The library shows a histogram only summed up over its buckets, so these are its own."""
     return [part._value] if isinstance(part, Counter) else [part._sum, *part._buckets]
 

@@ -35,7 +35,7 @@ class PackedJSONField(Base):
 
     def to_python(self, value: Any) -> Any:
         """A fixture holds the text that `value_to_string` wrote."""
-        return _read(value) if isinstance(value, str) else value
+        return _loads(value) if isinstance(value, str) else value
 
     def value_to_string(self, obj: models.Model) -> str:
         return _written(self.value_from_object(obj)).decode()
@@ -46,7 +46,7 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(packed: bytes | memoryview) -> Any:
-    return _read(zlib.decompress(packed))
+    return _loads(zlib.decompress(packed))
 
 
 def _written(value: Any) -> bytes:
@@ -56,7 +56,7 @@ def _written(value: Any) -> bytes:
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _read(text: str | bytes) -> Any:
+def _loads(text: str | bytes) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:  # the same

@@ -52,12 +52,12 @@ def note_answer(cluster: str, status: int) -> None:
     if is_known if words else known_at is None:
         return
     try:
-        _write(cluster, words)
+        _note(cluster, words)
     except Error as exc:
         logger.warning("a cluster could not be marked", extra={"cluster": cluster, "error": type(exc).__name__})
 
 
-def _write(cluster: str, words: str) -> None:
+def _note(cluster: str, words: str) -> None:
     own = f"{logs.process_name() or 'command'} {socket.gethostname()[:60]}:{os.getpid()}"
     if words:
         _noted_at[cluster] = time.monotonic()

@@ -56,8 +56,8 @@ def visible(text: str, *, keep_newlines: bool = False) -> str:
         return text
     shown = _WORD.sub(lambda match: _word(match.group()), text)
     if keep_newlines:
-        return "\n".join("".join(map(_shown, line)) for line in shown.split("\n"))
-    return "".join(map(_shown, shown))
+        return "\n".join("".join(map(_escape_hiding, line)) for line in shown.split("\n"))
+    return "".join(map(_escape_hiding, shown))
 
 
 def hidden_characters(text: str) -> list[str]:
@@ -67,7 +67,7 @@ def hidden_characters(text: str) -> list[str]:
     """
     if text.isascii() and (text.isprintable() or not _ASCII_CONTROL.search(text)):
         return []
-    return sorted({_name(one) for one in text if _is_hiding(one) and one not in "\n\t\r \u00a0"})
+    return sorted({_character_name(one) for one in text if _is_hiding(one) and one not in "\n\t\r \u00a0"})
 
 
 def pretending_words(text: str) -> list[str]:
@@ -117,7 +117,7 @@ def _without_piled_marks(word: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _shown(one: str) -> str:
+def _escape_hiding(one: str) -> str:
     return _escape(one) if _is_hiding(one) else one
 
 
@@ -143,5 +143,5 @@ def _escape(one: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _name(one: str) -> str:
+def _character_name(one: str) -> str:
     return f"U+{ord(one):04X} {unicodedata.name(one, 'control character').lower()}"

@@ -53,7 +53,7 @@ class ConditionIs:
             return Health(HealthState.CURRENT)
         reason = f" ({found[0]['reason']})" if found[0].get("reason") else ""
         words = f"its condition {self.type} is not {self.status}"
-        return _waits(words, f"it is {_shown(found[0].get('status'))}{reason}")
+        return _waits(words, f"it is {_quoted(found[0].get('status'))}{reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class FieldIs:
             found = found[step]
         if _canonical(found) == _canonical(self.value):
             return Health(HealthState.CURRENT)
-        return _waits(f"its {self.path} is not {_shown(self.value)}", f"it is {_shown(found)}")
+        return _waits(f"its {self.path} is not {_quoted(self.value)}", f"it is {_quoted(found)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def health_checks(spec: Mapping[str, Any]) -> tuple[HealthCheck, ...]:
     problems: list[str] = []
     for index, entry in enumerate(given):
         try:
-            found.append(_check(entry))
+            found.append(_parse_check(entry))
         except BadHealthCheck as exc:
             problems.append(f"spec.healthChecks[{index}]: {exc}")
     if problems:
@@ -157,7 +157,7 @@ def deadline_minutes(spec: Mapping[str, Any], *, default: int) -> int:
     found = spec.get("progressDeadlineMinutes", default)
     if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found <= MAX_DEADLINE_MINUTES:
         raise BadHealthCheck(
-            f"spec.progressDeadlineMinutes is {_shown(found)}; expected a whole number from 1 to {MAX_DEADLINE_MINUTES}"
+            f"spec.progressDeadlineMinutes is {_quoted(found)}; expected a number from 1 to {MAX_DEADLINE_MINUTES}"
         )
     return found
 
@@ -197,9 +197,9 @@ def unused(checks: Iterable[HealthCheck], refs: Iterable[ObjectRef]) -> list[Hea
     return [check for check in checks if not any(check.selects(ref) for ref in known)]
 
 
-def _check(entry: Any) -> HealthCheck:
+def _parse_check(entry: Any) -> HealthCheck:
     if not isinstance(entry, Mapping):
-        raise BadHealthCheck(f"expected an object, found {_shown(entry)}")
+        raise BadHealthCheck(f"expected an object, found {_quoted(entry)}")
     strange = sorted(map(str, entry.keys() - {*_SELECTORS, *_ASSERTIONS}))
     if strange:
         raise BadHealthCheck(f"{', '.join(strange)}: no such field; known are {', '.join((*_SELECTORS, *_ASSERTIONS))}")
@@ -207,13 +207,13 @@ def _check(entry: Any) -> HealthCheck:
     if len(asserted) != 1:
         raise BadHealthCheck(f"asserts {' and '.join(asserted) or 'nothing'}; expected exactly one of "
                              f"{', '.join(_ASSERTIONS)}")  # fmt: skip
-    api_version, kind = _text(entry, "apiVersion"), _text(entry, "kind")
+    api_version, kind = _text_field(entry, "apiVersion"), _text_field(entry, "kind")
     check = HealthCheck(
         api_version,
         kind,
         _READ[asserted[0]](_fields(entry[asserted[0]], asserted[0])),
-        _text(entry, "name", otherwise=""),
-        _text(entry, "namespace", otherwise=""),
+        _text_field(entry, "name", otherwise=""),
+        _text_field(entry, "namespace", otherwise=""),
     )
     if (api_version, kind) == ("v1", "Secret"):
         raise BadHealthCheck("a Secret has no state to check, and its values are never read for one")
@@ -222,15 +222,15 @@ def _check(entry: Any) -> HealthCheck:
 
 def _condition(fields: Mapping[str, Any]) -> ConditionIs:
     _only(fields, "condition", ("type", "status"))
-    status = _text(fields, "status", otherwise="True")
+    status = _text_field(fields, "status", otherwise="True")
     if status not in ("True", "False", "Unknown"):
-        raise BadHealthCheck(f"condition.status is {_shown(status)}; expected True, False or Unknown")
-    return ConditionIs(_text(fields, "type", most=316), status)
+        raise BadHealthCheck(f"condition.status is {_quoted(status)}; expected True, False or Unknown")
+    return ConditionIs(_text_field(fields, "type", most=316), status)
 
 
 def _field_value(fields: Mapping[str, Any]) -> FieldIs:
     _only(fields, "fieldValue", ("path", "value"))
-    path = _text(fields, "path", most=MAX_PATH)
+    path = _text_field(fields, "path", most=MAX_PATH)
     if "value" not in fields:
         raise BadHealthCheck("fieldValue.value is missing")
     _steps(path)
@@ -239,8 +239,8 @@ def _field_value(fields: Mapping[str, Any]) -> FieldIs:
 
 def _expressions(fields: Mapping[str, Any]) -> Expressions:
     _only(fields, "cel", ("inProgress", "failed", "current"))
-    texts = {name: _text(fields, name, otherwise="", most=MAX_EXPRESSION) for name in ("inProgress", "failed")}
-    return Expressions(_text(fields, "current", most=MAX_EXPRESSION), texts["inProgress"], texts["failed"])
+    texts = {name: _text_field(fields, name, otherwise="", most=MAX_EXPRESSION) for name in ("inProgress", "failed")}
+    return Expressions(_text_field(fields, "current", most=MAX_EXPRESSION), texts["inProgress"], texts["failed"])
 
 
 def _not_compiled(text: str, found: ExpressionAnswer) -> str:
@@ -260,7 +260,7 @@ _READ: dict[str, Callable[[Mapping[str, Any]], ConditionIs | FieldIs | Expressio
 
 def _fields(value: Any, name: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise BadHealthCheck(f"{name}: expected an object, found {_shown(value)}")
+        raise BadHealthCheck(f"{name}: expected an object, found {_quoted(value)}")
     return value
 
 
@@ -269,10 +269,10 @@ def _only(fields: Mapping[str, Any], where: str, known: tuple[str, ...]) -> None
         raise BadHealthCheck(f"{where}.{strange[0]}: no such field; known are {', '.join(known)}")
 
 
-def _text(fields: Mapping[str, Any], name: str, *, otherwise: str | None = None, most: int = MAX_TEXT) -> str:
+def _text_field(fields: Mapping[str, Any], name: str, *, otherwise: str | None = None, most: int = MAX_TEXT) -> str:
     found = fields.get(name, otherwise)
     if not isinstance(found, str) or (not found.strip() and otherwise is None):
-        raise BadHealthCheck(f"{name} is {'missing' if found is None else _shown(found)}; expected a text")
+        raise BadHealthCheck(f"{name} is {'missing' if found is None else _quoted(found)}; expected a text")
     if len(found) > most:
         raise BadHealthCheck(f"{name} has {len(found)} characters; at most {most} are allowed")
     return found
@@ -285,7 +285,7 @@ def _steps(path: str) -> tuple[str | int, ...]:
     while at < len(path):
         step = _STEP.match(path, at)
         if step is None or (at > 0 and step[1] and path[at] != "."):
-            raise BadHealthCheck(f"fieldValue.path {_shown(path)}: cannot be read from {_shown(path[at:])}; expected "
+            raise BadHealthCheck(f"fieldValue.path {_quoted(path)}: cannot be read from {_quoted(path[at:])}; expected "
                                  "such as status.nodes[0].phase or metadata.labels['example.com/x']")  # fmt: skip
         steps.append(int(step[2]) if step[2] else step[1] or step[3] or step[4])
         at = step.end()
@@ -302,7 +302,7 @@ def _canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _shown(value: Any) -> str:
+def _quoted(value: Any) -> str:
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 

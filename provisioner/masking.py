@@ -104,7 +104,7 @@ class _Masker:
 
     def of(self, value: Any, name: str = "") -> Any:
         if isinstance(value, str):
-            return self._text(value, masked_as(name, value), name)
+            return self._mask_changed_text(value, masked_as(name, value), name)
         if isinstance(value, Mapping):
             own = value.get("name")
             named = {"value": own} if isinstance(own, str) else {}
@@ -120,9 +120,9 @@ class _Masker:
             return self.of(one)
         is_flag = isinstance(flag, str) and flag.startswith("-") and "=" not in flag and not one.startswith("-")
         key = str(flag).lstrip("-") if is_flag else ""
-        return self._text(one, masked_as(key, one), key or name)
+        return self._mask_changed_text(one, masked_as(key, one), key or name)
 
-    def _text(self, text: str, shown: str, name: str) -> str:
+    def _mask_changed_text(self, text: str, shown: str, name: str) -> str:
         if shown == text:
             return text
         self.found.setdefault((name, shown), set()).add(text)

@@ -46,7 +46,7 @@ def live_objects(
     live: dict[ObjectIdentity, JsonObject | None] = {}
     gaps: list[Gap] = []
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
-        for ref, found in zip(refs, pool.map(partial(_read, readers), refs), strict=True):
+        for ref, found in zip(refs, pool.map(partial(_try_readers, readers), refs), strict=True):
             if isinstance(found, ClusterError):
                 gaps.append(Gap(f"what {ref} is now", str(found), _section_of(ref)))
             else:
@@ -54,7 +54,7 @@ def live_objects(
     return live, gaps
 
 
-def _read(readers: tuple[ClusterClient, ...], ref: ObjectRef) -> JsonObject | ClusterError | None:
+def _try_readers(readers: tuple[ClusterClient, ...], ref: ObjectRef) -> JsonObject | ClusterError | None:
     refusal: ClusterError | None = None
     for reader in readers:
         try:

@@ -77,16 +77,16 @@ class BoundedPattern:
     program: Any
 
     def search(self, text: str) -> Any:
-        self._check(text)
+        self._check_work(text)
         with _timed():
             return self.program.search(text)
 
     def finditer(self, text: str) -> Iterator[Any]:
-        self._check(text)
+        self._check_work(text)
         with _timed():
             return iter(list(self.program.finditer(text)))
 
-    def _check(self, text: str) -> None:
+    def _check_work(self, text: str) -> None:
         if self.program.programsize * len(text) > MAX_WORK:
             raise TooMuchWork(f"the pattern is too large to search a text of {len(text)} characters")
 

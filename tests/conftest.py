@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.backends.sqlite3.base import DatabaseWrapper
 
+from tests.support.built import CERT_FILE_OF_BUILDS
 from tests.support.folders import CORPUS, VECTORS
 
 pytest_plugins = [
@@ -58,6 +59,7 @@ hypothesis.settings.register_profile(
     "alike", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 # No public server is met here, and to load the authorities of the system takes longer than to fetch from one of ours.
+os.environ.setdefault(CERT_FILE_OF_BUILDS, os.environ.get("SSL_CERT_FILE", ""))
 os.environ["SSL_CERT_FILE"] = os.devnull
 _close_if_unusable_or_obsolete = DatabaseWrapper.close_if_unusable_or_obsolete
 SHOWN_LINES = 30

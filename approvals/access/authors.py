@@ -182,7 +182,7 @@ def approvers_of(caller: Caller, deployment: models.BundleDeployment) -> Approve
     identity = find_identity(caller, cluster).identity
     if identity is None:
         return UNKNOWN
-    key, refused = _key(cluster, identity, deployment.name), _key(cluster, identity)
+    key, refused = _cache_key(cluster, identity, deployment.name), _cache_key(cluster, identity)
     kept = cache.get_many([key, refused])
     if isinstance(known := kept.get(key, kept.get(refused)), Approvers):
         return known
@@ -201,7 +201,7 @@ def approvers_of(caller: Caller, deployment: models.BundleDeployment) -> Approve
     return approvers
 
 
-def _key(cluster: models.Cluster, identity: Identity, *names: str) -> str:
+def _cache_key(cluster: models.Cluster, identity: Identity, *names: str) -> str:
     return "approvers:" + hashlib.sha256(repr((cluster.pk, cluster.uid, identity, names)).encode()).hexdigest()
 
 

@@ -176,7 +176,7 @@ class Acting:
 def acting_of(caller: Caller, cluster: models.Cluster | None, now: datetime) -> Acting:
     """On `cluster`, or without one on all clusters where the account is known."""
     proofs = [proof for proof in caller.proofs if cluster is None or proof.cluster_id == cluster.pk]
-    identities = tuple(_shown(caller, proof, now) for proof in proofs)
+    identities = tuple(_acting_as(caller, proof, now) for proof in proofs)
     if cluster is not None:
         return Acting(cluster.name, identities, () if proofs else (cluster.name,))
     return Acting("", identities, _not_proved(caller))
@@ -202,7 +202,7 @@ def proved_by(proof: Proof) -> str:
     return issuer.title if issuer else proof.known_by
 
 
-def _shown(caller: Caller, proof: Proof, now: datetime) -> ActingAs:
+def _acting_as(caller: Caller, proof: Proof, now: datetime) -> ActingAs:
     """What its credential ends with, ends too: a session has an end of its own."""
     limit = groups_limit()
     counts_until = proof.proved_at + limit

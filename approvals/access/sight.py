@@ -110,7 +110,7 @@ class ReportSight:
     def __init__(self, sight: Sight, body: Record, *, widest_first: bool = True) -> None:
         self._sight, self._widest_first = sight, widest_first
         self._there = {key_of(action["ref"]): action["ref"] for action in body["plan"]["actions"] if exists(action)}
-        self._named = {display_name(reference(ref)) for ref in self._there.values()}
+        self._listing_words = {display_name(reference(ref)) for ref in self._there.values()}
 
     def may_see(self, ref: Record) -> bool | None:
         return self._sight.may_see(reference(ref), widest_first=self._widest_first)
@@ -143,7 +143,9 @@ class ReportSight:
     def is_live(self, finding: Record) -> bool:
         """Whether the cluster holds the object of a finding, or one of those that it was found in as well."""
         ref, listed = finding["ref"], finding["evidence"].get(PLACES) or ()
-        return bool(ref) and (key_of(ref) in self._there or any(place["object"] in self._named for place in listed))
+        return bool(ref) and (
+            key_of(ref) in self._there or any(place["object"] in self._listing_words for place in listed)
+        )
 
     def finding(self, finding: Record) -> Record:
         words = self.why_hidden(finding)
@@ -324,7 +326,7 @@ def headline_for(sight: ReportSight, findings: Iterable[Record], public: list[st
 def unseen(sight: ReportSight, findings: Iterable[Record]) -> HiddenWords:
     """Of `findings` those that lack their details, with the rights that are missing."""
     hidden = [(finding, sight.missing(finding)) for finding in findings]
-    objects = sorted({_named(ref) for _, missing in hidden for ref in missing})
+    objects = sorted({_listing_words(ref) for _, missing in hidden for ref in missing})
     return HiddenWords(sum(bool(missing) for _, missing in hidden), objects)
 
 
@@ -336,7 +338,7 @@ def _told(record: Record, sight: ReportSight) -> tuple[Finding, bool]:
     return with_own_words(finding), True
 
 
-def _named(ref: ObjectRef) -> str:
+def _listing_words(ref: ObjectRef) -> str:
     if ref.name:
         return str(ref)
     return f"every {ref.group_kind} in {ref.namespace}" if ref.namespace else f"every {ref.group_kind}"

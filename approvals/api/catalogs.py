@@ -119,7 +119,7 @@ class CatalogViewSet(ClusterScoped):
         asked = self._asked(request.query_params)
         part = shapes.ComparisonPart(data=request.query_params)
         part.is_valid(raise_exception=True)
-        return Response(self._shown(asked, self._known(asked), part.validated_data))
+        return Response(self._comparison_answer(asked, self._known(asked), part.validated_data))
 
     @extend_schema(
         parameters=[PACKAGE, shapes.ComparisonQuestionSerializer, shapes.ChangesPart],
@@ -156,7 +156,7 @@ class CatalogViewSet(ClusterScoped):
         row = services.compare_bundles(by=caller_of(request), asked=asked)
         is_under_way = row.state == BundleComparison.State.WAITING
         code = status.HTTP_202_ACCEPTED if is_under_way else status.HTTP_200_OK
-        return Response(self._shown(asked, row, {}), status=code)
+        return Response(self._comparison_answer(asked, row, {}), status=code)
 
     def _asked(self, given: Any) -> AskedComparison:
         """Who may not get the catalog is not told what is wrong with the question."""
@@ -174,7 +174,7 @@ class CatalogViewSet(ClusterScoped):
             raise NotFound("nobody has asked for this comparison lately: POST the same question to this address")
         return row
 
-    def _shown(self, asked: AskedComparison, row: BundleComparison, part: Any) -> dict[str, Any]:
+    def _comparison_answer(self, asked: AskedComparison, row: BundleComparison, part: Any) -> dict[str, Any]:
         result = services.read_comparison_result(by=caller_of(self.request), asked=asked, row=row)
         if result is not None:
             report = result["report"]

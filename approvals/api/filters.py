@@ -89,7 +89,7 @@ class Filters(DjangoFilterBackend):
         return narrowed
 
 
-def _text(field_name: str | None = None, **more: Any) -> django_filters.CharFilter:
+def _text_filter(field_name: str | None = None, **more: Any) -> django_filters.CharFilter:
     return django_filters.CharFilter(field_name=field_name, max_length=MAX_LENGTH, strip=False, **more)
 
 
@@ -100,11 +100,11 @@ def _one_of(values: Iterable[str], **more: Any) -> django_filters.ChoiceFilter:
 class ByCluster(django_filters.FilterSet):
     """The uid of an object is its own in one cluster only."""
 
-    cluster = _text("cluster__name")
+    cluster = _text_filter("cluster__name")
 
 
 class DeploymentFilter(ByCluster):
-    name = _text()
+    name = _text_filter()
     health = _one_of(HealthState)
 
 
@@ -117,15 +117,15 @@ class LongListFilter(django_filters.FilterSet):
 
 
 class RequestFilter(LongListFilter):
-    cluster = _text(method="with_cluster")
-    deployment = _text("deployment__name")
+    cluster = _text_filter(method="with_cluster")
+    deployment = _text_filter("deployment__name")
     state = _one_of(State)
     purpose = _one_of(Request.Purpose.values)
     worst = _one_of(Severity, method="with_worst")
-    format = _text()
-    requester = _text(method="with_requester")
-    rule = _text(method="with_rule")
-    search = _text(method="with_text")
+    format = _text_filter()
+    requester = _text_filter(method="with_requester")
+    rule = _text_filter(method="with_rule")
+    search = _text_filter(method="with_text")
 
     def with_cluster(self, rows: QuerySet[Request], name: str, value: str) -> QuerySet[Request]:
         return inbox.InboxFilter(cluster=value).narrow(rows)
@@ -149,11 +149,11 @@ class CatalogFilter(django_filters.FilterSet):
 
 
 class AuditFilter(LongListFilter):
-    actor = _text()
-    cluster = _text()
-    deployment = _text()
-    verb = _text()
-    via = _text()
+    actor = _text_filter()
+    cluster = _text_filter()
+    deployment = _text_filter()
+    verb = _text_filter()
+    via = _text_filter()
     request = django_filters.UUIDFilter(method="with_request")
     since = django_filters.DateFilter(method="with_since", label="The first day (UTC)")
     until = django_filters.DateFilter(method="with_until", label="The last day (UTC)")

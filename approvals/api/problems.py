@@ -44,14 +44,14 @@ class BoundedJson(BaseParser):
         if len(body) > MAX_BODY_BYTES:
             raise BodyTooLarge
         try:
-            found = json.loads(body.decode(), object_pairs_hook=_object, parse_constant=_no_number)
+            found = json.loads(body.decode(), object_pairs_hook=_unique_object, parse_constant=_no_number)
             _check_text(found)
         except (ValueError, RecursionError) as exc:
             raise ParseError(f"the body is not valid JSON: {exc}") from exc
         return found
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]

@@ -50,13 +50,13 @@ def part_of(report: Record, **starts: int) -> dict[str, Any]:
         return {
             **report,
             "is_whole": True,
-            "parts": {name: _words(lists[name], 0, len(lists[name])) for name in _PARTS},
+            "parts": {name: _part_record(lists[name], 0, len(lists[name])) for name in _PARTS},
         }
     given, parts = {}, {}
     for name, (shortened, budget) in _PARTS.items():
         first = starts.get(f"{name}_from", 0)
         given[name] = _that_fit(map(shortened, lists[name][first:]), budget)
-        parts[name] = _words(lists[name], first, len(given[name]))
+        parts[name] = _part_record(lists[name], first, len(given[name]))
     actions = given.pop("actions")
     return {
         **report,
@@ -92,10 +92,10 @@ def hunks_of(lines: Sequence[DiffLine], *, lines_from: int = 0) -> dict[str, Any
             hunks.append({"place": line["text"] if line["kind"] == "@" else "", "lines": []})
         if line["kind"] != "@":
             hunks[-1]["lines"].append(line)
-    return {"hunks": hunks, "parts": {"lines": _words(told, lines_from, len(some))}}
+    return {"hunks": hunks, "parts": {"lines": _part_record(told, lines_from, len(some))}}
 
 
-def _words(everything: Sequence[Any], first: int, count: int) -> dict[str, int | None]:
+def _part_record(everything: Sequence[Any], first: int, count: int) -> dict[str, int | None]:
     end = first + count
     return {"total": len(everything), "from": first, "count": count, "next": end if end < len(everything) else None}
 

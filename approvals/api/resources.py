@@ -389,7 +389,7 @@ class RequestViewSet(ClusterScoped):
         A large report comes in parts, each with all counts: `parts` says where the next one starts.
         """
         wish = filters.query_of(shapes.ReportPart(data=request.query_params))
-        shown = self._shown(request)
+        shown = self._visible_report(request)
         if wish["finding"]:
             found = [finding for finding in shown["findings"] if finding["fingerprint"] == wish["finding"]]
             return Response({"findings": found})
@@ -412,12 +412,12 @@ class RequestViewSet(ClusterScoped):
         return Response(changes_of(self._planned(request, position), lines_from=wish["lines_from"]))
 
     def _planned(self, request: Http, position: str) -> dict[str, Any]:
-        actions = self._shown(request)["plan"]["actions"]
+        actions = self._visible_report(request)["plan"]["actions"]
         if int(position) >= len(actions):
             raise Http404
         return dict(actions[int(position)])
 
-    def _shown(self, request: Http) -> dict[str, Any]:
+    def _visible_report(self, request: Http) -> dict[str, Any]:
         found = self.get_object()
         report = Report.objects.filter(request=found, round=found.round).first()
         if report is None:

@@ -88,7 +88,7 @@ class TokenViewSet(viewsets.GenericViewSet[Any]):
     @action(detail=False)
     def current(self, request: Http, **_: Any) -> Response:
         """The scopes, clusters and expiry of this token, and when its identities were verified."""
-        return self._shown(request)
+        return self._token_answer(request)
 
     @extend_schema(responses={204: None})
     @current.mapping.delete
@@ -108,9 +108,9 @@ class TokenViewSet(viewsets.GenericViewSet[Any]):
         wish.is_valid(raise_exception=True)
         proved = services.prove(**wish.validated_data, address=client_address(request._request))
         services.prove_api_token(by=caller_of(request), proved=proved)
-        return self._shown(request)
+        return self._token_answer(request)
 
-    def _shown(self, request: Http) -> Response:
+    def _token_answer(self, request: Http) -> Response:
         caller = caller_of(request)
         if caller.credential != Credential.API_TOKEN:
             raise NotFound("this call was authenticated by a browser session, not by a token")

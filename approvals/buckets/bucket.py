@@ -51,7 +51,7 @@ class Bucket(Storage):
             client.upload_fileobj(
                 Sending(parts),
                 self.where.bucket,
-                self._key(name),
+                self._object_key(name),
                 ExtraArgs={"ContentType": "application/octet-stream"},
                 Config=one_by_one,
             )
@@ -59,13 +59,13 @@ class Bucket(Storage):
     def exists(self, name: str) -> bool:
         """Asked by listing: to HEAD, a bucket that is missing looks like an object that is."""
         with self._worded("looking for an object") as client:
-            page = client.list_objects_v2(Bucket=self.where.bucket, Prefix=self._key(name), MaxKeys=1)
-        return any(found["Key"] == self._key(name) for found in self._contents(page))
+            page = client.list_objects_v2(Bucket=self.where.bucket, Prefix=self._object_key(name), MaxKeys=1)
+        return any(found["Key"] == self._object_key(name) for found in self._contents(page))
 
     def delete(self, name: str) -> None:
         """Answers within seconds. What was not answered may be done later: until then nothing is put there."""
         with self._worded("deleting an object", is_quick=True) as client:
-            client.delete_object(Bucket=self.where.bucket, Key=self._key(name))
+            client.delete_object(Bucket=self.where.bucket, Key=self._object_key(name))
 
     def stored(self) -> Iterator[StoredFile]:
         """Every object below the prefix, by name, a thousand at a time."""
@@ -75,7 +75,7 @@ class Bucket(Storage):
                 if page.get("IsTruncated") and not page.get("NextContinuationToken"):
                     raise failures.worded(failures.CUT_SHORT, "listing objects")
                 for found in self._contents(page):
-                    yield StoredFile(self._name(found["Key"]), found["LastModified"], found["Size"])
+                    yield StoredFile(self._content_name(found["Key"]), found["LastModified"], found["Size"])
 
     def collect_unfinished(self, before: datetime, is_ours: Callable[[str], bool]) -> int:
         """Have S3 forget the parts of uploads that began before then, whose process was killed; how many uploads."""
@@ -84,7 +84,7 @@ class Bucket(Storage):
             uploads: list[Mapping[str, Any]] = []
             for page in pages.paginate(Bucket=self.where.bucket, Prefix=self.where.prefix):
                 uploads += page.get("Uploads", ())
-        old = [found for found in uploads if found["Initiated"] < before and is_ours(self._name(found["Key"]))]
+        old = [found for found in uploads if found["Initiated"] < before and is_ours(self._content_name(found["Key"]))]
         return each_or_raise(partial(self._abort, upload) for upload in old)
 
     def look(self) -> None:
@@ -99,7 +99,7 @@ class Bucket(Storage):
     def _open(self, name: str, mode: str = "rb") -> File[bytes]:
         with self._worded("reading an object") as client:
             try:
-                answer = client.get_object(Bucket=self.where.bucket, Key=self._key(name))
+                answer = client.get_object(Bucket=self.where.bucket, Key=self._object_key(name))
             except client.exceptions.ClientError as exc:
                 if failures.is_missing(exc):
                     raise FileNotFoundError(name) from exc
@@ -123,10 +123,10 @@ class Bucket(Storage):
                 return 0  # another process was quicker
         return 1
 
-    def _key(self, name: str) -> str:
+    def _object_key(self, name: str) -> str:
         return self.where.prefix + name
 
-    def _name(self, key: str) -> str:
+    def _content_name(self, key: str) -> str:
         return key.removeprefix(self.where.prefix)
 
     @contextmanager

@@ -146,9 +146,11 @@ def unseen(request: Request, api: Api, report: Report, *, has_begun: bool = Fals
 
 def _find_new_objects(readers: Sequence[Api], holder: Holder, holders: Sequence[Holder], *, has_begun: bool) -> Unseen:
     """What was created in it since it was shown."""
-    ref, found, others = holder.ref, list[Unseen](), [other for other in holders if other is not holder]
+    ref, found = holder.ref, list[Unseen]()
     if has_begun and ref.group_kind == _NAMESPACE:
         holder = replace(holder, shown={kind: shown for kind, shown in holder.shown.items() if kind not in _TIDYING})
+    # A holder without its Jobs has itself, with them, among the others: what a Job makes that was shown was there too.
+    others = [other for other in holders if other is not holder]
     for kind, late in find_latecomers(readers, holder, others).items():
         objects, shown = f"{kind.kind} objects that would be deleted with {ref}", holder.shown[kind]
         if late.problem:

@@ -223,9 +223,12 @@ def _ask_grant(row: Policy, request: Request, report: Report, facts: policy.Fact
     if not answer.is_true:
         new = [finding for finding in report.findings.all() if finding.is_new]
         if asked := [finding for finding in new if f'"{finding.rule}"' in row.expression]:
-            return Result.SILENT, f"{answer.words}; new is {_named(asked)}"
+            return Result.SILENT, f"{answer.words}; new is {_name_findings(asked)}"
         worst = next((finding for finding in new if finding.severity == facts["worst_new"]), None)
-        return Result.SILENT, f"{answer.words}; the worst new finding is {_named([worst])}" if worst else answer.words
+        return (
+            Result.SILENT,
+            f"{answer.words}; the worst new finding is {_name_findings([worst])}" if worst else answer.words,
+        )
     obstacle = _find_obstacle(row, request, report)
     return (Result.SILENT, f"{answer.words}, but {obstacle}") if obstacle else (Result.APPROVES, answer.words)
 
@@ -251,7 +254,7 @@ def _find_obstacle(row: Policy, request: Request, report: Report) -> str:
         return "it follows a catalog by upgradePolicy Request, which only people can approve"
     if report.severities.get(Severity.UNKNOWN, 0):
         unknown = [finding for finding in report.findings.all() if finding.severity == Severity.UNKNOWN]
-        return f"the report has unknown findings, which policies cannot approve: {_named(unknown)}"
+        return f"the report has unknown findings, which policies cannot approve: {_name_findings(unknown)}"
     if not _says_what_is_judged(report):
         return "the report was made before Pratique said which fields no rule judges: start a new round"
     own = [finding for finding in report.findings.all() if finding.rule.startswith(policy.OWN_RULES_PREFIX)]
@@ -259,7 +262,7 @@ def _find_obstacle(row: Policy, request: Request, report: Report) -> str:
         known = known_powers(request)
         own = [finding for finding in own if finding.is_new or finding.fingerprint not in known]
     if own:
-        return f"the content affects Pratique itself, which only people can approve: {_named(own)}"
+        return f"the content affects Pratique itself, which only people can approve: {_name_findings(own)}"
     if request.purpose == Request.Purpose.DELETE or _is_destructive(report):
         return _destruction(report)
     if not request.is_requester_known:
@@ -294,7 +297,7 @@ def _powers(report: Report) -> dict[str, list[str]]:
     return {finding["fingerprint"]: list(finding["evidence"].get("powers") or ()) for finding in found}
 
 
-def _named(findings: Iterable[Finding]) -> str:
+def _name_findings(findings: Iterable[Finding]) -> str:
     """Findings by rule, severity and object: those whom they concern know which holds a request."""
     named = [f"{each.rule} ({each.severity}){f' of {each.object}' if each.object else ''}" for each in findings]
     return some(list(dict.fromkeys(named)))

@@ -120,7 +120,7 @@ class Listener:
         next(writer for writer, client in self._open.items() if client == greedy).transport.abort()
 
     async def _answer(self, head: bytes) -> PlainResponse:
-        method, path, headers = _read(head)
+        method, path, headers = _parse_head(head)
         answerer = self._table.get(path)
         if answerer is None:
             return NOTHING
@@ -144,7 +144,7 @@ def _worked_out(answerer: Responder, headers: Mapping[str, str]) -> PlainRespons
         close_old_connections()
 
 
-def _read(head: bytes) -> tuple[str, str, dict[str, str]]:
+def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
     """Method, path without its query, and headers of a request's head; empty where it is none."""
     first, *lines = head.decode("latin-1").split("\r\n")
     words = first.split(" ")

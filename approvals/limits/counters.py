@@ -60,7 +60,7 @@ class CounterStore(Protocol):
 
 def take(limit: Limit, *key: str, words: str = "too many attempts: try again in {time}") -> None:
     """Count one more of `key`. Raises TooManyAttempts, with `words` and the time that is left, beyond the limit."""
-    count = _store().add(_name(limit, key), 1, limit.seconds)
+    count = _store().add(_counter_name(limit, key), 1, limit.seconds)
     if count.total > limit.most:
         seconds = max(1, math.ceil(count.seconds_left))
         raise TooManyAttempts(words.format(time=_in_words(seconds)), retryAfter=seconds)
@@ -68,21 +68,21 @@ def take(limit: Limit, *key: str, words: str = "too many attempts: try again in 
 
 def give_back(limit: Limit, *key: str) -> None:
     """Uncount one of `key`."""
-    _store().add(_name(limit, key), -1, limit.seconds)
+    _store().add(_counter_name(limit, key), -1, limit.seconds)
 
 
 def note(limit: Limit, *key: str) -> None:
     """Count one more of `key`, for `is_noted`; never raises."""
-    _store().add(_name(limit, key), 1, limit.seconds)
+    _store().add(_counter_name(limit, key), 1, limit.seconds)
 
 
 def is_noted(limit: Limit, *key: str) -> bool:
-    return _store().read(_name(limit, key)) > 0
+    return _store().read(_counter_name(limit, key)) > 0
 
 
 def forget(limit: Limit, *key: str) -> None:
     """Begin anew for `key`."""
-    _store().drop(_name(limit, key))
+    _store().drop(_counter_name(limit, key))
 
 
 class Memory:
@@ -185,7 +185,7 @@ def _shared(url: str) -> Shared:
     return Shared(url, memory)
 
 
-def _name(limit: Limit, key: tuple[str, ...]) -> str:
+def _counter_name(limit: Limit, key: tuple[str, ...]) -> str:
     """Of one length whatever strangers send, and without names and addresses in it."""
     text = "".join(f"{len(part)}:{part}" for part in key)
     return f"{limit.name}:{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:32]}"

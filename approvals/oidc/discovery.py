@@ -139,7 +139,7 @@ def _read_discovery(issuer: Issuer) -> tuple[Mapping[str, Any], Mapping[str, jwt
 def get_json(issuer: Issuer, url: str) -> Mapping[str, Any]:
     """A JSON object from an address of the issuer's. Raises IssuerSilent."""
     code, body = _send(issuer, "GET", url, {"Accept": "application/json"}, None)
-    return _object(issuer, code, body, {200})
+    return _json_object(issuer, code, body, {200})
 
 
 def post_form(
@@ -150,7 +150,7 @@ def post_form(
     Where a success `is_empty`, as of a revocation, it is {}.
     """
     code, body = _send(issuer, "POST", url, {"Accept": "application/json", **FORM, **headers}, urlencode(fields))
-    return {} if is_empty and code == 200 else _object(issuer, code, body, {200, 400, 401})
+    return {} if is_empty and code == 200 else _json_object(issuer, code, body, {200, 400, 401})
 
 
 def _send(issuer: Issuer, method: str, url: str, headers: Mapping[str, str], form: str | None) -> tuple[int, bytes]:
@@ -178,7 +178,7 @@ def _send(issuer: Issuer, method: str, url: str, headers: Mapping[str, str], for
     return answer.status, body
 
 
-def _object(issuer: Issuer, code: int, body: bytes, known: Collection[int]) -> Mapping[str, Any]:
+def _json_object(issuer: Issuer, code: int, body: bytes, known: Collection[int]) -> Mapping[str, Any]:
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as exc:

@@ -97,17 +97,17 @@ def unmet(
 
 
 def _cannot_be_asked(text: str, why: BadExpression) -> InvalidConstraint:
-    return InvalidConstraint(f"the constraint {_shown(text)} is invalid: {why}")
+    return InvalidConstraint(f"the constraint {_quoted(text)} is invalid: {why}")
 
 
 def _over_limit(text: str, why: str) -> ConstraintOverLimit:
     return ConstraintOverLimit(
-        f"the constraint {_shown(text)} could not be evaluated: {why}. As written, it can never be met. Change "
+        f"the constraint {_quoted(text)} could not be evaluated: {why}. As written, it can never be met. Change "
         "spec.constraints.cel, which creates a new request"
     )
 
 
-def _shown(text: str) -> str:
+def _quoted(text: str) -> str:
     return repr(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…")
 
 

@@ -54,11 +54,11 @@ def _holds_nothing(planned: PlannedAction, approved: JsonObject | None) -> bool:
     if live is None:
         return True
     if kind == _CONFIG_MAP:
-        return approved is not None and _values(live) == _values(approved)
+        return approved is not None and _data_of(live) == _data_of(approved)
     if kind == GroupKind(_APPS, _STATEFUL_SET):
         return not (live.get("spec") or {}).get("volumeClaimTemplates")
     return kind in _PLAIN
 
 
-def _values(obj: JsonObject) -> tuple[dict[str, Any], dict[str, Any]]:
+def _data_of(obj: JsonObject) -> tuple[dict[str, Any], dict[str, Any]]:
     return dict(obj.get("data") or {}), dict(obj.get("binaryData") or {})

@@ -130,12 +130,12 @@ def on_starting(server: Any) -> None:
         try:
             _probes.append(open_socket(*address))
         except OSError as exc:
-            _refuse(server, f"cannot listen on PRATIQUE_PROBE_ADDRESS {_named(address)}: {exc}")
+            _refuse(server, f"cannot listen on PRATIQUE_PROBE_ADDRESS {_host_and_port(address)}: {exc}")
     if (address := _settings["METRICS_ADDRESS"]) is not None:
         try:
             _metrics.append(open_socket(*address))
         except OSError as exc:
-            server.log.error("cannot listen on PRATIQUE_METRICS_ADDRESS %s: %s", _named(address), exc)
+            server.log.error("cannot listen on PRATIQUE_METRICS_ADDRESS %s: %s", _host_and_port(address), exc)
 
 
 def when_ready(server: Any) -> None:
@@ -194,6 +194,6 @@ def _refuse(server: Any, words: str) -> None:
     sys.exit(1)
 
 
-def _named(address: tuple[str, int]) -> str:
+def _host_and_port(address: tuple[str, int]) -> str:
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

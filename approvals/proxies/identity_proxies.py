@@ -335,7 +335,7 @@ def identity_on(names: ClusterNames, said: Said) -> Identity:
         if name.startswith(RESERVED):
             raise NameRefused(f"{name} starts with {RESERVED}, which only the cluster itself may prove")
         if len(name) > MAX_CHARACTERS:
-            raise NameRefused(f"the user name is longer than {MAX_CHARACTERS} characters")
+            raise NameRefused(f"a user or group name is longer than {MAX_CHARACTERS} characters")
     return Identity(username, groups)
 
 
@@ -374,7 +374,7 @@ class _BadHeader(Exception):
 def said_in(environ: MutableMapping[str, Any], peer: str, proxies: IdentityProxies) -> Said | Unusable | None:
     """What the proxy at `peer` says; None where no proxy is there, or where it names nobody."""
     proxy = proxies.at(peer)
-    if proxy is None or not environ.get(_key(proxy.headers.user)):
+    if proxy is None or not environ.get(_meta_key(proxy.headers.user)):
         return None
     headers = proxy.headers
     try:
@@ -387,7 +387,7 @@ def said_in(environ: MutableMapping[str, Any], peer: str, proxies: IdentityProxi
 
 def drop(environ: MutableMapping[str, Any], proxies: IdentityProxies) -> None:
     """Take away every header that says who somebody is, whoever sent it."""
-    named = {_key(name) for proxy in proxies for name in proxy.headers.names}
+    named = {_meta_key(name) for proxy in proxies for name in proxy.headers.names}
     for key in [key for key in environ if key in named or key in CUSTOMARY_ONES or key.startswith(CUSTOMARY)]:
         del environ[key]
 
@@ -405,24 +405,24 @@ def joined(pairs: Iterable[tuple[str, str]], proxies: IdentityProxies) -> Pairs:
     return [*others, *((name, LINES.join(values)) for name, values in found.items())]
 
 
-def _key(name: str) -> str:
+def _meta_key(name: str) -> str:
     return "HTTP_" + name.upper().replace("-", "_")
 
 
 def _read_single(name: str, environ: MutableMapping[str, Any]) -> str:
     """A comma is refused: it may stand between the values of two headers."""
-    value = str(environ.get(_key(name), ""))
+    value = str(environ.get(_meta_key(name), ""))
     if not value:
         raise _BadHeader(f"{name} is missing")
     if LINES in value or "," in value:
         raise _BadHeader(f"{name} holds several values, or a comma")
-    _check(name, value)
+    _check_printable(name, value)
     return value
 
 
 def _read_groups(headers: Headers, environ: MutableMapping[str, Any]) -> tuple[str, ...]:
     """No header is no group. One that cannot be read is not taken for none: some of it may have been left out."""
-    value = str(environ.get(_key(headers.groups), ""))
+    value = str(environ.get(_meta_key(headers.groups), ""))
     if len(value) > MAX_GROUPS * MAX_HEADER_CHARACTERS:
         raise _BadHeader(f"{headers.groups} is too long")
     parts = value.split(LINES)
@@ -432,11 +432,11 @@ def _read_groups(headers: Headers, environ: MutableMapping[str, Any]) -> tuple[s
     if len(groups) > MAX_GROUPS:
         raise _BadHeader(f"{headers.groups} holds more than {MAX_GROUPS} groups")
     for group in groups:
-        _check(headers.groups, group)
+        _check_printable(headers.groups, group)
     return tuple(groups)
 
 
-def _check(name: str, value: str) -> None:
+def _check_printable(name: str, value: str) -> None:
     if len(value) > MAX_HEADER_CHARACTERS:
         raise _BadHeader(f"{name} holds a value of more than {MAX_HEADER_CHARACTERS} characters")
     if not PRINTABLE.fullmatch(value):

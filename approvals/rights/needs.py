@@ -90,7 +90,7 @@ class Registered:
     @property
     def unproved(self) -> tuple[str, ...]:
         """What only a wish names, in words."""
-        return _named(self.unproved_installers - self.installers, self.unproved_sources - self.sources)
+        return _protected_names(self.unproved_installers - self.installers, self.unproved_sources - self.sources)
 
     @property
     def beyond(self) -> tuple[Account, ...]:
@@ -115,7 +115,7 @@ class Registered:
             sources=self.sources - sources,
             for_accounts=self.for_accounts - sources,
         )
-        return rest, _named(installers, sources)
+        return rest, _protected_names(installers, sources)
 
 
 @dataclass
@@ -238,7 +238,7 @@ def _accounts(names: Iterable[str]) -> set[Account]:
     return {account for name in names if (account := account_of(name))}
 
 
-def _named(installers: Iterable[Account], sources: Iterable[ObjectRef]) -> tuple[str, ...]:
+def _protected_names(installers: Iterable[Account], sources: Iterable[ObjectRef]) -> tuple[str, ...]:
     names = [f"{namespace}/{name}" for namespace, name in installers]
     return tuple(sorted([*names, *(f"{one.kind} {one.namespace}/{one.name}" for one in sources)]))
 

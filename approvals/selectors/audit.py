@@ -69,9 +69,9 @@ def audit_entries(reader: AuditReader, wish: EntryFilter = EVERY_ENTRY) -> Query
     """What the reader may see, the latest first."""
     found = AuditEntry.objects.filter(_visible_to(reader))
     if wish.actor:
-        found = found.filter(actor__in=_named("actor", wish.actor))
+        found = found.filter(actor__in=_values_with("actor", wish.actor))
     if wish.deployment:
-        found = found.filter(deployment__in=_named("deployment", wish.deployment))
+        found = found.filter(deployment__in=_values_with("deployment", wish.deployment))
     if wish.via:
         found = found.filter(via=wish.via)
     if wish.request:
@@ -95,7 +95,7 @@ def _first_number(day: date) -> int:
     return AFTER_ALL if first is None else first
 
 
-def _named(column: str, text: str) -> list[str]:
+def _values_with(column: str, text: str) -> list[str]:
     """The values of an indexed column that hold the text, whatever its capitals.
 
     There are few different ones among very many entries: from each the index leads to the next, so that nothing else is

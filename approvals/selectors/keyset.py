@@ -72,7 +72,7 @@ class Cursor:
                 raise ValueError(len(text))
             side, *values = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
             fields = [_ordering_field(rows, name) for name in order.fields]
-            told = tuple(_read(field, value) for field, value in zip(fields, values, strict=True))
+            told = tuple(_parse_value(field, value) for field, value in zip(fields, values, strict=True))
         except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error, ValidationError) as exc:
             raise BadCursor(text[:MAX_CURSOR]) from exc
         if side not in (AFTER, BEFORE):
@@ -93,10 +93,10 @@ def window(rows: QuerySet[Any], order: ListOrder, *, size: int, cursor: Cursor |
     """The page at the cursor, the first without one; `skip` rows of the first are left out, for numbered pages."""
     if cursor is None or cursor.side == AFTER:
         beyond = rows.filter(beside(cursor, order)) if cursor else rows
-        found = _values(beyond, order.fields, order.names())[skip : skip + size + 1]
+        found = _ordered_values(beyond, order.fields, order.names())[skip : skip + size + 1]
         page = list(found)
         return _window(page[:size], has_previous=cursor is not None or skip > 0, has_next=len(page) > size)
-    found = _values(rows.filter(beside(cursor, order)), order.fields, order.names(is_reversed=True))
+    found = _ordered_values(rows.filter(beside(cursor, order)), order.fields, order.names(is_reversed=True))
     page = list(found[: size + 1])
     if len(page) <= size:  # the first page, which is never shorter than there are rows
         return window(rows, order, size=size)
@@ -170,7 +170,7 @@ class _Beside(Func):
         super().__init__(_Row(*map(F, fields)), _Row(*map(Value, values)), arg_joiner=f" {sign} ", **more)
 
 
-def _read(field: Field[Any, Any], value: object) -> Any:
+def _parse_value(field: Field[Any, Any], value: object) -> Any:
     if not isinstance(value, str | int) or (isinstance(value, str) and "\0" in value):
         raise BadCursor(str(value))
     told = field.to_python(value)
@@ -180,7 +180,7 @@ def _read(field: Field[Any, Any], value: object) -> Any:
     return told
 
 
-def _values(rows: QuerySet[Any], fields: tuple[str, ...], order: Sequence[str]) -> QuerySet[Any, Any]:
+def _ordered_values(rows: QuerySet[Any], fields: tuple[str, ...], order: Sequence[str]) -> QuerySet[Any, Any]:
     return rows.order_by(*order).values_list(*fields)
 
 

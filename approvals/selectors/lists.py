@@ -209,12 +209,12 @@ def summary(*, deployment: BundleDeployment) -> DriftSummary:
         return DriftSummary(0, 0, left_out, last.changed_at if last else None)
     count = rows.count()
     fights = rows.filter(is_fight=True).count()
-    named = some([_words(row) for row in found[:NAMED]], NAMED, total=count)
+    named = some([_item_words(row) for row in found[:NAMED]], NAMED, total=count)
     words = "; ".join(filter(None, [named, left_out]))
     return DriftSummary(count, fights, words, max(row.changed_at for row in found))
 
 
-def _words(row: Drift) -> str:
+def _item_words(row: Drift) -> str:
     managers = sorted({str(field["manager"]) for field in row.fields if field["manager"]})
     by = f" by {', '.join(managers[:NAMED])}" if managers else ""
     return f"{row.item} is {row.kind}{by}"

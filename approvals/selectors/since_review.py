@@ -176,17 +176,19 @@ def _seen(body: Record, sight: BodySight) -> list[Record]:
 def _findings(before: Sequence[Record], now: Sequence[Record]) -> list[FindingChange]:
     """By fingerprint; one that says more of the same place than before is worse, not new."""
     old, new = ({finding["fingerprint"]: finding for finding in each} for each in (before, now))
-    places = {_place(finding): finding for finding in before}
+    places = {_finding_key(finding): finding for finding in before}
     found = []
     for name, finding in new.items():
-        was = old.get(name) or places.get(_place(finding))
+        was = old.get(name) or places.get(_finding_key(finding))
         if was is None:
             found.append(_change("new", finding))
         elif Severity(finding["severity"]).rank < Severity(was["severity"]).rank:
             found.append(_change("worse", finding, was["severity"]))
-    still = {_place(finding) for finding in now}
+    still = {_finding_key(finding) for finding in now}
     found += [
-        _change("gone", finding) for name, finding in old.items() if name not in new and _place(finding) not in still
+        _change("gone", finding)
+        for name, finding in old.items()
+        if name not in new and _finding_key(finding) not in still
     ]
     order = {"worse": 0, "new": 1, "gone": 2}
     return sorted(found, key=lambda one: (order[one.change], Severity(one.severity).rank, one.message))
@@ -196,14 +198,15 @@ def _change(change: str, one: Record, was: str = "") -> FindingChange:
     return FindingChange(change, one["severity"], one["rule"], one["message"], one["fingerprint"], was)
 
 
-def _place(finding: Record) -> tuple[object, ...]:
-    return (finding["rule"], _key(finding["ref"] or {}), tuple(finding["path"]))
+def _finding_key(finding: Record) -> tuple[object, ...]:
+    return (finding["rule"], _ref_key(finding["ref"] or {}), tuple(finding["path"]))
 
 
 def _actions(body: Record, sight: BodySight) -> dict[tuple[str, ...], tuple[int, Record]]:
     """What the viewer may know of the plan, by object."""
     return {
-        _key(action["ref"]): (position, sight.action(action)) for position, action in enumerate(body["plan"]["actions"])
+        _ref_key(action["ref"]): (position, sight.action(action))
+        for position, action in enumerate(body["plan"]["actions"])
     }
 
 
@@ -217,14 +220,14 @@ def _objects(
             continue  # also where it could be seen in the other plan, because the cluster did not hold it yet
         said = (str(old.get("action", "")), str(new.get("action", "")))
         if said[0] != said[1] or old.get("after") != new.get("after"):
-            found.append(ObjectChange(_name(key), *said, position))
+            found.append(ObjectChange(_object_name(key), *said, position))
     return [change for change in found if {change.was, change.now} - {"", "none"}]
 
 
-def _key(ref: Record) -> tuple[str, ...]:
+def _ref_key(ref: Record) -> tuple[str, ...]:
     return tuple(str(ref.get(part) or "") for part in ("group", "kind", "namespace", "name"))
 
 
-def _name(key: tuple[str, ...]) -> str:
+def _object_name(key: tuple[str, ...]) -> str:
     group, kind, namespace, name = key
     return f"{f'{kind}.{group}' if group else kind} {f'{namespace}/{name}' if namespace else name}"

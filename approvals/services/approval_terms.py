@@ -54,7 +54,9 @@ def acknowledgements(request: Request, at_hand: Report | None = None) -> list[Ac
     found = {}
     for action in planned:
         if action["action"] in TO_ACKNOWLEDGE and not action.get("returnsAs") and not is_in_the_way(action):
-            found[_name(action)] = Acknowledgement(_name(action), words.get(_key(action["ref"]), ""))
+            found[_action_words(action)] = Acknowledgement(
+                _action_words(action), words.get(_ref_key(action["ref"]), "")
+            )
     return [found[name] for name in sorted(found)]
 
 
@@ -74,14 +76,14 @@ def in_words(missing: Iterable[Acknowledgement]) -> str:
     return some_phrases(list(missing), SHOWN)
 
 
-def _name(action: Record) -> str:
+def _action_words(action: Record) -> str:
     ref = action["ref"]
     kind = f"{ref['kind']}.{ref['group']}" if ref.get("group") else ref["kind"]
     place = f"{ref['namespace']}/{ref['name']}" if ref.get("namespace") else ref["name"]
     return f"{action['action']} {kind} {place}"
 
 
-def _key(ref: Record) -> tuple[str, ...]:
+def _ref_key(ref: Record) -> tuple[str, ...]:
     return tuple(str(ref.get(part) or "") for part in ("group", "kind", "namespace", "name"))
 
 
@@ -90,11 +92,11 @@ def _consequences(findings: Iterable[Record]) -> dict[tuple[str, ...], str]:
     found: dict[tuple[str, ...], dict[str, str]] = {}
     for finding in findings:
         ref = finding["ref"]
-        if finding["rule"] in RULES and ref and _key(ref)[:2] != ("", "Secret"):
+        if finding["rule"] in RULES and ref and _ref_key(ref)[:2] != ("", "Secret"):
             # What goes with an object that is deleted or replaced; of another change all that is said of it.
             takes_along = str(finding.get("variant", "")).startswith(("delete", "replaced"))
             words = words_after_subject(finding_from(finding)) if takes_along else str(finding["message"])
-            found.setdefault(_key(ref), {})[finding["rule"]] = words
+            found.setdefault(_ref_key(ref), {})[finding["rule"]] = words
     return {key: next(words[rule] for rule in RULES if rule in words) for key, words in found.items()}
 
 

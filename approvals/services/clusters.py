@@ -69,7 +69,7 @@ def register_cluster(
         return known
     if known and replacing is None:
         raise _taken(name)
-    found = _read(name, kept)
+    found = _read_uid(name, kept)
     if known is None or replacing is None:
         return _add(name, kept, _told(found), by)
     if isinstance(found, PratiqueError) and not replacing.uid and (known.uid or known.removed_at is None):
@@ -78,7 +78,7 @@ def register_cluster(
             f"namespace kube-system: {found}. Use a kubeconfig that can read it, or pass the uid that `kubectl "
             f"get namespace kube-system -o jsonpath={{.metadata.uid}}` prints there"
         )
-    old = known.uid or ("" if known.removed_at else _told(_read(name, before or "")))
+    old = known.uid or ("" if known.removed_at else _told(_read_uid(name, before or "")))
     return _replace(known.pk, kept, Uids(_told(found), old, replacing.uid), by)
 
 
@@ -101,7 +101,7 @@ def _told(found: str | PratiqueError) -> str:
     return "" if isinstance(found, PratiqueError) else found
 
 
-def _read(name: str, kubeconfig: str) -> str | PratiqueError:
+def _read_uid(name: str, kubeconfig: str) -> str | PratiqueError:
     """The uid of the cluster's namespace kube-system, or why nobody knows it."""
     try:
         return access.kubernetes().uid_behind(name, kubeconfig)

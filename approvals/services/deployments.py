@@ -57,7 +57,7 @@ def create_deployment(
         "spec": dict(spec),
     }
     with authors.writing(cluster=cluster, name=name):
-        made = _write(
+        made = _translate_refusals(
             cluster, lambda: access.kubernetes().create(cluster, obj, as_person=writer.identity), writer.identity
         )
         return pivots.see(cluster=cluster, obj=made, writer=writer)
@@ -146,10 +146,12 @@ def delete_deployment(*, by: Caller, deployment: BundleDeployment, via: str, pol
     asker = _writer(by, deployment.cluster, via)
     cluster, uid, identity, ref = deployment.cluster, deployment.uid, asker.identity, _ref(deployment)
     with authors.writing(cluster=cluster, name=deployment.name):
-        before = _write(cluster, lambda: access.kubernetes().get(cluster, ref))
+        before = _translate_refusals(cluster, lambda: access.kubernetes().get(cluster, ref))
         generation = _generation(before) if before else 0
-        _write(cluster, lambda: access.kubernetes().delete(cluster, ref, uid=uid, as_person=identity), identity)
-        live = _write(cluster, lambda: access.kubernetes().get(cluster, ref))
+        _translate_refusals(
+            cluster, lambda: access.kubernetes().delete(cluster, ref, uid=uid, as_person=identity), identity
+        )
+        live = _translate_refusals(cluster, lambda: access.kubernetes().get(cluster, ref))
         if live is None:
             pivots.forget(cluster=cluster, uid=uid)
             return deployment
@@ -217,20 +219,22 @@ def _change(deployment: BundleDeployment, change: Callable[[Live], Live], identi
 
 def _replace(deployment: BundleDeployment, obj: Live, identity: Identity) -> Live:
     cluster = deployment.cluster
-    written: Live = _write(cluster, lambda: access.kubernetes().replace(cluster, obj, as_person=identity), identity)
+    written: Live = _translate_refusals(
+        cluster, lambda: access.kubernetes().replace(cluster, obj, as_person=identity), identity
+    )
     return written
 
 
 def _live(deployment: BundleDeployment) -> Live:
     """As the service, which may read every BundleDeployment: only writes need the right to act as people (S31)."""
     cluster = deployment.cluster
-    live = _write(cluster, lambda: access.kubernetes().get(cluster, _ref(deployment)))
+    live = _translate_refusals(cluster, lambda: access.kubernetes().get(cluster, _ref(deployment)))
     if live is None or live["metadata"]["uid"] != deployment.uid:
         raise NotFound(f"BundleDeployment {deployment.name} no longer exists on cluster {deployment.cluster.name}")
     return dict(live)
 
 
-def _write(cluster: Cluster, call: Callable[[], Any], identity: Identity | None = None) -> Any:
+def _translate_refusals(cluster: Cluster, call: Callable[[], Any], identity: Identity | None = None) -> Any:
     """Kubernetes' refusals as our own errors, with its words: they answer the person who wrote, as that person.
 
     Raises MissingOwnRight where it did not even let us act as them.

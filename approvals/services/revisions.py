@@ -25,7 +25,7 @@ def revoke_revision(*, by: Caller, deployment: BundleDeployment, revision: int, 
     An open request to go back to it is withdrawn. Raises NotAllowed and CouldNotAsk by Kubernetes' answer, InvalidInput
     for a revision that is none or a reason that is missing or too long, Changed where it is revoked already.
     """
-    words = _words(reason)
+    words = _checked_reason(reason)
     if not words:
         raise InvalidInput("give a reason: people who want to roll back to this revision will see it", field="reason")
     return _revoke(deployment.pk, revision, words, check_decider(by, deployment), via)
@@ -33,10 +33,10 @@ def revoke_revision(*, by: Caller, deployment: BundleDeployment, revision: int, 
 
 def reinstate_revision(*, by: Caller, deployment: BundleDeployment, revision: int, reason: str, via: str) -> Revision:
     """Take the mark off again, with the same right; raises Changed where there is none, else as `revoke_revision`."""
-    return _reinstate(deployment.pk, revision, _words(reason), check_decider(by, deployment), via)
+    return _reinstate(deployment.pk, revision, _checked_reason(reason), check_decider(by, deployment), via)
 
 
-def _words(reason: str) -> str:
+def _checked_reason(reason: str) -> str:
     words = reason.strip()
     if len(words) > MAX_REASON:
         raise InvalidInput(f"the reason has {len(words)} characters; at most {MAX_REASON} are allowed", field="reason")

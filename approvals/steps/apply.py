@@ -39,7 +39,7 @@ from provisioner.cluster.plan.content_plan import compare_plans, plan_digest
 from provisioner.errors import DigestMismatch, PratiqueError
 from provisioner.review.base.record import from_record
 from provisioner.sentences import number, some
-from provisioner.values import Action, Content, ObjectRef, OutcomeState, Plan, PlannedAction
+from provisioner.values import Action, ObjectRef, OutcomeState, Plan, PlannedAction
 from provisioner.values import ObjectOutcome as Done
 
 
@@ -59,12 +59,6 @@ def approved_plan(request: Request) -> Plan:
     if not found == plan.digest == request.plan_digest:
         raise DigestMismatch(f"the stored plan has digest {found}, but {request.plan_digest} was reviewed")
     return plan
-
-
-def _approved_content(request: Request) -> Content:
-    """The reviewed bytes, hashed again (promise 1)."""
-    assert request.content is not None  # a database constraint: nothing is approved without a subject
-    return store.get(request.content, fetched_by=request)
 
 
 MAX_NAMED = 3
@@ -149,15 +143,15 @@ class _Again:
     def before_phase(self) -> None:
         """Where something is deleted that holds objects of others, these are looked through first, without a slot."""
         self._unseen = reader.unseen(self.request, self.api, self.reviewed, working.resting)
-        self._check()
+        self._require_go_on()
 
     def while_waiting(self) -> None:
         """Nothing is deleted meanwhile, so nothing is looked through but now and then: the fact stays fresh."""
         if abs(database_now() - self._unseen.at) > LOOKED_THROUGH:
             self._unseen = reader.unseen(self.request, self.api, self.reviewed)
-        self._check()
+        self._require_go_on()
 
-    def _check(self) -> None:
+    def _require_go_on(self) -> None:
         if not claims.renew(self.request.pk, self.worker):
             raise LostClaim
         gate.require(self.request, reader.going_on(self.request, self.api, self.reviewed, self._unseen))

@@ -33,7 +33,7 @@ def expire_request(request_id: int) -> None:
     request = locked(request_id)
     if request.expires_at <= database_now() and may(State(request.state), Event.EXPIRE):
         until, waited = f"{request.expires_at:%Y-%m-%d %H:%M} UTC", request.problem
-        words = f"it expired at {until} without a decision" + (f"; what it waited for: {waited}" if waited else "")
+        words = f"it was not settled before {until}" + (f"; what it waited for: {waited}" if waited else "")
         remedy = ASK_ANEW.format(name=request.deployment.name)
         move(request, Event.EXPIRE, actor=MACHINE, problem=words, problem_code="expired", remedy=remedy)
 

@@ -74,7 +74,7 @@ def run(request: Request, worker: str) -> None:
     if revision is None:
         raise PreconditionFailed("there is no earlier revision")
     target = RestoreTarget(revision, store.get(revision.content), gate.reviewed_report(request))
-    _check(request, target, api, worker)
+    _require_restore(request, target, api, worker)
     plan = _plan(request, target, api)
     if _begin(request, target, worker):
         _finish(request, target, _apply(request, target, plan, api, worker))
@@ -149,7 +149,7 @@ def check_may_be_done(planned: PlannedAction) -> None:
 
 def _apply(request: Request, target: RestoreTarget, plan: Plan, api: Api, worker: str) -> list[Done]:
     """What failed of it, if anything."""
-    spec, check = target.revision.request.bundle_spec, partial(_check, request, target, api, worker)
+    spec, check = target.revision.request.bundle_spec, partial(_require_restore, request, target, api, worker)
     notes = Notes(request, partial(claims.renew, request.pk, worker), Outcome.Step.RESTORE)
     outcomes = pipeline.deploy(
         api.acting_as(spec.installer).guarded(claims.sure_sending(worker)),
@@ -169,7 +169,7 @@ def _apply(request: Request, target: RestoreTarget, plan: Plan, api: Api, worker
     return notes.keep(outcomes)
 
 
-def _check(request: Request, target: RestoreTarget, api: Api, worker: str) -> None:
+def _require_restore(request: Request, target: RestoreTarget, api: Api, worker: str) -> None:
     """Before each phase (S25): still ours to do, that revision not revoked (S16), its account, not paused, and the
     approval and every guard stand. What waits for people to change that ends where they wish for something else.
     """

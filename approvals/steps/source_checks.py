@@ -96,7 +96,7 @@ class Poll(Recurring):
             with transaction.atomic(durable=True):
                 claims.check_still_held(self.rows, worker)
                 references.note_problem(reference, code=exc.code, words=str(exc), began=began, wait=wait)
-                references.note_refused(reference, _words(refused), began)
+                references.note_refused(reference, _refusal_words(refused), began)
             outcome = "unavailable" if isinstance(exc, TryLater) else "refused"
             instruments.source_polls.labels(reference.kind, outcome).inc()
             logger.warning("a source could not be checked", extra={"reference_id": reference.pk, "code": exc.code})
@@ -108,7 +108,7 @@ class Poll(Recurring):
             return
         finally:
             instruments.source_poll_seconds.labels(reference.kind).observe(time.perf_counter() - clock)
-        saw = references.Seen(found.digest, found.etag, began, tuple(told), _words(refused))
+        saw = references.Seen(found.digest, found.etag, began, tuple(told), _refusal_words(refused))
         with transaction.atomic(durable=True):
             claims.check_still_held(self.rows, worker)
             asked = references.note_seen(reference, saw)
@@ -167,7 +167,7 @@ def _ask_readers(
             refused[follower.pk] = exc
 
 
-def _words(refused: Mapping[int, PratiqueError]) -> dict[int, str]:
+def _refusal_words(refused: Mapping[int, PratiqueError]) -> dict[int, str]:
     return {pk: str(exc) for pk, exc in refused.items()}
 
 
@@ -218,9 +218,9 @@ class LookForUpgrades(Recurring):
         deployment = BundleDeployment.objects.select_related("cluster").filter(pk=self.key, gone_at=None).first()
         if deployment is None or not deployment.followed_packages.exists():
             return False
-        before = _shown(deployment.pk)
+        before = _shown_upgrades(deployment.pk)
         _look(deployment)
-        if _shown(deployment.pk) != before:
+        if _shown_upgrades(deployment.pk) != before:
             wake.deployment(deployment.pk)
         return False
 
@@ -252,7 +252,7 @@ def _look(deployment: BundleDeployment) -> None:
         pivots.answer_upgrades(deployment.pk)
 
 
-def _shown(deployment_id: int) -> list[tuple[OfferedUpgrade, bool]]:
+def _shown_upgrades(deployment_id: int) -> list[tuple[OfferedUpgrade, bool]]:
     """What people see of it, but not when it was looked at: only whether it ever was."""
     deployment = BundleDeployment.objects.get(pk=deployment_id)
     found = followed_sources.offered(deployment=deployment)

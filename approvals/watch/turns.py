@@ -73,7 +73,7 @@ class EventsInTurn:
         self._has_ended = False
 
     def __iter__(self) -> Generator[WatchEvent]:
-        reader = threading.Thread(target=self._read, daemon=True, name="reads ahead")
+        reader = threading.Thread(target=self._read_events, daemon=True, name="reads ahead")
         reader.start()
         try:
             while True:
@@ -92,7 +92,7 @@ class EventsInTurn:
         if self._error:
             raise self._error
 
-    def _read(self) -> None:
+    def _read_events(self) -> None:
         try:
             for event in self._watch:
                 about, size = event.object.get("metadata") or {}, len(orjson.dumps(event.object))

@@ -131,7 +131,7 @@ def of_catalog(view: View) -> View:
         where = Cluster.objects.filter(name=cluster).first()
         if where is None:
             raise Http404
-        _check(http, where, access.may_read_catalog(person(http), where, name))
+        _check_permission(http, where, access.may_read_catalog(person(http), where, name))
         catalog = find_catalog(where, name)
         if catalog is None:
             raise NotFound(no_catalog(where, name))
@@ -156,10 +156,10 @@ def linked_catalogs(http: HttpRequest, cluster: Cluster, spec: Mapping[str, Any]
 
 def check_reader(http: HttpRequest, cluster: Cluster) -> None:
     """Raise unless the viewer may read the cluster's requests. Who is nobody there learns not even that it exists."""
-    _check(http, cluster, access.may_read(person(http), cluster))
+    _check_permission(http, cluster, access.may_read(person(http), cluster))
 
 
-def _check(http: HttpRequest, cluster: Cluster, permission: Permission) -> None:
+def _check_permission(http: HttpRequest, cluster: Cluster, permission: Permission) -> None:
     if permission.refused and not permission.is_too_old:
         raise Http404
     note_cluster(http, cluster)

@@ -129,7 +129,7 @@ def sentence_of(entry: AuditEntry) -> str:
 @signed_in
 def index(http: HttpRequest) -> HttpResponse:
     filters, reader = _filters(http), _reader(http)
-    rows = _entries(reader, filters)
+    rows = _filtered_entries(reader, filters)
     window, count = page_of(http, rows, ListOrder.of(rows), size=ROWS), keyset.counted(rows)
     known: tuple[ChainState, datetime] | None = cache.get("audit-chain")
     if known is None:
@@ -160,7 +160,7 @@ def export(http: HttpRequest) -> StreamingHttpResponse:
     kind = http.GET.get("format", "")
     if kind not in FORMATS:
         raise InvalidInput(f"the format is {kind!r}; expected csv or jsonl", field="format")
-    rows = _entries(_reader(http), _filters(http))[:MAX_EXPORTED].iterator(chunk_size=CHUNK)
+    rows = _filtered_entries(_reader(http), _filters(http))[:MAX_EXPORTED].iterator(chunk_size=CHUNK)
     content_type, lines = FORMATS[kind]
     answer = StreamingHttpResponse(lines(rows), content_type=content_type)
     answer["Content-Disposition"] = f'attachment; filename="audit.{kind}"'
@@ -203,7 +203,7 @@ def _filters(http: HttpRequest) -> dict[str, str]:
     return {**given, "request": _uid(given["request"])}
 
 
-def _entries(reader: AuditReader, filters: Mapping[str, str]) -> QuerySet[AuditEntry]:
+def _filtered_entries(reader: AuditReader, filters: Mapping[str, str]) -> QuerySet[AuditEntry]:
     texts = {name: filters[name] for name in ("actor", "deployment", "via", "request")}
     days = Days(_day(filters, "since"), _day(filters, "until"))
     return audit_entries(reader, EntryFilter(**texts, days=days))

@@ -50,13 +50,15 @@ def index(http: HttpRequest) -> HttpResponse:
     waiting, proofs = lists.waiting_for_own_rights(clusters=shown), admission.told_of(cluster.pk for cluster in shown)
     names = {proof.cluster_id: proof.identity.username for proof in caller.proofs}
     rows = [
-        _shown(cluster, permission, names.get(cluster.pk, ""), waiting.get(cluster.pk, 0), proofs.get(cluster.pk, []))
+        _show_cluster(
+            cluster, permission, names.get(cluster.pk, ""), waiting.get(cluster.pk, 0), proofs.get(cluster.pk, [])
+        )
         for cluster, permission in answers
     ]
     return page(http, "clusters.html", {"rows": rows})
 
 
-def _shown(
+def _show_cluster(
     cluster: Cluster, permission: Permission, username: str, waiting: int, proofs: list[admission.PolicyNotice]
 ) -> ShownCluster:
     now = database_now()

@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 PRELOADED = "approvals.project.fork_server"
 POLL_SECONDS = 0.25
-# What a process counts for from its start: of ten that one requester has started at once, the last gives way to others.
+# What a try to start a process counts for: of ten that one requester has at once, the last gives way to others.
 LEAST_USE_SECONDS = 0.2
 ABOUT_AS_MUCH_SECONDS = 1.0
 MAX_TOLD = 1024 * 1024
@@ -92,12 +92,12 @@ def run_apart(work: Work, worker: str, step: WorkStep, *, is_suspect: bool) -> E
     try:
         # One that waits for the cluster uses up no memory: the next one may be tried.
         with background.pledged(Pledge(lambda: places.leave(visitor))):
-            return _run(work, worker, visitor.group, is_suspect=is_suspect)
+            return _run_in_subprocess(work, worker, visitor.group, is_suspect=is_suspect)
     finally:
         places.leave(visitor)
 
 
-def _run(work: Work, worker: str, group: str, *, is_suspect: bool) -> End:
+def _run_in_subprocess(work: Work, worker: str, group: str, *, is_suspect: bool) -> End:
     most = settings.PRATIQUE["ALONE_MEMORY_MIB"] if is_suspect else memory.most_mib()
     facts = structlog.contextvars.get_contextvars()
     used = _recent_use.seconds(group, time.monotonic())

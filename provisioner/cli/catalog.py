@@ -70,7 +70,7 @@ def _run(options: argparse.Namespace) -> int:
         wish = PackageWish(options.package, tuple(options.channel), versions, edges)
         current = Installed(installed.name, installed.version, installed.release) if installed else None
         chosen = choose(wish, [CatalogOffer(str(options.catalog), package)], current)
-    _print(options, catalog, _shown(package, installed, chosen), _record(package, installed, chosen))
+    _print(options, catalog, _package_lines(package, installed, chosen), _record(package, installed, chosen))
     # What could not be read may hold the bundle, channel or deprecation that would have changed the answer.
     if catalog.problems:
         return UNKNOWN
@@ -137,7 +137,9 @@ def _listed(catalog: Catalog) -> Iterator[str]:
         yield "The catalog has no packages."
 
 
-def _shown(package: Package, installed: CatalogBundle | None, chosen: Choice | NoChoice | None) -> Iterator[str]:
+def _package_lines(
+    package: Package, installed: CatalogBundle | None, chosen: Choice | NoChoice | None
+) -> Iterator[str]:
     yield package.name
     if package.description:
         yield from (f"  {line}" for line in package.description.strip().splitlines()[:10])

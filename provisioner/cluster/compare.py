@@ -110,7 +110,7 @@ def masked(before: JsonObject | None, after: JsonObject | None) -> tuple[dict[st
     first, second = (cleaned(state) if state is not None else None for state in (before, after))
     if not _is_secret(before or after or {}):
         return first, second
-    old, new = _values(first or {}), _values(second or {})
+    old, new = _secret_values(first or {}), _secret_values(second or {})
     same = {key for key in old.keys() & new.keys() if is_same(old[key], new[key])}
     words = {key: "unchanged" if key in same else "changed" if key in old else "added" for key in new}
     return (
@@ -124,7 +124,7 @@ def hidden(obj: JsonObject) -> dict[str, Any]:
     shown = cleaned(obj)
     if not _is_secret(obj):
         return shown
-    return _with_words(shown, dict.fromkeys(_values(shown), "hidden")) or {}
+    return _with_words(shown, dict.fromkeys(_secret_values(shown), "hidden")) or {}
 
 
 def changes(before: JsonObject | None, after: JsonObject | None) -> dict[tuple[str, ...], Any]:
@@ -141,7 +141,7 @@ def altered(expected: JsonObject, found: JsonObject, wished: JsonObject) -> list
     if not _is_secret(wished):
         return sorted(wrong)
     live = found.get("data") or {}
-    paths = {f"data.{key}" for key, value in _values(wished).items() if live.get(key) != value}
+    paths = {f"data.{key}" for key, value in _secret_values(wished).items() if live.get(key) != value}
     return [Altered(path) for path in sorted(paths | {difference.path for difference in wrong})]
 
 
@@ -153,7 +153,7 @@ def lost(wished: JsonObject, found: JsonObject) -> list[Altered]:
     shown = {key: value for key, value in as_sent(wished).items() if key not in {"stringData", "status"}}
     if not _is_secret(wished):
         return sorted(_lost(shown, found, ""))
-    wrong = _lost({**shown, "data": _values(wished)}, found, "")
+    wrong = _lost({**shown, "data": _secret_values(wished)}, found, "")
     return [Altered(path) for path in sorted({difference.path for difference in wrong})]
 
 
@@ -188,7 +188,7 @@ def _is_secret(obj: JsonObject) -> bool:
     return ObjectRef.of(obj).group_kind == SECRET
 
 
-def _values(secret: JsonObject) -> dict[str, str]:
+def _secret_values(secret: JsonObject) -> dict[str, str]:
     """A Secret's values in the stored form, `stringData` laid over `data` as the server does.
 
     What is no map there holds no values that anybody could read; the API server refuses it.
@@ -222,7 +222,7 @@ def _leaves(value: JsonObject, path: tuple[str, ...] = ()) -> dict[tuple[str, ..
 def _comparable(obj: JsonObject, wished: JsonObject) -> dict[str, Any]:
     shown = cleaned(obj)
     if _is_secret(obj):
-        shown = _with_words(shown, dict.fromkeys(_values(shown), "hidden")) or {}
+        shown = _with_words(shown, dict.fromkeys(_secret_values(shown), "hidden")) or {}
     remove_choices(shown, wished)
     return shown
 

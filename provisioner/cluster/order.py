@@ -58,9 +58,11 @@ def needs_of(manifests: Iterable[Manifest]) -> dict[ObjectIdentity, frozenset[Ne
         bundle.by_identity[ref.identity] = manifest
         if ref.group_kind == DEFINITION:
             names = mapping(spec.get("names"))
-            bundle.definitions[GroupKind(_text(spec.get("group")), _text(names.get("kind")))] = manifest
+            bundle.definitions[GroupKind(_text_or_empty(spec.get("group")), _text_or_empty(names.get("kind")))] = (
+                manifest
+            )
         elif ref.group_kind == GroupKind("apiregistration.k8s.io", "APIService") and spec.get("service"):
-            bundle.served[_text(spec.get("group")), _text(spec.get("version"))] = manifest
+            bundle.served[_text_or_empty(spec.get("group")), _text_or_empty(spec.get("version"))] = manifest
         elif _pod_labels(manifest.body):
             bundle.workloads.append(manifest)
     needs = {}
@@ -133,7 +135,7 @@ def _needs_of_place(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
         yield Need(definition.ref.identity, is_ready=True)
         spec = mapping(definition.body.get("spec"))
         stored = {
-            _text(mapping(version).get("name"))
+            _text_or_empty(mapping(version).get("name"))
             for version in items(spec.get("versions"))
             if mapping(version).get("storage") is True
         }
@@ -154,27 +156,36 @@ def _needs_of_kind(bundle: _Bundle, manifest: Manifest) -> Iterator[Need]:
     match (ref.group, ref.kind):
         case (api_groups.RBAC_GROUP, "RoleBinding" | "ClusterRoleBinding"):
             role = mapping(manifest.body.get("roleRef"))
-            kind = _text(role.get("kind"))
-            yield Need((api_groups.RBAC_GROUP, kind, ref.namespace if kind == "Role" else "", _text(role.get("name"))))
+            kind = _text_or_empty(role.get("kind"))
+            yield Need(
+                (api_groups.RBAC_GROUP, kind, ref.namespace if kind == "Role" else "", _text_or_empty(role.get("name")))
+            )
         case (api_groups.ADMISSION_GROUP, "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding"):
             yield Need(
-                (api_groups.ADMISSION_GROUP, ref.kind.removesuffix("Binding"), "", _text(spec.get("policyName")))
+                (
+                    api_groups.ADMISSION_GROUP,
+                    ref.kind.removesuffix("Binding"),
+                    "",
+                    _text_or_empty(spec.get("policyName")),
+                )
             )
         case ("", "PersistentVolumeClaim" | "PersistentVolume"):
-            yield Need((*_STORAGE_CLASS, "", _text(spec.get("storageClassName"))))
+            yield Need((*_STORAGE_CLASS, "", _text_or_empty(spec.get("storageClassName"))))
         case ("networking.k8s.io", "Ingress"):
-            yield Need(("networking.k8s.io", "IngressClass", "", _text(spec.get("ingressClassName"))))
+            yield Need(("networking.k8s.io", "IngressClass", "", _text_or_empty(spec.get("ingressClassName"))))
         case ("cert-manager.io", "Certificate"):
             issuer = mapping(spec.get("issuerRef"))
-            kind = _text(issuer.get("kind")) or "Issuer"
+            kind = _text_or_empty(issuer.get("kind")) or "Issuer"
             namespace = ref.namespace if kind == "Issuer" else ""
-            yield Need((_text(issuer.get("group")) or ref.group, kind, namespace, _text(issuer.get("name"))))
+            yield Need(
+                (_text_or_empty(issuer.get("group")) or ref.group, kind, namespace, _text_or_empty(issuer.get("name")))
+            )
 
 
 def _backend(bundle: _Bundle, service: Mapping[str, Any]) -> Iterator[Need]:
     """A Service that the API server calls, and the workloads behind it, which have to answer."""
-    namespace = _text(service.get("namespace"))
-    identity = ("", "Service", namespace, _text(service.get("name")))
+    namespace = _text_or_empty(service.get("namespace"))
+    identity = ("", "Service", namespace, _text_or_empty(service.get("name")))
     found = bundle.by_identity.get(identity)
     if found is None:
         return
@@ -188,7 +199,7 @@ def _backend(bundle: _Bundle, service: Mapping[str, Any]) -> Iterator[Need]:
 
 def _stated(manifest: Manifest) -> Iterator[Need]:
     annotations = mapping(mapping(manifest.body.get("metadata")).get("annotations"))
-    for word in filter(None, (part.strip() for part in _text(annotations.get(DEPENDS_ON)).split(","))):
+    for word in filter(None, (part.strip() for part in _text_or_empty(annotations.get(DEPENDS_ON)).split(","))):
         match = _STATED.fullmatch(word)
         if match is None:
             wanted = "group/kind/name or group/namespaces/namespace/kind/name"
@@ -202,7 +213,7 @@ def _pod_labels(body: JsonObject) -> Mapping[str, Any]:
     return mapping(mapping(template.get("metadata")).get("labels"))
 
 
-def _text(value: object) -> str:
+def _text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
@@ -376,7 +387,6 @@ def created_namespaces(manifests: Iterable[Manifest]) -> frozenset[str]:
     return frozenset(manifest.ref.name for manifest in manifests if manifest.ref.group_kind == NAMESPACE)
 
 
-@lru_cache(maxsize=1024)
 @lru_cache(maxsize=1024)
 def _as_numbered(file: str) -> tuple[tuple[int, int, str], ...]:
     """A file name as people number it: 2_a before 10_b. Numbers by their length: one may have any number of digits."""

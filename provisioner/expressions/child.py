@@ -79,11 +79,11 @@ class Child:
         """The next answer as it was written. Where it is not there yet, let answers gather for `pause` seconds first:
         to be woken for each takes both processes longer than to evaluate it.
         """
-        (size,) = HEAD.unpack(self._read(HEAD.size, deadline, pause))
+        (size,) = HEAD.unpack(self._read_bytes(HEAD.size, deadline, pause))
         if size > MAX_ANSWER_BYTES:
             self.end()
             raise Lost(f"its answer has more than {MAX_ANSWER_BYTES} bytes", exceeds=True)
-        return self._read(size, deadline, pause)
+        return self._read_bytes(size, deadline, pause)
 
     def end(self) -> int:
         """Kill the process if it still runs; its exit status. Never raises."""
@@ -99,7 +99,7 @@ class Child:
                 assert pipe is not None
                 pipe.close()
 
-    def _read(self, size: int, deadline: float, pause: float = 0.0) -> bytes:
+    def _read_bytes(self, size: int, deadline: float, pause: float = 0.0) -> bytes:
         while len(self._unread) < size:
             if pause:
                 time.sleep(pause)

@@ -229,7 +229,7 @@ class _Batch:
             child.send(message, self._until())
             for key in asked:
                 pause = PAUSE_SECONDS if len(asked) - count > MANY else 0.0
-                self._found[key], end = _read(child.receive(self._until(), pause))
+                self._found[key], end = _parse_answer(child.receive(self._until(), pause))
                 count += 1
                 if end is not None:
                     child.is_leaving, taken = end
@@ -351,7 +351,7 @@ def _ended(words: str, *, exceeds: bool = False) -> ExpressionAnswer:
     return ExpressionAnswer(ExpressionOutcome.ENDED, words=words, exceeds=exceeds)
 
 
-def _read(body: bytes) -> tuple[ExpressionAnswer, tuple[bool, float] | None]:
+def _parse_answer(body: bytes) -> tuple[ExpressionAnswer, tuple[bool, float] | None]:
     """An answer; with the last one of a message, whether the child leaves, and the seconds that it took."""
     if len(body) <= SHORT_BYTES:
         return _read_short(body)

@@ -36,9 +36,9 @@ def main() -> None:
                 raise
     for number in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
-    _write(_framed([]))  # ready
-    while (head := _read(HEAD.size)) is not None:
-        message = _read(*HEAD.unpack(head))
+    _write_answer(_framed([]))  # ready
+    while (head := _read_bytes(HEAD.size)) is not None:
+        message = _read_bytes(*HEAD.unpack(head))
         if message is None:
             return
         if _answered(pickle.loads(message)):  # noqa: S301 -- the parent wrote it, nobody else
@@ -60,9 +60,9 @@ def _answered(message: Message) -> bool:
                 is_leaving = is_leaving or _has_grown()
             looked = time.perf_counter()
         if is_last or is_leaving:
-            _write(_framed([*_listed(found), is_leaving, time.process_time() - began]))
+            _write_answer(_framed([*_listed(found), is_leaving, time.process_time() - began]))
         else:
-            _write(_packed(found) if found.outcome is ExpressionOutcome.VALUE else _framed(_listed(found)))
+            _write_answer(_packed(found) if found.outcome is ExpressionOutcome.VALUE else _framed(_listed(found)))
         if is_leaving:
             return True
     return False
@@ -101,13 +101,13 @@ def _framed(found: list[Any]) -> bytes:
     return HEAD.pack(len(body)) + body
 
 
-def _write(answer: bytes) -> None:
+def _write_answer(answer: bytes) -> None:
     left = memoryview(answer)
     while left:
         left = left[os.write(ANSWERS, left) :]
 
 
-def _read(size: int) -> bytes | None:
+def _read_bytes(size: int) -> bytes | None:
     """`size` bytes, None where the parent closed the pipe."""
     found = bytearray()
     while len(found) < size:

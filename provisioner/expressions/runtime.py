@@ -61,12 +61,12 @@ def answer(language: Language, text: str, values: Values | None, *, wants_progra
             ExpressionOutcome.COMPILED, type=expression.return_type().name().lower(), program=program
         )
     try:
-        return _shown(expression.eval(values.of(language)))
+        return _answer_of(expression.eval(values.of(language)))
     except _RAISED as exc:
         return ExpressionAnswer(ExpressionOutcome.FAILED, words=str(exc))
 
 
-def _shown(found: Any) -> ExpressionAnswer:
+def _answer_of(found: Any) -> ExpressionAnswer:
     kind = found.type()
     if kind == cel.Type.BOOL:
         return TRUE if found.value() else FALSE

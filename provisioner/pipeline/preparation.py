@@ -77,7 +77,7 @@ def fetch_sources(
     with resolving(resolved):
         trees: list[tuple[Pin, Tree]] = []
         for number, source in enumerate(exact):
-            with _named(f"sources[{number}]" if len(exact) > 1 else ""):
+            with _naming(f"sources[{number}]" if len(exact) > 1 else ""):
                 one = fetch(source, egress=egress, credentials=credentials, max_bytes=limits.max_bytes)
                 pin, expected = one.pin, pins[number].digest if pins else one.pin.digest
                 resolved.append(pin.digest)
@@ -169,7 +169,7 @@ def resolving(digests: Sequence[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _named(what: str) -> Iterator[None]:
+def _naming(what: str) -> Iterator[None]:
     """Say of which of several an error is."""
     try:
         yield

@@ -40,13 +40,13 @@ def load(plugin: Plugin, is_fit: Callable[[Any], bool], expected: str) -> Any:
         return _loaded[plugin]
     point = EntryPoint(plugin.name, plugin.target, plugin.group)
     found: list[Any] = []
-    end = _run(lambda: found.append(point.load()), LOAD_SECONDS)
+    end = _run_bounded(lambda: found.append(point.load()), LOAD_SECONDS)
     advice = "Fix or uninstall the package, then restart Pratique"
     if end is None:
         _disable(plugin, f"it was not loaded within {LOAD_SECONDS:.0f} s. {advice}")
     if isinstance(end, BaseException):
         missing = f": there is no module {shown(str(end.name))}" if isinstance(end, ModuleNotFoundError) else ""
-        logger.error("a plug-in cannot be loaded", extra={"plugin": str(plugin), "error": _words(end)})
+        logger.error("a plug-in cannot be loaded", extra={"plugin": str(plugin), "error": _error_words(end)})
         _disable(plugin, f"it cannot be loaded ({_cause(end)}{missing}). {advice}")
     if not is_fit(found[0]):
         kind = shown(type(found[0]).__name__)
@@ -75,19 +75,19 @@ def call(
     """
     _check_enabled(plugin)
     found: list[T] = []
-    end = _run(lambda: found.append(function()), seconds)
+    end = _run_bounded(lambda: found.append(function()), seconds)
     if end is None:
         _disable(plugin, f"it did not return within {seconds:.0f} s. Its authors have to fix it")
     if isinstance(end, may_raise):
-        raise _named(plugin, end) from None
+        raise _with_plugin_name(plugin, end) from None
     if isinstance(end, BaseException):
-        why = f": {_words(end)}" if isinstance(end, PluginFailed) else f" ({_cause(end)})"
+        why = f": {_error_words(end)}" if isinstance(end, PluginFailed) else f" ({_cause(end)})"
         logger.error("a plug-in failed", extra={"plugin": str(plugin), "cause": why.strip(": ")})
         raise PluginFailed(f"{plugin} failed{why}. Its authors have to fix it") from None
     return found[0]
 
 
-def _run(function: Callable[[], object], seconds: float) -> BaseException | bool | None:
+def _run_bounded(function: Callable[[], object], seconds: float) -> BaseException | bool | None:
     """Run `function`, in the context of the caller: what it raised, True where it returned, None where it did not."""
     ends: list[BaseException | bool] = [SystemExit()]
     is_over, context = threading.Event(), contextvars.copy_context()
@@ -105,10 +105,10 @@ def _run(function: Callable[[], object], seconds: float) -> BaseException | bool
     return ends[-1] if is_over.wait(seconds) else None
 
 
-def _named(plugin: Plugin, error: PratiqueError) -> PratiqueError:
+def _with_plugin_name(plugin: Plugin, error: PratiqueError) -> PratiqueError:
     """The same error of ours, with the plug-in's name; of a kind of the plug-in's own the kind of ours that it is."""
     kind: Any = next(one for one in type(error).__mro__ if one.__module__ == errors.__name__)
-    words = f"{plugin}: {_words(error)}"
+    words = f"{plugin}: {_error_words(error)}"
     if issubclass(kind, Unreachable):
         asked: Any = getattr(error, "retry_after_seconds", 0.0)
         is_fit = isinstance(asked, int | float) and 0 <= asked <= MAX_RETRY_SECONDS
@@ -117,7 +117,7 @@ def _named(plugin: Plugin, error: PratiqueError) -> PratiqueError:
     return made
 
 
-def _words(error: BaseException) -> str:
+def _error_words(error: BaseException) -> str:
     """What it was made with, where that is text; its own way to say it is code of the plug-in."""
     words = error.args[0] if error.args and isinstance(error.args[0], str) else ""
     return shown(words or type(error).__name__, MAX_WORDS)

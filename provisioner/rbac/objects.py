@@ -143,7 +143,7 @@ class RbacObjects:
             raise InvalidManifest(f"roles and bindings: expected a list of objects, found {type(objects).__name__}")
         found = cls()
         for obj in objects:
-            place = _place(obj)
+            place = _binding_key(obj)
             if place is None:
                 continue
             kind, namespace, name = place
@@ -239,7 +239,7 @@ class RbacObjects:
             self._index.drop(key, binding)
 
 
-def _place(obj: JsonObject) -> BindingKey | None:
+def _binding_key(obj: JsonObject) -> BindingKey | None:
     """(kind, namespace or "", name) of a role or binding, None for another object; a cluster has thousands."""
     kind = obj.get("kind") if type(obj) is dict else None
     meta = obj.get("metadata") if kind in KINDS else None
@@ -267,7 +267,7 @@ def _role_key(key: BindingKey, binding: JsonObject) -> RoleKey:
 
 
 def _namings(key: BindingKey, binding: JsonObject) -> Iterator[tuple[_Name, _Naming]]:
-    for position, entry in enumerate(_entries(binding)):
+    for position, entry in enumerate(_subject_entries(binding)):
         kind, name = str(entry.get("kind", "")), str(entry.get("name", ""))
         if kind == "ServiceAccount":
             namespace = entry.get("namespace") or key[1]
@@ -277,7 +277,7 @@ def _namings(key: BindingKey, binding: JsonObject) -> Iterator[tuple[_Name, _Nam
         yield (kind, name), (key, position)
 
 
-def _entries(binding: JsonObject) -> list[Mapping[str, Any]]:
+def _subject_entries(binding: JsonObject) -> list[Mapping[str, Any]]:
     """Asked of every binding, some times: a plain dict is known without asking what a mapping is."""
     listed = binding.get("subjects")
     if not isinstance(listed, list | tuple):
@@ -302,7 +302,7 @@ def binding_subjects(binding: JsonObject) -> list[RbacSubject]:
     """The subjects of a binding; a ServiceAccount without a namespace is one of the RoleBinding's namespace."""
     is_cluster_wide = object_in(binding, "the binding").get("kind") == "ClusterRoleBinding"
     found = []
-    for entry in _entries(binding):
+    for entry in _subject_entries(binding):
         kind, namespace = str(entry.get("kind", "")), ""
         if kind == "ServiceAccount":
             given = entry.get("namespace")

@@ -112,7 +112,7 @@ def parse(stored: bytes) -> tuple[Manifest, ...]:
 
 def _manifest(line: bytes, position: int) -> Manifest:
     try:
-        entry, is_canonical = _read(line)
+        entry, is_canonical = _parse_line(line)
         hook = None
         if "hook" in entry:
             record = entry["hook"]
@@ -126,7 +126,7 @@ def _manifest(line: bytes, position: int) -> Manifest:
     raise InvalidManifest(f"stored content, line {position}: not in canonical form")
 
 
-def _read(line: bytes) -> tuple[Any, bool]:
+def _parse_line(line: bytes) -> tuple[Any, bool]:
     """The value of a line, and whether that is all of it and written as it would be again: a no says nothing."""
     if _is_plain(line):
         try:

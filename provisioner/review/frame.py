@@ -135,7 +135,7 @@ def _found(checks: Sequence[Check], looks: Looks, facts: Facts) -> list[Finding]
         rule = ReviewRule("GAP", gap.section, Severity.UNKNOWN)
         findings.append(rule.finding("not-read", None, key=gap.what, what=gap.what, why=gap.why))
     given = {reads: looks.given(facts, reads) for reads in {check.given for check in checks} | {JUDGED_BY}}
-    runs = [looks.once((_run, id(check)), given[check.given], partial(_run, check)) for check in checks]
+    runs = [looks.once((_run_check, id(check)), given[check.given], partial(_run_check, check)) for check in checks]
     for run in runs:
         findings += [*run.found, *([run.crash] if run.crash else [])]
     sound = [run.check for run in runs if run.crash is None]
@@ -200,7 +200,7 @@ def _unjudged(sound: Sequence[Check], everything: Sequence[Check], facts: Facts)
     """What no sound check judges: a check that crashed judged nothing, whatever it claims."""
     claimed, known = ([claim for check in checks for claim in check.claims] for checks in (sound, everything))
     try:
-        return [_named(finding) for finding in unjudged(facts, claimed, known)]
+        return [_with_fingerprint(finding) for finding in unjudged(facts, claimed, known)]
     except Exception as exc:  # noqa: BLE001 -- as in _run
         return [_of_crash(Check("unjudged"), exc)]
 
@@ -210,7 +210,7 @@ def _settled(check: Check, facts: Facts, findings: list[Finding]) -> list[Findin
     if check.settles is None:
         return findings
     try:
-        settled = [_named(finding) for finding in check.settles(facts, tuple(findings))]
+        settled = [_with_fingerprint(finding) for finding in check.settles(facts, tuple(findings))]
         lost = {finding.fingerprint for finding in findings} - {finding.fingerprint for finding in settled}
         if lost:
             raise LookupError("findings were dropped")
@@ -241,7 +241,7 @@ def _former(facts: Facts) -> StateFacts | None:
         return None
 
 
-def _run(check: Check, facts: Facts) -> _Run:
+def _run_check(check: Check, facts: Facts) -> _Run:
     """Run one check; what it had found before it crashed is kept."""
     found: list[Finding] = []
     shown = plugged.shown(facts, [check])
@@ -271,10 +271,10 @@ def _look(check: Check, facts: Facts, found: list[Finding]) -> None:
 
 
 def _taken(check: Check, finding: Finding, before: Sequence[Finding] = ()) -> Finding:
-    return _named(plugged.sound(finding, len(before)) if check.plugin else finding)
+    return _with_fingerprint(plugged.sound(finding, len(before)) if check.plugin else finding)
 
 
-def _named(finding: Finding) -> Finding:
+def _with_fingerprint(finding: Finding) -> Finding:
     if finding.fingerprint:
         return finding
     return replace(finding, fingerprint=fingerprint(finding.rule, finding.ref, finding.path, dict(finding.evidence)))

@@ -77,7 +77,7 @@ class Api:
         request = _asked_of(call, target, verb)
         self._access.check(identity, request)
         if verb in ("get", "list", "watch"):
-            return self._read(call, target, verb)
+            return self._get_object(call, target, verb)
         if verb == "patch" and self._is_apply(call) and not target.subresource and self._store.get(target.key) is None:
             self._access.check(identity, dataclasses.replace(request, verb="create"))
         if target.kind.is_namespaced and not target.namespace:
@@ -92,7 +92,7 @@ class Api:
         body = (
             obj
             if verb == "deletecollection" or obj.get("kind") in ("Status", "Scale", "TokenRequest")
-            else self._one(call, target.kind, self._shown(target.kind, obj))
+            else self._one(call, target.kind, self._as_asked(target.kind, obj))
         )
         return SandboxAnswer(code, body, (*writing.warnings, *self._warnings(target.kind)))
 
@@ -153,15 +153,18 @@ class Api:
 
     # Reading
 
-    def _read(self, call: SandboxCall, target: PathTarget, verb: str) -> SandboxAnswer:
+    def _get_object(self, call: SandboxCall, target: PathTarget, verb: str) -> SandboxAnswer:
         if target.subresource and not self._has_subresource(target):
             raise lost()
 
         def shown(obj: dict[str, Any]) -> dict[str, Any]:
-            return self._shown(target.kind, obj)
+            return self._as_asked(target.kind, obj)
 
         if verb == "watch":
-            events = reads.watch(self._store, target, call, lambda obj: self._shown(target.kind, obj))
+            if target.name:
+                query = {**call.query, "fieldSelector": f"metadata.name={target.name}"}
+                call = SandboxCall(call.method, call.path, query, call.headers)
+            events = reads.watch(self._store, target, call, lambda obj: self._as_asked(target.kind, obj))
             if "as=Table" in call.header("accept"):
                 events = (
                     {**event, "object": self._table(target.kind, [event["object"]], {})}
@@ -182,7 +185,7 @@ class Api:
             return SandboxAnswer(200, _scale(target, obj))
         return SandboxAnswer(200, self._one(call, target.kind, shown(obj)), self._warnings(target.kind))
 
-    def _shown(self, kind: SandboxKind, obj: dict[str, Any]) -> dict[str, Any]:
+    def _as_asked(self, kind: SandboxKind, obj: dict[str, Any]) -> dict[str, Any]:
         shown = {
             "apiVersion": kind.api_version,
             "kind": kind.kind,
@@ -299,7 +302,7 @@ class Api:
             for obj in self._store.all(target.kind.group, target.kind.plural, target.namespace):
                 if fits(obj):
                     one = PathTarget(target.kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
-                    gone.append(self._shown(target.kind, self._writes.delete(one, {}, writing)))
+                    gone.append(self._as_asked(target.kind, self._writes.delete(one, {}, writing)))
             return self._listed(call, target.kind, gone, {"resourceVersion": str(self._store.version)})
         before = self._writes.delete(target, options, writing)
         if before["metadata"].get("deletionTimestamp"):
@@ -317,7 +320,9 @@ class Api:
             return SandboxAnswer(200, "ok", content_type="text/plain")
         if parts == ["version"]:
             return SandboxAnswer(200, discovery.VERSION)
-        if parts in (["api"], ["apis"]) and "as=APIGroupDiscoveryList" in call.header("accept"):
+        if parts in (["api"], ["apis"]) and all(
+            part in call.header("accept") for part in ("as=APIGroupDiscoveryList", "v=v2;")
+        ):
             found = discovery.aggregated(self.kinds(), core=parts == ["api"])
             form = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
             return SandboxAnswer(200, found, content_type=form)

@@ -25,7 +25,7 @@ _GOT = {str: "string", bool: "boolean", int: "int", float: "float", list: "list"
 
 def declared(kind: SandboxKind, obj: dict[str, Any], writing: Writing) -> dict[str, Any]:
     """A created or replaced object with its declared fields only; raises StatusRefusal 400."""
-    reading = _read(kind, obj)
+    reading = _read_object(kind, obj)
     if reading.wrong:
         raise StatusRefusal(400, "BadRequest", f"{_handled(kind)}: {_decoding(kind, reading)}")
     note_unknown(kind, reading.undeclared, writing)
@@ -34,7 +34,7 @@ def declared(kind: SandboxKind, obj: dict[str, Any], writing: Writing) -> dict[s
 
 def patched(kind: SandboxKind, obj: dict[str, Any], patch: Any, writing: Writing) -> dict[str, Any]:
     """The same of an object after a patch; raises StatusRefusal 422."""
-    reading = _read(kind, obj)
+    reading = _read_object(kind, obj)
     if reading.wrong:
         raise _unpatchable(patch, _decoding(kind, reading))
     said = [f'unknown field "{path}"' for path in reading.undeclared]
@@ -46,7 +46,7 @@ def patched(kind: SandboxKind, obj: dict[str, Any], patch: Any, writing: Writing
 
 def applied(kind: SandboxKind, obj: dict[str, Any], schema: dict[str, Any] | None) -> dict[str, Any]:
     """The same of an apply, where both are a 500, whatever fieldValidation says."""
-    reading = _read(kind, obj)
+    reading = _read_object(kind, obj)
     body = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
     found = next(_untyped(schema, body, ""), "") if schema else ""
     if reading.undeclared:
@@ -114,7 +114,7 @@ def _repeated(value: Any, at: str) -> Iterator[str]:
             yield from _repeated(item, f"{at}[{number}]")
 
 
-def _read(kind: SandboxKind, obj: dict[str, Any]) -> Reading:
+def _read_object(kind: SandboxKind, obj: dict[str, Any]) -> Reading:
     if not kind.is_custom:
         return builtin.read(kind, obj)
     reading = builtin.read_metadata(obj.get("metadata") or {})

@@ -188,14 +188,14 @@ class Reading:
 def read(kind: SandboxKind, obj: dict[str, Any]) -> Reading:
     """`obj` with its declared fields only and without nulls."""
     reading = Reading()
-    reading.after = _read(reading, model_name(kind), obj, "")
+    reading.after = _read_field(reading, model_name(kind), obj, "")
     return reading
 
 
 def read_metadata(meta: Any) -> Reading:
     """The metadata of any object, custom ones included."""
     reading = Reading()
-    reading.after = _read(reading, _META, meta, "metadata")
+    reading.after = _read_field(reading, _META, meta, "metadata")
     return reading
 
 
@@ -230,14 +230,14 @@ def _item_type(form: str) -> str:
     return form
 
 
-def _read(reading: Reading, form: str, value: Any, at: str) -> Any:
+def _read_field(reading: Reading, form: str, value: Any, at: str) -> Any:
     if value is None:
         return None
     inner = _LIST.match(form)
     if inner:
         if not isinstance(value, list):
             return _refuse(reading, at, value, "list", inner["inner"])
-        return [_read(reading, inner["inner"], item, f"{at}[{number}]") for number, item in enumerate(value)]
+        return [_read_field(reading, inner["inner"], item, f"{at}[{number}]") for number, item in enumerate(value)]
     inner = _MAP.match(form)
     fields = None if inner else _fields(form)
     if inner or fields is not None:
@@ -245,7 +245,7 @@ def _read(reading: Reading, form: str, value: Any, at: str) -> Any:
             return _refuse(reading, at, value, "map", form)
         if inner:
             # In a map of plain values, a null is of a wrong type, and not left out.
-            read_item = _read_plain if inner["inner"] in _PLAIN else _read
+            read_item = _read_plain if inner["inner"] in _PLAIN else _read_field
             return {key: read_item(reading, inner["inner"], item, f"{at}.{key}") for key, item in value.items()}
         made = {}
         for key, item in value.items():
@@ -253,7 +253,7 @@ def _read(reading: Reading, form: str, value: Any, at: str) -> Any:
             if key not in (fields or {}):
                 reading.undeclared.append(place)
             elif fields and item is not None:
-                made[key] = _read(reading, fields[key], item, place)
+                made[key] = _read_field(reading, fields[key], item, place)
         return made
     if form in _PLAIN:
         return _read_plain(reading, form, value, at)

@@ -187,10 +187,10 @@ def read_protobuf(data: bytes) -> dict[str, Any]:
         words = f"the sandbox reads a {kind} as JSON or YAML only: use `kubectl apply` or `kubectl create -f`"
         raise StatusRefusal(415, "UnsupportedMediaType", words)
     table = {"metadata": (1, _META), **_TABLES[kind]}
-    return {"apiVersion": api_version, "kind": kind, **_object(_last(envelope, 2), table)}
+    return {"apiVersion": api_version, "kind": kind, **_without_empty(_last(envelope, 2), table)}
 
 
-def _object(data: bytes, table: dict[str, Any]) -> dict[str, Any]:
+def _without_empty(data: bytes, table: dict[str, Any]) -> dict[str, Any]:
     fields = _fields(data)
     made: dict[str, Any] = {}
     for name, (number, form) in table.items():
@@ -202,9 +202,9 @@ def _object(data: bytes, table: dict[str, Any]) -> dict[str, Any]:
 
 def _value(values: list[Any], form: Any) -> Any:
     if isinstance(form, dict):
-        return _object(values[-1], form)
+        return _without_empty(values[-1], form)
     if isinstance(form, list):
-        return [_object(value, form[0]) for value in values]
+        return [_without_empty(value, form[0]) for value in values]
     return _FORMS[form](values)
 
 

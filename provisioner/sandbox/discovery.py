@@ -168,7 +168,7 @@ def _describe_kinds(
             schemas[name] = {**stated, "properties": properties, **listed}
         elif not kind.is_custom and model != "object":
             _collect(model, schemas)
-            schemas[_name(model)] = {**schemas[_name(model)], **listed}
+            schemas[_schema_name(model)] = {**schemas[_schema_name(model)], **listed}
     about = {"title": "Kubernetes", "version": VERSION["gitVersion"]}
     return json.dumps({"openapi": "3.0.0", "info": about, "paths": paths, "components": {"schemas": schemas}})
 
@@ -183,10 +183,10 @@ def _collect(model: str, found: dict[str, Schema]) -> None:
         found[name] = shared
         return
     made = _of_class(model)
-    if made is None or _name(model) in found:
+    if made is None or _schema_name(model) in found:
         return
     schema, others = made
-    found[_name(model)] = schema
+    found[_schema_name(model)] = schema
     for other in others:
         _collect(other, found)
 
@@ -221,7 +221,7 @@ def _of_form(form: str) -> Schema:
     if form not in _SHARED and builtin.described(form) is None:
         return {"type": "object"}
     # As the API server writes it: a reference beside a description needs this wrapping.
-    return {"allOf": [{"$ref": f"#/components/schemas/{_name(form)}"}]}
+    return {"allOf": [{"$ref": f"#/components/schemas/{_schema_name(form)}"}]}
 
 
 def _innermost(form: str) -> str:
@@ -229,7 +229,7 @@ def _innermost(form: str) -> str:
     return _innermost(inner) if wrapping else form
 
 
-def _name(model: str) -> str:
+def _schema_name(model: str) -> str:
     """The name of a class's schema; kubectl shows what follows its last dot."""
     if model in _SHARED:
         return _SHARED[model][0]

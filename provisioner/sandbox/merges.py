@@ -64,7 +64,7 @@ def apply(
 ) -> dict[str, Any]:
     """The object after `manager` has applied `wish`, managedFields included; raises StatusRefusal 409 for conflicts."""
     owned = fields_of(ownable(wish), topology)
-    entries = [dict(entry) for entry in _entries(live)]
+    entries = [dict(entry) for entry in _managed_fields(live)]
     if not entries and (unowned := changed({}, ownable(live or {}), topology)):
         # What is there and belongs to nobody is fought over like everything else, under a name of its own.
         former = ManagedFieldsEntry(_FORMER, "Update", manager.api_version)
@@ -101,7 +101,7 @@ def update(
     before, wanted = ownable(live or {}), ownable(after)
     moved = changed(before, wanted, topology) if before != wanted else set()
     entries = []
-    for entry in _entries(after) if live else []:
+    for entry in _managed_fields(after) if live else []:
         owned = set(leaves(entry["fieldsV1"]))
         gone = {path for path in owned if lookup(before, path, topology)[0] and not lookup(wanted, path, topology)[0]}
         kept = owned - gone - moved
@@ -130,14 +130,14 @@ def ownable(obj: Mapping[str, Any]) -> dict[str, Any]:
     return {**body, **({"metadata": meta} if meta else {})}
 
 
-def _entries(obj: Mapping[str, Any] | None) -> list[Entry]:
+def _managed_fields(obj: Mapping[str, Any] | None) -> list[Entry]:
     return list(((obj or {}).get("metadata") or {}).get("managedFields") or [])
 
 
 def _conflict_refusal(conflicts: list[tuple[Entry, Path]]) -> StatusRefusal:
     by_manager: dict[str, list[str]] = {}
     for entry, path in conflicts:
-        by_manager.setdefault(_shown(entry), []).append(words(path))
+        by_manager.setdefault(_manager_words(entry), []).append(words(path))
     lines = []
     for who, paths in sorted(by_manager.items()):
         listed = "".join(f"\n- {path}" for path in paths)
@@ -145,13 +145,13 @@ def _conflict_refusal(conflicts: list[tuple[Entry, Path]]) -> StatusRefusal:
     count = len(conflicts)
     message = f"Apply failed with {count} conflict{'s' if count > 1 else ''}: " + "\n".join(lines)
     causes = [
-        {"reason": "FieldManagerConflict", "message": f"conflict with {_shown(entry)}", "field": words(path)}
+        {"reason": "FieldManagerConflict", "message": f"conflict with {_manager_words(entry)}", "field": words(path)}
         for entry, path in conflicts
     ]
     return StatusRefusal(409, "Conflict", message, {"causes": causes})
 
 
-def _shown(entry: Entry) -> str:
+def _manager_words(entry: Entry) -> str:
     said = f'"{entry["manager"]}"'
     if entry.get("subresource"):
         said += f' with subresource "{entry["subresource"]}"'

@@ -41,7 +41,7 @@ class ObjectStore:
         # By kind, then namespace: a list is as long as what it lists, however much else there is.
         self._kinds: dict[tuple[str, str], dict[str, dict[Key, dict[str, Any]]]] = {}
         for key, body in self._file.execute("SELECT key, body FROM object"):
-            self._shelf(_key(key))[_key(key)] = json.loads(body)
+            self._shelf(_parse_key(key))[_parse_key(key)] = json.loads(body)
         self.version = int(self.fact("version") or 100)
         self._oldest = self.version
         self._history: deque[StoreChange] = deque(maxlen=HISTORY)
@@ -90,7 +90,7 @@ class ObjectStore:
             self.version += 1
             stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
             self._shelf(key)[key] = stored
-            self._write(key, stored)
+            self._store_object(key, stored)
             self._tell(StoreChange(self.version, "MODIFIED" if before else "ADDED", key, stored, before))
             return stored
 
@@ -102,7 +102,7 @@ class ObjectStore:
             del self._shelf(key)[key]
             self.version += 1
             last = {**gone, "metadata": {**gone["metadata"], "resourceVersion": str(self.version)}}
-            self._write(key, None)
+            self._store_object(key, None)
             self._tell(StoreChange(self.version, "DELETED", key, last, gone))
             return last
 
@@ -127,7 +127,7 @@ class ObjectStore:
         self._history.append(change)
         self.moved.notify_all()
 
-    def _write(self, key: Key, obj: dict[str, Any] | None) -> None:
+    def _store_object(self, key: Key, obj: dict[str, Any] | None) -> None:
         name = json.dumps(key)
         self._file.execute("BEGIN")
         if obj is None:
@@ -138,7 +138,7 @@ class ObjectStore:
         self._file.execute("COMMIT")
 
 
-def _key(text: str) -> Key:
+def _parse_key(text: str) -> Key:
     group, plural, namespace, name = json.loads(text)
     return (group, plural, namespace, name)
 

@@ -64,7 +64,7 @@ class Writes:
             if target.kind.is_custom and not _version(wish["metadata"]):
                 words = "Invalid value: 0: must be specified for an update"
                 raise invalid(target.kind.resource, target.name, [("metadata.resourceVersion", words)])
-            self._check_version(target, live, wish["metadata"])
+            self._check_preconditions(target, live, wish["metadata"])
             manager = ManagedFieldsEntry(writing.manager, "Update", target.kind.api_version, target.subresource)
             return self._stored(target, self._combined(target, live, wish), live, writing, manager)
 
@@ -75,7 +75,7 @@ class Writes:
             changed = _patched(target, content_type, shown, patch, custom.topology(self.store, target.kind))
             wish = self._placed(target, bodies.patched(target.kind, changed, patch, writing))
             if isinstance(patch, dict) and "resourceVersion" in (patch.get("metadata") or {}):
-                self._check_version(target, live, wish["metadata"])
+                self._check_preconditions(target, live, wish["metadata"])
             elif wish["metadata"].get("uid") != live["metadata"]["uid"]:
                 raise _other_uid(target, wish["metadata"])
             manager = ManagedFieldsEntry(writing.manager, "Update", target.kind.api_version, target.subresource)
@@ -105,7 +105,7 @@ class Writes:
                 body = _appliable(target, _without(wish, "resourceVersion"))
                 made = merges.apply(None, body, manager, topology, force=force, now=now())
                 return self._stored(target, self._fresh(target, made), None, writing, None), True
-            self._check_version(target, live, wish["metadata"])
+            self._check_preconditions(target, live, wish["metadata"])
             if (wish["metadata"].get("uid") or live["metadata"]["uid"]) != live["metadata"]["uid"]:
                 raise _other_uid(target, wish["metadata"])
             body = _appliable(target, _without(wish, "resourceVersion", "uid"))
@@ -191,6 +191,18 @@ class Writes:
         version = _version(meta)
         if version and version != live["metadata"]["resourceVersion"]:
             words = "the object has been modified; please apply your changes to the latest version and try again"
+            raise conflict(target.kind.resource, target.name, words)
+
+    def _check_preconditions(self, target: PathTarget, live: dict[str, Any], meta: dict[str, Any]) -> None:
+        self._check_version(target, live, meta)
+        found = live["metadata"]["uid"]
+        if meta.get("uid") and meta["uid"] != found:
+            place = f"{target.namespace}/{target.name}" if target.namespace else target.name
+            said = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {found}"
+            words = (
+                f"StorageError: invalid object, Code: 4, Key: /registry/{target.kind.plural}/{place}, "
+                f"ResourceVersion: 0, AdditionalErrorMsg: {said}"
+            )
             raise conflict(target.kind.resource, target.name, words)
 
     def _fresh(self, target: PathTarget, obj: dict[str, Any]) -> dict[str, Any]:

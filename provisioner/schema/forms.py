@@ -102,7 +102,7 @@ def _one(words: str, wanted: type) -> Form:
     return check
 
 
-def _text(value: Any, path: str) -> Errors:
+def _check_text(value: Any, path: str) -> Errors:
     """An entry of a list of texts, where null means nothing."""
     if not isinstance(value, str):
         yield invalid(path, value, "must be a string")
@@ -155,7 +155,7 @@ def _map_of(form: Form) -> Form:
     return check
 
 
-def _object(**forms: Form) -> Form:
+def _object_form(**forms: Form) -> Form:
     """An object in which these fields have these forms."""
 
     def check(value: Any, path: str) -> Errors:
@@ -193,8 +193,8 @@ def _schema_or_list(value: Any, path: str) -> Errors:
 
 
 _TEXT, _FLAG = _one("a string", str), _one("true or false", bool)
-_TEXTS, _OBJECT = _list_of(_text), _map_of(_anything)
-_RULE = _object(
+_TEXTS, _OBJECT = _list_of(_check_text), _map_of(_anything)
+_RULE = _object_form(
     rule=_TEXT, message=_TEXT, messageExpression=_TEXT, reason=_TEXT, fieldPath=_TEXT, optionalOldSelf=_FLAG
 )
 _KEYWORDS: dict[str, Form] = {
@@ -220,12 +220,14 @@ _SIMPLE = {name: {_TEXT: str, _FLAG: bool}.get(form) for name, form in _KEYWORDS
 _OF_NUMBERS = frozenset(name for name, form in _KEYWORDS.items() if form in (_number, _whole))
 _OF_TEXTS = frozenset(("enum", "required", "x-kubernetes-list-map-keys"))
 _BELOW = frozenset(name for name, form in _KEYWORDS.items() if form in (_schema, _schema_or_list, _schema_or_flag))
-_NAMES = _object(plural=_TEXT, singular=_TEXT, kind=_TEXT, listKind=_TEXT, shortNames=_TEXTS, categories=_TEXTS)
-_WITH_SCHEMA = _object(openAPIV3Schema=_schema)
-_SUBRESOURCES = _object(status=_OBJECT, scale=_map_of(_TEXT))
-_CLIENT = _object(url=_TEXT, caBundle=_TEXT, service=_object(namespace=_TEXT, name=_TEXT, path=_TEXT, port=_whole))
-_WEBHOOK = _object(clientConfig=_CLIENT, conversionReviewVersions=_TEXTS)
-_VERSION = _object(
+_NAMES = _object_form(plural=_TEXT, singular=_TEXT, kind=_TEXT, listKind=_TEXT, shortNames=_TEXTS, categories=_TEXTS)
+_WITH_SCHEMA = _object_form(openAPIV3Schema=_schema)
+_SUBRESOURCES = _object_form(status=_OBJECT, scale=_map_of(_TEXT))
+_CLIENT = _object_form(
+    url=_TEXT, caBundle=_TEXT, service=_object_form(namespace=_TEXT, name=_TEXT, path=_TEXT, port=_whole)
+)
+_WEBHOOK = _object_form(clientConfig=_CLIENT, conversionReviewVersions=_TEXTS)
+_VERSION = _object_form(
     name=_TEXT,
     served=_FLAG,
     storage=_FLAG,
@@ -233,13 +235,13 @@ _VERSION = _object(
     deprecationWarning=_TEXT,
     schema=_WITH_SCHEMA,
     subresources=_SUBRESOURCES,
-    selectableFields=_list_of(_object(jsonPath=_TEXT)),
+    selectableFields=_list_of(_object_form(jsonPath=_TEXT)),
     additionalPrinterColumns=_list_of(_OBJECT),
 )
-_METADATA = _object(
+_METADATA = _object_form(
     name=_TEXT, namespace=_TEXT, labels=_map_of(_TEXT), annotations=_map_of(_TEXT), managedFields=_list_of(_OBJECT)
 )
-_SPEC = _object(
+_SPEC = _object_form(
     group=_TEXT,
     scope=_TEXT,
     version=_TEXT,
@@ -248,7 +250,9 @@ _SPEC = _object(
     validation=_WITH_SCHEMA,
     subresources=_SUBRESOURCES,
     preserveUnknownFields=_FLAG,
-    conversion=_object(strategy=_TEXT, webhook=_WEBHOOK, webhookClientConfig=_CLIENT, conversionReviewVersions=_TEXTS),
+    conversion=_object_form(
+        strategy=_TEXT, webhook=_WEBHOOK, webhookClientConfig=_CLIENT, conversionReviewVersions=_TEXTS
+    ),
 )
-_STATUS = _object(storedVersions=_TEXTS, conditions=_list_of(_OBJECT), acceptedNames=_NAMES)
-_CRD = _object(apiVersion=_TEXT, kind=_TEXT, metadata=_METADATA, spec=_SPEC, status=_STATUS)
+_STATUS = _object_form(storedVersions=_TEXTS, conditions=_list_of(_OBJECT), acceptedNames=_NAMES)
+_CRD = _object_form(apiVersion=_TEXT, kind=_TEXT, metadata=_METADATA, spec=_SPEC, status=_STATUS)

@@ -130,17 +130,22 @@ class LocalSource:
         """
         path = Path(self.path)
         if path.is_dir():
-            contents, left = [], max_bytes
-            for relative in sorted(_files(path)):
-                contents.append((relative, _read(path / relative, relative, left, flags=os.O_NOFOLLOW)))
-                left -= len(contents[-1][1])
-            data, name = tar_of(contents), ""
+            data, name = tar_of(_contents(path, max_bytes)), ""
         elif path.is_file():
-            data, name = _read(path, path.name, max_bytes), path.name
+            data, name = _read_regular_file(path, path.name, max_bytes), path.name
         else:
             raise BadSource(f"{path}: there is no such file or folder")
         pin = Pin(self.kind, self.path, f"sha256:{hashlib.sha256(data).hexdigest()}", self.destination)
         return Fetched(pin, (Archive(name, data),))
+
+
+def _contents(folder: Path, max_bytes: int) -> Iterator[tuple[str, bytes]]:
+    """The files below `folder` by their paths, at most `max_bytes` in all; one at a time is held in memory."""
+    left = max_bytes
+    for relative in sorted(_files(folder)):
+        data = _read_regular_file(folder / relative, relative, left, flags=os.O_NOFOLLOW)
+        left -= len(data)
+        yield relative, data
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -164,7 +169,7 @@ def _files(folder: Path) -> Iterator[str]:
                 yield (inside / name).as_posix()
 
 
-def _read(path: Path, shown: str, max_bytes: int, *, flags: int = 0) -> bytes:
+def _read_regular_file(path: Path, shown: str, max_bytes: int, *, flags: int = 0) -> bytes:
     """The contents of a regular file; a pipe is not waited for."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags), "rb") as file:

@@ -115,7 +115,7 @@ class GitSource(RemoteSource):
         BundleTooLarge, ForbiddenAddress and TryLater. Memory holds at most `max_bytes` four times.
         """
         where = shown_repository(self.repository)
-        _check(self, where)
+        _check_spec(self, where)
         with talking(self, egress, credentials, max_bytes) as remote:
             objects, wanted = _objects(self, remote, max_bytes)
         commit = _peeled(objects, wanted, where)
@@ -127,7 +127,7 @@ class GitSource(RemoteSource):
     def poll(self, *, egress: EgressPolicy, max_bytes: int, known: Polled) -> Polled:
         """The commit that branch or tag points to now, by the server's list of references. Raises as `fetch`."""
         where = shown_repository(self.repository)
-        _check(self, where)
+        _check_spec(self, where)
         name = _ref_of(self)
         with talking(self, egress, self.credentials, min(max_bytes, MAX_REFS_BYTES)) as remote:
             refs = remote.refs(name)
@@ -183,7 +183,7 @@ def _ref_of(source: GitSource) -> str:
     return f"refs/heads/{source.branch}" if source.branch else f"refs/tags/{source.tag}"
 
 
-def _check(source: GitSource, where: str) -> None:
+def _check_spec(source: GitSource, where: str) -> None:
     named = [word for word in (source.commit, source.branch, source.tag) if word]
     if len(named) != 1:
         raise BadSource(f"{where}: expected exactly one of commit, branch and tag")
@@ -316,7 +316,7 @@ class _Snapshot:
                 shown = path.decode("utf-8", "backslashreplace")
                 if not stat.S_ISREG(mode):
                     raise UnsafePath(f"{self._where}: {shown} is {_kind(mode)}; expected regular files only")
-                data = self._object(sha, b"blob")
+                data = self._read_object(sha, b"blob")
                 if len(data) < LONGEST_LFS_POINTER_BYTES and data.startswith(LFS):
                     raise BadSource(f"{self._where}: {shown} is a Git LFS pointer, and the file itself is not fetched")
                 total += len(data)
@@ -330,7 +330,7 @@ class _Snapshot:
             raise BadSource(f"{self._where}: there are no files in that folder")
 
     def _entries_of(self, tree: str) -> Iterator[tuple[bytes, int, str]]:
-        for name, mode, sha in parse_tree(self._object(tree, b"tree"), 20, strict=True):
+        for name, mode, sha in parse_tree(self._read_object(tree, b"tree"), 20, strict=True):
             self._entries += 1
             if self._entries > MAX_TREE_ENTRIES:
                 raise BundleTooLarge(f"{self._where}: more than {MAX_TREE_ENTRIES} files and folders")
@@ -338,7 +338,7 @@ class _Snapshot:
                 raise UnsafePath(f"{self._where}: {name[:80]!r} is no name of a file")
             yield name, mode, sha.decode()
 
-    def _object(self, sha: str, kind: bytes) -> bytes:
+    def _read_object(self, sha: str, kind: bytes) -> bytes:
         found = self._objects.get(sha)
         if found is None or found.type != kind:
             raise InvalidArchive(f"{self._where}: the {kind.decode()} {sha} is missing from what the server sent")

@@ -82,7 +82,7 @@ class HttpSource(RemoteSource):
         if self.checksum and reply.digest != self.checksum:
             raise DigestMismatch(f"{self.shown}: its checksum is {reply.digest}; expected {self.checksum}")
         pin = Pin(self.kind, pinned_url(self.url), reply.digest, self.destination)
-        return Fetched(pin, (Archive(_name(self.url, reply.headers), reply.body),))
+        return Fetched(pin, (Archive(_file_name(self.url, reply.headers), reply.body),))
 
     def poll(self, *, egress: EgressPolicy, max_bytes: int, known: Polled) -> Polled:
         """The digest of what the URL gives now; the body is read only where its ETag is not the `known` one.
@@ -136,7 +136,7 @@ def _check_status(source: HttpSource, reply: SourceReply, place: Origin, *, has_
         raise error(f"{shown(source.url)}: the server answered {reply.status}; expected 200")
 
 
-def _name(url: str, headers: Mapping[str, str]) -> str:
+def _file_name(url: str, headers: Mapping[str, str]) -> str:
     """The file's name: the last part of the URL, with the suffix of the content type where it has none of its own."""
     name = posixpath.basename(unquote(urlsplit(url).path)) or "bundle"
     if name.lower().endswith(TEXT_SUFFIXES):

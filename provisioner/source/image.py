@@ -133,7 +133,7 @@ def pair_of(credentials: Credentials | None, place: Origin, repository: str) -> 
         return basic
     fitting = {
         path: entry
-        for (host, path), entry in _entries(credentials.docker_config)
+        for (host, path), entry in _auth_entries(credentials.docker_config)
         if host in _names_of(place) and (not path or f"{repository}/".startswith(f"{path}/"))
     }
     return _pair(fitting[max(fitting, key=len)], place) if fitting else ""
@@ -141,7 +141,7 @@ def pair_of(credentials: Credentials | None, place: Origin, repository: str) -> 
 
 def names_host(credentials: Credentials, place: Origin) -> bool:
     """Whether an entry of the dockerconfigjson is for exactly this host and port."""
-    return any(host in _names_of(place) for (host, _), _ in _entries(credentials.docker_config))
+    return any(host in _names_of(place) for (host, _), _ in _auth_entries(credentials.docker_config))
 
 
 def is_named(name: str, place: Origin) -> bool:
@@ -149,7 +149,7 @@ def is_named(name: str, place: Origin) -> bool:
     return name.lower() in _names_of(place)
 
 
-def _entries(docker_config: str) -> list[tuple[tuple[str, str], Any]]:
+def _auth_entries(docker_config: str) -> list[tuple[tuple[str, str], Any]]:
     """((host, path of repositories), entry) of a dockerconfigjson."""
     try:
         auths = json.loads(docker_config)["auths"].items()

@@ -69,7 +69,7 @@ def objects_of(pack: bytes, max_bytes: int) -> dict[str, GitObject]:
     try:
         at = 12
         for _ in range(count):
-            at = _read(unpacker, at)
+            at = _unpack_object(unpacker, at)
     except (IndexError, zlib.error) as exc:
         raise InvalidArchive(f"the git pack is damaged: {exc}") from exc
     if at != len(body) or any(unpacker.waiting.values()):
@@ -77,7 +77,7 @@ def objects_of(pack: bytes, max_bytes: int) -> dict[str, GitObject]:
     return unpacker.objects
 
 
-def _read(unpacker: _Unpacker, at: int) -> int:
+def _unpack_object(unpacker: _Unpacker, at: int) -> int:
     """Unpack the object at `at`; returns where the next one begins."""
     view, place = unpacker.view, at
     first, at = view[at], at + 1

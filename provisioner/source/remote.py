@@ -72,7 +72,9 @@ class Remote:
         """What the references that begin with `prefix` point to; a tag's commit stands under its name and `^{}`."""
         with self._explained():
             found = self._client.get_refs(self._path.encode(), ref_prefix=[prefix.encode()]).refs
-        return {_text(name): _text(value) for name, value in found.items() if value and _text(name).startswith(prefix)}
+        return {
+            _decode(name): _decode(value) for name, value in found.items() if value and _decode(name).startswith(prefix)
+        }
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -156,7 +158,7 @@ class _Known(_NothingYet):
         return self._left.pop() if self._left else None
 
 
-def _text(value: Any) -> str:
+def _decode(value: Any) -> str:
     return bytes(value).decode("utf-8", "replace")
 
 
@@ -234,7 +236,7 @@ class _HttpRemote(Urllib3HttpGitClient):
         response, final = self._ours.open(
             "GET" if data is None else "POST", url, own=self._place, headers=sent, body=body
         )
-        self._check(response, final)
+        self._check_status(response, final)
         response.content_type = response.headers.get("Content-Type")
         if not str(response.content_type).startswith("application/x-git-"):
             response.close()
@@ -242,7 +244,7 @@ class _HttpRemote(Urllib3HttpGitClient):
         response.redirect_location = final if final != url else ""
         return response, self._counter.bounded(self._ours.deadline.paced(self._read_of(response, final)))
 
-    def _check(self, response: Any, url: str) -> None:
+    def _check_status(self, response: Any, url: str) -> None:
         if response.status == 200:
             return
         response.close()

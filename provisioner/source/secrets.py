@@ -74,7 +74,7 @@ def with_secret(source: RemoteSource, secret: JsonObject) -> RemoteSource:
         keys = ", ".join(sorted(present)[:MAX_SHOWN_KEYS]) or "no keys with a value"
         expected = ", or ".join([*map(str, suitable), *([] if way == SourceProtocol.SSH else [CERTIFICATES])])
         raise BadSource(f"{ref} of type {type_} has {keys}; expected for {way}: {expected}")
-    values = {key: _text(ref, key, present[key]) for key in form.keys} if form else {}
+    values = {key: _decode_key(ref, key, present[key]) for key in form.keys} if form else {}
     made = _credentials(ref, form, values, place) if form else Credentials(_host_of(place))
     return replace(source, credentials=replace(made, certificates=_certificates(ref, present, source, place)))
 
@@ -107,7 +107,7 @@ def _certificates(
     """None for a Secret without any. ssh has no use for them."""
     if place.scheme == "ssh":
         return None
-    texts = {key: _text(ref, key, present[key]) for key in CERTIFICATE_KEYS if key in present}
+    texts = {key: _decode_key(ref, key, present[key]) for key in CERTIFICATE_KEYS if key in present}
     if not texts:
         return None
     if place.scheme != "https":
@@ -122,7 +122,7 @@ def _certificates(
         raise type(exc)(f"{ref}: {exc}") from None
 
 
-def _text(ref: ObjectRef, key: str, value: str) -> str:
+def _decode_key(ref: ObjectRef, key: str, value: str) -> str:
     try:
         return base64.b64decode(value, validate=True).decode()
     except (binascii.Error, ValueError):

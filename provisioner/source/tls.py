@@ -121,7 +121,7 @@ def certificates_of(texts: Mapping[str, str], now: datetime) -> SourceCertificat
     for key, text in texts.items():
         if len(text.encode()) > MAX_BYTES[key]:
             raise BadSource(f"the value of its key {key} is too large; expected at most {MAX_BYTES[key]} bytes")
-    authorities = _read(CA_KEY, texts[CA_KEY]) if CA_KEY in texts else []
+    authorities = _read_certificates(CA_KEY, texts[CA_KEY]) if CA_KEY in texts else []
     # Some of a bundle may have expired, as they do while authorities change.
     last = max((certificate.not_valid_after_utc for certificate in authorities), default=now)
     if last < now:
@@ -140,7 +140,7 @@ def _client(texts: Mapping[str, str], now: datetime) -> tuple[bytes, bytes]:
         return b"", b""
     if len(given) == 1:
         raise BadSource(f"it has {given[0]} alone; expected both {CLIENT_KEY} and {PRIVATE_KEY}")
-    chain = _read(CLIENT_KEY, texts[CLIENT_KEY])
+    chain = _read_certificates(CLIENT_KEY, texts[CLIENT_KEY])
     key = _private_key(texts[PRIVATE_KEY])
     form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     try:
@@ -162,7 +162,7 @@ def _client(texts: Mapping[str, str], now: datetime) -> tuple[bytes, bytes]:
     return pem, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def _read(key: str, text: str) -> list[x509.Certificate]:
+def _read_certificates(key: str, text: str) -> list[x509.Certificate]:
     try:
         found = x509.load_pem_x509_certificates(text.encode())
         # Dates are read when they are asked for.

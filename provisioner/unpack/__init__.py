@@ -106,7 +106,7 @@ def _unpacked(archives: Iterable[Archive], meter: UnpackMeter, keeper: Keeper[T]
 
 def _layer(archive: Archive, meter: UnpackMeter, keeper: Keeper[T]) -> _Layer[T]:
     layer = _Layer[T]()
-    for path, data in _entries(archive, meter, keeper):
+    for path, data in _archive_entries(archive, meter, keeper):
         folder, _, name = path.rpartition("/")
         if data is None:
             layer.folders.update((path, *_folders(path)) if path else ())
@@ -131,7 +131,7 @@ def _folders(path: str) -> list[str]:
     return ["/".join(parts[:end]) for end in range(len(parts) - 1, 0, -1)]
 
 
-def _entries(archive: Archive, meter: UnpackMeter, keeper: Keeper[T]) -> Iterator[tuple[str, T | None]]:
+def _archive_entries(archive: Archive, meter: UnpackMeter, keeper: Keeper[T]) -> Iterator[tuple[str, T | None]]:
     """The entries of one archive, told apart by what the bytes are; every error says which archive it was."""
     what, data = archive.name or "the archive", archive.data
     try:

@@ -64,14 +64,14 @@ def tar_entries(stream: Metered, meter: UnpackMeter, keeper: Keeper[T]) -> Itera
         size = header.size
         if words := extended.get("size"):
             if not words.isdigit() or len(words) > 20:
-                raise InvalidArchive(f"{_shown(name)}: its size is no number")
+                raise InvalidArchive(f"{_quoted(name)}: its size is no number")
             size = int(words)
         header = _Header(name, size, header.type)
         extended = {}
         if keeper.wants(header.name.decode("utf-8", "backslashreplace").removeprefix("./").strip("/")):
             yield _entry(header, stream, meter, keeper)
         else:
-            meter.count(_shown(header.name))
+            meter.count(_quoted(header.name))
             if header.type in REGULAR or header.type == b"S":
                 for _ in _pieces(header, stream):
                     pass
@@ -85,14 +85,14 @@ def _next_header(stream: Metered) -> _Header | None:
     if any(block):
         if not _has_checksum(block):
             raise InvalidArchive("it is damaged: a tar header has the wrong checksum")
-        name = _text(block[:100])
-        if block[257:263] == b"ustar\0" and (prefix := _text(block[345:500])):
+        name = _until_nul(block[:100])
+        if block[257:263] == b"ustar\0" and (prefix := _until_nul(block[345:500])):
             name = prefix + b"/" + name
         octal = block[124:136].strip(b" \0")
         if block[124] == 0x80:  # GNU's base 256
             return _Header(name, int.from_bytes(block[125:136], "big"), block[156:157])
         if any(digit not in b"01234567" for digit in octal):
-            raise InvalidArchive(f"{_shown(name)}: its size is no number")
+            raise InvalidArchive(f"{_quoted(name)}: its size is no number")
         return _Header(name, int(octal or b"0", 8), block[156:157])
     while rest := stream.read(CHUNK_BYTES):
         if any(rest):
@@ -107,7 +107,7 @@ def _has_checksum(block: bytes) -> bool:
     return int(words, 8) == sum(block) - sum(block[148:156]) + 8 * ord(" ")
 
 
-def _text(field: bytes) -> bytes:
+def _until_nul(field: bytes) -> bytes:
     return field.partition(b"\0")[0]
 
 
@@ -115,11 +115,11 @@ def _extension(header: _Header, stream: Metered) -> dict[str, bytes]:
     """What an extended header says of the entry that follows it."""
     if header.size > LARGEST_HEADER_BYTES:
         raise InvalidArchive(
-            f"{_shown(header.name)}: an extended header has {header.size} bytes; the most is {LARGEST_HEADER_BYTES}"
+            f"{_quoted(header.name)}: an extended header has {header.size} bytes; the most is {LARGEST_HEADER_BYTES}"
         )
     data = b"".join(_pieces(header, stream))
     if header.type == LONG_NAME:
-        return {"path": _text(data)}
+        return {"path": _until_nul(data)}
     if header.type == LONG_LINK:
         return {}
     records: dict[str, bytes] = {}
@@ -129,15 +129,17 @@ def _extension(header: _Header, stream: Metered) -> dict[str, bytes]:
         end = at + int(length) if space and length.isdigit() else 0
         key, equals, value = data[at + len(length) + 1 : end].partition(b"=")
         if not equals or end > len(data) or not value.endswith(b"\n"):
-            raise InvalidArchive(f"{_shown(header.name)}: an extended header is damaged")
+            raise InvalidArchive(f"{_quoted(header.name)}: an extended header is damaged")
         records[key.decode("utf-8", "replace")] = value[:-1]
         at = end
     if header.type == PAX_GLOBAL:
         if records.keys() & {"path", "size"}:
-            raise InvalidArchive(f"{_shown(header.name)}: a global header gives every entry the same name or size")
+            raise InvalidArchive(f"{_quoted(header.name)}: a global header gives every entry the same name or size")
         return {}
     if sparse := next((key for key in records if key.startswith("GNU.sparse")), None):
-        raise UnsafePath(f"{_shown(records.get('path', b''))} is a sparse file ({sparse}); expected regular files only")
+        raise UnsafePath(
+            f"{_quoted(records.get('path', b''))} is a sparse file ({sparse}); expected regular files only"
+        )
     return records
 
 
@@ -145,7 +147,7 @@ def _entry(header: _Header, stream: Metered, meter: UnpackMeter, keeper: Keeper[
     try:
         name = header.name.decode("utf-8")
     except UnicodeDecodeError:
-        raise UnsafePath(f"{_shown(header.name)}: its name is not UTF-8") from None
+        raise UnsafePath(f"{_quoted(header.name)}: its name is not UTF-8") from None
     path = meter.path_of(name)
     meter.count(path)
     is_folder = header.type == FOLDER or (header.type == b"\0" and name.endswith("/"))
@@ -169,8 +171,8 @@ def _pieces(header: _Header, stream: Metered) -> Iterator[bytes]:
         yield piece
     padding = -header.size % BLOCK
     if left or len(stream.read(padding)) != padding:
-        raise InvalidArchive(f"{_shown(header.name)}: the archive is cut off in the middle of it")
+        raise InvalidArchive(f"{_quoted(header.name)}: the archive is cut off in the middle of it")
 
 
-def _shown(name: bytes) -> str:
+def _quoted(name: bytes) -> str:
     return repr(name[:80].decode("utf-8", "backslashreplace"))

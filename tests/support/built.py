@@ -10,6 +10,17 @@ from pathlib import Path
 
 PEERS = Path(__file__).parents[1] / "bench/peers"
 BUILD_SECONDS = 1800
+# Tests meet no public server, so conftest takes the authorities away; what a build downloads needs them.
+CERT_FILE_OF_BUILDS = "PRATIQUE_TEST_CERT_FILE_OF_BUILDS"
+
+
+def build_environment() -> dict[str, str]:
+    """The environment of a build: that of the tests, with the machine's own authorities."""
+    env = dict(os.environ)
+    own = env.get(CERT_FILE_OF_BUILDS)
+    if own is not None:
+        env.pop("SSL_CERT_FILE", None)
+    return env | ({"SSL_CERT_FILE": own} if own else {})
 
 
 def built(peer: str, package: str = ".") -> Path | None:
@@ -26,7 +37,7 @@ def built(peer: str, package: str = ".") -> Path | None:
         return made
     base.mkdir(parents=True, exist_ok=True)
     scratch = made.with_name(f".{made.name}.{os.getpid()}")
-    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"}
+    env = {**build_environment(), "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"}
     command = [go, "build", "-p", "2", "-trimpath", "-ldflags", "-s -w", "-o", str(scratch), package]
     done = subprocess.run(
         command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS

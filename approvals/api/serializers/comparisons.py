@@ -184,7 +184,7 @@ def comparison_record(
     """What ComparisonSerializer shows."""
     return {
         "after": asked.after.name,
-        "before": _name(asked.before),
+        "before": _bundle_name(asked.before),
         "deployment": asked.deployment.name if asked.deployment else "",
         "state": row.state,
         "progress": row.progress,
@@ -197,5 +197,5 @@ def comparison_record(
     }
 
 
-def _name(bundle: CatalogBundle | None) -> str:
+def _bundle_name(bundle: CatalogBundle | None) -> str:
     return bundle.name if bundle else ""

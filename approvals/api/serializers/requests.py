@@ -321,7 +321,7 @@ class RequestDetailSerializer(RequestSerializer):
     def get_to_acknowledge(self, request: Request) -> list[dict[str, str]]:
         """What an approval must name at present; nothing where the request takes no decision."""
         asked = acknowledgements(request) if request.state == State.IN_REVIEW else []
-        return [{"name": asked_source.name, "words": asked_source.words} for asked_source in asked]
+        return [{"name": acknowledgement.name, "words": acknowledgement.words} for acknowledgement in asked]
 
 
 class OutcomeSerializer(serializers.ModelSerializer[Outcome]):

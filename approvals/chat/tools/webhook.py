@@ -47,7 +47,7 @@ class DecisionWebhook(ChatTool):
             raise Unverified from exc
         if not settings.PRATIQUE["DECISION_WEBHOOK_USER"]:
             raise UnreadableCallback("PRATIQUE_DECISION_WEBHOOK_USER is not set, so this endpoint accepts no decisions")
-        return Delivery(headers["webhook-id"], _wish(_object(body)))
+        return Delivery(headers["webhook-id"], _wish(_json_object(body)))
 
     def person(self, wish: ChatDecision) -> Caller | None:
         """The key stands for a robot, whom the operator has mapped: it proves nothing to any cluster."""
@@ -57,7 +57,7 @@ class DecisionWebhook(ChatTool):
         return access.of_operator(robot, Credential.WEBHOOK)
 
 
-def _object(body: bytes) -> Mapping[str, Any]:
+def _json_object(body: bytes) -> Mapping[str, Any]:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as exc:

@@ -73,7 +73,7 @@ def weight_of(severity: Severity) -> int:
 
 def list_request(request: Request) -> None:
     """For a request that was just made: its name and its requesters."""
-    RequestText.objects.create(request=request, text=_text(request, ()))
+    RequestText.objects.create(request=request, text=_search_text(request, ()))
     list_askers(request)
 
 
@@ -87,7 +87,7 @@ def list_askers(request: Request) -> None:
 
 def list_report(request: Request, *, headline: Sequence[str], findings: Iterable[Finding]) -> None:
     """The headline and the rules of the present report, in place of those of the round before."""
-    RequestText.objects.update_or_create(request=request, defaults={"text": _text(request, headline)})
+    RequestText.objects.update_or_create(request=request, defaults={"text": _search_text(request, headline)})
     request.rules.all().delete()
     RequestRule.objects.bulk_create(
         RequestRule(request=request, rule=rule, weight=weight)
@@ -107,7 +107,7 @@ def listed_rules(findings: Iterable[Finding]) -> Mapping[str, int]:
     return found
 
 
-def _text(request: Request, headline: Sequence[str]) -> str:
+def _search_text(request: Request, headline: Sequence[str]) -> str:
     return "\n".join([request.deployment.name, *headline]).casefold()[:MAX_TEXT]
 
 
@@ -146,7 +146,13 @@ def ensure_request(
     """
     latest = deployment.requests.order_by("-number").first()
     is_same = latest and latest.options_digest == deployment.options_digest and latest.purpose != Request.Purpose.DELETE
-    if is_same and again and latest and not why_unreadable(latest) and rounds.report_anew(deployment, _named(asker)):
+    if (
+        is_same
+        and again
+        and latest
+        and not why_unreadable(latest)
+        and rounds.report_anew(deployment, _asker_name(asker))
+    ):
         return None
     if is_same and latest and not (again and (latest.state in SETTLED or why_unreadable(latest))):
         return None
@@ -237,7 +243,7 @@ def ensure_deletion_request(deployment: BundleDeployment, asker: SpecWriter | No
     is_same = latest and latest.options_digest == deployment.options_digest and latest.purpose == Request.Purpose.DELETE
     is_kept = latest is not None and latest.state in OPEN and not (again and why_unreadable(latest))
     if is_same and is_kept and again:
-        rounds.report_anew(deployment, _named(asker))
+        rounds.report_anew(deployment, _asker_name(asker))
     if is_same and (is_kept or (asker is None and not again)):
         # Denied or withdrawn: the object stays Terminating until somebody asks again, or asks for something else.
         return
@@ -260,7 +266,7 @@ def ensure_rollback_request(deployment: BundleDeployment, number: str, asker: Sp
         _ask(deployment, Asking(Request.Purpose.ROLLBACK, asker, is_by_nobody=asker is None, to_revision=revision))
 
 
-def _named(asker: SpecWriter | None) -> str:
+def _asker_name(asker: SpecWriter | None) -> str:
     return asker.identity.username if asker else ""
 
 

@@ -69,7 +69,7 @@ def person_record(writer: SpecWriter) -> dict[str, Any]:
     return access.requester_record(**writer.columns())
 
 
-def _key(person: Mapping[str, Any]) -> tuple[Any, ...]:
+def _person_key(person: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(person.get(name) or "" for name in ("username", "uid", "user_id", "issuer", "subject"))
 
 
@@ -80,13 +80,13 @@ def joined(requesters: list[dict[str, Any]], *, but_last: Iterable[Mapping[str, 
     """
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for person in (*requesters, *but_last):
-        found.setdefault(_key(person), dict(person))
+        found.setdefault(_person_key(person), dict(person))
     return list(found.values())
 
 
 def with_asker(requesters: list[dict[str, Any]], asker: SpecWriter) -> list[dict[str, Any]]:
     person = person_record(asker)
-    renewed = [person if _key(requester) == _key(person) else requester for requester in requesters]
+    renewed = [person if _person_key(requester) == _person_key(person) else requester for requester in requesters]
     return joined(renewed, but_last=[person])
 
 
@@ -194,5 +194,5 @@ def _writers_since(deployment: BundleDeployment, generation: int) -> tuple[list[
             identity = Identity(write.username, tuple(write.groups), write.uid)
             writer = SpecWriter(identity, write.via, write.user, write.groups_at, write.issuer, write.subject)
             record = person_record(writer)
-            people[_key(record)] = record
+            people[_person_key(record)] = record
     return list(people.values()), all(write.username for write in writes)

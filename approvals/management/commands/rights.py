@@ -62,7 +62,7 @@ class Command(OperatorCommand):
         try:
             api = connect(cluster)
             if options["check"]:
-                self._check(cluster, api, options)
+                self._say_what_is_missing(cluster, api, options)
             else:
                 self._print(cluster, api, options)
         except PratiqueError as exc:
@@ -116,7 +116,7 @@ class Command(OperatorCommand):
         self.stdout.write(f"# Rights of Pratique on cluster {cluster.name}: {words}.\n", ending="")
         self.stdout.write(write_quoted(objects) if objects else NOTHING, ending="")
 
-    def _check(self, cluster: Cluster, api: Api, options: dict[str, Any]) -> None:
+    def _say_what_is_missing(self, cluster: Cluster, api: Api, options: dict[str, Any]) -> None:
         found = [
             words_of(cluster.name, process, _missing(cluster, api, process, options["account"]), options["account"])
             for process in _processes(options)

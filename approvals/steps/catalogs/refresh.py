@@ -265,7 +265,7 @@ class RefreshCatalog(Recurring):
             if wait:
                 postpone_read(row, began + timedelta(seconds=max(wait, 1.0)))
                 return
-            etag = self._read(row, source, worker)
+            etag = self._store_content(row, source, worker)
             floats = not isinstance(source, RemoteSource) or source.is_floating(egress())
             record_success(row, etag=etag, began=began, is_floating=floats)
         except (LostClaim, MemoryError):
@@ -285,7 +285,7 @@ class RefreshCatalog(Recurring):
             logger.exception("reading a catalog crashed", extra={"catalog_id": row.pk})
             _record_problem(row, Crashed(f"an unexpected error occurred ({type(exc).__name__})"))
 
-    def _read(self, row: Catalog, source: Source, worker: str) -> str:
+    def _store_content(self, row: Catalog, source: Source, worker: str) -> str:
         """Store what the source holds, unless it is offered already, as it would be read now; the ETag of what was
         found."""
         shown = row.edition.digest if row.edition else ""
@@ -311,7 +311,9 @@ class RefreshCatalog(Recurring):
             read = partial(read_helm_index, address="")
         with fetching as fetched:
             if fetched.pin.digest != offered:
-                store_edition(row, fetched.pin.digest, fetched.files, read=read, check=lambda: self._check(row, worker))
+                store_edition(
+                    row, fetched.pin.digest, fetched.files, read=read, check=lambda: self._check_source(row, worker)
+                )
                 for pk in followed_packages.requests_in_review(row):
                     wake.request(pk)
                 instruments.source_polls.labels("catalog", "moved").inc()
@@ -320,7 +322,7 @@ class RefreshCatalog(Recurring):
                 followed_packages.ask_followers(row)
         return found.etag if fetched.pin.digest == found.digest else ""
 
-    def _check(self, row: Catalog, worker: str) -> None:
+    def _check_source(self, row: Catalog, worker: str) -> None:
         claims.check_still_held(self.rows, worker)
         if not has_same_source(row):
             raise TryLater("its spec was changed while it was read")

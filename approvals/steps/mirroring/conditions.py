@@ -60,7 +60,7 @@ class Readiness(Enum):
         "an earlier revision runs, and the spec asks for something else", is_stalled=True, reason="RolledBack"
     )
     DENIED = ReadinessRow("reviewers or a policy denied it", is_stalled=True, reason="Denied")
-    EXPIRED = ReadinessRow("it expired without a decision", is_stalled=True, reason="Expired")
+    EXPIRED = ReadinessRow("it was not settled in time", is_stalled=True, reason="Expired")
     WITHDRAWN = ReadinessRow("it was withdrawn", is_stalled=True, reason="Withdrawn")
     FAILED = ReadinessRow("it needs another spec, or to be requested again", is_stalled=True)
     DELETION_ASKED = ReadinessRow(

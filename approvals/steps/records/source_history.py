@@ -48,10 +48,10 @@ def earlier_commits(request: Request) -> dict[str, list[EarlierCommit]]:
 
     One that the same branch or tag was resolved to says more than the same commit by another name.
     """
-    named = _named(request.bundle_spec)
+    named = _git_sources(request.bundle_spec)
     found: dict[str, dict[str, EarlierCommit]] = {}
     for one, words in _earlier(request):
-        before = _named(one.bundle_spec)
+        before = _git_sources(one.bundle_spec)
         for pin in one.pins:
             place = str(pin.get("destination", ""))
             now, then = named.get(place), before.get(place)
@@ -75,7 +75,7 @@ def _earlier(request: Request) -> Iterator[tuple[Request, str]]:
         yield last, f"request {last.number}"
 
 
-def _named(spec: BundleSpec) -> dict[str, tuple[str, str, str]]:
+def _git_sources(spec: BundleSpec) -> dict[str, tuple[str, str, str]]:
     """The repository, branch and tag of each git source by destination."""
     found = {}
     for source in spec.sources:

@@ -136,7 +136,7 @@ def _keep(deployment_id: int, observed: Revision | None, health: Health) -> None
     words = health.message
     if observed and row.active_revision_id:
         words = "\n".join(filter(None, (_note_progress(row, observed, health), words)))
-    _write(row, health.state, words)
+    _set_health(row, health.state, words)
 
 
 @transaction.atomic(durable=True)
@@ -144,10 +144,10 @@ def note_unknown(deployment_id: int, problem: str) -> None:
     """Nobody answered, so nobody knows how the revision is that runs, however it was when last seen (promise 4)."""
     row = for_change(BundleDeployment.objects.filter(pk=deployment_id)).select_related("cluster").get()
     if row.active_revision_id:
-        _write(row, HealthState.UNKNOWN, f"could not be checked: {problem}")
+        _set_health(row, HealthState.UNKNOWN, f"could not be checked: {problem}")
 
 
-def _write(row: BundleDeployment, state: HealthState, words: str) -> None:
+def _set_health(row: BundleDeployment, state: HealthState, words: str) -> None:
     """With an audit row where the state is another one. Needs the deployment's lock."""
     was = row.health
     row.health, row.health_message = state, words

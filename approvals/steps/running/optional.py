@@ -84,7 +84,7 @@ def take(deployment_id: int, worker: str) -> None:
 
 def _create(case: RevisionToComplete, due: Rows) -> None:
     """Create what is due and approved, and may be written now; people are asked for the rest, or it waits."""
-    _check(case)
+    _require_creation(case)
     request = case.revision.request
     rows = {
         identity: row for identity, row in due.items() if case.service.resource_of(row.group, row.version, row.kind)
@@ -99,10 +99,12 @@ def _create(case: RevisionToComplete, due: Rows) -> None:
     content = pipeline.part_of(store.get(case.revision.content), skipped & rows.keys())
     ready = _find_ready(case, rows, content) if content.manifests else {}
     if ready:
-        _write(case, rows, pipeline.part_of(content, ready), Plan(tuple(ready.values()), plan_digest(ready.values())))
+        _create_missing(
+            case, rows, pipeline.part_of(content, ready), Plan(tuple(ready.values()), plan_digest(ready.values()))
+        )
 
 
-def _check(case: RevisionToComplete) -> None:
+def _require_creation(case: RevisionToComplete) -> None:
     """Everything that S25 names, reviewers and guards included: this is a first write."""
     if not claims.renew_deployment(case.revision.deployment_id, case.worker):
         raise LostClaim
@@ -141,7 +143,7 @@ def _find_ready(case: RevisionToComplete, rows: Rows, content: Content) -> dict[
     return ready
 
 
-def _write(case: RevisionToComplete, rows: Rows, content: Content, plan: Plan) -> None:
+def _create_missing(case: RevisionToComplete, rows: Rows, content: Content, plan: Plan) -> None:
     request = case.revision.request
     hold = partial(claims.renew_deployment, case.revision.deployment_id, case.worker)
     notes = Notes(request, hold, Outcome.Step.OPTIONAL)
@@ -151,8 +153,8 @@ def _write(case: RevisionToComplete, rows: Rows, content: Content, plan: Plan) -
         plan,
         inventory=case.inventory({manifest.ref.identity for manifest in content.manifests}),
         deadline_seconds=settings.PRATIQUE["APPLY_MINUTES"] * 60.0,
-        before_phase=lambda _: _check(case),
-        while_waiting=partial(notes.pulse, partial(_check, case)),
+        before_phase=lambda _: _require_creation(case),
+        while_waiting=partial(notes.pulse, partial(_require_creation, case)),
         owner=owner_of(case.revision),
     )
     for outcome in outcomes:

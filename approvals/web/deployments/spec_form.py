@@ -124,7 +124,7 @@ def check_words(entry: object) -> str:
     return f"{entry.get('kind')} {place}".strip() + f": {ASKS.get(asked, 'asks for')} {what}"
 
 
-def _text(
+def _text_field(
     label: str, help_text: str = "", *, required: bool = False, offered: str = "", **more: Any
 ) -> forms.CharField:
     """A line of text; `offered` is the id of the names to pick from."""
@@ -151,8 +151,10 @@ class Group:
 class SpecForm(forms.Form):
     """The parts of a spec that people change. What it does not show stays as it is."""
 
-    install_namespace = _text("Install namespace", "The namespace must exist.", required=True, offered="namespaces")
-    service_account = _text(
+    install_namespace = _text_field(
+        "Install namespace", "The namespace must exist.", required=True, offered="namespaces"
+    )
+    service_account = _text_field(
         "ServiceAccount", "All objects are applied as this ServiceAccount.", required=True, offered="accounts"
     )
     kind = forms.ChoiceField(label="Source", choices=KIND_WORDS)
@@ -163,15 +165,15 @@ class SpecForm(forms.Form):
         initial=UpgradePolicy.REQUEST,
         help_text="The upgradePolicy. Grants are policies that can approve a request instead of people.",
     )
-    secret = _text(
+    secret = _text_field(
         "Secret", "namespace/name, or a name in the install namespace. You need permission to get this Secret."
     )
-    secret_host = _text(
+    secret_host = _text_field(
         "Host that gets the Secret",
         "The catalog says where a package is, so name the host, such as registry.example.com. Not needed for a docker "
         "configuration, which names its hosts.",
     )
-    interval = _text(
+    interval = _text_field(
         "Check for changes",
         "How often a branch, tag or URL without a checksum is checked, such as 10m or 1h30m; Never turns it off. If "
         "empty, the operator's default applies.",
@@ -218,7 +220,7 @@ class SpecForm(forms.Form):
             self.fields[field.name] = (
                 forms.ChoiceField(label=field.label, choices=choices, required=False)
                 if choices
-                else _text(field.label, field.help_text)
+                else _text_field(field.label, field.help_text)
             )
         names = (field.name for field in SOURCE_FIELDS)
         self.order_fields([*(self.field_order or ()), "install_namespace", "service_account", "kind", *names])
@@ -326,7 +328,7 @@ class SpecForm(forms.Form):
 
 class NewForm(SpecForm):
     cluster = forms.ModelChoiceField(Cluster.objects.none(), to_field_name="name", empty_label=None)
-    name = _text("Name", "Lowercase letters, digits and dashes; at most 52.", required=True)
+    name = _text_field("Name", "Lowercase letters, digits and dashes; at most 52.", required=True)
     labels = LabelsField(label="Labels", help_text="key=value, one per line. Policies can select by label.")
     field_order = ["cluster", "name", "labels"]
 

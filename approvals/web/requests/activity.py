@@ -140,12 +140,12 @@ def events(entries: Iterable[AuditEntry]) -> list[ActivityEntry]:
     for entry in entries:
         is_move = "from" in entry.facts
         took = words_of_span(entry.at - moved_at) if is_move and moved_at else ""
-        made.append(ActivityEntry(entry, _words(entry.verb, entry.facts), took))
+        made.append(ActivityEntry(entry, _sentence(entry.verb, entry.facts), took))
         moved_at = entry.at if is_move or moved_at is None else moved_at
     return made
 
 
-def _words(verb: str, facts: Mapping[str, object]) -> str:
+def _sentence(verb: str, facts: Mapping[str, object]) -> str:
     number = facts.get("round")
     in_round = f" in round {number}" if isinstance(number, int) and number > 1 else ""
     if verb == "review.given":

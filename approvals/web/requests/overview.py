@@ -196,7 +196,7 @@ def _is_why(finding: Record) -> bool:
 
 
 def _blocker(words: str, refs: list[Record], query: Mapping[str, str], rule: str) -> Blocker:
-    names = list(dict.fromkeys(_place(ref) for ref in refs if ref))
+    names = list(dict.fromkeys(_namespaced_name(ref) for ref in refs if ref))
     count = max(len(names), 1)
     kind = _kind(refs)
     noun = "CRD" if kind == CRD else kind or "object"
@@ -221,7 +221,7 @@ def _remedy(rule: str) -> str:
     return " ".join(words.do.split()) if words else ""
 
 
-def _place(ref: Record) -> str:
+def _namespaced_name(ref: Record) -> str:
     return f"{ref['namespace']}/{ref['name']}" if ref["namespace"] else str(ref["name"])
 
 
@@ -232,7 +232,7 @@ def _kind(refs: list[Record]) -> str:
 
 def _without_name(words: str, ref: Record) -> str:
     """The problem without the name of its object, so that the same reason of several objects is one."""
-    place = _place(ref)
+    place = _namespaced_name(ref)
     kind = f"{ref['kind']}.{ref['group']}" if ref["group"] else ref["kind"]
     for name in (f"apply {kind} {place}: ", f"{kind} {place}: ", f'{kind} "{ref["name"]}" is invalid: '):
         words = words.removeprefix(name)

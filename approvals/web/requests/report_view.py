@@ -188,7 +188,7 @@ class ShownEntry:
     def objects(self) -> list[str]:
         """What the findings that open in place are about."""
         named = [finding.record["ref"] for finding in self.findings if finding.record["ref"]]
-        return list(dict.fromkeys(f"{ref['kind']} {_place(ref)}" for ref in named))
+        return list(dict.fromkeys(f"{ref['kind']} {_namespaced_name(ref)}" for ref in named))
 
 
 def by_cause(shown: Iterable[ShownFinding]) -> list[ShownEntry]:
@@ -199,7 +199,7 @@ def by_cause(shown: Iterable[ShownFinding]) -> list[ShownEntry]:
     return [ShownEntry(entry, together(by_identity[id(finding)] for finding in entry.findings)) for entry in made]
 
 
-def _place(ref: Record) -> str:
+def _namespaced_name(ref: Record) -> str:
     return f"{ref['namespace']}/{ref['name']}" if ref["namespace"] else str(ref["name"])
 
 

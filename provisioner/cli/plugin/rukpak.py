@@ -108,7 +108,7 @@ def converted(document: object, where: Where) -> Converted:
             raise Usage(f"spec.{place} is missing, which RukPak did not ask for: give it with {option}")
         body[place] = given or body[place]
     meta = _mapping(document, "metadata", "")
-    name = _text(meta, "name", "metadata")
+    name = _read_text(meta, "name", "metadata")
     if len(name) > MAX_NAME:
         raise Usage(f"metadata.name: {name} has {len(name)} characters; Pratique takes {MAX_NAME} at most")
     kept: dict[str, Any] = {"name": name}
@@ -212,7 +212,7 @@ def _proposed(source: object, at: str, made: Converted) -> dict[str, Any]:
 
 
 def _image(body: Record, at: str, made: Converted) -> dict[str, Any]:
-    ref = _text(body, "ref", at)
+    ref = _read_text(body, "ref", at)
     digest = _DIGEST.search(ref)
     if digest and not _WHOLE_DIGEST.fullmatch(digest["digest"]):
         made.to_complete.append(f"{at}.ref: {ref} has no whole digest (sha256: and 64 characters)")
@@ -230,7 +230,7 @@ def _git(body: Record, at: str, made: Converted) -> dict[str, Any]:
 
 def _proposed_git(body: Record, at: str, made: Converted) -> dict[str, Any]:
     _say_rest(body, at, ("repository", "directory", "ref", "auth"), made)
-    made_body = {"repository": _text(body, "repository", at), "ref": _git_ref(body.get("ref"), f"{at}.ref", made)}
+    made_body = {"repository": _read_text(body, "repository", at), "ref": _git_ref(body.get("ref"), f"{at}.ref", made)}
     folder = _folder(_optional(body, "directory", at))
     return {**made_body, **({"directory": folder} if folder else {}), **_auth(body.get("auth"), at, made)}
 
@@ -238,7 +238,7 @@ def _proposed_git(body: Record, at: str, made: Converted) -> dict[str, Any]:
 def _git_ref(ref: object, at: str, made: Converted) -> dict[str, str]:
     """A text means a commit if it looks like one, else a branch: which of both nobody says."""
     if isinstance(ref, Mapping):
-        given = {name: _text(ref, name, at) for name in ("commit", "branch", "tag") if _is_given(ref, name)}
+        given = {name: _read_text(ref, name, at) for name in ("commit", "branch", "tag") if _is_given(ref, name)}
         if len(given) != 1 or len(ref) != len(given):
             raise Usage(f"{at}: expected exactly one of commit, branch and tag")
     elif isinstance(ref, str) and ref:
@@ -259,13 +259,13 @@ def _http(body: Record, at: str, made: Converted) -> dict[str, Any]:
     if checksum and not _WHOLE_DIGEST.fullmatch(checksum):
         made.to_complete.append(f"{at}.checksum: {checksum} is no whole one (sha256: and 64 characters)")
     kept = {"checksum": checksum} if checksum else {}
-    return {"url": _text(body, "url", at), **kept, **_auth(body.get("auth"), at, made)}
+    return {"url": _read_text(body, "url", at), **kept, **_auth(body.get("auth"), at, made)}
 
 
 def _config_map(body: Record, at: str, made: Converted) -> dict[str, Any]:
     _say_rest(body, at, ("name", "namespace"), made)
     namespace = _optional(body, "namespace", at)
-    return {"name": _text(body, "name", at), **({"namespace": namespace} if namespace else {})}
+    return {"name": _read_text(body, "name", at), **({"namespace": namespace} if namespace else {})}
 
 
 def _config_maps(source: Record, at: str, made: Converted) -> list[dict[str, Any]]:
@@ -274,7 +274,7 @@ def _config_maps(source: Record, at: str, made: Converted) -> list[dict[str, Any
         here = f"{at}.configMaps[{number}]"
         if not isinstance(entry, Mapping):
             raise Usage(f"{here}: expected an object")
-        name = _text(_mapping(entry, "configMap", here), "name", f"{here}.configMap")
+        name = _read_text(_mapping(entry, "configMap", here), "name", f"{here}.configMap")
         path = _folder(_optional(entry, "path", here))
         found.append({"kind": "configMap", "configMap": {"name": name}, **({"destination": path} if path else {})})
         made.left_out.append(f"{here}: RukPak read ConfigMap {name} in its own namespace; Pratique in installNamespace")
@@ -302,7 +302,7 @@ def _auth(auth: object, at: str, made: Converted) -> dict[str, Any]:
         raise Usage(f"{at}.auth: expected secret.name")
     _say_rest(auth, f"{at}.auth", ("secret",) if secret is inner else ("name", "namespace"), made)
     where = f"{at}.auth.secret" if secret is inner else f"{at}.auth"
-    kept = {name: _text(secret, name, where) for name in ("name", "namespace") if _is_given(secret, name)}
+    kept = {name: _read_text(secret, name, where) for name in ("name", "namespace") if _is_given(secret, name)}
     if "namespace" not in kept:
         words = f"RukPak read Secret {kept['name']} in its own namespace; Pratique reads it in installNamespace"
         made.left_out.append(f"{at}.auth: {words}: copy it there")
@@ -333,7 +333,7 @@ def _config(config: object, chosen: str, made: Converted) -> dict[str, Any]:
 
 def _class(spec: Record, at: str) -> str:
     """`plain` of core-rukpak-io-plain, and of core.rukpak.io/plain as it was spelt before."""
-    name = _text(spec, "provisionerClassName", at)
+    name = _read_text(spec, "provisionerClassName", at)
     for prefix in ("core-rukpak-io-", f"{OWN_GROUP}/"):
         if name.startswith(prefix):
             return name.removeprefix(prefix)
@@ -366,7 +366,7 @@ def _list(parent: Record, name: str, at: str = "spec") -> list[Any]:
     return found
 
 
-def _text(parent: Record, name: str, at: str) -> str:
+def _read_text(parent: Record, name: str, at: str) -> str:
     found = parent.get(name)
     if not isinstance(found, str) or not found:
         raise Usage(f"{at}.{name}: expected a text{_IN_QUOTES if _is_given(parent, name) else ''}")
@@ -379,11 +379,11 @@ def _is_given(parent: Record, name: str) -> bool:
 
 
 def _optional(parent: Record, name: str, at: str) -> str:
-    return _text(parent, name, at) if _is_given(parent, name) else ""
+    return _read_text(parent, name, at) if _is_given(parent, name) else ""
 
 
 def _first(parent: Record, names: Iterable[str], at: str) -> str:
-    return next((_text(parent, name, at) for name in names if _is_given(parent, name)), "")
+    return next((_read_text(parent, name, at) for name in names if _is_given(parent, name)), "")
 
 
 def _texts(meta: Record, part: str) -> dict[str, str]:

@@ -67,7 +67,7 @@ class Service:
             time.sleep(wait)
             status, found, wait = self._ask(method, path, body)
         if status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise ServiceSilent(f"{self.url} refuses: {_words(status, found)}", status)
+            raise ServiceSilent(f"{self.url} refuses: {_problem_words(status, found)}", status)
         return found
 
     def _ask(self, method: str, path: str, body: Mapping[str, object] | None) -> tuple[int, Any, float]:
@@ -149,7 +149,7 @@ def checked_url(text: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.lower(), quote(parts.path.rstrip("/"), safe="/%"), "", ""))
 
 
-def _words(status: int, found: object) -> str:
+def _problem_words(status: int, found: object) -> str:
     said = found.get("detail") if isinstance(found, dict) else None
     if isinstance(said, str) and said:
         return visible(said[:MAX_WORDS])

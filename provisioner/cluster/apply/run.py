@@ -286,14 +286,14 @@ class _Apply:
             yield from (_skipped(action, self._stopped) for _, action in todo)
             return
         failed: list[ObjectOutcome] = []
-        for outcome in self._write(todo):
+        for outcome in self._write_objects(todo):
             if outcome.state is OutcomeState.FAILED:
                 failed.append(outcome)
             yield outcome
         if failed:
             self._stopped = Why(f"phase {phase}: {failed[0].ref} failed")
 
-    def _write(self, todo: list[tuple[Manifest, PlannedAction]]) -> Iterator[ObjectOutcome]:
+    def _write_objects(self, todo: list[tuple[Manifest, PlannedAction]]) -> Iterator[ObjectOutcome]:
         """Write ahead, write, write down; two chunks are on their way at any time."""
         under_way: deque[list[_UnderWay]] = deque()
         for chunk in chunks(todo):

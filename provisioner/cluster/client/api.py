@@ -320,7 +320,7 @@ class ClusterClient:
         query = _write_query(field_manager, dry_run)
         path = resource.path(ref.namespace)
         return with_kind(
-            self._write(TransportCall("POST", path, _doing("create", ref), query, obj), dry_run).body, resource
+            self._send_write(TransportCall("POST", path, _doing("create", ref), query, obj), dry_run).body, resource
         )
 
     def replace(
@@ -332,7 +332,7 @@ class ClusterClient:
         query = _write_query(field_manager, dry_run)
         path = resource.path(ref.namespace, _checked_name(resource, ref), subresource)
         return with_kind(
-            self._write(TransportCall("PUT", path, _doing("replace", ref), query, obj), dry_run).body, resource
+            self._send_write(TransportCall("PUT", path, _doing("replace", ref), query, obj), dry_run).body, resource
         )
 
     def apply(
@@ -353,7 +353,7 @@ class ClusterClient:
         path = resource.path(ref.namespace, _checked_name(resource, ref), subresource)
         call = TransportCall("PATCH", path, _doing("apply", ref, obj), query, obj, APPLY)
         try:
-            answer = self._write(call, dry_run)
+            answer = self._send_write(call, dry_run)
         except PreconditionFailed as exc:
             if (obj.get("metadata") or {}).get("resourceVersion") != MUST_NOT_EXIST:
                 raise
@@ -371,7 +371,7 @@ class ClusterClient:
         ref = ObjectRef.of(part)
         resource, query = self._resource(ref), _write_query(field_manager, dry_run=False)
         call = TransportCall("PATCH", _path(resource, ref), _doing("patch", ref, part), query, part, MERGE)
-        self._write(call, dry_run=False)
+        self._send_write(call, dry_run=False)
 
     def patch(self, ref: ObjectRef, operations: Sequence[JsonObject], *, field_manager: str) -> dict[str, Any]:
         """JSON patch, for what is taken out of a list whoever owns it; the object after it, as the server answers.
@@ -380,7 +380,7 @@ class ClusterClient:
         """
         resource, query = self._resource(ref), _write_query(field_manager, dry_run=False)
         call = TransportCall("PATCH", _path(resource, ref), _doing("patch", ref), query, list(operations), JSON_PATCH)
-        return with_kind(self._write(call, dry_run=False).body, resource)
+        return with_kind(self._send_write(call, dry_run=False).body, resource)
 
     def delete(
         self,
@@ -403,7 +403,7 @@ class ClusterClient:
         if dry_run:
             body["dryRun"] = ["All"]  # with a body the server reads nothing from the query: there it would delete
         try:
-            self._write(TransportCall("DELETE", _path(resource, ref), _doing("delete", ref), {}, body), dry_run)
+            self._send_write(TransportCall("DELETE", _path(resource, ref), _doing("delete", ref), {}, body), dry_run)
         except ClusterError as exc:
             if exc.status == 404 and exc.reason == "NotFound":
                 return False
@@ -423,7 +423,7 @@ class ClusterClient:
             raise UnknownKind(f"{ref}: {absence.words}", status=404)
         return found
 
-    def _write(self, call: TransportCall, dry_run: bool) -> TransportAnswer:
+    def _send_write(self, call: TransportCall, dry_run: bool) -> TransportAnswer:
         """The server gives up when we do: a write that nobody waits for any more is not done much later."""
         timeout = f"{math.ceil(self._transport.timeout_seconds)}s"
         call = replace(call, query={**call.query, "timeout": timeout})

@@ -195,7 +195,7 @@ class ResourceDiscovery:
             oldest = min(at_most_seconds, self._oldest_seconds)
             if kept.served is None or time.monotonic() - kept.at > oldest:
                 try:
-                    kept.served = self._read()
+                    kept.served = self._discover()
                 except OutOfTime:
                     raise  # the time of this one alone
                 except PratiqueError as exc:
@@ -241,7 +241,7 @@ class ResourceDiscovery:
         with self._kept.lock:
             self._kept.served = None
 
-    def _read(self) -> Served:
+    def _discover(self) -> Served:
         documents = [self._fetch(path) for path in ("/api", "/apis")]
         if all(document.get("kind") == "APIGroupDiscoveryList" for document in documents):
             return from_aggregated(documents)

@@ -100,7 +100,7 @@ def failure_of(doing: Doing, http_status: int, body: bytes, headers: Mapping[str
     reason = str(status.get("reason") or "")
     details = _details_of(status, doing.is_secret)
     words = str(status.get("message") or "")
-    message, plain = f"{doing}: {_words(doing, status)}", unescaped(words)
+    message, plain = f"{doing}: {_refusal_words(doing, status)}", unescaped(words)
     # Of a Secret, where anything may be quoted, nothing is kept of the server's words; nor where our message has all.
     said = "" if doing.is_secret or _DENIAL.fullmatch(plain) else plain[:MAX_MESSAGE_CHARACTERS]
     if code == 429 or (code >= 500 and not _FOR_EVER.search(words)):
@@ -118,7 +118,7 @@ def failure_of(doing: Doing, http_status: int, body: bytes, headers: Mapping[str
             found = _MANAGER.search(str(cause.get("message") or ""))
             owners.setdefault(found.group(1) if found else "another manager", []).append(str(cause.get("field") or "?"))
         message, said = (
-            f"{doing}: another manager owns {_named(doing, details)}",
+            f"{doing}: another manager owns {_sent_fields(doing, details)}",
             "; ".join(
                 f"{manager} owns {', '.join(sorted(fields)[:_MAX_FIELDS])}"
                 for manager, fields in sorted(owners.items())
@@ -213,7 +213,7 @@ def _details_of(status: Mapping[str, Any], is_secret: bool) -> dict[str, object]
     return {key: details[key] for key in kept if key in details} | {"causes": causes}
 
 
-def _words(doing: Doing, status: Mapping[str, Any]) -> str:
+def _refusal_words(doing: Doing, status: Mapping[str, Any]) -> str:
     """What is refused, in our words: by whom a right is missing, or the class of it and the fields of ours."""
     if denial := _DENIAL.match(str(status.get("message") or "")):
         return denial.group(1)
@@ -223,14 +223,14 @@ def _words(doing: Doing, status: Mapping[str, Any]) -> str:
     if not causes:
         return classed
     stuck = ", because it cannot be changed" if all(map(_is_immutable, causes)) else ""
-    fields = _named(doing, {"causes": causes})
+    fields = _sent_fields(doing, {"causes": causes})
     return f"{classed}: {fields}{stuck}" if stuck or fields != _SOME_FIELD else classed
 
 
 _SOME_FIELD = "a field of it"
 
 
-def _named(doing: Doing, details: Mapping[str, Any]) -> str:
+def _sent_fields(doing: Doing, details: Mapping[str, Any]) -> str:
     """The fields of the causes that stand in what we sent; whatever else a server calls a field may be a value."""
     fields = {str(cause.get("field") or "").lstrip(".") for cause in _causes(details)}
     ours = sorted(field for field in fields if doing.sent is not None and _stands_in(doing.sent, field))

@@ -80,14 +80,14 @@ def read_kubeconfig(kubeconfig: str | Mapping[str, Any], *, context: str = "", t
     outside the text or has a key that Pratique does not know.
     """
     document = _parse(kubeconfig) if isinstance(kubeconfig, str) else dict(kubeconfig)
-    sections = {section.plural: dict(_entries(document, section)) for section in (_CONTEXTS, _CLUSTERS, _USERS)}
+    sections = {section.plural: dict(_named_entries(document, section)) for section in (_CONTEXTS, _CLUSTERS, _USERS)}
     chosen = context or str(document.get("current-context") or "")
     if chosen not in sections["contexts"]:
         names = ", ".join(map(_quoted, sorted(sections["contexts"]))) or "none"
         raise BadSource(f"kubeconfig: no context {chosen!r}; it has {names}")
     if not trusted:  # every entry, not only the chosen context: the context may be changed later
         if strange := sorted(str(key) for key in document if key not in _TOP):
-            raise BadSource(f"kubeconfig: {_shown(strange[0])} is no field of a kubeconfig: remove it")
+            raise BadSource(f"kubeconfig: {_safe_key(strange[0])} is no field of a kubeconfig: remove it")
         for section in (_CONTEXTS, _CLUSTERS, _USERS):
             for name, body in sections[section.plural].items():
                 _check_entry(section, name, body)
@@ -112,7 +112,7 @@ def kept_kubeconfig(kubeconfig: str, *, context: str = "", trusted: bool = False
     Raises BadSource as well where it has several contexts and `context` chooses none.
     """
     document = _parse(kubeconfig)
-    contexts = sorted(name for name, _ in _entries(document, _CONTEXTS))
+    contexts = sorted(name for name, _ in _named_entries(document, _CONTEXTS))
     if len(contexts) > 1 and not context:
         names = ", ".join(map(_quoted, contexts))
         raise BadSource(f"kubeconfig: it has {len(contexts)} contexts ({names}): choose one")
@@ -137,7 +137,9 @@ class _Loader(yaml.SafeLoader):
             if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:
                 raise BadSource("kubeconfig: it merges mappings (<<) or has a key that is not text: write it out")
             if key.value in seen:
-                raise BadSource(f"kubeconfig: {_shown(key.value)} stands twice in one mapping: remove one of the two")
+                raise BadSource(
+                    f"kubeconfig: {_safe_key(key.value)} stands twice in one mapping: remove one of the two"
+                )
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -155,7 +157,7 @@ def _parse(text: str) -> dict[str, Any]:
     return document
 
 
-def _entries(document: Mapping[str, Any], section: _Section) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _named_entries(document: Mapping[str, Any], section: _Section) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every (name, body) of a named list."""
     listed = document.get(section.plural) or []
     if not isinstance(listed, list):
@@ -181,7 +183,7 @@ def _check_entry(section: _Section, name: str, body: Mapping[str, Any]) -> None:
         )
     known = section.plain | section.reaching | section.idle | set(section.never or {})
     if strange := sorted(str(key) for key in body if key not in known):
-        raise BadSource(f"{where} has {_shown(strange[0])}, which Pratique does not know: remove it")
+        raise BadSource(f"{where} has {_safe_key(strange[0])}, which Pratique does not know: remove it")
 
 
 def _refuse_forbidden(section: _Section, name: str, body: Mapping[str, Any]) -> None:
@@ -221,7 +223,7 @@ def _check_server(server: str) -> None:
             " believe whoever answers"
         )
     if not _ADDRESS.fullmatch(server) or not is_whole:
-        raise BadSource(f"kubeconfig: expected an https:// server, found {_shown(parts.scheme or 'nothing')}")
+        raise BadSource(f"kubeconfig: expected an https:// server, found {_safe_key(parts.scheme or 'nothing')}")
     if parts.username or parts.password or parts.query or parts.fragment or "\\" in server:
         raise BadSource("kubeconfig: the server may not carry credentials, a query or a fragment")
 
@@ -231,7 +233,7 @@ def _quoted(name: str) -> str:
     return name if _WORD.fullmatch(name) else repr(name)
 
 
-def _shown(key: str) -> str:
+def _safe_key(key: str) -> str:
     """A key as it may be said: what does not look like one may be a misplaced secret."""
     return key if _WORD.fullmatch(key) else "a key"
 

@@ -196,7 +196,7 @@ class Transport:
             raise
         self._tell(call, response.status, began)
         if response.status != 200:
-            body = _read(response, call.doing, self._end_of_answer())
+            body = _read_body(response, call.doing, self._end_of_answer())
             raise self._failure(call.doing, response, body)
         return Stream(response, call.doing)
 
@@ -207,7 +207,7 @@ class Transport:
             raise OutOfTime(f"{call.doing}: not asked, because the time for all questions is used up")
         try:
             response = self._open(call, identity, read_seconds=min(self._timeout_seconds, left))
-            body = _read(response, call.doing, self._end_of_answer())
+            body = _read_body(response, call.doing, self._end_of_answer())
         except Unreachable as exc:
             self._tell(call, 0, began)
             if time.monotonic() >= self._until:
@@ -319,7 +319,7 @@ def _guarded(body: bytes, before_send: Callable[[], None]) -> Iterator[bytes]:
         yield body[start : start + _RECORD_BYTES]
 
 
-def _read(response: urllib3.BaseHTTPResponse, doing: Doing, ends_at: float) -> bytes:
+def _read_body(response: urllib3.BaseHTTPResponse, doing: Doing, ends_at: float) -> bytes:
     """The whole body, at most MAX_RESPONSE_BYTES, by `ends_at` (time.monotonic); the connection goes back to the pool.
 
     What one call of the socket has is looked at: more would be waited for, and each byte may take the whole timeout.

@@ -120,7 +120,7 @@ def with_hooks(objects: Iterable[Found], *, is_upgrade: bool) -> list[Found]:
     kept = []
     for found in objects:
         annotations = mapping(value_at(found.body, "metadata", "annotations"))
-        named = _words(annotations.get(HOOK))
+        named = _comma_words(annotations.get(HOOK))
         if not named:
             kept.append(found)
             continue
@@ -128,12 +128,12 @@ def with_hooks(objects: Iterable[Found], *, is_upgrade: bool) -> list[Found]:
         hook = Hook.at(
             (moment for name, moment in known.items() if name in named),
             weight=int(weight) if _WEIGHT.fullmatch(weight) else 0,
-            is_cleared=_CLEARED in _words(annotations.get(DELETE_POLICY)),
+            is_cleared=_CLEARED in _comma_words(annotations.get(DELETE_POLICY)),
         )
         if hook.moments:
             kept.append(replace(found, hook=hook))
     return kept
 
 
-def _words(text: Any) -> frozenset[str]:
+def _comma_words(text: Any) -> frozenset[str]:
     return frozenset(one.strip().lower() for one in str(text).split(",") if one.strip()) if text else frozenset()

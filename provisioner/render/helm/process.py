@@ -126,7 +126,7 @@ def _rendered(job: Mapping[str, Any]) -> dict[str, Any]:
 
     try:
         with helm_python.Chart.load_archive(_packed(files)) as chart:
-            _check(chart.metadata, chart.dependencies, job)
+            _check_chart(chart.metadata, chart.dependencies, job)
             first = _once(chart, job)
             if any(_ASKS_THE_TIME.search(data) for path, data in files.items() if not _is_for_people(path)):
                 time.sleep(1.1)
@@ -218,7 +218,7 @@ def _called(chart: Any, values: str, options: str, job: Mapping[str, Any]) -> st
         return str(_native.call_string("helm_render_with_config", asking._raw(), chart._raw(), values, options))
 
 
-def _check(metadata: Mapping[str, Any], loaded: list[dict[str, Any]], job: Mapping[str, Any]) -> None:
+def _check_chart(metadata: Mapping[str, Any], loaded: list[dict[str, Any]], job: Mapping[str, Any]) -> None:
     if metadata.get("type") == "library":
         raise ChartRefused("it is a library chart, which has nothing to install")
     present = {str(one.get("name")) for one in loaded}

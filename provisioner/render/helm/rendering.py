@@ -35,7 +35,7 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
     job = ChartJob(
         files={path: data for path, data in files.items() if f"{folder}/{path}".lstrip("/") not in wanted.files},
         values=wanted.values,
-        release_name=wanted.release_name or checked_release_name(_name(files[CHART], meter)),
+        release_name=wanted.release_name or checked_release_name(_chart_name(files[CHART], meter)),
         namespace=rendering.install_namespace,
         kube_version=target.kube_version if target else "",
         api_versions=target.api_versions if target else (),
@@ -94,7 +94,7 @@ def _mapping(text: bytes, file: str, meter: YamlMeter) -> Mapping[str, Any]:
     return mapping(documents[0].value if len(documents) == 1 else None)
 
 
-def _name(chart: bytes, meter: YamlMeter) -> str:
+def _chart_name(chart: bytes, meter: YamlMeter) -> str:
     name = _mapping(chart, CHART, meter).get("name")
     if not isinstance(name, str) or not name:
         raise BadBundle(f"{CHART}: expected one mapping with the name of the chart")

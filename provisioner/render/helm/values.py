@@ -56,7 +56,7 @@ def without_credentials(words: str) -> str:
 
 def _hidden_in_words(found: re.Match[str]) -> str:
     names, value = found["path"].split("/"), found["value"]
-    is_hidden = any(map(_names_a_credential, names)) or _shown(value, names[-1]) != value
+    is_hidden = any(map(_names_a_credential, names)) or _masked_value(value, names[-1]) != value
     return f"{found['place']}{HIDDEN}" if is_hidden else found[0]
 
 
@@ -87,7 +87,7 @@ def set_paths(values: Mapping[str, Any]) -> frozenset[str]:
 
 def _leaves(value: Any, path: str, *, is_hidden: bool) -> Iterator[tuple[str, Any]]:
     if not isinstance(value, Mapping) or not value:
-        yield path, _hidden(value) if is_hidden else _shown(value, path)
+        yield path, _hidden(value) if is_hidden else _masked_value(value, path)
         return
     for key in sorted(value, key=str):
         name = str(key)
@@ -106,7 +106,7 @@ def _hidden(value: Any) -> Any:
     return value if value is None or isinstance(value, bool) or value in ("", [], {}) else HIDDEN
 
 
-def _shown(value: Any, name: str) -> Any:
+def _masked_value(value: Any, name: str) -> Any:
     if isinstance(value, str):
         return HIDDEN if _is_coded_key(value) else masked_as(name, value)
     if isinstance(value, list):

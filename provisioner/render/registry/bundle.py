@@ -96,14 +96,14 @@ def read(tree: Tree, folder: str, meter: YamlMeter) -> RegistryBundle:
     if not isinstance(value, list):
         raise InvalidManifest(f"{where}: expected a list of properties")
     own = [Fields.of(one, where) for one in value]
-    listed, read = _entries(tree, _within(folder, PROPERTIES), meter)
+    listed, read = _listed_entries(tree, _within(folder, PROPERTIES), meter)
     if any(tree.files[path] for path in read):
         written = go_json([ordered(one.value) for one in (*own, *listed)] or None)
         csv = replace(csv, annotations={**csv.annotations, OLM_PROPERTIES: written})
     # OLM v1 does not read dependencies.yaml, so that one that cannot be read refuses no bundle.
     path = _within(folder, DEPENDENCIES)
     try:
-        entries, read_too = _entries(tree, path, meter)
+        entries, read_too = _listed_entries(tree, path, meter)
         dependencies = list(property_requirements(as_properties(entries)))
     except InvalidManifest as exc:
         dependencies, read_too = [unreadable(path, str(exc))], [path]
@@ -119,7 +119,7 @@ def read(tree: Tree, folder: str, meter: YamlMeter) -> RegistryBundle:
     )
 
 
-def _entries(tree: Tree, path: str, meter: YamlMeter) -> tuple[list[Fields], list[str]]:
+def _listed_entries(tree: Tree, path: str, meter: YamlMeter) -> tuple[list[Fields], list[str]]:
     """The entries of properties.yaml or dependencies.yaml, and its path where it is there."""
     if path not in tree.files:
         return [], []

@@ -183,7 +183,7 @@ def diff_lines(before: JsonObject | None, after: JsonObject | None, *, context: 
     The text is safe to show (`visible`). Secrets are masked here once more, whatever the caller did before.
     """
     lines = all_lines(before, after)
-    return near_changes(lines, context=context) if before is not None and after is not None else _shown(lines)
+    return near_changes(lines, context=context) if before is not None and after is not None else _visible_lines(lines)
 
 
 def near_changes(lines: list[DiffLine], *, context: int = CONTEXT) -> list[DiffLine]:
@@ -198,7 +198,7 @@ def near_changes(lines: list[DiffLine], *, context: int = CONTEXT) -> list[DiffL
             pieces = in_pieces(old, new)
             shown[gone] = replace(shown[gone], text=text_of(pieces.old))
             shown[come] = replace(shown[come], text=text_of(pieces.new))
-    return _shown(shown)
+    return _visible_lines(shown)
 
 
 def replaced_lines(lines: Iterable[DiffLine]) -> Iterator[tuple[int, int]]:
@@ -214,7 +214,7 @@ def replaced_lines(lines: Iterable[DiffLine]) -> Iterator[tuple[int, int]]:
     yield from zip(gone, come, strict=False)
 
 
-def _shown(lines: list[DiffLine]) -> list[DiffLine]:
+def _visible_lines(lines: list[DiffLine]) -> list[DiffLine]:
     return [line if (text := visible(line.text)) == line.text else replace(line, text=text) for line in lines]
 
 
@@ -284,7 +284,7 @@ class _Comparison:
             self._value("+", new, at)
 
     def _maps(self, old: Mapping[str, Any], new: Mapping[str, Any], at: _Place) -> None:
-        for key in sorted({**old, **new}, key=_place):
+        for key in sorted({**old, **new}, key=_key_rank):
             there = at.below(key, key)
             if key not in new:
                 self._entry("-", key, old[key], there)
@@ -296,7 +296,7 @@ class _Comparison:
                 self._changed(key, old[key], new[key], there)
 
     def _changed(self, key: str, old: object, new: object, at: _Place) -> None:
-        head = f"{at.indent[2:]}{_key(key)}:"
+        head = f"{at.indent[2:]}{_key_text(key)}:"
         if len(at.new) < MAX_DEPTH and _are_alike(old, new):
             self._line(" ", head, at)
             self.compare(old, new, at)
@@ -310,10 +310,10 @@ class _Comparison:
     def _texts(self, old: list[str], new: list[str], at: _Place) -> None:
         for run in self._aligner.runs(old, new):
             if run.is_equal:
-                self._text(" ", new[run.start : run.end], at)
+                self._add_texts(" ", new[run.start : run.end], at)
                 continue
-            self._text("-", old[run.first : run.last], at)
-            self._text("+", new[run.start : run.end], at)
+            self._add_texts("-", old[run.first : run.last], at)
+            self._add_texts("+", new[run.start : run.end], at)
 
     def _lists(self, old: list[Any], new: list[Any], at: _Place) -> None:
         pairs = self._aligner.pairs(old, new)
@@ -344,20 +344,20 @@ class _Comparison:
             self._line(kind, f"{at.indent}# order: {', '.join(names)}", at)
 
     def _entry(self, kind: str, key: object, value: object, at: _Place) -> None:
-        head = f"{at.indent[2:]}{_key(key)}:"
+        head = f"{at.indent[2:]}{_key_text(key)}:"
         if isinstance(value, Mapping | list) and value and len(at.new) < MAX_DEPTH:
             self._line(kind, head, at)
             self._value(kind, value, at)
         elif _is_text(value):
             self._line(kind, f"{head} |", at)
-            self._text(kind, str(value).split("\n"), at)
+            self._add_texts(kind, str(value).split("\n"), at)
         else:
             self._line(kind, f"{head} {_scalar(value)}", at)
 
     def _value(self, kind: str, value: object, at: _Place) -> None:
         """The lines of a value; of None none, which is what a missing object is."""
         if isinstance(value, Mapping) and value and len(at.new) < MAX_DEPTH:
-            for key in sorted(value, key=_place):
+            for key in sorted(value, key=_key_rank):
                 self._entry(kind, key, value[key], at.below(key, key))
         elif isinstance(value, list) and value and len(at.new) < MAX_DEPTH:
             for number, one in enumerate(value):
@@ -383,7 +383,7 @@ class _Comparison:
         kind, text, path, form = self._lines[at]
         self._lines[at] = (kind, f"{indent}- {text[len(indent) + 2 :]}", path, form)
 
-    def _text(self, kind: str, texts: list[str], at: _Place) -> None:
+    def _add_texts(self, kind: str, texts: list[str], at: _Place) -> None:
         path = at.path(kind)
         self._lines.extend((kind, at.indent + text, path, Form.TEXT) for text in texts)
 
@@ -407,7 +407,7 @@ def _scalar(value: object) -> str:
         return TOO_DEEP
 
 
-def _key(key: object) -> str:
+def _key_text(key: object) -> str:
     return _known_key(key) if isinstance(key, str) and len(key) <= _SHORT else _scalar(key)
 
 
@@ -421,7 +421,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and "\n" in value
 
 
-def _place(key: object) -> tuple[int, str]:
+def _key_rank(key: object) -> tuple[int, str]:
     word = str(key)
     return (_RANKS.get(word, len(_RANKS)), word)
 

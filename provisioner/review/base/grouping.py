@@ -360,7 +360,7 @@ def spelled_out(findings: Sequence[Finding], at_most: int) -> int:
 
 def _listed(findings: Iterable[Finding]) -> list[tuple[FieldPlace, str]]:
     return [
-        (FieldPlace(str(place["object"]), tuple(place["path"]), str(place["version"])), _values(place, finding))
+        (FieldPlace(str(place["object"]), tuple(place["path"]), str(place["version"])), _value_texts(place, finding))
         for finding in findings
         for place in listed_places(finding)
     ]
@@ -382,7 +382,7 @@ def _shared(places: Iterable[tuple[FieldPlace, str]]) -> list[SharedField]:
     return sorted(found, key=lambda field: (-field.count, field.name))
 
 
-def _values(listed: Mapping[str, Any], finding: Finding) -> str:
+def _value_texts(listed: Mapping[str, Any], finding: Finding) -> str:
     if finding.rule not in _DEFAULTS:
         return ""
     own = listed.get(DIFFERING)

@@ -133,7 +133,7 @@ def _known(finding: Finding) -> dict[str, Any]:
 
 def _place_values(finding: Finding) -> dict[str, Any]:
     path = finding.path
-    return {SUBJECT: finding.ref, WHERE: shown(path), LEAF: path[-1] if path else "", PLACE: _place(finding)}
+    return {SUBJECT: finding.ref, WHERE: shown(path), LEAF: path[-1] if path else "", PLACE: _place_words(finding)}
 
 
 def _added(finding: Finding, params: Mapping[str, Any]) -> str:
@@ -141,7 +141,7 @@ def _added(finding: Finding, params: Mapping[str, Any]) -> str:
     return "".join(notes)
 
 
-def _place(finding: Finding) -> str | None:
+def _place_words(finding: Finding) -> str | None:
     """The object with its versions, and the field of a schema where the sentence does not name it elsewhere."""
     if finding.ref is None:
         return None
@@ -223,7 +223,7 @@ def subject_and_words(finding: Finding) -> tuple[str, str]:
     if not finding.variant or finding.server_words:
         return "", finding.message
     head = messages_of(finding.rule).templates[finding.variant].parts[0]
-    if isinstance(head, Template) and PLACE in head.names and (place := _place(finding)):
+    if isinstance(head, Template) and PLACE in head.names and (place := _place_words(finding)):
         return place, message_of(finding, **{PLACE: None})
     if isinstance(head, Placeholder) and head.name == SUBJECT:
         name, words = _around_subject(finding)

@@ -121,7 +121,7 @@ def managers_by_version(objects: Iterable[JsonObject]) -> dict[str, Counter[str]
     for obj in objects:
         pairs = {
             (str(entry.get("apiVersion") or "").rpartition("/")[2], str(entry.get("manager") or "?"))
-            for entry in _entries(obj)
+            for entry in _managed_fields(obj)
         }
         for version, manager in pairs:
             found.setdefault(version, Counter())[manager] += 1
@@ -132,7 +132,9 @@ def owners_of(obj: JsonObject, place: tuple[str | int, ...]) -> set[str]:
     """The managers who own a field of `obj` at or below `place` of its schema."""
     wanted = [str(part) for part in place]
     return {
-        str(entry.get("manager") or "?") for entry in _entries(obj) if _owns(mapping(entry.get("fieldsV1")), wanted)
+        str(entry.get("manager") or "?")
+        for entry in _managed_fields(obj)
+        if _owns(mapping(entry.get("fieldsV1")), wanted)
     }
 
 
@@ -146,7 +148,7 @@ def describe_managers(managers: Mapping[str, int]) -> str:
     return some([f"{name} ({number(managers[name], 'object')})" for name in most_first(managers)], 5)
 
 
-def _entries(obj: JsonObject) -> list[Mapping[str, Any]]:
+def _managed_fields(obj: JsonObject) -> list[Mapping[str, Any]]:
     return maps(value_at(obj, "metadata", "managedFields"))
 
 
@@ -400,7 +402,7 @@ def owned_by_others(old: JsonObject, new: JsonObject) -> Iterator[Finding]:
         differing = dict(sorted(differing.items()))
         yield _OWNED.finding("marked", ref, where=("metadata",), key=differing, old=differing, new=after)
     # Those who only update (an injected caBundle) do not fight for it.
-    entries = [entry for entry in _entries(old) if entry.get("operation") == "Apply"]
+    entries = [entry for entry in _managed_fields(old) if entry.get("operation") == "Apply"]
     appliers = owners_of({"metadata": {"managedFields": entries}}, ("spec",))
     others = sorted(name for name in appliers if not name.startswith(_OURSELVES))
     if others:

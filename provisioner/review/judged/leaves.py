@@ -62,7 +62,10 @@ def changed_leaves(
     for place, leaf in enumerate(found if is_secret else ()):
         if leaf.path[0] in _VALUES or leaf.path == _LAST_APPLIED:
             # Of a value only whether it is there and changes, in words that are no credential.
-            was, is_now = (side if side is ABSENT or side in MASKS else HIDDEN for side in (leaf.before, leaf.after))
+            was, is_now = (
+                side if side is ABSENT or (isinstance(side, str) and side in MASKS) else HIDDEN
+                for side in (leaf.before, leaf.after)
+            )
             found[place] = replace(leaf, before=was, after="changed" if was == is_now else is_now, name="")
     return found
 

@@ -207,7 +207,7 @@ def unjudged(facts: Facts, sound: Iterable[Claim], everything: Iterable[Claim]) 
             body = wished.get(planned.ref.identity) or planned.after or {}
             found = replace(found, leaves=new.left(planned.ref, body, found.leaves))
         if found.harmless:
-            rule, key = ReviewRule(HARMLESS, Section.OBJECTS, Severity.SAFE), _key(found.harmless)
+            rule, key = ReviewRule(HARMLESS, Section.OBJECTS, Severity.SAFE), _leaf_keys(found.harmless)
             harmless.append(rule.finding("harmless", planned.ref, key=key, **_evidence(found.harmless)))
         if found.leaves and is_known:
             left.append(replace(found, is_ruled=known.claims.judges_inside(found.kind)))
@@ -305,7 +305,7 @@ def _of_new(left: Sequence[_Left]) -> Iterator[Finding]:
 def _finding(variant: str, left: _Left, leaves: Sequence[Leaf], **params: Any) -> Finding:
     rule, action = ReviewRule(UNJUDGED, Section.OBJECTS, left.severity), str(left.planned.action)
     params |= _evidence(leaves)
-    return rule.finding(variant, left.planned.ref, key=_key(leaves), action=action, **params)
+    return rule.finding(variant, left.planned.ref, key=_leaf_keys(leaves), action=action, **params)
 
 
 def _of_unknown_kind(left: _Left) -> Finding:
@@ -328,7 +328,7 @@ def _of_unknown_kind(left: _Left) -> Finding:
         parts = list(dict.fromkeys(pattern_of(leaf.path[:2]) for leaf in left.leaves))
         variant, params = "metadata", {"total": len(left.leaves), "parts": parts}
     params |= _evidence(left.leaves)
-    rule, key = ReviewRule(UNCLAIMED, Section.OBJECTS, left.severity), [action, *_key(left.leaves)]
+    rule, key = ReviewRule(UNCLAIMED, Section.OBJECTS, left.severity), [action, *_leaf_keys(left.leaves)]
     return rule.finding(variant, planned.ref, key=key, action=action, **params)
 
 
@@ -336,31 +336,32 @@ def _evidence(leaves: Sequence[Leaf]) -> dict[str, Any]:
     """The fields, and the first of them with their values; the difference of the object has the others."""
     changes = []
     for leaf in leaves[:MAX_CHANGES]:
-        before, after = _values(leaf)
+        before, after = _shown_values(leaf)
         changes.append({"path": [*leaf.path], "before": before, "after": after})
     fields = list(dict.fromkeys(pattern_of(leaf.path) for leaf in leaves))
     return {FIELDS: fields, "changes": changes, "left_out": max(0, len(leaves) - MAX_CHANGES)}
 
 
-def _key(leaves: Sequence[Leaf]) -> list[list[str]]:
+def _leaf_keys(leaves: Sequence[Leaf]) -> list[list[str]]:
     """Where and what will be, which makes it another finding as soon as that is another."""
-    return [[pattern_of(leaf.path), _text(leaf.after)] for leaf in leaves]
+    return [[pattern_of(leaf.path), _value_text(leaf.after)] for leaf in leaves]
 
 
 def _cut_values(leaf: Leaf) -> tuple[str, str]:
-    before, after = _values(leaf)
+    before, after = _shown_values(leaf)
     return _cut(before), _cut(after)
 
 
-def _values(leaf: Leaf) -> tuple[str, str]:
+def _shown_values(leaf: Leaf) -> tuple[str, str]:
     """Both values in words, without what is a credential."""
     before, after = (
-        NOT_SET if value is ABSENT else _text(masked_value(value, leaf.name)) for value in (leaf.before, leaf.after)
+        NOT_SET if value is ABSENT else _value_text(masked_value(value, leaf.name))
+        for value in (leaf.before, leaf.after)
     )
     return before, f"{after} ({CHANGED})" if before == after else after
 
 
-def _text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if value is ABSENT:
         return NOT_SET
     is_plain = isinstance(value, str) and value.isprintable() and value == value.strip() and value

@@ -118,7 +118,9 @@ def few_words(told: Sequence[Statement]) -> tuple[list[tuple[str, list[str]]], i
     rest = changed[len(kept) :]
     objects: dict[str, list[str]] = {}
     for one in kept:
-        objects.setdefault(some(list(dict.fromkeys(place.of for place in one.places)), 1), []).append(_words(one))
+        objects.setdefault(some(list(dict.fromkeys(place.of for place in one.places)), 1), []).append(
+            _statement_words(one)
+        )
     found = list(objects.items())
     if rest:
         objects_left = len({place.of for statement in rest for place in statement.places})
@@ -135,7 +137,7 @@ def _is_of_metadata(one: Statement) -> bool:
     return all(_METADATA in f".{field}" for field in one.first.evidence.get("fields") or ())
 
 
-def _words(statement: Statement) -> str:
+def _statement_words(statement: Statement) -> str:
     """Cut, so that one field of many values leaves room for others; of a text of many lines those that differ."""
     evidence = statement.first.evidence
     changes = evidence.get("changes") or ()

@@ -109,7 +109,7 @@ def _is_empty(name: str, value: object) -> bool:
 
 
 def _fact(name: str, value: Any) -> EvidenceFact:
-    words = _words(name)
+    words = _label_of(name)
     if name == "counterexample":
         return EvidenceFact(words, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
     if name == SAID_WITH:
@@ -122,10 +122,10 @@ def _fact(name: str, value: Any) -> EvidenceFact:
         used = {column for row in rows for column, cell in row.items() if not _is_empty(column, cell)} - {"variant"}
         columns = [column for column in _FIRST_COLUMNS if column in used] + sorted(used - set(_FIRST_COLUMNS))
         cells = tuple(tuple(_cell(column, row.get(column, "")) for column in columns) for row in rows)
-        return EvidenceFact(words, columns=tuple(map(_words, columns)), rows=cells)
+        return EvidenceFact(words, columns=tuple(map(_label_of, columns)), rows=cells)
     if isinstance(value, dict):
         # A key of ours stands in words; one that names a kind, a label or a field stays as it is written.
-        keys = {key: _words(key) if name == "seen" else key for key in sorted(value)}
+        keys = {key: _label_of(key) if name == "seen" else key for key in sorted(value)}
         return EvidenceFact(words, "\n".join(f"{told}: {_cell(key, value[key])}" for key, told in keys.items()))
     return EvidenceFact(words, _cell(name, value))
 
@@ -169,7 +169,7 @@ def _in_one_line(value: Any) -> str:
     )
     if not flat:
         return json.dumps(value, sort_keys=True, ensure_ascii=False)
-    return "; ".join(f"{_words(key)}: {_cell(key, one)}" for key, one in sorted(value.items()))
+    return "; ".join(f"{_label_of(key)}: {_cell(key, one)}" for key, one in sorted(value.items()))
 
 
 def _places(value: Any) -> str:
@@ -181,5 +181,5 @@ def _places(value: Any) -> str:
     return path_text(tuple(inner if isinstance(inner, int) else str(inner) for inner in value))
 
 
-def _words(name: str) -> str:
+def _label_of(name: str) -> str:
     return _NAMES.get(name) or _CAMEL.sub(" ", name).replace("_", " ").lower()

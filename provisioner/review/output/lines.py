@@ -208,10 +208,10 @@ def rules_behind(evidence: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 def names_in(rule: str, evidence: Mapping[str, Any]) -> frozenset[str]:
     """What the lines of a finding have to name: of a risk what makes it one, else the words of its evidence."""
-    return rbac.names_of_risk(rule) or frozenset(_words(evidence))
+    return rbac.names_of_risk(rule) or frozenset(_evidence_texts(evidence))
 
 
-def _words(evidence: Mapping[str, Any]) -> Iterator[str]:
+def _evidence_texts(evidence: Mapping[str, Any]) -> Iterator[str]:
     for name, value in evidence.items():
         if isinstance(value, str):
             yield value[:_MAX_NAME]

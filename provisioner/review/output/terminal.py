@@ -111,7 +111,7 @@ def _what_counts(report: Report, paint: Paint, brevity: Brevity) -> Iterator[str
         known_by = {id(field) for field in of_fields}
         made = entries(finding for finding in told if id(finding) not in known_by)
         for _, group in groupby(made, key=lambda entry: entry.tells_powers):
-            yield from _entries(list(group), paint, brief)
+            yield from _entry_lines(list(group), paint, brief)
         yield from crd_entries(of_fields, paint, brief)
     places = [f"{number(brief.places, 'more place')} of these findings"] if brief.places else []
     if left or places:
@@ -144,7 +144,7 @@ def _grouped(findings: Iterable[Finding], paint: Paint, brief: Brief | None, *, 
         yield from _advice(chain.from_iterable(statement.findings for statement in told))
 
 
-def _entries(told: Sequence[Entry], paint: Paint, brief: Brief) -> Iterator[str]:
+def _entry_lines(told: Sequence[Entry], paint: Paint, brief: Brief) -> Iterator[str]:
     """Entries, each with what is said in it: of what is critical or unknown each has lines of its own (S24)."""
     for entry in told:
         rules = {finding.rule for finding in entry.findings}
@@ -238,7 +238,7 @@ def crds_as_text(found: Iterable[CrdDifference], *, colours: bool = False) -> st
             version = str(finding.evidence.get("version") or "")
             rule = visible(f"{finding.rule}  {version}".rstrip())
             lines.append(f"{severity_mark(finding.severity, paint)}  {rule}{_known(finding.is_new)}")
-            lines += _words(Statement(finding.message, (finding,)), paint)
+            lines += _finding_lines(Statement(finding.message, (finding,)), paint)
         lines.append("")
     return "\n".join(lines)
 
@@ -253,7 +253,7 @@ def _statement(one: Statement, paint: Paint, brief: Brief | None) -> Iterator[st
     """What several places have in common, and the places: all, or the first of them."""
     has_example = brief is None or brief.brevity.has_examples
     if not one.is_of_several:
-        yield from _words(one, paint, has_example=has_example)
+        yield from _finding_lines(one, paint, has_example=has_example)
         if one.counts_itself and brief is None:
             yield from (line for reach in one.reaches for line in _reach(reach))
         elif one.counts_itself and brief is not None:
@@ -300,7 +300,7 @@ def _reach(reach: StatementReach) -> list[str]:
     return wrapped(visible(f"{words}: {fields}" if fields else words), "        ", "          ")
 
 
-def _words(one: Statement, paint: Paint, *, has_example: bool = True) -> Iterator[str]:
+def _finding_lines(one: Statement, paint: Paint, *, has_example: bool = True) -> Iterator[str]:
     """What a finding says of one place, and where that is unless its words name it."""
     finding, place = one.first, path_text(one.first.path)
     at = f" (at {place})" if place and not names_field(finding) else ""

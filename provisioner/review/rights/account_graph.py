@@ -157,7 +157,7 @@ def account_graph(report: Report, subject: RbacSubject, *, hidden: Collection[Ob
         finding for finding in report.in_section(Section.PERMISSIONS) if finding.evidence.get("subject") == str(subject)
     ]
     ways = _ways(states, subject)
-    placed = {finding.fingerprint for finding in told if _place(finding, ways, states)}
+    placed = {finding.fingerprint for finding in told if _place_finding(finding, ways, states)}
     nodes = [_node(way, states) for way in ways.values()]
     nodes.sort(key=lambda node: (node.worst, node.is_same, node.binding, node.role))
     counts = Counter(rule.mark for node in nodes for rule in (*node.rules, *node.same))
@@ -218,7 +218,7 @@ def _ways(states: _States, subject: RbacSubject) -> dict[tuple[str, str], _Way]:
     return ways
 
 
-def _place(finding: Finding, ways: dict[tuple[str, str], _Way], states: _States) -> bool:
+def _place_finding(finding: Finding, ways: dict[tuple[str, str], _Way], states: _States) -> bool:
     """Put a finding at each rule that it names, those of other bindings of the cluster too; whether there is any."""
     named = [way for way in maps(finding.evidence.get("by")) if isinstance(way.get("rule"), int)]
     for one in named:

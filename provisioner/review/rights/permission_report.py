@@ -116,7 +116,7 @@ def permission_report(facts: Facts, *, nowhere: frozenset[GroupResource] = froze
         problems += [
             f"{who(subject)}: {problem}" for problem in new.problems if not (states.is_whole and problem.is_missing)
         ]
-    accounts = tuple(sorted(found, key=_place))
+    accounts = tuple(sorted(found, key=_account_order))
     everybody = tuple(effects(who_changes.roles, [facts.content.install_namespace]))
     problems += [f"{effect.who}: {UNDECIDED}: {effect.problem}" for effect in everybody if effect.problem]
     return PermissionReport(accounts, everybody, tuple(dict.fromkeys(problems)))
@@ -172,7 +172,7 @@ def _account(
     )
 
 
-def _place(account: AccountReport) -> tuple[object, ...]:
+def _account_order(account: AccountReport) -> tuple[object, ...]:
     rank = min((risk.severity.rank for risk in account.new), default=len(Severity))
     subject = account.subject
     return (rank, not account.added, not account.removed, subject.kind, subject.namespace, subject.name)

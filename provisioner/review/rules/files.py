@@ -58,11 +58,11 @@ def parsed(name: str, text: str) -> RuleText:
     body, _, _ = body.partition(HEADING)
     keys = _front_matter(name, head)
     rule = RuleText(
-        _text(name, "id", keys["id"]),
-        _text(name, "title", keys["title"]),
-        _one_of(Section, name, "section", _text(name, "section", keys["section"])),
+        _plain_text(name, "id", keys["id"]),
+        _plain_text(name, "title", keys["title"]),
+        _one_of(Section, name, "section", _plain_text(name, "section", keys["section"])),
         _severities(name, keys["severities"]),
-        _text(name, "source", keys["source"]),
+        _plain_text(name, "source", keys["source"]),
         *_parts(name, body),
     )
     if f"{rule.id}{SUFFIX}" != name:
@@ -77,7 +77,7 @@ def _front_matter(name: str, head: str) -> dict[str, yaml.Node]:
         raise BadRuleFile(f"{name}: the front matter is not YAML: {exc}") from exc
     if not isinstance(node, yaml.MappingNode):
         raise BadRuleFile(f"{name}: the front matter is not a mapping of {', '.join(_KEYS)}")
-    found = [(_text(name, "a key", key), value) for key, value in node.value]
+    found = [(_plain_text(name, "a key", key), value) for key, value in node.value]
     _complete(name, "key", [key for key, _ in found], _KEYS)
     return dict(found)
 
@@ -93,7 +93,7 @@ def _complete(name: str, what: str, found: Sequence[str], wanted: Sequence[str])
             raise BadRuleFile(f"{name}: the {what} {word} is unknown")
 
 
-def _text(name: str, what: str, node: yaml.Node) -> str:
+def _plain_text(name: str, what: str, node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode) or not node.value.strip() or "`" in node.value:
         raise BadRuleFile(f"{name}: {what} is not plain text")
     return str(node.value)
@@ -101,7 +101,7 @@ def _text(name: str, what: str, node: yaml.Node) -> str:
 
 def _severities(name: str, node: yaml.Node) -> tuple[Severity, ...]:
     words = node.value if isinstance(node, yaml.SequenceNode) else []
-    found = [_one_of(Severity, name, "severities", _text(name, "a severity", word)) for word in words]
+    found = [_one_of(Severity, name, "severities", _plain_text(name, "a severity", word)) for word in words]
     if not found or found != sorted(set(found), key=lambda severity: severity.rank):
         raise BadRuleFile(f"{name}: severities is not a list of severities, each once, the worst first")
     return tuple(found)
@@ -150,7 +150,7 @@ def rule_text(rule: str) -> RuleText | None:
 
     Raises BadRuleFile where its file is damaged.
     """
-    return _read(rule) if rule in rule_ids() else None
+    return _load_rule(rule) if rule in rule_ids() else None
 
 
 @cache
@@ -185,7 +185,7 @@ class Phrase(str):
 
 
 @cache
-def _read(rule: str) -> RuleText:
+def _load_rule(rule: str) -> RuleText:
     return parsed(f"{rule}{SUFFIX}", _file(rule))
 
 

@@ -164,7 +164,7 @@ class Messages:
                 yield _show(told, part.format.removeprefix(EACH).lstrip(), params)
             elif part.format.startswith("else "):
                 value = params.get(part.name)
-                yield part.format.removeprefix("else ") if value is None else _text(value)
+                yield part.format.removeprefix("else ") if value is None else _value_text(value)
             else:
                 yield _show(params[part.name], part.format, params)
 
@@ -225,7 +225,7 @@ def _show(value: Any, how: str, params: Mapping[str, Any]) -> str:
         noun, _, plural = rest.partition("/")
         return number(_size(value), noun, plural) if noun else f"{_size(value):,}"
     if way == "cut":
-        text = _text(value)
+        text = _value_text(value)
         return text if len(text) <= int(rest) else f"{text[: int(rest)]}…"
     return _first(value, way, rest, params) if way in {"some", "phrases"} else _listed(value, way, rest)
 
@@ -236,7 +236,7 @@ def _first(value: Any, way: str, rest: str, params: Mapping[str, Any]) -> str:
     which, _, total = rest.partition(" of ")
     most, _, noun = which.partition(" ")
     count = _size(params[total]) if total else len(items)
-    names = [_text(item) for item in items[:count]]
+    names = [_value_text(item) for item in items[:count]]
     if way == "phrases":
         return some_phrases(names, int(most), total=count)
     return some(names, int(most), total=count, noun=noun)
@@ -247,21 +247,21 @@ def _listed(value: Any, way: str, rest: str) -> str:
     items = value if _is_list(value) else [value]
     match way:
         case "code":
-            return some([f"`{_text(item)}`" for item in items], int(rest or len(items)))
+            return some([f"`{_value_text(item)}`" for item in items], int(rest or len(items)))
         case "account":
             return some([_account(item) for item in items], int(rest or 1))
         case "clauses":
-            return ", and ".join(map(_text, items))
+            return ", and ".join(map(_value_text, items))
         case "either" | "all":
-            words = [_text(item) for item in items]
+            words = [_value_text(item) for item in items]
             last = " or " if way == "either" else " and "
             return last.join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
         case "or" | "and":
-            return f" {' '.join(filter(None, [way, rest]))} ".join(map(_text, items))
-    return ", ".join(map(_text, items))
+            return f" {' '.join(filter(None, [way, rest]))} ".join(map(_value_text, items))
+    return ", ".join(map(_value_text, items))
 
 
-def _text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, Mapping):
@@ -271,9 +271,9 @@ def _text(value: Any) -> str:
 
 def _account(account: Any) -> str:
     """Also of an account as a record of a report holds it, its kind and its name; other words stay as they are."""
-    kind, _, name = _text(account).partition(" ")
+    kind, _, name = _value_text(account).partition(" ")
     if not kind[:1].isupper():
-        return _text(account)
+        return _value_text(account)
     return f"`{name}`" if kind == "ServiceAccount" else f"{kind} `{name}`"
 
 

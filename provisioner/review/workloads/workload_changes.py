@@ -397,7 +397,7 @@ def _image(container: Container) -> str:
 
 def _lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Line]:
     for what, key in (("command", "command"), ("arg", "args")):
-        yield from _listed(what, _words(old.get(key)), _words(new.get(key)))
+        yield from _listed(what, _argument_texts(old.get(key)), _argument_texts(new.get(key)))
     was, is_now = _env(old), _env(new)
     for name in sorted({**was, **is_now}):
         gone, come = was.get(name), is_now.get(name)
@@ -405,11 +405,13 @@ def _lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Line]:
             continue
         yield from [Line(Mark.GONE, "env", gone[1])] if gone is not None else []
         yield from [Line(Mark.NEW, "env", come[1])] if come is not None else []
-    yield from _listed("workingDir", _words(_one(old, "workingDir")), _words(_one(new, "workingDir")))
+    yield from _listed("workingDir", _argument_texts(_one(old, "workingDir")), _argument_texts(_one(new, "workingDir")))
     before, after = mapping(old.get("lifecycle")), mapping(new.get("lifecycle"))
     for name in HOOKS:
-        yield from _listed(name, _words(_hook(before.get(name))), _words(_hook(after.get(name))))
-    yield from _listed("stopSignal", _words(_one(before, "stopSignal")), _words(_one(after, "stopSignal")))
+        yield from _listed(name, _argument_texts(_hook(before.get(name))), _argument_texts(_hook(after.get(name))))
+    yield from _listed(
+        "stopSignal", _argument_texts(_one(before, "stopSignal")), _argument_texts(_one(after, "stopSignal"))
+    )
 
 
 def _one(holder: Mapping[str, Any], key: str) -> list[object]:
@@ -430,7 +432,7 @@ def _hook(handler: object) -> list[object]:
     return items(mapping(told.get("exec")).get("command"))
 
 
-def _words(listed: object) -> list[tuple[str, str]]:
+def _argument_texts(listed: object) -> list[tuple[str, str]]:
     """Each argument, a longer text by its lines, as it is and as it may be shown."""
     found: list[tuple[str, str]] = []
     flag = ""

@@ -77,10 +77,10 @@ def _type(data: bytes) -> str:
                 entry = _fields(value)
                 return f"map({_type(_last(entry, 1, b''))}, {_type(_last(entry, 2, b''))})"
             case 9:
-                return f"object {_text(value)}"
+                return f"object {_decode(value)}"
             case 14:
                 entry = _fields(value)
-                return f"{_text(_last(entry, 1, b''))}({', '.join(map(_type, _all(entry, 2)))})"
+                return f"{_decode(_last(entry, 1, b''))}({', '.join(map(_type, _all(entry, 2)))})"
     return "dyn"
 
 
@@ -95,7 +95,7 @@ def _expression(data: bytes) -> Node:
 
 def _select(data: bytes) -> Node:
     fields = _fields(data)
-    operand, name = _expression(_last(fields, 1, b"")), _text(_last(fields, 2, b""))
+    operand, name = _expression(_last(fields, 1, b"")), _decode(_last(fields, 2, b""))
     return Node(NodeKind.SELECT, name, target=operand, is_test=bool(_last(fields, 3, 0)))
 
 
@@ -105,7 +105,7 @@ def _call(data: bytes) -> Node:
     arguments = tuple(_expression(it) for it in _all(fields, 3))
     return Node(
         NodeKind.CALL,
-        _text(_last(fields, 2, b"")),
+        _decode(_last(fields, 2, b"")),
         target=_expression(target) if target is not None else None,
         parts=arguments,
     )
@@ -117,16 +117,16 @@ def _struct(data: bytes) -> Node:
     for entry in _all(fields, 2):
         inner = _fields(entry)
         key = _last(inner, 3, None)
-        parts.append(_expression(key) if key is not None else Node(NodeKind.CONST, value=_text(_last(inner, 2, b""))))
+        parts.append(_expression(key) if key is not None else Node(NodeKind.CONST, value=_decode(_last(inner, 2, b""))))
         parts.append(_expression(_last(inner, 4, b"")))
-    return Node(NodeKind.STRUCT, _text(_last(fields, 1, b"")), parts=tuple(parts))
+    return Node(NodeKind.STRUCT, _decode(_last(fields, 1, b"")), parts=tuple(parts))
 
 
 def _fold(data: bytes) -> Node:
     fields = _fields(data)
     parts = tuple(_expression(_last(fields, number, b"")) for number in (2, 4, 5, 6, 7))
-    variables = [_text(_last(fields, number, b"")) for number in (1, 8)]
-    return Node(NodeKind.FOLD, _text(_last(fields, 3, b"")), parts=parts, variable=",".join(filter(None, variables)))
+    variables = [_decode(_last(fields, number, b"")) for number in (1, 8)]
+    return Node(NodeKind.FOLD, _decode(_last(fields, 3, b"")), parts=parts, variable=",".join(filter(None, variables)))
 
 
 def _constant(data: bytes) -> Any:
@@ -141,7 +141,7 @@ def _constant(data: bytes) -> Any:
             case 5:
                 return struct.unpack("<d", value)[0]
             case 6:
-                return _text(value)
+                return _decode(value)
         return value
     return None
 
@@ -155,7 +155,7 @@ NUMBERED_TYPES = {
 # the numbers of the kinds of expression in cel.expr.Expr
 READERS: dict[int, Callable[[bytes], Node]] = {
     3: lambda value: Node(NodeKind.CONST, value=_constant(value)),
-    4: lambda value: Node(NodeKind.IDENT, _text(_last(_fields(value), 1, b""))),
+    4: lambda value: Node(NodeKind.IDENT, _decode(_last(_fields(value), 1, b""))),
     5: _select,
     6: _call,
     7: lambda value: Node(NodeKind.LIST, parts=tuple(_expression(it) for it in _all(_fields(value), 1))),
@@ -201,5 +201,5 @@ def _all(fields: list[tuple[int, Any]], number: int) -> list[Any]:
     return [value for known, value in fields if known == number]
 
 
-def _text(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode("utf-8", "replace")

@@ -77,7 +77,7 @@ class RuleCheck:
                 continue
             for place, rule in enumerate(listed):
                 if isinstance(rule, Mapping):
-                    self._check(rule, node, index(child(node.path, RULES), place))
+                    self._check_rule(rule, node, index(child(node.path, RULES), place))
         # What compiles as long as any field may be of any type, and what the rest costs.
         checked = _compiled_typed([one.rule for one in self.sound.values()]) if self.sound else ()
         for (at, one), (problem, program) in zip(self.sound.items(), checked, strict=True):
@@ -95,7 +95,7 @@ class RuleCheck:
         self._check_total(path)
         return self.errors
 
-    def _check(self, rule: Mapping[str, Any], node: _Node, path: str) -> None:
+    def _check_rule(self, rule: Mapping[str, Any], node: _Node, path: str) -> None:
         text = str(rule.get("rule") or "").strip()
         if not text:
             return
@@ -109,20 +109,20 @@ class RuleCheck:
             if exc.is_ended:
                 self.errors.append(_not_compiled(at))
             elif not exc.is_beyond_us:
-                self.errors.append(invalid(at, _shown(rule), f"compilation failed: {exc}"))
+                self.errors.append(invalid(at, _rule_record(rule), f"compilation failed: {exc}"))
             return
         found = len(self.errors)
         # What is dyn here has a type of its own to the API server, save int-or-string.
         wanted = {"bool"} if node.schema.get("x-kubernetes-int-or-string") is True else {"bool", "dyn"}
         if program.result_type not in wanted:
-            self.errors.append(invalid(at, _shown(rule), "cel expression must evaluate to a bool"))
+            self.errors.append(invalid(at, _rule_record(rule), "cel expression must evaluate to a bool"))
         for name in unknown_fields(text, node.schema, is_root=node.is_root):
-            self.errors.append(invalid(at, _shown(rule), f"compilation failed: ERROR: undefined field '{name}'"))
+            self.errors.append(invalid(at, _rule_record(rule), f"compilation failed: ERROR: undefined field '{name}'"))
         if len(self.errors) == found:
             # Where no list or map above sets a limit, as many as fit into one request.
             runs = Bound.most_in_a_request(node.schema) if node.cardinality is None else node.cardinality
             typed = TypedRule(text, node.schema, node.is_root, is_optional)
-            self.sound[at] = _Compiled(typed, _shown(rule), runs)
+            self.sound[at] = _Compiled(typed, _rule_record(rule), runs)
 
     def _check_total(self, path: str) -> None:
         total = sum(cost for cost, _ in self.costs)
@@ -210,7 +210,7 @@ def _times(node: _Node, kind: str, keyword: str) -> int | None:
     return node.cardinality * limit
 
 
-def _shown(rule: Mapping[str, Any]) -> Record:
+def _rule_record(rule: Mapping[str, Any]) -> Record:
     """A rule as the API server prints it in an error, in its own order of fields."""
     names = {"Rule": "rule", "Message": "message", "MessageExpression": "messageExpression", "Reason": "reason"}
     names |= {"FieldPath": "fieldPath", "OptionalOldSelf": "optionalOldSelf"}

@@ -126,13 +126,13 @@ class _Messages:
             items = self._element(schema_of(schema.get("items")), names)
             return _Type(f"list<{items.cel}>", ANY_LIST)
         if kind == "object":
-            return self._object(schema, names, is_root=is_root)
+            return self._object_type(schema, names, is_root=is_root)
         signature = type_signature(schema)
         if signature not in WELL_KNOWN and signature not in SCALARS:
             return _anything()
         return _Type(signature, WELL_KNOWN.get(signature, ""), SCALARS.get(signature, ""))
 
-    def _object(self, schema: Schema, names: frozenset[str], *, is_root: bool) -> _Type:
+    def _object_type(self, schema: Schema, names: frozenset[str], *, is_root: bool) -> _Type:
         additional = schema_of(schema.get("additionalProperties"))
         if additional is not None and not is_root:
             return _Type(f"map<string,{self._element(additional, names).cel}>", ANY_MAP)
@@ -166,11 +166,11 @@ class _Messages:
         written = descriptor_pb2.FileDescriptorProto(name="schema.proto", package=PACKAGE, syntax="proto2")
         written.dependency.extend(module.DESCRIPTOR.name for module in (duration_pb2, struct_pb2, timestamp_pb2))
         for draft in self._drafts:
-            _write(written.message_type.add(name=draft.name), draft)
+            _write_message(written.message_type.add(name=draft.name), draft)
         return bytes(written.SerializeToString())
 
 
-def _write(message: Any, draft: _Draft) -> None:
+def _write_message(message: Any, draft: _Draft) -> None:
     taken = {name for name, _, _ in draft.fields}
     for number, (name, kind, form) in enumerate(draft.fields, 1):
         entry = message.field.add(name=name, number=number, json_name=f"f{number}")

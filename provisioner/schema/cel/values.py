@@ -125,12 +125,12 @@ def to_cel(value: Any, schema: Schema, *, is_root: bool = False, is_field: bool 
     if value is None or schema.get("x-kubernetes-int-or-string") is True:
         return value
     if isinstance(value, dict):
-        return _object(value, schema, is_root or schema.get("x-kubernetes-embedded-resource") is True, is_field)
+        return _convert_object(value, schema, is_root or schema.get("x-kubernetes-embedded-resource") is True, is_field)
     if isinstance(value, list):
         items = schema_of(schema.get("items"))
         return [to_cel(item, items, is_field=is_field) for item in value] if items is not None else copied(value)
     if isinstance(value, str):
-        found = _text(value, str(schema.get("format", "")))
+        found = _convert_text(value, str(schema.get("format", "")))
         return _written(found) if is_field else found
     if isinstance(value, bool):
         return value
@@ -213,7 +213,7 @@ def _kind_at(names: list[str], schema: Schema, is_root: bool, fields: Aliases) -
     return type_signature(node) if node is not None and names else ""
 
 
-def _object(value: dict[str, Any], schema: Schema, is_root: bool, is_field: bool) -> Any:
+def _convert_object(value: dict[str, Any], schema: Schema, is_root: bool, is_field: bool) -> Any:
     additional, known = schema_of(schema.get("additionalProperties")), properties_of(schema)
     if is_root:
         known = {**ROOT_FIELDS, **{name: it for name, it in known.items() if name not in ROOT_FIELDS}}
@@ -231,7 +231,7 @@ def _object(value: dict[str, Any], schema: Schema, is_root: bool, is_field: bool
     return found
 
 
-def _text(value: str, format_name: str) -> Any:
+def _convert_text(value: str, format_name: str) -> Any:
     kind = STRING_TYPES.get(format_name)
     try:
         if kind == "bytes":

@@ -57,7 +57,7 @@ def version_errors(crd: Crd) -> list[FieldError]:
         if problems := label_problems(version.name):
             found.append(invalid(child(index("spec.versions", place), "name"), version.name, problems))
     names = [version.name for version in crd.versions]
-    shown = [_shown(version) for version in crd.versions]
+    shown = [_version_record(version) for version in crd.versions]
     if len(set(names)) != len(names):
         found.append(invalid("spec.versions", shown, "must contain unique version names"))
     if sum(version.is_storage for version in crd.versions) != 1:
@@ -66,7 +66,7 @@ def version_errors(crd: Crd) -> list[FieldError]:
     return found
 
 
-def _shown(version: CrdVersion) -> Record:
+def _version_record(version: CrdVersion) -> Record:
     """A version as an error prints it."""
     fields = {
         "Name": version.name,

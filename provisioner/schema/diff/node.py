@@ -68,7 +68,7 @@ def compare_nodes(
     if found and (not after or found[0].rule == "SCH-13"):
         return found, False
     found += compare_scalars(old, new, place.path)
-    found += _values(old, new, place, keeps_unknown=preserved[0])
+    found += _compare_values(old, new, place, keeps_unknown=preserved[0])
     found += _extensions(old, new, place, preserved)
     found += _required(old, new, place)
     found += compare_keywords(old, new, place.path)
@@ -128,7 +128,7 @@ def _retyped(
     return narrowed(rule, "typed", place.path, **facts)
 
 
-def _values(old: Schema, new: Schema, place: NodePlace, *, keeps_unknown: bool) -> Iterator[SchemaChange]:
+def _compare_values(old: Schema, new: Schema, place: NodePlace, *, keeps_unknown: bool) -> Iterator[SchemaChange]:
     yield from compare_junctors(old, new, place.path, keeps_unknown=keeps_unknown)
     if types(old) == types(new) or old.get(RULES) != new.get(RULES):
         yield from compare_rules(old, new, place.path, keeps_unknown=keeps_unknown)

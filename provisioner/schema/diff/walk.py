@@ -169,7 +169,7 @@ class _Walk:
             before, after = schema_of(rest.get(name)) or NO_SCHEMA, schema_of(described) or NO_SCHEMA
             if path == METADATA and name == "name":
                 before = held_to(before, after, NAME)
-            self._text(before, after, (*path, name))
+            self._walk_text(before, after, (*path, name))
 
     def _below(self, old: Schema, new: Schema, path: Path) -> None:
         if "items" in old or "items" in new:
@@ -186,7 +186,7 @@ class _Walk:
                     continue
                 is_needed = name in needed and now.get("default") is None
                 if name in always_there(old, new, path) and name != "metadata":
-                    self._named(schema_of(described) or NO_SCHEMA, now, (*path, name))
+                    self._walk_named(schema_of(described) or NO_SCHEMA, now, (*path, name))
                     continue
                 self.pair(schema_of(described) or NO_SCHEMA, now, NodePlace((*path, name), is_always_there=is_needed))
             if is_missing or before.keys() != after.keys():
@@ -291,7 +291,7 @@ class _Walk:
             else:
                 self._type_name(old, new, inner)
 
-    def _named(self, old: Schema, new: Schema, path: Path) -> None:
+    def _walk_named(self, old: Schema, new: Schema, path: Path) -> None:
         """An apiVersion or a kind that both sides describe."""
         if not _changed(old, new).isdisjoint(DOCS) or old.get("description") != new.get("description"):
             self.reworded.append(path)
@@ -301,11 +301,11 @@ class _Walk:
         """What is said of an apiVersion or a kind. That of the resource itself has one value."""
         value = self.type_meta.get(shown(path))
         if value is None:
-            self._text(held_to(old, new, FILLED), new, path)
+            self._walk_text(held_to(old, new, FILLED), new, path)
         elif validate(new, value) and not validate(old, value):
-            self._text({"enum": [value], **old}, new, path)
+            self._walk_text({"enum": [value], **old}, new, path)
 
-    def _text(self, old: Schema, new: Schema, path: Path) -> None:
+    def _walk_text(self, old: Schema, new: Schema, path: Path) -> None:
         self.changes += compare_scalars({"type": "string", **old}, {"type": "string", **new}, path)
 
     def _all_removed(self, gone: Mapping[str, Schema], new: Schema, path: Path) -> None:

@@ -199,7 +199,7 @@ def with_limit(old: Schema, new: Schema, change: SchemaChange) -> Schema:
 
 
 def _enum(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
-    before, after = _values(old), _values(new)
+    before, after = _enum_values(old), _enum_values(new)
     if before is None and after is None:
         return []
     if before is None:
@@ -225,7 +225,7 @@ def _enum(old: Schema, new: Schema, path: Path) -> list[SchemaChange]:
     return found
 
 
-def _values(schema: Schema) -> dict[str, Any] | None:
+def _enum_values(schema: Schema) -> dict[str, Any] | None:
     listed = schema.get("enum")
     return {go_json(value): value for value in listed} if isinstance(listed, list) and listed else None
 

@@ -112,7 +112,7 @@ def _decide(table: _Table, old: Schema, logic: tuple[Schema, Schema]) -> Presenc
         spend(WORK_OF_TRY)
         if tries > MAX_TRIES:
             return UNDECIDED
-        shown = _object(old, (), choice)
+        shown = _make_object(old, (), choice)
         if not validate(old, shown) and validate(logic[1], shown):
             return PresenceResult(False, shown)
     return PresenceResult(True) if not tries else UNDECIDED
@@ -287,7 +287,7 @@ def _at(schema: Schema, place: Place) -> Schema | None:
     return node
 
 
-def _object(schema: Schema, place: Place, choice: Choice) -> Any:
+def _make_object(schema: Schema, place: Place, choice: Choice) -> Any:
     """A value that is as `choice` says, its other parts as small as the schema lets them be."""
     value = choice.get((place, ""))
     if isinstance(value, str):
@@ -299,7 +299,7 @@ def _object(schema: Schema, place: Place, choice: Choice) -> Any:
     found = {name: it for name, it in found.items() if (*place, name) not in below}
     for inner in below:
         if choice[inner, ""] is not ABSENT:
-            found[inner[-1]] = _object(_at(schema, inner[-1:]) or NO_SCHEMA, inner, choice)
+            found[inner[-1]] = _make_object(_at(schema, inner[-1:]) or NO_SCHEMA, inner, choice)
     return found
 
 

@@ -260,9 +260,9 @@ class _Reader:
             self.place += 1
             found = joined(parts)
             found = folded(found) if "i" in self.flags else found
-            return self._read(start, (negated(found) if is_negated else found))
+            return self._read_class(start, (negated(found) if is_negated else found))
         if char == ".":
-            return self._read(start, ANY if "s" in self.flags else NOT_NEWLINE)
+            return self._read_class(start, ANY if "s" in self.flags else NOT_NEWLINE)
         if char == "\\":
             char = self.peek()
             if char in {"A", "z"}:
@@ -275,15 +275,15 @@ class _Reader:
                 close = self.text.find("\\E", self.place)
                 end = close if close >= 0 else len(self.text)
                 for char in self.text[self.place : end]:
-                    start = self._read(start, one(char))
+                    start = self._read_class(start, one(char))
                 self.place = end + (2 if close >= 0 else 0)
                 return start
-            return self._read(start, self._escaped())
+            return self._read_class(start, self._escaped())
         if char in "*+?":
             raise UnreadableExpression("nothing to repeat")
-        return self._read(start, one(char))
+        return self._read_class(start, one(char))
 
-    def _read(self, start: int, ranges: Ranges) -> int:
+    def _read_class(self, start: int, ranges: Ranges) -> int:
         end = self.made.state()
         self.made.reads[start].append((folded(ranges) if "i" in self.flags else ranges, end))
         return end

@@ -133,8 +133,9 @@ def test_answers_of_an_error_and_answers_that_get_lost_do_no_harm(behind: Callab
     [
         (lambda body: body[:-40] + bytes(40), "changed or truncated"),
         (lambda body: b"<html>signed out</html>", "not encrypted"),
+        (lambda body: b"", "not encrypted"),
     ],
-    ids=["other bytes", "a page"],
+    ids=["other bytes", "a page", "nothing"],
 )
 def test_bytes_that_are_others_are_never_taken(
     behind: Callable[[Fault], Any], spoil: Callable[[bytes], bytes], words: str

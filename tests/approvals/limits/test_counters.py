@@ -51,7 +51,7 @@ def test_S29_many_at_once_do_not_slip_through() -> None:
 def test_S29_processes_count_together_in_redis(redis: str, settings: Settings) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "REDIS_URL": redis}
     take(FEW, "shared")
-    assert counters.Shared(redis, counters.Memory()).add(counters._name(FEW, ("shared",)), 1, 60).total == 2
+    assert counters.Shared(redis, counters.Memory()).add(counters._counter_name(FEW, ("shared",)), 1, 60).total == 2
 
 
 def test_what_one_process_keeps_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,7 +106,7 @@ def test_a_pause_holds_back_what_is_put_back_too(
         made = BundleDeployment.objects.get(name="hold")
         site.pause(made, "wait")
 
-    checked = restore._check
+    checked = restore._require_restore
     asked: list[int] = []
 
     def pause_at_first(*words: Any) -> None:
@@ -115,7 +115,7 @@ def test_a_pause_holds_back_what_is_put_back_too(
             pause()
         checked(*words)
 
-    monkeypatch.setattr(restore, "_check", pause_at_first)
+    monkeypatch.setattr(restore, "_require_restore", pause_at_first)
     deployment, request = second_fails(site, registry, monkeypatch, "hold", **RESTORE)
     assert (request.state, request.problem_code) == ("restoring", "paused")
     assert version_of(site, "hold") == "2"
@@ -132,14 +132,14 @@ def test_S25_a_guard_holds_back_what_is_put_back_until_it_lets_go(
     alice, now = site.people["alice"], timezone.now()
     freeze = Policy(name="freeze", kind="guard", mode="enforce", expression="false", message="frozen until Monday")
     freeze.author, freeze.editor, freeze.created_at, freeze.changed_at = alice, alice, now, now
-    checked = restore._check
+    checked = restore._require_restore
 
     def freeze_at_first(*words: Any) -> None:
         if freeze.pk is None:
             freeze.save()
         checked(*words)
 
-    monkeypatch.setattr(restore, "_check", freeze_at_first)
+    monkeypatch.setattr(restore, "_require_restore", freeze_at_first)
     _, request = second_fails(site, registry, monkeypatch, "frosted", **RESTORE)
     assert (request.state, request.problem_code) == ("restoring", "guard-holds")
     assert "guard freeze: frozen until Monday" in request.problem
@@ -169,7 +169,7 @@ def test_what_takes_a_review_is_not_put_back_without_one(
 def test_a_new_wish_waits_until_what_ran_before_is_back_and_follows_then(
     site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checked = restore._check
+    checked = restore._require_restore
     asked: list[int] = []
     third = bundles.image(registry, "next", bundles.app("next", "3"), "3")
 
@@ -179,7 +179,7 @@ def test_a_new_wish_waits_until_what_ran_before_is_back_and_follows_then(
             site.submit_spec("next", third, **RESTORE)
         checked(*words)
 
-    monkeypatch.setattr(restore, "_check", wish_at_first)
+    monkeypatch.setattr(restore, "_require_restore", wish_at_first)
     deployment, _ = second_fails(site, registry, monkeypatch, "next", **RESTORE)
     states = list(Request.objects.filter(deployment=deployment).order_by("number").values_list("state", flat=True))
     assert states == ["applied", "failed", "in_review"]

@@ -313,7 +313,6 @@ def test_another_wish_ends_a_restore_that_waits_for_an_approver_who_may_no_longe
     assert version_of(site, "leaver") == "2"
 
 
-@pytest.mark.thorough
 def test_S16_a_revision_revoked_while_it_is_put_back_is_left_at_the_next_phase(
     site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -333,7 +332,6 @@ def test_S16_a_revision_revoked_while_it_is_put_back_is_left_at_the_next_phase(
     assert version_of(site, "late-word") == "2"
 
 
-@pytest.mark.thorough
 def test_nothing_is_put_back_while_drift_of_what_runs_is_being_corrected(
     site: DeployedSite, registry: Registry
 ) -> None:

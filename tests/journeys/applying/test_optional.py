@@ -101,7 +101,6 @@ def test_S17_an_object_of_that_name_is_not_touched_and_people_are_asked(site: De
     assert site.latest(it.deployment).number == 2, "asked once"
 
 
-@pytest.mark.thorough
 def test_creating_what_was_left_out_forgets_no_other_object_that_is_still_to_be_put_back(
     site: DeployedSite, registry: Registry
 ) -> None:

@@ -57,7 +57,7 @@ def kubeconfig(endpoint: Endpoint, folder: Path, name: str = "admin") -> str:
 def test_what_somebody_saved_of_a_cluster_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     status, out, _ = run(capsys, "--objects", saved(tmp_path, *READS))
     assert status == 1
-    assert "Each of these can read every Secret cluster-wide:" in out
+    assert "Each of these can read every Secret (cluster-wide):" in out
     assert "2 accounts looked at, by 1 role and 1 binding." in " ".join(out.split())
     found = report(capsys, "--objects", str(tmp_path))
     assert {one["rule"] for one in found["findings"]} >= {"RB-11", "OWN-PRATIQUE-03"}

@@ -91,7 +91,7 @@ def test_the_exit_status_says_whether_somebody_gains_a_danger(
 
 def test_the_first_line_is_the_sentence_on_the_account_that_gains_the_worst(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "rbac", *case("account-reads-every-secret"))
-    assert out.splitlines()[0] == "◆ `shop/robot` can now read every Secret cluster-wide"
+    assert out.splitlines()[0] == "◆ `shop/robot` can now read every Secret (cluster-wide)"
 
 
 def test_evidence_goes_down_to_binding_role_rule_and_file(capsys: pytest.CaptureFixture[str]) -> None:

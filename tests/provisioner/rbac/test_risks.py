@@ -230,9 +230,9 @@ def test_cluster_admin_is_named_and_what_it_implies_is_marked() -> None:
     ("entries", "namespace", "sentences"),
     [
         pytest.param(
-            [rule("*", "*", group="*"), rule("*", urls="*")], "", ["can do everything cluster-wide"], id="all"
+            [rule("*", "*", group="*"), rule("*", urls="*")], "", ["can do everything (cluster-wide)"], id="all"
         ),
-        pytest.param([rule("*", "*")], "", ["can do everything in the core group cluster-wide"], id="the core group"),
+        pytest.param([rule("*", "*")], "", ["can do everything in the core group (cluster-wide)"], id="the core group"),
         pytest.param([rule("*", "*", group="*")], "app", ["can do everything in namespace app"], id="in a namespace"),
     ],
 )
@@ -253,7 +253,7 @@ def test_the_power_over_everything_is_said_once(
             "",
             "RB-13",
             HIGH,
-            "can get tokens of the ServiceAccounts named agent cluster-wide",
+            "can get tokens of the ServiceAccounts named agent (cluster-wide)",
             id="creating a subresource carries the name of its object",
         ),
         pytest.param(
@@ -269,7 +269,7 @@ def test_the_power_over_everything_is_said_once(
             "",
             "RB-10",
             CRITICAL,
-            "can act as system:masters (impersonate) cluster-wide",
+            "can act as system:masters (impersonate) (cluster-wide)",
             id="one name that is everything",
         ),
         pytest.param(
@@ -277,7 +277,7 @@ def test_the_power_over_everything_is_said_once(
             "",
             "RB-10",
             HIGH,
-            "can act as monitor (impersonate) cluster-wide",
+            "can act as monitor (impersonate) (cluster-wide)",
             id="one name that is not",
         ),
         pytest.param(
@@ -285,7 +285,7 @@ def test_the_power_over_everything_is_said_once(
             "",
             "RB-11",
             LOW,
-            "can read the Secrets named a, b, c and 1 more cluster-wide",
+            "can read the Secrets named a, b, c and 1 more (cluster-wide)",
             id="several names",
         ),
         pytest.param(

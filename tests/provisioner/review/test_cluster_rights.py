@@ -51,7 +51,7 @@ def test_each_of_60_teams_with_power_is_told_by_itself() -> None:
     everything = [finding for finding in found.findings if finding.rule == "RB-01"]
     assert len(everything) == 12
     assert all(one.is_new and one.severity is Severity.CRITICAL for one in everything)
-    assert "can do everything cluster-wide" in everything[0].message
+    assert "can do everything (cluster-wide)" in everything[0].message
 
 
 def test_the_headline_says_what_was_looked_at() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.built import build_environment
 from tests.support.folders import ROOT
 from tests.support.kubernetes.controlplane import START_SECONDS, ControlPlane
 from tests.support.kubernetes.endpoint import Endpoint
@@ -28,7 +29,13 @@ IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 @pytest.fixture(scope="session")
 def binaries() -> Path:
     """The folder of Kubernetes' binaries, built now (minutes) if they never were."""
-    built = subprocess.run([sys.executable, CONTROLPLANE / "build"], capture_output=True, text=True, check=False)
+    built = subprocess.run(
+        [sys.executable, CONTROLPLANE / "build"],
+        env=build_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if built.returncode:
         pytest.fail(f"tests/controlplane/build failed:\n{built.stderr[-4000:]}")
     return Path(built.stdout.splitlines()[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -78,8 +79,9 @@ def _in_memory() -> Path | None:
         memory = os.statvfs(MEMORY)
     except OSError:
         return None
-    has_room = memory.f_bavail * memory.f_frsize >= ROOM_BYTES
-    return MEMORY if has_room and not memory.f_flag & os.ST_NOEXEC else None
+    (available,) = re.findall(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
+    has_room = min(memory.f_bavail * memory.f_frsize, int(available) * 1024 // 2) >= ROOM_BYTES
+    return MEMORY if has_room and os.access(MEMORY, os.W_OK) and not memory.f_flag & os.ST_NOEXEC else None
 
 
 def files(folder: Path) -> list[str]:

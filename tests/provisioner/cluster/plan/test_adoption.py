@@ -74,7 +74,7 @@ def of_flux(scene: Scene) -> dict[str, Any]:
     ("make", "protection", "words"),
     [
         pytest.param(of_an_owner, PREVENT, "owned by Service shop", id="prevent, with an owner"),
-        pytest.param(of_pratique, PREVENT, "another deployment of Pratique", id="prevent, of Pratique"),
+        pytest.param(of_pratique, IF_NO_CONTROLLER, "another deployment of Pratique", id="of Pratique"),
         pytest.param(of_helm, IF_NO_CONTROLLER, "the Helm release shop", id="of Helm"),
         pytest.param(of_flux, IF_NO_CONTROLLER, "the Flux Kustomization apps", id="of Flux"),
     ],

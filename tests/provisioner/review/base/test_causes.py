@@ -46,7 +46,7 @@ def test_a_deleted_crd_is_one_finding_that_keeps_both_rules_and_what_the_gate_co
 def test_S24_cluster_admin_is_one_finding_that_loses_no_words() -> None:
     (one,) = said_by_cause([EVERYTHING, ADMIN])
     assert (one.rule, one.also, one.severity) == ("RB-01", ("RB-03",), Severity.CRITICAL)
-    assert one.message == "`shop/robot` can do everything; holds cluster-admin cluster-wide"
+    assert one.message == "`shop/robot` can do everything; holds cluster-admin (cluster-wide)"
 
 
 @pytest.mark.parametrize(

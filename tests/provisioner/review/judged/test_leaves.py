@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from provisioner.review.base.claims import Claim, Claims
+from provisioner.review.base.difference import HIDDEN
 from provisioner.review.judged.harmless import RULE as HARMLESS
 from provisioner.review.judged.leaves import ABSENT, EMPTY, ORDER, changed_leaves
 from provisioner.values import GroupKind
@@ -110,3 +111,10 @@ def test_what_a_rule_judges_is_left_out(before: Any, after: Any, expected: list[
     assert [one.path for one in every if claims.judge_of(kind, one.path) in ("", HARMLESS)] == [
         one.path for one in found
     ]
+
+
+@pytest.mark.parametrize("field", ["data", "stringData"])
+def test_a_secret_with_an_empty_map_of_values_is_compared(field: str) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}
+    (leaf,) = changed_leaves(secret, {**secret, field: {}})
+    assert (leaf.path, leaf.before, leaf.after) == ((field,), ABSENT, HIDDEN)

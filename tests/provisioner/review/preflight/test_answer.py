@@ -330,7 +330,7 @@ def test_a_cluster_admin_holds_too_much() -> None:
     answer = found(SETTINGS, held=boss)
     (excess,) = [finding for finding in answer.findings if finding.rule == "PRE-10"]
     assert excess.severity is Severity.DANGEROUS
-    assert "can do everything cluster-wide" in excess.message
+    assert "can do everything (cluster-wide)" in excess.message
     assert answer.verdict is Severity.SAFE
 
 

@@ -50,7 +50,7 @@ def moved(old: dict[str, Any], new: dict[str, Any], *, roles: tuple[Any, ...] | 
         pytest.param(
             (READS_SECRETS, bound("secrets", account("b", "shop"))),
             Severity.CRITICAL,
-            "and now can read every Secret cluster-wide",
+            "and now can read every Secret (cluster-wide)",
             id="critical rights",
         ),
         pytest.param(
