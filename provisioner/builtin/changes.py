@@ -61,7 +61,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ObjectNode:
     """A mapping inside an object with the path to it: rules read its fields and refuse them by the same keys."""
 
     value: Mapping[str, Any]
@@ -71,14 +71,14 @@ class Node:
         """Return the value that `keys` lead to, None where they lead nowhere."""
         return value_at(self.value, *keys)
 
-    def at(self, *keys: str) -> Node:
+    def at(self, *keys: str) -> ObjectNode:
         """Return the mapping that `keys` lead to, an empty one where they lead to none."""
-        return Node(mapping(self.get(*keys)), (*self.path, *keys))
+        return ObjectNode(mapping(self.get(*keys)), (*self.path, *keys))
 
-    def items(self, *keys: str) -> Iterator[Node]:
+    def items(self, *keys: str) -> Iterator[ObjectNode]:
         """Yield the mappings in the list that `keys` lead to; what else stands in it is left out."""
         for place, item in numbered(self.get(*keys)):
-            yield Node(item, (*self.path, *keys, place))
+            yield ObjectNode(item, (*self.path, *keys, place))
 
     def refuse(self, words: str, *steps: str | int) -> FieldRefusal:
         return FieldRefusal((*self.path, *steps), words)
@@ -135,11 +135,11 @@ class Change:
         return bool(self.minor) and int(self.minor.rpartition(".")[2]) < minor
 
     @property
-    def root(self) -> Node:
-        return Node(self.new)
+    def root(self) -> ObjectNode:
+        return ObjectNode(self.new)
 
     @property
-    def spec(self) -> Node:
+    def spec(self) -> ObjectNode:
         return self.root.at("spec")
 
     @property

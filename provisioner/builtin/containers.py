@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provisioner.builtin import forms
-from provisioner.builtin.changes import FieldRefusal, Node, is_number, quoted, texts
+from provisioner.builtin.changes import FieldRefusal, ObjectNode, is_number, quoted, texts
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
@@ -33,7 +33,7 @@ _OF_LINUX |= {"privileged", "procMount", "readOnlyRootFilesystem", "runAsGroup",
 _OF_LINUX |= {"seccompProfile", "supplementalGroups", "supplementalGroupsPolicy", "sysctls"}
 
 
-def check_container(container: Node, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
+def check_container(container: ObjectNode, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
     if not container.get("image"):
         yield container.refuse("is missing", "image")
     yield from _check_environment(container)
@@ -61,7 +61,7 @@ def check_container(container: Node, volumes: Mapping[str, Any]) -> Iterator[Fie
     yield from check_profiles(context)
 
 
-def _check_environment(container: Node) -> Iterator[FieldRefusal]:
+def _check_environment(container: ObjectNode) -> Iterator[FieldRefusal]:
     for variable in container.items("env"):
         yield from variable.check_form("environment", "name")
         if variable.get("valueFrom") is not None:
@@ -74,7 +74,7 @@ def _check_environment(container: Node) -> Iterator[FieldRefusal]:
             yield source.refuse("must name one source")
 
 
-def _check_variable_source(source: Node) -> Iterator[FieldRefusal]:
+def _check_variable_source(source: ObjectNode) -> Iterator[FieldRefusal]:
     given = [key for key in _VARIABLE_SOURCES if source.get(key) is not None]
     if len(given) != 1:
         yield source.refuse("must name one source" if given else "must name a source")
@@ -96,7 +96,7 @@ def _is_by_key(field: str) -> bool:
     return match is not None and forms.is_qualified_name(match[2].lower())
 
 
-def _check_probe(name: str, probe: Node) -> Iterator[FieldRefusal]:
+def _check_probe(name: str, probe: ObjectNode) -> Iterator[FieldRefusal]:
     yield from _check_handlers(probe, _PROBE_HANDLERS)
     if name != "readinessProbe" and probe.get("successThreshold") not in (None, 0, 1):
         yield probe.refuse(f"must be 1, and is {probe.get('successThreshold')}", "successThreshold")
@@ -106,7 +106,7 @@ def _check_probe(name: str, probe: Node) -> Iterator[FieldRefusal]:
     yield from probe.check_least(0, *times, "failureThreshold", "successThreshold")
 
 
-def _check_handlers(handler: Node, kinds: tuple[str, ...]) -> Iterator[FieldRefusal]:
+def _check_handlers(handler: ObjectNode, kinds: tuple[str, ...]) -> Iterator[FieldRefusal]:
     given = [kind for kind in kinds if handler.get(kind) is not None]
     if len(given) != 1:
         yield handler.refuse(f"must have one of {', '.join(kinds)}, and has {' and '.join(given) or 'none'}")
@@ -123,7 +123,7 @@ def _check_handlers(handler: Node, kinds: tuple[str, ...]) -> Iterator[FieldRefu
             yield handler.refuse_value("must be a number from 1 to 65535 or the name of a port", kind, "port")
 
 
-def check_resources(resources: Node) -> Iterator[FieldRefusal]:
+def check_resources(resources: ObjectNode) -> Iterator[FieldRefusal]:
     limits, requests = resources.at("limits"), resources.at("requests")
     for amounts in (limits, requests):
         for name, value in amounts.value.items():
@@ -153,7 +153,7 @@ def _is_extended(name: str) -> bool:
     return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
 
 
-def check_system(pod: Node) -> Iterator[FieldRefusal]:
+def check_system(pod: ObjectNode) -> Iterator[FieldRefusal]:
     """Refuse what the operating system that a pod names does not have, and what a user namespace rules out."""
     name = pod.get("os", "name")
     foreign = _OF_LINUX if name == "windows" else {"windowsOptions"} if name == "linux" else set()
@@ -171,7 +171,7 @@ def check_system(pod: Node) -> Iterator[FieldRefusal]:
             yield pod.refuse(f"must not be set in a pod of {name}", key)
 
 
-def check_profiles(context: Node) -> Iterator[FieldRefusal]:
+def check_profiles(context: ObjectNode) -> Iterator[FieldRefusal]:
     for profile in ("seccompProfile", "appArmorProfile"):
         kind, file = context.get(profile, "type"), context.get(profile, "localhostProfile")
         if kind == "Localhost" and not file:
@@ -180,7 +180,7 @@ def check_profiles(context: Node) -> Iterator[FieldRefusal]:
             yield context.refuse("must be set only where the type is Localhost", profile, "localhostProfile")
 
 
-def _check_mounts(container: Node, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
+def _check_mounts(container: ObjectNode, volumes: Mapping[str, Any]) -> Iterator[FieldRefusal]:
     is_privileged = container.get("securityContext", "privileged") is True
     for mount in container.items("volumeMounts"):
         if mount.get("name") not in volumes:
@@ -199,7 +199,7 @@ def _check_mounts(container: Node, volumes: Mapping[str, Any]) -> Iterator[Field
             yield device.refuse("must name a volume of the pod that is a claim", "name")
 
 
-def check_volumes(pod: Node) -> Iterator[FieldRefusal]:
+def check_volumes(pod: ObjectNode) -> Iterator[FieldRefusal]:
     for volume in pod.items("volumes"):
         sources = [key for key, value in volume.value.items() if key != "name" and value is not None]
         if len(sources) > 1:
@@ -221,7 +221,7 @@ def check_volumes(pod: Node) -> Iterator[FieldRefusal]:
                     yield from _check_file(item, kind)
 
 
-def _check_projected(projected: Node) -> Iterator[FieldRefusal]:
+def _check_projected(projected: ObjectNode) -> Iterator[FieldRefusal]:
     taken: dict[str, int] = {}
     for place, source in enumerate(projected.items("sources")):
         kinds = sorted(key for key, value in source.value.items() if value is not None)
@@ -235,7 +235,7 @@ def _check_projected(projected: Node) -> Iterator[FieldRefusal]:
                 yield projected.refuse(f"has two files by one path: {quoted(file)}")
 
 
-def _check_file(item: Node, kind: str) -> Iterator[FieldRefusal]:
+def _check_file(item: ObjectNode, kind: str) -> Iterator[FieldRefusal]:
     path = str(item.get("path") or "")
     if path.startswith(("/", "..")) or ".." in path.split("/"):
         yield item.refuse("must be a path inside the volume, without `..`", "path")

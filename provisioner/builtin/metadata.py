@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from provisioner.builtin import forms
-from provisioner.builtin.changes import Change, FieldRefusal, Node, numbered, quoted, texts
+from provisioner.builtin.changes import Change, FieldRefusal, ObjectNode, numbered, quoted, texts
 from provisioner.json_values import mapping, value_at
 
 LARGEST_ANNOTATIONS_BYTES = 256 * 1024
@@ -56,7 +56,7 @@ def check_metadata(change: Change) -> Iterator[FieldRefusal]:
         yield meta.refuse("must not be written by server-side apply", "managedFields")
 
 
-def _check_name(meta: Node, kind: str) -> Iterator[FieldRefusal]:
+def _check_name(meta: ObjectNode, kind: str) -> Iterator[FieldRefusal]:
     is_name, words = forms.FORMS[_NAME_FORMS.get(kind, "subdomain")]
     name = str(meta.get("name") or "")
     if not name:
@@ -71,7 +71,7 @@ def _check_name(meta: Node, kind: str) -> Iterator[FieldRefusal]:
         yield meta.refuse(f"must not begin with {_RESERVED_PRIORITIES}, which Kubernetes keeps for itself", "name")
 
 
-def _check_owners(meta: Node) -> Iterator[FieldRefusal]:
+def _check_owners(meta: ObjectNode) -> Iterator[FieldRefusal]:
     for owner in meta.items("ownerReferences"):
         group, _, version = str(owner.get("apiVersion") or "").rpartition("/")
         for key in ("kind", "name", "uid"):
@@ -85,7 +85,7 @@ def _check_owners(meta: Node) -> Iterator[FieldRefusal]:
         yield meta.refuse("must name at most one controller", "ownerReferences")
 
 
-def check_labels(node: Node, *keys: str) -> Iterator[FieldRefusal]:
+def check_labels(node: ObjectNode, *keys: str) -> Iterator[FieldRefusal]:
     labels = node.at(*keys)
     for key, value in labels.value.items():
         if not forms.is_qualified_name(str(key)):
@@ -94,7 +94,7 @@ def check_labels(node: Node, *keys: str) -> Iterator[FieldRefusal]:
             yield labels.refuse(f"must be {forms.FORMS['label-value'][1]}, and is {quoted(value)}", str(key))
 
 
-def check_annotations(meta: Node) -> Iterator[FieldRefusal]:
+def check_annotations(meta: ObjectNode) -> Iterator[FieldRefusal]:
     annotations = meta.at("annotations")
     size = 0
     for key, value in annotations.value.items():
@@ -105,14 +105,14 @@ def check_annotations(meta: Node) -> Iterator[FieldRefusal]:
         yield annotations.refuse(f"must not be larger than {LARGEST_ANNOTATIONS_BYTES} bytes together, and is {size}")
 
 
-def check_selector(selector: Node) -> Iterator[FieldRefusal]:
+def check_selector(selector: ObjectNode) -> Iterator[FieldRefusal]:
     """Check a label selector with matchLabels and matchExpressions."""
     yield from check_labels(selector, "matchLabels")
     for requirement in selector.items("matchExpressions"):
         yield from check_requirement(requirement, _ON_LABELS)
 
 
-def check_requirement(requirement: Node, operators: tuple[str, ...]) -> Iterator[FieldRefusal]:
+def check_requirement(requirement: ObjectNode, operators: tuple[str, ...]) -> Iterator[FieldRefusal]:
     operator, values = requirement.get("operator"), requirement.get("values") or []
     key = requirement.get("key") or ""
     if not forms.is_qualified_name(str(key)):

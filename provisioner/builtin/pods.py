@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from provisioner.builtin import forms, metadata
-from provisioner.builtin.changes import FieldRefusal, Node, is_number, quoted
+from provisioner.builtin.changes import FieldRefusal, ObjectNode, is_number, quoted
 from provisioner.builtin.containers import (
     PROBES,
     check_container,
@@ -25,11 +25,11 @@ _SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*
 MOST_NAMESERVERS, MOST_SEARCHES, LONGEST_SYSCTL = 3, 32, 253
 
 
-def containers_of(pod: Node) -> list[Node]:
+def containers_of(pod: ObjectNode) -> list[ObjectNode]:
     return [*pod.items("initContainers"), *pod.items("containers")]
 
 
-def check_template(template: Node, claims: tuple[str, ...] = ()) -> Iterator[FieldRefusal]:
+def check_template(template: ObjectNode, claims: tuple[str, ...] = ()) -> Iterator[FieldRefusal]:
     """Check a pod template, without what depends on the kind around it; `claims` are volumes that this makes."""
     meta, pod = template.at("metadata"), template.at("spec")
     yield from metadata.check_labels(meta, "labels")
@@ -48,7 +48,7 @@ def check_template(template: Node, claims: tuple[str, ...] = ()) -> Iterator[Fie
     yield from check_pod(pod, claims)
 
 
-def check_pod(pod: Node, claims: tuple[str, ...] = ()) -> Iterator[FieldRefusal]:
+def check_pod(pod: ObjectNode, claims: tuple[str, ...] = ()) -> Iterator[FieldRefusal]:
     if not pod.get("containers"):
         yield pod.refuse("must hold at least one container", "containers")
     names = {str(container.get("name")) for container in pod.items("initContainers")}
@@ -73,7 +73,7 @@ def check_pod(pod: Node, claims: tuple[str, ...] = ()) -> Iterator[FieldRefusal]
     yield from check_system(pod)
 
 
-def _check_claims_and_times(pod: Node) -> Iterator[FieldRefusal]:
+def _check_claims_and_times(pod: ObjectNode) -> Iterator[FieldRefusal]:
     """Check what containers say that depends on the pod around them."""
     claims, grace = (
         {claim.get("name") for claim in pod.items("resourceClaims")},
@@ -95,7 +95,7 @@ def _check_claims_and_times(pod: Node) -> Iterator[FieldRefusal]:
             yield gate.refuse(f"must be {forms.FORMS['qualified'][1]}, and is {quoted(kind)}", "conditionType")
 
 
-def _check_host_ports(pod: Node) -> Iterator[FieldRefusal]:
+def _check_host_ports(pod: ObjectNode) -> Iterator[FieldRefusal]:
     taken: set[tuple[Any, ...]] = set()
     is_on_host = pod.get("hostNetwork") is True
     for part in ("initContainers", "containers"):
@@ -112,7 +112,7 @@ def _check_host_ports(pod: Node) -> Iterator[FieldRefusal]:
             taken.add(key)
 
 
-def _check_settings(pod: Node) -> Iterator[FieldRefusal]:
+def _check_settings(pod: ObjectNode) -> Iterator[FieldRefusal]:
     if pod.get("hostPID") is True and pod.get("shareProcessNamespace") is True:
         yield pod.refuse("must not be true where hostPID is", "shareProcessNamespace")
     if pod.get("dnsPolicy") == "None" and not pod.get("dnsConfig", "nameservers"):
@@ -134,7 +134,7 @@ def _check_settings(pod: Node) -> Iterator[FieldRefusal]:
         names.add(name)
 
 
-def _check_scheduling(pod: Node) -> Iterator[FieldRefusal]:
+def _check_scheduling(pod: ObjectNode) -> Iterator[FieldRefusal]:
     yield from metadata.check_labels(pod, "nodeSelector")
     for toleration in pod.items("tolerations"):
         operator = toleration.get("operator") or "Equal"
@@ -160,7 +160,7 @@ def _check_scheduling(pod: Node) -> Iterator[FieldRefusal]:
         seen.add(key)
 
 
-def _check_affinity(affinity: Node) -> Iterator[FieldRefusal]:
+def _check_affinity(affinity: ObjectNode) -> Iterator[FieldRefusal]:
     node = affinity.at("nodeAffinity")
     terms = [*node.at(_REQUIRED).items("nodeSelectorTerms")]
     terms += [preferred.at("preference") for preferred in node.items(_PREFERRED)]
@@ -180,7 +180,7 @@ def _check_affinity(affinity: Node) -> Iterator[FieldRefusal]:
             yield from _check_pod_term(preferred.at("podAffinityTerm"))
 
 
-def _check_pod_term(term: Node) -> Iterator[FieldRefusal]:
+def _check_pod_term(term: ObjectNode) -> Iterator[FieldRefusal]:
     if not term.get("topologyKey"):
         yield term.refuse("is missing", "topologyKey")
     for key in ("labelSelector", "namespaceSelector"):

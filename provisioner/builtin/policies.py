@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.builtin import forms, metadata
-from provisioner.builtin.changes import Change, FieldRefusal, Node, is_number, quoted, texts
+from provisioner.builtin.changes import Change, FieldRefusal, ObjectNode, is_number, quoted, texts
 
 HIGHEST_PRIORITY = 1_000_000_000
 _TARGETS = ("averageUtilization", "averageValue", "value")
@@ -72,7 +72,7 @@ def _check_autoscaler(change: Change) -> Iterator[FieldRefusal]:
             yield rules.refuse("must not be below 0", "tolerance")
 
 
-def _check_metric(metric: Node) -> Iterator[FieldRefusal]:
+def _check_metric(metric: ObjectNode) -> Iterator[FieldRefusal]:
     kind = str(metric.get("type") or "")
     if kind not in _METRICS:
         return
@@ -256,7 +256,7 @@ def _check_webhooks(change: Change) -> Iterator[FieldRefusal]:
                 yield webhook.refuse(f"stands there twice: {quoted(version)}", "admissionReviewVersions", place)
 
 
-def _check_client(client: Node) -> Iterator[FieldRefusal]:
+def _check_client(client: ObjectNode) -> Iterator[FieldRefusal]:
     given, service = client.get("url"), client.at("service")
     if (given is None) == (client.get("service") is None):
         yield client.refuse("must have a url or a service")
@@ -279,7 +279,7 @@ def _check_client(client: Node) -> Iterator[FieldRefusal]:
         yield client.refuse("must have a host, and no user, query or fragment", "url")
 
 
-def _check_rule(rule: Node) -> Iterator[FieldRefusal]:
+def _check_rule(rule: ObjectNode) -> Iterator[FieldRefusal]:
     for key in ("apiGroups", "apiVersions", "operations"):
         given = texts(rule.get(key))
         if "*" in given and len(given) > 1:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from provisioner.builtin import forms, metadata
-from provisioner.builtin.changes import Change, FieldRefusal, Node, is_number, numbered, quoted, texts
+from provisioner.builtin.changes import Change, FieldRefusal, ObjectNode, is_number, numbered, quoted, texts
 from provisioner.json_values import mapping
 
 _NO_ADDRESS = "None"
@@ -47,7 +47,7 @@ def _check_service(change: Change) -> Iterator[FieldRefusal]:
     yield from _check_service_update(change, kind)
 
 
-def _check_ports(spec: Node, kind: str) -> Iterator[FieldRefusal]:
+def _check_ports(spec: ObjectNode, kind: str) -> Iterator[FieldRefusal]:
     ports = list(spec.items("ports"))
     if not ports and kind != "ExternalName" and spec.get("clusterIP") != _NO_ADDRESS:
         yield spec.refuse("must hold at least one port", "ports")
@@ -74,7 +74,7 @@ def _check_ports(spec: Node, kind: str) -> Iterator[FieldRefusal]:
         taken.add((port.get("protocol"), node))
 
 
-def _check_addresses(spec: Node, kind: str) -> Iterator[FieldRefusal]:
+def _check_addresses(spec: ObjectNode, kind: str) -> Iterator[FieldRefusal]:
     if kind == "ExternalName":
         for key in ("clusterIP", "internalTrafficPolicy"):
             if spec.get(key):
@@ -209,7 +209,7 @@ def _is_host(text: str) -> bool:
     return forms.is_wildcard_subdomain(text) if "*" in text else forms.is_subdomain(text)
 
 
-def _check_ingress_path(entry: Node) -> Iterator[FieldRefusal]:
+def _check_ingress_path(entry: ObjectNode) -> Iterator[FieldRefusal]:
     path = str(entry.get("path") or "")
     is_matched = entry.get("pathType") in ("Exact", "Prefix")
     if (path or is_matched) and not path.startswith("/"):
@@ -222,7 +222,7 @@ def _check_ingress_path(entry: Node) -> Iterator[FieldRefusal]:
             yield entry.refuse(f"must not end with {quoted(end)}", "path")
 
 
-def _check_backend(backend: Node) -> Iterator[FieldRefusal]:
+def _check_backend(backend: ObjectNode) -> Iterator[FieldRefusal]:
     if (backend.get("service") is None) == (backend.get("resource") is None):
         yield backend.refuse("must name a service or a resource")
     elif backend.get("resource") is not None:
@@ -264,7 +264,7 @@ def _check_network_policy(change: Change) -> Iterator[FieldRefusal]:
                 yield from _check_peer(peer, change)
 
 
-def _check_policy_port(entry: Node) -> Iterator[FieldRefusal]:
+def _check_policy_port(entry: ObjectNode) -> Iterator[FieldRefusal]:
     port, end = entry.get("port"), entry.get("endPort")
     if isinstance(port, str) and not forms.is_port_name(port):
         yield entry.refuse_value(f"must be a number or {forms.FORMS['port-name'][1]}", "port")
@@ -276,7 +276,7 @@ def _check_policy_port(entry: Node) -> Iterator[FieldRefusal]:
         yield entry.refuse(f"must not be below the port, which is {port}", "endPort")
 
 
-def _check_peer(peer: Node, change: Change) -> Iterator[FieldRefusal]:
+def _check_peer(peer: ObjectNode, change: Change) -> Iterator[FieldRefusal]:
     given = [key for key in ("ipBlock", "podSelector", "namespaceSelector") if peer.get(key) is not None]
     if not given:
         yield peer.refuse("must name pods, namespaces or a range of addresses")

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator
 
 from provisioner.builtin import forms, metadata
-from provisioner.builtin.changes import Change, FieldRefusal, Node, quoted, texts
+from provisioner.builtin.changes import Change, FieldRefusal, ObjectNode, quoted, texts
 from provisioner.json_values import mapping, value_at
 
 LARGEST_DATA_BYTES = 1024 * 1024
@@ -82,7 +82,7 @@ def _check_volume(change: Change) -> Iterator[FieldRefusal]:
             yield spec.refuse_change(key)
 
 
-def _check_modes(spec: Node) -> Iterator[FieldRefusal]:
+def _check_modes(spec: ObjectNode) -> Iterator[FieldRefusal]:
     modes = texts(spec.get("accessModes"))
     if not modes:
         yield spec.refuse("must name at least one mode", "accessModes")
@@ -128,7 +128,7 @@ def _check_secret(change: Change) -> Iterator[FieldRefusal]:
             yield secret.refuse("must be a JSON object", "data", key)
 
 
-def _check_keys(obj: Node, parts: tuple[str, ...]) -> Iterator[FieldRefusal]:
+def _check_keys(obj: ObjectNode, parts: tuple[str, ...]) -> Iterator[FieldRefusal]:
     size = 0
     for part in parts:
         for key, value in obj.at(part).value.items():

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from provisioner.builtin import metadata, pods
-from provisioner.builtin.changes import Change, FieldRefusal, Node, first_difference, is_number, numbered, quoted
+from provisioner.builtin.changes import Change, FieldRefusal, ObjectNode, first_difference, is_number, numbered, quoted
 from provisioner.builtin.forms import alike, is_domain_path, is_percent
 from provisioner.json_values import mapping
 
@@ -151,7 +151,7 @@ def _check_selected_template(change: Change, claims: tuple[str, ...] = ()) -> It
         yield template.refuse("must not be set in pods that run for ever", "spec", "activeDeadlineSeconds")
 
 
-def _check_amounts(rolling: Node) -> Iterator[FieldRefusal]:
+def _check_amounts(rolling: ObjectNode) -> Iterator[FieldRefusal]:
     for key in ("maxUnavailable", "maxSurge"):
         value = rolling.get(key)
         if isinstance(value, str) and not is_percent(value):
@@ -209,7 +209,7 @@ def _leave_out(pod: Mapping[str, Any], fields: tuple[str, ...], of_containers: t
     return rest
 
 
-def _check_job_spec(spec: Node) -> Iterator[FieldRefusal]:
+def _check_job_spec(spec: ObjectNode) -> Iterator[FieldRefusal]:
     template, is_template = spec.at("template"), spec.path != ("spec",)
     restart = template.get("spec", "restartPolicy")
     yield from pods.check_template(template)
@@ -240,7 +240,7 @@ def _check_job_spec(spec: Node) -> Iterator[FieldRefusal]:
         yield from _check_failure(spec)
 
 
-def _check_failure(spec: Node) -> Iterator[FieldRefusal]:
+def _check_failure(spec: ObjectNode) -> Iterator[FieldRefusal]:
     """Check which ends of pods count, and how."""
     names = {container.get("name") for container in pods.containers_of(spec.at("template", "spec"))}
     for rule in spec.at("podFailurePolicy").items("rules"):
@@ -261,7 +261,7 @@ def _check_failure(spec: Node) -> Iterator[FieldRefusal]:
             yield codes.refuse("must not hold 0 where the operator is In", "values")
 
 
-def _check_success(spec: Node) -> Iterator[FieldRefusal]:
+def _check_success(spec: ObjectNode) -> Iterator[FieldRefusal]:
     """Check that what counts indexes does not ask for more than there are."""
     most, failed = spec.get("completions"), spec.get("maxFailedIndexes")
     too_many = f"must be at most completions, which is {most}"

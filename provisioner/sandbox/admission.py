@@ -44,6 +44,7 @@ _KEY_WORDS = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
     "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
+MAX_ANNOTATIONS_BYTES = 256 * 1024
 MAX_DATA_BYTES = 1024 * 1024
 
 
@@ -56,8 +57,12 @@ def metadata_errors(meta: dict[str, Any], old: dict[str, Any] | None) -> Causes:
             found.append(("metadata.labels", f'Invalid value: "{value}": must be no more than 63 bytes'))
         elif not _VALUE.fullmatch(value):
             found.append(("metadata.labels", f'Invalid value: "{value}": {_VALUE_WORDS}'))
-    for key in meta.get("annotations") or {}:
+    annotations = meta.get("annotations") or {}
+    for key in annotations:
         found += _qualified("metadata.annotations", key, is_lowered=True)
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > MAX_ANNOTATIONS_BYTES:
+        words = f"Too long: may not be more than {MAX_ANNOTATIONS_BYTES} bytes"
+        found.append(("metadata.annotations", words))
     for number, name in enumerate(meta.get("finalizers") or []):
         if "/" not in name and name not in _STANDARD_FINALIZERS:
             words = "name is neither a standard finalizer name nor is it fully qualified"

@@ -105,7 +105,7 @@ class Writes:
                 body = _appliable(target, _without(wish, "resourceVersion"))
                 made = merges.apply(None, body, manager, topology, force=force, now=now())
                 return self._stored(target, self._fresh(target, made), None, writing, None), True
-            self._check_preconditions(target, live, wish["metadata"])
+            self._check_version(target, live, wish["metadata"])
             if (wish["metadata"].get("uid") or live["metadata"]["uid"]) != live["metadata"]["uid"]:
                 raise _other_uid(target, wish["metadata"])
             body = _appliable(target, _without(wish, "resourceVersion", "uid"))

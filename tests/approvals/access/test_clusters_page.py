@@ -122,7 +122,7 @@ def test_what_admission_policies_prove_is_told_with_what_to_apply(env: World, br
     AuthorAdmission.objects.create(cluster=env.cluster, looked_at=now, problem=missing)
     ReviewAdmission.objects.create(cluster=env.cluster, looked_at=now, since=now, facts="x")
     text = words(env, browse)
-    assert f"is an unknown requester. Why: {missing}" in text
+    assert f"have no known requester. Why: {missing}" in text
     assert "kind: MutatingAdmissionPolicyBinding metadata: name: pratique-authors" in text
     assert "Reviews by kubectl do not count." not in text
     assert "name: pratique-reviews" not in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from approvals.errors import ASK_ANEW, CHANGED
-from approvals.gate.answers import GateAnswer, GateQuestion, Next
+from approvals.gate.answers import GateQuestion, Next
 from approvals.gate.facts import (
     Account,
     Collisions,
@@ -44,6 +43,7 @@ from tests.support.approvals.gate_facts import (
     YES,
     all_well,
     any_facts,
+    is_said_well,
     known,
     policy,
     review,
@@ -136,17 +136,6 @@ ANSWERS: dict[str, dict[str, str]] = {
     "the revision is revoked": {"RESTORE": "end: precondition-failed"},
     "it expired": {"DECIDE PLAN APPLY": "wait: expired"},
 }
-
-
-def is_said_well(answer: GateAnswer) -> bool:
-    """Every reason of a no has words, a code and a remedy without holes."""
-    return all(
-        refusal.words
-        and re.fullmatch("[a-z]+(-[a-z]+)*", refusal.code)
-        and refusal.remedy
-        and "{" not in refusal.remedy
-        for refusal in answer.reasons
-    )
 
 
 def said(facts: GateFacts) -> tuple[str, str]:

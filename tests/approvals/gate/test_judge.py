@@ -16,7 +16,6 @@ from approvals.gate.judge import FRESH, judge
 from approvals.gate.people import are_requesters_proved
 from approvals.gate.remedies import RefusalKind
 from approvals.policy import Lapsed
-from tests.approvals.gate.test_answers import is_said_well
 from tests.support.approvals.gate_facts import (
     ABOUT,
     NO,
@@ -27,6 +26,7 @@ from tests.support.approvals.gate_facts import (
     YES,
     all_well,
     any_facts,
+    is_said_well,
     known,
     policy,
     questions,

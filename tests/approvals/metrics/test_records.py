@@ -146,6 +146,7 @@ def test_names_and_words_of_tenants_are_no_labels(env: World, scrape: Scrape) ->
 def test_the_queue_is_told(db: None, redis: str, settings: Any, scrape: Scrape) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "REDIS_URL": redis}
     with redis_client.Redis.from_url(redis) as client:
+        client.delete("celery")  # what tests before this one have sent
         client.rpush("celery", "a", "b")
         client.hset("unacked", "x", "y")
         client.zadd("unacked_index", {"x": timezone.now().timestamp() - 60})

@@ -84,8 +84,11 @@ REFUSED = {
     "a header of others": (changed(headers={"user": "Authorization"}), "says something else"),
     "the client's address": (changed(headers={"groups": "X-Forwarded-For"}), "says something else"),
     "one header for two": (changed(headers={"groups": "x-remote-user"}), "is listed twice"),
-    "people by e-mail": (changed(headers={"user": "X-Forwarded-Email"}), "nobody's for good"),
-    "keys of e-mail": (changed(headers={"user": "X-User", "uid": "X-Auth-Request-Email"}), "nobody's for good"),
+    "people by e-mail": (changed(headers={"user": "X-Forwarded-Email"}), "which may change owner"),
+    "keys of e-mail": (
+        changed(headers={"user": "X-User", "uid": "X-Auth-Request-Email"}),
+        "use an identifier that never changes owner",
+    ),
     "what nginx hands on from anybody": (
         changed(headers={"user": "X-Pomerium-Claim-Sub"}),
         "hands X-Pomerium-Claim-Sub on",

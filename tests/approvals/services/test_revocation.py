@@ -140,7 +140,7 @@ def test_S02_only_who_may_approve_marks_and_unmarks(env: World, twice: BundleDep
     if what is reinstate:
         revoke(env, twice)
     before = list(Revision.objects.order_by("pk").values())
-    with pytest.raises(NotAllowed, match="bert approve"):
+    with pytest.raises(NotAllowed, match="bert to approve"):
         what(env, twice, by=acting(env.bert))
     env.kubernetes.is_down = True
     with pytest.raises(CouldNotAsk):

@@ -27,7 +27,7 @@ def test_every_field_that_breaks_is_one_click_away_in_the_entry_of_its_cause(
     heard = listen(page)
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"{live_server.url}/requests/{request.uid}/findings")
-    pw.expect(page.get_by_role("heading", name="Limit is added or becomes stricter 9 findings")).to_be_visible()
+    pw.expect(page.get_by_role("heading", name="12 fields of 1 object; and 8 more 9 findings")).to_be_visible()
     statements = page.locator("details.finding details.finding")
     pw.expect(statements.first).to_be_hidden()
     page.locator("details.together > summary").first.focus()

@@ -108,7 +108,7 @@ OVER_A_LIMIT = {
 
 
 @pytest.fixture(params=[pytest.param("own_controlplane", marks=pytest.mark.controlplane), "own_sandbox"])
-def site(request: pytest.FixtureRequest, machine: Machine) -> Iterator[Neighbourhood]:
+def neighbours(request: pytest.FixtureRequest, machine: Machine) -> Iterator[Neighbourhood]:
     found = request.getfixturevalue(request.param)
     endpoint = found if isinstance(found, Endpoint) else found.endpoint
     with neighbourhood(machine, endpoint, "hostile") as made:
@@ -116,18 +116,18 @@ def site(request: pytest.FixtureRequest, machine: Machine) -> Iterator[Neighbour
 
 
 @pytest.mark.thorough
-def test_S26_hostile_specs_end_in_words_and_an_innocent_request_comes_through(site: Neighbourhood) -> None:
-    site.seconds_until_ready("hostile-first")
-    worker = site.worker
-    hostile = site.wish_hostile()
-    site.seconds_until_ready("hostile-innocent")
-    rows = site.until(hostile, ["failed", "in_review"], PATIENCE_SECONDS)
+def test_S26_hostile_specs_end_in_words_and_an_innocent_request_comes_through(neighbours: Neighbourhood) -> None:
+    neighbours.seconds_until_ready("hostile-first")
+    worker = neighbours.worker
+    hostile = neighbours.wish_hostile()
+    neighbours.seconds_until_ready("hostile-innocent")
+    rows = neighbours.until(hostile, ["failed", "in_review"], PATIENCE_SECONDS)
     for name in hostile:
         state, code, problem = rows[name]
         assert (state == "in_review") or (code and problem), (name, rows[name])
     assert worker.poll() is None, "the worker lives"
-    assert site.worker_mib() < MOST_MIB
-    assert site.machine.rows("SELECT count(*) FROM approvals_request WHERE worker_deaths > 0") == [(0,)]
+    assert neighbours.worker_mib() < MOST_MIB
+    assert neighbours.machine.rows("SELECT count(*) FROM approvals_request WHERE worker_deaths > 0") == [(0,)]
     for name, words in OVER_A_LIMIT.items():
         state, code, problem = rows[f"hostile-{name}"]
         assert (state, code) == ("failed", "constraint-over-limit")

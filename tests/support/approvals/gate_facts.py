@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
@@ -9,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from approvals.gate.answers import GateQuestion
+from approvals.gate.answers import GateAnswer, GateQuestion
 from approvals.gate.facts import (
     About,
     Account,
@@ -338,3 +339,14 @@ def any_facts(draw: st.DrawFn, question: st.SearchStrategy[GateQuestion] = quest
         found = WORSE[name][0](found)
     lost = draw(st.lists(st.sampled_from(found.question.needs), max_size=2, unique=True))
     return replace(found, **{name: unknown(is_final=draw(st.booleans())) for name in lost})
+
+
+def is_said_well(answer: GateAnswer) -> bool:
+    """Every reason of a no has words, a code and a remedy without holes."""
+    return all(
+        refusal.words
+        and re.fullmatch("[a-z]+(-[a-z]+)*", refusal.code)
+        and refusal.remedy
+        and "{" not in refusal.remedy
+        for refusal in answer.reasons
+    )

@@ -78,7 +78,7 @@ def test_findings_that_say_the_same_stand_together_and_each_can_be_accepted(env:
     request = report_with_places(env)
     page = all_of(browse(env.ada), request)
     assert (
-        "maxLength none before, 20 now; breaks only if an object has more than 20 characters there: 8 fields of 1"
+        "maxLength changes from none to 20; breaks only if an object has more than 20 characters there: 8 fields of 1"
         in page
     )
     assert "12 fields" in page

@@ -201,5 +201,5 @@ def test_a_spec_shows_how_often_a_source_is_checked(env: World, browse: Browse) 
     world.submit_spec(env.cluster, world.seen("quay", world.spec(sources=sources)), env.rita)
     told = panel(opened(browse(env.ada), "/deployments/prod/quay"), "Spec")
     assert "image a/b:1 interval 1h30m" in told
-    assert told.count("interval: the default of the operator") == 1
+    assert told.count("interval: set by the operator") == 1
     assert "configMap harbour/local" in told
