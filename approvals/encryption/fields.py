@@ -17,7 +17,7 @@ from django.db.models.query_utils import DeferredAttribute
 
 from approvals.encryption.envelope import StoredPlace, decrypt, encrypt, key_id
 from approvals.encryption.keys import key_named
-from approvals.packed import pack, unpack
+from approvals.json_packing import pack, unpack
 
 if TYPE_CHECKING:
     Base = models.BinaryField[Any, Any]

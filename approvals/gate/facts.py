@@ -11,7 +11,7 @@ from typing import Generic, TypeAlias, TypeVar
 from approvals.gate.answers import GateQuestion
 from approvals.ledger.digests import ReviewSubject
 from approvals.policy import Lapsed
-from provisioner.unserved import Lack
+from provisioner.missing_kinds import Lack
 from provisioner.values import ObjectRef, PlannedAction
 
 T_co = TypeVar("T_co", covariant=True)

@@ -15,8 +15,8 @@ from approvals.gate.answers import GateAnswer, GateQuestion, Next, Reason
 from approvals.gate.facts import GateFacts, How, PlanFacts, Unknown, Unseen, value_of
 from approvals.gate.remedies import UNANSWERED, RefusalKind, reason, unanswered
 from approvals.lifecycle import MAX_ROUNDS
+from provisioner.missing_kinds import Lack
 from provisioner.sentences import some_phrases
-from provisioner.unserved import Lack
 
 # A worker that got no further for so long counts as dead; what it knew then is not acted on.
 FRESH = timedelta(minutes=15)

@@ -15,7 +15,7 @@ from django.db import DatabaseError, migrations, models, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
 import approvals.encryption.fields
-import approvals.packed
+import approvals.json_packing
 from approvals.migrations import _append_only
 
 LAST_BEFORE, COMMIT = "0091_salts_of_digests", "9e385e5640f0"
@@ -356,7 +356,7 @@ class Migration(migrations.Migration):
                 ('cluster', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='approvals.cluster')),
                 ('catalog_name', models.CharField(max_length=253)),
                 ('package', models.CharField(max_length=253)),
-                ('bundles', approvals.packed.PackedJSONField()),
+                ('bundles', approvals.json_packing.PackedJSONField()),
                 ('change_count', models.PositiveIntegerField(default=0)),
                 ('gone_at', models.DateTimeField(blank=True, help_text='since when there is no Catalog of this name', null=True)),
             ],
@@ -642,7 +642,7 @@ class Migration(migrations.Migration):
                 ('channel_count', models.PositiveIntegerField(default=0)),
                 ('bundle_count', models.PositiveIntegerField(default=0)),
                 ('problem_count', models.PositiveIntegerField(default=0)),
-                ('problems', approvals.packed.PackedJSONField(default=list, help_text='where and words of each')),
+                ('problems', approvals.json_packing.PackedJSONField(default=list, help_text='where and words of each')),
             ],
         ),
         migrations.CreateModel(
@@ -662,7 +662,7 @@ class Migration(migrations.Migration):
                 ('is_deprecated', models.BooleanField()),
                 ('searched_text', models.TextField(help_text='in which a search looks, in small letters')),
                 ('searched_keywords', models.TextField(blank=True, db_default='', default='', help_text='its keywords in small letters, one a line')),
-                ('document', approvals.packed.PackedJSONField()),
+                ('document', approvals.json_packing.PackedJSONField()),
             ],
             options={
                 'constraints': [

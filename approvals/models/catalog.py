@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from approvals.packed import PackedJSONField
+from approvals.json_packing import PackedJSONField
 
 
 class Catalog(models.Model):

@@ -19,8 +19,8 @@ from approvals.policy.expression import (
 from provisioner import expressions
 from provisioner.errors import ConstraintOverLimit, InvalidConstraint, InvalidRange
 from provisioner.expressions import problem_words
+from provisioner.missing_kinds import removal_of
 from provisioner.sentences import introduced
-from provisioner.unserved import removal_of
 from provisioner.versions import range_of, release_of, version_of
 
 Constraints = Mapping[str, Any]

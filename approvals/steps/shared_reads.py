@@ -20,7 +20,7 @@ from approvals.lifecycle import State
 from approvals.models import Cluster, Request
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import ClusterError, PratiqueError
-from provisioner.reading import ask_of_cluster, ask_of_namespace
+from provisioner.live_reads import ask_of_cluster, ask_of_namespace
 
 KEPT_SECONDS = 5.0
 # For all questions together.

@@ -25,7 +25,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         settings,
     )
     from provisioner.review.frame import CHECKS  # noqa: PLC0415 - once Django runs
-    from provisioner.review.judged import harmless, unjudged  # noqa: PLC0415 - once Django runs
+    from provisioner.review.judged import harmless, unjudged_fields  # noqa: PLC0415 - once Django runs
     from provisioner.review.rules import index  # noqa: PLC0415 - once Django runs
 
     return {
@@ -47,7 +47,8 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/rules/annotations.md": rule_tables.known_annotations,
         "docs/rules/control-plane.md": rule_tables.control_plane,
         "docs/rules/harmless.md": lambda: harmless.page(
-            unjudged.TABLE, sorted((claim for check in CHECKS for claim in check.claims), key=lambda claim: claim.rule)
+            unjudged_fields.TABLE,
+            sorted((claim for check in CHECKS for claim in check.claims), key=lambda claim: claim.rule),
         ),
     }
 

@@ -13,9 +13,7 @@ from provisioner.cluster.plan.content_plan import plan as make_plan
 from provisioner.cluster.plan.inputs import Options
 from provisioner.errors import ClusterError, TryLater
 from provisioner.expressions import evaluator as expressions
-from provisioner.pipeline.plans import as_applied, in_order, plan_again, plan_offline
-from provisioner.rbac import RbacSubject
-from provisioner.reading import (
+from provisioner.live_reads import (
     all_rbac,
     installer,
     kinds,
@@ -26,6 +24,8 @@ from provisioner.reading import (
     with_answers,
     with_rights,
 )
+from provisioner.pipeline.plans import as_applied, in_order, plan_again, plan_offline
+from provisioner.rbac import RbacSubject
 from provisioner.review.base.facts import OWN_NAMESPACE, ClusterSurroundings, Facts, Gap, Stored, WayBack
 from provisioner.review.frame import report, wanted
 from provisioner.review.output.headline import in_own_words

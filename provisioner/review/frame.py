@@ -20,7 +20,7 @@ from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import PluginFailed
 from provisioner.plugins import Plugin
 from provisioner.review import checks as check_rooms
-from provisioner.review import plugged
+from provisioner.review import plugin_checks
 from provisioner.review.base.causes import known_by, said_by_cause
 from provisioner.review.base.facts import (
     SECRET,
@@ -37,7 +37,7 @@ from provisioner.review.base.grouping import folded
 from provisioner.review.base.renames import renamed
 from provisioner.review.base.renames import renames as find_renames
 from provisioner.review.crds.live_findings import told_by_crd
-from provisioner.review.judged.unjudged import unjudged
+from provisioner.review.judged.unjudged_fields import unjudged
 from provisioner.review.output.headline import headline
 from provisioner.review.preflight.findings import questions as preflight_questions
 from provisioner.review.preflight.findings import said_once
@@ -186,11 +186,11 @@ def _asked(
     questions: Iterable[tuple[Check, Callable[..., Iterable[_T]]]], given: tuple[Any, ...], kind: type[_T]
 ) -> set[_T]:
     questions = [(check, ask) for check, ask in questions if ask is not nothing]
-    shown = plugged.shown(given, [check for check, _ in questions])
+    shown = plugin_checks.shown(given, [check for check, _ in questions])
     found: set[_T] = set()
     for check, ask in questions:
         try:
-            found.update(plugged.asked(check, partial(ask, *(shown if check.plugin else given)), kind))
+            found.update(plugin_checks.asked(check, partial(ask, *(shown if check.plugin else given)), kind))
         except Exception:  # noqa: BLE001, S112 -- the same check then misses its facts and says so
             continue
     return found
@@ -221,12 +221,12 @@ def _settled(check: Check, facts: Facts, findings: list[Finding]) -> list[Findin
 
 def installed_checks() -> tuple[Check, ...]:
     """Ours and those of other packages (entry points `pratique.checks`, each naming a Check)."""
-    return (*CHECKS, *plugged.plugged_checks(_names()))
+    return (*CHECKS, *plugin_checks.plugged_checks(_names()))
 
 
 def check_plugins() -> list[Plugin]:
     """The checks of other packages, loaded, each with its problem if it is disabled."""
-    return plugged.check_plugins(_names())
+    return plugin_checks.check_plugins(_names())
 
 
 def _names() -> frozenset[str]:
@@ -244,9 +244,9 @@ def _former(facts: Facts) -> StateFacts | None:
 def _run_check(check: Check, facts: Facts) -> _Run:
     """Run one check; what it had found before it crashed is kept."""
     found: list[Finding] = []
-    shown = plugged.shown(facts, [check])
+    shown = plugin_checks.shown(facts, [check])
     try:
-        plugged.run(check, partial(_look, check, shown, found))
+        plugin_checks.run(check, partial(_look, check, shown, found))
     except Exception as exc:  # noqa: BLE001 -- whatever a check raises, the reader has to know that it did not finish
         return _Run(check, tuple(found), crash=_of_crash(check, exc))
     return _Run(check, tuple(found))
@@ -255,7 +255,7 @@ def _run_check(check: Check, facts: Facts) -> _Run:
 def _look(check: Check, facts: Facts, found: list[Finding]) -> None:
     """Put what a check finds into `found`, one by one, so that it is kept."""
     if check.plugin:
-        plugged.ask_again(check, facts)
+        plugin_checks.ask_again(check, facts)
     for finding in check.changes(facts):
         found.append(_taken(check, finding, found))
     known: dict[str, list[Severity]] = defaultdict(list)
@@ -271,7 +271,7 @@ def _look(check: Check, facts: Facts, found: list[Finding]) -> None:
 
 
 def _taken(check: Check, finding: Finding, before: Sequence[Finding] = ()) -> Finding:
-    return _with_fingerprint(plugged.sound(finding, len(before)) if check.plugin else finding)
+    return _with_fingerprint(plugin_checks.sound(finding, len(before)) if check.plugin else finding)
 
 
 def _with_fingerprint(finding: Finding) -> Finding:

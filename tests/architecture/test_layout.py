@@ -32,13 +32,13 @@ TESTED_ELSEWHERE = {
     "approvals.models": "tests/approvals",
     "approvals.networks": "tests/approvals/proxies",
     "approvals.operators_file": "tests/approvals/proxies/test_declared.py",
-    "approvals.packed": "tests/approvals/ledger",
+    "approvals.json_packing": "tests/approvals/ledger",
     "approvals.rights": "tests/rights",
     "approvals.steps": "tests/journeys",
     "approvals.tasks": "tests/approvals/ledger",
     "approvals.wake": "tests/approvals/ledger",
     "provisioner.catalogs.spec_source": "tests/approvals/test_bundle_spec.py",
-    "provisioner.reading": "tests/provisioner/pipeline",
+    "provisioner.live_reads": "tests/provisioner/pipeline",
     "provisioner.regexes": "tests/provisioner/schema",
 }
 # What is tried through URLs, commands and settings, or in a process of its own, and so without an import.

@@ -13,7 +13,7 @@ from provisioner import api_groups
 TABLES = {
     "provisioner/rbac/rules.py",
     "provisioner/render/targets.py",
-    "provisioner/review/judged/unjudged.py",
+    "provisioner/review/judged/unjudged_fields.py",
     "provisioner/sandbox/kinds.py",
 }
 

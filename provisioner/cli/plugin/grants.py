@@ -29,8 +29,8 @@ from provisioner.extensions import (
     roles_in_use,
     selector_of,
 )
+from provisioner.live_reads import WITHOUT_ROLES
 from provisioner.rbac import RbacSubject, binding_subjects
-from provisioner.reading import WITHOUT_ROLES
 from provisioner.render import write_quoted
 from provisioner.review.output import permission_text
 from provisioner.sentences import number, some, verb

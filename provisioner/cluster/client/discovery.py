@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from provisioner.errors import ClusterError, InvalidObject, OutOfTime, PratiqueError, Unreachable
-from provisioner.unserved import Absence, absence_of
+from provisioner.missing_kinds import Absence, absence_of
 
 DISCOVERY_SECONDS = 300.0
 # A kind that is not known may be new: discovery is read again for it, but not more often than this.

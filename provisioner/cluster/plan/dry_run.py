@@ -45,9 +45,9 @@ from provisioner.cluster.plan.inputs import (
 from provisioner.cluster.plan.trials import action_if_unchanged, conflict_of_secret, plan_by_dry_run, plan_replacement
 from provisioner.errors import AlreadyExists, ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
 from provisioner.json_values import uid_of
+from provisioner.missing_kinds import Lack
 from provisioner.retention import LOSES_NOTHING, SECRET, may_be_remade
 from provisioner.schema.fields import is_same
-from provisioner.unserved import Lack
 from provisioner.values import Action, GroupKind, JsonObject, Manifest, PlannedAction
 
 # These are there to run, and hold nothing.

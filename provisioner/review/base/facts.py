@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from provisioner.json_values import mapping, uid_of
+from provisioner.missing_kinds import Absence, absence_of
 from provisioner.plugins import Plugin
 from provisioner.rbac import RbacObjects, RbacSubject
 from provisioner.review.base.claims import Claim
 from provisioner.review.base.messages import first_message
-from provisioner.unserved import Absence, absence_of
 from provisioner.values import (
     AccessAnswer,
     AccessRequest,

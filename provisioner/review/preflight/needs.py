@@ -15,6 +15,7 @@ from provisioner import rbac
 from provisioner.api_groups import RBAC_GROUP
 from provisioner.errors import AlreadyExists, InvalidObject
 from provisioner.json_values import mapping, maps
+from provisioner.missing_kinds import Absence, Lack, absence_of
 from provisioner.rbac import BUILT_IN_RESOURCES, CLUSTER, EffectiveRules, RbacObjects, RbacSubject, RoleKey, plural_of
 from provisioner.retention import may_be_remade
 from provisioner.review.base.facts import ReviewRule
@@ -29,7 +30,6 @@ from provisioner.review.preflight.account_rights import (
     rule_of,
 )
 from provisioner.review.rules import Phrase
-from provisioner.unserved import Absence, Lack, absence_of
 from provisioner.values import (
     AccessRequest,
     Action,

@@ -29,7 +29,7 @@ from approvals.gate.remedies import RefusalKind
 from approvals.lifecycle import MAX_ROUNDS
 from approvals.policy import Lapsed
 from provisioner.errors import DigestMismatch
-from provisioner.unserved import Lack
+from provisioner.missing_kinds import Lack
 from tests.support.approvals.gate_facts import (
     ABOUT,
     ACCOUNT,

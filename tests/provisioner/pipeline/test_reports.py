@@ -13,7 +13,7 @@ from provisioner import pipeline
 from provisioner.cluster.annotations import NONCE
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.inventory import MemoryInventory, uids
-from provisioner.reading import MAX_QUESTIONS
+from provisioner.live_reads import MAX_QUESTIONS
 from provisioner.review.base.record import from_record, to_record
 from provisioner.review.output.terminal import as_text
 from provisioner.source import LocalSource

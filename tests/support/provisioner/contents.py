@@ -90,7 +90,7 @@ def findings_of(check: Check, *actions: Any, exists: dict[ObjectRef, bool] | Non
 
 
 def judged_by(given: Facts, checks: Sequence[Check] | None = None) -> list[Finding]:
-    """What rules say of it. What none of these checks judges has tests of its own (judged/test_unjudged.py)."""
+    """What rules say of it. What none of these checks judges has tests of its own (judged/test_unjudged_fields.py)."""
     return [one for one in report(given, checks).findings if one.rule not in {"UNCLAIMED", "UNJUDGED"}]
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from provisioner.errors import InvalidRange
 from provisioner.escaping import visible
+from provisioner.missing_kinds import Lack, removal_of
 from provisioner.review.base.facts import Check, Facts, ReviewRule
 from provisioner.review.checks.objects.kubernetes_apis import find_brought_kinds
-from provisioner.unserved import Lack, removal_of
 from provisioner.values import (
     ChosenBundle,
     Course,

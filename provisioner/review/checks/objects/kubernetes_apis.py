@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from provisioner.api_groups import ADMISSION_GROUP
 from provisioner.builtin import Judgement, WhyUnknown, judge, knows
 from provisioner.json_values import items, mapping, maps, value_at
+from provisioner.missing_kinds import KUBERNETES_GROUPS, minor_of, removal_of
 from provisioner.review.base.difference import changed_paths
 from provisioner.review.base.facts import SECRET, Check, Facts, Reads, ReviewRule, StateFacts
 from provisioner.review.checks.objects.objects import CRD, evidence_of, find_loss, is_untried, say_of_several
-from provisioner.unserved import KUBERNETES_GROUPS, minor_of, removal_of
 from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
 
 _NOT_SERVED = ReviewRule("API-01", Section.OBJECTS, Severity.BREAKING)

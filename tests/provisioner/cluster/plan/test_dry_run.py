@@ -20,8 +20,8 @@ from provisioner.cluster.plan.dry_run import is_applied
 from provisioner.cluster.plan.inputs import body_of
 from provisioner.errors import TryLater
 from provisioner.json_values import uid_of
+from provisioner.missing_kinds import minor_of, removal_of
 from provisioner.retention import is_remade
-from provisioner.unserved import minor_of, removal_of
 from provisioner.values import Action, Identity, Manifest, ObjectRef, OutcomeState, PlannedAction
 from tests.support.kubernetes.endpoint import Endpoint
 from tests.support.provisioner.cluster_scene import MANAGER, Scene, a_bundle, action_of, actions, content, failures

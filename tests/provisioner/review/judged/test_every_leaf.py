@@ -15,7 +15,7 @@ from provisioner.review.base.messages import UNJUDGED
 from provisioner.review.frame import CHECKS, report
 from provisioner.review.judged.harmless import TABLE
 from provisioner.review.judged.leaves import EMPTY, ORDER
-from provisioner.review.judged.unjudged import pattern_of
+from provisioner.review.judged.unjudged_fields import pattern_of
 from provisioner.review.rules import rule_text
 from provisioner.values import Action, Finding, GroupKind
 from tests.provisioner.review.judged.every_leaf import KEY, every_kind, group_kind, leaves_of, object_with_everything

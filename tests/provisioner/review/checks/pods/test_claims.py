@@ -14,7 +14,7 @@ from provisioner.review.base.facts import Check
 from provisioner.review.checks.pods import commands, credentials, runtime, security
 from provisioner.review.frame import report
 from provisioner.review.judged.leaves import changed_leaves
-from provisioner.review.judged.unjudged import pattern_of
+from provisioner.review.judged.unjudged_fields import pattern_of
 from provisioner.values import Action, GroupKind, Severity
 from tests.support.provisioner.contents import an_object, content_with, facts, planned
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from provisioner.plugins import PluginGroup
-from provisioner.review import plugged
+from provisioner.review import plugin_checks
 from provisioner.review.base.claims import EVERY_KIND, Claim
 from provisioner.review.base.facts import Check, Listing
 from provisioner.review.base.record import to_record
 from provisioner.review.frame import CHECKS as OURS
 from provisioner.review.frame import check_plugins, installed_checks, listings, mentioned, report, wanted
-from provisioner.review.plugged import MAX_ASKED, MAX_FINDINGS
+from provisioner.review.plugin_checks import MAX_ASKED, MAX_FINDINGS
 from provisioner.values import Action, Finding, ObjectRef, Report, Severity
 from tests.support.plugins import PluginPath
 from tests.support.provisioner.contents import an_object, config_map, facts, planned
@@ -193,7 +193,7 @@ def test_what_it_found_before_it_broke_is_kept(plugin_path: PluginPath) -> None:
 def test_one_that_never_returns_is_unknown_in_every_look_and_asked_once(
     plugin_path: PluginPath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugged, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(plugin_checks, "LOOK_SECONDS", 0.2)
     add(plugin_path, "Check('x', changes=lambda _: threading.Event().wait())")
     first, second = report(GIVEN), report(GIVEN)
     assert [crash.message for crash in crashes(first)] == [crash.message for crash in crashes(second)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from provisioner.missing_kinds import KUBERNETES_GROUPS, Lack, absence_of, minor_of, removal_of
 from provisioner.rbac import BUILT_IN_RESOURCES
-from provisioner.unserved import KUBERNETES_GROUPS, Lack, absence_of, minor_of, removal_of
 
 CRD = "CustomResourceDefinition"
 SERVED = (
