@@ -29,14 +29,6 @@ from tests.support.servers.issuer import CLIENT, RunningIssuer, start_issuer
 from tests.support.stored_catalogs import HARBOUR, catalog, stored
 
 pw.expect.set_options(timeout=scaled(60_000))
-# A page asks every two or ten seconds what has become of a request; here more often, so that nobody waits for that.
-ASK_OFTEN = """(() => {
-  const later = window.setTimeout;
-  window.setTimeout = (act, wait, ...given) => {
-    const isAsking = wait >= 1000 && new Error().stack.includes("htmx");
-    return later(act, isAsking ? 300 : wait, ...given);
-  };
-})()"""
 PASSWORD = "correct horse battery staple"
 SignIn = Callable[[User], pw.Page]
 Enter = Callable[..., pw.Page]
@@ -67,12 +59,6 @@ def queue(redis: str) -> Iterator[None]:
     app.conf.broker_url = before
 
 
-@pytest.fixture
-def page(page: pw.Page) -> pw.Page:
-    page.context.add_init_script(ASK_OFTEN)
-    return page
-
-
 def sign_in_with_password(page: pw.Page, address: str, person: User) -> pw.Page:
     """The page of somebody who signed in with a local password; tests of signing in fill in the form itself."""
     person.set_password(PASSWORD)
@@ -98,7 +84,6 @@ def enter(browser: pw.Browser, live_server: LiveServer) -> Iterator[Enter]:
     def signed_in(person: User, **options: Any) -> pw.Page:
         opened.append(browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options}))
         opened[-1].set_default_timeout(scaled(PAGE_TIMEOUT_MILLISECONDS))
-        opened[-1].add_init_script(ASK_OFTEN)
         return sign_in_with_password(opened[-1].new_page(), live_server.url, person)
 
     yield signed_in

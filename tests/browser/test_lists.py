@@ -7,11 +7,18 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from approvals.models import Request, Review
+from approvals.web import home, inbox
 from tests.browser.complaints import complaints, listen, wider_than
 from tests.browser.conftest import SignIn
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
 from tests.support.patience import wait_for
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbox, "SECONDS", 1)
+    monkeypatch.setattr(home, "SECONDS", 1)
 
 
 def asked(env: World, name: str) -> Request:

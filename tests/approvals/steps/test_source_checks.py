@@ -126,7 +126,7 @@ def test_a_catalog_waits_for_a_turn_of_its_host(
         asked.append(row.name)
         return ""
 
-    monkeypatch.setattr(RefreshCatalog, "_read", read)
+    monkeypatch.setattr(RefreshCatalog, "_store_content", read)
     monkeypatch.setattr(refresh, "_show_status", lambda _: None)
     now = timezone.now()
     for name in ("first", "second"):

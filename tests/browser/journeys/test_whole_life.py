@@ -8,6 +8,7 @@ import playwright.sync_api as pw
 import pytest
 
 from approvals.models import Request, Review, Revision
+from approvals.web import home
 from tests.browser.complaints import listen
 from tests.browser.journeys.conftest import Offices
 from tests.browser.journeys.office import Office
@@ -16,8 +17,9 @@ from tests.support.journeys.running import Watched
 
 
 @pytest.fixture(autouse=True)
-def two_must_agree(settings: Any) -> None:
+def two_must_agree(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.PRATIQUE = {**settings.PRATIQUE, "APPROVALS_NEEDED": 2}
+    monkeypatch.setattr(home, "SECONDS", 1)
 
 
 def fill_form(page: pw.Page, office: Office) -> None:
