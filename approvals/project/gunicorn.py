@@ -175,9 +175,9 @@ def post_worker_init(worker: Any) -> None:
     It is ready once it has loaded every page: what answers probes starts after that.
     """
     # These need Django, which only the worker has loaded.
-    from approvals import metrics  # noqa: PLC0415
-    from approvals.rights.missing_rights import tell_what_is_missing  # noqa: PLC0415
-    from approvals.rights.needs import Process  # noqa: PLC0415
+    from approvals import metrics  # noqa: PLC0415 - needs the apps, which are loaded now
+    from approvals.rights.missing_rights import tell_what_is_missing  # noqa: PLC0415 - needs the apps, which are loaded now
+    from approvals.rights.needs import Process  # noqa: PLC0415 - needs the apps, which are loaded now
 
     freeze_pages()
     for sock in _probes:
