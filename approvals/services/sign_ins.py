@@ -16,7 +16,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from approvals import access, audit, instruments, limits
+from approvals import access, audit, instruments, rate_limits
 from approvals.access import Caller, Permission
 from approvals.audit import Actor
 from approvals.clock import database_now
@@ -86,7 +86,7 @@ def prove(*, cluster: str, token: str, address: str) -> Proved:
     `address` is the client's. Raises NotAllowed in the same words, and after the same time, whether there is no such
     cluster, it does not answer or it does not know the token; TooManyAttempts where that happened too often.
     """
-    attempt = limits.Attempt(limits.CLUSTER_TOKEN, address, cluster)
+    attempt = rate_limits.Attempt(rate_limits.CLUSTER_TOKEN, address, cluster)
     attempt.begin()
     begin = time.monotonic()
     where = Cluster.objects.filter(name=cluster).first() if BEARER.fullmatch(token) else None
