@@ -157,7 +157,15 @@ def check_system(pod: ObjectNode) -> Iterator[FieldRefusal]:
     """Refuse what the operating system that a pod names does not have, and what a user namespace rules out."""
     name = pod.get("os", "name")
     foreign = _OF_LINUX if name == "windows" else {"windowsOptions"} if name == "linux" else set()
-    for holder in (pod, *pod.items("initContainers"), *pod.items("containers")):
+    host_process = pod.get("securityContext", "windowsOptions", "hostProcess")
+    containers = [*pod.items("initContainers"), *pod.items("containers")]
+    own = [container.get("securityContext", "windowsOptions", "hostProcess") for container in containers]
+    on_host = [bool(host_process if each is None else each) for each in own]
+    if any(on_host) and pod.get("hostNetwork") is not True:
+        yield pod.refuse("must be true where a container is a host process", "hostNetwork")
+    if len(set(on_host)) > 1 or any(host_process is not None and each not in (None, host_process) for each in own):
+        yield pod.refuse("must all be host processes, or none", "containers")
+    for holder in (pod, *containers):
         context = holder.at("securityContext")
         if context.get("procMount") == "Unmasked" and pod.get("hostUsers") is not False:
             yield context.refuse("must be Default unless hostUsers is false", "procMount")
