@@ -171,7 +171,7 @@ def _clear_request(pk: int, before: datetime, now: datetime) -> int:
             details._default_manager.filter(request=row).delete()
         OptionalObject.objects.filter(revision__request=row).delete()
         row.unused_files, row.requirements, row.chart_values, row.server_words, row.lookups = {}, [], None, [], []
-        row.spec_values = []
+        row.spec_values, row.repeated_keys = [], []
         row.cleared_at = now
         row.save(
             update_fields=[
@@ -180,6 +180,7 @@ def _clear_request(pk: int, before: datetime, now: datetime) -> int:
                     "requirements",
                     "chart_values",
                     "spec_values",
+                    "repeated_keys",
                     "server_words",
                     "lookups",
                     "cleared_at",

@@ -119,6 +119,8 @@ class Request(Claimed):
     chart_values = models.JSONField(null=True, blank=True)
     # The paths of those that the spec sets, in its files or by itself; [] also where nobody knows.
     spec_values = models.JSONField(default=list, db_default=[], blank=True)
+    # [{file, first, line, path, effect}]: the keys that were there twice (provisioner.values.RepeatedKey).
+    repeated_keys = models.JSONField(default=list, db_default=[], blank=True)
     # What the chart or operator bundle says of itself; "" where its format has no version, or nobody knows.
     bundle_version = models.CharField(max_length=100, blank=True, db_default="")
     # [{reference, before, after, since, course, why}]: how branches and tags moved since they were resolved earlier.

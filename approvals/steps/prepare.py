@@ -232,6 +232,7 @@ def _record(request: Request, prepared: Prepared) -> None:
         requirements=[asdict(requirement) for requirement in content.requirements],
         chart_values=content.values,
         spec_values=sorted(content.spec_values),
+        repeated_keys=[asdict(repeated) for repeated in content.repeated],
         bundle_version=content.version,
         source_moves=[asdict(source_move) for source_move in prepared.moves],
         lookups=[

@@ -15,7 +15,18 @@ from approvals.encryption.files import ContentFiles, content_files
 from approvals.errors import KeyMissing, StoreUnavailable
 from provisioner import render
 from provisioner.errors import DigestMismatch
-from provisioner.values import DELETING, Content, Lookup, ObjectRef, Pin, Requirement, RequirementKind, UnusedFiles
+from provisioner.values import (
+    DELETING,
+    Content,
+    Lookup,
+    ObjectRef,
+    Pin,
+    RepeatedKey,
+    RepeatEffect,
+    Requirement,
+    RequirementKind,
+    UnusedFiles,
+)
 
 # As `path_of` makes them.
 PATH = re.compile(r"sha256/([0-9a-f]{2})/([0-9a-f]{64})")
@@ -115,6 +126,9 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
         ),
         values=fetched_by.chart_values,
         spec_values=frozenset(fetched_by.spec_values),
+        repeated=tuple(
+            RepeatedKey(**{**record, "effect": RepeatEffect(record["effect"])}) for record in fetched_by.repeated_keys
+        ),
         version=fetched_by.bundle_version,
         lookups=tuple(
             Lookup(ObjectRef(**record["object"]), record["digest"], tuple(record["copies"]), tuple(record["keys"]))

@@ -17,6 +17,7 @@ from provisioner.errors import BadBundle, InvalidManifest, PluginFailed
 from provisioner.plugins import Plugin, PluginGroup, call, installed, load, tried
 from provisioner.render import helm, plain, registry
 from provisioner.render.canonical import canonical, content_digest
+from provisioner.render.limits import YamlMeter
 from provisioner.render.objects import Found, admit
 from provisioner.render.renderings import Format, Rendered, Rendering
 from provisioner.values import Content, Hook, HookMoment, Manifest, Pin, Requirement, RequirementKind, Tree, UnusedFiles
@@ -29,7 +30,8 @@ def find_plain(tree: Tree, rendering: Rendering) -> Rendered:
     """The objects of a plain bundle."""
     sources = plain.select(tree, destinations=rendering.destinations, config=rendering.config)
     used = [file for files in sources for file in files]
-    return Rendered(plain.find(tree, sources, limits=rendering.limits), used)
+    meter = YamlMeter(rendering.limits, takes_repeated=True)
+    return Rendered(plain.find(tree, sources, meter), used, repeated=meter.repeated)
 
 
 FORMATS: dict[str, Format] = {"helm": helm.find, "plain": find_plain, "registry-v1": registry.find}
@@ -94,6 +96,7 @@ def render_content(tree: Tree, rendering: Rendering, *, pins: Iterable[Pin]) -> 
         rendered.lookups,
         rendered.suggested_namespace,
         rendered.spec_values,
+        tuple(sorted(rendered.repeated)),
     )
 
 

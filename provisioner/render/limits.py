@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provisioner.errors import BundleTooLarge
+from provisioner.values import RepeatedKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +21,19 @@ class YamlLimits:
     max_nodes: int = 2_000_000
     max_characters: int = 128 * 1024 * 1024
     max_depth: int = 100
+    max_repeated_keys: int = 100
 
 
 class YamlMeter:
-    """Counts what was read against `limits`. Every method raises BundleTooLarge, naming the limit's setting."""
+    """Counts what was read against `limits`. Every method raises BundleTooLarge, naming the limit's setting.
 
-    def __init__(self, limits: YamlLimits):
+    `repeated` are the keys that were there twice; without `takes_repeated` that is refused, since nobody would be told.
+    """
+
+    def __init__(self, limits: YamlLimits, *, takes_repeated: bool = False):
         self.limits = limits
+        self.takes_repeated = takes_repeated
+        self.repeated: set[RepeatedKey] = set()
         self.documents = 0
         self.nodes = 0
         self.characters = 0
@@ -56,6 +63,14 @@ class YamlMeter:
     def depth(self, file: str, line: int, depth: int) -> None:
         if depth > self.limits.max_depth:
             raise BundleTooLarge(f"{file}:{line}: nested deeper than {self.limits.max_depth} (max_depth)")
+
+    def repeat(self, found: RepeatedKey) -> None:
+        self.repeated.add(found)
+        if len(self.repeated) > self.limits.max_repeated_keys:
+            raise BundleTooLarge(
+                f"{found.file}:{found.line}: more than {self.limits.max_repeated_keys} keys of this bundle are there "
+                "twice (max_repeated_keys)"
+            )
 
     def objects(self, file: str, count: int) -> None:
         if count > self.limits.max_objects:

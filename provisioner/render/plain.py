@@ -15,7 +15,7 @@ from typing import Any
 
 from provisioner.errors import BadConfig, InvalidManifest
 from provisioner.json_values import value_at
-from provisioner.render.limits import YamlLimits, YamlMeter
+from provisioner.render.limits import YamlMeter
 from provisioner.render.objects import Found
 from provisioner.render.yaml import load_documents
 from provisioner.sentences import some
@@ -51,12 +51,11 @@ def select(tree: Tree, *, destinations: Iterable[str] = ("",), config: Mapping[s
     return [_files(folder, owned[folder], is_recursive) for folder in sorted(folders)]
 
 
-def find(tree: Tree, sources: Iterable[list[str]], *, limits: YamlLimits) -> Iterator[Found]:
+def find(tree: Tree, sources: Iterable[list[str]], meter: YamlMeter) -> Iterator[Found]:
     """The objects as they stand in the selected files, by file name and then by their place in the file.
 
     Raises InvalidManifest and BundleTooLarge.
     """
-    meter = YamlMeter(limits)
     beside = {file: files for files in sources for file in files}
     for file in sorted(beside):
         for document in load_documents(tree.files[file], name=file, meter=meter):

@@ -3,8 +3,10 @@
 It works from the parser's events, on a stack of its own. PyYAML's composer recurses in C and would fall over deep
 nesting, forgets where keys stand, and reads scalars by other rules (see scalars.py).
 
-Where kubectl is silent about a loss we refuse: duplicate keys, invalid UTF-8, lone surrogates, and anything after a
-`...` line, which kubectl drops. It is followed in merge keys too: `<<` overrides keys written before it.
+Where kubectl is silent about a loss we refuse: invalid UTF-8, lone surrogates, anything after a `...` line, which
+kubectl drops, and a key that is there twice. Of that kubectl takes the later value. So do we where the two are equal
+or one is empty, if the meter keeps such keys for the report. Merge keys are followed in it, too: `<<` overrides keys
+written before it.
 """
 
 from __future__ import annotations
@@ -18,13 +20,17 @@ from typing import Any
 import yaml
 
 from provisioner.errors import BundleTooLarge, InvalidManifest
+from provisioner.render.canonical import canonical_json
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.scalars import MERGE, Scalar, key, number, resolve
+from provisioner.values import RepeatedKey, RepeatEffect
 
 _SEPARATOR = re.compile(r"^---(.*)$", re.MULTILINE)
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _JSON_SPACE = re.compile(r"[ \t\r\n]*")
 _OPEN = object()  # an anchor whose collection is not read to its end
+_SETTLED = object()  # no spelling of a key: of three values two may differ
+_MAX_PATH, _MAX_STEP = 300, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +213,10 @@ class _Frame:
     height: int = 0
     key: str | None = None
     is_merge: bool = False
-    written: set[str] | None = None  # the keys of a mapping that were written, not merged
+    # The keys of a mapping that were written, not merged, each with its line and as it is before it is a text.
+    written: dict[str, tuple[int, object]] | None = None
+    earlier: tuple[int, object] | None = None  # of `key`, where it is there already
+    has_merged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +307,7 @@ class _Reader:
         self._meter.depth(self._name, self._line, len(self._frames) + 1)
         is_mapping = isinstance(event, yaml.MappingStartEvent)
         frame = _Frame({} if is_mapping else [], event.anchor, self._meter.nodes, self._meter.characters)
-        frame.written = set() if is_mapping else None
+        frame.written = {} if is_mapping else None
         self._meter.add(self._name, 1, 0)
         self._frames.append(frame)
         if event.anchor:
@@ -333,9 +342,12 @@ class _Reader:
                 raise self._refuse("`<<` takes a mapping or a list of mappings")
             for member in reversed(members):
                 frame.value.update(member)
-            frame.is_merge = False
+            frame.is_merge, frame.has_merged = False, True
         elif frame.key is not None:
-            frame.value[frame.key] = self._settled(value)
+            settled = self._settled(value)
+            if frame.earlier:
+                self._take_again(frame, frame.key, frame.earlier, settled)
+            frame.value[frame.key] = settled
             frame.key = None
         else:
             frame.value.append(self._settled(value))
@@ -347,11 +359,36 @@ class _Reader:
             frame.key = self._texts.setdefault(name, name)
         except InvalidManifest as exc:
             raise self._refuse(str(exc)) from exc
-        written = frame.written or set()
-        if frame.key in written:
-            raise self._refuse(f"the key {frame.key[:100]!r} is there twice")
-        written.add(frame.key)
-        frame.written = written
+        assert frame.written is not None
+        frame.earlier = frame.written.get(frame.key)
+        frame.written[frame.key] = (self._line, value)
+
+    def _take_again(self, frame: _Frame, name: str, earlier: tuple[int, object], value: Any) -> None:
+        """Note that a key is there twice, or refuse it where a value would be lost, or nobody can say which one counts.
+
+        kubectl takes the later value, but any of the two where the keys are alike only as texts (`1` and `"1"`).
+        """
+        assert frame.written is not None
+        (first, spelling), (line, own_spelling) = earlier, frame.written[name]
+        refused = f"{self._name}:{line}: the key {name[:_MAX_STEP]!r} is there twice, on line {first}"
+        if not self._meter.takes_repeated or frame.has_merged:
+            raise InvalidManifest(f"{refused} too")
+        before, effect = frame.value[name], RepeatEffect.EQUAL
+        if canonical_json(before) != canonical_json(value):
+            is_same = type(spelling) is type(own_spelling) and spelling == own_spelling
+            if not is_same or not (_is_empty(before) or _is_empty(value)):
+                raise InvalidManifest(f"{refused} with another value")
+            effect = RepeatEffect.EMPTIED if _is_empty(value) else RepeatEffect.FILLED
+            frame.written[name] = (line, _SETTLED)
+        self._meter.repeat(RepeatedKey(self._name, first, line, self._path, effect))
+
+    @property
+    def _path(self) -> str:
+        steps = (
+            f"[{len(frame.value)}]" if frame.written is None else f".{str(frame.key)[:_MAX_STEP]}"
+            for frame in self._frames
+        )
+        return "".join(steps).removeprefix(".")[:_MAX_PATH]
 
     def _settled(self, value: Any) -> Any:
         if not isinstance(value, int | float) or isinstance(value, bool):
@@ -360,3 +397,7 @@ class _Reader:
             return number(value)
         except InvalidManifest as exc:
             raise self._refuse(str(exc)) from exc
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value in ("", [], {})

@@ -181,6 +181,26 @@ class UnusedFiles:
     paths: tuple[str, ...] = ()
 
 
+class RepeatEffect(StrEnum):
+    """What it means that a key is there twice: the values are equal, or the later one counts, which is filled where the
+    earlier one is empty, or empty where that is filled."""
+
+    EQUAL = "equal"
+    FILLED = "filled"
+    EMPTIED = "emptied"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class RepeatedKey:
+    """A key of one mapping that is on two lines of a file, of a chart's template of what that renders."""
+
+    file: str
+    first: int
+    line: int
+    path: str
+    effect: RepeatEffect
+
+
 class RequirementKind(StrEnum):
     """What a bundle can ask of its cluster: a version, another package, an API, a constraint of OLM's own, or fields
     that Kubernetes does not have."""
@@ -235,8 +255,9 @@ class Content:
     what a chart was given, as JSON texts by path ("image.tag"), its own included and without credentials, None where
     nobody knows; `spec_values` the paths of those that the spec sets, as far as is known; `version` what the bundle
     says of itself, "" where its format has none; `lookups` what a chart was told of the cluster's objects;
-    `suggested_namespace` where the bundle would be installed, "" where it does not say or nobody knows any more. The
-    digest does not cover these. `salt` is what the digest is keyed with, b"" where it is not.
+    `suggested_namespace` where the bundle would be installed, "" where it does not say or nobody knows any more;
+    `repeated` which keys were there twice in its files. The digest does not cover these. `salt` is what the digest is
+    keyed with, b"" where it is not.
     """
 
     manifests: tuple[Manifest, ...]
@@ -252,6 +273,7 @@ class Content:
     lookups: tuple[Lookup, ...] = ()
     suggested_namespace: str = field(default="", compare=False)
     spec_values: frozenset[str] = frozenset()
+    repeated: tuple[RepeatedKey, ...] = ()
     salt: bytes = field(default=b"", repr=False, compare=False)
 
     @property

@@ -93,6 +93,7 @@ def test_what_a_request_was_rendered_from_goes_with_its_details(port: BundleDepl
         "requirements": [{"kind": "api"}],
         "chart_values": {"replicas": "3"},
         "spec_values": ["replicas"],
+        "repeated_keys": [{"file": "values.yaml"}],
         "server_words": [{"words": "refused"}],
         "lookups": [{"kind": "Secret"}],
     }

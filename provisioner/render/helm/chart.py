@@ -69,6 +69,7 @@ def _charts(tree: Tree, destination: str) -> list[str]:
 # As in Helm's SplitManifests, `---` counts also where something follows it on its line.
 _BLANKS = "\t\n\f\r "
 _LINE = re.compile(r":\d+")
+_TWICE = re.compile(r"on line \d+ (too|with another value)\Z")
 _SEPARATOR = re.compile(rf"^---[{_BLANKS}]*", re.MULTILINE)
 
 
@@ -86,7 +87,9 @@ def rendered_objects(texts: Mapping[str, str], folder: str, meter: YamlMeter) ->
                     yield Found(one.value, place)
         except InvalidManifest as exc:
             line = _LINE.match(str(exc).removeprefix(place))
-            words = f"{place}{line[0] if line else ''}: what this template renders is no valid YAML"
+            twice = _TWICE.search(str(exc))
+            wrong = f"has a key twice, {twice[0]}" if twice else "is no valid YAML"
+            words = f"{place}{line[0] if line else ''}: what this template renders {wrong}"
             raise InvalidManifest(words, server_words=str(exc)) from exc
 
 

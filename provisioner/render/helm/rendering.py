@@ -28,7 +28,7 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
     A template that gave nothing but hooks that are left out does not count as used, so that the report names it.
     Raises BadBundle, BadConfig, InvalidManifest and BundleTooLarge.
     """
-    meter, target = YamlMeter(rendering.limits), rendering.target
+    meter, target = YamlMeter(rendering.limits, takes_repeated=True), rendering.target
     folder, destination = chart_folder(tree, rendering.destinations)
     wanted = config_of(rendering.config, tree, meter)
     files = chart_files(tree, folder)
@@ -66,7 +66,7 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
         if other != destination and any(path.startswith(f"{other}/" if other else "") for path in rest.files)
     ]
     extra = plain.select(rest, destinations=others, config={plain.RECURSIVE: True}) if others else []
-    objects = chain(kept, plain.find(rest, extra, limits=rendering.limits))
+    objects = chain(kept, plain.find(rest, extra, meter))
     used = [*(path for path in inside if path not in left_out), *wanted.files]
     used += [file for paths in extra for file in paths]
     return Rendered(
@@ -76,6 +76,7 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
         version=str(_mapping(files[CHART], CHART, meter).get("version") or ""),
         lookups=lookups,
         spec_values=set_paths(wanted.values),
+        repeated=meter.repeated,
     )
 
 

@@ -11,13 +11,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from provisioner.builtin import MINORS, Schemas, schemas_of
 from provisioner.errors import BadConfig, InvalidManifest
 from provisioner.render.objects import IsNamespaced
 from provisioner.render.registry.bundle import RegistryBundle
+from provisioner.render.registry.config_schema import find_misfits
 from provisioner.render.registry.csv import InstallMode, bounded, unknown_field_requirements
 from provisioner.render.registry.fields import Fields
 from provisioner.sentences import some
@@ -25,6 +26,8 @@ from provisioner.values import GroupKind, Requirement
 
 ALL_NAMESPACES = ("",)
 MAX_WATCHED = 100
+# So many are told at once.
+MAX_MISFITS = 5
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _CERTIFICATE = GroupKind("cert-manager.io", "Certificate")
 _SERVICE_CA = GroupKind("operator.openshift.io", "ServiceCA")
@@ -90,7 +93,10 @@ def _watched(wanted: tuple[str, ...], modes: frozenset[str], install_namespace: 
     if not wanted:
         if InstallMode.ALL in modes:
             return ALL_NAMESPACES
-        raise BadConfig(f"config.watchNamespace is missing: this operator cannot watch all namespaces, {supported}")
+        own = f"; set it to {install_namespace} to watch only that" if InstallMode.OWN in modes else ""
+        raise BadConfig(
+            f"config.watchNamespace is missing: this operator cannot watch all namespaces, {supported}{own}"
+        )
     if modes == {InstallMode.ALL}:
         raise BadConfig(f"config names a namespace to watch, but this operator watches all namespaces: {supported}")
     if install_namespace in wanted and InstallMode.OWN not in modes:
@@ -118,6 +124,8 @@ def _check_deployment(fields: Fields) -> None:
     for name in ("nodeAffinity", "podAffinity", "podAntiAffinity"):
         fields.mapping("affinity").mapping(name)
     fields.mapping("resources")
+    if misfits := list(islice(find_misfits(fields.value, fields.where), MAX_MISFITS)):
+        raise BadConfig("; ".join(misfits))
 
 
 def _certificates(issuer: str, is_namespaced: IsNamespaced) -> CertificateIssuer:

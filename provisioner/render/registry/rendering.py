@@ -26,7 +26,8 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
     Raises BadBundle with every reason of OLM's not to install it, BadConfig, InvalidManifest and BundleTooLarge.
     """
     folder, namespace = bundle_folder(tree, rendering.destinations), rendering.install_namespace
-    bundle = read(tree, folder, YamlMeter(rendering.limits))
+    meter = YamlMeter(rendering.limits, takes_repeated=True)
+    bundle = read(tree, folder, meter)
     check(bundle)
     # A Service of the bundle that is generated anyway is left out, and its file is not used then.
     own = generated_objects.own_services(bundle)
@@ -38,7 +39,7 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
     wanted = config_of(rendering.config, bundle, install_namespace=namespace, is_namespaced=rendering.is_namespaced)
     beside = [destination for destination in rendering.destinations if destination != folder]
     extra = plain.select(tree, destinations=beside, config={plain.RECURSIVE: True}) if beside else []
-    objects = chain(_generated(bundle, wanted, namespace), plain.find(tree, extra, limits=rendering.limits))
+    objects = chain(_generated(bundle, wanted, namespace), plain.find(tree, extra, meter))
     suggested = bundle.csv.annotations.get(SUGGESTED_NAMESPACE, "")
     return Rendered(
         objects,
@@ -46,6 +47,7 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
         bundle.requirements,
         version=bundle.csv.version,
         suggested_namespace=suggested if is_namespace_name(suggested) else "",
+        repeated=meter.repeated,
     )
 
 

@@ -54,6 +54,9 @@ def test_a_release_is_taken_over_with_its_record(site: DeployedSite, git_server:
         }
     )
     install(site)
+    marks = {NAME: "shop", NAMESPACE: site.namespace}
+    meta = {"name": "cache", "namespace": site.namespace, "annotations": marks}
+    site.api.create({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"ports": [{"port": 80}]}})
     git = {"repository": repository.url, "ref": {"branch": "main"}, "directory": "chart"}
     source = {"kind": "git", "git": git}
     wished = site.prepare(site.namespace, source, format="helm")
@@ -64,6 +67,8 @@ def test_a_release_is_taken_over_with_its_record(site: DeployedSite, git_server:
     report = site.latest(wished).reports.latest("round")
     assert (report.actions["adopt"], report.actions["delete"]) == (1, 1)
     assert not report.findings.filter(rule="OWN-02").exists()
+    (left,) = [one for one in report.body["findings"] if one["rule"] == "HELM-01"]
+    assert f"Service {site.namespace}/cache" in left["message"] + str(left)
     assert "canary" not in str(report.body)
     request = site.approve(wished)
     assert request.state == "applied", request.problem

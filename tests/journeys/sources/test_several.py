@@ -92,22 +92,26 @@ def test_a_source_that_fails_is_named_and_leaves_what_runs_alone(site: DeployedS
     assert (live(site, "cloned"), live(site, "added")) == ("", "")
 
 
-def test_the_unused_files_of_a_revision_are_said_when_it_is_put_back(site: DeployedSite, git_server: GitServer) -> None:
+def test_what_the_files_of_a_revision_had_is_said_again_when_it_is_put_back(
+    site: DeployedSite, git_server: GitServer
+) -> None:
     name = site.namespace
     repository = git_server.repository(name)
     source = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
-    repository.commit({"manifests/a.yaml": map_of("kept", "1"), "extra/b.yaml": map_of("left")})
+    repository.commit({"manifests/a.yaml": map_of("kept", "1") + b"kind: ConfigMap", "extra/b.yaml": map_of("left")})
     wished = site.prepare(name, source)
     first = site.approve(wished)
     repository.commit({"manifests/a.yaml": map_of("kept", "2")})
     site.ask_again(wished)
     site.work()
     second = site.approve(wished)
-    assert (live(site, "kept"), findings(second, "SRC-01")) == ("2", [])
+    assert (live(site, "kept"), findings(second, "SRC-01"), findings(second, "SRC-04")) == ("2", [], [])
     site.roll_back(wished, first.revision.number)
     back = site.after_work(wished)
     assert [one["evidence"]["files"] for one in findings(back, "SRC-01")] == [["extra/b.yaml"]]
     assert findings(back, "SRC-01") == findings(first, "SRC-01")
+    assert [one["evidence"]["keys"] for one in findings(back, "SRC-04")] == [["kind (manifests/a.yaml, lines 2 and 5)"]]
+    assert findings(back, "SRC-04") == findings(first, "SRC-04")
 
 
 def test_only_the_registries_that_are_listed_are_asked_without_tls(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -121,18 +122,37 @@ def test_what_a_bundle_depends_on_is_said_with_it(kind: str) -> None:
     assert answer.bundle.needs == (kind,)
 
 
-def test_a_release_orders_bundles_of_one_version() -> None:
-    documents: list[dict[str, Any]] = []
-    for release in ("2", "10", ""):
-        one = bundle("1.0.0")
-        one["name"] += f"-{release}"
-        one["properties"][0]["value"]["release"] = release
-        documents.append(one)
-    entries = [{"name": one["name"]} for one in documents]
-    found = read(package(), *documents, channel("s", *entries)).packages["harbour"]
-    answer = choose(ANY, [CatalogOffer("a", found)])
-    assert isinstance(answer, Choice)
-    assert answer.bundle.name == "harbour.v1.0.0-10"
+# Versions with their explicit releases, the lowest first; on one line those that are equal to each other. As operator-controller
+# orders them with BundleReleaseSupport (bundleutil.GetVersionAndRelease, compare.ByVersionAndRelease).
+RELEASES = (
+    (("1.0.0-rc.1", "9"),),
+    (("1.0.0", ""), ("1.0.0+007", ""), ("1.0.0+123456789012345678901", "")),
+    (("1.0.0+1", ""), ("1.0.0", "1"), ("1.0.0+9", "1")),
+    (("1.0.0+ignored", "2"), ("1.0.0+2", "")),
+    (("1.0.0", "2.1"),),
+    (("1.0.0+10", "9"),),
+    (("1.0.0+0", "10"), ("1.0.0+10", "")),
+    (("1.0.0", "10.alpha.3"),),
+    (("1.0.0+alpha", ""), ("1.0.0", "alpha")),
+    (("1.0.0", "beta"),),
+    (("1.0.1", ""),),
+)
+
+
+def test_releases_order_bundles_of_one_version_as_upstream_does() -> None:
+    ranks = []
+    for equal in RELEASES:
+        documents: list[dict[str, Any]] = []
+        for number, (version, release) in enumerate(equal):
+            one = bundle(version)
+            one["name"] += f"-{number}"
+            one["properties"][0]["value"] |= {"release": release} if release else {}
+            documents.append(one)
+        entries = [{"name": one["name"]} for one in documents]
+        found = read(package(), *documents, channel("s", *entries)).packages["harbour"].bundles.values()
+        ranks.append([one.rank for one in found])
+    assert all(rank == line[0] for line in ranks for rank in line)
+    assert all(before[0] < after[0] for before, after in pairwise(ranks))
 
 
 def test_why_nothing_is_chosen_names_what_there_is() -> None:

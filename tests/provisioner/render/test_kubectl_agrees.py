@@ -11,6 +11,7 @@ from provisioner.errors import InvalidManifest
 from provisioner.render.canonical import canonical
 from provisioner.render.yaml import load_all
 from tests.provisioner.render.kubectl import ask, read_by_kubectl
+from tests.provisioner.render.repeated_keys import TAKEN_TWICE
 
 HEAD = "apiVersion: example.com/v1\nkind: Case\nmetadata: {name: case}\n"
 
@@ -180,6 +181,18 @@ def structures(kubectl: Path) -> dict[str, tuple[Any, Any]]:
 def test_a_structure_is_read_as_kubectl_reads_it(name: str, structures: dict[str, tuple[Any, Any]]) -> None:
     ours, theirs = structures[name]
     assert ours == theirs
+
+
+def test_of_a_key_that_is_there_twice_kubectl_takes_what_we_take(kubectl: Path) -> None:
+    """Of those that stand for one key to it; of others it takes now the one, now the other."""
+    cases = [text for text, _, _ in TAKEN_TWICE.values() if not text.startswith("{")]
+    indented = ["spec:\n" + "".join(f"  {line}\n" for line in text.splitlines()) for text in cases]
+    theirs = [found["spec"] for found in read_by_kubectl(kubectl, "---\n".join(HEAD + text for text in indented))]
+    assert theirs == [canonical(value) for text, value, _ in TAKEN_TWICE.values() if text in cases]
+    in_json = (
+        f'{{"apiVersion":"example.com/v1","kind":"Case","metadata":{{"name":"a"}},"spec":{TAKEN_TWICE["in JSON"][0]}}}'
+    )
+    assert [found["spec"] for found in read_by_kubectl(kubectl, in_json)] == [TAKEN_TWICE["in JSON"][1]]
 
 
 @pytest.mark.parametrize("text", FILES.values(), ids=FILES)

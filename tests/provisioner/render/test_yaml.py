@@ -5,19 +5,21 @@ from __future__ import annotations
 import time
 import tracemalloc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from provisioner.errors import BundleTooLarge, InvalidManifest
-from provisioner.render.limits import YamlLimits
-from provisioner.render.yaml import load_all
+from provisioner.render.limits import YamlLimits, YamlMeter
+from provisioner.render.yaml import load_all, load_documents
+from tests.provisioner.render.repeated_keys import TAKEN_TWICE
 from tests.support.patience import scaled
 
 PATIENCE_SECONDS = 10.0  # each takes well under one; the machine may be busy
 MEBIBYTE = 1024 * 1024
 
 REFUSED = {
-    "duplicate key": ("a: 1\nb: 2\na: 3\n", "x.yaml:3: the key 'a' is there twice"),
+    "duplicate key": ("a: 1\nb: 2\na: 3\n", "x.yaml:3: the key 'a' is there twice, on line 1 too"),
     "nested duplicate key": ("a:\n  - b: {c: 1,\n      c: 2}\n", "x.yaml:3: the key 'c' is there twice"),
     "duplicate in the second document": ("a: 1\n---\nb: 1\nb: 2\n", "x.yaml:4: the key 'b' is there twice"),
     "duplicate after conversion": ("1: a\n'1': b\n", "x.yaml:2: the key '1' is there twice"),
@@ -52,6 +54,40 @@ def test_it_is_refused_with_file_and_line(text: str | bytes, words: str) -> None
     with pytest.raises(InvalidManifest) as caught:
         load_all(text, name="x.yaml")
     assert str(caught.value).startswith(words)
+
+
+REFUSED_TWICE = {
+    "another number": ("a: 1\na: 2\n", "x.yaml:2: the key 'a' is there twice, on line 1 with another value"),
+    "a bool and a number": ("a: 1\na: true\n", "with another value"),
+    "a number and its text": ("a: 1\na: '1'\n", "with another value"),
+    "zero is not empty": ("a: 1\na: 0\n", "with another value"),
+    "false is not empty": ("a: 1\na: false\n", "with another value"),
+    "mappings that could be joined": ("a: {b: 1}\na: {c: 1}\n", "with another value"),
+    "a third value": ("a: 1\na:\na: 2\n", "x.yaml:3: the key 'a' is there twice, on line 2 with another value"),
+    "nothing twice around a value": ("a:\na: 1\na:\n", "x.yaml:3: the key 'a' is there twice, on line 2"),
+    # kubectl takes now the one, now the other.
+    "a number and a text as keys": ("1: x\n'1':\n", "x.yaml:2: the key '1' is there twice, on line 1 with another"),
+    "two fractions of one text": ("16777217.0: x\n16777216.0:\n", "on line 1 with another value"),
+    "merged in between": ("a: 1\n<<: {a: 2}\na: 2\n", "x.yaml:3: the key 'a' is there twice, on line 1 too"),
+}  # fmt: skip
+
+
+def read_twice(text: str, **limits: int) -> tuple[list[Any], list[str]]:
+    """The documents, and which keys are there twice: effect, lines and path."""
+    meter = YamlMeter(YamlLimits(**limits), takes_repeated=True)
+    found = [document.value for document in load_documents(text, name="x.yaml", meter=meter)]
+    return found, [f"{one.effect} {one.first} {one.line} {one.path}" for one in sorted(meter.repeated)]
+
+
+@pytest.mark.parametrize(("text", "value", "repeated"), TAKEN_TWICE.values(), ids=TAKEN_TWICE)
+def test_a_key_that_loses_nothing_is_taken_twice_and_noted(text: str, value: object, repeated: list[str]) -> None:
+    assert read_twice(text) == ([value], repeated)
+
+
+@pytest.mark.parametrize(("text", "words"), REFUSED_TWICE.values(), ids=REFUSED_TWICE)
+def test_a_key_that_may_mean_two_things_is_refused_with_both_lines(text: str, words: str) -> None:
+    with pytest.raises(InvalidManifest, match=words):
+        read_twice(text)
 
 
 def test_an_error_does_not_show_the_value_it_is_about() -> None:
@@ -137,6 +173,31 @@ def test_a_hostile_file_is_stopped_by_a_limit_that_is_named(text: str | bytes, w
     limits = YamlLimits(max_nodes=200_000)
     with pytest.raises((BundleTooLarge, InvalidManifest), match=words):
         load_all(text, name="x.yaml", limits=limits)
+
+
+HOSTILE_TWICE = {
+    "a million times": ("a: 1\n" * 1_000_000, "", "max_repeated_keys"),
+    "a million keys": ("".join(f"k{n}: 1\nk{n}: 1\n" for n in range(90_000)), "", "max_repeated_keys"),
+    "laughs": (f"{laughs(5)}\n", "".join(f"b: [{', '.join(['*a4'] * 9)}]\n" for _ in range(1000)), "max_nodes"),
+    "by turns": ("a: 1\na:\n" * 50_000, "", "is there twice"),
+    "deep": ("a: " + "{a: 1, a: " * 200 + "1" + "}" * 200, "", "max_depth"),
+}
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize(("first", "then", "words"), HOSTILE_TWICE.values(), ids=HOSTILE_TWICE)
+def test_hostile_keys_that_are_there_twice_are_stopped(first: str, then: str, words: str) -> None:
+    with pytest.raises((BundleTooLarge, InvalidManifest), match=words):
+        read_twice(first + then, max_nodes=200_000)
+
+
+@pytest.mark.usefixtures("soon")
+def test_two_values_of_10_mb_are_compared() -> None:
+    found, repeated = read_twice(
+        f"a: {'x' * 10_000_000}\na: {'x' * 10_000_000}\n? {'k' * 5_000_000}\n: [{{y: 1, y: 1}}]"
+    )
+    assert len(found[0]["a"]) == 10_000_000
+    assert max(map(len, repeated)) < 150
 
 
 @pytest.mark.usefixtures("soon")

@@ -1,5 +1,5 @@
 """What a bundle carries in itself: secret values, text that hides, values and hooks of its chart, what the chart looked
-up, and files that nobody used."""
+up, files that nobody used, and keys that are there twice."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from provisioner.values import (
     Manifest,
     ObjectRef,
     PlannedAction,
+    RepeatEffect,
     Section,
     Severity,
 )
@@ -49,6 +50,11 @@ _LOOKED_UP = ReviewRule("LKP-01", Section.CONTENT, Severity.NOTABLE)
 _GOES_ELSEWHERE = ReviewRule("LKP-01", Section.CONTENT, Severity.DANGEROUS)
 _READABLE_UNUSED = ReviewRule("SRC-01", Section.CONTENT, Severity.NOTABLE)
 _OTHERS_UNUSED = ReviewRule("SRC-01", Section.CONTENT, Severity.SAFE)
+_REPEATED = {
+    RepeatEffect.EQUAL: ReviewRule("SRC-04", Section.CONTENT, Severity.SAFE),
+    RepeatEffect.FILLED: ReviewRule("SRC-04", Section.CONTENT, Severity.NOTABLE),
+    RepeatEffect.EMPTIED: ReviewRule("SRC-04", Section.CONTENT, Severity.DANGEROUS),
+}
 
 MAX_PER_OBJECT = 20
 MAX_SHOWN_VALUES = 200
@@ -330,6 +336,17 @@ def compare_unused_files(facts: Facts) -> Iterator[Finding]:
     yield replace(found, is_new=facts.previous is None or facts.previous.unused != unused)
 
 
+def compare_repeated_keys(facts: Facts) -> Iterator[Finding]:
+    """Find keys that are there twice in the files of the bundle, by which value counts."""
+    before = facts.previous.repeated if facts.previous else ()
+    for effect, rule in _REPEATED.items():
+        found = [one for one in facts.content.repeated if one.effect is effect]
+        if found:
+            keys = [visible(f"{one.path} ({one.file}, lines {one.first} and {one.line})") for one in found]
+            is_new = any(one not in before for one in found)
+            yield replace(rule.finding(str(effect), None, key=keys, keys=keys), is_new=is_new)
+
+
 # When a hook runs and what becomes of it is what these findings say. Of an object that is no hook they say nothing.
 _HOOK_CLAIM = Claim(
     "HOOK-01",
@@ -342,4 +359,5 @@ CHART_VALUES_CHECK = Check("values of the chart", changes=compare_chart_values)
 HOOKS_CHECK = Check("hooks", changes=compare_hooks, claims=(_HOOK_CLAIM,))
 LOOKUPS_CHECK = Check("lookups", changes=compare_lookups)
 UNUSED_FILES_CHECK = Check("unused files", changes=compare_unused_files)
+REPEATED_KEYS_CHECK = Check("repeated keys", changes=compare_repeated_keys)
 UNSEEN_CHECK = Check("unseen changes", changes=compare_lines)

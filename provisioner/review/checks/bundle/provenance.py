@@ -11,8 +11,9 @@ from typing import Any
 
 from provisioner.errors import InvalidRange
 from provisioner.escaping import visible
+from provisioner.json_values import value_at
 from provisioner.missing_kinds import Lack, removal_of
-from provisioner.review.base.facts import Check, Facts, ReviewRule
+from provisioner.review.base.facts import Check, Facts, Listed, Listing, ReviewRule
 from provisioner.review.checks.objects.kubernetes_apis import find_brought_kinds
 from provisioner.values import (
     ChosenBundle,
@@ -60,7 +61,7 @@ _RULES = {
     RequirementKind.CONSTRAINT: "REQ-04",
     RequirementKind.FIELD: "REQ-05",
 }
-_OPENSHIFT_GROUP = "config.openshift.io"
+_OPENSHIFT = Listing("config.openshift.io", "v1", "ClusterVersion")
 _Kinds = set[tuple[str, str, str]]
 
 
@@ -154,12 +155,7 @@ def compare_requirements(facts: Facts) -> Iterator[Finding]:
             case RequirementKind.PACKAGE:
                 found = _require(asked, "needed", Severity.NOTABLE)
             case RequirementKind.OPENSHIFT:
-                kinds = facts.around.kinds
-                is_answered = kinds is not None and _OPENSHIFT_GROUP not in facts.around.unanswered
-                if is_answered and all(kind.group != _OPENSHIFT_GROUP for kind in kinds or ()):
-                    found = _require(asked, "no-openshift", Severity.SAFE)
-                else:
-                    found = _require(asked, "openshift", Severity.NOTABLE)
+                found = _judge_openshift(asked, facts)
             case RequirementKind.CONSTRAINT:
                 constraint = visible(asked.version or asked.name)
                 found = _require(asked, "not-evaluated", Severity.UNKNOWN, constraint=constraint)
@@ -182,6 +178,28 @@ def _judge_version(asked: Requirement, facts: Facts) -> Finding:
         return _require(asked, "unknown", Severity.UNKNOWN)
     severity = Severity.BREAKING if running.compare(least) < 0 else Severity.SAFE
     return _require(asked, "compared", severity, running=facts.around.version)
+
+
+def list_openshift_versions(facts: Facts) -> Iterator[Listing]:
+    if any(asked.kind is RequirementKind.OPENSHIFT for asked in facts.content.requirements):
+        yield _OPENSHIFT
+
+
+def _judge_openshift(asked: Requirement, facts: Facts) -> Finding:
+    """Only the minor version counts, as in OLM: a bundle for 4.12 at most is for 4.12.30, too."""
+    if facts.is_offline:
+        return _require(asked, "openshift-not-asked", Severity.NOTABLE)
+    if facts.around.serves(_OPENSHIFT.group, _OPENSHIFT.version, _OPENSHIFT.kind) is False:
+        return _require(asked, "no-openshift", Severity.SAFE)
+    listed = facts.around.lists.get(_OPENSHIFT, Listed())
+    versions = [value_at(one, "status", "desired", "version") for one in listed.objects]
+    running = visible(str(versions[0])) if len(versions) == 1 else ""
+    try:
+        most, known = version_of(asked.version), version_of(running)
+    except InvalidRange:
+        return _require(asked, "openshift-unknown", Severity.UNKNOWN)
+    is_past = (known.major, known.minor) > (most.major, most.minor)
+    return _require(asked, "openshift", Severity.BREAKING if is_past else Severity.SAFE, running=running)
 
 
 def _judge_api(asked: Requirement, facts: Facts, brought: _Kinds) -> Finding:
@@ -210,5 +228,5 @@ def _require(asked: Requirement, variant: str, severity: Severity, **more: Any) 
 
 
 CATALOGS_CHECK = Check("catalogs", changes=judge_catalogs)
-REQUIREMENTS_CHECK = Check("requirements", changes=compare_requirements)
+REQUIREMENTS_CHECK = Check("requirements", changes=compare_requirements, lists=list_openshift_versions)
 SOURCES_CHECK = Check("source moves", changes=judge_source_moves)

@@ -295,7 +295,27 @@ def test_what_is_broken_is_said_with_its_line_in_the_whole_template() -> None:
     broken = config_map("1") + "\n\n---\n# two\nkind: ConfigMap\nkind: Secret\n"
     with pytest.raises(InvalidManifest, match=r"templates/a\.yaml:11: ") as caught:
         rendered(chart(templates__a=broken))
+    assert str(caught.value).endswith("renders has a key twice, on line 10 with another value")
     assert "the key 'kind' is there twice" in caught.value.server_words
+
+
+def test_of_a_value_that_is_there_twice_the_later_one_counts_as_for_helm() -> None:
+    """In each file that it may be in; what Helm refuses of two values is refused before it is asked."""
+    files = chart(more="unused", templates__a=config_map("print .Values.a .Values.b .Values.c") + "\nkind: ConfigMap\n")
+    files |= {"values.yaml": b'a: 1\na: ""\nb:\nb: 2\n', "more.yaml": b"c: 3\nc: 3\n"}
+    found = rendered(files, {"valuesFiles": ["more.yaml"]})
+    assert (texts(found)["made"], found.values and found.values["a"]) == ("2 3", '""')
+    repeated = [f"{one.effect} {one.file} {one.first} {one.line} {one.path}" for one in found.repeated]
+    assert repeated == [
+        "equal more.yaml 1 2 c",
+        "equal templates/a.yaml 2 7 kind",
+        "emptied values.yaml 1 2 a",
+        "filled values.yaml 3 4 b",
+    ]
+    with pytest.raises(
+        InvalidManifest, match=r"values\.yaml:2: the key 'a' is there twice, on line 1 with another value"
+    ):
+        rendered(files | {"values.yaml": b"a: {b: 1}\na: {c: 1}\n"})
 
 
 def test_blanks_without_end_are_cut_at_once() -> None:

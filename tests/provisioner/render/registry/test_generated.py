@@ -131,7 +131,8 @@ def test_properties_of_the_metadata_join_those_of_the_annotation() -> None:
 
 
 MODES = {
-    "nothing named": ("OwnNamespace SingleNamespace", {}, "config.watchNamespace is missing"),
+    "nothing named": ("OwnNamespace SingleNamespace", {}, "SingleNamespace; set it to home to watch only that"),
+    "nothing named, and not its own": ("SingleNamespace", {}, "it supports SingleNamespace"),
     "a namespace where all are watched": ("AllNamespaces", {"watchNamespace": "a"}, "watches all namespaces"),
     "its own, which it cannot": ("AllNamespaces SingleNamespace", {"watchNamespace": "home"}, "where it is installed"),
     "another, which it cannot": ("OwnNamespace", {"watchNamespace": "other"}, "another namespace than the one"),
@@ -150,6 +151,28 @@ MODES = {
         "AllNamespaces", {"deploymentConfig": {"annotations": {"a": 1}}}, "deploymentConfig.annotations: expected texts",
     ),
     "an affinity that is none": ("AllNamespaces", {"deploymentConfig": {"affinity": []}}, "affinity: expected a mapping"),
+    **{
+        words: ("AllNamespaces", {"deploymentConfig": deployment}, f"config.deploymentConfig.{words}")
+        for words, deployment in {
+            "env[1] has 'valeu', which is no field there; did you mean value?": {
+                "env": [{"name": "A"}, {"name": "B", "valeu": "hunter2"}]
+            },
+            "env[0].value: expected a text": {"env": [{"name": "A", "value": 5}]},
+            "env[0].valueFrom.secretKeyRef has no key": {
+                "env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s"}}}]
+            },
+            "envFrom[0].secretRef.optional: expected a boolean": {"envFrom": [{"secretRef": {"optional": "yes"}}]},
+            "volumeMounts[0] has no mountPath": {"volumeMounts": [{"name": "a"}]},
+            "volumes[0].emptyDir.sizeLimit: expected a text or a number": {
+                "volumes": [{"name": "a", "emptyDir": {"sizeLimit": True}}]
+            },
+            "resources.limits.cpu: expected a text or a number": {"resources": {"limits": {"cpu": []}}},
+            "tolerations[0].tolerationSeconds: expected an integer": {"tolerations": [{"tolerationSeconds": 1.5}]},
+            "affinity.nodeAffinity has 'x\\u202e', which is no field there; it takes ": {
+                "affinity": {"nodeAffinity": {"x\u202e": 1}}
+            },
+        }.items()
+    },
 }  # fmt: skip
 
 
@@ -158,6 +181,25 @@ def test_a_config_that_does_not_fit_is_refused(modes: str, config: dict[str, Any
     with pytest.raises(BadConfig) as caught:
         rendered(files(version=csv(modes=modes)), config)
     assert words in caught.value.in_full
+    assert "hunter2" not in str(caught.value)
+
+
+def test_every_misfit_of_a_deployment_config_is_told_at_once() -> None:
+    wanted = {"env": [{"name": "A", "value": 5}], "volumeMounts": [{"name": "a"}, {"name": "b", "mountPath": 1}]}
+    with pytest.raises(BadConfig) as caught:
+        rendered(files(), {"deploymentConfig": wanted})
+    assert str(caught.value).count("config.deploymentConfig.") == 3
+
+
+def test_what_kubernetes_takes_fits_the_schema_of_a_deployment_config() -> None:
+    env = [{"name": "A", "value": None}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+    terms = [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    limits = {"cpu": 1, "memory": "1Gi", "example.com/gpu": 0.5}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    volumes = [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}]
+    wanted = {"env": env, "affinity": affinity, "resources": {"limits": limits}, "volumes": volumes}
+    assert rendered(files(), {"deploymentConfig": wanted}).manifests
 
 
 @pytest.mark.parametrize(
@@ -255,6 +297,11 @@ def test_a_conversion_webhook_is_written_into_its_crd() -> None:
     }  # fmt: skip
 
 
+PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}]}
+FAR = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "host"}]}
+NEAR = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}
+
+
 def test_a_deployment_config_replaces_by_name_and_adds_what_is_new() -> None:
     config = {
         "env": [{"name": "A", "value": "1"}],
@@ -264,7 +311,7 @@ def test_a_deployment_config_replaces_by_name_and_adds_what_is_new() -> None:
         "tolerations": [{"key": "k", "operator": "Exists"}],
         "resources": {"limits": {"memory": "1Gi"}},
         "nodeSelector": {"a": "b"},
-        "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}},
+        "affinity": {"nodeAffinity": PREFERRED},
         "annotations": {"capabilities": "another", "mine": "yes"},
     }
     found = deployment({"deploymentConfig": config})
@@ -281,20 +328,17 @@ def test_a_deployment_config_replaces_by_name_and_adds_what_is_new() -> None:
     assert (annotations["capabilities"], annotations["mine"]) == ("Basic Install", "yes")
 
 
-PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
-
-
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
         ({}, None),
-        ({"nodeAffinity": {}}, {"podAffinity": PREFERRED}),
-        ({"podAffinity": {"y": [2]}}, {"nodeAffinity": PREFERRED, "podAffinity": {"y": [2]}}),
-        (None, {"nodeAffinity": PREFERRED, "podAffinity": PREFERRED}),
+        ({"nodeAffinity": {}}, {"podAffinity": FAR}),
+        ({"podAffinity": NEAR}, {"nodeAffinity": PREFERRED, "podAffinity": NEAR}),
+        (None, {"nodeAffinity": PREFERRED, "podAffinity": FAR}),
     ],
 )
 def test_an_empty_affinity_erases_and_a_part_replaces_its_own(wanted: object, expected: object) -> None:
-    own = {"nodeAffinity": PREFERRED, "podAffinity": PREFERRED}
+    own = {"nodeAffinity": PREFERRED, "podAffinity": FAR}
     pod = {"containers": [], "affinity": own}
     spec = {**DEPLOYMENT["spec"], "template": {"spec": pod}}
     strategy = {"deployments": [{"name": "manager", "spec": spec}]}

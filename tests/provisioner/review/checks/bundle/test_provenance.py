@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.review.base.facts import ClusterSurroundings, Facts, ServedKind
+from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing, ServedKind
 from provisioner.review.checks.bundle import provenance
 from provisioner.values import (
     Action,
@@ -188,20 +188,43 @@ def test_REQ_01_offline_nobody_was_asked() -> None:
     assert only(asked_of(kubernetes("1.25.0"), is_offline=True)).severity == Severity.NOTABLE
 
 
+def openshift(*versions: object, problem: str = "") -> dict[str, Any]:
+    """A cluster of OpenShift, with the versions that its ClusterVersions name."""
+    named = [
+        an_object("config.openshift.io/v1", "ClusterVersion", "version", status={"desired": {"version": one}})
+        for one in versions
+    ]
+    listed = Listed(tuple(named), None if problem else len(named), problem=problem)
+    return {"kinds": (OPENSHIFT,), "lists": {Listing("config.openshift.io", "v1", "ClusterVersion"): listed}}
+
+
 @pytest.mark.parametrize(
-    ("around", "severity"),
+    ("most", "around", "severity"),
     [
-        ({"kinds": ()}, Severity.SAFE),
-        ({"kinds": (OPENSHIFT,)}, Severity.NOTABLE),
-        ({"kinds": (), "unanswered": frozenset({"config.openshift.io"})}, Severity.NOTABLE),
-        ({"kinds": None}, Severity.NOTABLE),
+        pytest.param("4.12", {"kinds": ()}, Severity.SAFE, id="no OpenShift"),
+        pytest.param("4.12", openshift("4.12.30"), Severity.SAFE, id="the same minor version"),
+        pytest.param("4.12", openshift("4.9.1"), Severity.SAFE, id="a lower one"),
+        pytest.param("4.12.0", openshift("4.13.0-rc.1"), Severity.BREAKING, id="a pre-release of a higher one"),
+        pytest.param("4.12", openshift("5.0.0"), Severity.BREAKING, id="a higher major version"),
+        pytest.param("soon", openshift("4.12.30"), Severity.UNKNOWN, id="the most is no version"),
+        pytest.param("4.12", openshift("new"), Severity.UNKNOWN, id="its version is none"),
+        pytest.param("4.12", openshift(None), Severity.UNKNOWN, id="it has no version yet"),
+        pytest.param("4.12", openshift("4.12.1", "4.13.0"), Severity.UNKNOWN, id="it has two"),
+        pytest.param("4.12", openshift(problem="forbidden"), Severity.UNKNOWN, id="it may not be read"),
+        pytest.param(
+            "4.12",
+            {"kinds": (), "unanswered": frozenset({"config.openshift.io"})},
+            Severity.UNKNOWN,
+            id="its API does not answer",
+        ),
+        pytest.param("4.12", {"kinds": None}, Severity.UNKNOWN, id="discovery is not known"),
+        pytest.param("4.12", {"is_offline": True}, Severity.NOTABLE, id="nobody was asked"),
     ],
-    ids=["no OpenShift", "OpenShift", "its API does not answer", "discovery is not known"],
 )
-def test_REQ_01_the_highest_openshift_matters_on_openshift(around: dict[str, Any], severity: Severity) -> None:
-    found = only(asked_of(Requirement(RequirementKind.OPENSHIFT, version="4.12"), **around))
+def test_REQ_01_the_highest_openshift_is_compared(most: str, around: dict[str, Any], severity: Severity) -> None:
+    found = only(asked_of(Requirement(RequirementKind.OPENSHIFT, version=most), **around))
     assert (found.rule, found.severity) == ("REQ-01", severity)
-    assert "OpenShift 4.12 at most" in found.message
+    assert f"OpenShift {most} at most" in found.message
 
 
 @pytest.mark.parametrize(

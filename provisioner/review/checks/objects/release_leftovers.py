@@ -1,0 +1,73 @@
+"""What stays behind when a deployment takes over a Helm release: marked objects that the content does not have.
+
+The record of the release would name them all, but it holds the values of its Secrets, too, so nobody reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from provisioner.json_values import mapping, value_at
+from provisioner.review.base.facts import SECRET, Check, Facts, Listed, Listing, ReviewRule
+from provisioner.values import Action, Finding, GroupKind, HelmRelease, ObjectRef, Section, Severity
+
+_LEFT = ReviewRule("HELM-01", Section.OBJECTS, Severity.NOTABLE)
+_UNKNOWN = ReviewRule("HELM-01", Section.OBJECTS, Severity.UNKNOWN)
+_NAME, _NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
+_RECORD = re.compile(r"sh\.helm\.release\.v1\.(.+)\.v[0-9]+")
+# What charts are made of. Of other kinds those are looked at that the content has.
+_KINDS = (
+    *(GroupKind("", kind) for kind in ("ConfigMap", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount")),
+    *(GroupKind("apps", kind) for kind in ("DaemonSet", "Deployment", "StatefulSet")),
+    *(GroupKind("batch", kind) for kind in ("CronJob", "Job")),
+    *(GroupKind("networking.k8s.io", kind) for kind in ("Ingress", "NetworkPolicy")),
+    *(GroupKind("rbac.authorization.k8s.io", kind) for kind in ("Role", "RoleBinding")),
+    GroupKind("autoscaling", "HorizontalPodAutoscaler"),
+    GroupKind("policy", "PodDisruptionBudget"),
+)
+
+
+def list_marked_kinds(facts: Facts) -> Iterator[Listing]:
+    """In the namespace of a release that is taken over; of kinds without a namespace everywhere."""
+    for release in _taken_over(facts):
+        in_cluster = {one.ref.group_kind for one in facts.content.everything if not one.ref.namespace}
+        kinds = {*_KINDS, *(one.ref.group_kind for one in facts.content.everything)}
+        for kind in sorted(kinds):
+            place = "" if kind in in_cluster else release.namespace
+            yield Listing(kind.group, "", kind.kind, place, metadata_only=True)
+
+
+def compare_releases(facts: Facts) -> Iterator[Finding]:
+    known = {manifest.ref.identity for manifest in facts.content.everything}
+    for release in _taken_over(facts):
+        left: list[ObjectRef] = []
+        unread: list[str] = []
+        for listing in list_marked_kinds(facts):
+            listed = facts.around.lists.get(listing, Listed(problem="nobody asked"))
+            if not listed.is_whole:
+                unread.append(listing.kind)
+            for obj in listed.objects:
+                marks = mapping(value_at(obj, "metadata", "annotations"))
+                is_marked = (marks.get(_NAME), marks.get(_NAMESPACE)) == (release.name, release.namespace)
+                if is_marked and ObjectRef.of(obj).identity not in known:
+                    left.append(ObjectRef.of(obj))
+        if left:
+            yield _LEFT.finding("left", None, key=sorted(map(str, left)), release=release.name, objects=sorted(left))
+        if unread:
+            yield _UNKNOWN.finding("unread", None, key=unread, release=release.name, kinds=unread)
+
+
+def _taken_over(facts: Facts) -> list[HelmRelease]:
+    """The releases whose records go."""
+    records = {
+        (found[1], planned.ref.namespace)
+        for planned in facts.plan.actions
+        if planned.action is Action.DELETE
+        and planned.ref.group_kind == SECRET
+        and (found := _RECORD.fullmatch(planned.ref.name))
+    }
+    return [HelmRelease(name, namespace) for name, namespace in sorted(records)]
+
+
+CHECK = Check("Helm releases", changes=compare_releases, lists=list_marked_kinds)
