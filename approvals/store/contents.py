@@ -15,7 +15,18 @@ from approvals.encryption.files import ContentFiles, content_files
 from approvals.errors import KeyMissing, StoreUnavailable
 from provisioner import render
 from provisioner.errors import DigestMismatch
-from provisioner.values import DELETING, Content, Lookup, ObjectRef, Pin, Requirement, RequirementKind, UnusedFiles
+from provisioner.values import (
+    DELETING,
+    Content,
+    Lookup,
+    ObjectRef,
+    PatchedObject,
+    PatchResult,
+    Pin,
+    Requirement,
+    RequirementKind,
+    UnusedFiles,
+)
 
 # As `path_of` makes them.
 PATH = re.compile(r"sha256/([0-9a-f]{2})/([0-9a-f]{64})")
@@ -119,6 +130,17 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
         lookups=tuple(
             Lookup(ObjectRef(**record["object"]), record["digest"], tuple(record["copies"]), tuple(record["keys"]))
             for record in fetched_by.lookups
+        ),
+        patches=tuple(
+            PatchResult(
+                record["entry"],
+                record["count"],
+                tuple(
+                    PatchedObject(ObjectRef(**patched["ref"]), tuple(patched["paths"]), patched["is_deleted"])
+                    for patched in record["objects"]
+                ),
+            )
+            for record in fetched_by.patches
         ),
     )
 

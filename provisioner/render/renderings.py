@@ -9,7 +9,7 @@ from typing import Any
 from provisioner.render.limits import YamlLimits
 from provisioner.render.objects import Found, IsNamespaced
 from provisioner.render.targets import Target
-from provisioner.values import Lookup, Requirement, Tree
+from provisioner.values import Lookup, PatchResult, Requirement, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Rendering:
 class Rendered:
     """What a format makes of a tree: the objects, in order, the paths of the files that it used for them, what the
     bundle asks of its cluster, the values that it was given, as JSON texts by path, the version that it claims, the
-    objects of the cluster that it was told of, the namespace in which it would be installed, and the paths of those
-    values that the spec sets."""
+    objects of the cluster that it was told of, the namespace in which it would be installed, the paths of those values
+    that the spec sets, and what `config` changed in the objects afterwards, which no format does."""
 
     objects: Iterable[Found]
     used: Collection[str]
@@ -45,6 +45,7 @@ class Rendered:
     lookups: tuple[Lookup, ...] = ()
     suggested_namespace: str = ""
     spec_values: frozenset[str] = frozenset()
+    patches: tuple[PatchResult, ...] = ()
 
 
 Format = Callable[[Tree, Rendering], Rendered]

@@ -92,13 +92,20 @@ def test_a_source_that_fails_is_named_and_leaves_what_runs_alone(site: DeployedS
     assert (live(site, "cloned"), live(site, "added")) == ("", "")
 
 
-def test_the_unused_files_of_a_revision_are_said_when_it_is_put_back(site: DeployedSite, git_server: GitServer) -> None:
+def test_what_became_of_its_files_is_said_of_a_revision_that_is_put_back(
+    site: DeployedSite, git_server: GitServer
+) -> None:
+    """Which of them were not used, and what the spec changed in their objects."""
     name = site.namespace
     repository = git_server.repository(name)
     source = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
     repository.commit({"manifests/a.yaml": map_of("kept", "1"), "extra/b.yaml": map_of("left")})
-    wished = site.prepare(name, source)
+    patch = {"op": "add", "path": "/data/added", "value": "here"}
+    patches = [{"patch": [patch], "target": {"kind": "ConfigMap"}}, {"patch": [patch], "target": {"kind": "Service"}}]
+    wished = site.prepare(name, source, config={"patches": patches})
     first = site.approve(wished)
+    assert (site.live("ConfigMap", "kept") or {})["data"] == {"text": "1", "added": "here"}
+    assert [one["evidence"]["entry"] for one in findings(first, "PATCH-01")] == ["patches[1]", "patches[0]"]
     repository.commit({"manifests/a.yaml": map_of("kept", "2")})
     site.ask_again(wished)
     site.work()
@@ -107,7 +114,9 @@ def test_the_unused_files_of_a_revision_are_said_when_it_is_put_back(site: Deplo
     site.roll_back(wished, first.revision.number)
     back = site.after_work(wished)
     assert [one["evidence"]["files"] for one in findings(back, "SRC-01")] == [["extra/b.yaml"]]
-    assert findings(back, "SRC-01") == findings(first, "SRC-01")
+    for rule in ("SRC-01", "PATCH-01"):
+        told = [(one["message"], one["evidence"]) for one in findings(first, rule)]
+        assert [(one["message"], one["evidence"]) for one in findings(back, rule)] == told
 
 
 def test_only_the_registries_that_are_listed_are_asked_without_tls(
