@@ -171,7 +171,7 @@ def _clear_request(pk: int, before: datetime, now: datetime) -> int:
             details._default_manager.filter(request=row).delete()
         OptionalObject.objects.filter(revision__request=row).delete()
         row.unused_files, row.requirements, row.chart_values, row.server_words, row.lookups = {}, [], None, [], []
-        row.spec_values, row.repeated_keys = [], []
+        row.spec_values, row.repeated_keys, row.patches = [], [], []
         row.cleared_at = now
         row.save(
             update_fields=[
@@ -183,6 +183,7 @@ def _clear_request(pk: int, before: datetime, now: datetime) -> int:
                     "repeated_keys",
                     "server_words",
                     "lookups",
+                    "patches",
                     "cleared_at",
                 )
             ]

@@ -127,6 +127,8 @@ class Request(Claimed):
     source_moves = models.JSONField(default=list, db_default=[], blank=True)
     # [{object, digest, copies, keys}]: what a chart was told of the objects of the cluster.
     lookups = models.JSONField(default=list, db_default=[], blank=True)
+    # [{entry, count, objects}]: what spec.config changed in the rendered objects (provisioner.values.PatchResult).
+    patches = models.JSONField(default=list, db_default=[], blank=True)
     # Of each source that names a catalog the bundle that it was resolved to (provisioner.values.ChosenBundle).
     bundles = models.JSONField(default=list, db_default=[], blank=True)
     is_for_people = models.BooleanField(

@@ -244,6 +244,7 @@ def _record(request: Request, prepared: Prepared) -> None:
             }
             for lookup in content.lookups
         ],
+        patches=[asdict(result) for result in content.patches],
         bundles=row.to_revision.request.bundles if row.to_revision else request.bundles,
         service_account_uid=prepared.account_uid,
         plan_digest=report.plan.digest,

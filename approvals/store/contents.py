@@ -20,6 +20,8 @@ from provisioner.values import (
     Content,
     Lookup,
     ObjectRef,
+    PatchedObject,
+    PatchResult,
     Pin,
     RepeatedKey,
     RepeatEffect,
@@ -133,6 +135,17 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
         lookups=tuple(
             Lookup(ObjectRef(**record["object"]), record["digest"], tuple(record["copies"]), tuple(record["keys"]))
             for record in fetched_by.lookups
+        ),
+        patches=tuple(
+            PatchResult(
+                record["entry"],
+                record["count"],
+                tuple(
+                    PatchedObject(ObjectRef(**patched["ref"]), tuple(patched["paths"]), patched["is_deleted"])
+                    for patched in record["objects"]
+                ),
+            )
+            for record in fetched_by.patches
         ),
     )
 

@@ -24,7 +24,6 @@ MINORS = ("1.32", "1.33", "1.34", "1.35", "1.36")
 _PACKAGE = "kubernetes_validate"
 _GVK = "x-kubernetes-group-version-kind"
 _REFERENCE = "#/$defs/"
-_WORDS = frozenset({"description", "x-kubernetes-patch-strategy", "x-kubernetes-patch-merge-key"})
 _MINOR = re.compile(r"v?1\.(\d+)")
 
 
@@ -88,7 +87,7 @@ def _thinned(value: Any, is_of_names: bool = False) -> Any:
         found = {
             key: _thinned(one, key == "properties" and not is_of_names)
             for key, one in value.items()
-            if is_of_names or key not in _WORDS
+            if is_of_names or key != "description"
         }
         if not is_of_names and isinstance(found.get("type"), list):  # anything may be null
             found["type"] = next((one for one in found["type"] if one != "null"), "")

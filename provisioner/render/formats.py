@@ -15,10 +15,10 @@ from typing import Any
 
 from provisioner.errors import BadBundle, InvalidManifest, PluginFailed
 from provisioner.plugins import Plugin, PluginGroup, call, installed, load, tried
-from provisioner.render import helm, plain, registry
+from provisioner.render import helm, patches, plain, registry
 from provisioner.render.canonical import canonical, content_digest
 from provisioner.render.limits import YamlMeter
-from provisioner.render.objects import Found, admit
+from provisioner.render.objects import Found, admit, flattened
 from provisioner.render.renderings import Format, Rendered, Rendering
 from provisioner.values import Content, Hook, HookMoment, Manifest, Pin, Requirement, RequirementKind, Tree, UnusedFiles
 
@@ -96,15 +96,18 @@ def render_content(tree: Tree, rendering: Rendering, *, pins: Iterable[Pin]) -> 
         rendered.lookups,
         rendered.suggested_namespace,
         rendered.spec_values,
-        tuple(sorted(rendered.repeated)),
+        repeated=tuple(sorted(rendered.repeated)),
+        patches=rendered.patches,
     )
 
 
 def _rendered(tree: Tree, rendering: Rendering) -> tuple[Rendered, tuple[Manifest, ...]]:
-    name = SPELLINGS.get(rendering.format, rendering.format)
+    name, meter = SPELLINGS.get(rendering.format, rendering.format), YamlMeter(rendering.limits)
+    changes = patches.parse_config(rendering.config, meter)
+    rest = {key: value for key, value in rendering.config.items() if key not in patches.KEYS}
+    rendering = replace(rendering, config=rest)
     if name in FORMATS:
-        rendered = FORMATS[name](tree, rendering)
-        return rendered, _admitted(rendered, rendering)
+        return _admitted(FORMATS[name](tree, rendering), rendering, changes, meter)
     plugin = next((one for one in _plugins() if one.name == name), None)
     if plugin is None:
         raise BadBundle(f"the format {name!r} is not known here; known are {', '.join(format_names())}")
@@ -123,19 +126,23 @@ def _rendered(tree: Tree, rendering: Rendering) -> tuple[Rendered, tuple[Manifes
         requirements = tuple(rendered.requirements)
         if not all(map(_is_requirement, requirements)):
             raise PluginFailed("its requirements are not sound; expected Requirement, of a RequirementKind and short")
-        found = Rendered(_sound_objects(rendered.objects), used, requirements)
-        return found, _admitted(found, rendering)
+        return _admitted(Rendered(_sound_objects(rendered.objects), used, requirements), rendering, changes, meter)
 
     return call(plugin, run, seconds=RENDER_SECONDS, may_raise=(BadBundle,))
 
 
-def _admitted(rendered: Rendered, rendering: Rendering) -> tuple[Manifest, ...]:
-    return admit(
-        rendered.objects,
-        install_namespace=rendering.install_namespace,
-        is_namespaced=rendering.is_namespaced,
-        limits=rendering.limits,
+def _admitted(
+    rendered: Rendered, rendering: Rendering, changes: patches.PatchConfig | None, meter: YamlMeter
+) -> tuple[Rendered, tuple[Manifest, ...]]:
+    namespace, objects = rendering.install_namespace, rendered.objects
+    if changes is not None:
+        objects = flattened(objects, meter)
+        objects, results = patches.patch_objects(objects, changes, install_namespace=namespace, meter=meter)
+        rendered = replace(rendered, patches=results)
+    manifests = admit(
+        objects, install_namespace=namespace, is_namespaced=rendering.is_namespaced, limits=rendering.limits
     )
+    return rendered, manifests
 
 
 def _plugins() -> list[Plugin]:

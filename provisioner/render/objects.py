@@ -65,7 +65,7 @@ def admit(
     itself, else from the bundle's own CRDs, else from `is_namespaced` (the cluster); where nobody knows, the object
     stays as it is. Raises InvalidManifest and BundleTooLarge.
     """
-    objects = [(each, _cleaned(each)) for each in _flattened(found, YamlMeter(limits))]
+    objects = [(each, _cleaned(each)) for each in flattened(found, YamlMeter(limits))]
     if not objects:
         raise InvalidManifest("found no objects: a bundle must hold at least one")
     kinds = [(ObjectRef.of(body).group_kind, body) for _, body in objects]
@@ -87,7 +87,8 @@ def admit(
     return tuple(manifests.values())
 
 
-def _flattened(found: Iterable[Found], meter: YamlMeter) -> Iterator[Found]:
+def flattened(found: Iterable[Found], meter: YamlMeter) -> Iterator[Found]:
+    """The objects with the members of Lists in their places, counted. Raises InvalidManifest and BundleTooLarge."""
     count = 0
     for each in found:
         pending = [each]
@@ -97,13 +98,13 @@ def _flattened(found: Iterable[Found], meter: YamlMeter) -> Iterator[Found]:
             if items is None:
                 count += 1
                 meter.objects(member.file, count)
-                meter.add(member.file, *_size(member.body))
+                meter.add(member.file, *count_values(member.body))
                 yield member
             else:
                 pending.extend(reversed(items))
 
 
-def _size(body: Any) -> tuple[int, int]:
+def count_values(body: Any) -> tuple[int, int]:
     """How many values and characters an object holds: a format may make many objects of few bytes."""
     nodes, characters, pending = 0, 0, [body]
     while pending:

@@ -9,7 +9,7 @@ from typing import Any
 from provisioner.render.limits import YamlLimits
 from provisioner.render.objects import Found, IsNamespaced
 from provisioner.render.targets import Target
-from provisioner.values import Lookup, RepeatedKey, Requirement, Tree
+from provisioner.values import Lookup, PatchResult, RepeatedKey, Requirement, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class Rendered:
     """What a format makes of a tree: the objects, in order, the paths of the files that it used for them, what the
     bundle asks of its cluster, the values that it was given, as JSON texts by path, the version that it claims, the
     objects of the cluster that it was told of, the namespace in which it would be installed, the paths of those values
-    that the spec sets, and the keys that are there twice, all of them when the last object was read."""
+    that the spec sets, the keys that are there twice, all of them when the last object was read, and what `config`
+    changed in the objects afterwards, which no format does."""
 
     objects: Iterable[Found]
     used: Collection[str]
@@ -46,6 +47,7 @@ class Rendered:
     suggested_namespace: str = ""
     spec_values: frozenset[str] = frozenset()
     repeated: Collection[RepeatedKey] = ()
+    patches: tuple[PatchResult, ...] = ()
 
 
 Format = Callable[[Tree, Rendering], Rendered]

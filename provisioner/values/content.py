@@ -246,6 +246,28 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
+class PatchedObject:
+    """An object that an entry of `spec.config` changed, as it is called since, with the first fields that differ; none
+    where it `is_deleted`."""
+
+    ref: ObjectRef
+    paths: tuple[str, ...]
+    is_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PatchResult:
+    """What an entry of `spec.config`, such as `patches[0]` or `namespace`, did to the rendered objects.
+
+    `count` is how many objects it was for, 0 where it hit nothing; `objects` are the first that it changed.
+    """
+
+    entry: str
+    count: int
+    objects: tuple[PatchedObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """What a request is about: the rendered manifests, sorted, its hooks, and the digest over both
     (render.content_digest).
@@ -255,9 +277,9 @@ class Content:
     what a chart was given, as JSON texts by path ("image.tag"), its own included and without credentials, None where
     nobody knows; `spec_values` the paths of those that the spec sets, as far as is known; `version` what the bundle
     says of itself, "" where its format has none; `lookups` what a chart was told of the cluster's objects;
-    `suggested_namespace` where the bundle would be installed, "" where it does not say or nobody knows any more;
-    `repeated` which keys were there twice in its files. The digest does not cover these. `salt` is what the digest is
-    keyed with, b"" where it is not.
+    `repeated` which keys were there twice in its files; `patches` what `spec.config` changed in the rendered objects;
+    `suggested_namespace` where the bundle would be installed, "" where it does not say or nobody knows any more. The
+    digest does not cover these. `salt` is what the digest is keyed with, b"" where it is not.
     """
 
     manifests: tuple[Manifest, ...]
@@ -274,6 +296,7 @@ class Content:
     suggested_namespace: str = field(default="", compare=False)
     spec_values: frozenset[str] = frozenset()
     repeated: tuple[RepeatedKey, ...] = ()
+    patches: tuple[PatchResult, ...] = ()
     salt: bytes = field(default=b"", repr=False, compare=False)
 
     @property

@@ -96,6 +96,7 @@ def test_what_a_request_was_rendered_from_goes_with_its_details(port: BundleDepl
         "repeated_keys": [{"file": "values.yaml"}],
         "server_words": [{"words": "refused"}],
         "lookups": [{"kind": "Secret"}],
+        "patches": [{"entry": "namespace"}],
     }
     nothing = {name: None if name == "chart_values" else type(value)() for name, value in told.items()}
     port.requests.update(**told)

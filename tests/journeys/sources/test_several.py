@@ -95,12 +95,17 @@ def test_a_source_that_fails_is_named_and_leaves_what_runs_alone(site: DeployedS
 def test_what_the_files_of_a_revision_had_is_said_again_when_it_is_put_back(
     site: DeployedSite, git_server: GitServer
 ) -> None:
+    """Which of them were not used, which keys were there twice, and what the spec changed in their objects."""
     name = site.namespace
     repository = git_server.repository(name)
     source = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
     repository.commit({"manifests/a.yaml": map_of("kept", "1") + b"kind: ConfigMap", "extra/b.yaml": map_of("left")})
-    wished = site.prepare(name, source)
+    patch = {"op": "add", "path": "/data/added", "value": "here"}
+    patches = [{"patch": [patch], "target": {"kind": "ConfigMap"}}, {"patch": [patch], "target": {"kind": "Service"}}]
+    wished = site.prepare(name, source, config={"patches": patches})
     first = site.approve(wished)
+    assert (site.live("ConfigMap", "kept") or {})["data"] == {"text": "1", "added": "here"}
+    assert [one["evidence"]["entry"] for one in findings(first, "PATCH-01")] == ["patches[1]", "patches[0]"]
     repository.commit({"manifests/a.yaml": map_of("kept", "2")})
     site.ask_again(wished)
     site.work()
@@ -109,9 +114,10 @@ def test_what_the_files_of_a_revision_had_is_said_again_when_it_is_put_back(
     site.roll_back(wished, first.revision.number)
     back = site.after_work(wished)
     assert [one["evidence"]["files"] for one in findings(back, "SRC-01")] == [["extra/b.yaml"]]
-    assert findings(back, "SRC-01") == findings(first, "SRC-01")
     assert [one["evidence"]["keys"] for one in findings(back, "SRC-04")] == [["kind (manifests/a.yaml, lines 2 and 5)"]]
-    assert findings(back, "SRC-04") == findings(first, "SRC-04")
+    for rule in ("SRC-01", "SRC-04", "PATCH-01"):
+        told = [(one["message"], one["evidence"]) for one in findings(first, rule)]
+        assert [(one["message"], one["evidence"]) for one in findings(back, rule)] == told
 
 
 def test_only_the_registries_that_are_listed_are_asked_without_tls(
