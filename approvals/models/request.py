@@ -125,6 +125,8 @@ class Request(Claimed):
     source_moves = models.JSONField(default=list, db_default=[], blank=True)
     # [{object, digest, copies, keys}]: what a chart was told of the objects of the cluster.
     lookups = models.JSONField(default=list, db_default=[], blank=True)
+    # {values, checksums}: what the chart made up, and where; no value (ledger.made_values).
+    made_values = models.JSONField(default=dict, db_default={}, blank=True)
     # Of each source that names a catalog the bundle that it was resolved to (provisioner.values.ChosenBundle).
     bundles = models.JSONField(default=list, db_default=[], blank=True)
     is_for_people = models.BooleanField(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from django.db import transaction
 
@@ -15,7 +17,21 @@ from approvals.encryption.files import ContentFiles, content_files
 from approvals.errors import KeyMissing, StoreUnavailable
 from provisioner import render
 from provisioner.errors import DigestMismatch
-from provisioner.values import DELETING, Content, Lookup, ObjectRef, Pin, Requirement, RequirementKind, UnusedFiles
+from provisioner.values import (
+    DELETING,
+    Checksum,
+    Content,
+    Lookup,
+    MadeSort,
+    MadeUp,
+    MadeValue,
+    ObjectRef,
+    Pin,
+    Place,
+    Requirement,
+    RequirementKind,
+    UnusedFiles,
+)
 
 # As `path_of` makes them.
 PATH = re.compile(r"sha256/([0-9a-f]{2})/([0-9a-f]{64})")
@@ -120,7 +136,24 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
             Lookup(ObjectRef(**record["object"]), record["digest"], tuple(record["copies"]), tuple(record["keys"]))
             for record in fetched_by.lookups
         ),
+        made_up=_made_up(fetched_by.made_values),
     )
+
+
+def _made_up(record: Mapping[str, Any]) -> MadeUp:
+    """What a chart made up, by the record of its request, without the values."""
+    values = (
+        MadeValue(
+            Place(**one["place"]),
+            "",
+            MadeSort(one["sort"]),
+            tuple(Place(**copy) for copy in one["copies"]),
+            one["isNew"],
+        )
+        for one in record.get("values", ())
+    )
+    checksums = (Checksum(Place(**one["place"]), one["isKnown"]) for one in record.get("checksums", ()))
+    return MadeUp(tuple(values), tuple(checksums))
 
 
 def read(row: models.Content, files: ContentFiles) -> bytes:
