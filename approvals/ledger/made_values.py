@@ -21,7 +21,7 @@ from approvals.errors import KeyMissing, Undecipherable
 from approvals.models import BundleDeployment, KeptValue, Request
 from provisioner.errors import TryLater
 from provisioner.review.base.made_texts import SHORTEST, HiddenTexts, ShortText
-from provisioner.values import MadeSort, MadeUp
+from provisioner.values import MadeSort, MadeUp, Place
 
 HIDDEN = "(hidden: made up by the chart)"
 HIDDEN_EARLIER = "(hidden: made up by the chart, an earlier value)"
@@ -37,10 +37,7 @@ def kept_rows(deployment: BundleDeployment) -> dict[str, KeptValue]:
     known_rows = list(deployment.kept_values.select_related("first_request").order_by("generation"))
     if not known_rows:
         return {}
-    made = Request.objects.filter(deployment=deployment).exclude(made_values={})
-    running = made.filter(revision__pk=deployment.active_revision_id or 0).first()
-    counting = running or made.order_by("-number").first()
-    named = {(made_value["key"], made_value["generation"]) for made_value in values_of(counting)}
+    named = {(record["key"], record["generation"]) for record in _counting_records(deployment)}
     rows: dict[str, KeptValue] = {}
     for row in known_rows:
         known = rows.get(row.place_key)
@@ -49,9 +46,20 @@ def kept_rows(deployment: BundleDeployment) -> dict[str, KeptValue]:
     return rows
 
 
-def values_of(request: Request | None) -> list[dict[str, Any]]:
-    """The records of the values that are in a request's content."""
-    return request.made_values.get("values", []) if request else []
+def given_rows(deployment: BundleDeployment) -> dict[str, KeptValue]:
+    """The same by the keys of all places that a value went to: a later version may have it in one of these alone."""
+    rows = kept_rows(deployment)
+    for record in _counting_records(deployment) if rows else ():
+        for copy in record["copies"]:
+            rows.setdefault(Place(**copy).key, rows[record["key"]])
+    return rows
+
+
+def _counting_records(deployment: BundleDeployment) -> list[dict[str, Any]]:
+    made = Request.objects.filter(deployment=deployment).exclude(made_values={})
+    running = made.filter(revision__pk=deployment.active_revision_id or 0).first()
+    counting = running or made.order_by("-number").first()
+    return counting.made_values["values"] if counting else []
 
 
 def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
@@ -60,12 +68,12 @@ def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
     Raises TryLater where another value has come to count for a place since the rendering: the first one stays.
     """
     deployment = request.deployment
-    kept = kept_rows(deployment)
+    given = given_rows(deployment)
     newest = dict(deployment.kept_values.values_list("place_key").annotate(Max("generation")))
     rows, values = [], []
     for made in made_up.values:
         key = made.place.key
-        row = kept.get(key)
+        row = given.get(key)
         if (row is None) != made.is_new or (row is not None and row.value != made.value):
             raise TryLater(MADE_MEANWHILE)
         if row is None:
@@ -83,7 +91,7 @@ def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
             rows.append(row)
         values.append(
             {
-                "key": key,
+                "key": row.place_key,
                 "place": asdict(made.place),
                 "sort": str(made.sort),
                 "generation": row.generation,

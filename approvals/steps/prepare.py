@@ -175,7 +175,7 @@ def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMov
             service_account=spec.service_account,
             config=dict(spec.config),
             target=target,
-            kept_values={key: row.value for key, row in made_values.kept_rows(request.deployment).items()},
+            kept_values={key: row.value for key, row in made_values.given_rows(request.deployment).items()},
         ),
         egress=egress(),
         credentials=None,

@@ -135,3 +135,16 @@ def test_values_go_with_the_details_of_a_deployment_that_is_gone(kept: BundleDep
     BundleDeployment.objects.update(gone_at=now - timedelta(days=31))
     retention.clear(now, keep_days=30)
     assert KeptValue.objects.count() == 0
+
+
+def test_a_value_is_found_at_any_place_that_it_went_to(twice: BundleDeployment) -> None:
+    first, second = twice.requests.order_by("number")
+    copy = replace(PLACE, kind="ConfigMap", path="/data/url")
+    keep(first, MadeUp((MadeValue(PLACE, FIRST, MadeSort.PASSWORD, (copy,)),)))
+    BundleDeployment.objects.update(active_revision=twice.revisions.get(number=1))
+    twice.refresh_from_db()
+    given = {key: row.value for key, row in made_values.given_rows(twice).items()}
+    assert given == {PLACE.key: FIRST, copy.key: FIRST}
+    keep(second, made(FIRST, is_new=False, place=copy))
+    assert KeptValue.objects.count() == 1
+    assert Request.objects.get(pk=second.pk).made_values["values"][0]["key"] == PLACE.key

@@ -5,46 +5,35 @@ from __future__ import annotations
 import base64
 import json
 import logging
-import secrets
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from approvals.models import Drift, KeptValue, Request
-from provisioner.render.formats import FORMATS
-from provisioner.render.objects import Found
-from provisioner.render.renderings import Rendered, Rendering
-from provisioner.values import MadeSort, MadeUp, MadeValue, Place, Tree
 from tests.support.journeys.channels import channels, leaks
 from tests.support.journeys.deployed_site import DeployedSite
 from tests.support.journeys.running import Watched
 from tests.support.servers.http import GitServer
 
-
-def find_made(tree: Tree, rendering: Rendering) -> Rendered:
-    """A chart that makes up a password, and puts it into a ConfigMap as well."""
-    namespace = rendering.install_namespace
-    place = Place("Secret", namespace, "db", "/data/password")
-    known = (rendering.kept_values or {}).get(place.key)
-    password = known or f"p+{secrets.token_hex(10)}/x"
-    files = sorted(tree.files)
-    text = f"postgres://shop:{quote(password, safe='')}@db/{tree.files[files[0]].decode()}"
-    coded = base64.b64encode(password.encode()).decode()
-    bodies: list[dict[str, Any]] = [
-        {"kind": "Secret", "metadata": {"name": "db"}, "data": {"password": coded}},
-        {"kind": "ConfigMap", "metadata": {"name": "url", "annotations": {"was": coded}}, "data": {"url": text}},
-    ]
-    found = [Found({"apiVersion": "v1", **body}, f"{body['kind']}.yaml") for body in bodies]
-    copies = (Place("ConfigMap", namespace, "url", "/data/url"),)
-    made = MadeUp((MadeValue(place, password, MadeSort.PASSWORD, copies, is_new=known is None),))
-    return Rendered(found, files, made_up=made)
+TEMPLATE = """
+{{- $password := printf "p+%s/x" (randAlphaNum 20) }}
+apiVersion: v1
+kind: Secret
+metadata: {name: db}
+data: {password: {{ $password | b64enc }}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: url, annotations: {was: {{ $password | b64enc }}}}
+data: {url: 'postgres://shop:{{ $password | urlquery }}@db/{{ .Chart.Version }}'}
+"""
 
 
-@pytest.fixture
-def made_format(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setitem(FORMATS, "made", find_made)
-    return "made"
+def chart(version: str) -> dict[str, bytes]:
+    return {
+        "Chart.yaml": f"apiVersion: v2\nname: shop\nversion: {version}.0.0\n".encode(),
+        "templates/db.yaml": TEMPLATE.encode(),
+    }
 
 
 def live_password(site: DeployedSite) -> str:
@@ -72,23 +61,24 @@ def edited(site: DeployedSite, request: Request, password: str) -> None:
 
 @pytest.mark.proof
 def test_S44_a_password_that_a_chart_made_up_is_kept_and_shown_to_nobody(
-    sandbox_site: DeployedSite, git_server: GitServer, made_format: str, caplog: pytest.LogCaptureFixture
+    sandbox_site: DeployedSite, git_server: GitServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     site = sandbox_site
     repository = git_server.repository(site.namespace)
 
     def ask_for(version: str) -> Request:
-        repository.commit({"version": version.encode()})
+        repository.commit(chart(version))
         git = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
-        return site.latest(site.prepare(site.namespace, git, format=made_format, config={"version": version}))
+        return site.latest(site.prepare(site.namespace, git, format="helm", config={"values": {"version": version}}))
 
     first = ask_for("1")
-    (made,) = first.made_values["values"]
-    assert (made["sort"], made["generation"], made["isNew"]) == ("password", 1, True), made
+    made = {record["sort"]: record for record in first.made_values["values"]}
+    assert made["password"]["place"]["path"] == "/data/password"
+    assert {(record["generation"], record["isNew"]) for record in made.values()} == {(1, True)}
     assert site.approve(first.deployment).state == "applied"
     password = live_password(site)
-    assert password == KeptValue.objects.get(deployment=first.deployment).value
+    assert password == KeptValue.objects.get(deployment=first.deployment, sort="password").value
     assert quote(password, safe="") in site.live("ConfigMap", "url")["data"]["url"], "what is hidden is applied"
 
     denied = site.review(ask_for("2").deployment, "Deny")
@@ -108,10 +98,10 @@ def test_S44_a_password_that_a_chart_made_up_is_kept_and_shown_to_nobody(
     assert back.made_values["values"][0]["generation"] == 1
     third = ask_for("4")
     assert site.approve(third.deployment).state == "applied"
-    assert "/4" in site.live("ConfigMap", "url")["data"]["url"]
+    assert "/4.0.0" in site.live("ConfigMap", "url")["data"]["url"]
     assert live_password(site) == password
     edited(site, third, password)
     assert password not in str(Drift.objects.get().fields)
     assert leaks(channels(site, third, "alice", caplog), encodings(password)) == []
     assert password not in json.dumps(list(Request.objects.values("made_values")))
-    assert KeptValue.objects.count() == 1
+    assert KeptValue.objects.count() == len(first.made_values["values"])
