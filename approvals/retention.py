@@ -29,6 +29,7 @@ from approvals.locks import for_change
 from approvals.models import (
     BundleDeployment,
     Content,
+    KeptValue,
     LookupAnswers,
     OptionalObject,
     Outcome,
@@ -99,6 +100,7 @@ def clear(now: datetime, *, keep_days: int) -> Cleared:
     requests, sizes, deletions = 0, [], Deletions()
     if keep_days:
         before = now - timedelta(days=keep_days)
+        KeptValue.objects.filter(deployment__gone_at__lt=before).delete()
         requests = sum(_clear_request(pk, before, now) for pk in list(_outlived(before)))
         unneeded = list(_unneeded(now).values_list("pk", flat=True))
         sizes = [size for digest in unneeded if (size := deletions.tried(partial(_remove, digest, now)))]

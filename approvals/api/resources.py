@@ -38,7 +38,8 @@ from approvals.api.problems import BoundedJson
 from approvals.api.report_parts import MAX_ASKED, changes_of, part_of, visible_report
 from approvals.clock import database_now
 from approvals.errors import Ambiguous, CouldNotAsk, NotAsExpected, OutOfScope
-from approvals.models import AuditEntry, BundleDeployment, Cluster, Policy, Report, Request, Review, Revision
+from approvals.ledger import made_values
+from approvals.models import AuditEntry, BundleDeployment, Cluster, KeptValue, Policy, Report, Request, Review, Revision
 from approvals.selectors import inbox, lists
 from approvals.selectors.audit import OF_SECRETS
 from approvals.selectors.followed_sources import offers
@@ -319,6 +320,14 @@ class DeploymentViewSet(ClusterScoped):
     def revisions(self, request: Http, **_: Any) -> Response:
         rows = Revision.objects.filter(deployment=self.get_object()).select_related("request", "content")
         return self.paged(rows, shapes.RevisionSerializer)
+
+    @extend_schema(responses=shapes.KeptValueSerializer(many=True))
+    @action(detail=True, url_path="made-values")
+    def kept_values(self, request: Http, **_: Any) -> Response:
+        """What the chart made up and the deployment keeps: the places, never the values."""
+        counting = made_values.kept_rows(self.get_object()).values()
+        rows = KeptValue.objects.filter(pk__in=[row.pk for row in counting]).select_related("first_request")
+        return self.paged(rows, shapes.KeptValueSerializer)
 
     @extend_schema(responses=shapes.DriftSerializer(many=True))
     @action(detail=True)

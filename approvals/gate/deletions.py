@@ -65,7 +65,7 @@ def is_free(request: Request, planned: Plan | None = None) -> bool:
     """
     if not settings.PRATIQUE["UNREVIEWED_DELETIONS"] or request.purpose != Request.Purpose.DELETE:
         return False
-    found = from_record(request.reports.get(round=request.round).body)
+    found = from_record(request.reports.get(round=request.round).exact_body)
     for finding in found.findings:
         if finding.severity is Severity.UNKNOWN or finding.rule.startswith(OWN_RULES_PREFIX):
             return False
@@ -85,7 +85,7 @@ def by_report(request: Request, connect: Callable[[], Api]) -> Fact[Unreviewed]:
         return Known(Unreviewed(False), database_now(), How.RECORDS)
 
     def look_along() -> Unreviewed:
-        words = _goes_along(request, connect(), from_record(request.reports.get(round=request.round).body).plan)
+        words = _goes_along(request, connect(), from_record(request.reports.get(round=request.round).exact_body).plan)
         if not words:
             return Unreviewed(True)
         named = some_phrases(words, MAX_NAMED)

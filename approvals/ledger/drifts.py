@@ -15,6 +15,7 @@ from django.db.models import F, Q, QuerySet
 
 from approvals import audit, wake
 from approvals.audit import MACHINE
+from approvals.ledger import made_values
 from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, Drift, InventoryItem, Revision
 from provisioner.cluster import drift as found
@@ -85,12 +86,20 @@ def note(
     """Record an open drift; the same one told twice is one."""
     row = for_change(Drift.objects.filter(item=item)).first()
     fields = [asdict(field) for field in drift.fields[:FIELDS_KEPT]]
+    problem, server_words, message, *values = made_values.without_values(
+        item.deployment_id,
+        [problem, server_words, drift.message, *([field["expected"], field["found"]] for field in fields)],
+    )
+    fields = [
+        {**field, "expected": expected, "found": found_now}
+        for field, (expected, found_now) in zip(fields, values, strict=True)
+    ]
     rival = ", ".join(drift.managers)[:300] if strikes.is_contested else ""
     told = {
         "revision": revision,
         "state": Drift.State.OPEN,
         "kind": drift.kind,
-        "message": drift.message,
+        "message": message,
         "fields": fields,
         "problem": problem,
         "server_words": server_words,
@@ -126,7 +135,7 @@ def note_correction(
         row,
         state=Drift.State.OPEN if wrong else Drift.State.CORRECTED,
         problem=ALTERED if wrong else "",
-        server_words=altered_words(wrong),
+        server_words=made_values.without_values(item.deployment_id, altered_words(wrong)),
         strikes=strikes.count,
         corrected_at=now,
         changed_at=now,

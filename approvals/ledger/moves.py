@@ -11,6 +11,7 @@ from approvals import audit, lifecycle, wake
 from approvals.audit import MACHINE, Actor
 from approvals.clock import database_now
 from approvals.errors import CHANGED
+from approvals.ledger import made_values
 from approvals.lifecycle import Event
 from approvals.locks import for_change
 from approvals.models import BundleDeployment, Request
@@ -51,6 +52,9 @@ def move(
     if "problem" in changes:
         changes.setdefault("server_words", [])  # what was said of another problem
         changes.setdefault("remedy", "")
+        changes |= made_values.words_of_problem(request, changes["problem"], changes["server_words"])
+    if facts and "why" in facts:
+        facts = {**facts, "why": made_values.without_values(request.deployment_id, facts["why"])}
     for name, value in changes.items():
         setattr(request, name, value)
     request.save(update_fields=[*_MOVED, *changes])

@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 from approvals import wake
 from approvals.clock import database_now
 from approvals.errors import Awaits
+from approvals.ledger import made_values
 from approvals.lifecycle import OPEN
 from approvals.models import Cluster, Request
 from provisioner.errors import PratiqueError, TryLater, Unreachable
@@ -53,15 +54,17 @@ def hold(row: Request, error: PratiqueError, until: datetime) -> None:
     """Keep what is waited for, and have the cluster shown it where that is news."""
     row.look_again_at = until
     remedy = getattr(error, "remedy", "")
-    if (row.problem_code, row.problem, row.remedy) != (error.code, str(error), remedy):
+    said: Collection[tuple[ObjectRef, str]] = getattr(error, "said", ())
+    told = [{"ref": ref_record(ref), "words": words} for ref, words in said]
+    shown = made_values.words_of_problem(row, str(error), told)
+    if (row.problem_code, row.problem, row.remedy) != (error.code, shown["problem"], remedy):
         row.mirrored_at = None
         wake.deployment(row.deployment_id)
     if row.problem_since is None or row.problem_code != error.code:
         row.problem_since = database_now()
-    row.problem_code, row.problem, row.remedy = error.code, str(error), remedy
+    row.problem_code, row.problem, row.remedy = error.code, shown["problem"], remedy
+    row.server_words = shown["server_words"]
     row.awaits = getattr(error, "awaits", "")
-    said: Collection[tuple[ObjectRef, str]] = getattr(error, "said", ())
-    row.server_words = [{"ref": ref_record(ref), "words": words} for ref, words in said]
     row.save(update_fields=[*_HELD, "server_words"])
 
 

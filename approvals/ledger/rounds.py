@@ -11,6 +11,7 @@ from django.db import transaction
 from approvals import wake
 from approvals.audit import MACHINE
 from approvals.clock import database_now
+from approvals.ledger import made_values
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import SUPERSEDABLE, Event, State, may
 from approvals.models import BundleDeployment, PolicyEvaluation, Request, VoidedRound
@@ -37,6 +38,7 @@ def void(
 
     `words` and `code` say why; `objects` are those that differ.
     """
+    words = made_values.without_values(row.deployment_id, words)
     VoidedRound.objects.create(
         request=row,
         round=row.round,

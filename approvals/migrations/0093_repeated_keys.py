@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0001_initial")]
+    dependencies = [("approvals", "0092_made_values")]
 
     operations = [
         migrations.AddField(

@@ -21,6 +21,7 @@ from approvals.models.identity import (
     SignIn,
 )
 from approvals.models.listing import NewsRead, RequestAsker, RequestRule, RequestText, SavedView, ViewedObject
+from approvals.models.made_values import KeptValue
 from approvals.models.policy import Policy, PolicyEvaluation
 from approvals.models.request import Content, LookupAnswers, Outcome, Request
 from approvals.models.review import (
@@ -61,6 +62,7 @@ __all__ = [
     "HookRun",
     "InventoryItem",
     "IssuerGrant",
+    "KeptValue",
     "KubectlReview",
     "KubernetesIdentity",
     "LinkCode",

@@ -129,6 +129,8 @@ class Request(Claimed):
     lookups = models.JSONField(default=list, db_default=[], blank=True)
     # [{entry, count, objects}]: what spec.config changed in the rendered objects (provisioner.values.PatchResult).
     patches = models.JSONField(default=list, db_default=[], blank=True)
+    # {values, checksums}: what the chart made up, and where; no value (ledger.made_values).
+    made_values = models.JSONField(default=dict, db_default={}, blank=True)
     # Of each source that names a catalog the bundle that it was resolved to (provisioner.values.ChosenBundle).
     bundles = models.JSONField(default=list, db_default=[], blank=True)
     is_for_people = models.BooleanField(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 
 from approvals.encryption.fields import EncryptedJSONField
@@ -40,10 +42,23 @@ class Report(models.Model):
     severities = models.JSONField(default=dict)
     actions = models.JSONField(default=dict)
     body = EncryptedJSONField(place="report of request", bound_to=["request_id", "round"])
+    # {position: [before, after]}: of actions that hold values which a chart made up, which `body` hides (S44).
+    exact_states = EncryptedJSONField(place="exact states of report", bound_to=["request_id", "round"], null=True)
     computed_at = models.DateTimeField()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["request", "round"], name="one_report_per_round")]
+
+    @property
+    def exact_body(self) -> dict[str, Any]:
+        """The body with what it hides from everybody: to apply and to compare it, never to show it (S44)."""
+        body: dict[str, Any] = self.body
+        if not self.exact_states:
+            return body
+        actions = list(body["plan"]["actions"])
+        for position, (before, after) in self.exact_states.items():
+            actions[int(position)] = {**actions[int(position)], "before": before, "after": after}
+        return {**body, "plan": {**body["plan"], "actions": actions}}
 
     def __str__(self) -> str:
         return f"{self.request_id} round {self.round}"

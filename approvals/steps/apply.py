@@ -53,7 +53,7 @@ def load(request: Request) -> Approved:
 def approved_plan(request: Request) -> Plan:
     """The plan of the round that was reviewed, as it was stored; DigestMismatch where it is not the reviewed one."""
     report = request.reports.get(round=request.round)
-    plan = from_record(report.body).plan
+    plan = from_record(report.exact_body).plan
     # Over the actions themselves: what the record says of its digest proves nothing about them.
     found = plan_digest(plan.actions)
     if not found == plan.digest == request.plan_digest:
@@ -208,7 +208,7 @@ def _end_as_failed(
     event = Event.RESTORE if _is_to_restore(row, deployment, code) else Event.FAIL
     fresh = {"attempts": 0, "worked_seconds": 0.0, "look_again_at": None, "phase": ""} if event == Event.RESTORE else {}
     move(row, event, actor=MACHINE, facts=facts, problem_code=code, problem=words, remedy=remedy, **fresh)
-    close(row, Revision.State.FAILED, words)
+    close(row, Revision.State.FAILED, row.problem)
     if event == Event.FAIL:
         pivots.follow_up(deployment)
 

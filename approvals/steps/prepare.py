@@ -22,7 +22,7 @@ from approvals.gate import Reason, plan_options, reader, unmet_words
 from approvals.gate.facts import value_of
 from approvals.gate.remedies import RefusalKind, reason
 from approvals.gate.rights import last_writer_of
-from approvals.ledger import claims, pivots
+from approvals.ledger import claims, made_values, pivots
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import Content as ContentRow
@@ -47,8 +47,9 @@ from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.health import observation
 from provisioner.errors import BadHealthCheck, BadRecord, InvalidManifest
+from provisioner.review.base.made_texts import HiddenTexts, without_texts_of_report
 from provisioner.review.base.messages import unjudged_fields
-from provisioner.review.base.record import from_record, ref_record, to_record
+from provisioner.review.base.record import from_record, plain, ref_record, to_record
 from provisioner.review.secret_texts import SecretTexts, secret_texts
 from provisioner.values import DELETING, Content, JsonObject, ObjectIdentity, ObjectRef, Report, Severity, SourceMove
 
@@ -174,6 +175,7 @@ def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMov
             service_account=spec.service_account,
             config=dict(spec.config),
             target=target,
+            kept_values={key: row.value for key, row in made_values.given_rows(request.deployment).items()},
         ),
         egress=egress(),
         credentials=None,
@@ -204,7 +206,11 @@ def _record(request: Request, prepared: Prepared) -> None:
     is_again = row.state == State.STALE
     round_number = row.round + 1 if is_again else row.round
     content, report = prepared.content, prepared.report
-    worst = _save_report(row, round_number, report, secret_texts(content, report.plan))
+    made: dict[str, Any] = row.to_revision.request.made_values if row.to_revision else row.made_values
+    if row.content_id is None and not row.to_revision:
+        made = made_values.keep(row, content.made_up)
+    hidden = made_values.hidden_texts(row.deployment_id, made.get("values", ()))
+    worst = _save_report(row, round_number, report, secret_texts(content, report.plan), hidden)
     subject = replace(
         reader.subject_of(row, content_digest=content.digest),
         round=round_number,
@@ -245,6 +251,7 @@ def _record(request: Request, prepared: Prepared) -> None:
             for lookup in content.lookups
         ],
         patches=[asdict(result) for result in content.patches],
+        made_values=made,
         bundles=row.to_revision.request.bundles if row.to_revision else request.bundles,
         service_account_uid=prepared.account_uid,
         plan_digest=report.plan.digest,
@@ -266,20 +273,31 @@ def _record(request: Request, prepared: Prepared) -> None:
 
 
 def _save_report(
-    request: Request, round_number: int, report: Report, texts: Mapping[ObjectIdentity, SecretTexts]
+    request: Request,
+    round_number: int,
+    report: Report,
+    texts: Mapping[ObjectIdentity, SecretTexts],
+    hidden: HiddenTexts,
 ) -> Severity:
     """Keep the report, and what lists find the request by; answers with the worst new finding's severity.
 
-    Of a new object, which nobody can get yet, it is kept where values of Secrets stand (approvals.access.sight).
+    Of a new object, which nobody can get yet, it is kept where values of Secrets stand (approvals.access.sight). What
+    is `hidden` from everybody is kept apart, for the apply (S44).
     """
+    exact = report.plan.actions
+    if hidden:
+        report = from_record(without_texts_of_report(to_record(report), hidden))
     counted = Counter(finding.severity for finding in report.public)
     # Reports of earlier versions do not say it: what no rule judges is among what they call safe.
     unjudged = sum(1 for finding in report.public for _ in unjudged_fields(finding.rule, finding.evidence))
     body: dict[str, Any] = {**to_record(report), "unjudged": unjudged}
-    for planned, record in zip(report.plan.actions, body["plan"]["actions"], strict=True):
+    states = {}
+    for position, (planned, record) in enumerate(zip(exact, body["plan"]["actions"], strict=True)):
         if planned.before is None and (found := texts.get(planned.ref.identity)):
             secrets = [ref_record(ref) for ref in sorted(found.secrets)]
-            record[SECRET_TEXTS] = {"paths": [list(path) for path in found.paths], "secrets": secrets}
+            record[SECRET_TEXTS] = {"paths": [hidden.of(list(path)) for path in found.paths], "secrets": secrets}
+        if (record["before"], record["after"]) != (planned.before, planned.after):
+            states[str(position)] = [plain(planned.before), plain(planned.after)]
     new = [finding.severity for finding in report.public if finding.is_new]
     worst = min(new, key=lambda severity: severity.rank, default=Severity.SAFE)
     row = ReportRow.objects.create(
@@ -290,6 +308,7 @@ def _save_report(
         severities={str(severity): counted[severity] for severity in Severity},
         actions={str(action): count for action, count in report.plan.counts().items()},
         body=body,
+        exact_states=states or None,
         computed_at=database_now(),
     )
     FindingRow.objects.bulk_create(

@@ -236,7 +236,7 @@ def _end(row: Request, deployment: BundleDeployment, words: str, facts: dict[str
         problem_code=str(first.get("code") or row.problem_code),
         remedy=" ".join(dict.fromkeys(filter(None, [str(first.get("remedy") or ""), remedy]))),
     )
-    Revision.objects.filter(request=row).update(message=problem)
+    Revision.objects.filter(request=row).update(message=row.problem)
     strays.look_soon(deployment.pk)
     pivots.follow_up(deployment)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from django.db import transaction
 
@@ -17,12 +19,17 @@ from provisioner import render
 from provisioner.errors import DigestMismatch
 from provisioner.values import (
     DELETING,
+    Checksum,
     Content,
     Lookup,
+    MadeSort,
+    MadeUp,
+    MadeValue,
     ObjectRef,
     PatchedObject,
     PatchResult,
     Pin,
+    Place,
     RepeatedKey,
     RepeatEffect,
     Requirement,
@@ -147,7 +154,24 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
             )
             for record in fetched_by.patches
         ),
+        made_up=_made_up(fetched_by.made_values),
     )
+
+
+def _made_up(record: Mapping[str, Any]) -> MadeUp:
+    """What a chart made up, by the record of its request, without the values."""
+    values = (
+        MadeValue(
+            Place(**one["place"]),
+            "",
+            MadeSort(one["sort"]),
+            tuple(Place(**copy) for copy in one["copies"]),
+            one["isNew"],
+        )
+        for one in record.get("values", ())
+    )
+    checksums = (Checksum(Place(**one["place"]), one["isKnown"]) for one in record.get("checksums", ()))
+    return MadeUp(tuple(values), tuple(checksums))
 
 
 def read(row: models.Content, files: ContentFiles) -> bytes:

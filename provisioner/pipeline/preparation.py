@@ -14,19 +14,20 @@ from provisioner.masking import masked
 from provisioner.render import IsNamespaced, LookedUp, Rendering, Target, render_content
 from provisioner.source import Credentials, EgressPolicy, GitSource, Source, course, fetch
 from provisioner.unpack import UnpackLimits, unpack
-from provisioner.values import Content, Course, EarlierCommit, Pin, SourceMove, Tree
+from provisioner.values import Content, Course, EarlierCommit, KeptValues, Pin, SourceMove, Tree
 
 
 @dataclass(frozen=True, slots=True)
 class PrepareOptions:
     """How to render: `config` are the format's own options, `install_namespace` the default namespace, `target` what a
-    chart is told of the cluster."""
+    chart is told of the cluster, `kept_values` what its deployment kept of what it made up, None without one."""
 
     install_namespace: str
     service_account: str = ""
     format: str = "plain"
     config: Mapping[str, Any] = field(default_factory=dict)
     target: Target | None = None
+    kept_values: KeptValues | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ def render_sources(
             options.config,
             tuple(_folder(pin.destination) for pin, _ in found.trees),
             target=options.target,
+            kept_values=options.kept_values,
         )
         return render_content(tree, rendering, pins=tuple(pin for pin, _ in found.trees))
 

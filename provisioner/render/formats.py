@@ -98,6 +98,7 @@ def render_content(tree: Tree, rendering: Rendering, *, pins: Iterable[Pin]) -> 
         rendered.spec_values,
         repeated=tuple(sorted(rendered.repeated)),
         patches=rendered.patches,
+        made_up=rendered.made_up,
     )
 
 

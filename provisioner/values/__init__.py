@@ -33,6 +33,7 @@ from provisioner.values.findings import (
     certainty_of,
     worst_first,
 )
+from provisioner.values.made_values import Checksum, KeptValues, MadeSort, MadeUp, MadeValue, Place
 from provisioner.values.objects import (
     AccessAnswer,
     AccessRequest,
@@ -82,6 +83,7 @@ __all__ = [
     "Action",
     "Archive",
     "Certainty",
+    "Checksum",
     "ChosenBundle",
     "CollisionProtection",
     "Content",
@@ -100,7 +102,11 @@ __all__ = [
     "Identity",
     "InventoryItem",
     "JsonObject",
+    "KeptValues",
     "Lookup",
+    "MadeSort",
+    "MadeUp",
+    "MadeValue",
     "Manifest",
     "Note",
     "ObjectIdentity",
@@ -110,6 +116,7 @@ __all__ = [
     "PatchResult",
     "PatchedObject",
     "Pin",
+    "Place",
     "Plan",
     "PlanDifference",
     "PlannedAction",

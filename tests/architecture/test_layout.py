@@ -26,7 +26,6 @@ TESTED_ELSEWHERE = {
     "approvals.gate.unseen_limits": "tests/approvals/security/test_unseen.py",
     "approvals.instruments": "tests/approvals/metrics",
     "approvals.jobs": "tests/approvals/working",
-    "approvals.ledger.drifts": "tests/journeys/applied/test_drift.py",
     "approvals.ledger.optionals": "tests/journeys/applying/test_optional.py",
     "approvals.ledger.strays": "tests/journeys/applied/test_strays.py",
     "approvals.models": "tests/approvals",

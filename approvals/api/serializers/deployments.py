@@ -11,9 +11,10 @@ from rest_framework import serializers
 from approvals import refusals
 from approvals.access.sight import without_values
 from approvals.clock import database_now
-from approvals.models import BundleDeployment, Cluster, Drift, Revision
+from approvals.models import BundleDeployment, Cluster, Drift, KeptValue, Revision
 from approvals.selectors.followed_sources import followed, offered
 from approvals.services.revisions import MAX_REASON
+from provisioner.values import MadeSort
 
 SPEC = (
     "if you may not get the BundleDeployment in the cluster, values of `config` and credentials in other fields are "
@@ -139,6 +140,20 @@ class DeploymentSerializer(serializers.ModelSerializer[BundleDeployment]):
     @extend_schema_field(OfferedUpgradeSerializer(many=True))
     def get_offered_upgrades(self, row: BundleDeployment) -> list[dict[str, Any]]:
         return [asdict(offer) for offer in offered(deployment=row)]
+
+
+class KeptValueSerializer(serializers.ModelSerializer[KeptValue]):
+    """A value that the chart made up and each later rendering is given again. The value itself is shown to nobody."""
+
+    object = serializers.CharField(help_text="the object that holds it")
+    path = serializers.CharField(help_text="where in the object")
+    sort = serializers.CharField(help_text=f"one of {', '.join(MadeSort)}")
+    origin = serializers.CharField(help_text=f"one of {', '.join(KeptValue.Origin.values)}")
+    request = serializers.UUIDField(source="first_request.uid", help_text="the request that brought it")
+
+    class Meta:
+        model = KeptValue
+        fields = ["object", "path", "sort", "generation", "origin", "request", "made_at", "expires_at"]
 
 
 class DriftFieldSerializer(serializers.Serializer[Any]):

@@ -281,6 +281,32 @@ class VoidedRoundSerializer(serializers.ModelSerializer[VoidedRound]):
         fields = ["round", "was_approved", "code", "words", "objects_differing", "more_objects", "at"]
 
 
+class PlaceSerializer(serializers.Serializer[Any]):
+    kind = serializers.CharField()
+    namespace = serializers.CharField()
+    name = serializers.CharField(help_text="empty where the chart made up the name")
+    path = serializers.CharField(help_text="a JSON pointer")
+    number = serializers.IntegerField(help_text="which of several in this text, from 0")
+
+
+class MadeValueSerializer(serializers.Serializer[Any]):
+    place = PlaceSerializer()
+    sort = serializers.CharField()
+    generation = serializers.IntegerField(help_text="of the values that this place has had, from 1")
+    is_new = serializers.BooleanField(source="isNew", help_text="whether this request brings it")
+    copies = PlaceSerializer(many=True, help_text="the other places with this value")
+
+
+class MadeChecksumSerializer(serializers.Serializer[Any]):
+    place = PlaceSerializer()
+    is_known = serializers.BooleanField(source="isKnown", help_text="whether it is computed as the chart computes it")
+
+
+class MadeUpSerializer(serializers.Serializer[Any]):
+    values = MadeValueSerializer(many=True)
+    checksums = MadeChecksumSerializer(many=True)
+
+
 class RequestDetailSerializer(RequestSerializer):
     reviews = ReviewSerializer(many=True)
     voided_rounds = VoidedRoundSerializer(many=True, help_text="rounds whose reviews no longer count, with the reason")
@@ -290,6 +316,9 @@ class RequestDetailSerializer(RequestSerializer):
         help_text="messages of the API server or of Helm about the problem, for objects that you can get"
     )
 
+    made_values = serializers.SerializerMethodField(
+        help_text="`values` and `checksums` that the chart made up, by their places; the values are shown to nobody"
+    )
     since_your_review = serializers.SerializerMethodField(
         help_text="what differs since your last review of an earlier round or request; null if there is none"
     )
@@ -303,6 +332,7 @@ class RequestDetailSerializer(RequestSerializer):
             "since_your_review",
             "to_acknowledge",
             "server_words",
+            "made_values",
         ]
 
     @extend_schema_field(SinceReviewSerializer(allow_null=True))
@@ -313,6 +343,10 @@ class RequestDetailSerializer(RequestSerializer):
     @extend_schema_field(serializers.DictField())
     def get_spec(self, request: Request) -> dict[str, Any]:
         return dict(self.context["shown_spec"](request.deployment, request.spec))
+
+    @extend_schema_field(MadeUpSerializer)
+    def get_made_values(self, request: Request) -> dict[str, Any]:
+        return dict(MadeUpSerializer({"values": [], "checksums": [], **request.made_values}).data)
 
     def get_server_words(self, request: Request) -> list[str]:
         return list(self.context["said_of"](request))

@@ -23,8 +23,8 @@ from approvals.catalogs import comparisons
 from approvals.catalogs.comparisons import MOST_ATTEMPTS, ComparisonWish, split_chart, suggested_names
 from approvals.clock import database_now
 from approvals.errors import LostClaim
-from approvals.ledger import claims
-from approvals.models import BundleComparison, TaskClaim
+from approvals.ledger import claims, made_values
+from approvals.models import BundleComparison, Request, TaskClaim
 from approvals.models import Content as ContentRow
 from approvals.steps.catalogs.comparison_record import ComparedBundles, changed_lines, comparison_record
 from approvals.steps.sources import check_object_count, egress, image_source, limits
@@ -34,6 +34,7 @@ from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import BadBundle, BadConfig, BadSource, OutOfTime, PratiqueError, TryLater, WorkerDied
 from provisioner.masking import masked
 from provisioner.rbac import RbacSubject
+from provisioner.retention import SECRET
 from provisioner.sentences import some
 from provisioner.source import HttpSource
 from provisioner.values import Content
@@ -205,7 +206,22 @@ def _render_before(wish: ComparisonWish, api: Api, pace: Pace) -> Content | None
     row = ContentRow.objects.filter(pk=wish.content).first()
     if row is None:
         raise BadSource("the content that runs is not stored any more")
-    return store.get(row)
+    return _without_made_values(store.get(row), row)
+
+
+def _without_made_values(content: Content, row: ContentRow) -> Content:
+    """The content as everybody may read it (S44); of its Secrets nobody reads a value."""
+    deployment = Request.objects.filter(content=row).values_list("deployment_id", flat=True).first()
+    if not (hidden := made_values.hidden_texts(deployment or 0)):
+        return content
+    manifests, hooks = (
+        tuple(
+            manifest if manifest.ref.group_kind == SECRET else replace(manifest, body=hidden.of(manifest.body))
+            for manifest in part
+        )
+        for part in (content.manifests, content.hooks)
+    )
+    return replace(content, manifests=manifests, hooks=hooks)
 
 
 def _fetch_bundle(content: str, pace: Pace) -> pipeline.FetchedSources:

@@ -16,6 +16,7 @@ from django.db.models import F, Max
 from approvals import working
 from approvals.clock import database_now
 from approvals.errors import LostClaim
+from approvals.ledger import made_values
 from approvals.ledger.process_claims import claim_seconds
 from approvals.models import Outcome, Request
 from approvals.models.request import OBJECT_LENGTH
@@ -57,7 +58,7 @@ class Notes:
         failed: list[Done] = []
         try:
             for done in outcomes:
-                outcome = told(done)
+                outcome = self._without_values(told(done))
                 self.take(outcome)
                 if outcome.state in (OutcomeState.FAILED, OutcomeState.SKIPPED):
                     failed.append(outcome)
@@ -71,6 +72,14 @@ class Notes:
         self._waiting[str(outcome.ref)[:OBJECT_LENGTH]] = (outcome, database_now())
         if len(self._waiting) >= BATCH or self._age() >= min(SECONDS, _pulse_seconds()):
             self.write()
+
+    def _without_values(self, outcome: Done) -> Done:
+        """It may quote what a chart made up, which nobody is shown (S44)."""
+        words = [outcome.message, outcome.server_words, *outcome.warnings]
+        if not any(words):
+            return outcome
+        message, server_words, *warnings = made_values.without_values(self._request.deployment_id, words)
+        return replace(outcome, message=message, server_words=server_words, warnings=tuple(warnings))
 
     def go_on(self) -> None:
         """Something is done again: what was left while nothing was is taken back before it."""

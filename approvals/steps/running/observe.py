@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -14,6 +15,7 @@ from approvals.access.port import connect
 from approvals.audit import MACHINE
 from approvals.bundle_spec import BundleSpec
 from approvals.clock import database_now
+from approvals.ledger import made_values
 from approvals.ledger.moves import locked
 from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, InventoryItem, Revision
@@ -66,7 +68,12 @@ def observe(deployment: BundleDeployment) -> None:
     except BadHealthCheck as exc:  # a spec older than this rule
         problems.append(str(exc))
     api = connect(deployment.cluster).acting_as(spec.installer)
-    found = pipeline.observe(api, [ObjectRef.from_parts(row) for row in rows], checks=checks)
+    found = dict(pipeline.observe(api, [ObjectRef.from_parts(row) for row in rows], checks=checks))
+    said = made_values.without_values(
+        deployment.pk, [[health.message, health.server_words] for health in found.values()]
+    )
+    for (ref, health), (message, words) in zip(list(found.items()), said, strict=True):
+        found[ref] = replace(health, message=message, server_words=words)
     changed = []
     for row in rows:
         health = found.get(ObjectRef.from_parts(row), Health(HealthState.UNKNOWN, "was not evaluated"))

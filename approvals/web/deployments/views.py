@@ -22,6 +22,7 @@ from approvals.access.questions import Kind, names
 from approvals.access.sight import Sight, shown_spec, without_values
 from approvals.clock import database_now
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, Refused
+from approvals.ledger import made_values
 from approvals.ledger.pivots import why_unreadable
 from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import BundleDeployment, Drift, InventoryItem, Outcome, Report, Request
@@ -361,6 +362,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "wanted_health": wanted_health,
         "rights": rights,
         "drifts": shown_drifts(person(http), deployment),
+        "kept_values": sorted(made_values.kept_rows(deployment).values(), key=str),
         "left_out": lists.left_out(deployment=deployment, limit=OBJECTS),
         "paused": lists.pause_words(deployment=deployment),
         "format": deployment.bundle_spec.format,

@@ -14,7 +14,7 @@ import time
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from provisioner.child_process import started
@@ -38,7 +38,8 @@ _LIMITS = "a chart must render within its limits: look for a loop or a text that
 class ChartJob:
     """One chart to render. `kube_version` is "" where no cluster is known: Helm's own defaults count then.
 
-    `lookups` are what `lookup` finds; None where it finds nothing, whatever it is asked for.
+    `lookups` are what `lookup` finds; None where it finds nothing, whatever it is asked for. It may ask for anything
+    else where it `is_open`, and finds nothing there.
     """
 
     files: Mapping[str, bytes]
@@ -48,7 +49,8 @@ class ChartJob:
     kube_version: str
     api_versions: tuple[str, ...]
     is_upgrade: bool
-    lookups: tuple[LookedUp, ...] | None = None
+    lookups: tuple[LookedUp, ...] | None = field(default=None, repr=False)
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def render(job: ChartJob) -> Output:
             for lookup in job.lookups
         ]
     # Not asdict: what a chart is told of Secrets never has their values.
-    question = {field.name: getattr(job, field.name) for field in fields(job)} | {"files": files, "lookups": known}
+    question = {part.name: getattr(job, part.name) for part in fields(job)} | {"files": files, "lookups": known}
     answer = _asked(json.dumps(question).encode())
     try:
         found = json.loads(answer)

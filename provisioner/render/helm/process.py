@@ -114,7 +114,7 @@ def _answered(job: dict[str, Any]) -> Iterator[None]:
     if job["lookups"] is None:
         yield
         return
-    with lookups.answering(job["lookups"], job["api_versions"]) as address:
+    with lookups.answering(job["lookups"], job["api_versions"], is_open=job["is_open"]) as address:
         job["lookup_address"] = address
         yield
 

@@ -25,7 +25,7 @@ from django.utils import timezone
 from approvals import services, store
 from approvals.audit import Actor
 from approvals.ledger import pivots
-from approvals.models import ChatDelivery, Drift, InventoryItem, Report, Request, Revision
+from approvals.models import ChatDelivery, Drift, InventoryItem, KeptValue, Report, Request, Revision
 from provisioner.render import content_digest
 from provisioner.values import Content, Manifest
 now = timezone.now()
@@ -43,7 +43,10 @@ secret = Manifest({{"apiVersion": "v1", "kind": "Secret", "metadata": {{"name": 
 place = {{"install_namespace": "a", "service_account": "b"}}
 content = store.put(Content((secret,), "a", "b", (), content_digest((secret,), **place)), format_name="plain")
 request = Request.objects.get()
-Report.objects.create(request=request, round=1, worst="safe", body={{"live": "{LIVE}"}}, computed_at=now)
+Report.objects.create(request=request, round=1, worst="safe", body={{"live": "{LIVE}"}}, computed_at=now,
+                      exact_states={{"0": ["{LIVE}", "{PASSWORD}"]}})
+KeptValue.objects.create(deployment=wish, place={{}}, place_key="k", sort="password", generation=1, value="{PASSWORD}",
+                         first_request=request, made_at=now)
 revision = Revision.objects.create(
     deployment=wish, number=1, request=request, content=content, state="active", started_at=now
 )

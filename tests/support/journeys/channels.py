@@ -56,7 +56,7 @@ def answers(user: User, request: Request) -> Iterator[tuple[str, str]]:
     count = len(request.reports.get(round=request.round).body["plan"]["actions"])
     here, deployment = f"requests/{request.uid}", f"deployments/{request.deployment.uid}"
     paths = ["requests", here, f"{here}/report", f"{here}/outcomes", "audit", "deployments", deployment]
-    paths += [f"{deployment}/drift", f"{deployment}/revisions"]
+    paths += [f"{deployment}/drift", f"{deployment}/revisions", f"{deployment}/made-values"]
     paths += [f"{here}/report/objects/{position}" for position in range(count)]
     for path in paths:
         answer = Client().get(f"/api/v1/{path}", headers={"authorization": f"Bearer {token}"})

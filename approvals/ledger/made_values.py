@@ -1,0 +1,160 @@
+"""What deployments keep of what their charts made up: given to the next rendering, recorded with a request, hidden from
+everybody (security-rules.md S44).
+
+A value counts from the request on in whose content it first stood. Which one counts next is what the running revision
+has: so a request that was denied, or rolled back, changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from cryptography import x509
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+
+from approvals.clock import database_now
+from approvals.errors import KeyMissing, Undecipherable
+from approvals.models import BundleDeployment, KeptValue, Request
+from provisioner.errors import TryLater
+from provisioner.review.base.made_texts import SHORTEST, HiddenTexts, ShortText
+from provisioner.values import MadeSort, MadeUp, Place
+
+HIDDEN = "(hidden: made up by the chart)"
+HIDDEN_EARLIER = "(hidden: made up by the chart, an earlier value)"
+UNREADABLE = "(hidden: it may hold a value that the chart made up, which cannot be decrypted to look for it)"
+MADE_MEANWHILE = (
+    "another request kept values that the chart makes up while this one was rendered; it is rendered again with them"
+)
+
+
+def kept_rows(deployment: BundleDeployment) -> dict[str, KeptValue]:
+    """By Place.key what the next rendering is given: of each place the generation of the running revision's request,
+    else of the newest request that has the place, else the newest."""
+    known_rows = list(deployment.kept_values.select_related("first_request").order_by("generation"))
+    if not known_rows:
+        return {}
+    named = {(record["key"], record["generation"]) for record in _counting_records(deployment)}
+    rows: dict[str, KeptValue] = {}
+    for row in known_rows:
+        known = rows.get(row.place_key)
+        if known is None or (known.place_key, known.generation) not in named:
+            rows[row.place_key] = row
+    return rows
+
+
+def given_rows(deployment: BundleDeployment) -> dict[str, KeptValue]:
+    """The same by the keys of all places that a value went to: a later version may have it in one of these alone."""
+    rows = kept_rows(deployment)
+    for record in _counting_records(deployment) if rows else ():
+        for copy in record["copies"]:
+            rows.setdefault(Place(**copy).key, rows[record["key"]])
+    return rows
+
+
+def _counting_records(deployment: BundleDeployment) -> list[dict[str, Any]]:
+    made = Request.objects.filter(deployment=deployment).exclude(made_values={})
+    running = made.filter(revision__pk=deployment.active_revision_id or 0).first()
+    counting = running or made.order_by("-number").first()
+    return counting.made_values["values"] if counting else []
+
+
+def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
+    """Keep what is new of it, and return what the request says of it; the deployment is locked with the request.
+
+    Raises TryLater where another value has come to count for a place since the rendering: the first one stays.
+    """
+    deployment = request.deployment
+    given = given_rows(deployment)
+    newest = dict(deployment.kept_values.values_list("place_key").annotate(Max("generation")))
+    rows, values = [], []
+    for made in made_up.values:
+        key = made.place.key
+        row = given.get(key)
+        if (row is None) != made.is_new or (row is not None and row.value != made.value):
+            raise TryLater(MADE_MEANWHILE)
+        if row is None:
+            row = KeptValue(
+                deployment=deployment,
+                place=asdict(made.place),
+                place_key=key,
+                sort=made.sort,
+                generation=newest.get(key, 0) + 1,
+                value=made.value,
+                first_request=request,
+                made_at=database_now(),
+                expires_at=_end_of(made.value) if made.sort is MadeSort.CERTIFICATE else None,
+            )
+            rows.append(row)
+        values.append(
+            {
+                "key": row.place_key,
+                "place": asdict(made.place),
+                "sort": str(made.sort),
+                "generation": row.generation,
+                "isNew": made.is_new,
+                "copies": [asdict(copy) for copy in made.copies],
+            }
+        )
+    try:
+        with transaction.atomic():
+            KeptValue.objects.bulk_create(rows)
+    except IntegrityError as exc:
+        raise TryLater(MADE_MEANWHILE) from exc
+    checksums = [{"place": asdict(one.place), "isKnown": one.is_known} for one in made_up.checksums]
+    return {"values": values, "checksums": checksums} if values or checksums else {}
+
+
+def hidden_texts(deployment_id: int, current: Iterable[Mapping[str, Any]] = ()) -> HiddenTexts:
+    """What hides all values that the deployment has kept; those of no record of `current` as earlier ones, if there is
+    any. Names that were made up are public. Raises as decrypting does."""
+    records = {(record["key"], record["generation"]): record for record in current}
+    words, leaves = {}, []
+    for row in KeptValue.objects.filter(deployment=deployment_id).exclude(sort=MadeSort.NAME).order_by("generation"):
+        record = records.get((row.place_key, row.generation))
+        is_current = not records or record is not None
+        # Two places may have one value, one of them an earlier one.
+        if is_current or row.value not in words:
+            words[row.value] = HIDDEN if is_current else HIDDEN_EARLIER
+        if record and len(row.value) < SHORTEST:
+            for place in (record["place"], *record["copies"]):
+                steps = place["path"].removeprefix("/").split("/")
+                path = tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)
+                leaves.append(ShortText(place["kind"], place["namespace"], place["name"], path, row.value, HIDDEN))
+    return HiddenTexts(words, leaves)
+
+
+def without_values(deployment_id: int, words: Any) -> Any:
+    """Words of the API server, of Helm or of ours, with no value in them that the deployment keeps."""
+    try:
+        hidden = hidden_texts(deployment_id)
+        return hidden.of(words) if hidden else words
+    except (KeyMissing, Undecipherable):
+        return _unreadable(words)
+
+
+def words_of_problem(request: Request, problem: str, said: list[dict[str, Any]]) -> dict[str, Any]:
+    """The columns `problem` and `server_words` of a request, without such values."""
+    problem, *words = without_values(request.deployment_id, [problem, *(one["words"] for one in said)])
+    return {
+        "problem": problem, "server_words": [{**one, "words": shown} for one, shown in zip(said, words, strict=True)]
+    }  # fmt: skip
+
+
+def _unreadable(words: Any) -> Any:
+    if isinstance(words, Mapping):
+        return {key: _unreadable(inner) for key, inner in words.items()}
+    if isinstance(words, list | tuple):
+        return type(words)(map(_unreadable, words))
+    return UNREADABLE if isinstance(words, str) and words else words
+
+
+def _end_of(value: str) -> datetime | None:
+    """When the certificate ends; None where the block is another one, such as a key."""
+    try:
+        return x509.load_pem_x509_certificate(value.encode()).not_valid_after_utc
+    except ValueError:
+        return None

@@ -1,0 +1,150 @@
+"""What a deployment keeps of what its chart made up: which value counts next, and that no words hold it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from approvals import retention
+from approvals.audit import MACHINE
+from approvals.encryption import keys
+from approvals.ledger import drifts, made_values, waits
+from approvals.ledger.moves import locked, move
+from approvals.lifecycle import Event
+from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem, KeptValue, Request
+from approvals.steps.records.notes import Notes
+from provisioner.cluster.drift import DriftKind, FieldChangeKind, FieldDrift, ObjectDrift, Strikes
+from provisioner.errors import TryLater, Unreachable
+from provisioner.values import Action, MadeSort, MadeUp, MadeValue, ObjectOutcome, ObjectRef, OutcomeState, Place
+from tests.support.approvals.fixtures import World
+from tests.support.approvals.world import seen, spec, submit_spec
+from tests.support.secrets import with_keys
+
+pytestmark = pytest.mark.django_db
+PLACE = Place("Secret", "harbour", "db", "/data/password")
+FIRST, SECOND = "first-9f2c47d81", "second-77aa01cc"
+QUOTED = f'Invalid value: "{FIRST}"'
+
+
+def made(value: str, *, is_new: bool = True, place: Place = PLACE) -> MadeUp:
+    return MadeUp((MadeValue(place, value, MadeSort.PASSWORD, (), is_new),))
+
+
+def keep(request: Request, made_up: MadeUp) -> None:
+    with transaction.atomic():
+        row = locked(request.pk)
+        row.made_values = made_values.keep(row, made_up)
+        row.save(update_fields=["made_values"])
+
+
+def counting(deployment: BundleDeployment) -> dict[str, str]:
+    deployment.refresh_from_db()
+    return {key: row.value for key, row in made_values.kept_rows(deployment).items()}
+
+
+@pytest.fixture
+def kept(twice: BundleDeployment) -> BundleDeployment:
+    """Two requests, the second of which runs, and replaced the value of the first."""
+    first, second = twice.requests.order_by("number")
+    keep(first, made(FIRST))
+    row = KeptValue.objects.get()
+    again = {"deployment": twice, "place": row.place, "place_key": row.place_key, "sort": row.sort}
+    KeptValue.objects.create(**again, generation=2, value=SECOND, first_request=second, made_at=timezone.now())
+    records = [{**record, "generation": 2} for record in Request.objects.get(pk=first.pk).made_values["values"]]
+    Request.objects.filter(pk=second.pk).update(made_values={"values": records, "checksums": []})
+    return twice
+
+
+def test_the_value_of_the_running_revision_counts_next_else_the_newest(kept: BundleDeployment) -> None:
+    assert counting(kept) == {PLACE.key: SECOND}
+    BundleDeployment.objects.filter(pk=kept.pk).update(active_revision=kept.revisions.get(number=1))
+    assert counting(kept) == {PLACE.key: FIRST}
+    Request.objects.update(made_values={})
+    assert counting(kept) == {PLACE.key: SECOND}, "a place that the request does not name"
+
+
+@pytest.mark.parametrize(
+    "other", [made(SECOND), made(SECOND, is_new=False), made(FIRST, place=replace(PLACE, number=1), is_new=False)],
+    ids=["new", "another", "unknown"],
+)  # fmt: skip
+def test_a_rendering_without_the_value_that_counts_by_now_is_done_again(twice: BundleDeployment, other: MadeUp) -> None:
+    first, second = twice.requests.order_by("number")
+    keep(first, made(FIRST))
+    with pytest.raises(TryLater, match="rendered again"):
+        keep(second, other)
+    assert [row.value for row in KeptValue.objects.all()] == [FIRST]
+
+
+def test_a_value_of_another_deployment_does_not_decrypt(kept: BundleDeployment, env: World) -> None:
+    other = submit_spec(env.cluster, seen("other", spec()), env.rita)
+    KeptValue.objects.filter(generation=1).update(deployment=other)
+    with pytest.raises(Exception, match="another|belongs|not encrypted|changed"):
+        assert counting(other)
+
+
+def test_S44_no_problem_no_audit_entry_and_no_outcome_quotes_it(kept: BundleDeployment) -> None:
+    request = kept.requests.order_by("number")[0]
+    Request.objects.filter(pk=request.pk).update(state="approved")
+    about = {"ref": {"name": "db"}, "words": QUOTED}
+    with transaction.atomic():
+        row = locked(request.pk)
+        waits.hold(row, Unreachable(QUOTED), timezone.now())
+        assert FIRST not in row.problem
+        move(row, Event.GIVE_UP, actor=MACHINE, facts={"why": QUOTED}, problem=QUOTED, server_words=[about])
+    outcome = ObjectOutcome(
+        ObjectRef("", "v1", "ConfigMap", "harbour", "url"), Action.CREATE, OutcomeState.FAILED, QUOTED,
+        warnings=(QUOTED,), server_words=QUOTED,
+    )  # fmt: skip
+    (failed,) = Notes(request, lambda: True).keep([outcome])
+    rows = [*Request.objects.values(), *request.outcomes.values(), *AuditEntry.objects.values("facts"), failed]
+    assert FIRST not in str(rows)
+    assert made_values.HIDDEN in failed.message
+
+
+def test_S44_what_drifted_is_told_without_it(kept: BundleDeployment) -> None:
+    active = kept.revisions.order_by("-number")[0]
+    item = InventoryItem.objects.create(
+        deployment=kept, revision=active, version="v1", kind="ConfigMap", namespace="harbour", name="url", nonce="n"
+    )
+    field = FieldDrift("data.url", FieldChangeKind.CHANGED, "kubectl", "", f"u:{FIRST[:12]}…", "u:x")
+    drift = ObjectDrift(DriftKind.CHANGED, (field,), QUOTED)
+    drifts.note(
+        item=item, revision=active, drift=drift, problem="", strikes=Strikes(), now=timezone.now(), server_words=QUOTED
+    )
+    row = Drift.objects.get()
+    assert (row.fields[0]["expected"], row.fields[0]["found"]) == (f"u:{made_values.HIDDEN}…", "u:x")
+    assert FIRST[:12] not in f"{row.message}{row.server_words}{row.fields}"
+
+
+def test_where_the_key_is_missing_nothing_is_quoted_and_the_request_moves_on(
+    kept: BundleDeployment, settings: Any
+) -> None:
+    with_keys(settings, keys.key_of(b"k" * 32))
+    assert made_values.without_values(kept.pk, [QUOTED, ""]) == [made_values.UNREADABLE, ""]
+
+
+def test_values_go_with_the_details_of_a_deployment_that_is_gone(kept: BundleDeployment) -> None:
+    now = timezone.now()
+    retention.clear(now, keep_days=30)
+    assert KeptValue.objects.count() == 2
+    BundleDeployment.objects.update(gone_at=now - timedelta(days=31))
+    retention.clear(now, keep_days=30)
+    assert KeptValue.objects.count() == 0
+
+
+def test_a_value_is_found_at_any_place_that_it_went_to(twice: BundleDeployment) -> None:
+    first, second = twice.requests.order_by("number")
+    copy = replace(PLACE, kind="ConfigMap", path="/data/url")
+    keep(first, MadeUp((MadeValue(PLACE, FIRST, MadeSort.PASSWORD, (copy,)),)))
+    BundleDeployment.objects.update(active_revision=twice.revisions.get(number=1))
+    twice.refresh_from_db()
+    given = {key: row.value for key, row in made_values.given_rows(twice).items()}
+    assert given == {PLACE.key: FIRST, copy.key: FIRST}
+    keep(second, made(FIRST, is_new=False, place=copy))
+    assert KeptValue.objects.count() == 1
+    assert Request.objects.get(pk=second.pk).made_values["values"][0]["key"] == PLACE.key

@@ -1,0 +1,107 @@
+"""What a chart makes up stays the same over the life of its deployment, and nobody is shown it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from urllib.parse import quote
+
+import pytest
+
+from approvals.models import Drift, KeptValue, Request
+from tests.support.journeys.channels import channels, leaks
+from tests.support.journeys.deployed_site import DeployedSite
+from tests.support.journeys.running import Watched
+from tests.support.servers.http import GitServer
+
+TEMPLATE = """
+{{- $password := printf "p+%s/x" (randAlphaNum 20) }}
+apiVersion: v1
+kind: Secret
+metadata: {name: db}
+data: {password: {{ $password | b64enc }}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: url, annotations: {was: {{ $password | b64enc }}}}
+data: {url: 'postgres://shop:{{ $password | urlquery }}@db/{{ .Chart.Version }}'}
+"""
+
+
+def chart(version: str) -> dict[str, bytes]:
+    return {
+        "Chart.yaml": f"apiVersion: v2\nname: shop\nversion: {version}.0.0\n".encode(),
+        "templates/db.yaml": TEMPLATE.encode(),
+    }
+
+
+def live_password(site: DeployedSite) -> str:
+    return base64.b64decode(site.live("Secret", "db")["data"]["password"]).decode()
+
+
+def encodings(value: str) -> dict[str, str]:
+    data = value.encode()
+    return {
+        "plain": value,
+        "escaped": quote(value, safe=""),
+        "base64": base64.b64encode(data).decode(),
+        "core": value[2:22],
+    }
+
+
+def edited(site: DeployedSite, request: Request, password: str) -> None:
+    """Somebody changes the ConfigMap, and a worker finds out and puts it back."""
+    watched = Watched(site, request.deployment)
+    watched.look()
+    site.edit(site.ref("ConfigMap", "url"), lambda live: live["data"].update(url=f"was {password}"))
+    watched.look()
+    assert Drift.objects.get().fields
+
+
+@pytest.mark.proof
+def test_S44_a_password_that_a_chart_made_up_is_kept_and_shown_to_nobody(
+    sandbox_site: DeployedSite, git_server: GitServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    site = sandbox_site
+    repository = git_server.repository(site.namespace)
+
+    def ask_for(version: str) -> Request:
+        repository.commit(chart(version))
+        git = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
+        return site.latest(site.prepare(site.namespace, git, format="helm", config={"values": {"version": version}}))
+
+    first = ask_for("1")
+    made = {record["sort"]: record for record in first.made_values["values"]}
+    assert made["password"]["place"]["path"] == "/data/password"
+    assert {(record["generation"], record["isNew"]) for record in made.values()} == {(1, True)}
+    assert site.approve(first.deployment).state == "applied"
+    password = live_password(site)
+    assert password == KeptValue.objects.get(deployment=first.deployment, sort="password").value
+    assert quote(password, safe="") in site.live("ConfigMap", "url")["data"]["url"], "what is hidden is applied"
+
+    denied = site.review(ask_for("2").deployment, "Deny")
+    site.work(denied)
+    assert denied.state == "denied"
+    second = ask_for("3")
+    assert second.made_values["values"][0]["isNew"] is False
+    seen = channels(site, second, "alice", caplog)
+    assert leaks(seen, encodings(password)) == []
+    assert any("hidden: made up by the chart" in text for text in seen.values())
+    assert site.approve(second.deployment).state == "applied"
+    assert live_password(site) == password
+    site.roll_back(second.deployment)
+    site.work()
+    back = site.approve(second.deployment)
+    assert (back.purpose, back.state, live_password(site)) == ("rollback", "applied", password)
+    assert back.made_values["values"][0]["generation"] == 1
+    third = ask_for("4")
+    assert site.approve(third.deployment).state == "applied"
+    assert "/4.0.0" in site.live("ConfigMap", "url")["data"]["url"]
+    assert live_password(site) == password
+    edited(site, third, password)
+    assert password not in str(Drift.objects.get().fields)
+    assert leaks(channels(site, third, "alice", caplog), encodings(password)) == []
+    assert password not in json.dumps(list(Request.objects.values("made_values")))
+    assert KeptValue.objects.count() == len(first.made_values["values"])
