@@ -280,8 +280,8 @@ class Content:
     says of itself, "" where its format has none; `lookups` what a chart was told of the cluster's objects;
     `repeated` which keys were there twice in its files; `patches` what `spec.config` changed in the rendered objects;
     `made_up` what the chart made up, without the values where the content was stored; `suggested_namespace` where the
-    bundle would be installed, "" where it does not say or nobody knows any more. The digest does not cover these. `salt`
-    is what the digest is keyed with, b"" where it is not.
+    bundle would be installed, "" where it does not say or nobody knows any more. The digest does not cover these.
+    `salt` is what the digest is keyed with, b"" where it is not.
     """
 
     manifests: tuple[Manifest, ...]
