@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from approvals import kubectl_reviews, wake
-from approvals.chat import deliveries, messages
+from approvals.chat import deliveries, sending
 from approvals.ledger import claims
 from approvals.steps.mirroring.mirror import look_after
 from approvals.steps.running.observe import note_unknown
@@ -112,7 +112,7 @@ class Tell(Once):
         return partial(Tell, self.key, self._occasion)
 
     def look(self, worker: str) -> bool:
-        messages.tell(self.key, self._occasion)
+        sending.tell(self.key, self._occasion)
         return False
 
     def step(self) -> WorkStep:

@@ -131,7 +131,7 @@ def _close_unless_in_a_transaction(self: DatabaseWrapper) -> None:
 def no_attempts_yet() -> None:
     """The doors' limits are on in all tests; what one test tried does not count in the next, nor what it had claimed."""
     from approvals.ledger.process_claims import HELD
-    from approvals.limits import counters
+    from approvals.rate_limits import counters
 
     counters.memory.clear()
     HELD.let_go(lambda _: None)

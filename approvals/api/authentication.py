@@ -24,11 +24,11 @@ from approvals import access, instruments, services
 from approvals.access import Caller, Scope
 from approvals.clock import database_now
 from approvals.errors import CouldNotAsk, NotAllowed, OutOfScope, TooManyAttempts
-from approvals.limits import API_TOKEN, Attempt, Limit, client_address, take
 from approvals.models import ApiToken
 from approvals.oidc import IssuerSilent, TokenRefused, issuer_of, verify_id_token
 from approvals.proxies import Said
 from approvals.proxies.identity_proxies import USER
+from approvals.rate_limits import API_TOKEN, Attempt, Limit, client_address, take
 
 # What a request is marked with whose token was counted and looked at.
 TOKEN_TRIED = "is_token_tried"  # noqa: S105 - a word of ours

@@ -19,8 +19,8 @@ from approvals.api.authentication import caller_of
 from approvals.api.description import Named
 from approvals.api.problems import BoundedJson
 from approvals.errors import NotFound
-from approvals.limits import Limit, client_address, take
 from approvals.models import ApiToken
+from approvals.rate_limits import Limit, client_address, take
 
 ASKING = Limit("rest-sign-in", 60, 60)
 WORDS = "too many requests: try again in {time}"

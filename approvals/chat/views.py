@@ -14,7 +14,7 @@ from approvals.chat import deliveries
 from approvals.chat.tool import UnreadableCallback, Unverified
 from approvals.chat.tools import TOOLS
 from approvals.errors import TooManyAttempts
-from approvals.limits import CHAT_SIGNATURE, Attempt, client_address
+from approvals.rate_limits import CHAT_SIGNATURE, Attempt, client_address
 
 
 @csrf_exempt

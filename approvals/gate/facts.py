@@ -162,7 +162,7 @@ class ReviewFacts:
     decision: str
     is_policy: bool
     is_in_force: bool
-    is_own: bool
+    is_by_a_requester: bool
     doubt: str = ""
     decides: Fact[Right] | None = None
     uses_account: Fact[Right] | None = None

@@ -43,7 +43,7 @@ def accepted(reviews: Iterable[ReviewFacts]) -> Accepted:
     for review in sorted(reviews, key=_key_of):
         if review.decision != "Approve" or not review.waives:
             continue
-        if review.is_own:
+        if review.is_by_a_requester:
             objection = "they requested this change"
         elif not _is_given(review.decides):
             objection = "they may no longer decide"
@@ -97,7 +97,7 @@ def why_not(review: ReviewFacts) -> str:
         return f"{review.dismissed_by} dismissed it"
     if review.decision != "Approve":
         return ""
-    if review.is_own:
+    if review.is_by_a_requester:
         return "they requested this change"
     if not review.is_in_force:
         return "the policy was changed since"
@@ -201,7 +201,7 @@ def still_approved(facts: GateFacts) -> Iterator[Reason]:
 
 
 def _is_outdated(review: ReviewFacts) -> bool:
-    return review.decision == "Approve" and not review.is_own and not review.is_in_force
+    return review.decision == "Approve" and not review.is_by_a_requester and not review.is_in_force
 
 
 def guards_let_go(facts: GateFacts) -> Iterator[Reason]:

@@ -14,7 +14,7 @@ from approvals.bundle_spec import UpgradePolicy
 from approvals.catalogs import bundle_choice
 from approvals.clock import database_now
 from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
-from approvals.ledger.pivots import has_asked, why_unknown
+from approvals.ledger.pivots import has_requested, why_unknown
 from approvals.models import REQUEST_CHANGES, BundleDeployment, Dismissal, Policy, Request, Review
 from approvals.policy import why_vouched_for
 from provisioner.rbac import plural_of
@@ -98,7 +98,7 @@ def objection_to(policy: Policy, request: Request) -> Fact[Right]:
     """
     cluster = request.deployment.cluster
     for name, writer in () if settings.PRATIQUE["SELF_APPROVAL"] else access.writers_of(policy, cluster):
-        if has_asked(request, writer):
+        if has_requested(request, writer):
             return _known(Right(False, f"its author or editor {name} requested this change"))
     if request.is_unattended and request.bundles:
         today = BundleDeployment.objects.only("spec").get(pk=request.deployment_id).bundle_spec.upgrade_policy
@@ -138,13 +138,13 @@ def _read_person_review(row: Review, request: Request, is_vouching: bool) -> Rev
         decision=row.decision,
         is_policy=False,
         is_in_force=True,
-        is_own=is_approval and _is_own(row, request),
+        is_by_a_requester=is_approval and _is_by_a_requester(row, request),
         doubt=doubt,
         waives=frozenset(finding["fingerprint"] for finding in row.waives) if is_approval else frozenset(),
     )
     if row.decision == REQUEST_CHANGES:
         return _add_dismissal(facts, row, request)
-    if not is_approval or facts.is_own:
+    if not is_approval or facts.is_by_a_requester:
         return facts
     identity = _current_identity(row, request)
     if isinstance(identity, str):
@@ -167,7 +167,7 @@ def _add_dismissal(facts: ReviewFacts, row: Review, request: Request) -> ReviewF
     if latest is None:
         return facts
     facts = replace(facts, dismissal_key=latest.pk, dismissed_by=latest.username)
-    if _is_own(latest, request):
+    if _is_by_a_requester(latest, request):
         return replace(facts, dismissal=_known(Right(False, "they requested this change")))
     identity = _current_identity(latest, request)
     if isinstance(identity, str):
@@ -175,9 +175,9 @@ def _add_dismissal(facts: ReviewFacts, row: Review, request: Request) -> ReviewF
     return replace(facts, dismissal=fact_of(access.may_override(identity, request.deployment, fresh=True)))
 
 
-def _is_own(row: Review | Dismissal, request: Request) -> bool:
+def _is_by_a_requester(row: Review | Dismissal, request: Request) -> bool:
     """Whether an approval or a dismissal is by one of those who asked (S05)."""
-    return not settings.PRATIQUE["SELF_APPROVAL"] and has_asked(request, access.person_who_reviewed(row))
+    return not settings.PRATIQUE["SELF_APPROVAL"] and has_requested(request, access.person_who_reviewed(row))
 
 
 def _current_identity(row: Review | Dismissal, request: Request) -> Identity | str:

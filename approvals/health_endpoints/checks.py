@@ -17,7 +17,7 @@ from approvals.encryption.files import content_files
 from approvals.errors import KeyMissing, StoreUnavailable, Undecipherable
 from approvals.health_endpoints import startup_checks
 from approvals.health_endpoints.listener import PlainResponse, Responder
-from approvals.limits import clients
+from approvals.rate_limits import clients
 
 # A turn takes seconds at most, also where database or queue are away: a restart would not bring them back.
 STILL_SECONDS = 60.0

@@ -22,7 +22,7 @@ from typing import Any
 
 from django.db import close_old_connections
 
-from approvals.limits.clients import counted_as
+from approvals.rate_limits.clients import counted_as
 
 logger = logging.getLogger(__name__)
 

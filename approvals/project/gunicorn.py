@@ -59,7 +59,7 @@ limit_request_fields = 60
 limit_request_field_size = 8190
 # Where no proxy stands before it, a thread waits so long for a client's next bytes, or until the client takes ours.
 CLIENT_SECONDS = 10
-# Whom to believe about others is asked in one place, approvals.limits.clients: gunicorn believes nobody.
+# Whom to believe about others is asked in one place, approvals.rate_limits.clients: gunicorn believes nobody.
 forwarded_allow_ips = ""
 secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""

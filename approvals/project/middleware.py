@@ -2,7 +2,7 @@
 
 Headers of proxies are believed from trusted ones only, and removed otherwise. The log holds no query strings: one-time
 codes and signed addresses come in there. docs/operating/limits.md has all limits in one table; tokens are counted in
-approvals.api.throttling, credentials in approvals.limits.credentials.
+approvals.api.throttling, credentials in approvals.rate_limits.credentials.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from approvals.access import Caller
 from approvals.api.authentication import TOKEN_TRIED
 from approvals.api.problems import CONTENT_TYPE, body_of
 from approvals.errors import TooManyAttempts
-from approvals.limits import Limit, client_address, clients, take
-from approvals.limits.clients import counted_as
 from approvals.proxies import Said
+from approvals.rate_limits import Limit, client_address, clients, take
+from approvals.rate_limits.clients import counted_as
 from approvals.services.sessions import SIGN_IN
 from approvals.web import errors
 

@@ -130,7 +130,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         " PRAGMA secure_delete=ON;",
     }
 # Permission answers live here for some seconds (access.questions): in each process's own memory, since whoever could
-# write to a shared cache could give themselves permissions. Counters of limits are shared, in Redis: approvals.limits.
+# write to a shared cache could give themselves permissions. Counters of limits (approvals.rate_limits) are in Redis.
 # Answers of Kubernetes about rows of lists above all: some fifty a person and page, for seconds.
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 10_000}}}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -13,9 +13,9 @@ from approvals.access import Caller
 from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotFound
-from approvals.limits import LINK_CODE, Attempt
 from approvals.locks import for_change
 from approvals.models import ChatAccount, LinkCode
+from approvals.rate_limits import LINK_CODE, Attempt
 
 CODE_MINUTES = 10
 

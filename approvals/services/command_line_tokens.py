@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from django.conf import settings
 
-from approvals import instruments, limits
+from approvals import instruments, rate_limits
 from approvals.errors import IssuerAway, NotAllowed, SignInFailed
 from approvals.models import ApiToken
 from approvals.oidc import Code, GrantRefused, Issuers, IssuerSilent, TokenRefused, Tokens, exchange
@@ -82,7 +82,7 @@ def sign_in_command_line(*, issuer: str, back: CommandLineCode, name: str, addre
     Raises NotAllowed for an issuer that there is not, and for somebody who is nobody here; SignInFailed where the code
     proves nothing, IssuerAway, and TooManyAttempts.
     """
-    attempt = limits.Attempt(limits.COMMAND_LINE, address)
+    attempt = rate_limits.Attempt(rate_limits.COMMAND_LINE, address)
     attempt.begin()
     try:
         caller = caller_of_id_token(_exchanged(issuer, back).verified)
@@ -111,7 +111,7 @@ def _exchanged(name: str, back: CommandLineCode) -> Tokens:
 
 
 def _home() -> str:
-    """PRATIQUE_PUBLIC_URL as `kubectl pratique` writes it (provisioner.cli.plugin.service.checked_url)."""
+    """PRATIQUE_PUBLIC_URL as `kubectl pratique` writes it (provisioner.cli.kubectl.service.checked_url)."""
     parts = urlsplit(str(settings.PRATIQUE["PUBLIC_URL"]))
     return urlunsplit((parts.scheme, parts.netloc.lower(), quote(parts.path.rstrip("/"), safe="/%"), "", ""))
 

@@ -22,8 +22,8 @@ from approvals.catalogs.comparisons import ComparisonWish, fetched_content
 from approvals.catalogs.editions import find_catalog, find_package
 from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotFound, TooMany
-from approvals.limits import Limit, take
 from approvals.models import BundleComparison, BundleDeployment, Catalog, Cluster, Revision
+from approvals.rate_limits import Limit, take
 from provisioner.catalogs.choice import CatalogOffer, NoChoice, PackageWish, choose
 from provisioner.catalogs.values import CatalogBundle, Package
 from provisioner.errors import BadConfig, InvalidRange

@@ -173,30 +173,22 @@ def caller_of_id_token(verified: Verified) -> Caller:
 @transaction.atomic
 def _caller_of(verified: Verified, found: IssuerIdentities) -> Caller:
     user = _account_of(verified)
-    rows = _keep(user, found.proved)
+    rows = sign_ins.keep_all(user, found.proved, OIDC)
     return access.of_issuer(user, [(row, list(proved.identity.groups), proved.at) for row, proved in rows])
 
 
 @transaction.atomic(durable=True)
 def _sign_in(tokens: Tokens, found: IssuerIdentities, browser: Browser, before: Caller | None) -> SignIn:
     verified = tokens.verified
-    user = _account_of(verified)
-    identities = _keep(user, found.proved)
-    row = sign_ins.begin(user, browser, before)
-    row.grant = _grant(tokens)
-    row.save(update_fields=["grant"])
-    sign_ins.carry_only(row, identities, OIDC)
-    audit.record(
-        verb="identity.proved",
-        actor=Actor(user.get_username(), "oidc"),
-        facts={
-            "issuer": verified.issuer.url,
-            "subject": verified.subject,
-            **sign_ins.told_of(found.proved),
-            "address": browser.address,
-        },
+    return sign_ins.sign_in_on_all(
+        _account_of(verified),
+        found.proved,
+        browser,
+        before,
+        authenticator=OIDC,
+        facts={"issuer": verified.issuer.url, "subject": verified.subject},
+        grant=_grant(tokens),
     )
-    return row
 
 
 def _account_of(verified: Verified) -> User:
@@ -213,12 +205,6 @@ def _account_of(verified: Verified) -> User:
     shown = said if isinstance(said, str) and said else verified.subject
     mark = (verified.issuer.url, verified.subject)
     return User.objects.create_user(sign_ins.free_name(f"{shown}@{verified.issuer.name}", *mark))
-
-
-def _keep(user: User, proved: Iterable[Proved]) -> list[tuple[KubernetesIdentity, Proved]]:
-    """The person's rows. On a cluster where the account is linked to somebody else, that stays who it is."""
-    linked = set(user.kubernetes_identities.exclude(authenticator=OIDC).values_list("cluster_id", flat=True))
-    return [(sign_ins.keep(one, user), one) for one in proved if one.cluster.pk not in linked]
 
 
 def _grant(tokens: Tokens) -> IssuerGrant:
@@ -276,9 +262,7 @@ def _prove_again(holder: SignIn | ApiToken, proved: Iterable[Proved]) -> None:
     known = {row.identity.cluster_id: row for row in Proof.objects.filter(**about).select_related("identity")}
     if not any(row.identity.authenticator == OIDC for row in known.values()):
         return  # it was unlinked or taken away from this session
-    for identity, one in _keep(holder.user, proved):
-        if identity.user_id != holder.user_id:
-            continue
+    for identity, one in sign_ins.keep_all(holder.user, proved, OIDC):
         row = known.pop(one.cluster.pk, None)
         if row is not None or isinstance(holder, SignIn):
             sign_ins.note(identity, one, **about)

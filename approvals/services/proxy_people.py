@@ -9,16 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from approvals import access, audit
+from approvals import access
 from approvals.access import Caller
-from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.errors import NotAllowed
 from approvals.models import Cluster, KubernetesIdentity, Proof, SignIn
@@ -27,8 +25,6 @@ from approvals.services import sign_ins
 from approvals.services.sign_ins import Browser, Proved
 
 PROXY = KubernetesIdentity.Authenticator.PROXY
-# What is said with each request is written at most this often, while it stays the same.
-NOTED_EVERY = timedelta(minutes=1)
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +78,7 @@ def caller_of_proxy(said: Said) -> Caller:
 @transaction.atomic
 def _caller_of(said: Said, proved: Iterable[Proved]) -> Caller:
     user = account_of(said)
-    rows = keep(user, proved)
+    rows = sign_ins.keep_all(user, proved, PROXY)
     return access.of_proxy(user, [(row, list(one.identity.groups), one.at) for row, one in rows])
 
 
@@ -109,30 +105,6 @@ def _taken_over(said: Said) -> KubernetesIdentity | None:
     if row:
         rows.filter(user=row.user).update(issuer=said.proxy.issuer, subject=said.subject)
     return row
-
-
-def keep(user: User, proved: Iterable[Proved]) -> list[tuple[KubernetesIdentity, Proved]]:
-    """The person's rows, as far as they are this account's; in a transaction. Raises NotAllowed (S01).
-
-    On a cluster where the account is linked to somebody else, that stays who it is.
-    """
-    linked = set(user.kubernetes_identities.exclude(authenticator=PROXY).values_list("cluster_id", flat=True))
-    sign_ins.check_enterable(user)
-    rows = [(_keep_one(one, user), one) for one in proved if one.cluster.pk not in linked]
-    return [(row, one) for row, one in rows if row.user_id == user.pk]
-
-
-def _keep_one(one: Proved, user: User) -> KubernetesIdentity:
-    known = KubernetesIdentity.objects.select_related("user").filter(**sign_ins.key_of(one)).first()
-    if known and is_noted(known, one):
-        return known
-    return sign_ins.keep(one, user)
-
-
-def is_noted(row: KubernetesIdentity, one: Proved) -> bool:
-    """Whether the row says all of this already, and since a moment ago."""
-    said = (row.username, row.groups) == (one.identity.username, list(one.identity.groups))
-    return said and one.at - row.groups_seen_at < NOTED_EVERY
 
 
 def sign_in_by_proxy(*, said: Said, browser: Browser, before: Caller | None = None) -> SignIn:
@@ -177,23 +149,16 @@ def title_of(name: str) -> str:
 
 @transaction.atomic(durable=True)
 def _sign_in(said: Said, proved: tuple[Proved, ...], browser: Browser, before: Caller | None) -> SignIn:
-    user = account_of(said)
-    rows = keep(user, proved)
-    row = sign_ins.begin(user, browser, before)
-    row.proxy, row.proxy_subject = said.proxy.name, said.subject
-    row.save(update_fields=["proxy", "proxy_subject"])
-    sign_ins.carry_only(row, rows, PROXY)
-    audit.record(
-        verb="identity.proved",
-        actor=Actor(user.get_username(), "proxy"),
-        facts={
-            "proxy": said.proxy.name,
-            "subject": said.subject,
-            **sign_ins.told_of(proved),
-            "address": browser.address,
-        },
+    return sign_ins.sign_in_on_all(
+        account_of(said),
+        proved,
+        browser,
+        before,
+        authenticator=PROXY,
+        facts={"proxy": said.proxy.name, "subject": said.subject},
+        proxy=said.proxy.name,
+        proxy_subject=said.subject,
     )
-    return row
 
 
 def _prove_again(row: SignIn, proved: tuple[Proved, ...]) -> None:
@@ -206,11 +171,11 @@ def _prove_again(row: SignIn, proved: tuple[Proved, ...]) -> None:
     if not gone and not new:
         return
     with transaction.atomic(durable=True):
-        for identity, one in keep(row.user, new):
+        for identity, one in sign_ins.keep_all(row.user, new, PROXY):
             sign_ins.note(identity, one, sign_in=row)
         Proof.objects.filter(pk__in=gone).delete()
 
 
 def _is_noted(proof: Proof, one: Proved) -> bool:
     said = (proof.identity.username, list(proof.groups)) == (one.identity.username, list(one.identity.groups))
-    return said and one.at - proof.proved_at < NOTED_EVERY
+    return said and one.at - proof.proved_at < sign_ins.NOTED_EVERY

@@ -28,7 +28,7 @@ from approvals.gate import reviewer_checks
 from approvals.gate.remedies import MAKE_WAY
 from approvals.gate.reviewer_checks import Checked
 from approvals.ledger.moves import locked, move
-from approvals.ledger.pivots import AskedRequest, has_asked
+from approvals.ledger.pivots import AskedRequest, has_requested
 from approvals.lifecycle import Event, State
 from approvals.models import REQUEST_CHANGES, Dismissal, Request, Review
 from approvals.services import waivers
@@ -192,7 +192,7 @@ def is_requester(request: Request, by: Caller) -> bool:
 
 def is_self_approval(request: AskedRequest, person: access.Person) -> bool:
     """Whether it would be their own change that this person approves, and the operator forbids that (S05)."""
-    return not settings.PRATIQUE["SELF_APPROVAL"] and has_asked(request, person)
+    return not settings.PRATIQUE["SELF_APPROVAL"] and has_requested(request, person)
 
 
 def _find(request_id: int) -> Request:

@@ -7,7 +7,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from approvals import access, audit, instruments, limits
+from approvals import access, audit, instruments, rate_limits
 from approvals.access import Caller, Permission
 from approvals.audit import Actor
 from approvals.clock import database_now
@@ -35,6 +35,8 @@ DO_NOT_FIT = (
 # About what a cluster takes to answer, so that the time does not tell which clusters there are.
 REFUSAL_SECONDS = 0.3
 TOKEN_REVIEW, MAPPED = KubernetesIdentity.Authenticator.TOKEN_REVIEW, KubernetesIdentity.Authenticator.MAPPED
+# Groups that stay the same are written at most this often: a proxy or an ID token says them with each call.
+NOTED_EVERY = timedelta(minutes=1)
 MAX_NAME = 150
 MAX_AGENT = 300
 
@@ -84,7 +86,7 @@ def prove(*, cluster: str, token: str, address: str) -> Proved:
     `address` is the client's. Raises NotAllowed in the same words, and after the same time, whether there is no such
     cluster, it does not answer or it does not know the token; TooManyAttempts where that happened too often.
     """
-    attempt = limits.Attempt(limits.CLUSTER_TOKEN, address, cluster)
+    attempt = rate_limits.Attempt(rate_limits.CLUSTER_TOKEN, address, cluster)
     attempt.begin()
     begin = time.monotonic()
     where = Cluster.objects.filter(name=cluster).first() if BEARER.fullmatch(token) else None
@@ -182,14 +184,27 @@ def keep(proved: Proved, user: User | None = None) -> KubernetesIdentity:
         account = user or User.objects.create_user(free_name(plain, proved.cluster.pk, who.username, who.uid))
         found = KubernetesIdentity(user=account, **key_of(proved))
     check_enterable(found.user)
-    # The row says all of this already where an ID token comes with each call.
-    said, known = (who.username, list(who.groups), proved.at), (found.username, found.groups, found.groups_seen_at)
-    if found.pk and (proved.at < found.groups_seen_at or known == said):
+    is_known = (who.username, list(who.groups)) == (found.username, found.groups)
+    age = proved.at - found.groups_seen_at if found.pk else NOTED_EVERY
+    if age < timedelta() or (is_known and age < NOTED_EVERY):
         return found
     found.username, found.uid = who.username, who.uid
     found.groups, found.groups_seen_at = list(who.groups), proved.at
     found.save()
     return found
+
+
+def keep_all(
+    user: User, proved: Iterable[Proved], authenticator: KubernetesIdentity.Authenticator
+) -> list[tuple[KubernetesIdentity, Proved]]:
+    """The person's rows, as far as they are this account's; in a transaction. Raises NotAllowed (S01).
+
+    On a cluster where the account is linked to somebody else, that stays who it is.
+    """
+    check_enterable(user)
+    linked = set(user.kubernetes_identities.exclude(authenticator=authenticator).values_list("cluster_id", flat=True))
+    rows = [(keep(each, user), each) for each in proved if each.cluster.pk not in linked]
+    return [(row, each) for row, each in rows if row.user_id == user.pk]
 
 
 @transaction.atomic(durable=True)
@@ -248,23 +263,34 @@ def note(identity: KubernetesIdentity, proved: Proved, **holder: Any) -> None:
     Proof.objects.update_or_create(identity=identity, **holder, defaults=facts)
 
 
-def carry_only(
-    row: SignIn, proofs: Iterable[tuple[KubernetesIdentity, Proved]], authenticator: KubernetesIdentity.Authenticator
-) -> None:
-    """Have the session carry these proofs; what the same authenticator said before counts no longer, also where it now
-    says nothing."""
+def sign_in_on_all(
+    user: User,
+    proved: Collection[Proved],
+    browser: Browser,
+    before: Caller | None,
+    *,
+    authenticator: KubernetesIdentity.Authenticator,
+    facts: Mapping[str, Any],
+    **began_by: Any,
+) -> SignIn:
+    """Begin a session by one word that counts on many clusters; in a transaction. Raises NotAllowed.
+
+    What the same authenticator said before counts no longer, also where it now says nothing. `facts` are the audit's,
+    `began_by` the columns of what the session is asked again by.
+    """
+    identities = keep_all(user, proved, authenticator)
+    row = begin(user, browser, before)
+    for column, value in began_by.items():
+        setattr(row, column, value)
+    row.save(update_fields=list(began_by))
     Proof.objects.filter(sign_in=row, identity__authenticator=authenticator).delete()
-    for identity, proved in proofs:
-        note(identity, proved, sign_in=row)
-
-
-def told_of(proved: Iterable[Proved]) -> dict[str, Any]:
-    """Who somebody is on each cluster, for the audit."""
-    clusters, groups = {}, {}
-    for each in proved:
-        clusters[each.cluster.name] = each.identity.username
-        groups[each.cluster.name] = list(each.identity.groups)
-    return {"clusters": clusters, "groups": groups}
+    for identity, each in identities:
+        note(identity, each, sign_in=row)
+    clusters = {each.cluster.name: each.identity.username for each in proved}
+    groups = {each.cluster.name: list(each.identity.groups) for each in proved}
+    told = {**facts, "clusters": clusters, "groups": groups, "address": browser.address}
+    audit.record(verb="identity.proved", actor=Actor(user.get_username(), str(authenticator)), facts=told)
+    return row
 
 
 def check_enterable(user: User) -> None:

@@ -12,7 +12,7 @@ from approvals.audit import MACHINE
 from approvals.clock import database_now
 from approvals.errors import ASK_ANEW, Full, TooManyLooks
 from approvals.gate import Refusal, Waiting
-from approvals.ledger import claims, moves, references, waits
+from approvals.ledger import claims, moves, references, retries
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State, may
 from approvals.models import Request
@@ -45,8 +45,8 @@ def postpone_request(request: Request, error: TryLater) -> None:
     claims.check_same_holder(row, request)
     is_costly = isinstance(error, Waiting) and error.is_costly
     is_soon = (row.state == State.APPROVED and not is_costly) or error.code in (Full.code, TooManyLooks.code)
-    longest = LONGEST_APPROVED_SECONDS if is_soon else waits.LONGEST_SECONDS
-    wait = waits.postpone(row, error, database_now(), longest=longest)
+    longest = LONGEST_APPROVED_SECONDS if is_soon else retries.LONGEST_SECONDS
+    wait = retries.postpone(row, error, database_now(), longest=longest)
     logger.warning("will try later", extra={"request_id": row.pk, "code": error.code, "seconds": round(wait, 1)})
 
 
@@ -84,4 +84,4 @@ def fail_request(request: Request, error: PratiqueError) -> None:
         move(row, Event.GIVE_UP, actor=MACHINE, facts=facts, problem_code=error.code, problem=str(error))
     else:
         # In review or approved: "could not find out" is never a verdict.
-        waits.hold(row, error, database_now() + timedelta(seconds=waits.LONGEST_SECONDS))
+        retries.hold(row, error, database_now() + timedelta(seconds=retries.LONGEST_SECONDS))

@@ -15,7 +15,7 @@ from approvals.access.port import connect
 from approvals.bundle_spec import parse_spec
 from approvals.clock import database_now
 from approvals.errors import Awaits
-from approvals.ledger import optionals, waits
+from approvals.ledger import optionals, retries
 from approvals.models import Cluster
 from approvals.watch.lookout import Lookout, Name, name_of
 from provisioner.api_groups import RBAC_GROUP
@@ -93,9 +93,12 @@ class ExpectedChanges:
             return
         self._looked_at = now
         for awaits, names in self.changes.take().items():
-            waits.look(list(self._concerned(awaits, names)), database_now())
+            retries.look(list(self._concerned(awaits, names)), database_now())
         wanted = {
-            kind: awaits for awaits in Awaits if waits.waiting(self.cluster, awaits).exists() for kind in KINDS[awaits]
+            kind: awaits
+            for awaits in Awaits
+            if retries.waiting(self.cluster, awaits).exists()
+            for kind in KINDS[awaits]
         }
         for kind in self.running.keys() - wanted.keys():
             self.running.pop(kind).end()
@@ -109,7 +112,7 @@ class ExpectedChanges:
             lookout.end()
 
     def _concerned(self, awaits: Awaits, names: set[Name | None]) -> Iterator[int]:
-        for pk, spec in waits.waiting(self.cluster, awaits).values_list("pk", "spec"):
+        for pk, spec in retries.waiting(self.cluster, awaits).values_list("pk", "spec"):
             if None in names or parse_spec(spec).account in names:
                 yield pk
 

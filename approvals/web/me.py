@@ -16,8 +16,8 @@ from approvals import access, services
 from approvals.access import ActingAs, Caller, Permission, Proof, Scope
 from approvals.clock import database_now
 from approvals.errors import Refused
-from approvals.limits import client_address
 from approvals.models import Cluster
+from approvals.rate_limits import client_address
 from approvals.selectors import account as shown
 from approvals.web.access_decorators import only_by_form, person, signed_in
 from approvals.web.errors import with_retry

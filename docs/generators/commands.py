@@ -14,8 +14,8 @@ from django.core.management.base import BaseCommand, CommandParser
 from approvals.management import commands
 from docs.generators import markdown
 from provisioner import cli
-from provisioner.cli.plugin.commands import COMMANDS as PLUGIN_COMMANDS
-from provisioner.cli.plugin.commands import EPILOG
+from provisioner.cli.kubectl.commands import COMMANDS as PLUGIN_COMMANDS
+from provisioner.cli.kubectl.commands import EPILOG
 
 PLUGIN_EXIT = ["```text", *EPILOG.rstrip().splitlines(), "```", ""]
 # Called by `make demo` only.

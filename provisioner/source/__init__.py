@@ -15,14 +15,14 @@ from provisioner.source.client import SourceClient, SourceReply
 from provisioner.source.egress import EgressPolicy
 from provisioner.source.files import ConfigMapSource, LocalSource
 from provisioner.source.git import GitSource, course
+from provisioner.source.git_remote import shown_repository
 from provisioner.source.http import HttpSource
 from provisioner.source.image import ImageSource
 from provisioner.source.kinds import SOURCE_TYPES
 from provisioner.source.plugin import kinds as plugin_kinds
 from provisioner.source.plugin import source_plugins
-from provisioner.source.remote import shown_repository
 from provisioner.source.secrets import with_secret, with_secret_for
-from provisioner.source.specs import (
+from provisioner.source.source_type import (
     Credentials,
     Fetched,
     Opened,

@@ -25,7 +25,7 @@ from urllib3.exceptions import HTTPError, NewConnectionError
 
 from provisioner.errors import BadSource, BundleTooLarge, PratiqueError, SourceTooSlow, SourceUnavailable, Unreachable
 from provisioner.source.egress import EgressPolicy, Origin, check_place, place_of, resolve, shown
-from provisioner.source.specs import Credentials
+from provisioner.source.source_type import Credentials
 from provisioner.source.tls import SourceCertificates, context_of, distrust_of, refusal_of
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})

@@ -21,7 +21,14 @@ from typing import Any, ClassVar
 
 from provisioner.errors import BadSource, BundleTooLarge, UnsafePath
 from provisioner.source.egress import EgressPolicy
-from provisioner.source.specs import Credentials, Fetched, SourceField, SourceType, parse_reference, reference_words
+from provisioner.source.source_type import (
+    Credentials,
+    Fetched,
+    SourceField,
+    SourceType,
+    parse_reference,
+    reference_words,
+)
 from provisioner.values import Archive, JsonObject, ObjectRef, Pin
 
 

@@ -28,9 +28,9 @@ from provisioner.errors import (
 from provisioner.source.client import SourceClient
 from provisioner.source.egress import EgressPolicy, Origin
 from provisioner.source.files import tar_of
+from provisioner.source.git_remote import Remote, connected, pinned_repository, place_of_repository, shown_repository
 from provisioner.source.pack import GitObject, objects_of
-from provisioner.source.remote import Remote, connected, pinned_repository, place_of_repository, shown_repository
-from provisioner.source.specs import Credentials, Fetched, Polled, RemoteSource, SourceField, needed
+from provisioner.source.source_type import Credentials, Fetched, Polled, RemoteSource, SourceField, needed
 from provisioner.values import Archive, Course, JsonObject, Pin
 
 COMMIT = re.compile(r"[0-9a-f]{40}")

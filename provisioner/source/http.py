@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from provisioner.errors import BadSource, DigestMismatch, SourceUnavailable
 from provisioner.source.client import SourceClient, SourceReply
 from provisioner.source.egress import EgressPolicy, Origin, pinned_url, place_of, shown
-from provisioner.source.specs import Credentials, Fetched, Polled, RemoteSource, SourceField, needed
+from provisioner.source.source_type import Credentials, Fetched, Polled, RemoteSource, SourceField, needed
 from provisioner.values import Archive, JsonObject, Pin
 
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")

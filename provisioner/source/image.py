@@ -23,7 +23,7 @@ from oras.provider import Registry
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, SourceUnavailable
 from provisioner.source.client import SourceClient, SourceReply
 from provisioner.source.egress import EgressPolicy, Origin, check_place, place_of, shown
-from provisioner.source.specs import (
+from provisioner.source.source_type import (
     Credentials,
     Fetched,
     Opened,

@@ -6,7 +6,7 @@ from provisioner.source.files import ConfigMapSource, LocalSource
 from provisioner.source.git import GitSource
 from provisioner.source.http import HttpSource
 from provisioner.source.image import ImageSource
-from provisioner.source.specs import SourceType
+from provisioner.source.source_type import SourceType
 
 # Those that a spec may name, in the order in which people are offered them.
 SOURCE_TYPES: tuple[type[SourceType], ...] = (ImageSource, GitSource, HttpSource, ConfigMapSource)

@@ -11,7 +11,7 @@ from provisioner.errors import BadBundle, BadSource, BundleTooLarge, PluginFaile
 from provisioner.plugins import Plugin, PluginGroup, call, installed, load, tried
 from provisioner.source.egress import EgressPolicy
 from provisioner.source.kinds import RESERVED_KINDS
-from provisioner.source.specs import Fetched, PluginSource
+from provisioner.source.source_type import Fetched, PluginSource
 from provisioner.values import Archive, Pin
 
 # More than a source of ours may take (EgressPolicy.timeout_seconds), so that it is the client that says what was slow.

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from provisioner.errors import BadSource
 from provisioner.source.egress import Origin
 from provisioner.source.image import is_named, names_host
-from provisioner.source.specs import Credentials, RemoteSource, SourceProtocol
+from provisioner.source.source_type import Credentials, RemoteSource, SourceProtocol
 from provisioner.source.tls import CERTIFICATE_KEYS, SourceCertificates, certificates_of
 from provisioner.values import JsonObject, ObjectRef
 

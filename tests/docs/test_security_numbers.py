@@ -10,7 +10,7 @@ from django.conf import settings
 from approvals import lifecycle
 from approvals.gate import deletions
 from approvals.health_endpoints import listener
-from approvals.ledger import labels, waits
+from approvals.ledger import labels, retries
 from approvals.oidc import discovery
 from approvals.proxies import identity_proxies
 from approvals.web.requests import diff_lines
@@ -67,7 +67,7 @@ SENTENCES = {
     "charts that a process renders": (
         f"at most {helm.MAX_KEPT_SECONDS} s of processor time and {helm.MAX_KEPT_BYTES // 2**20} MiB"
     ),
-    "rarely": f"up to every {whole(waits.LONGEST_SECONDS / SECONDS_A_MINUTE)} minutes",
+    "rarely": f"up to every {whole(retries.LONGEST_SECONDS / SECONDS_A_MINUTE)} minutes",
     "rounds": f"after {WORDS[lifecycle.MAX_ROUNDS]} rounds it ends, and says why",
     "rounds of labels": f"{WORDS[lifecycle.MAX_ROUNDS]} rounds, then it ends in words; past {WORDS[labels.MAX_KEPT]} sets",
     "rounds of collisions": f"{WORDS[lifecycle.MAX_ROUNDS]} for one that went, then a person denies or it expires",

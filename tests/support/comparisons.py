@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from approvals import services
 from approvals.catalogs import comparisons
-from approvals.limits import counters
 from approvals.models import BundleComparison
+from approvals.rate_limits import counters
 from approvals.services import AskedComparison, ComparisonQuestion
 from approvals.steps.catalogs.comparison_record import ComparedBundles, changed_lines, comparison_record
 from provisioner import pipeline

@@ -24,7 +24,7 @@ from approvals.ledger.pivots.source_changes import answer_moves, answer_upgrades
 from approvals.ledger.pivots.writers import (
     AskedRequest,
     SpecWriter,
-    has_asked,
+    has_requested,
     person_record,
     unknown_writes,
     why_unknown,
@@ -45,7 +45,7 @@ __all__ = [
     "follow_up",
     "forget",
     "forget_all",
-    "has_asked",
+    "has_requested",
     "list_report",
     "note_problem",
     "person_record",

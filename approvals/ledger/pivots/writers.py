@@ -60,7 +60,7 @@ class AskedRequest(Protocol):
     def requesters(self) -> list[dict[str, Any]]: ...
 
 
-def has_asked(request: AskedRequest, person: access.Person) -> bool:
+def has_requested(request: AskedRequest, person: access.Person) -> bool:
     """Whether this person is one of those who asked, whatever they are called now (S05)."""
     return any(person.is_same(access.person_recorded(requester)) for requester in request.requesters)
 

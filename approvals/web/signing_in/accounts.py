@@ -16,9 +16,9 @@ from django.views.decorators.http import require_http_methods
 from approvals import access, services
 from approvals.clock import database_now
 from approvals.errors import NotAllowed, NotFound, Refused
-from approvals.limits import PASSWORD, Attempt, client_address
 from approvals.models import Cluster, SignIn
 from approvals.proxies import Said, Unusable
+from approvals.rate_limits import PASSWORD, Attempt, client_address
 from approvals.services import Browser, Proved
 from approvals.services.sessions import SIGN_IN
 from approvals.web.access_decorators import only_by_form

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from approvals.access import Scope
 from approvals.catalogs import comparisons
-from approvals.limits import counters
 from approvals.models import BundleComparison
+from approvals.rate_limits import counters
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World

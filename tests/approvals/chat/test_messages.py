@@ -9,7 +9,7 @@ import pytest
 from django.core import signing
 from pytest_django import Settings
 
-from approvals.chat import messages
+from approvals.chat import sending
 from approvals.chat.tools.slack import SALT, Slack
 from approvals.models import Report, Request
 from provisioner.errors import Unreachable
@@ -21,7 +21,7 @@ PAGE = "https://pratique.example/requests/"
 
 
 def told(request: Request, listener: Listener, occasion: str = "needs_you") -> dict[str, Any]:
-    messages.tell(request.pk, occasion)
+    sending.tell(request.pk, occasion)
     (message,) = listener.received
     return message
 
@@ -105,13 +105,13 @@ def test_nothing_is_sent_where_no_webhook_is_configured(
     asked: Request, listener: Listener, configured: Settings
 ) -> None:
     configured.PRATIQUE = {**configured.PRATIQUE, "SLACK_WEBHOOK_URL": ""}
-    messages.tell(asked.pk, "needs_you")
+    sending.tell(asked.pk, "needs_you")
     assert listener.received == []
 
 
 def test_a_request_that_went_on_meanwhile_needs_nobody(asked: Request, listener: Listener) -> None:
     Request.objects.filter(pk=asked.pk).update(state="superseded")
-    messages.tell(asked.pk, "needs_you")
+    sending.tell(asked.pk, "needs_you")
     assert listener.received == []
 
 
@@ -120,13 +120,13 @@ def test_a_chat_that_does_not_answer_is_said_without_its_secret_address(
 ) -> None:
     configured.PRATIQUE = {**configured.PRATIQUE, "SLACK_WEBHOOK_URL": "http://127.0.0.1:1/services/SECRET"}
     with pytest.raises(Unreachable) as found:
-        messages.tell(asked.pk, "needs_you")
+        sending.tell(asked.pk, "needs_you")
     assert "SECRET" not in str(found.value)
 
 
 def test_a_chat_that_refuses_is_noted(asked: Request, listener: Listener, caplog: pytest.LogCaptureFixture) -> None:
     listener.status = 403
-    with caplog.at_level(logging.WARNING, logger="approvals.chat.messages"):
+    with caplog.at_level(logging.WARNING, logger="approvals.chat.sending"):
         told(asked, listener)
     assert [record.message for record in caplog.records] == ["chat message refused"]
 
@@ -139,7 +139,7 @@ def test_a_redirect_is_not_followed(asked: Request, listener: Listener) -> None:
 def test_a_busy_chat_is_an_error_that_may_be_tried_again(asked: Request, listener: Listener) -> None:
     listener.status = 429
     with pytest.raises(Unreachable):
-        messages.tell(asked.pk, "needs_you")
+        sending.tell(asked.pk, "needs_you")
 
 
 def test_a_request_without_a_report_is_not_offered_for_approval(env: World, asked: Request) -> None:

@@ -416,7 +416,7 @@ def test_S13_what_an_edited_grant_approved_is_reviewed_again_unless_something_el
         # It may be enough without the grant: nobody could ask.
         assert judge(replace(found, reviews=known((edited, silent))), NOW).next == Next.WAIT
         assert judge(replace(found, reviews=known((edited, review(2)))), NOW).may, "enough without it"
-        own = replace(edited, is_own=True)
+        own = replace(edited, is_by_a_requester=True)
         assert said(replace(found, reviews=known((own,)))) == ("wait", "no-longer-approved")
         denied = replace(edited, decision="Deny")
         assert said(replace(found, reviews=known((denied,)))) == ("wait", "no-longer-approved")
@@ -459,7 +459,7 @@ def test_S14_a_guard_holds_where_it_is_in_force(result: str) -> None:
 @pytest.mark.parametrize(
     ("worse", "words"),
     [
-        ({"is_own": True}, "they requested this change"),
+        ({"is_by_a_requester": True}, "they requested this change"),
         ({"decides": known(NO)}, "they may no longer decide"),
         ({"overrides": known(NO)}, "Kubernetes does not allow it"),
         ({"overrides": None}, "it was not checked"),

@@ -17,7 +17,7 @@ from approvals.gate import Reason, deletions, plan_facts
 from approvals.gate.answers import Next
 from approvals.gate.facts import Known, Unknown, Unseen
 from approvals.gate.live_spec import learn
-from approvals.ledger import waits
+from approvals.ledger import retries
 from approvals.models import AuditEntry, Report, Request, Revision
 from approvals.steps import apply as step
 from approvals.steps import evaluate, failures, restore
@@ -165,12 +165,12 @@ def test_what_could_not_be_put_back_keeps_the_remedies_of_both_failures(request_
 def test_another_remedy_alone_is_news(request_: Request) -> None:
     now = timezone.now()
     wait = gate.Waiting(Reason(Next.WAIT, "paused", "it is paused", "Rita resumes it."))
-    waits.hold(request_, wait, now)
+    retries.hold(request_, wait, now)
     Request.objects.update(mirrored_at=now)
     request = Request.objects.get()
-    waits.hold(request, wait, now)
+    retries.hold(request, wait, now)
     assert Request.objects.get().mirrored_at == now
-    waits.hold(request, gate.Waiting(Reason(Next.WAIT, "paused", "it is paused", "Carol resumes it.")), now)
+    retries.hold(request, gate.Waiting(Reason(Next.WAIT, "paused", "it is paused", "Carol resumes it.")), now)
     assert Request.objects.get().mirrored_at is None
 
 

@@ -13,7 +13,7 @@ from approvals import services
 from approvals.errors import Awaiting, Awaits
 from approvals.gate import Next, Reason, Waiting
 from approvals.gate.remedies import RefusalKind, reason
-from approvals.ledger import waits
+from approvals.ledger import retries
 from approvals.models import Request
 from approvals.steps.failures import LONGEST_APPROVED_SECONDS, postpone_request
 from provisioner.errors import Unreachable
@@ -30,14 +30,14 @@ class Missing(Awaiting):
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
 def test_a_wait_grows_to_ten_minutes_and_no_further(attempts: int, share: float) -> None:
-    found = waits.seconds(attempts, share=share)
+    found = retries.seconds(attempts, share=share)
     assert 1.5 <= found <= 600
-    assert found <= waits.seconds(attempts + 1, share=share)
+    assert found <= retries.seconds(attempts + 1, share=share)
 
 
 def test_waits_that_begin_together_do_not_end_together() -> None:
-    assert waits.seconds(9, share=0.0) == 512
-    assert waits.seconds(9, share=1.0) == 384
+    assert retries.seconds(9, share=0.0) == 512
+    assert retries.seconds(9, share=1.0) == 384
 
 
 def asked(env: World, number: int) -> Request:
@@ -47,50 +47,50 @@ def asked(env: World, number: int) -> Request:
 
 def test_what_is_waited_for_is_kept_and_goes_with_the_next_move(env: World) -> None:
     request = asked(env, 1)
-    waits.postpone(request, Missing("there is none"), timezone.now())
+    retries.postpone(request, Missing("there is none"), timezone.now())
     request.refresh_from_db()
     assert (request.awaits, request.problem_code, request.attempts) == ("account", "missing-account", 1)
-    assert list(waits.waiting(env.cluster, Awaits.ACCOUNT)) == [request]
-    assert not waits.waiting(env.cluster, Awaits.RIGHTS).exists()
+    assert list(retries.waiting(env.cluster, Awaits.ACCOUNT)) == [request]
+    assert not retries.waiting(env.cluster, Awaits.RIGHTS).exists()
     services.withdraw(by=acting(env.rita), request_id=request.pk, reason="", via="browser")
     assert Request.objects.get().awaits == ""
 
 
 def test_a_server_that_says_when_to_come_back_is_believed_up_to_ten_minutes(env: World) -> None:
     request, now = asked(env, 1), timezone.now()
-    assert waits.postpone(request, Unreachable("busy", retry_after_seconds=120), now) == 120
-    assert waits.postpone(request, Unreachable("busy", retry_after_seconds=86_400), now) == 600
+    assert retries.postpone(request, Unreachable("busy", retry_after_seconds=120), now) == 120
+    assert retries.postpone(request, Unreachable("busy", retry_after_seconds=86_400), now) == 600
 
 
 def test_one_change_wakes_a_few_at_once_and_the_others_one_after_the_other(env: World) -> None:
     now = timezone.now()
-    requests = [asked(env, number) for number in range(waits.AT_ONCE + 3)]
+    requests = [asked(env, number) for number in range(retries.AT_ONCE + 3)]
     for request in requests:
-        waits.postpone(request, Missing("none"), now)
+        retries.postpone(request, Missing("none"), now)
     Request.objects.update(look_again_at=now + timedelta(hours=1))
-    waits.look([request.pk for request in requests], now)
+    retries.look([request.pk for request in requests], now)
     found = [Request.objects.get(pk=request.pk).look_again_at - now for request in requests]
-    assert found == [timedelta(0)] * waits.AT_ONCE + [timedelta(seconds=one) for one in (1, 2, 3)]
+    assert found == [timedelta(0)] * retries.AT_ONCE + [timedelta(seconds=one) for one in (1, 2, 3)]
 
 
 def test_what_waits_no_more_is_left_alone(env: World) -> None:
     request = asked(env, 1)
     later = timezone.now() + timedelta(hours=1)
     Request.objects.update(look_again_at=later)
-    waits.look([request.pk], timezone.now())
+    retries.look([request.pk], timezone.now())
     assert Request.objects.get().look_again_at == later
 
 
 def test_S26_what_changes_all_the_time_neither_puts_waits_off_nor_has_everybody_looked_at_each_time(env: World) -> None:
     request, now = asked(env, 1), timezone.now()
-    waits.postpone(request, Missing("none"), now)
+    retries.postpone(request, Missing("none"), now)
     Request.objects.update(look_again_at=now + timedelta(hours=1))
     for second in range(20):
-        waits.look([request.pk], now + timedelta(seconds=second))
+        retries.look([request.pk], now + timedelta(seconds=second))
         if second == 0:
             # It was looked at, and waits for as long as before.
             Request.objects.update(look_again_at=now + timedelta(hours=1))
-    assert Request.objects.get().look_again_at == now + timedelta(seconds=1 + waits.QUIET_SECONDS)
+    assert Request.objects.get().look_again_at == now + timedelta(seconds=1 + retries.QUIET_SECONDS)
 
 
 @pytest.mark.parametrize("is_costly", [False, True])

@@ -20,10 +20,10 @@ from django.test import Client
 from django.utils import timezone
 
 from approvals import access, services
-from approvals.limits import counters
 from approvals.models import AuditEntry, ChatAccount, IssuerGrant, KubernetesIdentity, Proof, SignIn
 from approvals.oidc import Issuers, IssuerSilent, Verified, renew
 from approvals.project.middleware import STRANGER
+from approvals.rate_limits import counters
 from approvals.services import issuers
 from approvals.tasks import forget_ended
 from provisioner.values import Identity

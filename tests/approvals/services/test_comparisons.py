@@ -13,8 +13,8 @@ from django.utils import timezone
 from approvals import services, tasks
 from approvals.catalogs import comparisons
 from approvals.errors import InvalidInput, NotAllowed, NotFound, TooMany, TooManyAttempts
-from approvals.limits import counters
 from approvals.models import BundleComparison
+from approvals.rate_limits import counters
 from approvals.services import AskedComparison, ComparisonQuestion
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import acting

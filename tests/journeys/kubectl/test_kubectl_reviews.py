@@ -12,7 +12,7 @@ import yaml
 from approvals import kubectl_reviews, services
 from approvals.models import AuditEntry, KubectlReview, KubernetesIdentity, Request, Review, ReviewAdmission
 from approvals.watch.own_kinds import SeenReviews
-from provisioner.cli.plugin import main
+from provisioner.cli.kubectl import main
 from provisioner.errors import ClusterError, UnknownKind
 from provisioner.values import Identity, ObjectRef
 from tests.support.approvals.world import acting

@@ -19,7 +19,7 @@ from django.core.files.storage import storages
 from django.utils import timezone
 
 from approvals import store, tasks
-from approvals.ledger import waits
+from approvals.ledger import retries
 from approvals.lifecycle import WORKABLE
 from approvals.models import Content, Request
 from provisioner import pipeline
@@ -134,9 +134,9 @@ def test_defect_04_what_is_not_there_is_asked_for_more_and_more_rarely_and_what_
         assert request.look_again_at is not None
         lengths.append((request.look_again_at - before).total_seconds())
         Request.objects.filter(pk=request.pk).update(look_again_at=None)
-    assert all(wait >= 2**count * (1 - waits.JITTER) for count, wait in enumerate(lengths, 1)), lengths
+    assert all(wait >= 2**count * (1 - retries.JITTER) for count, wait in enumerate(lengths, 1)), lengths
     assert lengths == sorted(lengths)
-    assert waits.seconds(1000, share=0) == waits.LONGEST_SECONDS
+    assert retries.seconds(1000, share=0) == retries.LONGEST_SECONDS
 
 
 def test_defect_05_where_the_new_content_cannot_be_fetched_the_old_runs_and_is_still_stored(cloned: Cloned) -> None:

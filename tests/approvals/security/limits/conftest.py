@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from approvals.limits import counters
+from approvals.rate_limits import counters
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ from django.urls import URLPattern, URLResolver, get_resolver, resolve
 
 from approvals.api import authentication, sign_in
 from approvals.api import authentication as rest
-from approvals.limits import Door
-from approvals.limits.counters import Limit
 from approvals.project import middleware
+from approvals.rate_limits import Door
+from approvals.rate_limits.counters import Limit
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import api_token, enter
 

@@ -17,11 +17,11 @@ from django.utils import timezone
 from approvals import services
 from approvals.api import authentication
 from approvals.errors import InvalidInput, TooManyAttempts
-from approvals.limits import counters
-from approvals.limits.clients import counted_as
-from approvals.limits.counters import Limit
 from approvals.models import ApiToken, Cluster
 from approvals.project.middleware import EXPENSIVE, PERSON, STRANGER
+from approvals.rate_limits import counters
+from approvals.rate_limits.clients import counted_as
+from approvals.rate_limits.counters import Limit
 from approvals.services import sign_ins
 from provisioner.errors import Unreachable
 from provisioner.values import Identity

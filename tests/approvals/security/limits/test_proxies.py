@@ -14,9 +14,9 @@ from django.test import Client, RequestFactory
 from pytest_django import Settings
 
 from approvals.health_endpoints.checks import PROBES
-from approvals.limits import clients
 from approvals.networks import Proxies
 from approvals.project.middleware import Forwarding
+from approvals.rate_limits import clients
 from tests.support.approvals.fixtures import World
 from tests.support.patience import scaled
 from tests.support.servers.http import Listening, Reply

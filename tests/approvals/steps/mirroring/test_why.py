@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from approvals.ledger import waits
+from approvals.ledger import retries
 from approvals.models import BundleDeployment, InventoryItem, Request, Review, Revision
 from approvals.steps.mirroring import conditions
 from approvals.steps.mirroring.deployment_words import MAX_REASON, why
@@ -51,9 +51,9 @@ def test_in_review_says_who_can_approve_it(request_: Request) -> None:
 def test_preparing_says_what_fails_and_since_when(request_: Request) -> None:
     Request.objects.update(state="preparing", subject_digest="")
     request = Request.objects.get()
-    waits.postpone(request, TryLater("the registry does not answer"), NOON)
+    retries.postpone(request, TryLater("the registry does not answer"), NOON)
     since = request.problem_since
-    waits.postpone(request, TryLater("the registry does not answer"), NOON)
+    retries.postpone(request, TryLater("the registry does not answer"), NOON)
     assert since is not None
     assert request.problem_since == since, "the first time counts"
     found = shown(request)

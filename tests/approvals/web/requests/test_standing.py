@@ -9,7 +9,7 @@ import pytest
 from django.core.cache import cache
 from django.db import transaction
 
-from approvals.chat import messages
+from approvals.chat import sending
 from approvals.ledger import rounds
 from approvals.ledger.moves import locked
 from approvals.models import Dismissal, Request, Review
@@ -142,11 +142,11 @@ def test_chat_tells_of_requested_changes_and_of_voided_approvals(
 ) -> None:
     ada: Any = browse(env.ada)
     decide(ada, asked, decision="RequestChanges", reason="pin <it>")
-    messages.tell(asked.pk, "changes_requested")
+    sending.tell(asked.pk, "changes_requested")
     decide(ada, asked, reason="fine now")
     with transaction.atomic():
         rounds.void(locked(asked.pk), code="plan-changed", words="the cluster changed", facts={})
-    messages.tell(asked.pk, "voided")
+    sending.tell(asked.pk, "voided")
     told = [one["text"] for one in listener.received]
     assert "changes requested by ada: Pin &lt;it&gt;." in told[0]
     assert "the approval by ada no longer counts, because the cluster changed" in told[1]

@@ -1,0 +1,231 @@
+"""Commands that write as the caller: `approve`, `deny` and `request-changes`, `pause`, `resume` and `rollback`."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from provisioner.api_groups import OWN_GROUP, PAGE_ANNOTATION
+from provisioner.cli.arguments import Usage
+from provisioner.cli.kubectl.cluster import (
+    DEPLOYMENT,
+    REVIEW,
+    VERSION,
+    Record,
+    Subject,
+    ask_identity,
+    cluster_of,
+    deployment_of,
+    own_ref,
+    requests_of,
+    reviews_of,
+    standing_of,
+    subject_of,
+)
+from provisioner.cli.kubectl.tables import applied_revisions, counted_of, request_text
+from provisioner.cli.kubectl.terminal import is_agreed, is_coloured, is_conversation
+from provisioner.cluster.client.api import ClusterClient
+from provisioner.errors import Forbidden
+from provisioner.escaping import visible
+
+OK, NOT_COUNTED, UNKNOWN = 0, 1, 2
+WORDS = {"Approve": "approve", "Deny": "deny", "RequestChanges": "request changes of"}
+POLL_SECONDS = 0.5
+MAX_NAME = 240
+
+
+def decide(options: argparse.Namespace) -> int:
+    """0 where the review counted, 1 where it did not, 2 where nobody has said so in time."""
+    api = cluster_of(options)
+    subject = subject_of(api, options.name)
+    state = str(subject.status.get("state") or "preparing")
+    if state != "in_review" or not subject.status.get("subjectDigest"):
+        words = state.replace("_", " ")
+        raise Usage(
+            f"request {subject.name} is {words}: only requests in review can be decided, see `kubectl pratique list`"
+        )
+    shown = request_text(
+        subject.request,
+        reviews_of(api, subject.deployment),
+        standing=standing_of(api, subject),
+        is_coloured=is_coloured(options),
+    )
+    sys.stderr.write(shown)
+    if options.decision == "Approve":
+        # Pratique has said that such an approval will not count, so none is created. The requester, who may not approve
+        # in the browser either, is not sent there.
+        why_not = (subject.status.get("reportSummary") or {}).get("onlyInBrowser")
+        if why_not:
+            page = (subject.request["metadata"].get("annotations") or {}).get(PAGE_ANNOTATION)
+            where = f"approve it at {page}" if page else "approve it in the browser"
+            if (subject.request["spec"].get("requester") or {}).get("username") == ask_identity(api).username:
+                where = f"you requested it, so someone else must {where}"
+            raise Usage(
+                f"nothing was created: request {subject.name} cannot be approved without seeing its report, because "
+                f"{why_not}: {where}"
+            )
+    reason = options.reason or _asked_reason(options)
+    if not is_agreed(options, f"{WORDS[options.decision]} {subject.name}, digest {subject.status['subjectDigest']}"):
+        raise Usage("nothing was decided")
+    if moved := _why_moved(api, subject):
+        print(visible(moved), file=sys.stderr)
+        return NOT_COUNTED
+    who = ask_identity(api)
+    reviewer: dict[str, Any] = {"username": who.username, "groups": list(who.groups)}
+    review: dict[str, Any] = {
+        "apiVersion": f"{OWN_GROUP}/{VERSION}",
+        "kind": REVIEW,
+        "metadata": {"name": _review_name(subject)},
+        "spec": {
+            "requestRef": {"name": subject.name},
+            "bundleDeploymentName": subject.deployment,
+            "decision": options.decision,
+            "subjectDigest": subject.status["subjectDigest"],
+            "round": subject.status["round"],
+            "acknowledges": list(options.acknowledge or ()),
+            "reason": reason,
+            "reviewer": reviewer | ({"uid": who.uid} if who.uid else {}),
+        },
+    }
+    counted = _wait_until_counted(api, _create_review(api, review), options.timeout)
+    left = [str(action) for action in ((counted or {}).get("status") or {}).get("unacknowledged") or []]
+    if not left:
+        return _status_of(counted)
+    if not _are_accepted(options, left):
+        return NOT_COUNTED
+    more = [*review["spec"]["acknowledges"], *left]
+    again = {**review, "metadata": {"name": _review_name(subject)}, "spec": {**review["spec"], "acknowledges": more}}
+    return _status_of(_wait_until_counted(api, _create_review(api, again), options.timeout))
+
+
+def _status_of(counted: Record | None) -> int:
+    if counted is None:
+        return UNKNOWN
+    condition = counted_of(counted)
+    return OK if condition and condition["status"] == "True" else NOT_COUNTED
+
+
+def _are_accepted(options: argparse.Namespace, left: Sequence[str]) -> bool:
+    """Ask, where somebody is there to answer; else say what to type."""
+    if options.yes or not is_conversation():
+        words = " ".join(shlex.join(["--acknowledge", action]) for action in left)
+        print(f"To accept all of it, add: {visible(words)}", file=sys.stderr)
+        return False
+    sys.stderr.write("\nAn approval accepts all of this:\n")
+    sys.stderr.write("".join(f"  {visible(action)}\n" for action in left))
+    sys.stderr.write("Do you want to accept it, and approve? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Usage("nothing was approved")
+    return True
+
+
+def _why_moved(api: ClusterClient, shown: Subject) -> str:
+    """Why what was shown is no longer what would be decided; "" where it still is."""
+    now = subject_of(api, shown.name).status
+    was = shown.status
+    if now.get("subjectDigest") != was.get("subjectDigest") or now.get("round") != was.get("round"):
+        return (
+            f"kubectl pratique: nothing was decided, because request {shown.name} changed while you looked: it was "
+            f"round {was.get('round')} with {was.get('subjectDigest')}, and now is round {now.get('round')} with "
+            f"{now.get('subjectDigest')}. Run the command again to see what changed"
+        )
+    if now.get("state") != was.get("state"):
+        words = str(now.get("state") or "preparing").replace("_", " ")
+        return f"kubectl pratique: nothing was decided, because request {shown.name} is {words}"
+    return ""
+
+
+def _asked_reason(options: argparse.Namespace) -> str:
+    if options.decision == "Approve":
+        return ""
+    if is_conversation():
+        sys.stderr.write("Reason: ")
+        sys.stderr.flush()
+        found = sys.stdin.readline().strip()
+        if found or options.decision == "Deny":
+            return found
+    if options.decision == "RequestChanges":
+        raise Usage("--reason is missing: say what has to change before this can be approved")
+    return ""
+
+
+def _review_name(subject: Subject) -> str:
+    return f"{subject.name[:MAX_NAME]}-{secrets.token_hex(4)}"
+
+
+def _create_review(api: ClusterClient, review: Record) -> str:
+    try:
+        return str(api.create(review, field_manager="kubectl-pratique")["metadata"]["name"])
+    except Forbidden as exc:
+        raise Usage(f"Kubernetes refused the review: {exc.server_words or exc}") from exc
+
+
+def _wait_until_counted(api: ClusterClient, name: str, seconds: float) -> Record | None:
+    """The review once Pratique has said whether it counted, which is printed; None where nobody has in time."""
+    ends_at = time.monotonic() + seconds
+    while True:
+        review = api.get(own_ref(REVIEW, name))
+        if review is None:
+            raise Usage(f"review {name} was deleted before anybody said whether it counted")
+        counted = counted_of(review)
+        if counted:
+            is_counted = counted["status"] == "True"
+            words = "counted" if is_counted else f"not counted ({counted['reason']})"
+            print(f"review {name} {words}: {visible(str(counted['message']), keep_newlines=True)}")
+            return review
+        if time.monotonic() >= ends_at:
+            print(f"review {name} is created and not counted yet: kubectl get bundledeploymentreviews {name}")
+            return None
+        time.sleep(POLL_SECONDS)
+
+
+MANAGER = "kubectl-pratique"
+PAUSE_REASON, ROLLBACK_TO = f"{OWN_GROUP}/pause-reason", f"{OWN_GROUP}/rollback-to"
+
+
+def pause(options: argparse.Namespace) -> int:
+    _write_wish(options, {"spec": {"paused": True}}, {PAUSE_REASON: options.reason or None})
+    print(f"bundledeployment {options.name} is paused: approved requests wait until somebody resumes it")
+    return 0
+
+
+def resume(options: argparse.Namespace) -> int:
+    _write_wish(options, {"spec": {"paused": False}}, {PAUSE_REASON: None})
+    print(f"bundledeployment {options.name} is resumed")
+    return 0
+
+
+def rollback(options: argparse.Namespace) -> int:
+    """What follows the slash means nothing: the same revision can be asked for twice."""
+    try:
+        known = applied_revisions(requests_of(cluster_of(options), options.name))
+    except Forbidden:
+        # Whoever may not list requests asks all the same: the service looks again, and says so in the conditions.
+        known = [options.revision]
+    if options.revision not in known:
+        there = f"its revisions are {', '.join(map(str, known))}" if known else "nothing was ever applied"
+        raise Usage(
+            f"{options.name} has no revision {options.revision} to go back to: {there}. "
+            f"See `kubectl pratique history {options.name}`"
+        )
+    _write_wish(options, {}, {ROLLBACK_TO: f"{options.revision}/{secrets.token_hex(4)}"})
+    print(
+        f"asked for revision {options.revision} of {options.name}: the rollback is a request and needs approval: "
+        f"kubectl pratique history {options.name}"
+    )
+    return 0
+
+
+def _write_wish(options: argparse.Namespace, body: dict[str, Any], annotations: dict[str, str | None]) -> None:
+    """To exactly the deployment that is there now: its uid is the precondition."""
+    api: ClusterClient = cluster_of(options)
+    live = deployment_of(api, options.name)
+    about = {"name": options.name, "uid": live["metadata"]["uid"], "annotations": annotations}
+    part = {"apiVersion": f"{OWN_GROUP}/{VERSION}", "kind": DEPLOYMENT, "metadata": about, **body}
+    api.merge(part, field_manager=MANAGER)
