@@ -35,8 +35,8 @@ from provisioner.chart_engine.limits import (
 from provisioner.errors import BadBundle, BundleTooLarge
 
 NO_MEMORY = 2  # as Go ends
-# Says at which address `lookup` finds the given objects, in a cluster with the given APIs.
-Answering = Callable[[list[dict[str, Any]], list[str]], contextlib.AbstractContextManager[str]]
+# Says at which address the lookups of a job are answered.
+Answering = Callable[[dict[str, Any]], contextlib.AbstractContextManager[str]]
 JOBS, ANSWERS = 0, 1  # standard input and output
 _PROBE = {
     "Chart.yaml": b"apiVersion: v2\nname: probe\nversion: 1.0.0\n",
@@ -112,8 +112,7 @@ def main(answering: Answering | None = None) -> None:
     )
     try:
         job, files = frames.read_frame(_read_bytes) if answering else ({}, {})
-        found = answering(job["lookups"], job["api_versions"]) if answering else contextlib.nullcontext("")
-        with found as address:
+        with answering(job) if answering else contextlib.nullcontext("") as address:
             # Have Helm do once all that needs a file or a socket: nothing can be opened afterwards.
             import helm_python  # noqa: PLC0415 -- only under the limits
 

@@ -94,6 +94,7 @@ def render_content(tree: Tree, rendering: Rendering, *, pins: Iterable[Pin]) -> 
         rendered.lookups,
         rendered.suggested_namespace,
         rendered.spec_values,
+        made_up=rendered.made_up,
     )
 
 

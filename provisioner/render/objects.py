@@ -65,7 +65,7 @@ def admit(
     itself, else from the bundle's own CRDs, else from `is_namespaced` (the cluster); where nobody knows, the object
     stays as it is. Raises InvalidManifest and BundleTooLarge.
     """
-    objects = [(each, _cleaned(each)) for each in _flattened(found, YamlMeter(limits))]
+    objects = [(each, _cleaned(each)) for each in flattened(found, YamlMeter(limits))]
     if not objects:
         raise InvalidManifest("found no objects: a bundle must hold at least one")
     kinds = [(ObjectRef.of(body).group_kind, body) for _, body in objects]
@@ -87,7 +87,8 @@ def admit(
     return tuple(manifests.values())
 
 
-def _flattened(found: Iterable[Found], meter: YamlMeter) -> Iterator[Found]:
+def flattened(found: Iterable[Found], meter: YamlMeter) -> Iterator[Found]:
+    """The objects, with the members of a List in its place."""
     count = 0
     for each in found:
         pending = [each]

@@ -9,7 +9,7 @@ from typing import Any
 from provisioner.render.limits import YamlLimits
 from provisioner.render.objects import Found, IsNamespaced
 from provisioner.render.targets import Target
-from provisioner.values import Lookup, Requirement, Tree
+from provisioner.values import KeptValues, Lookup, MadeUp, Requirement, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,8 @@ class Rendering:
 
     `destinations` are the folders of the tree that the sources lie in, "" for the root. `target` is the cluster, None
     where none is known; only a format that `is_told_of_target` looks at it.
+    `kept_values` are those that the deployment kept of what its chart made up; None where there is no deployment to
+    keep them, so that a fixed text stands for each.
     """
 
     format: str
@@ -28,14 +30,15 @@ class Rendering:
     destinations: tuple[str, ...] = ("",)
     limits: YamlLimits = field(default_factory=YamlLimits)
     target: Target | None = None
+    kept_values: KeptValues | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
     """What a format makes of a tree: the objects, in order, the paths of the files that it used for them, what the
     bundle asks of its cluster, the values that it was given, as JSON texts by path, the version that it claims, the
-    objects of the cluster that it was told of, the namespace in which it would be installed, and the paths of those
-    values that the spec sets."""
+    objects of the cluster that it was told of, the namespace in which it would be installed, the paths of those
+    values that the spec sets, and what the chart made up."""
 
     objects: Iterable[Found]
     used: Collection[str]
@@ -45,6 +48,7 @@ class Rendered:
     lookups: tuple[Lookup, ...] = ()
     suggested_namespace: str = ""
     spec_values: frozenset[str] = frozenset()
+    made_up: MadeUp = field(default_factory=MadeUp)
 
 
 Format = Callable[[Tree, Rendering], Rendered]

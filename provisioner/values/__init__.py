@@ -29,6 +29,7 @@ from provisioner.values.findings import (
     certainty_of,
     worst_first,
 )
+from provisioner.values.made_values import Checksum, KeptValues, MadeSort, MadeUp, MadeValue, Place
 from provisioner.values.objects import (
     AccessAnswer,
     AccessRequest,
@@ -78,6 +79,7 @@ __all__ = [
     "Action",
     "Archive",
     "Certainty",
+    "Checksum",
     "ChosenBundle",
     "CollisionProtection",
     "Content",
@@ -96,7 +98,11 @@ __all__ = [
     "Identity",
     "InventoryItem",
     "JsonObject",
+    "KeptValues",
     "Lookup",
+    "MadeSort",
+    "MadeUp",
+    "MadeValue",
     "Manifest",
     "Note",
     "ObjectIdentity",
@@ -104,6 +110,7 @@ __all__ = [
     "ObjectRef",
     "OutcomeState",
     "Pin",
+    "Place",
     "Plan",
     "PlanDifference",
     "PlannedAction",

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from provisioner.values.made_values import MadeUp
 from provisioner.values.objects import JsonObject, ObjectRef
 from provisioner.values.plans import Hook, HookMoment
 
@@ -235,8 +236,9 @@ class Content:
     what a chart was given, as JSON texts by path ("image.tag"), its own included and without credentials, None where
     nobody knows; `spec_values` the paths of those that the spec sets, as far as is known; `version` what the bundle
     says of itself, "" where its format has none; `lookups` what a chart was told of the cluster's objects;
-    `suggested_namespace` where the bundle would be installed, "" where it does not say or nobody knows any more. The
-    digest does not cover these. `salt` is what the digest is keyed with, b"" where it is not.
+    `suggested_namespace` where the bundle would be installed, "" where it does not say or nobody knows any more;
+    `made_up` what the chart made up, without the values where the content was stored. The digest does not cover these.
+    `salt` is what the digest is keyed with, b"" where it is not.
     """
 
     manifests: tuple[Manifest, ...]
@@ -253,6 +255,7 @@ class Content:
     suggested_namespace: str = field(default="", compare=False)
     spec_values: frozenset[str] = frozenset()
     salt: bytes = field(default=b"", repr=False, compare=False)
+    made_up: MadeUp = field(default_factory=MadeUp, compare=False)
 
     @property
     def everything(self) -> tuple[Manifest, ...]:

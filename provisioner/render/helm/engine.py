@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,8 @@ _LIMITS = "a chart must render within its limits: look for a loop or a text that
 class ChartJob:
     """One chart to render. `kube_version` is "" where no cluster is known: Helm's own defaults count then.
 
-    `lookups` are what `lookup` finds; None where it finds nothing, whatever it is asked for.
+    `lookups` are what `lookup` finds; None where it finds nothing, whatever it is asked for. It may ask for anything
+    else where it `is_open`, and finds nothing there.
     """
 
     files: Mapping[str, bytes]
@@ -64,7 +65,8 @@ class ChartJob:
     kube_version: str
     api_versions: tuple[str, ...]
     is_upgrade: bool
-    lookups: tuple[LookedUp, ...] | None = None
+    lookups: tuple[LookedUp, ...] | None = field(default=None, repr=False)
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ def _question(job: ChartJob) -> dict[str, Any]:
             for lookup in job.lookups
         ]
     # Not asdict: what a chart is told of Secrets never has their values.
-    return {field.name: getattr(job, field.name) for field in fields(job) if field.name != "files"} | {"lookups": known}
+    return {part.name: getattr(job, part.name) for part in fields(job) if part.name != "files"} | {"lookups": known}
 
 
 @contextmanager

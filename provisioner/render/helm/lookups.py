@@ -259,14 +259,18 @@ def _texts(value: Any) -> Iterator[str]:
 
 _GET_FLAGS, _SET_FLAGS, _IS_UP = 0x8913, 0x8914, 1
 _REQUEST = "16sH14x"
+_VERSION = re.compile(r"v[0-9]+(?:(?:alpha|beta)[0-9]+)?")
 
 # Each with api_version, kind, namespace, name, and its body or None.
 Known = Sequence[Mapping[str, Any]]
 
 
 @contextmanager
-def answering(known: Known, api_versions: Sequence[str]) -> Iterator[str]:
-    """The address of a server that answers with these objects; `api_versions` are the cluster's, kinds included."""
+def answering(known: Known, api_versions: Sequence[str], *, is_open: bool = False) -> Iterator[str]:
+    """The address of a server that answers with these objects; `api_versions` are the cluster's, kinds included.
+
+    Where it `is_open`, anything may be looked up, and whatever else is not found.
+    """
     # A network of one's own begins with a loopback that is down; where there is none of one's own, it is up.
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         asked = fcntl.ioctl(any_socket, _GET_FLAGS, struct.pack(_REQUEST, b"lo", 0))
@@ -274,7 +278,7 @@ def answering(known: Known, api_versions: Sequence[str]) -> Iterator[str]:
         if not flags & _IS_UP:
             fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack(_REQUEST, b"lo", flags | _IS_UP))
     secret = f"/{secrets.token_hex(16)}"
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(secret, _Answers(known, api_versions)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(secret, _Answers(known, api_versions, is_open=is_open)))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -287,7 +291,8 @@ def answering(known: Known, api_versions: Sequence[str]) -> Iterator[str]:
 class _Answers:
     """What is answered to a path. A kind is served under its own name, so that a path says which one is meant."""
 
-    def __init__(self, known: Known, api_versions: Sequence[str]):
+    def __init__(self, known: Known, api_versions: Sequence[str], *, is_open: bool):
+        self._is_open = is_open
         self._bodies = {(one["api_version"], one["kind"], one["namespace"], one["name"]): one["body"] for one in known}
         kinds = {(one["api_version"], one["kind"]) for one in known}
         for text in api_versions:
@@ -302,13 +307,18 @@ class _Answers:
         version, rest = "/".join(parts[:taken]), parts[taken:]
         if not rest:
             kinds = [kind for other, kind in self._kinds if other == version]
-            if not kinds:
+            # Of a kind that no list has, Helm asks for the name alone, as if it were a version.
+            if self._is_open and not _VERSION.fullmatch(parts[-1] if parts else ""):
+                return _NOT_FOUND
+            if not kinds and not self._is_open:
                 return _refused(f"config.lookup names nothing in {version[:200]}")
             listed = [{"name": kind, "kind": kind, "namespaced": True, "verbs": ["get", "list"]} for kind in kinds]
             return 200, {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": listed}
         namespace = rest[1] if rest[0] == "namespaces" and len(rest) > 2 else ""
         kind, *name = rest[2:] if namespace else rest
         if not name:
+            if self._is_open:
+                return _NOT_FOUND
             return _refused(f"a lookup of every {kind} is not answered: config.lookup names single objects")
         return self._object(version, kind, namespace, name[0])
 
@@ -316,7 +326,9 @@ class _Answers:
         for place in (namespace, ""):  # Helm leaves out the namespace of what has none
             if (version, kind, place, name) in self._bodies:
                 body = self._bodies[version, kind, place, name]
-                return (200, body) if body is not None else (404, _status(404, "NotFound", "it does not exist"))
+                return (200, body) if body is not None else _NOT_FOUND
+        if self._is_open:
+            return _NOT_FOUND
         where = f"{namespace}/{name}" if namespace else name
         return _refused(f"config.lookup does not name {kind} {where[:300]}")
 
@@ -329,6 +341,9 @@ def _status(code: int, reason: str, words: str) -> Mapping[str, Any]:
     return {
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code, "message": words
     }  # fmt: skip
+
+
+_NOT_FOUND = 404, _status(404, "NotFound", "it does not exist")
 
 
 def _handler(secret: str, answers: _Answers) -> type[BaseHTTPRequestHandler]:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from provisioner.errors import BadBundle, BadConfig
-from provisioner.json_values import mapping
+from provisioner.errors import BadBundle, BadConfig, BundleTooLarge
+from provisioner.json_values import mapping, value_at
 from provisioner.render import plain
 from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_folder, rendered_objects, with_hooks
-from provisioner.render.helm.engine import ChartJob, render
+from provisioner.render.helm.engine import ChartJob, Output, render
 from provisioner.render.helm.lookups import filled, wanted_lookups
+from provisioner.render.helm.made_up import TwoRenderings, list_made_up, settle
+from provisioner.render.helm.tokens import Unaligned
 from provisioner.render.helm.values import checked_release_name, config_of, flat, merged, set_paths
 from provisioner.render.limits import YamlMeter
-from provisioner.render.objects import Found
+from provisioner.render.objects import Found, flattened
 from provisioner.render.renderings import Rendered, Rendering
 from provisioner.render.targets import LookedUp
 from provisioner.render.yaml import load_documents
 from provisioner.sentences import some, verb
-from provisioner.values import Tree
+from provisioner.values import MadeUp, Tree
 
 
 def find(tree: Tree, rendering: Rendering) -> Rendered:
@@ -45,17 +49,7 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
     output = render(job)
     found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
     kept = with_hooks(found, is_upgrade=job.is_upgrade)
-    again = with_hooks(rendered_objects(output.again, folder, meter), is_upgrade=job.is_upgrade)
-    # Raise BadBundle where an object that counts was another one the second time; what is left out may move.
-    moving = (_within(folder, path) for path in output.again)
-    before, after = _by_file(kept), _by_file(again)
-    named = [path for path in moving if before.get(path) != after.get(path)]
-    if named:
-        raise BadBundle(
-            f"the chart: {some(named)} {verb(len(named), 'render')} differently each time (random text, new keys or"
-            " the time), so nobody could review what the next request brings; give what it makes up as a value, or"
-            " switch it off"
-        )
+    kept, made_up = _settle_moving(job, output, kept, rendering, folder)
     kept, lookups = filled(kept, job.lookups or (), meter)
     left_out = {one.file for one in found} - {one.file for one in kept}
     inside = [_within(folder, path) for path in files]
@@ -76,7 +70,88 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
         version=str(_mapping(files[CHART], CHART, meter).get("version") or ""),
         lookups=lookups,
         spec_values=set_paths(wanted.values),
+        made_up=made_up,
     )
+
+
+def _settle_moving(
+    job: ChartJob, output: Output, kept: list[Found], rendering: Rendering, folder: str
+) -> tuple[list[Found], MadeUp]:
+    """The objects of the templates with the values that count, where the second rendering has others.
+
+    A chart that looks up what it made is rendered once more, with its own Secrets to be found. What it says then may
+    hold their values, and is dropped: the objects stay those of an installation. Raises BadBundle.
+    """
+    meter, kept_values = YamlMeter(rendering.limits), rendering.kept_values or {}
+    is_offline = rendering.kept_values is None
+    crds, first = [found for found in kept if found.is_kept], [found for found in kept if not found.is_kept]
+    moving, renderings = _compare(job, output, first, rendering, folder, meter)
+    if not moving:
+        return kept, MadeUp()
+    try:
+        settled = [settle(renderings, kept_values, meter, is_offline=is_offline)]
+    except Unaligned:
+        raise BadBundle(
+            f"the chart: {some(moving)} {verb(len(moving), 'render')} differently each time (random text, new keys or"
+            " the time), and by more than values in the same places, so nobody could review what the next request"
+            " brings; give what it makes up as a value, or switch it off"
+        ) from None
+    objects = _put_in_place(first, moving, settled[0].objects)
+    if settled[0].secrets and _may_look_up(job.files):
+        looking = replace(job, lookups=(*(job.lookups or ()), *settled[0].secrets), is_open=job.lookups is None)
+        try:
+            again = render(looking)
+            meter = YamlMeter(rendering.limits)
+            found = with_hooks(rendered_objects(again.templates, folder, meter), is_upgrade=job.is_upgrade)
+            moving, renderings = _compare(job, again, found, rendering, folder, meter)
+            last = settle(
+                renderings, {**kept_values, **settled[0].kept}, meter, is_offline=is_offline, earlier=settled[0]
+            )
+            seen = _put_in_place(found, moving, last.objects)
+            if _identities(seen) == _identities(objects):
+                objects, settled = seen, [*settled, last]
+        except BundleTooLarge as exc:
+            raise BundleTooLarge(str(exc)) from None
+        except (BadBundle, Unaligned):
+            pass
+    return [*crds, *objects], list_made_up(objects, rendering.install_namespace, settled)
+
+
+def _compare(
+    job: ChartJob, output: Output, first: list[Found], rendering: Rendering, folder: str, meter: YamlMeter
+) -> tuple[list[str], TwoRenderings]:
+    """The files whose objects were others the second time, and these objects; what is left out may move."""
+    again = with_hooks(rendered_objects(output.again, folder, meter), is_upgrade=job.is_upgrade)
+    before, after = _by_file(first), _by_file(again)
+    paths = {_within(folder, path): path for path in output.again}
+    moving = [file for file in paths if before.get(file) != after.get(file)]
+    return moving, TwoRenderings(
+        [*flattened((found for file in moving for found in before.get(file, ())), meter)],
+        [*flattened((found for file in moving for found in after.get(file, ())), meter)],
+        [(output.templates.get(paths[file], ""), output.again[paths[file]]) for file in moving],
+        rendering.install_namespace,
+    )
+
+
+def _put_in_place(objects: Iterable[Found], moving: Collection[str], settled: Iterable[Found]) -> list[Found]:
+    """The objects with those of the moving files settled, in their order."""
+    made = _by_file(settled)
+    return [
+        found
+        for file, others in _by_file(objects).items()
+        for found in (made.get(file, ()) if file in moving else others)
+    ]
+
+
+def _identities(objects: Iterable[Found]) -> Counter[tuple[str, ...]]:
+    """What there is, so that a chart that leaves out what it finds is told from one that reads it."""
+    paths = (("apiVersion",), ("kind",), ("metadata", "namespace"), ("metadata", "name"))
+    return Counter(tuple(str(value_at(found.body, *path)) for path in paths) for found in objects)
+
+
+def _may_look_up(files: Mapping[str, bytes]) -> bool:
+    """Whether `lookup` stands anywhere; what is packed is taken to have it."""
+    return any(b"lookup" in data or path.endswith(".tgz") for path, data in files.items())
 
 
 def _choose_lookups(rendering: Rendering) -> tuple[LookedUp, ...] | None:

@@ -47,8 +47,11 @@ def rendered(
     target: Target | None = None,
     name: str = "helm",
     destinations: tuple[str, ...] = ("",),
+    kept: Mapping[str, str] | None = None,
 ) -> Content:
-    asked = Rendering(name, "home", "installer", BUILT_IN.get, config or {}, destinations, target=target)
+    asked = Rendering(
+        name, "home", "installer", BUILT_IN.get, config or {}, destinations, target=target, kept_values=kept
+    )
     return render_content(Tree(dict(files)), asked, pins=[])
 
 

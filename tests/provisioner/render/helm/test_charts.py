@@ -175,10 +175,10 @@ def test_a_version_of_kubernetes_that_does_not_fit() -> None:
         rendered(files, target=Target("v1.30.2", SERVED))
 
 
-@pytest.mark.parametrize("text", ["randAlphaNum 20", "genPrivateKey `ed25519`", "uuidv4", "now | unixEpoch"])
-def test_what_renders_differently_each_time_is_refused_by_name(text: str) -> None:
+def test_what_has_another_shape_each_time_is_refused_by_name() -> None:
+    made_key = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {'k{{ uuidv4 }}': v}\n"
     with pytest.raises(BadBundle, match=r"templates/made\.yaml renders differently each time"):
-        rendered(chart(templates__made=config_map(text)))
+        rendered(chart(templates__made=made_key))
 
 
 MOVING = "apiVersion: v1\nkind: Pod\nmetadata: {name: 'x-{{ uuidv4 }}', annotations: {helm.sh/hook: %s}}\n"
@@ -192,8 +192,8 @@ def test_what_is_left_out_may_render_differently_each_time(served: tuple[str, ..
     found = rendered(files, target=Target("v1.30.2", served, is_upgrade=True))
     assert (texts(found), found.hooks) == ({"shop-one": "own", "has": "false"}, ())
     assert found.unused.paths == ("templates/a.yaml", "templates/b.yaml")
-    with pytest.raises(BadBundle, match=r"templates/b\.yaml renders differently each time"):
-        rendered(files, target=Target("v1.30.2", served, is_upgrade=False))
+    installed = rendered(files, target=Target("v1.30.2", served, is_upgrade=False))
+    assert [one.ref.name[:9] for one in installed.hooks] == ["x-made-up"]
 
 
 def test_a_comment_that_moves_changes_nothing() -> None:

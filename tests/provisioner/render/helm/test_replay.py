@@ -88,6 +88,21 @@ def test_what_it_was_not_given_is_refused_as_a_status_in_words(
     assert len(status["message"]) < 500
 
 
+def test_where_all_may_be_asked_for_what_it_was_not_given_is_not_found() -> None:
+    with lookups.answering(KNOWN, [], is_open=True) as address:
+        assert answer(address, "/api/v1/namespaces/home/Secret/db") == (200, '{"kind": "Secret"}')
+        assert answer(address, "/apis/x.io/v1")[0] == 200
+        asked = (
+            "/api/v1/namespaces/home/Secret/other",
+            "/api/v1/namespaces/home/Secret",
+            "/apis/x.io/v1/a",
+            "/api/a",
+            "/api",
+        )
+        assert [answer(address, path)[0] for path in asked] == [404] * 5
+        assert answer(address.rpartition("/")[0], "/api/v1")[0] == 403
+
+
 def test_what_has_no_namespace_is_found_with_one_and_without(address: str) -> None:
     for path in ("/api/v1/Node/n", "/api/v1/namespaces/home/Node/n"):
         assert answer(address, path) == (200, '{"kind": "Node"}')

@@ -6,7 +6,7 @@ import os
 
 from provisioner import confinement
 from provisioner.chart_engine import process
-from provisioner.render.helm import lookups
+from provisioner.render.helm.lookup_process import answer_lookups
 
 CHECKS, NETWORK, FILES, CALLS = "check_schemas", "take_network", "take_files", "take_system_calls"
 GUARDS = frozenset({CHECKS, NETWORK, FILES, CALLS})
@@ -15,4 +15,4 @@ if __name__ == "__main__":
     missing = set(os.environ["WITHOUT"].split())
     for name in missing:
         setattr(*((process, name, lambda _: None) if name == CHECKS else (confinement, name, lambda **_: False)))
-    process.main(lookups.answering if os.environ["ANSWERS"] else None)
+    process.main(answer_lookups if os.environ["ANSWERS"] else None)

@@ -1,0 +1,89 @@
+"""Checksums that a chart makes over what it made up: computed again over the values that count."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from provisioner.render.helm.tokens import SHORTEST_INSIDE
+from provisioner.values import Place
+
+_HEX = re.compile(r"[0-9a-f]{6,128}")
+_NAMED = re.compile(r"checksum|hash|digest|sha-?(?:1|224|256|384|512)|md5", re.IGNORECASE)
+_HASHES = ("sha256", "sha1", "sha512", "md5")
+# Of more nobody looks for the lines of each in all templates.
+MAX_LINES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A text in the first rendering, in the second one, and with the values that count in place of made-up ones."""
+
+    first: str
+    again: str
+    settled: str
+
+
+def is_checksum(name: str, first: str, again: str, *, is_word: bool) -> bool:
+    """Whether texts called `name` are checksums, by what they are and are called; `is_word` of a label or annotation.
+
+    What is random and only looks like one would be another value whenever the content is another one.
+    """
+    if not (_HEX.fullmatch(first) and _HEX.fullmatch(again)):
+        return False
+    return bool(_NAMED.search(name)) or (is_word and not (first.isdigit() and again.isdigit()))
+
+
+def compute_checksums(
+    checksums: Mapping[Place, tuple[str, str]], changes: Iterable[Change], sources: Sequence[tuple[str, str]]
+) -> dict[Place, str]:
+    """The checksums that are those of a known text, over that text as it is settled; what is missing is not known.
+
+    `sources` are whole templates, which may hold checksums of each other.
+    """
+    texts, known = list(changes), dict[Place, str]()
+    while left := checksums.keys() - known.keys():
+        found = {}
+        candidates = [*texts, *_settled_sources(sources, texts)]
+        for place in left:
+            first, again = checksums[place]
+            for change in candidates:
+                name = next((name for name in _HASHES if _hash(name, change.first).startswith(first)), "")
+                if name and _hash(name, change.again).startswith(again):
+                    found[place] = _hash(name, change.settled)[: len(first)]
+                    break
+        if not found:
+            break
+        known |= found
+        texts += [Change(*checksums[place], settled) for place, settled in found.items()]
+    return known
+
+
+def own_checksum(text: bytes, length: int) -> str:
+    """A checksum of `length` hex digits over all that another one could be over."""
+    return hashlib.sha512(text).hexdigest()[:length]
+
+
+def _settled_sources(sources: Sequence[tuple[str, str]], changes: Sequence[Change]) -> list[Change]:
+    """The templates, whole and without the blanks around them, in which settled lines make both renderings one."""
+    lines: dict[str, str] = {}
+    for change in changes:
+        settled = change.settled.split("\n")
+        for side in (change.first, change.again):
+            if side.count("\n") == len(settled) - 1:
+                lines |= {line: new for line, new in zip(side.split("\n"), settled, strict=True) if line != new}
+    if not lines or len(lines) > MAX_LINES or min(map(len, lines)) < SHORTEST_INSIDE:
+        return []
+    pattern = re.compile("|".join(map(re.escape, sorted(lines, key=len, reverse=True))))
+    found: list[Change] = []
+    for first, again in sources:
+        one, other = (pattern.sub(lambda line: lines[line[0]], side) for side in (first, again))
+        if one == other:
+            found += [Change(first, again, one), Change(first.strip(), again.strip(), one.strip())]
+    return found
+
+
+def _hash(name: str, text: str) -> str:
+    return hashlib.new(name, text.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,383 @@
+"""What a chart made up, as two renderings of it show, and its objects with the values that count in place of it.
+
+Each text that was another one the second time is built again from its parts, so that both renderings come to the same
+objects, and whatever the chart did not make up can change from one version to the next, and is seen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+from provisioner.errors import BundleTooLarge
+from provisioner.json_values import mapping, value_at
+from provisioner.render.canonical import canonical_json
+from provisioner.render.helm.checksums import Change, compute_checksums, is_checksum, own_checksum
+from provisioner.render.helm.tokens import (
+    SHORTEST_INSIDE,
+    Coded,
+    Part,
+    Token,
+    Unaligned,
+    compare_texts,
+    decoded,
+    has_sides,
+    is_pem,
+    join,
+    tokens_of,
+)
+from provisioner.render.limits import YamlMeter
+from provisioner.render.objects import Found
+from provisioner.render.targets import BUILT_IN, LookedUp
+from provisioner.sentences import number
+from provisioner.values import Checksum, GroupKind, KeptValues, MadeSort, MadeUp, MadeValue, ObjectRef, Place
+
+MAX_MADE = 500
+MAX_CHARACTERS = 4 * 2**20
+# Characters that are looked through, counted once for each value.
+MAX_SEARCHED = 2 * 10**9
+# What is equal in both renderings is one value, unless it is so short that this may be chance.
+_SHORTEST_SHARED = 4
+_CODED = re.compile(r"[A-Za-z0-9+/]{12,}={0,2}")
+# A template by its path in the chart, wherever the chart lies.
+_IN_CHART = re.compile(r"(?:charts/[^/]+/)*templates/.*")
+_NAME = ("metadata", "name")
+_Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TwoRenderings:
+    """The objects of those templates that came to others the second time; `sources` are the texts of these."""
+
+    first: Sequence[Found]
+    again: Sequence[Found]
+    sources: Sequence[tuple[str, str]]
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The objects of a chart with the values that count, what it made up, and its Secrets that have some of that."""
+
+    objects: list[Found]
+    values: tuple[MadeValue, ...]
+    checksums: tuple[Checksum, ...]
+    secrets: tuple[LookedUp, ...]
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """The values by the keys of all places that they went to."""
+        return {place.key: made.value for made in self.values for place in (made.place, *made.copies)}
+
+
+@dataclass(frozen=True, slots=True)
+class MovingText:
+    """A text, or a number, in the object `at` that was another one the second time; a checksum has no parts."""
+
+    at: int
+    path: _Path
+    place: Place
+    first: Any
+    again: Any
+    parts: tuple[Part, ...] = ()
+
+    def tokens(self) -> Iterator[tuple[Place, Token]]:
+        for at, token in enumerate(tokens_of(self.parts)):
+            yield replace(self.place, number=at), token
+
+
+def settle(
+    renderings: TwoRenderings,
+    kept: KeptValues,
+    meter: YamlMeter,
+    *,
+    is_offline: bool = False,
+    earlier: Settled | None = None,
+) -> Settled:
+    """The first rendering with the `kept` values, and its own for what has none; a fixed text where `is_offline`.
+
+    `earlier` is of renderings that had not looked up what they made. Raises Unaligned where the two differ by more than
+    texts in the same places, or in others than earlier, and BundleTooLarge for too many of them.
+    """
+    first = renderings.first
+    # What a chart looked up stays, and counts among the values of its text as it did before.
+    constants = [Token(made.value, made.value) for made in earlier.values] if earlier else []
+    moving, checksums = _compare_objects(renderings, constants)
+    if earlier:
+        _check_numbers(moving, earlier)
+    values = _choose_values(moving, kept, is_offline=is_offline)
+    by_place = {place: made.value for made in values for place in (made.place, *made.copies)}
+    changes: dict[int, dict[_Path, Any]] = defaultdict(dict)
+    texts = []
+    for text in moving:
+        own = [(token, by_place[place]) for place, token in text.tokens()]
+        texts += [Change(token.first, token.again, value) for token, value in own]
+        settled = join(text.parts, [value for _, value in own])
+        meter.add(first[text.at].file, 0, len(settled))
+        texts.append(Change(str(text.first), str(text.again), settled))
+        changes[text.at][text.path] = settled if isinstance(text.first, str) else _number_of(settled)
+    sums = {checksum.place: (checksum.first, checksum.again) for checksum in checksums}
+    known = compute_checksums(sums, texts, renderings.sources)
+    for checksum in checksums:
+        changes[checksum.at][checksum.path] = known.get(checksum.place, "")
+    objects = [replace(found, body=_changed(found.body, changes.get(at, {}))) for at, found in enumerate(first)]
+    # Over all templates with made-up values, so that it changes whenever that of the chart would.
+    files = {first[text.at].file for text in moving} or {found.file for found in first}
+    basis = canonical_json([found.body for found in objects if found.file in files])
+    for checksum in checksums:
+        if checksum.place not in known:
+            changes[checksum.at] = {checksum.path: own_checksum(basis, len(checksum.first))}
+            found = objects[checksum.at]
+            objects[checksum.at] = replace(found, body=_changed(found.body, changes[checksum.at]))
+    secrets = [objects[at].body for at in sorted(changes) if _is_secret(objects[at].body)]
+    return Settled(
+        objects,
+        values,
+        tuple(Checksum(place, place in known) for place in sums),
+        tuple(_as_looked_up(secret, renderings.namespace) for secret in secrets),
+    )
+
+
+def list_made_up(objects: Sequence[Found], namespace: str, settled: Iterable[Settled]) -> MadeUp:
+    """What is in these objects of all that was made up, each value with all places that it went to.
+
+    Raises BundleTooLarge where that cannot be looked through.
+    """
+    values: dict[Place, MadeValue] = {}
+    owners: dict[Place, Place] = {}
+    checksums: dict[Place, bool] = {}
+    for each in settled:
+        # What the last rendering no longer has to compute, Helm computed from the values that count.
+        checksums = dict.fromkeys(checksums, True) | {checksum.place: checksum.is_known for checksum in each.checksums}
+        shared = {made.value for made in values.values() if len(made.value) >= SHORTEST_INSIDE}
+        for made in each.values:
+            if made.place not in owners and made.value not in shared:
+                values[made.place] = made
+                owners |= dict.fromkeys((made.place, *made.copies), made.place)
+    unnamed = {place.path.removesuffix("/metadata/name") for place in values if not place.name}
+    texts = {
+        replace(place, path=prefix + _pointer(path)): "\0".join(
+            [text, *filter(None, map(decoded, _CODED.findall(text)))]
+        )
+        for found, (place, prefix) in zip(objects, _base_places(objects, namespace, unnamed), strict=True)
+        for path, text in _texts(found.body, ())
+    }
+    whole, places = "\0\0".join(texts.values()), list(texts)
+    if len(whole) * len(values) > MAX_SEARCHED:
+        raise BundleTooLarge(
+            f"the chart makes up {number(len(values), 'value')}, too many for its {len(whole):,} characters"
+        )
+    starts = list(accumulate((len(text) + 2 for text in texts.values()), initial=0))
+    listed = []
+    for made in values.values():
+        if made.value not in texts.get(replace(made.place, number=0), ""):
+            continue
+        copies = [place for place in made.copies if made.value in texts.get(replace(place, number=0), "")]
+        seen = {replace(place, number=0) for place in (made.place, *copies)}
+        position = whole.find(made.value) if len(made.value) >= SHORTEST_INSIDE else -1
+        while position >= 0:
+            index = bisect_right(starts, position) - 1
+            if places[index] not in seen:
+                copies.append(places[index])
+            position = whole.find(made.value, starts[index + 1])
+        listed.append(replace(made, copies=tuple(sorted(copies))))
+    standing = [Checksum(place, is_known) for place, is_known in sorted(checksums.items()) if place in texts]
+    return MadeUp(tuple(sorted(listed, key=lambda made: made.place)), tuple(standing))
+
+
+def _compare_objects(
+    renderings: TwoRenderings, constants: Collection[Token]
+) -> tuple[list[MovingText], list[MovingText]]:
+    """The texts with made-up values, and the checksums. Short ones come first: a password before the URL with it."""
+    first, again = renderings.first, renderings.again
+    if [(found.file, found.hook) for found in first] != [(found.file, found.hook) for found in again]:
+        raise Unaligned
+    placed = zip(first, again, _positions(first), strict=True)
+    unnamed = {
+        position for one, other, position in placed if value_at(one.body, *_NAME) != value_at(other.body, *_NAME)
+    }
+    found: list[MovingText] = []
+    checksums: list[MovingText] = []
+    size = 0
+    for at, (place, prefix) in enumerate(_base_places(first, renderings.namespace, unnamed)):
+        for path, value, other in _differing(first[at].body, again[at].body, ()):
+            text = MovingText(at, path, replace(place, path=prefix + _pointer(path)), value, other)
+            size += len(str(value))
+            if size > MAX_CHARACTERS:
+                raise BundleTooLarge(f"the chart makes up more than {MAX_CHARACTERS // 2**20} MiB of texts")
+            (checksums if _is_checksum(first[at].body, text) else found).append(text)
+    known = dict.fromkeys(constants)
+    compared = []
+    for text in sorted(found, key=lambda text: (len(str(text.first)), text.place)):
+        compared.append(replace(text, parts=_parts_of(first[text.at].body, text, known)))
+        known |= dict.fromkeys(tokens_of(compared[-1].parts))
+        if len(known) - len(constants) > MAX_MADE:
+            raise BundleTooLarge(f"the chart makes up more than {MAX_MADE} values")
+    return compared, checksums
+
+
+def _check_numbers(moving: Iterable[MovingText], earlier: Settled) -> None:
+    """Raises Unaligned where a text has not as many values as earlier, so that they would be taken for each other."""
+    before = Counter(replace(place, number=0) for made in earlier.values for place in (made.place, *made.copies))
+    for text in moving:
+        if before[text.place] not in (0, len(list(text.tokens()))):
+            raise Unaligned
+
+
+def _differing(first: Any, again: Any, path: _Path) -> Iterator[tuple[_Path, Any, Any]]:
+    if isinstance(first, Mapping) and isinstance(again, Mapping) and first.keys() == again.keys():
+        for key, value in first.items():
+            yield from _differing(value, again[key], (*path, key))
+    elif isinstance(first, list) and isinstance(again, list) and len(first) == len(again):
+        for at, (value, other) in enumerate(zip(first, again, strict=True)):
+            yield from _differing(value, other, (*path, at))
+    elif first != again or type(first) is not type(again):
+        if not ((isinstance(first, str) and isinstance(again, str)) or {type(first), type(again)} <= {int, float}):
+            raise Unaligned
+        yield path, first, again
+
+
+def _parts_of(body: Any, text: MovingText, known: Collection[Token]) -> tuple[Part, ...]:
+    if not isinstance(text.first, str):
+        return (Token(json.dumps(text.first), json.dumps(text.again)),)
+    if not (_is_secret(body) and text.path[0] in ("data", "stringData")):
+        return compare_texts(text.first, text.again, known)
+    if text.path[0] == "stringData":
+        return compare_texts(text.first, text.again, known, is_whole=True)
+    coded = text.first.strip()
+    before, _, after = text.first.partition(coded)
+    inner, inner_again = decoded(coded), decoded(text.again.strip())
+    if inner is None or inner_again is None:
+        return (Token(text.first, text.again),)
+    parts = (before, Coded(compare_texts(inner, inner_again, known, is_whole=True)), after)
+    if not has_sides(parts, text.first, text.again):
+        raise Unaligned
+    return parts
+
+
+def _is_checksum(body: Any, text: MovingText) -> bool:
+    if not isinstance(text.first, str) or (_is_secret(body) and text.path[0] in ("data", "stringData")):
+        return False
+    above: Any = body
+    for step in text.path[:-1]:
+        above = above[step]
+    # Of a variable, the name stands beside its value.
+    name = mapping(above).get("name") if text.path[-1] == "value" else text.path[-1]
+    return is_checksum(str(name), text.first, text.again, is_word=text.path[-2:-1] in (("annotations",), ("labels",)))
+
+
+def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline: bool) -> tuple[MadeValue, ...]:
+    groups: dict[Token | Place, list[tuple[Place, Token, str | float]]] = defaultdict(list)
+    for text in moving:
+        for place, token in text.tokens():
+            is_shared = min(len(token.first), len(token.again)) >= _SHORTEST_SHARED
+            groups[token if is_shared else place].append((place, token, text.first))
+    if len(groups) > MAX_MADE:
+        raise BundleTooLarge(f"the chart makes up more than {MAX_MADE} values")
+    values = []
+    for members in groups.values():
+        _, token, text_of = members[0]
+        # Best where it stands alone in a Secret: a later version will have it there, too.
+        members.sort(key=lambda member: (member[0].kind != "Secret", len(str(member[2])), member[0]))
+        places = [place for place, *_ in members]
+        # A value that was kept is found by any of its places, since the first one may be another one in this version.
+        place = next((place for place in places if place.key in kept), places[0])
+        value = token.first
+        if place.key in kept:
+            value = kept[place.key]
+        elif is_offline:
+            value = f"made-up-{place.key[:8]}" if isinstance(text_of, str) else "1"
+        copies = tuple(sorted(set(places) - {place}))
+        values.append(MadeValue(place, value, _sort_of(token, place), copies, place.key not in kept))
+    return tuple(values)
+
+
+def _sort_of(token: Token, place: Place) -> MadeSort:
+    if is_pem(token.first):
+        return MadeSort.CERTIFICATE
+    if place.path.endswith("/metadata/name"):
+        return MadeSort.NAME
+    is_secret = place.kind == "Secret" and re.search("(?:^|#[0-9]+)/(?:data|stringData)/", place.path)
+    return MadeSort.PASSWORD if is_secret else MadeSort.TEXT
+
+
+def _as_looked_up(secret: Mapping[str, Any], namespace: str) -> LookedUp:
+    """A Secret as `lookup` finds it once it is applied."""
+    metadata = dict(mapping(secret.get("metadata")))
+    metadata["namespace"] = metadata.get("namespace") or namespace
+    texts = {key: b64encode(str(text).encode()).decode() for key, text in mapping(secret.get("stringData")).items()}
+    body = {key: value for key, value in secret.items() if key != "stringData"}
+    body |= {"metadata": metadata, "data": {**mapping(secret.get("data")), **texts}}
+    return LookedUp(ObjectRef("", "v1", "Secret", str(metadata["namespace"]), str(metadata.get("name"))), body)
+
+
+def _base_places(objects: Sequence[Found], namespace: str, unnamed: Collection[str]) -> Iterator[tuple[Place, str]]:
+    """The place of each object, and what its paths begin with; `unnamed` are those whose names are made up."""
+    for found, position in zip(objects, _positions(objects), strict=True):
+        metadata = mapping(value_at(found.body, "metadata"))
+        group, _, _ = str(value_at(found.body, "apiVersion")).rpartition("/")
+        kind = str(value_at(found.body, "kind"))
+        own = "" if BUILT_IN.get(GroupKind(group, kind)) is False else str(metadata.get("namespace") or namespace)
+        is_named = position not in unnamed
+        yield Place(kind, own, str(metadata.get("name")) if is_named else "", ""), "" if is_named else position
+
+
+def _positions(objects: Iterable[Found]) -> list[str]:
+    counted: Counter[str] = Counter()
+    positions = []
+    for found in objects:
+        path = _IN_CHART.search(found.file)
+        file = path[0] if path else found.file
+        positions.append(f"{file}#{counted[file]}")
+        counted[file] += 1
+    return positions
+
+
+def _pointer(path: _Path) -> str:
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
+
+
+def _texts(value: Any, path: _Path) -> Iterator[tuple[_Path, str]]:
+    if isinstance(value, Mapping):
+        for key, member in value.items():
+            yield from _texts(member, (*path, key))
+    elif isinstance(value, list):
+        for at, member in enumerate(value):
+            yield from _texts(member, (*path, at))
+    elif value is not None:
+        yield path, value if isinstance(value, str) else json.dumps(value)
+
+
+def _changed(value: Any, changes: Mapping[_Path, Any], path: _Path = ()) -> Any:
+    """The value with others at these paths; it shares what stays."""
+    if path in changes:
+        return changes[path]
+    if not changes:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _changed(member, changes, (*path, key)) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_changed(member, changes, (*path, at)) for at, member in enumerate(value)]
+    return value
+
+
+def _number_of(text: str) -> Any:
+    """Raises Unaligned for no number: it was kept where the chart had a text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        raise Unaligned from None
+    if type(value) not in (int, float):
+        raise Unaligned
+    return value
+
+
+def _is_secret(body: Any) -> bool:
+    return (value_at(body, "apiVersion"), value_at(body, "kind")) == ("v1", "Secret")

@@ -1,0 +1,242 @@
+"""What differs between two renderings of one text, word by word, so that the rest of the text can change and be seen.
+
+The same text has to be cut alike in each rendering, or a value that was kept would be put in another's place. So a
+word is never cut where two random ones happen to begin alike, but at marks, and what cannot be told is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, zip_longest
+
+# A text that is known to be made up is looked for inside of others from this length on.
+SHORTEST_INSIDE = 8
+# Random bytes may be read as base64 of a text, but hardly of nine characters and twice.
+_SHORTEST_CODED = 12
+MAX_CODINGS = 3
+# What is one value though it has marks in it: blocks of PEM, and times, of which only the seconds differ now.
+_UNIT = re.compile(
+    r"(?P<pem>-----BEGIN (?P<label>[A-Z0-9 ]+)-----.*?-----END (?P=label)-----)"
+    r"|(?:\d{4}[-/.]\d\d[-/.]\d\d[T ])?\d\d:\d\d:\d\d[\d.]*(?:Z| ?[+-]\d\d:?\d\d)?(?: UTC)?(?: m=\S+)?",
+    re.DOTALL,
+)
+_HARD = r"\s\"',;:@?&=<>()\[\]{}|\\"
+# The padding of base64 belongs to its word.
+_WORD = re.compile(rf"[^{_HARD}]+(?:={{1,2}}(?=[{_HARD}]|$))?")
+_SOFT = "/-."
+_LETTERS = re.compile(r"[A-Za-z0-9]{3,}")
+
+
+class Unaligned(Exception):
+    """Two renderings that do not differ by words alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A part of a text that was another one the second time: the chart made it up."""
+
+    first: str = field(repr=False)
+    again: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """The base64 of a text with tokens."""
+
+    parts: tuple[Part, ...]
+
+
+Part = str | Token | Coded
+
+
+def compare_texts(first: str, again: str, known: Iterable[Token] = (), *, is_whole: bool = False) -> tuple[Part, ...]:
+    """The parts of a text, those that differ as tokens; `known` tokens are found inside of longer words, too.
+
+    `is_whole` says that the text is a value of a Secret, which is one token where it has nothing else in it.
+    Raises Unaligned where the two differ by more than words.
+    """
+    parts = _Comparison(known, is_whole).compare(first, again)
+    if not has_sides(parts, first, again):
+        raise Unaligned
+    return parts
+
+
+def has_sides(parts: Sequence[Part], first: str, again: str) -> bool:
+    """Whether these are the parts of both texts, so that other values can be put into them."""
+    tokens = list(tokens_of(parts))
+    sides = ([token.first for token in tokens], [token.again for token in tokens])
+    return (join(parts, sides[0]), join(parts, sides[1])) == (first, again)
+
+
+def join(parts: Iterable[Part], values: Iterable[str]) -> str:
+    """The text of these parts with the values in the places of its tokens, in their order."""
+    return _joined(parts, iter(values))
+
+
+def _joined(parts: Iterable[Part], values: Iterator[str]) -> str:
+    texts = []
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, Token):
+            texts.append(next(values))
+        else:
+            texts.append(base64.b64encode(_joined(part.parts, values).encode()).decode())
+    return "".join(texts)
+
+
+def tokens_of(parts: Iterable[Part]) -> Iterator[Token]:
+    """The tokens in their order, as often as they are there."""
+    for part in parts:
+        if isinstance(part, Token):
+            yield part
+        elif isinstance(part, Coded):
+            yield from tokens_of(part.parts)
+
+
+def is_pem(text: str) -> bool:
+    """Whether a text is one block of PEM."""
+    found = _UNIT.fullmatch(text)
+    return found is not None and found["pem"] is not None
+
+
+def decoded(text: str) -> str | None:
+    """The text that `text` is the base64 of; None where it is none, of no text, or written otherwise than by us."""
+    try:
+        raw = base64.b64decode(text, validate=True)
+        inner = raw.decode()
+    except ValueError:
+        return None
+    is_same = base64.b64encode(raw).decode() == text
+    return inner if is_same and "".join(inner.split()).isprintable() else None
+
+
+class _Comparison:
+    def __init__(self, known: Iterable[Token], is_whole: bool):
+        self._known = [token for token in known if len(token.first) >= SHORTEST_INSIDE]
+        self._is_whole = is_whole
+        self._codings = 0
+
+    def compare(self, first: str, again: str) -> tuple[Part, ...]:
+        if first == again:
+            return (first,) if first else ()
+        if coded := self._coded(first, again):
+            return (coded,)
+        if self._is_whole and not self._codings and not _is_anchored(first, again):
+            return (Token(first, again),)
+        return self._by_known(first, again)
+
+    def _coded(self, first: str, again: str) -> Coded | None:
+        if min(len(first), len(again)) < _SHORTEST_CODED or self._codings >= MAX_CODINGS:
+            return None
+        inner, inner_again = decoded(first), decoded(again)
+        if inner is None or inner_again is None:
+            return None
+        self._codings += 1
+        try:
+            return Coded(self.compare(inner, inner_again))
+        finally:
+            self._codings -= 1
+
+    def _by_known(self, first: str, again: str) -> tuple[Part, ...]:
+        """Cut at the tokens that are known already; where the two texts do not have the same ones, at none."""
+        present = [token for token in self._known if token.first in first and token.again in again]
+        present.sort(key=lambda token: len(token.first), reverse=True)
+        if not present:
+            return self._by_unit(first, again)
+        sides = []
+        for text, tokens in ((first, {t.first: t for t in present}), (again, {t.again: t for t in present})):
+            pattern = re.compile("|".join(map(re.escape, sorted(tokens, key=len, reverse=True))))
+            sides.append((pattern.split(text), [tokens[found] for found in pattern.findall(text)]))
+        (statics, found), (statics_again, found_again) = sides
+        if found != found_again:
+            return self._by_unit(first, again)
+        return _between(found, (self._by_unit(*pair) for pair in zip(statics, statics_again, strict=True)))
+
+    def _by_unit(self, first: str, again: str) -> tuple[Part, ...]:
+        units, units_again = list(_UNIT.finditer(first)), list(_UNIT.finditer(again))
+        if [unit["label"] for unit in units] != [unit["label"] for unit in units_again]:
+            raise Unaligned
+        made: list[Part] = [
+            one[0] if one[0] == other[0] else Token(one[0], other[0])
+            for one, other in zip(units, units_again, strict=True)
+        ]
+        rests = (_around(first, units), _around(again, units_again))
+        return _between(made, (self._by_line(*pair) for pair in zip(*rests, strict=True)))
+
+    def _by_line(self, first: str, again: str) -> tuple[Part, ...]:
+        lines, lines_again = first.split("\n"), again.split("\n")
+        if len(lines) != len(lines_again):
+            raise Unaligned
+        pairs = zip(lines, lines_again, strict=True)
+        return _between(["\n"] * (len(lines) - 1), (self._by_word(*pair) for pair in pairs))
+
+    def _by_word(self, first: str, again: str) -> tuple[Part, ...]:
+        if first == again:
+            return (first,) if first else ()
+        words, words_again = list(_WORD.finditer(first)), list(_WORD.finditer(again))
+        marks, marks_again = _around(first, words), _around(again, words_again)
+        if marks != marks_again:
+            raise Unaligned
+        found: list[tuple[Part, ...]] = []
+        for word, word_again in zip(words, words_again, strict=True):
+            coded = self._coded(word[0], word_again[0])
+            found.append((coded,) if coded else _cut(word[0], word_again[0]))
+        pieces = chain.from_iterable(zip_longest([(mark,) for mark in marks], found, fillvalue=()))
+        return tuple(part for piece in pieces for part in piece if part)
+
+
+def _is_anchored(first: str, again: str) -> bool:
+    """Whether something in a value stayed: of two random texts, marks and all, nothing does."""
+    ends = (_shared(first, again), _shared(first[::-1], again[::-1]))
+    shared = set(_LETTERS.findall(first)) & set(_LETTERS.findall(again))
+    return bool(shared) or any(map(_LETTERS.search, ends)) or "\n" in first.strip() + again.strip()
+
+
+def _cut(first: str, again: str) -> tuple[Part, ...]:
+    """A word in which one part differs, between marks: of `shop-x1b7` it is what follows the hyphen."""
+    if first == again:
+        return (first,)
+    start = _mark_before(_shared(first, again))
+    end = _mark_before(_shared(first[start:][::-1], again[start:][::-1]))
+    while start and first[start : len(first) - end].strip(_SOFT + "0123456789") == "":
+        # Of a date, only the last digits differ now.
+        before = _mark_before(first[: start - 1])
+        if not first[before : start - 1].isdigit():
+            break
+        start = before
+    middle, middle_again = first[start : len(first) - end], again[start : len(again) - end]
+    if not middle or not middle_again:
+        return (Token(first, again),)
+    parts: list[Part] = [first[:start], Token(middle, middle_again), first[len(first) - end :] if end else ""]
+    return tuple(part for part in parts if part)
+
+
+def _shared(first: str, again: str) -> str:
+    """What two texts begin with."""
+    pairs = enumerate(zip(first, again, strict=False))
+    return first[: next((at for at, (letter, other) in pairs if letter != other), min(len(first), len(again)))]
+
+
+def _mark_before(shared: str) -> int:
+    """Where the last mark that follows a letter or digit ends in a text; 0 where there is none."""
+    ends = [at + 1 for at in range(1, len(shared)) if shared[at] in _SOFT and shared[at - 1].isalnum()]
+    return ends[-1] if ends else 0
+
+
+def _around(text: str, found: list[re.Match[str]]) -> list[str]:
+    """What lies before, between and after matches in a text."""
+    edges = [0, *(edge for match in found for edge in match.span()), len(text)]
+    return [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _between(separators: Iterable[Part], pieces: Iterable[tuple[Part, ...]]) -> tuple[Part, ...]:
+    """The pieces with one separator between each two."""
+    parts: list[Part] = []
+    for piece, separator in zip_longest(pieces, separators):
+        parts += piece
+        parts += [separator] if separator is not None else []
+    return tuple(parts)

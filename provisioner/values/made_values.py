@@ -1,0 +1,70 @@
+"""What a chart makes up when it is rendered: passwords, certificates, names. Its values belong to the deployment."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class MadeSort(StrEnum):
+    """A whole value of a Secret, a block of PEM, (a part of) an object's name, or a text anywhere else."""
+
+    PASSWORD = "password"  # noqa: S105 -- the word, not one
+    CERTIFICATE = "certificate"
+    NAME = "name"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where a chart first puts a value that it made up; everybody may know it.
+
+    `path` is a JSON pointer in the object, `number` counts the values in that text, from 0. Where the name itself is
+    made up, `name` is "" and `path` begins with the file and the number of the object in it.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    path: str
+    number: int = 0
+
+    @property
+    def key(self) -> str:
+        """SHA-256 in hex of all that it says: the same for the same place in each version of a chart."""
+        parts = [self.kind, self.namespace, self.name, self.path, self.number]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class MadeValue:
+    """A value that a chart made up. `copies` are the other places that it went to; `is_new` where nothing was kept."""
+
+    place: Place
+    value: str = field(repr=False)
+    sort: MadeSort
+    copies: tuple[Place, ...] = ()
+    is_new: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    """A checksum over texts with made-up values, computed again; `is_known` where the way of the chart was found."""
+
+    place: Place
+    is_known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MadeUp:
+    """All that one rendering of a chart made up, with the kept values in place of new ones."""
+
+    values: tuple[MadeValue, ...] = ()
+    checksums: tuple[Checksum, ...] = ()
+
+
+KeptValues = Mapping[str, str]
+"""The values that a deployment kept, by Place.key."""

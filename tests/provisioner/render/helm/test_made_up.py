@@ -1,0 +1,314 @@
+"""What a chart makes up belongs to its deployment: it is found, kept, and put where a later rendering has another."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from provisioner.errors import BundleTooLarge
+from provisioner.render import YamlLimits, YamlMeter
+from provisioner.render.helm import made_up
+from provisioner.render.helm.made_up import Settled, TwoRenderings, list_made_up, settle
+from provisioner.render.helm.tokens import Unaligned
+from provisioner.render.objects import Found
+from provisioner.values import Content, MadeSort, MadeUp, Place
+from tests.provisioner.render.helm.charts import chart, rendered
+
+FILE = "shop/templates/a.yaml"
+
+
+def coded(text: str) -> str:
+    return b64encode(text.encode()).decode()
+
+
+def secret(name: str = "db", **data: str) -> dict[str, Any]:
+    values = {key: coded(value) for key, value in data.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": values}
+
+
+def pod(annotations: Mapping[str, str] = {}, /, **variables: Any) -> dict[str, Any]:
+    env = [{"name": name, "value": value} for name, value in variables.items()]
+    metadata = {"name": "web", "annotations": dict(annotations)}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [{"env": env}]}}
+
+
+def settled(
+    first: list[Any],
+    again: list[Any],
+    kept: Mapping[str, str] = {},
+    sources: Sequence[tuple[str, str]] = (),
+    **more: Any,
+) -> Settled:
+    meter = more.pop("meter", YamlMeter(YamlLimits()))
+    one, other = ([Found(body, FILE) for body in bodies] for bodies in (first, again))
+    return settle(TwoRenderings(one, other, sources, "home"), kept, meter, **more)
+
+
+def kept_of(made: Settled | MadeUp) -> dict[str, str]:
+    return {each.place.key: each.value for each in made.values}
+
+
+def bodies(made: Settled) -> list[Any]:
+    return [found.body for found in made.objects]
+
+
+PASSWORDS = ("Xk2abcdef", "Zq9ghijkl", "Lm5mnopqr", "Vn7stuvwx")
+
+
+def shop(password: str) -> list[Any]:
+    url = f"postgres://u:{password}@db/shop"
+    config = coded(f'{{"auth": "{coded(f"u:{password}")}"}}')
+    return [secret(password=password, url=url, config=b64decode(config).decode()), pod(URL=url, OTHER="stays")]
+
+
+def test_what_was_kept_is_put_wherever_a_value_went() -> None:
+    first = settled(shop(PASSWORDS[0]), shop(PASSWORDS[1]))
+    assert bodies(first) == shop(PASSWORDS[0])
+    (made,) = first.values
+    assert (made.place, made.sort, made.is_new) == (
+        Place("Secret", "home", "db", "/data/password"),
+        MadeSort.PASSWORD,
+        True,
+    )
+    assert [(copy.kind, copy.path) for copy in made.copies] == [
+        ("Pod", "/spec/containers/0/env/0/value"),
+        ("Secret", "/data/config"),
+        ("Secret", "/data/url"),
+    ]
+    later = settled(shop(PASSWORDS[2]), shop(PASSWORDS[3]), kept_of(first))
+    assert (bodies(later), later.values[0].is_new) == (shop(PASSWORDS[0]), False)
+    assert PASSWORDS[0] not in repr(first.values)
+
+
+def test_a_later_version_changes_all_else_and_finds_its_value_by_any_place() -> None:
+    kept = kept_of(settled(shop(PASSWORDS[0]), shop(PASSWORDS[1])))
+    sides = [
+        [secret("aaa", new=password), secret(password=password), pod(NEW="x", URL=f"mysql://u:{password}@other")]
+        for password in PASSWORDS
+    ]
+    later = settled(sides[2], sides[3], kept)
+    assert bodies(later) == sides[0]
+    assert (later.values[0].place.name, later.values[0].is_new) == ("db", False)
+
+
+def test_short_values_are_not_taken_for_each_other() -> None:
+    sides = [
+        [secret(a=a, b=b), pod(TEXT=f"{a} stays {b}")] for a, b in (("1", "1"), ("2", "2"), ("3", "4"), ("5", "6"))
+    ]
+    first = settled(sides[0], sides[1])
+    assert len(first.values) == 4
+    assert bodies(settled(sides[2], sides[3], kept_of(first))) == sides[0]
+    # Where a value is `a` or `true`, nothing but its own place is touched.
+    sides = [[secret(a=value), pod(OTHER="a")] for value in ("a", "true", "xyz1", "xyz2")]
+    assert bodies(settled(sides[2], sides[3], kept_of(settled(sides[0], sides[1])))) == sides[0]
+
+
+def test_names_numbers_and_bytes_are_made_up_too() -> None:
+    def made(name: str, port: int, raw: bytes) -> list[Any]:
+        data = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name},
+            "data": {"raw": b64encode(raw).decode()},
+        }
+        return [
+            data,
+            {"apiVersion": "x.io/v1", "kind": "A", "metadata": {"name": "a"}, "spec": {"port": port, "ref": name}},
+        ]
+
+    sides = [
+        made(f"db-{word}", port, raw)
+        for word, port, raw in (
+            ("abcde", 30001, b"\xff\x00"),
+            ("fghij", 30002, b"\xfe\x01"),
+            ("klmno", 30003, b"\xfd\x02"),
+            ("pqrst", 30004, b"\xfc"),
+        )
+    ]
+    first = settled(sides[0], sides[1])
+    places = {each.place.path: each.sort for each in first.values}
+    assert places == {
+        "templates/a.yaml#0/metadata/name": MadeSort.NAME,
+        "templates/a.yaml#0/data/raw": MadeSort.PASSWORD,
+        "/spec/port": MadeSort.TEXT,
+    }
+    assert bodies(settled(sides[2], sides[3], kept_of(first))) == sides[0]
+    offline = settled(sides[0], sides[1], is_offline=True)
+    assert bodies(offline) == bodies(settled(sides[2], sides[3], is_offline=True))
+    assert bodies(offline)[1]["spec"]["port"] == 1
+    with pytest.raises(Unaligned):
+        settled(sides[0], sides[1], dict.fromkeys(kept_of(first), "no number"))
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ([pod()], [pod(), pod()]),
+        ([pod()], [secret()]),
+        ([pod(A="x")], [pod(A="x", B="y")]),
+        ([secret(a="x")], [secret(b="x")]),
+        ([pod(A=None)], [pod(A="x")]),
+        ([pod(A=True)], [pod(A=False)]),
+        ([pod(A="1")], [pod(A=1)]),
+    ],
+    ids=["objects", "kinds", "lists", "keys", "nothing", "switches", "types"],
+)
+def test_another_shape_is_no_value(first: list[Any], again: list[Any]) -> None:
+    if first[0]["kind"] != again[0]["kind"]:
+        first[0]["spec"] = {}
+    with pytest.raises(Unaligned):
+        settled(first, again)
+
+
+def sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_checksum_over_a_known_text_is_computed_again_also_over_another_checksum() -> None:
+    def made(password: str) -> tuple[list[Any], tuple[str, str]]:
+        text = f"\nkind: Secret\ndata: {coded(password)}\n"
+        inner = f"checksum: {sha(text)}"
+        notes = {"checksum/secret": sha(text), "checksum/pw": sha(password)[:10], "checksum/outer": sha(inner)}
+        return [secret(password=password), pod(notes)], (text, inner)
+
+    (first, texts), (again, texts_again) = made(PASSWORDS[0]), made(PASSWORDS[1])
+    kept = kept_of(settled(made(PASSWORDS[2])[0], made(PASSWORDS[3])[0]))
+    found = settled(first, again, kept, list(zip(texts, texts_again, strict=True)))
+    assert bodies(found) == made(PASSWORDS[2])[0]
+    assert [checksum.is_known for checksum in found.checksums] == [True] * 3
+
+
+def test_a_checksum_over_what_nobody_knows_hides_no_change() -> None:
+    def made(password: str, text: str = "one") -> list[Any]:
+        notes = {"checksum/secret": sha(f"other {password}"), "rolls": sha(password[::-1])[:8]}
+        return [
+            {**secret(password=password), "text": text},
+            pod(notes, CONFIG_HASH=sha(password * 2), TOKEN=sha(password * 3)),
+        ]
+
+    first, again = made(PASSWORDS[0]), made(PASSWORDS[1])
+    kept = kept_of(settled(first, again))
+    found, same = settled(first, again, kept), settled(made(PASSWORDS[2]), made(PASSWORDS[3]), kept)
+    assert bodies(found) == bodies(same)
+    assert [(checksum.place.path.rpartition("/")[2], checksum.is_known) for checksum in found.checksums] == [
+        ("checksum~1secret", False),
+        ("rolls", False),
+        ("value", False),
+    ]
+    assert len(bodies(found)[1]["metadata"]["annotations"]["rolls"]) == 8
+    # A variable that is called like no checksum is a value, though it looks like one: it stays.
+    other = settled(made(PASSWORDS[2], "two"), made(PASSWORDS[3], "two"), kept)
+    notes, changed = (bodies(each)[1]["metadata"]["annotations"] for each in (found, other))
+    assert all(notes[key] != changed[key] for key in notes)
+    variables, others = (bodies(each)[1]["spec"]["containers"][0]["env"] for each in (found, other))
+    assert [one == two for one, two in zip(variables, others, strict=True)] == [False, True]
+
+
+def test_what_was_looked_up_keeps_its_place_among_the_values_of_a_text() -> None:
+    def made(first: str, second: str) -> list[Any]:
+        return [secret(a=first), pod(TEXT=f"{first} {second}")]
+
+    before = settled(made(*PASSWORDS[:2]), made(*PASSWORDS[2:]))
+    after = settled(made(PASSWORDS[0], "Aa1bbbbbb"), made(PASSWORDS[0], "Cc2dddddd"), before.kept, earlier=before)
+    assert bodies(after) == bodies(before)
+    listed = list_made_up(after.objects, "home", [before, after])
+    assert [(each.place.path, len(each.copies)) for each in listed.values] == [
+        ("/spec/containers/0/env/0/value", 0),
+        ("/data/a", 1),
+    ]
+    short = settled(made("ab", PASSWORDS[1]), made("cd", PASSWORDS[3]))
+    with pytest.raises(Unaligned):
+        settled(made("ab", PASSWORDS[2]), made("ab", PASSWORDS[3]), short.kept, earlier=short)
+
+
+def test_S26_what_a_chart_makes_up_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def many(letter: str, count: int) -> list[Any]:
+        return [pod(**{f"V{at}": f"{letter}{at:09}" for at in range(count)})]
+
+    with pytest.raises(BundleTooLarge, match="more than 500 values"):
+        settled(many("a", 501), many("b", 501))
+    with pytest.raises(BundleTooLarge, match="more than 4 MiB"):
+        settled([pod(A="a" * 5 * 2**20)], [pod(A="b" * 5 * 2**20)])
+    made = settled(shop(PASSWORDS[0]), shop(PASSWORDS[1]))
+    monkeypatch.setattr(made_up, "MAX_SEARCHED", 10)
+    with pytest.raises(BundleTooLarge, match="makes up 1 value, too many for"):
+        list_made_up(made.objects, "home", [made])
+    with pytest.raises(BundleTooLarge, match="max_characters"):
+        settled(many("a", 100), many("b", 100), meter=YamlMeter(YamlLimits(max_characters=999)))
+
+
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\ndata:\n"
+ANNOTATED = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\n  annotations:\n"
+CHECKSUM = '    checksum/secret: {{ include (print $.Template.BasePath "/a.yaml") . | sha256sum }}\n'
+# A password that the chart finds again in its Secret, one that it does not, a hash of it, a name, and certificates.
+MAKES_ALL = chart(
+    templates__a='{{- $found := (lookup "v1" "Secret" .Release.Namespace "db").data | default dict }}\n'
+    f"{SECRET}  found: {{{{ $found.found | default (randAlphaNum 16 | b64enc) }}}}\n"
+    '  hash: {{ get $found "found" | default "eA==" | b64dec | sha256sum | b64enc }}\n',
+    templates__b=f"{{{{- $made := randAlphaNum 16 }}}}\n{SECRET.replace('db', 'more')}  made: {{{{ $made | b64enc }}}}\n"
+    '  login: {{ htpasswd "admin" $made | b64enc }}\n  url: {{ printf "https://u:%s@db" $made | b64enc }}\n'
+    '---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: "run-{{ uuidv4 }}"}\n',
+    templates__c=f'{{{{- $ca := genCA "ca" 30 }}}}\n{{{{- $tls := genSignedCert "db" nil nil 30 $ca }}}}\n'
+    f"{SECRET.replace('db', 'tls')}  tls.crt: {{{{ $tls.Cert | b64enc }}}}\n  tls.key: {{{{ $tls.Key | b64enc }}}}\n"
+    "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: db}\n"
+    "webhooks: [{name: a.b.c, clientConfig: {caBundle: {{ $ca.Cert | b64enc }}}}]\n",
+    templates__d='{{ with lookup "x.io/v1" "Thing" "" "a" }}{{ fail "found" }}{{ end }}\n'
+    '{{ range (lookup "v1" "Pod" "home" "").items }}{{ fail "listed" }}{{ end }}\n'
+    f"{ANNOTATED}{CHECKSUM}    rolls: {{{{ randAlphaNum 5 | quote }}}}\n",
+)
+
+
+def text_of(content: Content, name: str, key: str) -> str:
+    (body,) = (one.body for one in content.manifests if (one.ref.kind, one.ref.name) == ("Secret", name))
+    return b64decode(body["data"][key]).decode()
+
+
+def test_a_chart_keeps_what_it_made_and_finds_it() -> None:
+    first = rendered(MAKES_ALL, kept={})
+    later = rendered(MAKES_ALL, kept=kept_of(first.made_up))
+    assert first.digest == later.digest
+    assert {(made.place.name, made.place.path, made.sort.value) for made in first.made_up.values} == {
+        ("db", "/data/found", "password"),
+        ("more", "/data/made", "password"),
+        ("more", "/data/login", "password"),
+        ("", "templates/b.yaml#1/metadata/name", "name"),
+        ("tls", "/data/tls.crt", "certificate"),
+        ("tls", "/data/tls.key", "certificate"),
+        ("db", "/webhooks/0/clientConfig/caBundle", "certificate"),
+        ("web", "/metadata/annotations/rolls", "text"),
+    }
+    assert {made.is_new for made in first.made_up.values} == {True}
+    assert {made.is_new for made in later.made_up.values} == {False}
+    # Helm computed the checksum and the hash over what the Secret holds.
+    assert [checksum.is_known for checksum in first.made_up.checksums] == [True]
+    assert text_of(first, "db", "hash") == sha(text_of(first, "db", "found"))
+    assert text_of(first, "more", "url") == f"https://u:{text_of(first, 'more', 'made')}@db"
+    assert not any(made.value in repr(first.made_up) for made in first.made_up.values)
+
+
+def test_without_a_deployment_nothing_is_shown_and_two_runs_are_alike() -> None:
+    first, again = rendered(MAKES_ALL), rendered(MAKES_ALL)
+    assert first.digest == again.digest
+    assert first.made_up == again.made_up
+    assert text_of(first, "db", "found").startswith("made-up-")
+    assert text_of(first, "tls", "tls.key").strip().startswith("made-up-")
+    assert {made.value[:8] for made in first.made_up.values} == {"made-up-"}
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        # It makes its Secret only where there is none: Helm's next upgrade would delete it.
+        '{{ if not (lookup "v1" "Secret" "home" "db") }}\n%s{{ end }}',
+        '{{ if lookup "v1" "Secret" "home" "db" }}{{ fail (lookup "v1" "Secret" "home" "db" | toJson) }}{{ end }}\n%s',
+    ],
+    ids=["makes it once", "fails with its values"],
+)
+def test_what_a_chart_does_with_its_own_secret_changes_neither_objects_nor_words(template: str) -> None:
+    files = chart(templates__a=template % f"{SECRET}  a: {{{{ randAlphaNum 16 | b64enc }}}}\n")
+    found = rendered(files, kept={})
+    assert text_of(found, "db", "a") == found.made_up.values[0].value
