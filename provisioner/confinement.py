@@ -9,6 +9,7 @@ import ctypes
 import errno
 import os
 import platform
+import signal
 import struct
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
-_PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
+_PR_SET_DEATH_SIGNAL, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 
 # Landlock: the numbers of its calls are the same on every machine.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -65,6 +66,12 @@ def hide_where_nothing_else_can() -> None:
     """
     if sys.platform == "linux" and not _has_filters():
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def end_with_parent() -> None:
+    """Have the kernel kill this process with the thread that started it, whatever it does then."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
 
 
 def weakness() -> str:

@@ -22,6 +22,7 @@ from provisioner.render import (
     YamlLimits,
     YamlMeter,
     is_told_of_target,
+    keep_engine,
     load_documents,
     looked_up,
     wanted_lookups,
@@ -58,15 +59,20 @@ def read_contents(options: argparse.Namespace, cluster: ClusterClient | None) ->
     Without --format each is read as what it is. With `--old`, an error says which of the two it is about.
     """
     is_namespaced = kind_scopes(cluster)
+    # Each file is read once: it may be a pipe.
+    options.format_options = _read_config(options.config)
     if not options.old:
         if options.old_config:
             raise Usage("--old-config goes with --old")
         return _read_side(options, cluster, is_namespaced), None
     is_alike = bool(options.format) or _detect_format(options.old) == _detect_format(options.bundle)
-    config = options.old_config or (options.config if is_alike else None)
-    before = argparse.Namespace(**{**vars(options), "bundle": options.old, "config": config})
-    old = _read_side(before, cluster, is_namespaced, side="--old ")
-    return _read_side(options, cluster, is_namespaced, side="BUNDLE ", is_upgrade=True), old
+    config = options.format_options if is_alike else {}
+    if options.old_config:
+        config = _read_config(options.old_config)
+    before = argparse.Namespace(**{**vars(options), "bundle": options.old, "format_options": config})
+    with keep_engine():
+        old = _read_side(before, cluster, is_namespaced, side="--old ")
+        return _read_side(options, cluster, is_namespaced, side="BUNDLE ", is_upgrade=True), old
 
 
 def _read_side(
@@ -147,13 +153,25 @@ EVERYWHERE = EgressPolicy(
 def _format_options(options: argparse.Namespace) -> dict[str, object]:
     if options.recursive and options.format != "plain":
         raise Usage(f"--recursive is for the format plain, not for {options.format}")
+    return {**options.format_options, **({"recursive": True} if options.recursive else {})}
+
+
+def _read_config(file: Path | None) -> dict[str, object]:
+    if file is None:
+        return {}
+    with file.open("rb") as opened:
+        text = opened.read(MAX_CONFIG_BYTES + 1)
+    if len(text) > MAX_CONFIG_BYTES:
+        raise Usage(
+            f"{file}: more than {MAX_CONFIG_BYTES // 1024**2} MiB; format options are a part of a BundleDeployment"
+        )
     try:
-        found = json.loads(read_text(options.config)) if options.config else {}
-    except json.JSONDecodeError as exc:
-        raise Usage(f"{options.config}: no JSON ({exc})") from exc
+        found = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise Usage(f"{file}: no JSON ({exc})") from exc
     if not isinstance(found, dict):
-        raise Usage(f"{options.config}: expected one JSON object")
-    return found | ({"recursive": True} if options.recursive else {})
+        raise Usage(f"{file}: expected one JSON object")
+    return found
 
 
 def read_text(file: Path) -> str:
@@ -187,6 +205,7 @@ def source_of(bundle: str) -> Source:
     raise Usage(f"{bundle}: no such file or folder, and no reference; see `pratique review --help`")
 
 
+MAX_CONFIG_BYTES = 2 * 1024 * 1024  # more than the API server stores of one object
 SUFFIXES = (".yaml", ".yml", ".json")
 # What people save of a large cluster: several times what a bundle may hold.
 MAX_BYTES = 256 * 1024 * 1024

@@ -11,7 +11,15 @@ from typing import Any
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, PratiqueError
 from provisioner.masking import masked
-from provisioner.render import IsNamespaced, LookedUp, Rendering, Target, render_content
+from provisioner.render import (
+    IsNamespaced,
+    LookedUp,
+    Rendering,
+    Target,
+    is_told_of_target,
+    keep_engine,
+    render_content,
+)
 from provisioner.source import Credentials, EgressPolicy, GitSource, Source, course, fetch
 from provisioner.unpack import UnpackLimits, unpack
 from provisioner.values import Content, Course, EarlierCommit, KeptValues, Pin, SourceMove, Tree
@@ -56,8 +64,11 @@ def prepare(
     With `pins` (one per source, in their order) exactly those digests and commits are fetched, whatever the references
     point to now. Raises BadSource (also where two sources put files into the same place), BadBundle and TryLater.
     """
-    found = fetch_sources(sources, egress=egress, credentials=credentials, limits=limits, pins=pins)
-    return render_sources(found, options=options, limits=limits, is_namespaced=is_namespaced)
+    looks_up = options.target is not None and options.target.lookups is not None
+    # What renders a chart takes longer to start than to render it: it starts beside the fetching.
+    with keep_engine(starts=is_told_of_target(options.format) and not looks_up):
+        found = fetch_sources(sources, egress=egress, credentials=credentials, limits=limits, pins=pins)
+        return render_sources(found, options=options, limits=limits, is_namespaced=is_namespaced)
 
 
 def fetch_sources(

@@ -9,7 +9,7 @@ from provisioner.render.formats import (
     is_told_of_target,
     render_content,
 )
-from provisioner.render.helm import looked_up, wanted_lookups
+from provisioner.render.helm import keep_engine, looked_up, wanted_lookups
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found, IsNamespaced, admit
 from provisioner.render.renderings import Format, Rendered, Rendering
@@ -38,6 +38,7 @@ __all__ = [
     "format_plugins",
     "has_releases",
     "is_told_of_target",
+    "keep_engine",
     "load_all",
     "load_documents",
     "looked_up",

@@ -15,10 +15,10 @@ from approvals.oidc import discovery
 from approvals.proxies import identity_proxies
 from approvals.web.requests import diff_lines
 from approvals.working import memory
+from provisioner.chart_engine import limits as helm
 from provisioner.cli import inputs
 from provisioner.expressions import limits
 from provisioner.render import scalars
-from provisioner.render.helm import limits as helm
 from provisioner.render.limits import YamlLimits
 from provisioner.review.base import difference
 from tests.support.folders import ROOT
@@ -63,6 +63,9 @@ SENTENCES = {
     "charts": (
         f"{helm.MEMORY_BYTES // 2**20} MiB, {helm.CPU_SECONDS} s of processor time and {whole(helm.WALL_SECONDS)} s in all, "
         f"{helm.MAX_OUTPUT_BYTES // 2**20} MiB of output"
+    ),
+    "charts that a process renders": (
+        f"at most {helm.MAX_KEPT_SECONDS} s of processor time and {helm.MAX_KEPT_BYTES // 2**20} MiB"
     ),
     "rarely": f"up to every {whole(retries.LONGEST_SECONDS / SECONDS_A_MINUTE)} minutes",
     "rounds": f"after {WORDS[lifecycle.MAX_ROUNDS]} rounds it ends, and says why",

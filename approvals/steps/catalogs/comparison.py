@@ -169,8 +169,10 @@ def compare_wish(wish: ComparisonWish, api: Api, pace: Pace) -> ComparedBundles:
     Raises as `pipeline.prepare` does, TryLater where the API server does not answer, and OutOfTime.
     """
     api = api.until(pace.ends_at)
-    after, config = _render_after(wish, api, pace)
-    before = _render_before(replace(wish, namespace=after.install_namespace, account=after.service_account), api, pace)
+    with render.keep_engine():
+        after, config = _render_after(wish, api, pace)
+        wish_before = replace(wish, namespace=after.install_namespace, account=after.service_account)
+        before = _render_before(wish_before, api, pace)
     pace.begin("comparing")
     images = tuple(settings.PRATIQUE["ALLOWED_IMAGES"])
     report = pipeline.look_offline(after, before, allowed_images=images, is_for_reader=not wish.content)

@@ -123,10 +123,11 @@ def with_hooks(objects: Iterable[Found], *, is_upgrade: bool) -> list[Found]:
     kept = []
     for found in objects:
         annotations = mapping(value_at(found.body, "metadata", "annotations"))
-        named = _comma_words(annotations.get(HOOK))
-        if not named:
+        if HOOK not in annotations:
             kept.append(found)
             continue
+        # An empty one is a hook, too, which never runs.
+        named = _comma_words(annotations[HOOK])
         weight = str(annotations.get(WEIGHT) or "").strip()
         hook = Hook.at(
             (moment for name, moment in known.items() if name in named),

@@ -1,32 +1,48 @@
-"""The process that renders, as its parent sees it: started with nothing of ours, given one chart, and bounded."""
+"""The process that renders, as its parent sees it: started with nothing of ours, given charts, and bounded.
+
+One that has rendered a chart may render the next one of the same namespace and cluster (`keep_engine`), as long as it
+is in all that can be seen what it was before. It never does so after a lookup or an error, and what it says against a
+chart counts only from one that is new.
+"""
 
 from __future__ import annotations
 
 import importlib.util
-import json
 import logging
 import os
 import re
+import resource
 import select
 import signal
 import subprocess
 import time
-from base64 import b64encode
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
+from provisioner.chart_engine.frames import packed_frame, read_frame
+from provisioner.chart_engine.limits import (
+    CPU_SECONDS,
+    MAX_KEPT_BYTES,
+    MAX_KEPT_CHARTS,
+    MAX_OUTPUT_BYTES,
+    MEMORY_BYTES,
+    WALL_SECONDS,
+)
 from provisioner.child_process import started
 from provisioner.errors import BadBundle, BundleTooLarge, TryLater
-from provisioner.render.helm.limits import CPU_SECONDS, MAX_OUTPUT_BYTES, MEMORY_BYTES, WALL_SECONDS
+from provisioner.render.helm.packed_charts import checked_files
 from provisioner.render.helm.values import without_credentials
 from provisioner.render.targets import LookedUp
 from provisioner.sentences import some
 
 logger = logging.getLogger(__name__)
 
-MODULE = "provisioner.render.helm.process"
+MODULE = "provisioner.chart_engine.process"
+LOOKUP_MODULE = "provisioner.render.helm.lookup_process"
 PACKAGE = "helm_python"
 _CHUNK = 1 << 20
 _PLACE = re.compile(r"[\w.-]{1,250}/((?:charts/[\w.-]{1,250}/){0,16}templates/[\w./-]{1,250}:\d{1,9})")
@@ -63,13 +79,29 @@ class Output:
 
 
 def render(job: ChartJob) -> Output:
-    """Raises BadBundle for a chart that Helm refuses, and BundleTooLarge for one past a limit.
+    """Raises BadBundle for a chart that Helm refuses, BundleTooLarge for one past a limit, and TryLater where the
+    machine had no time for it.
 
     Helm's own words may quote values, as those of `fail` do: they are the error's `server_words`.
     """
     if importlib.util.find_spec(PACKAGE) is None:
         raise BadBundle("Helm charts need the package helm-python-sdk here: install `pratique[helm]`")
-    files = {path: b64encode(data).decode() for path, data in job.files.items()}
+    try:
+        question = packed_frame(_question(job), checked_files(job.files))
+    except BadBundle as exc:
+        raise (BundleTooLarge if isinstance(exc, BundleTooLarge) else BadBundle)(f"the chart: {exc}") from exc
+    if job.lookups is not None:
+        # It is told of the cluster, and so never asked again.
+        with closing(_Engine(LOOKUP_MODULE)) as engine:
+            return engine.render(question)
+    kept = _kept.get()
+    if kept is None or kept.pid != os.getpid():
+        with closing(_Engine(MODULE)) as engine:
+            return engine.render(question)
+    return kept.render(question, (job.namespace, job.kube_version, job.api_versions))
+
+
+def _question(job: ChartJob) -> dict[str, Any]:
     known = None
     if job.lookups is not None:
         known = [
@@ -83,19 +115,159 @@ def render(job: ChartJob) -> Output:
             for lookup in job.lookups
         ]
     # Not asdict: what a chart is told of Secrets never has their values.
-    question = {part.name: getattr(job, part.name) for part in fields(job)} | {"files": files, "lookups": known}
-    answer = _asked(json.dumps(question).encode())
+    return {part.name: getattr(job, part.name) for part in fields(job) if part.name != "files"} | {"lookups": known}
+
+
+@contextmanager
+def keep_engine(*, starts: bool = False) -> Iterator[None]:
+    """Inside, one process renders the charts of one namespace and cluster, one after the other, and not each its own.
+
+    With `starts` it starts at once, beside what is done before there is a chart. One thread uses it, and no fork of it.
+    """
+    outer = _kept.get()
+    if outer is not None and outer.pid == os.getpid():
+        yield
+        return
+    kept = _Kept()
+    token = _kept.set(kept)
     try:
-        found = json.loads(answer)
-        if found["left"]:
+        if starts and importlib.util.find_spec(PACKAGE) is not None:
+            kept.start()
+        yield
+    finally:
+        _kept.reset(token)
+        kept.close()
+
+
+class _Kept:
+    """The process that is kept, if there is one, for one namespace and cluster at a time."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._engine: _Engine | None = None
+        self._place: object = None
+
+    def start(self) -> None:
+        with suppress(TryLater):
+            self._engine = self._engine or _Engine(MODULE)
+
+    def render(self, question: bytes, place: object) -> Output:
+        """`place` is the namespace and the cluster."""
+        engine, self._engine = self._engine, None
+        if engine is not None and (self._place not in (None, place) or not engine.is_as_it_was()):
+            engine.close()
+            engine = None
+        engine = engine or _Engine(MODULE)
+        try:
+            output = engine.render(question)
+        except BadBundle:
+            if not engine.charts:
+                raise
+            engine = _Engine(MODULE)
+            output = engine.render(question)
+        self._engine, self._place = engine, place
+        return output
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+
+
+_kept: ContextVar[_Kept | None] = ContextVar("kept", default=None)
+
+
+class _Engine:
+    """One process and its pipes. `charts` says how many it has rendered; it is closed with its first error."""
+
+    def __init__(self, module: str) -> None:
+        self.charts = 0
+        self._state: object = None  # what it said of itself last
+        self._process = _started(module)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._to, False)
+        self._unsent, self._unread = memoryview(b""), bytearray()
+        self._deadline = 0.0
+
+    def is_as_it_was(self) -> bool:
+        """Whether it waits for another chart, and is what it was before its first one."""
+        before = self._state
+        self._deadline = time.monotonic() + WALL_SECONDS
+        try:
+            self._state = self._receive()["state"]
+        except (BadBundle, TryLater):
+            return False
+        is_small = self.charts < MAX_KEPT_CHARTS and _resident_bytes(self._process.pid) <= MAX_KEPT_BYTES
+        return is_small and before in (None, self._state)
+
+    def render(self, question: bytes) -> Output:
+        self._unsent, self._deadline = memoryview(question), time.monotonic() + WALL_SECONDS
+        try:
+            if self._state is None:
+                self._state = self._receive()["state"]
+            found = self._receive()
+            if "error" in found:
+                said = without_credentials(found["said"]).strip()
+                words = found["error"].strip() or _refusal(said)
+                raise (BundleTooLarge if found["is_too_large"] else BadBundle)(f"the chart: {words}", server_words=said)
+            output = Output(dict(found["templates"]), dict(found["again"]), dict(found["crds"]))
+        except (ValueError, KeyError, TypeError) as exc:
+            self.close()
+            raise BadBundle("the chart: what renders it ended without an answer") from exc
+        except BaseException:
+            self.close()
+            raise
+        self.charts += 1
+        return output
+
+    def close(self) -> None:
+        with self._process:  # which closes its pipes and waits
+            self._process.kill()
+
+    def _receive(self) -> dict[str, Any]:
+        found, _ = read_frame(self._read_bytes)
+        if found.get("left"):
             logger.warning("the kernel leaves what renders charts more than it needs", extra={"left": found["left"]})
-        if "error" in found:
-            said = without_credentials(found["said"]).strip()
-            words = found["error"].strip() or _refusal(said)
-            raise (BundleTooLarge if found["is_too_large"] else BadBundle)(f"the chart: {words}", server_words=said)
-        return Output(dict(found["templates"]), dict(found["again"]), dict(found["crds"]))
-    except (ValueError, KeyError, TypeError) as exc:
-        raise BadBundle("the chart: what renders it ended without an answer") from exc
+        return found
+
+    def _read_bytes(self, size: int) -> bytes:
+        """The next bytes that it says, while it is told what it was not told yet."""
+        if size > MAX_OUTPUT_BYTES:
+            raise BundleTooLarge(f"the chart renders more than {MAX_OUTPUT_BYTES // 2**20} MiB; {_LIMITS}")
+        while len(self._unread) < size:
+            pause = self._deadline - time.monotonic()
+            readable, writable, _ = select.select([self._from], [self._to] if self._unsent else [], [], max(pause, 0))
+            if not readable and not writable:
+                # By itself it would have come to the end of its processor time by now.
+                raise TryLater(f"the machine was too busy to render the chart within {WALL_SECONDS:g} s")
+            if writable:
+                try:
+                    self._unsent = self._unsent[os.write(self._to, self._unsent[:_CHUNK]) :]
+                except BrokenPipeError:  # it reads no more
+                    self._unsent = self._unsent[:0]
+            if readable:
+                read = os.read(self._from, _CHUNK)
+                if not read:
+                    raise self._lost()
+                self._unread += read
+        found = bytes(self._unread[:size])
+        del self._unread[:size]
+        return found
+
+    def _lost(self) -> Exception:
+        """Why it ended."""
+        try:
+            status = self._process.wait(max(self._deadline - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            return TryLater(f"the machine was too busy to render the chart within {WALL_SECONDS:g} s")
+        if self._state is None:
+            return TryLater(f"what renders charts could not be started (status {status})")
+        if -status in {signal.SIGXCPU, signal.SIGKILL}:
+            return BundleTooLarge(f"the chart took more than {CPU_SECONDS} s of processor time; {_LIMITS}")
+        if status:
+            return BundleTooLarge(f"the chart needs more than {MEMORY_BYTES // 2**20} MiB of memory; {_LIMITS}")
+        return BadBundle("the chart: what renders it ended without an answer")
 
 
 def _refusal(said: str) -> str:
@@ -106,57 +278,17 @@ def _refusal(said: str) -> str:
     return f"{place[1]}: Helm cannot render it" if place else "Helm cannot render it"
 
 
-def _asked(question: bytes) -> bytes:
-    process = _started()
-    with ExitStack() as stack:
-        stack.callback(process.wait)
-        stack.callback(process.kill)  # which does nothing once it ended
-        stack.enter_context(process)
-        answer = _conversation(process, question, time.monotonic() + WALL_SECONDS)
-        process.wait(timeout=WALL_SECONDS)
-    if -process.returncode in {signal.SIGXCPU, signal.SIGKILL}:
-        raise BundleTooLarge(f"the chart took more than {CPU_SECONDS} s of processor time; {_LIMITS}")
-    if process.returncode:
-        raise BundleTooLarge(f"the chart needs more than {MEMORY_BYTES // 2**20} MiB of memory; {_LIMITS}")
-    return answer
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+    except (OSError, IndexError):  # no Linux, or it has ended
+        return 0
 
 
-def _started() -> subprocess.Popen[bytes]:
+def _started(module: str) -> subprocess.Popen[bytes]:
     # Whatever would ask the network asks a port where nobody listens.
     nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
     try:
-        return started(MODULE, GOMAXPROCS="2", **nowhere)
+        return started(module, GOMAXPROCS="2", **nowhere)
     except OSError as exc:
         raise TryLater(f"what renders charts could not be started ({type(exc).__name__})") from exc
-
-
-def _conversation(process: subprocess.Popen[bytes], question: bytes, deadline: float) -> bytes:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    to, out = process.stdin.fileno(), process.stdout.fileno()
-    os.set_blocking(to, False)
-    left, answer = memoryview(question), bytearray()
-    while True:
-        pause = deadline - time.monotonic()
-        readable, writable, _ = select.select([out], [to] if left else [], [], max(pause, 0))
-        if not readable and not writable:
-            raise BundleTooLarge(f"the chart took longer than {WALL_SECONDS:g} s; {_LIMITS}")
-        if writable:
-            left = _written(to, left)
-            if not left:
-                process.stdin.close()
-        if readable:
-            read = os.read(out, _CHUNK)
-            if not read:
-                return bytes(answer)
-            answer += read
-            if len(answer) > MAX_OUTPUT_BYTES:
-                raise BundleTooLarge(f"the chart renders more than {MAX_OUTPUT_BYTES // 2**20} MiB; {_LIMITS}")
-
-
-def _written(to: int, left: memoryview) -> memoryview:
-    """What is still to be written; nothing where the child reads no more."""
-    try:
-        return left[os.write(to, left[:_CHUNK]) :]
-    except BrokenPipeError:
-        return left[:0]

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import jsonschema
@@ -84,6 +87,16 @@ def test_the_format_of_a_folder_is_seen_by_what_lies_in_it(tmp_path: Path, capsy
     assert "shop.v1.0.0" in run(capsys, str(tmp_path / "bare"), "--format", "plain", "--all")[1]
 
 
+@contextmanager
+def pipe(text: bytes) -> Iterator[str]:
+    """The path of a pipe that says `text`, as a shell makes them."""
+    reading, writing = os.pipe()
+    os.write(writing, text)
+    os.close(writing)
+    yield f"/dev/fd/{reading}"
+    os.close(reading)
+
+
 def test_two_versions_are_read_by_formats_and_options_of_their_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,6 +116,11 @@ def test_two_versions_are_read_by_formats_and_options_of_their_own(
     same = run(capsys, str(chart), "--old", str(chart), "--config", str(new))[1]
     assert "No object changes" in same
     assert "--old-config goes with --old" in run(capsys, str(chart), "--old-config", str(old))[2]
+    with pipe(old.read_bytes()) as first, pipe(new.read_bytes()) as second:
+        told = run(capsys, str(chart), "--old", str(chart), "--config", second, "--old-config", first)[1]
+    assert "slow → fast" in told
+    with pipe(new.read_bytes()) as both:
+        assert run(capsys, str(chart), "--old", str(chart), "--config", both)[1] == same
 
 
 @pytest.mark.parametrize(("side", "named"), [("old", "--old"), ("new", "BUNDLE")])
@@ -260,6 +278,8 @@ def test_what_means_nothing_is_refused_with_what_was_expected(bundle: str) -> No
         pytest.param((".", "--kubeconfig", "nowhere"), "nowhere", id="no such kubeconfig"),
         pytest.param((".", "--service-account", "a"), "--kubeconfig", id="an account without a cluster"),
         pytest.param((".", "--config", "nowhere"), "nowhere", id="no such config"),
+        pytest.param((".", "--config", "/dev/zero"), "/dev/zero: more than 2 MiB", id="a config without an end"),
+        pytest.param((".", "--config", __file__), "no JSON", id="a config in another language"),
     ],
 )
 def test_an_error_is_one_sentence_and_status_2(

@@ -103,9 +103,9 @@ def _leaf(place: int) -> dict[str, Any]:
     return {"description": f"This field {WORDS}.", **copy.deepcopy(LEAVES[place % len(LEAVES)])}
 
 
-def peak_kib() -> int:
-    """The highest resident size of this process, as the kernel counts it."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+def peak_kib(pid: int | str = "self") -> int:
+    """The highest resident size of a process, as the kernel counts it since it began to run its program."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 

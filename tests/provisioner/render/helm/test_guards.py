@@ -27,17 +27,21 @@ NUMBER = b'{"type": "number"}'
 REFUSED = "the chart: its schema refers to something, which is not in the chart; expected references with #"
 
 
-def words_about(references: list[str], guards: set[str], monkeypatch: pytest.MonkeyPatch) -> str:
+def words_about(
+    references: list[str], guards: set[str], monkeypatch: pytest.MonkeyPatch, lookups: tuple[()] | None = ()
+) -> str:
     """What is said of a chart whose schema has these references, by a child that has these guards alone."""
     monkeypatch.setattr(engine, "MODULE", unguarded.__name__)
+    monkeypatch.setattr(engine, "LOOKUP_MODULE", unguarded.__name__)
+    answers = "" if lookups is None else "yes"
     without = " ".join(sorted(GUARDS - guards))
-    monkeypatch.setattr(engine, "started", partial(child_process.started, WITHOUT=without))
+    monkeypatch.setattr(engine, "started", partial(child_process.started, WITHOUT=without, ANSWERS=answers))
     names = [f"v{at}" for at in range(len(references))]
     schema = {"properties": {name: {"$ref": one} for name, one in zip(names, references, strict=True)}}
     files = chart() | {"values.schema.json": json.dumps(schema).encode()}
     values = dict.fromkeys(names, "text")
     with pytest.raises(BadBundle) as caught:
-        engine.render(ChartJob(files, values, "shop", "home", "v1.36.3", SERVED, is_upgrade=False, lookups=()))
+        engine.render(ChartJob(files, values, "shop", "home", "v1.36.3", SERVED, is_upgrade=False, lookups=lookups))
     return caught.value.in_full
 
 
@@ -48,9 +52,10 @@ def is_given(call: str) -> bool:
     return done.stdout == "True\n"
 
 
+@pytest.mark.parametrize("lookups", [(), None], ids=["lookups", "no lookups"])
 @pytest.mark.parametrize("guard", [None, FILES, CALLS])
 def test_S37_a_schema_that_no_check_saw_reads_neither_files_nor_pipes_of_its_parent(
-    guard: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    guard: str | None, lookups: tuple[()] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if guard == FILES:
         assert is_given("take_files(readable=())"), "this test needs a kernel with Landlock (Linux 5.13 or later)"
@@ -60,7 +65,7 @@ def test_S37_a_schema_that_no_check_saw_reads_neither_files_nor_pipes_of_its_par
     os.close(writing)
     pipe = f"/proc/{os.getpid()}/fd/{reading}"
     there, absent = (f"file://{path}" for path in (tmp_path / "secret.json", tmp_path / "absent.json"))
-    told = words_about([there, f"file://{pipe}"], {guard or ""}, monkeypatch)
+    told = words_about([there, f"file://{pipe}"], {guard or ""}, monkeypatch, lookups)
     left = os.read(reading, 100)
     os.close(reading)
     if guard is None:  # what the attack does where nothing holds
@@ -68,7 +73,7 @@ def test_S37_a_schema_that_no_check_saw_reads_neither_files_nor_pipes_of_its_par
         assert not left
         return
     assert (told, left) == (REFUSED, NUMBER)
-    assert words_about([absent], {guard}, monkeypatch) == REFUSED, "nor whether one exists"
+    assert words_about([absent], {guard}, monkeypatch, lookups) == REFUSED, "nor whether one exists"
 
 
 class Listener:

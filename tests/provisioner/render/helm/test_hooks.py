@@ -28,6 +28,8 @@ INSTALL, UPGRADE = Target("", (), is_upgrade=False), Target("", (), is_upgrade=T
         ("post-delete,pre-delete", (GOING, GONE), (GOING, GONE)),
         ("test,post-install", (AFTER,), ()),
         ("crd-install", (), ()),
+        ("", (), ()),
+        (" , ", (), ()),
     ],
 )
 def test_hooks_run_at_the_moments_of_what_is_pinned(

@@ -8,8 +8,9 @@ import tarfile
 
 import pytest
 
+from provisioner.chart_engine.process import check_schemas
 from provisioner.errors import BadBundle, BundleTooLarge, InvalidManifest
-from provisioner.render.helm.process import checked_files
+from provisioner.render.helm.packed_charts import checked_files
 from tests.provisioner.render.helm.charts import CHART, chart, config_map, packed, rendered, texts
 from tests.support.provisioner import archives as make
 from tests.support.provisioner.archives import header, member, octal, padded, pax, record
@@ -109,7 +110,7 @@ ATTACKS = {
 @pytest.mark.parametrize(("packed_chart", "words"), ATTACKS.values(), ids=ATTACKS)
 def test_S37_a_packed_chart_goes_by_the_rules_of_every_archive(packed_chart: bytes, words: str) -> None:
     with pytest.raises(BadBundle, match=re.escape(words).replace(r"\.\*", ".*")):
-        checked_files(chart() | {"Chart.yaml": NEEDS_SUB, "charts/sub.tgz": packed_chart})
+        check_schemas(checked_files(chart() | {"Chart.yaml": NEEDS_SUB, "charts/sub.tgz": packed_chart}))
 
 
 @pytest.mark.parametrize(

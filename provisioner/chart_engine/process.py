@@ -1,40 +1,56 @@
-"""The child process: reads one chart, renders it twice with Helm's engine, answers, and ends.
+"""The child process: renders charts twice each with Helm's engine, and answers, until its parent has no more of them.
 
-Nothing here is trusted by the parent. The limits of the kernel hold before Helm is loaded; before anything of the
-chart is read, the kernel takes away files, network and other processes.
+Nothing here is trusted by the parent. The limits of the kernel hold before Helm is loaded; before anything of a chart
+is read, the kernel takes away files, network and other processes. What a process takes to start is most of what a chart
+takes to render, so one of them can render several; the parent says which (render.helm.engine).
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib.util
 import io
 import json
 import os
 import re
 import resource
+import select
 import sys
 import tarfile
 import time
-from base64 import b64decode
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from provisioner import confinement
+from provisioner.chart_engine import frames
+from provisioner.chart_engine.limits import (
+    CPU_SECONDS,
+    MAX_IDLE_SECONDS,
+    MAX_KEPT_SECONDS,
+    MAX_WORDS,
+    MEMORY_BYTES,
+)
 from provisioner.errors import BadBundle, BundleTooLarge
-from provisioner.render.helm import lookups
-from provisioner.render.helm.limits import CPU_SECONDS, MAX_DEPTH, MAX_WORDS, MEMORY_BYTES
-from provisioner.unpack import GZIP_MAGIC, UnpackLimits, UnpackMeter, unpack
-from provisioner.values import Archive
 
 NO_MEMORY = 2  # as Go ends
-_SUBCHARTS, _PACKED, _PROVENANCE, _PASSED_OVER = "charts/", ".tgz", ".prov", ("_", ".")
+# Says at which address the lookups of a job are answered.
+Answering = Callable[[dict[str, Any]], contextlib.AbstractContextManager[str]]
+JOBS, ANSWERS = 0, 1  # standard input and output
 _PROBE = {
     "Chart.yaml": b"apiVersion: v2\nname: probe\nversion: 1.0.0\n",
     "templates/probe.yaml": b'{{ lookup "v1" "Probe" "" "probe" }}',
 }
+# All that a chart might leave to the next one would show here: names of templates, values, files, and what is served.
+_CANARY = _PROBE | {
+    "values.yaml": b"global: {}\nimage: {}\n",
+    "file.txt": b"file",
+    "templates/canary.yaml": b"""{{ define "canary" }}{{ .Values | toJson }} {{ .Chart | toJson }}{{ end }}\
+{{ include "canary" . }} {{ .Release | toJson }} {{ .Capabilities | toJson }} {{ .Files.Get "file.txt" }}
+{{ range $path, $_ := .Files.Glob "**" }}{{ $path }} {{ end }}{{ lookup "v1" "Probe" "" "probe" | toJson }}""",
+}
+_MOST_DESCRIPTORS = 64
 _SCHEMA = "values.schema.json"
 _KNOWN_SCHEMAS = ("http://json-schema.org/", "https://json-schema.org/")
 _NOT_IN_THE_CHART = "which is not in the chart; expected references with #"
@@ -43,8 +59,14 @@ _LOADING = "failing loading"
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "$schema"})
 # Helm prints what such a template gives, and applies none of it.
 _NOTES = "NOTES.txt"
-# Functions that give another answer a second later, in a template or in a text that one evaluates (tpl).
-_ASKS_THE_TIME = re.compile(rb"\b(?:now|ago)\b")
+# A comment of a template or of a text that one evaluates (tpl), or what is in an action; quoted text may hold braces.
+_ACTION = re.compile(
+    rb"""\{\{(?:-\s)?/\*.*?\*/|\{\{("""
+    rb"""(?>[^"'`}]+|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|`[^`]*`|\}(?!\})|["'`])*+)""",
+    re.DOTALL,
+)
+# Functions that give another answer a second later; those of dates take what is no time for the time that it is.
+_ASKS_THE_TIME = re.compile(rb"\b(?:now|ago|date|dateInZone|date_in_zone|htmlDate|htmlDateInZone|durationRound)\b")
 # What Helm reads from files that are not there: for a zone that it does not find it takes UTC, and says nothing.
 _ASKS_A_ZONE = re.compile(rb"\b(?:dateInZone|date_in_zone|htmlDateInZone)\b(?=([^}]*))")
 _GIVES_UTC = re.compile(rb'(?:[^|()]|\((?:[^()]|\([^()]*\))*\))*?\s["`]UTC["`]\s*(?:[-|)]|$)')
@@ -68,7 +90,8 @@ class ChartRefused(BadBundle):
     """A chart that is not rendered: the message says why, or else `server_words` are Helm's, which may quote values."""
 
 
-def main() -> None:
+def main(answering: Answering | None = None) -> None:
+    """With `answering`, one chart alone is rendered, whose lookups are answered; else one after the other."""
     limits = [(resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, CPU_SECONDS)]
     # The Go runtime reserves much more address space than it ever uses, so the limit is on what can be written to.
     limits.append((resource.RLIMIT_DATA, MEMORY_BYTES))
@@ -78,6 +101,7 @@ def main() -> None:
         except (OSError, ValueError):
             if sys.platform == "linux":
                 raise
+    confinement.end_with_parent()
     # Where the code lies that is not loaded yet: Helm, and what of the standard library it loads late.
     spec = importlib.util.find_spec("helm_python")
     assert spec is not None
@@ -86,41 +110,77 @@ def main() -> None:
         not confinement.take_network(),
         not confinement.take_files(readable=[Path(spec.origin).parent, Path(os.__file__).parent]),
     )
-    job = json.loads(sys.stdin.buffer.read())
     try:
-        with _answered(job):
+        job, files = frames.read_frame(_read_bytes) if answering else ({}, {})
+        with answering(job) if answering else contextlib.nullcontext("") as address:
             # Have Helm do once all that needs a file or a socket: nothing can be opened afterwards.
             import helm_python  # noqa: PLC0415 -- only under the limits
 
             with helm_python.Chart.load_archive(_packed(_PROBE)) as chart, contextlib.suppress(helm_python.HelmError):
-                _called(chart, "{}", "{}", job)
+                _called(chart, "{}", "{}", address)
+            with contextlib.suppress(helm_python.HelmError):
+                helm_python.Chart.load(spec.origin)  # no chart: with its first file, Go opens what it waits with
+            own = int(_probed("{{ len .Capabilities.APIVersions }}"))
             if confinement.take_system_calls():
                 has_network = has_files = False
-            found = _rendered(job)
-    except BadBundle as exc:
-        said = exc.server_words[:MAX_WORDS]
-        found = {"error": str(exc)[:MAX_WORDS], "said": said, "is_too_large": isinstance(exc, BundleTooLarge)}
+            left = {"network": has_network, "files": has_files}
+            _write({"state": _state(), "left": [what for what, is_left in left.items() if is_left]})
+            while True:
+                if not answering:
+                    job, files = frames.read_frame(_read_bytes)
+                answer = _answered(files, job | {"lookup_address": address, "own_apis": own})
+                _write(answer)
+                if answering or "error" in answer or time.process_time() > MAX_KEPT_SECONDS:
+                    break
+                _write({"state": _state()})
     except MemoryError:
         os._exit(NO_MEMORY)
-    left = {"network": has_network, "files": has_files}
-    sys.stdout.buffer.write(json.dumps(found | {"left": [what for what, is_left in left.items() if is_left]}).encode())
-    sys.stdout.buffer.flush()
     os._exit(0)  # Go's threads are not waited for
 
 
-@contextmanager
-def _answered(job: dict[str, Any]) -> Iterator[None]:
-    """Say in the job where `lookup` is answered, if it is."""
-    if job["lookups"] is None:
-        yield
-        return
-    with lookups.answering(job["lookups"], job["api_versions"], is_open=job["is_open"]) as address:
-        job["lookup_address"] = address
-        yield
+def _state() -> list[Any]:
+    """What is the same before each chart, or this process is not used again."""
+    import helm_python  # noqa: PLC0415 -- only under the limits
+
+    cluster = {"kube_version": "v1.30.0", "api_versions": ["canary/v1"]}
+    with helm_python.Chart.load_archive(_packed(_CANARY)) as chart:
+        canary = [_called(chart, "{}", json.dumps(told), "") for told in ({}, cluster)]
+    descriptors = []
+    for number in range(_MOST_DESCRIPTORS):
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(number, fcntl.F_GETFD)
+            descriptors.append(number)
+    return [canary, helm_python.open_handles_count(), descriptors]
 
 
-def _rendered(job: Mapping[str, Any]) -> dict[str, Any]:
-    files = checked_files({path: b64decode(data) for path, data in job["files"].items()})
+def _answered(files: Mapping[str, bytes], job: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return _rendered(files, job)
+    except BadBundle as exc:
+        said = exc.server_words[:MAX_WORDS]
+        return {"error": str(exc)[:MAX_WORDS], "said": said, "is_too_large": isinstance(exc, BundleTooLarge)}
+
+
+def _read_bytes(size: int) -> bytes:
+    """Exactly so many; ends this process where the parent has no more, or does not say anything."""
+    found = bytearray()
+    while len(found) < size:
+        ready, _, _ = select.select([JOBS], [], [], MAX_IDLE_SECONDS)
+        read = os.read(JOBS, size - len(found)) if ready else b""
+        if not read:
+            os._exit(0)
+        found += read
+    return bytes(found)
+
+
+def _write(message: Mapping[str, Any]) -> None:
+    left = memoryview(frames.packed_frame(message))
+    while left:
+        left = left[os.write(ANSWERS, left) :]
+
+
+def _rendered(files: Mapping[str, bytes], job: Mapping[str, Any]) -> dict[str, Any]:
+    check_schemas(files)
     _check_zones(files)
     import helm_python  # noqa: PLC0415 -- only under the limits
 
@@ -128,15 +188,30 @@ def _rendered(job: Mapping[str, Any]) -> dict[str, Any]:
         with helm_python.Chart.load_archive(_packed(files)) as chart:
             _check_chart(chart.metadata, chart.dependencies, job)
             first = _once(chart, job)
-            if any(_ASKS_THE_TIME.search(data) for path, data in files.items() if not _is_for_people(path)):
-                time.sleep(1.1)
-            second = _once(chart, job)
+            if asks_the_time(files, job["values"]):
+                time.sleep(1.01 - time.time() % 1)  # until the next second of the clock
+            exact = _outcome(_with_capabilities(files, job["own_apis"]), job) if job["kube_version"] else None
+            # What came to the same text with the cluster's own APIs alone came to it twice, and reads no others.
+            second = first if exact == first else _once(chart, job)
             crds = {crd["filename"]: crd["data"] for crd in chart.crds}
     except helm_python.HelmError as exc:
         raise _refused(str(exc)) from exc
-    if job["kube_version"]:
-        first, second = _cut(files, first, second, job)
+    if exact is not None and exact != first:
+        first, second = _cut(files, (first, second, exact), job)
     return {"templates": first, "again": {path: second.get(path, "") for path in _moving(first, second)}, "crds": crds}
+
+
+def asks_the_time(files: Mapping[str, bytes], values: Mapping[str, Any]) -> bool:
+    """Whether an action in one of these texts, which a template may evaluate, asks for the time."""
+    texts = [data for path, data in files.items() if not _is_for_people(path)]
+    pending: list[Any] = [values]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str):
+            texts.append(value.encode(errors="replace"))
+        elif isinstance(value, dict | list):
+            pending.extend(value.values() if isinstance(value, dict) else value)
+    return any(_ASKS_THE_TIME.search(action[1] or b"") for text in texts for action in _ACTION.finditer(text))
 
 
 def _moving(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
@@ -145,17 +220,20 @@ def _moving(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
 
 
 def _cut(
-    files: Mapping[str, bytes], whole: dict[str, str], again: dict[str, str], job: Mapping[str, Any]
+    files: Mapping[str, bytes],
+    found: tuple[dict[str, str], dict[str, str], dict[str, str] | str],
+    job: Mapping[str, Any],
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """What the chart comes to, twice, with the cluster's own APIs alone; `whole` and `again` are with those of Helm.
+    """What the chart comes to, twice, with the cluster's own APIs alone; `found` is what it came to twice with those of
+    Helm, and once with the cluster's alone, or Helm's words.
 
     The templates are shown a copy of Capabilities, and a copy is not the same in every use: printed as a whole, its
     version looks otherwise. So it counts only where the cut itself makes a difference, and the copy none. What moves
     by itself says nothing about either.
     """
+    whole, again, exact = found
     moving = _moving(whole, again)
-    own = int(_probed("{{ len .Capabilities.APIVersions }}"))
-    exact, copied = (_outcome(_with_capabilities(files, size), job) for size in (own, 0))
+    copied = _outcome(_with_capabilities(files, 0), job)
     if _settled(exact, moving) == _settled(copied, moving):
         return whole, again
     if _settled(copied, moving) != _settled(whole, moving):
@@ -165,7 +243,7 @@ def _cut(
         )
     if isinstance(exact, str):
         raise _refused(exact)
-    once_more = _outcome(_with_capabilities(files, own), job) if moving else exact
+    once_more = _outcome(_with_capabilities(files, job["own_apis"]), job) if moving else exact
     if isinstance(once_more, str):
         raise _refused(once_more)
     return exact, once_more
@@ -204,17 +282,19 @@ def _once(chart: Any, job: Mapping[str, Any]) -> dict[str, str]:
     if job["kube_version"]:
         # The library takes these two, but the method Chart.render does not offer them.
         options |= {"kube_version": job["kube_version"], "api_versions": job["api_versions"]}
-    found: dict[str, str] = json.loads(_called(chart, json.dumps(job["values"]), json.dumps(options), job))
+    found: dict[str, str] = json.loads(
+        _called(chart, json.dumps(job["values"]), json.dumps(options), job["lookup_address"])
+    )
     return {path.partition("/")[2]: words for path, words in found.items() if not path.endswith(_NOTES)}
 
 
-def _called(chart: Any, values: str, options: str, job: Mapping[str, Any]) -> str:
+def _called(chart: Any, values: str, options: str, address: str) -> str:
     import helm_python  # noqa: PLC0415 -- only under the limits
     from helm_python import _native  # noqa: PLC0415 -- likewise
 
-    if "lookup_address" not in job:
+    if not address:
         return str(_native.call_string("helm_render", chart._raw(), values, options))
-    with helm_python.Config(kube_apiserver=job["lookup_address"], storage_driver="memory") as asking:
+    with helm_python.Config(kube_apiserver=address, storage_driver="memory") as asking:
         return str(_native.call_string("helm_render_with_config", asking._raw(), chart._raw(), values, options))
 
 
@@ -263,63 +343,26 @@ def _is_for_people(path: str) -> bool:
     return path.lower().endswith((".md", ".txt", ".gotmpl")) or path.rpartition("/")[2] in ("LICENSE", "OWNERS")
 
 
-def checked_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """All that Helm will read of a chart, each file under the one name that Helm's reader gives it, too.
-
-    Raises BadBundle naming the file.
-    """
-    meter = UnpackMeter(UnpackLimits())
-    found = _expanded(files, meter)
-    for path in found:
-        if meter.path_of(path) != path:
-            raise ChartRefused(f"{path[:200]!r}: its name is not in its normal form")
-    _check_schemas(found)
-    return found
+def _check_zones(files: Mapping[str, bytes]) -> None:
+    """Any zone but UTC would be silently taken for UTC here, and not by Helm elsewhere."""
+    for path, data in files.items():
+        if not _is_for_people(path) and any(not _GIVES_UTC.match(used) for used in _ASKS_A_ZONE.findall(data)):
+            raise ChartRefused(
+                f'{path[:200]}: it gives dateInZone another time zone than "UTC"; no other is known here'
+            )
 
 
-def _expanded(files: Mapping[str, bytes], meter: UnpackMeter, depth: int = 0) -> dict[str, bytes]:
-    """The files of a chart, with folders in the place of the archives that Helm would unpack, at any depth.
-
-    So all that is rendered has been looked at. What Helm passes over in charts/ is left out.
-    """
-    if depth > MAX_DEPTH:
-        raise ChartRefused(f"its charts are nested deeper than {MAX_DEPTH}")
-    found = {
-        path: data for path, data in files.items() if not path.startswith(_SUBCHARTS) or path.endswith(_PROVENANCE)
-    }
-    subcharts: dict[str, dict[str, bytes]] = {}
-    for path in files.keys() - found.keys():
-        name, _, inner = path.removeprefix(_SUBCHARTS).partition("/")
-        if inner and name.endswith(_PACKED):
-            raise ChartRefused(f"{path[:200]!r} lies in a folder with the name of an archive")
-        if inner and not name.startswith(_PASSED_OVER):
-            subcharts.setdefault(name, {})[inner] = files[path]
-    for path in sorted(files.keys() - found.keys()):
-        name = path.removeprefix(_SUBCHARTS)
-        if "/" in name or not name.endswith(_PACKED) or name.startswith(_PASSED_OVER):
-            continue
-        folder = name.removesuffix(_PACKED)
-        if folder in subcharts:
-            raise ChartRefused(f"{path[:200]!r} is an archive, and there is a folder of its name")
-        subcharts[folder] = _unpacked(path, files[path], meter)
-    for folder, inside in sorted(subcharts.items()):
-        inner_files = _expanded(inside, meter, depth + 1)
-        found |= {f"{_SUBCHARTS}{folder}/{inner}": data for inner, data in inner_files.items()}
-    return found
+def _packed(files: Mapping[str, bytes]) -> bytes:
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=0) as archive:
+        for path, data in sorted(files.items()):
+            entry = tarfile.TarInfo(f"chart/{path}")
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return whole.getvalue()
 
 
-def _unpacked(path: str, data: bytes, meter: UnpackMeter) -> dict[str, bytes]:
-    """The files of a packed chart by their path in it, read by the same rules as what brought the chart itself."""
-    if not data.startswith(GZIP_MAGIC):
-        raise ChartRefused(f"{path[:200]!r} is no archive of a chart; expected tar.gz")
-    files = unpack([Archive(path, data)], meter=meter).files
-    roots = {name.partition("/")[0] for name in files}
-    if len(roots) > 1 or roots & files.keys():
-        raise ChartRefused(f"{path[:200]!r} holds {min(files)[:200]!r}, expected all its files in one folder")
-    return {name.partition("/")[2]: content for name, content in files.items()}
-
-
-def _check_schemas(files: Mapping[str, bytes]) -> None:
+def check_schemas(files: Mapping[str, bytes]) -> None:
     """Helm would fetch what a schema refers to, from any address and from our files."""
     for path, data in files.items():
         if path.rpartition("/")[2] != _SCHEMA:
@@ -338,25 +381,6 @@ def _check_schemas(files: Mapping[str, bytes]) -> None:
                         raise ChartRefused(f"{path}: it refers to {target[:200]!r}, {_NOT_IN_THE_CHART}")
             elif isinstance(value, list):
                 pending.extend(value)
-
-
-def _check_zones(files: Mapping[str, bytes]) -> None:
-    """Any zone but UTC would be silently taken for UTC here, and not by Helm elsewhere."""
-    for path, data in files.items():
-        if not _is_for_people(path) and any(not _GIVES_UTC.match(used) for used in _ASKS_A_ZONE.findall(data)):
-            raise ChartRefused(
-                f'{path[:200]}: it gives dateInZone another time zone than "UTC"; no other is known here'
-            )
-
-
-def _packed(files: Mapping[str, bytes]) -> bytes:
-    whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as archive:
-        for path, data in sorted(files.items()):
-            entry = tarfile.TarInfo(f"chart/{path}")
-            entry.size = len(data)
-            archive.addfile(entry, io.BytesIO(data))
-    return whole.getvalue()
 
 
 if __name__ == "__main__":
