@@ -117,7 +117,7 @@ def take_files(*, readable: Iterable[Path] = (), program: Path | None = None) ->
         if ruleset < 0:
             return False
         stack.callback(os.close, ruleset)
-        rights = {folder: _READ_FILE | _READ_DIR for folder in readable}
+        rights = dict.fromkeys(readable, _READ_FILE | _READ_DIR)
         for path, right in (rights | ({program: _READ_FILE | _EXECUTE} if program else {})).items():
             place = os.open(path, os.O_PATH | os.O_CLOEXEC)
             stack.callback(os.close, place)

@@ -41,8 +41,8 @@ def build(files: Mapping[str, bytes], folder: str) -> Built:
     program = shutil.which(NAME)
     if program is None:
         raise BadBundle(
-            f"kustomizations need the program {NAME} on the PATH here. Pratique's image has it; elsewhere, build it from"
-            " deploy/kustomize with Go (docs/operating/sources.md#kustomizations)"
+            f"kustomizations need the program {NAME} on the PATH here. The image has it; elsewhere, build it with"
+            " Go from deploy/kustomize (docs/operating/sources.md#kustomizations)"
         )
     contents = {path: b64encode(data).decode() for path, data in files.items()}
     answer = _asked(program, json.dumps({"files": contents, "folder": folder}).encode())

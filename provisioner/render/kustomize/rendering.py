@@ -60,7 +60,7 @@ def names_kustomization(path: str) -> bool:
 
 
 def _folder(tree: Tree, rendering: Rendering) -> str:
-    """Where the kustomization lies: where the config says, else at the root, else at that of the one source with one."""
+    """Where the kustomization lies: as the config says, else at the root, else at that of the one source with one."""
     unknown = sorted(set(map(str, rendering.config)) - {PATH})
     if unknown:
         raise BadConfig(f"config has {some(unknown, 3)}, but the format kustomize takes {PATH} only")
@@ -100,7 +100,7 @@ def _words(refusal: str) -> str:
 
 
 def _reason(refusal: str, tree: Tree, used: Iterable[str]) -> str:
-    """Why kustomize refused, as everybody may know it, such as what its kustomizations ask for in vain; "" if unknown."""
+    """Why kustomize refused, as everybody may know it, such as what a kustomization asks for in vain; else ""."""
     for path in used:
         if not names_kustomization(path):
             continue

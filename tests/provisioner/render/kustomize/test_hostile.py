@@ -13,7 +13,7 @@ from provisioner.child_process import started
 from provisioner.confined_program import MODULE, PROGRAM
 from provisioner.errors import BadBundle, BundleTooLarge, TryLater
 from provisioner.render.kustomize import engine
-from tests.provisioner.render.kustomize.test_kustomizations import SERVICE, built
+from tests.provisioner.render.kustomize.kustomizations import SERVICE, built
 
 CANARY = "hunter22hunter22"
 SECRET = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\nstringData: {{password: {CANARY}}}\n"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from provisioner.errors import BadBundle, BadConfig
-from provisioner.render import BUILT_IN, Rendering, render_content
-from provisioner.values import Content, Tree
+from tests.provisioner.render.kustomize.kustomizations import SERVICE, built
 
 DEPLOYMENT = """
 apiVersion: apps/v1
@@ -22,7 +20,6 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: nginx, envFrom: [{configMapRef: {name: settings}}]}]}
 """
-SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}], selector: {app: web}}\n"
 BASE = {
     "base/kustomization.yaml": """
 resources: [web.yaml, service.yaml]
@@ -53,14 +50,6 @@ replacements:
     ),
 }
 WHOLE = BASE | OVERLAY
-
-
-def built(
-    files: Mapping[str, str | bytes], config: Mapping[str, Any] | None = None, destinations: tuple[str, ...] = ("",)
-) -> Content:
-    tree = Tree({path: text.encode() if isinstance(text, str) else text for path, text in files.items()})
-    rendering = Rendering("kustomize", "home", "installer", BUILT_IN.get, config or {}, destinations)
-    return render_content(tree, rendering, pins=[])
 
 
 @pytest.mark.usefixtures("kustomize")
