@@ -64,7 +64,10 @@ def find(tree: Tree, sources: Iterable[list[str]], meter: YamlMeter) -> Iterator
             if not (isinstance(version, str) and version.startswith(_KUSTOMIZE_GROUP)):
                 yield found
             elif not _adds_nothing(found, beside[file]):
-                raise found.refuse("kustomize is not run here: build the bundle with it, and ship what it printed")
+                raise found.refuse(
+                    "kustomize is not run in the format plain: set spec.format to kustomize"
+                    " (`pratique review --format kustomize`), or ship what `kustomize build` printed"
+                )
 
 
 def is_readable(path: str) -> bool:
