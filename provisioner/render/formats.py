@@ -96,7 +96,7 @@ def render_content(tree: Tree, rendering: Rendering, *, pins: Iterable[Pin]) -> 
         rendered.lookups,
         rendered.suggested_namespace,
         rendered.spec_values,
-        tuple(sorted(rendered.repeated)),
+        repeated=tuple(sorted(rendered.repeated)),
     )
 
 
