@@ -42,7 +42,7 @@ from provisioner.sentences import some
 logger = logging.getLogger(__name__)
 
 MODULE = "provisioner.chart_engine.process"
-LOOKUP_MODULE = "provisioner.render.helm.lookup_process"
+LOOKUP_MODULE = "provisioner.chart_engine.lookup_process"
 PACKAGE = "helm_python"
 _CHUNK = 1 << 20
 _PLACE = re.compile(r"[\w.-]{1,250}/((?:charts/[\w.-]{1,250}/){0,16}templates/[\w./-]{1,250}:\d{1,9})")
