@@ -42,7 +42,7 @@ from provisioner.sentences import some
 logger = logging.getLogger(__name__)
 
 MODULE = "provisioner.chart_engine.process"
-LOOKUP_MODULE = "provisioner.render.helm.lookup_process"
+LOOKUP_MODULE = "provisioner.chart_engine.lookup_process"
 PACKAGE = "helm_python"
 _CHUNK = 1 << 20
 _PLACE = re.compile(r"[\w.-]{1,250}/((?:charts/[\w.-]{1,250}/){0,16}templates/[\w./-]{1,250}:\d{1,9})")
@@ -55,7 +55,8 @@ class ChartJob:
     """One chart to render. `kube_version` is "" where no cluster is known: Helm's own defaults count then.
 
     `lookups` are what `lookup` finds; None where it finds nothing, whatever it is asked for. It may ask for anything
-    else where it `is_open`, and finds nothing there.
+    else where it `is_open`, and finds nothing there. What renders it renders no other chart where it `is_alone`, as
+    where its values hold those of a Secret or marks of them.
     """
 
     files: Mapping[str, bytes]
@@ -67,6 +68,7 @@ class ChartJob:
     is_upgrade: bool
     lookups: tuple[LookedUp, ...] | None = field(default=None, repr=False)
     is_open: bool = False
+    is_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +92,10 @@ def render(job: ChartJob) -> Output:
         question = packed_frame(_question(job), checked_files(job.files))
     except BadBundle as exc:
         raise (BundleTooLarge if isinstance(exc, BundleTooLarge) else BadBundle)(f"the chart: {exc}") from exc
-    if job.lookups is not None:
-        # It is told of the cluster, and so never asked again.
-        with closing(_Engine(LOOKUP_MODULE)) as engine:
-            return engine.render(question)
     kept = _kept.get()
-    if kept is None or kept.pid != os.getpid():
-        with closing(_Engine(MODULE)) as engine:
+    # One that is told of objects of the cluster is never asked again.
+    if job.lookups is not None or job.is_alone or kept is None or kept.pid != os.getpid():
+        with closing(_Engine(MODULE if job.lookups is None else LOOKUP_MODULE)) as engine:
             return engine.render(question)
     return kept.render(question, (job.namespace, job.kube_version, job.api_versions))
 

@@ -145,10 +145,13 @@ def test_no_namespace_and_no_cluster_shares_the_process_of_another(changes: dict
     assert pid() != before
 
 
-def test_a_chart_that_looks_things_up_has_a_process_that_renders_no_other(kept: None) -> None:
+@pytest.mark.parametrize("changes", [{"lookups": ()}, {"is_alone": True}], ids=str)
+def test_a_chart_that_is_told_of_the_cluster_has_a_process_that_renders_no_other(
+    changes: dict[str, Any], kept: None
+) -> None:
     render(job())
     before = pid()
-    render(job(chart(), lookups=()))
+    render(job(chart(), **changes))
     render(job())
     assert pid() == before
 

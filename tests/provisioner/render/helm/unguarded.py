@@ -6,7 +6,7 @@ import os
 
 from provisioner import confinement
 from provisioner.chart_engine import process
-from provisioner.render.helm.lookup_process import answer_lookups
+from provisioner.chart_engine.lookup_process import answer_lookups
 
 CHECKS, NETWORK, FILES, CALLS = "check_schemas", "take_network", "take_files", "take_system_calls"
 GUARDS = frozenset({CHECKS, NETWORK, FILES, CALLS})

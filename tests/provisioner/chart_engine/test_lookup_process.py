@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from provisioner.render.helm import lookups
+from provisioner.chart_engine.lookup_process import answering
 
 KNOWN = [
     {"api_version": "v1", "kind": "Secret", "namespace": "home", "name": "db", "body": {"kind": "Secret"}},
@@ -21,7 +21,7 @@ KNOWN = [
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with lookups.answering(KNOWN, ["v1", "v1/Secret", "apps/v1/Deployment"]) as address:
+    with answering(KNOWN, ["v1", "v1/Secret", "apps/v1/Deployment"]) as address:
         yield address
 
 
@@ -34,7 +34,7 @@ def answer(address: str, path: str, method: str = "GET") -> tuple[int, str]:
 
 
 def test_it_answers_what_it_was_given_under_its_own_address_alone() -> None:
-    with lookups.answering(KNOWN, ["v1", "v1/Secret", "apps/v1/Deployment"]) as address:
+    with answering(KNOWN, ["v1", "v1/Secret", "apps/v1/Deployment"]) as address:
         assert answer(address, "/api/v1/namespaces/home/Secret/db") == (200, '{"kind": "Secret"}')
         assert '"name": "Deployment"' in answer(address, "/apis/apps/v1")[1]
         refused = answer(address, "/apis/apps/v1/namespaces/home/Deployment/web")
@@ -89,7 +89,7 @@ def test_what_it_was_not_given_is_refused_as_a_status_in_words(
 
 
 def test_where_all_may_be_asked_for_what_it_was_not_given_is_not_found() -> None:
-    with lookups.answering(KNOWN, [], is_open=True) as address:
+    with answering(KNOWN, [], is_open=True) as address:
         assert answer(address, "/api/v1/namespaces/home/Secret/db") == (200, '{"kind": "Secret"}')
         assert answer(address, "/apis/x.io/v1")[0] == 200
         asked = (
@@ -115,7 +115,7 @@ def test_it_can_only_be_read(address: str, method: str) -> None:
 
 
 def test_it_ends_with_the_rendering() -> None:
-    with lookups.answering(KNOWN, []) as address:
+    with answering(KNOWN, []) as address:
         answer(address, "/api/v1")
     with pytest.raises(ConnectionRefusedError):
         answer(address, "/api/v1")
