@@ -11,7 +11,7 @@ from typing import Any
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, PratiqueError
 from provisioner.masking import masked
-from provisioner.render import IsNamespaced, LookedUp, Rendering, Target, render_content
+from provisioner.render import IsNamespaced, LookedUp, Rendering, Target, ValuesObject, render_content
 from provisioner.source import Credentials, EgressPolicy, GitSource, Source, course, fetch
 from provisioner.unpack import UnpackLimits, unpack
 from provisioner.values import Content, Course, EarlierCommit, Pin, SourceMove, Tree
@@ -141,10 +141,14 @@ def _move(source: GitSource, pin: Pin, before: EarlierCommit, egress: EgressPoli
 
 
 def target_of(
-    cluster: ClusterClient | None, *, is_upgrade: bool, lookups: tuple[LookedUp, ...] | None = None
+    cluster: ClusterClient | None,
+    *,
+    is_upgrade: bool,
+    lookups: tuple[LookedUp, ...] | None = None,
+    values_from: tuple[ValuesObject, ...] | None = None,
 ) -> Target:
-    """What a chart is told: the cluster's version, all that it serves, and what it may look up. Without a cluster
-    Helm's own defaults count.
+    """What a chart is told: the cluster's version, all that it serves, what it may look up, and what it gets values of.
+    Without a cluster Helm's own defaults count.
 
     Raises TryLater where the API server does not answer.
     """
@@ -155,7 +159,7 @@ def target_of(
         for resource in cluster.resources()
     }
     versions = {version for version, _ in served} | {f"{version}/{kind}" for version, kind in served}
-    return Target(cluster.version(), tuple(sorted(versions)), is_upgrade, lookups)
+    return Target(cluster.version(), tuple(sorted(versions)), is_upgrade, lookups, values_from)
 
 
 @contextmanager
