@@ -20,7 +20,7 @@ from provisioner.catalogs.spec_source import CatalogSource
 from provisioner.errors import BadConfig, BadSource
 from provisioner.health_checks import HealthCheck
 from provisioner.json_values import mapping
-from provisioner.render import is_told_of_target, wanted_lookups
+from provisioner.render import ValuesReference, is_told_of_target, wanted_lookups, wanted_values
 from provisioner.source import SOURCE_TYPES, ConfigMapSource, RemoteSource, SourceType, needed
 from provisioner.values import CollisionProtection, DeletionPolicy, GroupKind, HelmRelease, Identity, ObjectRef
 
@@ -165,18 +165,25 @@ class BundleSpec:
         return self.deletion_policy == DeletionPolicy.ORPHAN
 
     def reads(self) -> list[ObjectRef]:
-        """Every object that the sources, or what a chart may look up, name: who asks must be allowed to get each (S08).
+        """Every object that the sources, what a chart may look up or what it gets values of name: who asks must be
+        allowed to get each (S08).
 
         Raises BadSource.
         """
         found = [ref for source in self.sources for ref in source.reads()]
         with suppress(BadConfig):  # nothing is read for a config that the chart is then refused for
             found.extend(self.lookups() or ())
+        with suppress(BadConfig):
+            found.extend(wanted.ref for wanted in self.values_from())
         return list(dict.fromkeys(found))
 
     def lookups(self) -> tuple[ObjectRef, ...] | None:
         """What a chart may look up, None where nothing. Raises BadConfig."""
         return wanted_lookups(self.config, self.install_namespace) if is_told_of_target(self.format) else None
+
+    def values_from(self) -> tuple[ValuesReference, ...]:
+        """What a chart gets values of. Raises BadConfig."""
+        return wanted_values(self.config, self.install_namespace) if is_told_of_target(self.format) else ()
 
     def catalogs(self) -> list[ObjectRef]:
         """Every Catalog that the sources name: who asks must be allowed to get each of them, too."""

@@ -6,6 +6,7 @@ One row for a reference, however many deployments name it (models.followed_sourc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,7 +21,7 @@ from approvals.ledger.digests import digest_of
 from approvals.locks import for_change, hold
 from approvals.models import BundleDeployment, FloatingReference, ReferenceFollower, Request, SourceHost
 from approvals.policy.source_changes import end_of_wait, next_look
-from provisioner.errors import BadSource
+from provisioner.errors import BadConfig, BadSource
 from provisioner.source import EgressPolicy
 
 # The task that looks at one of them (TaskClaim).
@@ -256,6 +257,12 @@ def _wanted(deployment: BundleDeployment) -> list[WantedReference]:
         except BadSource:
             continue  # a request says what is wrong with it
         found.append(WantedReference(number, digest_of(parts), source.kind, host, words, source.interval_seconds))
+    with suppress(BadConfig):  # a request says what is wrong with it
+        spec = deployment.bundle_spec
+        for number, wanted in enumerate(spec.values_from(), start=len(spec.sources)):
+            key = digest_of(["valuesFrom", str(deployment.cluster_id), str(wanted.ref), wanted.key])
+            host = f"cluster {deployment.cluster.name}"
+            found.append(WantedReference(number, key, "valuesFrom", host, wanted.words, None))
     return found
 
 

@@ -230,7 +230,7 @@ def _wish_beside_running(deployment: BundleDeployment, wish: ComparisonWish) -> 
 
 def _has_lookups(spec: BundleSpec) -> bool:
     try:
-        return spec.lookups() is not None
+        return spec.lookups() is not None or bool(spec.values_from())
     except BadConfig:
         return True
 

@@ -40,18 +40,29 @@ from approvals.steps.sources import (
     limits,
     polling_egress,
     read_for,
+    read_values,
     reader_as,
     sources_of,
 )
 from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.health import observation
-from provisioner.errors import BadHealthCheck, BadRecord, InvalidManifest
+from provisioner.errors import BadHealthCheck, BadRecord, InvalidManifest, PratiqueError
 from provisioner.review.base.made_texts import HiddenTexts, without_texts_of_report
 from provisioner.review.base.messages import unjudged_fields
 from provisioner.review.base.record import from_record, plain, ref_record, to_record
 from provisioner.review.secret_texts import SecretTexts, secret_texts
-from provisioner.values import DELETING, Content, JsonObject, ObjectIdentity, ObjectRef, Report, Severity, SourceMove
+from provisioner.values import (
+    DELETING,
+    Content,
+    JsonObject,
+    ObjectIdentity,
+    ObjectRef,
+    Pin,
+    Report,
+    Severity,
+    SourceMove,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +166,8 @@ def _load_content(request: Request, api: Api) -> tuple[Content, ContentRow, tupl
 def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMove, ...]]:
     spec = request.bundle_spec
     sources = sources_of(spec, reader_as_requester(request, api), bundle_choice.bundles_for(request))
-    target = None
+    target: render.Target | None = None
+    value_pins: tuple[Pin, ...] = ()
     if render.is_told_of_target(spec.format):
         # What a chart sees of the cluster, and that it runs already, be it as a release that is taken over: fixed with
         # the content (promise 1). It looks up objects as who wrote the spec last (S08).
@@ -166,26 +178,38 @@ def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMov
             return found_as(last_writer_of(request).identity, request.deployment.cluster, api)(ref)
 
         lookups = None if wanted is None else render.looked_up(wanted, find)
-        target = pipeline.target_of(api, is_upgrade=is_upgrade, lookups=lookups)
-    content = pipeline.prepare(
-        sources,
-        options=pipeline.PrepareOptions(
-            format=spec.format,
-            install_namespace=spec.install_namespace,
-            service_account=spec.service_account,
-            config=dict(spec.config),
-            target=target,
-            kept_values={key: row.value for key, row in made_values.given_rows(request.deployment).items()},
-        ),
-        egress=egress(),
-        credentials=None,
-        limits=limits(),
-        is_namespaced=api.is_namespaced,
-    )
-    with pipeline.resolving([pin.digest for pin in content.pins]):
-        check_object_count(content)
+        values = tuple(read_values(reference, request.deployment.cluster, find) for reference in spec.values_from())
+        value_pins = tuple(
+            Pin("valuesFrom", reference.words, held.version, reference.where)
+            for reference, held in zip(spec.values_from(), values, strict=True)
+        )
+        target = pipeline.target_of(api, is_upgrade=is_upgrade, lookups=lookups, values_from=values)
+    try:
+        content = pipeline.prepare(
+            sources,
+            options=pipeline.PrepareOptions(
+                format=spec.format,
+                install_namespace=spec.install_namespace,
+                service_account=spec.service_account,
+                config=dict(spec.config),
+                target=target,
+                kept_values={key: row.value for key, row in made_values.given_rows(request.deployment).items()},
+            ),
+            egress=egress(),
+            credentials=None,
+            limits=limits(),
+            is_namespaced=api.is_namespaced,
+        )
+        with pipeline.resolving([pin.digest for pin in content.pins]):
+            check_object_count(content)
+    except PratiqueError as exc:
+        if len(exc.resolved) == len(sources):  # what was fetched cannot be rendered: with other values it may
+            exc.resolved += tuple(pin.digest for pin in value_pins)
+        raise
     earlier = source_history.earlier_commits(request)
-    return content, pipeline.moves(sources, content.pins, earlier, egress=polling_egress()) if earlier else ()
+    moves = pipeline.moves(sources, content.pins, earlier, egress=polling_egress()) if earlier else ()
+    # After those of the sources, as references.follow counts them.
+    return replace(content, pins=(*content.pins, *value_pins)), moves
 
 
 def reader_as_requester(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:

@@ -20,12 +20,13 @@ from approvals.access.port import connect
 from approvals.catalogs import followed_packages
 from approvals.clock import database_now
 from approvals.gate import Refusal, reader
+from approvals.gate.rights import last_writer_of
 from approvals.ledger import claims, pivots, references
 from approvals.models import BundleDeployment, FloatingReference, ReferenceFollower, Request, SpecWrite, TaskClaim
 from approvals.selectors import followed_sources
 from approvals.selectors.followed_sources import OfferedUpgrade
 from approvals.steps.prepare import reader_as_requester
-from approvals.steps.sources import limits, polling_egress, read_for, source_of
+from approvals.steps.sources import found_as, limits, polling_egress, read_for, read_values, source_of
 from approvals.working import Recurring, WorkStep, in_turn
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import Forbidden, PratiqueError, TryLater, Unreachable, WorkerDied
@@ -86,7 +87,7 @@ class Poll(Recurring):
     def _look(self, reference: FloatingReference, worker: str) -> None:
         began, clock = database_now(), time.perf_counter()
         followers = list(references.following(reference).order_by("deployment_id", "position"))
-        told: dict[int, RemoteSource] = {}
+        told: dict[int, RemoteSource | Polled] = {}
         refused: dict[int, PratiqueError] = {}
         try:
             _ask_readers(followers, told, refused)
@@ -151,7 +152,7 @@ def _show(followers: Iterable[ReferenceFollower]) -> None:
 
 
 def _ask_readers(
-    followers: Iterable[ReferenceFollower], told: dict[int, RemoteSource], refused: dict[int, PratiqueError]
+    followers: Iterable[ReferenceFollower], told: dict[int, RemoteSource | Polled], refused: dict[int, PratiqueError]
 ) -> None:
     """Fill in, by key of those who follow it: the source as they may read it, and why others may not (S08, S09).
 
@@ -172,7 +173,7 @@ def _refusal_words(refused: Mapping[int, PratiqueError]) -> dict[int, str]:
 
 
 def _seen(
-    reference: FloatingReference, told: Mapping[int, RemoteSource], refused: Mapping[int, PratiqueError]
+    reference: FloatingReference, told: Mapping[int, RemoteSource | Polled], refused: Mapping[int, PratiqueError]
 ) -> Polled:
     """What the reference is now, by one look for all; raises what goes wrong.
 
@@ -184,23 +185,32 @@ def _seen(
         raise Forbidden("nobody who follows it may read it now")
     known = Polled(reference.seen, reference.etag)
     source = next(iter(told.values()))
+    if isinstance(source, Polled):
+        return source
     return poll(source, egress=polling_egress(), max_bytes=limits().max_bytes, known=known)
 
 
-def _source(follower: ReferenceFollower) -> RemoteSource:
-    """The source as the spec names it, with its Secret where those who asked may get that now (S08).
+def _source(follower: ReferenceFollower) -> RemoteSource | Polled:
+    """The source as the spec names it, with its Secret where those who asked may get that now (S08); what an object is
+    now that a chart gets values of.
 
     Nobody asks for a look, so that groups count for as long as for what else is read unattended.
     """
     deployment = follower.deployment
-    source = deployment.bundle_spec.sources[follower.position]
-    if source.secret is None:
+    sources = deployment.bundle_spec.sources
+    is_source = follower.position < len(sources)
+    source = sources[follower.position] if is_source else None
+    if source is not None and source.secret is None:
         found = source_of(source, lambda _: {})
     else:
         request = _find_current_request(deployment)
         if request is None:
             raise TryLater("the request for this spec is not made yet")
         api = _ask_reader(request, read_for(request))
+        if source is None:
+            wanted = deployment.bundle_spec.values_from()[follower.position - len(sources)]
+            find = found_as(last_writer_of(request).identity, deployment.cluster, api)
+            return Polled(read_values(wanted, deployment.cluster, find).version)
         found = source_of(source, reader_as_requester(request, api))
     assert isinstance(found, RemoteSource)  # no other one floats
     return found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
+from django.utils.crypto import salted_hmac
 
 from approvals.bundle_spec import KINDS, BundleSpec, SpecSource
 from approvals.errors import MissingRight
@@ -16,6 +18,7 @@ from approvals.gate.remedies import missing_right
 from approvals.models import Cluster, Request
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import BadSource, BundleTooLarge, Forbidden, SourceUnavailable
+from provisioner.render import ValuesObject, ValuesReference, canonical_json, values_object
 from provisioner.source import (
     ConfigMapSource,
     EgressPolicy,
@@ -129,6 +132,22 @@ def reader_as(person: Identity, cluster: Cluster, api: Api, *, named_in: str = "
         return found
 
     return read
+
+
+def read_values(
+    wanted: ValuesReference, cluster: Cluster, find: Callable[[ObjectRef], JsonObject | None]
+) -> ValuesObject:
+    """What a chart gets values of, with a version that nobody can try values on.
+
+    Raises SourceUnavailable for what is not there and not optional, BadConfig, and what `find` raises.
+    """
+    found = values_object(wanted, find(wanted.ref))
+    if found.value is None and not wanted.is_optional:
+        raise SourceUnavailable(f"{wanted.words}: does not exist; spec.config.valuesFrom names it")
+    value = None if found.value is None else b64encode(found.value).decode()
+    parts = canonical_json([cluster.pk, str(wanted.ref), wanted.key, value])
+    digest = salted_hmac("pratique: valuesFrom", parts, algorithm="sha256").hexdigest()
+    return replace(found, version=f"sha256:{digest}")
 
 
 def egress(*, timeout_seconds: float | None = None) -> EgressPolicy:

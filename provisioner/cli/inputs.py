@@ -25,7 +25,9 @@ from provisioner.render import (
     keep_engine,
     load_documents,
     looked_up,
+    values_object,
     wanted_lookups,
+    wanted_values,
 )
 from provisioner.review.base.facts import Stored
 from provisioner.review.crd_diff import kinds_told, objects_of
@@ -91,7 +93,11 @@ def _read_side(
         # What a chart is told of the cluster, read as who the kubeconfig is.
         wanted = wanted_lookups(_format_options(options), options.install_namespace)
         lookups = looked_up(wanted, cluster.get) if cluster is not None and wanted is not None else None
-        target = pipeline.target_of(cluster, is_upgrade=is_upgrade, lookups=lookups)
+        references = wanted_values(_format_options(options), options.install_namespace)
+        values = (
+            tuple(values_object(each, cluster.get(each.ref)) for each in references) if cluster is not None else None
+        )
+        target = pipeline.target_of(cluster, is_upgrade=is_upgrade, lookups=lookups, values_from=values)
     try:
         content = read_content(bundle, options, is_namespaced, target)
         if (

@@ -16,6 +16,7 @@ from provisioner.render import (
     LookedUp,
     Rendering,
     Target,
+    ValuesObject,
     is_told_of_target,
     keep_engine,
     render_content,
@@ -154,10 +155,14 @@ def _move(source: GitSource, pin: Pin, before: EarlierCommit, egress: EgressPoli
 
 
 def target_of(
-    cluster: ClusterClient | None, *, is_upgrade: bool, lookups: tuple[LookedUp, ...] | None = None
+    cluster: ClusterClient | None,
+    *,
+    is_upgrade: bool,
+    lookups: tuple[LookedUp, ...] | None = None,
+    values_from: tuple[ValuesObject, ...] | None = None,
 ) -> Target:
-    """What a chart is told: the cluster's version, all that it serves, and what it may look up. Without a cluster
-    Helm's own defaults count.
+    """What a chart is told: the cluster's version, all that it serves, what it may look up, and what it gets values of.
+    Without a cluster Helm's own defaults count.
 
     Raises TryLater where the API server does not answer.
     """
@@ -168,7 +173,7 @@ def target_of(
         for resource in cluster.resources()
     }
     versions = {version for version, _ in served} | {f"{version}/{kind}" for version, kind in served}
-    return Target(cluster.version(), tuple(sorted(versions)), is_upgrade, lookups)
+    return Target(cluster.version(), tuple(sorted(versions)), is_upgrade, lookups, values_from)
 
 
 @contextmanager

@@ -9,11 +9,18 @@ from provisioner.render.formats import (
     is_told_of_target,
     render_content,
 )
-from provisioner.render.helm import keep_engine, looked_up, wanted_lookups
+from provisioner.render.helm import (
+    ValuesReference,
+    keep_engine,
+    looked_up,
+    values_object,
+    wanted_lookups,
+    wanted_values,
+)
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found, IsNamespaced, admit
 from provisioner.render.renderings import Format, Rendered, Rendering
-from provisioner.render.targets import BUILT_IN, LookedUp, Target, defined_scopes
+from provisioner.render.targets import BUILT_IN, LookedUp, Target, ValuesObject, defined_scopes
 from provisioner.render.yaml import load_all, load_documents
 from provisioner.render.yaml_output import write, write_quoted
 
@@ -27,6 +34,8 @@ __all__ = [
     "Rendered",
     "Rendering",
     "Target",
+    "ValuesObject",
+    "ValuesReference",
     "YamlLimits",
     "YamlMeter",
     "admit",
@@ -46,7 +55,9 @@ __all__ = [
     "render_content",
     "serialise",
     "stored_digest",
+    "values_object",
     "wanted_lookups",
+    "wanted_values",
     "write",
     "write_quoted",
 ]

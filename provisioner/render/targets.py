@@ -21,17 +21,31 @@ class LookedUp:
 
 
 @dataclass(frozen=True, slots=True)
+class ValuesObject:
+    """What the key of a Secret or ConfigMap holds that a chart gets values of; None where it is not there.
+
+    `version` is another one where the value is another one, and tells nothing of it; "" where nobody compares it.
+    """
+
+    ref: ObjectRef
+    key: str
+    value: bytes | None = field(repr=False)
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """`kube_version` is such as v1.36.3; `api_versions` are such as `v1`, `apps/v1` and `apps/v1/Deployment`.
 
     `is_upgrade` says that the deployment runs already; `lookups` are what a chart may look up, None where nobody was
-    asked for any.
+    asked for any. `values_from` are the objects that its values are of, in their order, None where nobody was asked.
     """
 
     kube_version: str
     api_versions: tuple[str, ...]
     is_upgrade: bool = False
     lookups: tuple[LookedUp, ...] | None = None
+    values_from: tuple[ValuesObject, ...] | None = None
 
 
 _NAMESPACED = {

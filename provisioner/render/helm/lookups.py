@@ -12,7 +12,7 @@ import binascii
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -85,6 +85,11 @@ def looked_up(refs: Iterable[ObjectRef], read: Read) -> tuple[LookedUp, ...]:
     return tuple(found)
 
 
+def mark_of(parts: Sequence[str]) -> str:
+    """What stands for a value of a Secret: the same for each rendering, and nothing of the value is in it."""
+    return _MARK + hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
+
+
 def _answer_lookup(ref: ObjectRef, body: JsonObject) -> LookedUp:
     if ref.group_kind == _SECRET:
         # Marks in place of its values, and nothing else that may hold them, as annotations do, or changes with them.
@@ -97,9 +102,7 @@ def _answer_lookup(ref: ObjectRef, body: JsonObject) -> LookedUp:
                 values[key] = base64.b64decode(str(value))
             except binascii.Error:
                 values[key] = b""
-            # The same for each rendering, and nothing of the value is in it.
-            source = json.dumps([ref.namespace, ref.name, key]).encode()
-            marks[key] = _MARK + hashlib.sha256(source).hexdigest()[:_DIGITS]
+            marks[key] = mark_of([ref.namespace, ref.name, key])
         if values:
             answer["data"] = {key: base64.b64encode(mark.encode()).decode() for key, mark in marks.items()}
         return LookedUp(ref, answer, {marks[key]: value for key, value in values.items()})
@@ -175,17 +178,15 @@ class _Filler:
             try:
                 filled = self._put(found, value.encode(), place).decode()
             except UnicodeDecodeError:
-                raise found.refuse(
-                    "takes a value that is no text from config.lookup into stringData; use data"
-                ) from None
+                raise found.refuse("takes a value of a Secret that is no text into stringData; use data") from None
         else:
             try:
                 inner = base64.b64decode("".join(value.split()), validate=True)
             except binascii.Error:
-                raise found.refuse("takes a value from config.lookup into data that is not base64") from None
+                raise found.refuse("takes a value of a Secret into data that is not base64") from None
             filled = base64.b64encode(self._put(found, inner, place)).decode()
         if self._has_mark(filled):
-            raise found.refuse("encodes a value from config.lookup once more; Pratique cannot put it there")
+            raise found.refuse("encodes a value of a Secret once more; Pratique cannot put it there")
         return filled
 
     def _put(self, found: Found, text: bytes, place: tuple[str, str]) -> bytes:
@@ -220,7 +221,7 @@ class _Filler:
     def _check_none(self, found: Found, value: Any) -> None:
         for text in _texts(value):
             if self._has_mark(text):
-                where = "holds a value of a Secret that it looked up, where everybody could read it"
+                where = "holds a value of a Secret of the cluster, where everybody could read it"
                 words = found.refuse(where).args[0]
                 raise BadBundle(f"the chart: {words}; it may only go into data or stringData of a Secret")
 

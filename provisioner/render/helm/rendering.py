@@ -17,6 +17,7 @@ from provisioner.render.helm.lookups import filled, wanted_lookups
 from provisioner.render.helm.made_up import TwoRenderings, list_made_up, settle
 from provisioner.render.helm.tokens import Unaligned
 from provisioner.render.helm.values import checked_release_name, config_of, flat, merged, set_paths
+from provisioner.render.helm.values_from import given_values
 from provisioner.render.limits import YamlMeter
 from provisioner.render.objects import Found, flattened
 from provisioner.render.renderings import Rendered, Rendering
@@ -34,7 +35,8 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
     """
     meter, target = YamlMeter(rendering.limits, takes_repeated=True), rendering.target
     folder, destination = chart_folder(tree, rendering.destinations)
-    wanted = config_of(rendering.config, tree, meter)
+    given = given_values(rendering.config, target.values_from if target else None, rendering.install_namespace, meter)
+    wanted = config_of(rendering.config, tree, meter, given.values)
     files = chart_files(tree, folder)
     job = ChartJob(
         files={path: data for path, data in files.items() if f"{folder}/{path}".lstrip("/") not in wanted.files},
@@ -50,7 +52,7 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
     found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
     kept = with_hooks(found, is_upgrade=job.is_upgrade)
     kept, made_up = _settle_moving(job, output, kept, rendering, folder)
-    kept, lookups = filled(kept, job.lookups or (), meter)
+    kept, lookups = filled(kept, (*(job.lookups or ()), *given.objects), meter)
     left_out = {one.file for one in found} - {one.file for one in kept}
     inside = [_within(folder, path) for path in files]
     rest = Tree({path: data for path, data in tree.files.items() if path not in wanted.files})
@@ -66,10 +68,10 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
     return Rendered(
         objects,
         used,
-        values=flat(merged(_mapping(files.get(VALUES, b""), VALUES, meter), wanted.values)),
+        values=flat(merged(_mapping(files.get(VALUES, b""), VALUES, meter), given.shown(wanted.values))),
         version=str(_mapping(files[CHART], CHART, meter).get("version") or ""),
         lookups=lookups,
-        spec_values=set_paths(wanted.values),
+        spec_values=set_paths(given.shown(wanted.values)),
         repeated=meter.repeated,
         made_up=made_up,
     )

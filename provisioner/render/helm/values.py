@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from provisioner.errors import BadConfig
@@ -137,7 +138,7 @@ def _is_coded_key(text: str) -> bool:
         return False
 
 
-_KEYS = ("values", "valuesFiles", "releaseName", KEY)
+_KEYS = ("values", "valuesFiles", "valuesFrom", "releaseName", KEY)
 # Helm's rule for the name of a release.
 MAX_RELEASE_NAME = 53
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -152,8 +153,13 @@ class ChartConfig:
     release_name: str
 
 
-def config_of(config: Mapping[str, Any], tree: Tree, meter: YamlMeter) -> ChartConfig:
-    """Later files are laid over earlier ones, and `values` over all, as `helm install -f` does. Raises BadConfig."""
+def config_of(
+    config: Mapping[str, Any], tree: Tree, meter: YamlMeter, given: Mapping[str, Any] = MappingProxyType({})
+) -> ChartConfig:
+    """Later files are laid over earlier ones, `given` over them, and `values` over all, as with Flux.
+
+    Raises BadConfig.
+    """
     unknown = sorted(set(map(str, config)) - set(_KEYS))
     if unknown:
         raise BadConfig(f"config has {some(unknown)}; a chart takes {', '.join(_KEYS)}")
@@ -175,7 +181,9 @@ def config_of(config: Mapping[str, Any], tree: Tree, meter: YamlMeter) -> ChartC
     name = config.get("releaseName") or ""
     if not isinstance(name, str):
         raise BadConfig(f"config.releaseName is {type(name).__name__}; expected a text")
-    return ChartConfig(merged(values, dict(own)), tuple(files), checked_release_name(name) if name else "")
+    return ChartConfig(
+        merged(merged(values, given), dict(own)), tuple(files), checked_release_name(name) if name else ""
+    )
 
 
 def checked_release_name(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from provisioner.api_groups import ADMISSION_GROUP, RBAC_GROUP
 from provisioner.builtin import POD_PATHS
-from provisioner.json_values import mapping
+from provisioner.json_values import items, mapping
 from provisioner.render.patches.config import ImageEntry
 from provisioner.render.targets import BUILT_IN
 from provisioner.values import GroupKind, JsonObject, ObjectRef
@@ -137,7 +137,10 @@ def set_other_namespaces(body: JsonObject, ref: ObjectRef, namespace: str) -> No
 def add_labels(body: JsonObject, ref: ObjectRef, labels: Mapping[str, str]) -> None:
     """Label an object and the pods that it makes, and select them by the same labels."""
     made = ("metadata.labels", *_MADE_LABELS.get(ref.kind, ()))
-    for path, is_made in (*((one, True) for one in made), *((one, False) for one in _ADDED_LABELS.get(ref.kind, ()))):
+    for path, is_made in (
+        *((step, True) for step in made),
+        *((step, False) for step in _ADDED_LABELS.get(ref.kind, ())),
+    ):
         *above, last = path.split(".")
         for holder in _holders(body, (*above, last), is_made=is_made):
             holder[last] = {**mapping(holder.get(last)), **labels}
@@ -152,7 +155,7 @@ def find_containers(body: JsonObject, ref: ObjectRef) -> list[dict[str, Any]]:
         pending += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         for name in ("containers", "initContainers") if isinstance(value, dict) else ():
             listed = value.get(name)
-            found += [one for one in (listed if isinstance(listed, list) else ()) if isinstance(one, dict)]
+            found += [container for container in items(listed) if isinstance(container, dict)]
     return found
 
 
@@ -235,7 +238,7 @@ def _mappings_at(body: JsonObject, path: str) -> Iterator[dict[str, Any]]:
     steps = tuple(path.split("."))
     for holder in _holders(body, steps):
         found = holder[steps[-1]]
-        yield from (one for one in (found if isinstance(found, list) else [found]) if isinstance(one, dict))
+        yield from (value for value in (found if isinstance(found, list) else [found]) if isinstance(value, dict))
 
 
 def _holders(value: Any, steps: _Steps, *, is_made: bool = False) -> Iterator[dict[str, Any]]:

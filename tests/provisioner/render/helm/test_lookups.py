@@ -83,7 +83,7 @@ def test_a_value_of_a_secret_goes_into_a_secret_and_is_told(key: str, data: str,
 
 def test_S38_of_a_secret_a_chart_is_told_nothing_that_holds_or_tells_values() -> None:
     see = f"{GET} | toJson"
-    with pytest.raises(BadBundle, match="holds a value of a Secret that it looked up") as caught:
+    with pytest.raises(BadBundle, match="holds a value of a Secret of the cluster") as caught:
         made_of({"templates__a": config_map(see)})
     assert PASSWORD not in str(caught.value)
     (seen,) = [one.answer for one in made_of({}).lookups]
@@ -124,13 +124,13 @@ def test_S27_a_value_that_everybody_could_read_is_refused(template: str) -> None
 
 def test_what_is_encoded_twice_cannot_be_put_there_and_is_refused() -> None:
     login = f'printf "{{\\"auth\\": \\"%s\\"}}" (printf "u:%s" ({GET}.data.password | b64dec) | b64enc) | b64enc'
-    with pytest.raises(InvalidManifest, match="encodes a value from config.lookup once more"):
+    with pytest.raises(InvalidManifest, match="encodes a value of a Secret once more"):
         made_of(copy_of(f"{{p: {{{{ {login} }}}}}}"))
 
 
 def test_bytes_that_are_no_text_do_not_go_into_string_data() -> None:
     odd = {**secret(), "data": {"password": base64.b64encode(b"\xff\xfe").decode()}}
-    with pytest.raises(InvalidManifest, match="no text from config.lookup into stringData; use data"):
+    with pytest.raises(InvalidManifest, match="that is no text into stringData; use data"):
         made_of(copy_of(f"{{p: '{{{{ {GET}.data.password | b64dec }}}}'}}", key="stringData"), db=odd)
 
 
