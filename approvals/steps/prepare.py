@@ -31,6 +31,7 @@ from approvals.models import LookupAnswers, Request
 from approvals.models import Report as ReportRow
 from approvals.selectors.pages import report_of
 from approvals.steps import shared_reads
+from approvals.steps.live_values import find_live_values
 from approvals.steps.records import source_history
 from approvals.steps.records.source_history import way_back
 from approvals.steps.sources import (
@@ -167,21 +168,19 @@ def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMov
 
         lookups = None if wanted is None else render.looked_up(wanted, find)
         target = pipeline.target_of(api, is_upgrade=is_upgrade, lookups=lookups)
-    content = pipeline.prepare(
-        sources,
-        options=pipeline.PrepareOptions(
-            format=spec.format,
-            install_namespace=spec.install_namespace,
-            service_account=spec.service_account,
-            config=dict(spec.config),
-            target=target,
-            kept_values={key: row.value for key, row in made_values.given_rows(request.deployment).items()},
-        ),
-        egress=egress(),
-        credentials=None,
-        limits=limits(),
-        is_namespaced=api.is_namespaced,
+    fetched = pipeline.fetch_sources(sources, egress=egress(), credentials=None, limits=limits())
+    options = pipeline.PrepareOptions(
+        format=spec.format,
+        install_namespace=spec.install_namespace,
+        service_account=spec.service_account,
+        config=dict(spec.config),
+        target=target,
+        kept_values={key: row.value for key, row in made_values.given_rows(request.deployment).items()},
     )
+    content = pipeline.render_sources(fetched, options=options, limits=limits(), is_namespaced=api.is_namespaced)
+    if live := find_live_values(request, api, content):
+        options = replace(options, kept_values={**(options.kept_values or {}), **live})
+        content = pipeline.render_sources(fetched, options=options, limits=limits(), is_namespaced=api.is_namespaced)
     with pipeline.resolving([pin.digest for pin in content.pins]):
         check_object_count(content)
     earlier = source_history.earlier_commits(request)
