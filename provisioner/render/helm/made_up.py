@@ -17,10 +17,11 @@ from itertools import accumulate
 from typing import Any
 
 from provisioner.errors import BundleTooLarge
-from provisioner.json_values import mapping, value_at
+from provisioner.json_values import mapping, pointer, value_at
 from provisioner.render.canonical import canonical_json
 from provisioner.render.helm.checksums import Change, compute_checksums, is_checksum, own_checksum
 from provisioner.render.helm.tokens import (
+    MAX_CODINGS,
     SHORTEST_INSIDE,
     Coded,
     Part,
@@ -49,6 +50,8 @@ _CODED = re.compile(r"[A-Za-z0-9+/]{12,}={0,2}")
 # A template by its path in the chart, wherever the chart lies.
 _IN_CHART = re.compile(r"(?:charts/[^/]+/)*templates/.*")
 _NAME = ("metadata", "name")
+# The two parts of a Secret that hold its values.
+_VALUES = ("data", "stringData")
 _Path = tuple[str | int, ...]
 
 
@@ -75,6 +78,25 @@ class Settled:
     def kept(self) -> dict[str, str]:
         """The values by the keys of all places that they went to."""
         return {place.key: made.value for made in self.values for place in (made.place, *made.copies)}
+
+    def secrets_kept(self) -> list[LookedUp]:
+        """The Secrets without the keys whose values are new."""
+        new = {
+            (place.namespace, place.name, place.path)
+            for made in self.values
+            if made.is_new
+            for place in (made.place, *made.copies)
+        }
+        found = []
+        for secret in self.secrets:
+            assert secret.answer is not None
+            data = {
+                key: value
+                for key, value in secret.answer["data"].items()
+                if not any((secret.ref.namespace, secret.ref.name, pointer((part, key))) in new for part in _VALUES)
+            }
+            found.append(replace(secret, answer={**secret.answer, "data": data}))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +175,7 @@ def list_made_up(objects: Sequence[Found], namespace: str, settled: Iterable[Set
     values: dict[Place, MadeValue] = {}
     owners: dict[Place, Place] = {}
     checksums: dict[Place, bool] = {}
+    placed: set[Place] = set()
     for each in settled:
         # What the last rendering no longer has to compute, Helm computed from the values that count.
         checksums = dict.fromkeys(checksums, True) | {checksum.place: checksum.is_known for checksum in each.checksums}
@@ -161,11 +184,11 @@ def list_made_up(objects: Sequence[Found], namespace: str, settled: Iterable[Set
             if made.place not in owners and made.value not in shared:
                 values[made.place] = made
                 owners |= dict.fromkeys((made.place, *made.copies), made.place)
+        # What the last one put into place is there; what an earlier one made may be no longer.
+        placed = {owners.get(made.place, made.place) for made in each.values}
     unnamed = {place.path.removesuffix("/metadata/name") for place in values if not place.name}
     texts = {
-        replace(place, path=prefix + _pointer(path)): "\0".join(
-            [text, *filter(None, map(decoded, _CODED.findall(text)))]
-        )
+        replace(place, path=prefix + pointer(path)): "\0".join(_readings(text))
         for found, (place, prefix) in zip(objects, _base_places(objects, namespace, unnamed), strict=True)
         for path, text in _texts(found.body, ())
     }
@@ -177,7 +200,7 @@ def list_made_up(objects: Sequence[Found], namespace: str, settled: Iterable[Set
     starts = list(accumulate((len(text) + 2 for text in texts.values()), initial=0))
     listed = []
     for made in values.values():
-        if made.value not in texts.get(replace(made.place, number=0), ""):
+        if made.place not in placed and made.value not in texts.get(replace(made.place, number=0), ""):
             continue
         copies = [place for place in made.copies if made.value in texts.get(replace(place, number=0), "")]
         seen = {replace(place, number=0) for place in (made.place, *copies)}
@@ -208,7 +231,7 @@ def _compare_objects(
     size = 0
     for at, (place, prefix) in enumerate(_base_places(first, renderings.namespace, unnamed)):
         for path, value, other in _differing(first[at].body, again[at].body, ()):
-            text = MovingText(at, path, replace(place, path=prefix + _pointer(path)), value, other)
+            text = MovingText(at, path, replace(place, path=prefix + pointer(path)), value, other)
             size += len(str(value))
             if size > MAX_CHARACTERS:
                 raise BundleTooLarge(f"the chart makes up more than {MAX_CHARACTERS // 2**20} MiB of texts")
@@ -247,7 +270,7 @@ def _differing(first: Any, again: Any, path: _Path) -> Iterator[tuple[_Path, Any
 def _parts_of(body: Any, text: MovingText, known: Collection[Token]) -> tuple[Part, ...]:
     if not isinstance(text.first, str):
         return (Token(json.dumps(text.first), json.dumps(text.again)),)
-    if not (_is_secret(body) and text.path[0] in ("data", "stringData")):
+    if not (_is_secret(body) and text.path[0] in _VALUES):
         return compare_texts(text.first, text.again, known)
     if text.path[0] == "stringData":
         return compare_texts(text.first, text.again, known, is_whole=True)
@@ -263,7 +286,7 @@ def _parts_of(body: Any, text: MovingText, known: Collection[Token]) -> tuple[Pa
 
 
 def _is_checksum(body: Any, text: MovingText) -> bool:
-    if not isinstance(text.first, str) or (_is_secret(body) and text.path[0] in ("data", "stringData")):
+    if not isinstance(text.first, str) or (_is_secret(body) and text.path[0] in _VALUES):
         return False
     above: Any = body
     for step in text.path[:-1]:
@@ -340,10 +363,6 @@ def _positions(objects: Iterable[Found]) -> list[str]:
     return positions
 
 
-def _pointer(path: _Path) -> str:
-    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
-
-
 def _texts(value: Any, path: _Path) -> Iterator[tuple[_Path, str]]:
     if isinstance(value, Mapping):
         for key, member in value.items():
@@ -353,6 +372,15 @@ def _texts(value: Any, path: _Path) -> Iterator[tuple[_Path, str]]:
             yield from _texts(member, (*path, at))
     elif value is not None:
         yield path, value if isinstance(value, str) else json.dumps(value)
+
+
+def _readings(text: str, codings: int = 0) -> Iterator[str]:
+    """A text, and what is base64 in it, all of it or words."""
+    yield text
+    if codings < MAX_CODINGS:
+        for word in dict.fromkeys((text.strip(), *_CODED.findall(text))):
+            if inner := decoded(word):
+                yield from _readings(inner, codings + 1)
 
 
 def _changed(value: Any, changes: Mapping[_Path, Any], path: _Path = ()) -> Any:
