@@ -139,9 +139,9 @@ def settle(
     changes: dict[int, dict[_Path, Any]] = defaultdict(dict)
     texts = []
     for text in moving:
-        own = [(token, by_place[place]) for place, token in text.tokens()]
-        texts += [Change(token.first, token.again, value) for token, value in own]
-        settled = join(text.parts, [value for _, value in own])
+        placed = [(token, by_place[place]) for place, token in text.tokens()]
+        texts += [Change(token.first, token.again, value) for token, value in placed]
+        settled = join(text.parts, [value for _, value in placed])
         meter.add(first[text.at].file, 0, len(settled))
         texts.append(Change(str(text.first), str(text.again), settled))
         changes[text.at][text.path] = settled if isinstance(text.first, str) else _number_of(settled)
@@ -153,11 +153,12 @@ def settle(
     # Over all templates with made-up values, so that it changes whenever that of the chart would.
     files = {first[text.at].file for text in moving} or {found.file for found in first}
     basis = canonical_json([found.body for found in objects if found.file in files])
+    own: dict[int, dict[_Path, str]] = defaultdict(dict)
     for checksum in checksums:
         if checksum.place not in known:
-            changes[checksum.at] = {checksum.path: own_checksum(basis, len(checksum.first))}
-            found = objects[checksum.at]
-            objects[checksum.at] = replace(found, body=_changed(found.body, changes[checksum.at]))
+            own[checksum.at][checksum.path] = own_checksum(basis, len(checksum.first))
+    for at, changed in own.items():
+        objects[at] = replace(objects[at], body=_changed(objects[at].body, changed))
     secrets = [objects[at].body for at in sorted(changes) if _is_secret(objects[at].body)]
     return Settled(
         objects,
@@ -236,6 +237,8 @@ def _compare_objects(
             if size > MAX_CHARACTERS:
                 raise BundleTooLarge(f"the chart makes up more than {MAX_CHARACTERS // 2**20} MiB of texts")
             (checksums if _is_checksum(first[at].body, text) else found).append(text)
+    if len(checksums) > MAX_MADE:
+        raise BundleTooLarge(f"the chart makes more than {MAX_MADE} checksums over what it makes up")
     known = dict.fromkeys(constants)
     compared = []
     for text in sorted(found, key=lambda text: (len(str(text.first)), text.place)):
