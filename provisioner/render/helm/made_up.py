@@ -101,13 +101,17 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class MovingText:
-    """A text, or a number, in the object `at` that was another one the second time; a checksum has no parts."""
+    """A text, or a number, in the object `at` that was another one the second time; a checksum has no parts.
+
+    `is_of_hook`: the object is a hook, which the next request may not have.
+    """
 
     at: int
     path: _Path
     place: Place
     first: Any
     again: Any
+    is_of_hook: bool
     parts: tuple[Part, ...] = ()
 
     def tokens(self) -> Iterator[tuple[Place, Token]]:
@@ -232,7 +236,8 @@ def _compare_objects(
     size = 0
     for at, (place, prefix) in enumerate(_base_places(first, renderings.namespace, unnamed)):
         for path, value, other in _differing(first[at].body, again[at].body, ()):
-            text = MovingText(at, path, replace(place, path=prefix + pointer(path)), value, other)
+            its = replace(place, path=prefix + pointer(path))
+            text = MovingText(at, path, its, value, other, first[at].hook is not None)
             size += len(str(value))
             if size > MAX_CHARACTERS:
                 raise BundleTooLarge(f"the chart makes up more than {MAX_CHARACTERS // 2**20} MiB of texts")
@@ -300,18 +305,17 @@ def _is_checksum(body: Any, text: MovingText) -> bool:
 
 
 def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline: bool) -> tuple[MadeValue, ...]:
-    groups: dict[Token | Place, list[tuple[Place, Token, str | float]]] = defaultdict(list)
+    groups: dict[Token | Place, list[tuple[Place, Token, MovingText]]] = defaultdict(list)
     for text in moving:
         for place, token in text.tokens():
             is_shared = min(len(token.first), len(token.again)) >= _SHORTEST_SHARED
-            groups[token if is_shared else place].append((place, token, text.first))
+            groups[token if is_shared else place].append((place, token, text))
     if len(groups) > MAX_MADE:
         raise BundleTooLarge(f"the chart makes up more than {MAX_MADE} values")
     values = []
     for members in groups.values():
-        _, token, text_of = members[0]
-        # Best where it stands alone in a Secret: a later version will have it there, too.
-        members.sort(key=lambda member: (member[0].kind != "Secret", len(str(member[2])), member[0]))
+        members.sort(key=_likeliness)
+        _, token, text = members[0]
         places = [place for place, *_ in members]
         # A value that was kept is found by any of its places, since the first one may be another one in this version.
         place = next((place for place in places if place.key in kept), places[0])
@@ -319,10 +323,16 @@ def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline
         if place.key in kept:
             value = kept[place.key]
         elif is_offline:
-            value = f"made-up-{place.key[:8]}" if isinstance(text_of, str) else "1"
+            value = f"made-up-{place.key[:8]}" if isinstance(text.first, str) else "1"
         copies = tuple(sorted(set(places) - {place}))
         values.append(MadeValue(place, value, _sort_of(token, place), copies, place.key not in kept))
     return tuple(values)
+
+
+def _likeliness(member: tuple[Place, Token, MovingText]) -> tuple[object, ...]:
+    """Places of a value in the order in which later versions will have them: first those alone in a Secret."""
+    place, _, text = member
+    return text.is_of_hook, place.kind != "Secret", len(str(text.first)), place
 
 
 def _sort_of(token: Token, place: Place) -> MadeSort:

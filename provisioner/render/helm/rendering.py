@@ -15,6 +15,7 @@ from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_fold
 from provisioner.render.helm.engine import ChartJob, Output, render
 from provisioner.render.helm.lookups import filled, wanted_lookups
 from provisioner.render.helm.made_up import Settled, TwoRenderings, list_made_up, settle
+from provisioner.render.helm.remedies import values_to_set
 from provisioner.render.helm.tokens import Unaligned
 from provisioner.render.helm.values import checked_release_name, config_of, flat, merged, set_paths
 from provisioner.render.limits import YamlMeter
@@ -132,10 +133,15 @@ def _settle_moving(side: _Side, kept: list[Found], refusal: BadBundle | None) ->
     try:
         settled = settle(renderings, rendering.kept_values or {}, meter, is_offline=is_offline)
     except Unaligned:
+        files = side.job.files
+        templates = [file.removeprefix(f"{side.folder}/") for file in moving]
+        given = merged(_mapping(files.get(VALUES, b""), VALUES, meter), side.job.values)
+        set_these = values_to_set(files, templates, given)
         raise BadBundle(
             f"the chart: {some(moving)} {verb(len(moving), 'render')} differently each time (random text, new keys or"
             " the time), and by more than values in the same places, so nobody could review what the next request"
-            " brings; give what it makes up as a value, or switch it off"
+            f" brings; {f'set in spec.config: {set_these}' if set_these else 'give what it makes up as a value'}, or"
+            " switch it off"
         ) from None
     objects, steps = _put_in_place(first, moving, settled.objects), [settled]
     if settled.secrets and _may_look_up(side.job.files):

@@ -15,7 +15,7 @@ from provisioner.render.helm import made_up
 from provisioner.render.helm.made_up import Settled, TwoRenderings, list_made_up, settle
 from provisioner.render.helm.tokens import Unaligned
 from provisioner.render.objects import Found
-from provisioner.values import Content, MadeSort, MadeUp, Place
+from provisioner.values import Content, Hook, HookMoment, MadeSort, MadeUp, Place
 from tests.provisioner.render.helm.charts import chart, rendered
 
 FILE = "shop/templates/a.yaml"
@@ -93,6 +93,15 @@ def test_a_later_version_changes_all_else_and_finds_its_value_by_any_place() -> 
     later = settled(sides[2], sides[3], kept)
     assert bodies(later) == sides[0]
     assert (later.values[0].place.name, later.values[0].is_new) == ("db", False)
+
+
+def test_what_a_hook_has_is_kept_by_where_it_stays() -> None:
+    hook = Hook.at([HookMoment.BEFORE], weight=0, is_cleared=False)
+    sides = [[Found(secret(a=word), FILE, hook=hook), Found(pod(URL=f"x://u:{word}@db"), FILE)] for word in PASSWORDS]
+    meter = YamlMeter(YamlLimits())
+    first = settle(TwoRenderings(sides[0], sides[1], [], "home"), {}, meter)
+    later = settle(TwoRenderings(sides[2][1:], sides[3][1:], [], "home"), kept_of(first), meter)
+    assert bodies(later) == [sides[0][1].body]
 
 
 def test_short_values_are_not_taken_for_each_other() -> None:
