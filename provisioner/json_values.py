@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -32,3 +32,8 @@ def value_at(value: object, *path: str) -> Any:
 def uid_of(obj: object) -> str:
     """Return the uid of a Kubernetes object, "" if it has none."""
     return str(value_at(obj, "metadata", "uid") or "")
+
+
+def pointer(path: Iterable[str | int]) -> str:
+    """Return the JSON pointer (RFC 6901) of a path."""
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)

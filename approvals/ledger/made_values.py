@@ -63,7 +63,7 @@ def _counting_records(deployment: BundleDeployment) -> list[dict[str, Any]]:
 
 
 def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
-    """Keep what is new of it, and return what the request says of it; the deployment is locked with the request.
+    """Keep what is new of it, or was found in the cluster, and return what the request says of it.
 
     Raises TryLater where another value has come to count for a place since the rendering: the first one stays.
     """
@@ -74,7 +74,7 @@ def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
     for made in made_up.values:
         key = made.place.key
         row = given.get(key)
-        if (row is None) != made.is_new or (row is not None and row.value != made.value):
+        if row is not None and (made.is_new or row.value != made.value):
             raise TryLater(MADE_MEANWHILE)
         if row is None:
             row = KeptValue(
@@ -84,6 +84,7 @@ def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
                 sort=made.sort,
                 generation=newest.get(key, 0) + 1,
                 value=made.value,
+                origin=KeptValue.Origin.CHART if made.is_new else KeptValue.Origin.CLUSTER,
                 first_request=request,
                 made_at=database_now(),
                 expires_at=_end_of(made.value) if made.sort is MadeSort.CERTIFICATE else None,

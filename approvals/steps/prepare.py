@@ -31,6 +31,7 @@ from approvals.models import LookupAnswers, Request
 from approvals.models import Report as ReportRow
 from approvals.selectors.pages import report_of
 from approvals.steps import shared_reads
+from approvals.steps.live_values import find_live_values
 from approvals.steps.records import source_history
 from approvals.steps.records.source_history import way_back
 from approvals.steps.sources import (
@@ -184,22 +185,25 @@ def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMov
             for reference, held in zip(spec.values_from(), values, strict=True)
         )
         target = pipeline.target_of(api, is_upgrade=is_upgrade, lookups=lookups, values_from=values)
+    options = pipeline.PrepareOptions(
+        format=spec.format,
+        install_namespace=spec.install_namespace,
+        service_account=spec.service_account,
+        config=dict(spec.config),
+        target=target,
+        kept_values={key: row.value for key, row in made_values.given_rows(request.deployment).items()},
+    )
+
+    def rendered(fetched: pipeline.FetchedSources) -> Content:
+        return pipeline.render_sources(fetched, options=options, limits=limits(), is_namespaced=api.is_namespaced)
+
     try:
-        content = pipeline.prepare(
-            sources,
-            options=pipeline.PrepareOptions(
-                format=spec.format,
-                install_namespace=spec.install_namespace,
-                service_account=spec.service_account,
-                config=dict(spec.config),
-                target=target,
-                kept_values={key: row.value for key, row in made_values.given_rows(request.deployment).items()},
-            ),
-            egress=egress(),
-            credentials=None,
-            limits=limits(),
-            is_namespaced=api.is_namespaced,
-        )
+        with pipeline.ready_to_render(options):
+            fetched = pipeline.fetch_sources(sources, egress=egress(), credentials=None, limits=limits())
+            content = rendered(fetched)
+            if live := find_live_values(request, api, content):
+                options = replace(options, kept_values={**(options.kept_values or {}), **live})
+                content = rendered(fetched)
         with pipeline.resolving([pin.digest for pin in content.pins]):
             check_object_count(content)
     except PratiqueError as exc:

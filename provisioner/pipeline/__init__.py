@@ -20,6 +20,7 @@ from provisioner.pipeline.preparation import (
     join,
     moves,
     prepare,
+    ready_to_render,
     render_sources,
     resolving,
     target_of,
@@ -38,6 +39,6 @@ from provisioner.pipeline.reports import (
 __all__ = [
     "DEADLINE_SECONDS", "FIELD_MANAGER", "PATTERN_SECONDS", "REVIEW_SECONDS", "FetchedSources", "PrepareOptions",
     "deploy", "fetch_sources", "join", "least_rights", "look", "look_offline", "moves", "observe", "part_of",
-    "permissions", "plan_again", "preflight", "prepare", "remove", "render_sources", "resolving", "roles_and_bindings",
+    "permissions", "plan_again", "preflight", "prepare", "ready_to_render", "remove", "render_sources", "resolving", "roles_and_bindings",
     "target_of",
 ]  # fmt: skip

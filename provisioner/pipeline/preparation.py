@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,11 +65,15 @@ def prepare(
     With `pins` (one per source, in their order) exactly those digests and commits are fetched, whatever the references
     point to now. Raises BadSource (also where two sources put files into the same place), BadBundle and TryLater.
     """
-    looks_up = options.target is not None and options.target.lookups is not None
-    # What renders a chart takes longer to start than to render it: it starts beside the fetching.
-    with keep_engine(starts=is_told_of_target(options.format) and not looks_up):
+    with ready_to_render(options):
         found = fetch_sources(sources, egress=egress, credentials=credentials, limits=limits, pins=pins)
         return render_sources(found, options=options, limits=limits, is_namespaced=is_namespaced)
+
+
+def ready_to_render(options: PrepareOptions) -> AbstractContextManager[None]:
+    """Have what renders a chart start beside the fetching, since that takes longer than to render it, and be kept."""
+    looks_up = options.target is not None and options.target.lookups is not None
+    return keep_engine(starts=is_told_of_target(options.format) and not looks_up)
 
 
 def fetch_sources(

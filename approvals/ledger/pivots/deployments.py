@@ -176,7 +176,7 @@ def _note_writes(
     *,
     is_back: bool,
 ) -> None:
-    """`is_back`: it was called gone, and the cluster is right (S44)."""
+    """`is_back`: it was called gone, and the cluster is right (S42)."""
     previous = deployment.generation
     is_new, was_paused = deployment.pk is None, deployment.is_paused
     deployment.generation = generation

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from provisioner.render.helm.tokens import SHORTEST_INSIDE
 from provisioner.values import Place
 
-_HEX = re.compile(r"[0-9a-f]{6,128}")
+SHORTEST = 6
+_HEX = re.compile(rf"[0-9a-f]{{{SHORTEST},128}}")
 _NAMED = re.compile(r"checksum|hash|digest|sha-?(?:1|224|256|384|512)|md5", re.IGNORECASE)
 _HASHES = ("sha256", "sha1", "sha512", "md5")
-# Of more nobody looks for the lines of each in all templates.
-MAX_LINES = 1000
+# Checksums over checksums.
+MAX_CHAIN = 5
+# Lines that are looked for, each in all characters of templates.
+MAX_SEARCHED = 2 * 10**8
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +41,32 @@ def is_checksum(name: str, first: str, again: str, *, is_word: bool) -> bool:
 
 
 def compute_checksums(
-    checksums: Mapping[Place, tuple[str, str]], changes: Iterable[Change], sources: Sequence[tuple[str, str]]
+    checksums: Mapping[Place, tuple[str, str]], changes: Sequence[Change], sources: Sequence[tuple[str, str]]
 ) -> dict[Place, str]:
     """The checksums that are those of a known text, over that text as it is settled; what is missing is not known.
 
     `sources` are whole templates, which may hold checksums of each other.
     """
     texts, known = list(changes), dict[Place, str]()
-    while left := checksums.keys() - known.keys():
+    for _ in range(MAX_CHAIN):
+        left = checksums.keys() - known.keys()
+        if not left:
+            break
+        hashed: dict[str, list[tuple[str, Change]]] = defaultdict(list)
+        for change in (*texts, *_settled_sources(sources, texts)):
+            for name in _HASHES:
+                hashed[_hash(name, change.first)[:SHORTEST]].append((name, change))
         found = {}
-        candidates = [*texts, *_settled_sources(sources, texts)]
         for place in left:
             first, again = checksums[place]
-            for change in candidates:
-                name = next((name for name in _HASHES if _hash(name, change.first).startswith(first)), "")
-                if name and _hash(name, change.again).startswith(again):
+            for name, change in hashed[first[:SHORTEST]]:
+                if _hash(name, change.first).startswith(first) and _hash(name, change.again).startswith(again):
                     found[place] = _hash(name, change.settled)[: len(first)]
                     break
         if not found:
             break
         known |= found
-        texts += [Change(*checksums[place], settled) for place, settled in found.items()]
+        texts = [Change(*checksums[place], settled) for place, settled in known.items()] + list(changes)
     return known
 
 
@@ -74,7 +83,8 @@ def _settled_sources(sources: Sequence[tuple[str, str]], changes: Sequence[Chang
         for side in (change.first, change.again):
             if side.count("\n") == len(settled) - 1:
                 lines |= {line: new for line, new in zip(side.split("\n"), settled, strict=True) if line != new}
-    if not lines or len(lines) > MAX_LINES or min(map(len, lines)) < SHORTEST_INSIDE:
+    searched = len(lines) * sum(len(first) + len(again) for first, again in sources)
+    if not lines or searched > MAX_SEARCHED or min(map(len, lines)) < SHORTEST_INSIDE:
         return []
     pattern = re.compile("|".join(map(re.escape, sorted(lines, key=len, reverse=True))))
     found: list[Change] = []

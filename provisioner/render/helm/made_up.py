@@ -17,10 +17,11 @@ from itertools import accumulate
 from typing import Any
 
 from provisioner.errors import BundleTooLarge
-from provisioner.json_values import mapping, value_at
+from provisioner.json_values import mapping, pointer, value_at
 from provisioner.render.canonical import canonical_json
 from provisioner.render.helm.checksums import Change, compute_checksums, is_checksum, own_checksum
 from provisioner.render.helm.tokens import (
+    MAX_CODINGS,
     SHORTEST_INSIDE,
     Coded,
     Part,
@@ -49,6 +50,8 @@ _CODED = re.compile(r"[A-Za-z0-9+/]{12,}={0,2}")
 # A template by its path in the chart, wherever the chart lies.
 _IN_CHART = re.compile(r"(?:charts/[^/]+/)*templates/.*")
 _NAME = ("metadata", "name")
+# The two parts of a Secret that hold its values.
+_VALUES = ("data", "stringData")
 _Path = tuple[str | int, ...]
 
 
@@ -76,16 +79,39 @@ class Settled:
         """The values by the keys of all places that they went to."""
         return {place.key: made.value for made in self.values for place in (made.place, *made.copies)}
 
+    def secrets_kept(self) -> list[LookedUp]:
+        """The Secrets without the keys whose values are new."""
+        new = {
+            (place.namespace, place.name, place.path)
+            for made in self.values
+            if made.is_new
+            for place in (made.place, *made.copies)
+        }
+        found = []
+        for secret in self.secrets:
+            assert secret.answer is not None
+            data = {
+                key: value
+                for key, value in secret.answer["data"].items()
+                if not any((secret.ref.namespace, secret.ref.name, pointer((part, key))) in new for part in _VALUES)
+            }
+            found.append(replace(secret, answer={**secret.answer, "data": data}))
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class MovingText:
-    """A text, or a number, in the object `at` that was another one the second time; a checksum has no parts."""
+    """A text, or a number, in the object `at` that was another one the second time; a checksum has no parts.
+
+    `is_of_hook`: the object is a hook, which the next request may not have.
+    """
 
     at: int
     path: _Path
     place: Place
     first: Any
     again: Any
+    is_of_hook: bool
     parts: tuple[Part, ...] = ()
 
     def tokens(self) -> Iterator[tuple[Place, Token]]:
@@ -117,9 +143,9 @@ def settle(
     changes: dict[int, dict[_Path, Any]] = defaultdict(dict)
     texts = []
     for text in moving:
-        own = [(token, by_place[place]) for place, token in text.tokens()]
-        texts += [Change(token.first, token.again, value) for token, value in own]
-        settled = join(text.parts, [value for _, value in own])
+        placed = [(token, by_place[place]) for place, token in text.tokens()]
+        texts += [Change(token.first, token.again, value) for token, value in placed]
+        settled = join(text.parts, [value for _, value in placed])
         meter.add(first[text.at].file, 0, len(settled))
         texts.append(Change(str(text.first), str(text.again), settled))
         changes[text.at][text.path] = settled if isinstance(text.first, str) else _number_of(settled)
@@ -131,11 +157,12 @@ def settle(
     # Over all templates with made-up values, so that it changes whenever that of the chart would.
     files = {first[text.at].file for text in moving} or {found.file for found in first}
     basis = canonical_json([found.body for found in objects if found.file in files])
+    own: dict[int, dict[_Path, str]] = defaultdict(dict)
     for checksum in checksums:
         if checksum.place not in known:
-            changes[checksum.at] = {checksum.path: own_checksum(basis, len(checksum.first))}
-            found = objects[checksum.at]
-            objects[checksum.at] = replace(found, body=_changed(found.body, changes[checksum.at]))
+            own[checksum.at][checksum.path] = own_checksum(basis, len(checksum.first))
+    for at, changed in own.items():
+        objects[at] = replace(objects[at], body=_changed(objects[at].body, changed))
     secrets = [objects[at].body for at in sorted(changes) if _is_secret(objects[at].body)]
     return Settled(
         objects,
@@ -153,6 +180,7 @@ def list_made_up(objects: Sequence[Found], namespace: str, settled: Iterable[Set
     values: dict[Place, MadeValue] = {}
     owners: dict[Place, Place] = {}
     checksums: dict[Place, bool] = {}
+    placed: set[Place] = set()
     for each in settled:
         # What the last rendering no longer has to compute, Helm computed from the values that count.
         checksums = dict.fromkeys(checksums, True) | {checksum.place: checksum.is_known for checksum in each.checksums}
@@ -161,11 +189,11 @@ def list_made_up(objects: Sequence[Found], namespace: str, settled: Iterable[Set
             if made.place not in owners and made.value not in shared:
                 values[made.place] = made
                 owners |= dict.fromkeys((made.place, *made.copies), made.place)
+        # What the last one put into place is there; what an earlier one made may be no longer.
+        placed = {owners.get(made.place, made.place) for made in each.values}
     unnamed = {place.path.removesuffix("/metadata/name") for place in values if not place.name}
     texts = {
-        replace(place, path=prefix + _pointer(path)): "\0".join(
-            [text, *filter(None, map(decoded, _CODED.findall(text)))]
-        )
+        replace(place, path=prefix + pointer(path)): "\0".join(_readings(text))
         for found, (place, prefix) in zip(objects, _base_places(objects, namespace, unnamed), strict=True)
         for path, text in _texts(found.body, ())
     }
@@ -177,7 +205,7 @@ def list_made_up(objects: Sequence[Found], namespace: str, settled: Iterable[Set
     starts = list(accumulate((len(text) + 2 for text in texts.values()), initial=0))
     listed = []
     for made in values.values():
-        if made.value not in texts.get(replace(made.place, number=0), ""):
+        if made.place not in placed and made.value not in texts.get(replace(made.place, number=0), ""):
             continue
         copies = [place for place in made.copies if made.value in texts.get(replace(place, number=0), "")]
         seen = {replace(place, number=0) for place in (made.place, *copies)}
@@ -208,11 +236,14 @@ def _compare_objects(
     size = 0
     for at, (place, prefix) in enumerate(_base_places(first, renderings.namespace, unnamed)):
         for path, value, other in _differing(first[at].body, again[at].body, ()):
-            text = MovingText(at, path, replace(place, path=prefix + _pointer(path)), value, other)
+            its = replace(place, path=prefix + pointer(path))
+            text = MovingText(at, path, its, value, other, first[at].hook is not None)
             size += len(str(value))
             if size > MAX_CHARACTERS:
                 raise BundleTooLarge(f"the chart makes up more than {MAX_CHARACTERS // 2**20} MiB of texts")
             (checksums if _is_checksum(first[at].body, text) else found).append(text)
+    if len(checksums) > MAX_MADE:
+        raise BundleTooLarge(f"the chart makes more than {MAX_MADE} checksums over what it makes up")
     known = dict.fromkeys(constants)
     compared = []
     for text in sorted(found, key=lambda text: (len(str(text.first)), text.place)):
@@ -247,7 +278,7 @@ def _differing(first: Any, again: Any, path: _Path) -> Iterator[tuple[_Path, Any
 def _parts_of(body: Any, text: MovingText, known: Collection[Token]) -> tuple[Part, ...]:
     if not isinstance(text.first, str):
         return (Token(json.dumps(text.first), json.dumps(text.again)),)
-    if not (_is_secret(body) and text.path[0] in ("data", "stringData")):
+    if not (_is_secret(body) and text.path[0] in _VALUES):
         return compare_texts(text.first, text.again, known)
     if text.path[0] == "stringData":
         return compare_texts(text.first, text.again, known, is_whole=True)
@@ -263,7 +294,7 @@ def _parts_of(body: Any, text: MovingText, known: Collection[Token]) -> tuple[Pa
 
 
 def _is_checksum(body: Any, text: MovingText) -> bool:
-    if not isinstance(text.first, str) or (_is_secret(body) and text.path[0] in ("data", "stringData")):
+    if not isinstance(text.first, str) or (_is_secret(body) and text.path[0] in _VALUES):
         return False
     above: Any = body
     for step in text.path[:-1]:
@@ -274,18 +305,17 @@ def _is_checksum(body: Any, text: MovingText) -> bool:
 
 
 def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline: bool) -> tuple[MadeValue, ...]:
-    groups: dict[Token | Place, list[tuple[Place, Token, str | float]]] = defaultdict(list)
+    groups: dict[Token | Place, list[tuple[Place, Token, MovingText]]] = defaultdict(list)
     for text in moving:
         for place, token in text.tokens():
             is_shared = min(len(token.first), len(token.again)) >= _SHORTEST_SHARED
-            groups[token if is_shared else place].append((place, token, text.first))
+            groups[token if is_shared else place].append((place, token, text))
     if len(groups) > MAX_MADE:
         raise BundleTooLarge(f"the chart makes up more than {MAX_MADE} values")
     values = []
     for members in groups.values():
-        _, token, text_of = members[0]
-        # Best where it stands alone in a Secret: a later version will have it there, too.
-        members.sort(key=lambda member: (member[0].kind != "Secret", len(str(member[2])), member[0]))
+        members.sort(key=_likeliness)
+        _, token, text = members[0]
         places = [place for place, *_ in members]
         # A value that was kept is found by any of its places, since the first one may be another one in this version.
         place = next((place for place in places if place.key in kept), places[0])
@@ -293,10 +323,16 @@ def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline
         if place.key in kept:
             value = kept[place.key]
         elif is_offline:
-            value = f"made-up-{place.key[:8]}" if isinstance(text_of, str) else "1"
+            value = f"made-up-{place.key[:8]}" if isinstance(text.first, str) else "1"
         copies = tuple(sorted(set(places) - {place}))
         values.append(MadeValue(place, value, _sort_of(token, place), copies, place.key not in kept))
     return tuple(values)
+
+
+def _likeliness(member: tuple[Place, Token, MovingText]) -> tuple[object, ...]:
+    """Places of a value in the order in which later versions will have them: first those alone in a Secret."""
+    place, _, text = member
+    return text.is_of_hook, place.kind != "Secret", len(str(text.first)), place
 
 
 def _sort_of(token: Token, place: Place) -> MadeSort:
@@ -340,10 +376,6 @@ def _positions(objects: Iterable[Found]) -> list[str]:
     return positions
 
 
-def _pointer(path: _Path) -> str:
-    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
-
-
 def _texts(value: Any, path: _Path) -> Iterator[tuple[_Path, str]]:
     if isinstance(value, Mapping):
         for key, member in value.items():
@@ -353,6 +385,15 @@ def _texts(value: Any, path: _Path) -> Iterator[tuple[_Path, str]]:
             yield from _texts(member, (*path, at))
     elif value is not None:
         yield path, value if isinstance(value, str) else json.dumps(value)
+
+
+def _readings(text: str, codings: int = 0) -> Iterator[str]:
+    """A text, and what is base64 in it, all of it or words."""
+    yield text
+    if codings < MAX_CODINGS:
+        for word in dict.fromkeys((text.strip(), *_CODED.findall(text))):
+            if inner := decoded(word):
+                yield from _readings(inner, codings + 1)
 
 
 def _changed(value: Any, changes: Mapping[_Path, Any], path: _Path = ()) -> Any:

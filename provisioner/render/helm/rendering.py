@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -14,7 +14,8 @@ from provisioner.render import plain
 from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_folder, rendered_objects, with_hooks
 from provisioner.render.helm.engine import ChartJob, Output, render
 from provisioner.render.helm.lookups import filled, wanted_lookups
-from provisioner.render.helm.made_up import TwoRenderings, list_made_up, settle
+from provisioner.render.helm.made_up import Settled, TwoRenderings, list_made_up, settle
+from provisioner.render.helm.remedies import values_to_set
 from provisioner.render.helm.tokens import Unaligned
 from provisioner.render.helm.values import checked_release_name, config_of, flat, merged, set_paths
 from provisioner.render.helm.values_from import given_values
@@ -48,10 +49,10 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
         is_upgrade=bool(target and target.is_upgrade),
         lookups=_choose_lookups(rendering),
     )
-    output = render(job)
+    output, refusal = _render_first(job, rendering)
     found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
     kept = with_hooks(found, is_upgrade=job.is_upgrade)
-    kept, made_up = _settle_moving(job, output, kept, rendering, folder)
+    kept, made_up = _settle_moving(_Side(job, output, rendering, folder), kept, refusal)
     kept, lookups = filled(kept, (*(job.lookups or ()), *given.objects), meter)
     left_out = {one.file for one in found} - {one.file for one in kept}
     inside = [_within(folder, path) for path in files]
@@ -77,63 +78,111 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
     )
 
 
-def _settle_moving(
-    job: ChartJob, output: Output, kept: list[Found], rendering: Rendering, folder: str
-) -> tuple[list[Found], MadeUp]:
+def _render_first(job: ChartJob, rendering: Rendering) -> tuple[Output, BadBundle | None]:
+    """What the chart renders that finds nothing of its own; where an upgrade refuses that, an installation and why.
+
+    Many charts want their passwords to be given again on an upgrade, unless they find them.
+    """
+    try:
+        return render(job), None
+    except BadBundle as refusal:
+        may_be_known = rendering.kept_values is None or rendering.kept_values
+        if isinstance(refusal, BundleTooLarge) or not (job.is_upgrade and may_be_known and _may_look_up(job.files)):
+            raise
+        try:
+            return render(replace(job, is_upgrade=False)), refusal
+        except BadBundle:
+            raise refusal from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A chart that was rendered twice."""
+
+    job: ChartJob
+    output: Output
+    rendering: Rendering
+    folder: str
+
+    def compare(self, first: Iterable[Found], meter: YamlMeter) -> tuple[list[str], TwoRenderings]:
+        """The files whose objects were others the second time, and these objects; what is left out may move."""
+        again = with_hooks(rendered_objects(self.output.again, self.folder, meter), is_upgrade=self.job.is_upgrade)
+        before, after = _by_file(first), _by_file(again)
+        paths = {_within(self.folder, path): path for path in self.output.again}
+        moving = [file for file in paths if before.get(file) != after.get(file)]
+        return moving, TwoRenderings(
+            [*flattened((found for file in moving for found in before.get(file, ())), meter)],
+            [*flattened((found for file in moving for found in after.get(file, ())), meter)],
+            [(self.output.templates.get(paths[file], ""), self.output.again[paths[file]]) for file in moving],
+            self.rendering.install_namespace,
+        )
+
+
+def _settle_moving(side: _Side, kept: list[Found], refusal: BadBundle | None) -> tuple[list[Found], MadeUp]:
     """The objects of the templates with the values that count, where the second rendering has others.
 
     A chart that looks up what it made is rendered once more, with its own Secrets to be found. What it says then may
-    hold their values, and is dropped: the objects stay those of an installation. Raises BadBundle.
+    hold their values, and is dropped: the objects stay those of the first time, or the `refusal` stands.
+    Raises BadBundle.
     """
-    meter, kept_values = YamlMeter(rendering.limits, takes_repeated=True), rendering.kept_values or {}
-    is_offline = rendering.kept_values is None
+    rendering, meter = side.rendering, YamlMeter(side.rendering.limits, takes_repeated=True)
     crds, first = [found for found in kept if found.is_kept], [found for found in kept if not found.is_kept]
-    moving, renderings = _compare(job, output, first, rendering, folder, meter)
+    moving, renderings = side.compare(first, meter)
+    is_offline = rendering.kept_values is None
     if not moving:
+        if refusal:
+            raise refusal
         return kept, MadeUp()
     try:
-        settled = [settle(renderings, kept_values, meter, is_offline=is_offline)]
+        settled = settle(renderings, rendering.kept_values or {}, meter, is_offline=is_offline)
     except Unaligned:
+        files = side.job.files
+        templates = [file.removeprefix(f"{side.folder}/") for file in moving]
+        given = merged(_mapping(files.get(VALUES, b""), VALUES, meter), side.job.values)
+        set_these = values_to_set(files, templates, given)
         raise BadBundle(
             f"the chart: {some(moving)} {verb(len(moving), 'render')} differently each time (random text, new keys or"
             " the time), and by more than values in the same places, so nobody could review what the next request"
-            " brings; give what it makes up as a value, or switch it off"
+            f" brings; {f'set in spec.config: {set_these}' if set_these else 'give what it makes up as a value'}, or"
+            " switch it off"
         ) from None
-    objects = _put_in_place(first, moving, settled[0].objects)
-    if settled[0].secrets and _may_look_up(job.files):
-        looking = replace(job, lookups=(*(job.lookups or ()), *settled[0].secrets), is_open=job.lookups is None)
+    objects, steps = _put_in_place(first, moving, settled.objects), [settled]
+    if settled.secrets and _may_look_up(side.job.files):
+        # Whoever wants its passwords on an upgrade is told none that the deployment does not have.
+        told = settled.secrets if is_offline or not refusal else settled.secrets_kept()
         try:
-            again = render(looking)
-            meter = YamlMeter(rendering.limits, takes_repeated=True)
-            found = with_hooks(rendered_objects(again.templates, folder, meter), is_upgrade=job.is_upgrade)
-            moving, renderings = _compare(job, again, found, rendering, folder, meter)
-            last = settle(
-                renderings, {**kept_values, **settled[0].kept}, meter, is_offline=is_offline, earlier=settled[0]
-            )
-            seen = _put_in_place(found, moving, last.objects)
-            if _identities(seen) == _identities(objects):
-                objects, settled = seen, [*settled, last]
+            seen, last = _look_again(side, settled, told)
+            if refusal is None and _identities(seen) != _identities(objects):
+                raise Unaligned
+            objects, steps, refusal = seen, [settled, last], None
         except BundleTooLarge as exc:
             raise BundleTooLarge(str(exc)) from None
         except (BadBundle, Unaligned):
             pass
-    return [*crds, *objects], list_made_up(objects, rendering.install_namespace, settled)
+    if refusal:
+        raise refusal
+    return [*crds, *objects], list_made_up(objects, rendering.install_namespace, steps)
 
 
-def _compare(
-    job: ChartJob, output: Output, first: list[Found], rendering: Rendering, folder: str, meter: YamlMeter
-) -> tuple[list[str], TwoRenderings]:
-    """The files whose objects were others the second time, and these objects; what is left out may move."""
-    again = with_hooks(rendered_objects(output.again, folder, meter), is_upgrade=job.is_upgrade)
-    before, after = _by_file(first), _by_file(again)
-    paths = {_within(folder, path): path for path in output.again}
-    moving = [file for file in paths if before.get(file) != after.get(file)]
-    return moving, TwoRenderings(
-        [*flattened((found for file in moving for found in before.get(file, ())), meter)],
-        [*flattened((found for file in moving for found in after.get(file, ())), meter)],
-        [(output.templates.get(paths[file], ""), output.again[paths[file]]) for file in moving],
-        rendering.install_namespace,
-    )
+def _look_again(side: _Side, first: Settled, told: Iterable[LookedUp]) -> tuple[list[Found], Settled]:
+    """The objects of the chart that finds these Secrets, settled; they have to be among these objects.
+
+    A Secret that a chart makes only where there is none would be deleted by the next upgrade.
+    """
+    job, rendering = side.job, side.rendering
+    meter = YamlMeter(rendering.limits, takes_repeated=True)
+    looking = replace(job, lookups=(*(job.lookups or ()), *told), is_open=job.lookups is None)
+    again = replace(side, output=render(looking))
+    found = with_hooks(rendered_objects(again.output.templates, side.folder, meter), is_upgrade=job.is_upgrade)
+    moving, renderings = again.compare(found, meter)
+    kept = {**(rendering.kept_values or {}), **first.kept}
+    last = settle(renderings, kept, meter, is_offline=rendering.kept_values is None, earlier=first)
+    objects = _put_in_place(found, moving, last.objects)
+    metadata = (value_at(found.body, "metadata") for found in objects if value_at(found.body, "kind") == "Secret")
+    names = {(value_at(its, "namespace") or rendering.install_namespace, value_at(its, "name")) for its in metadata}
+    if not names >= {(secret.ref.namespace, secret.ref.name) for secret in first.secrets}:
+        raise Unaligned
+    return objects, last
 
 
 def _put_in_place(objects: Iterable[Found], moving: Collection[str], settled: Iterable[Found]) -> list[Found]:

@@ -18,11 +18,10 @@ SHORTEST_INSIDE = 8
 _SHORTEST_CODED = 12
 MAX_CODINGS = 3
 # What is one value though it has marks in it: blocks of PEM, and times, of which only the seconds differ now.
-_UNIT = re.compile(
-    r"(?P<pem>-----BEGIN (?P<label>[A-Z0-9 ]+)-----.*?-----END (?P=label)-----)"
-    r"|(?:\d{4}[-/.]\d\d[-/.]\d\d[T ])?\d\d:\d\d:\d\d[\d.]*(?:Z| ?[+-]\d\d:?\d\d)?(?: UTC)?(?: m=\S+)?",
-    re.DOTALL,
-)
+_PEM = re.compile(r"-----(?P<edge>BEGIN|END) (?P<label>[A-Z0-9 ]{1,64})-----")
+_TIME = re.compile(r"(?:\d{4}[-/.]\d\d[-/.]\d\d[T ])?\d\d:\d\d:\d\d[\d.]*(?:Z| ?[+-]\d\d:?\d\d)?(?: UTC)?(?: m=\S+)?")
+# So many numbers before the last one may belong to a date.
+_PARTS_OF_DATES = 6
 _HARD = r"\s\"',;:@?&=<>()\[\]{}|\\"
 # The padding of base64 belongs to its word.
 _WORD = re.compile(rf"[^{_HARD}]+(?:={{1,2}}(?=[{_HARD}]|$))?")
@@ -99,8 +98,7 @@ def tokens_of(parts: Iterable[Part]) -> Iterator[Token]:
 
 def is_pem(text: str) -> bool:
     """Whether a text is one block of PEM."""
-    found = _UNIT.fullmatch(text)
-    return found is not None and found["pem"] is not None
+    return _units(text) == [(0, len(text))] and text.startswith("-----")
 
 
 def decoded(text: str) -> str | None:
@@ -157,13 +155,13 @@ class _Comparison:
         return _between(found, (self._by_unit(*pair) for pair in zip(statics, statics_again, strict=True)))
 
     def _by_unit(self, first: str, again: str) -> tuple[Part, ...]:
-        units, units_again = list(_UNIT.finditer(first)), list(_UNIT.finditer(again))
-        if [unit["label"] for unit in units] != [unit["label"] for unit in units_again]:
+        units, units_again = _units(first), _units(again)
+        if len(units) != len(units_again):
             raise Unaligned
-        made: list[Part] = [
-            one[0] if one[0] == other[0] else Token(one[0], other[0])
-            for one, other in zip(units, units_again, strict=True)
-        ]
+        pairs = [(first[slice(*unit)], again[slice(*other)]) for unit, other in zip(units, units_again, strict=True)]
+        if any(_label(one) != _label(other) for one, other in pairs):
+            raise Unaligned
+        made: list[Part] = [one if one == other else Token(one, other) for one, other in pairs]
         rests = (_around(first, units), _around(again, units_again))
         return _between(made, (self._by_line(*pair) for pair in zip(*rests, strict=True)))
 
@@ -178,7 +176,9 @@ class _Comparison:
         if first == again:
             return (first,) if first else ()
         words, words_again = list(_WORD.finditer(first)), list(_WORD.finditer(again))
-        marks, marks_again = _around(first, words), _around(again, words_again)
+        marks, marks_again = (
+            _around(text, [word.span() for word in found]) for text, found in ((first, words), (again, words_again))
+        )
         if marks != marks_again:
             raise Unaligned
         found: list[tuple[Part, ...]] = []
@@ -202,12 +202,13 @@ def _cut(first: str, again: str) -> tuple[Part, ...]:
         return (first,)
     start = _mark_before(_shared(first, again))
     end = _mark_before(_shared(first[start:][::-1], again[start:][::-1]))
-    while start and first[start : len(first) - end].strip(_SOFT + "0123456789") == "":
+    if not first[start : len(first) - end].strip(_SOFT + "0123456789"):
         # Of a date, only the last digits differ now.
-        before = _mark_before(first[: start - 1])
-        if not first[before : start - 1].isdigit():
-            break
-        start = before
+        for _ in range(_PARTS_OF_DATES):
+            before = _mark_before(first[: max(start - 1, 0)])
+            if not first[before : max(start - 1, 0)].isdigit():
+                break
+            start = before
     middle, middle_again = first[start : len(first) - end], again[start : len(again) - end]
     if not middle or not middle_again:
         return (Token(first, again),)
@@ -227,9 +228,33 @@ def _mark_before(shared: str) -> int:
     return ends[-1] if ends else 0
 
 
-def _around(text: str, found: list[re.Match[str]]) -> list[str]:
-    """What lies before, between and after matches in a text."""
-    edges = [0, *(edge for match in found for edge in match.span()), len(text)]
+def _units(text: str) -> list[tuple[int, int]]:
+    """Where blocks of PEM and times stand; each edge of a block is looked at once."""
+    blocks, begin = [], None
+    for edge in _PEM.finditer(text):
+        if edge["edge"] == "BEGIN":
+            begin = edge
+        elif begin is not None and begin["label"] == edge["label"]:
+            blocks.append((begin.start(), edge.end()))
+            begin = None
+    outside = zip(_edges(text, blocks)[::2], _edges(text, blocks)[1::2], strict=True)
+    times = [time.span() for start, end in outside for time in _TIME.finditer(text, start, end)]
+    return sorted(blocks + times)
+
+
+def _label(unit: str) -> str:
+    """What a block of PEM holds; "" for a time."""
+    begin = _PEM.match(unit)
+    return begin["label"] if begin else ""
+
+
+def _edges(text: str, spans: Iterable[tuple[int, int]]) -> list[int]:
+    return [0, *(edge for span in spans for edge in span), len(text)]
+
+
+def _around(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
+    """What lies before, between and after these parts of a text."""
+    edges = _edges(text, spans)
     return [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
 
 

@@ -10,7 +10,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, TypeVar
 
-from provisioner.json_values import mapping, uid_of
+from provisioner.json_values import mapping, pointer, uid_of
 from provisioner.missing_kinds import Absence, absence_of
 from provisioner.plugins import Plugin
 from provisioner.rbac import RbacObjects, RbacSubject
@@ -197,7 +197,8 @@ class StateFacts:
     """The objects of one side of a change, for what can be said of a state alone (an image without digest).
 
     `lookups` are what a chart was told: values of Secrets that come from there are not the bundle's own. Nor are keys
-    that are not `written` in the bundle, which others or an earlier version left in the object.
+    that are not `written` in the bundle: a chart made up their values, or others or an earlier version left them in the
+    object.
     """
 
     objects: tuple[JsonObject, ...]
@@ -351,9 +352,13 @@ class Facts:
 
     def _side(self, objects: tuple[JsonObject, ...], side: Content | None) -> StateFacts:
         content, lookups = self.content, side.lookups if side else ()
+        made = {(made.place.name, made.place.path) for made in (side.made_up.values if side else ())}
         written = {
             manifest.ref.identity: frozenset(
-                str(key) for part in ("data", "stringData") for key in mapping(manifest.body.get(part))
+                str(key)
+                for part in ("data", "stringData")
+                for key in mapping(manifest.body.get(part))
+                if (manifest.ref.name, pointer((part, key))) not in made
             )
             for manifest in (side.manifests if side else ())
             if manifest.ref.group_kind == SECRET

@@ -10,8 +10,9 @@ from urllib.parse import quote
 import pytest
 
 from approvals.models import Drift, KeptValue, Request
+from provisioner.values import Identity
 from tests.support.journeys.channels import channels, leaks
-from tests.support.journeys.deployed_site import DeployedSite
+from tests.support.journeys.deployed_site import DeployedSite, group, role
 from tests.support.journeys.running import Watched
 from tests.support.servers.http import GitServer
 
@@ -105,3 +106,44 @@ def test_S44_a_password_that_a_chart_made_up_is_kept_and_shown_to_nobody(
     assert leaks(channels(site, third, "alice", caplog), encodings(password)) == []
     assert password not in json.dumps(list(Request.objects.values("made_values")))
     assert KeptValue.objects.count() == len(first.made_values["values"])
+
+
+@pytest.mark.proof
+def test_S44_a_password_that_runs_is_read_with_the_rights_of_who_asked_and_never_replaced_by_a_new_one(
+    sandbox_site: DeployedSite, git_server: GitServer
+) -> None:
+    """As after a restore of a database from before the password was made."""
+    site = sandbox_site
+    repository = git_server.repository(site.namespace)
+
+    def ask_for(version: str) -> Request:
+        repository.commit(chart(version))
+        git = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
+        config = {"values": {"version": version}}
+        return site.latest(site.prepare(site.namespace, git, format="helm", config=config))
+
+    deployment = site.approve(ask_for("1").deployment).deployment
+    password = live_password(site)
+    KeptValue.objects.all().delete()
+    Request.objects.update(made_values={})
+
+    waiting = ask_for("2")
+    assert waiting.content_id is None
+    assert waiting.problem.startswith("Kubernetes does not allow rita to get"), waiting.problem
+    rule = {"apiGroups": [""], "resources": ["secrets", "configmaps"], "resourceNames": ["db", "url"], "verbs": ["get"]}
+    for each in role("get-db", site.namespace, rule, group("requesters")):
+        site.api.apply(each, field_manager="test")
+    site.until_may(Identity("rita", ("requesters",)), "get", "secrets", name="db")
+    assert site.after_work(deployment).state == "in_review", site.latest(deployment).problem
+    assert site.approve(deployment).state == "applied"
+    assert live_password(site) == password
+    assert quote(password, safe="") in site.live("ConfigMap", "url")["data"]["url"]
+    assert set(KeptValue.objects.values_list("sort", "origin")) >= {("password", "cluster")}
+
+    KeptValue.objects.all().delete()
+    Request.objects.update(made_values={})
+    site.edit(site.ref("ConfigMap", "url"), lambda live: live["data"].update(url="another text"))
+    refused = ask_for("3")
+    assert refused.state == "failed"
+    assert "give the chart the value that is in use in `config.values`" in refused.problem
+    assert live_password(site) == password

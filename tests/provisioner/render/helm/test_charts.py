@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+import yaml
 
 from provisioner.cluster.annotations import keep_words
 from provisioner.errors import BadBundle, BadConfig, InvalidManifest
 from provisioner.render import Target
+from provisioner.render.helm.remedies import values_to_set
 from tests.provisioner.render.helm.charts import CHART, SERVED, chart, config_map, packed, rendered, texts
 
 NEEDS_SUB = CHART + b"dependencies: [{name: sub, version: 1.0.0}]\n"
@@ -175,10 +179,40 @@ def test_a_version_of_kubernetes_that_does_not_fit() -> None:
         rendered(files, target=Target("v1.30.2", SERVED))
 
 
-def test_what_has_another_shape_each_time_is_refused_by_name() -> None:
-    made_key = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {'k{{ uuidv4 }}': v}\n"
-    with pytest.raises(BadBundle, match=r"templates/made\.yaml renders differently each time"):
-        rendered(chart(templates__made=made_key))
+HELPER = '{{ define "shop.key" }}{{ if .Values.auth.key }}{{ .Values.auth.key }}{{ else }}{{ randAlpha 9 }}{{ end }}{{ end }}'
+
+
+def test_what_has_another_shape_each_time_is_refused_with_the_values_to_set() -> None:
+    made_key = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {text: x, {{ include "shop.key" . }}: v}\n'
+    files = chart(templates__made=made_key) | {
+        "templates/_helpers.tpl": HELPER.encode(),
+        "values.yaml": b"text: own\nauth: {key: '', other: ''}\n",
+    }
+    remedy = '{values: {auth: {key: "…"}}}'
+    words = (
+        rf"templates/made\.yaml renders differently each time .* set in spec\.config: {re.escape(remedy)}, or switch"
+    )
+    with pytest.raises(BadBundle, match=words):
+        rendered(files)
+    assert texts(rendered(files, yaml.safe_load(remedy)))["a"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("file", "template", "expected"),
+    [
+        ("templates/a.yaml", "{{ .Values.auth.key | default (randAlphaNum 5) }}", '{values: {auth: {key: "…"}}}'),
+        ("templates/a.yaml", "{{ .Values.text }}{{ randAlphaNum 5 }}", ""),
+        ("templates/a.yaml", "{{ .Values.auth.key }}" + "{{ 1 }}" * 9 + "{{ uuidv4 }}", ""),
+        ("charts/db/templates/a.yaml", "{{ .Values.pw }}{{ genCA }}", ""),
+        ("charts/db/templates/a.yaml", "{{ .Values.auth.pw }}{{ genCA 1 }}", '{values: {db: {auth: {pw: "…"}}}}'),
+        ("charts/db/templates/a.yaml", "{{ .Values.global.pw }}{{ now }}", '{values: {global: {pw: "…"}}}'),
+        ("templates/a.yaml", "{{" * 200_000 + "{{ define " * 50_000, ""),
+    ],
+    ids=["default", "has a value", "far away", "unknown", "of a subchart", "global", "without an end"],
+)
+def test_values_that_are_empty_beside_what_is_made_up_are_named(file: str, template: str, expected: str) -> None:
+    values = {"text": "own", "auth": {"key": ""}, "global": {"pw": None}, "db": {"auth": {"pw": ""}}}
+    assert values_to_set({file: template.encode()}, [file], values) == expected
 
 
 MOVING = "apiVersion: v1\nkind: Pod\nmetadata: {name: 'x-{{ uuidv4 }}', annotations: {helm.sh/hook: %s}}\n"

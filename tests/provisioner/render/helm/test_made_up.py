@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from provisioner.errors import BundleTooLarge
-from provisioner.render import YamlLimits, YamlMeter
+from provisioner.errors import BadBundle, BundleTooLarge
+from provisioner.render import Target, YamlLimits, YamlMeter
 from provisioner.render.helm import made_up
 from provisioner.render.helm.made_up import Settled, TwoRenderings, list_made_up, settle
 from provisioner.render.helm.tokens import Unaligned
 from provisioner.render.objects import Found
-from provisioner.values import Content, MadeSort, MadeUp, Place
+from provisioner.values import Content, Hook, HookMoment, MadeSort, MadeUp, Place
 from tests.provisioner.render.helm.charts import chart, rendered
 
 FILE = "shop/templates/a.yaml"
@@ -93,6 +93,15 @@ def test_a_later_version_changes_all_else_and_finds_its_value_by_any_place() -> 
     later = settled(sides[2], sides[3], kept)
     assert bodies(later) == sides[0]
     assert (later.values[0].place.name, later.values[0].is_new) == ("db", False)
+
+
+def test_what_a_hook_has_is_kept_by_where_it_stays() -> None:
+    hook = Hook.at([HookMoment.BEFORE], weight=0, is_cleared=False)
+    sides = [[Found(secret(a=word), FILE, hook=hook), Found(pod(URL=f"x://u:{word}@db"), FILE)] for word in PASSWORDS]
+    meter = YamlMeter(YamlLimits())
+    first = settle(TwoRenderings(sides[0], sides[1], [], "home"), {}, meter)
+    later = settle(TwoRenderings(sides[2][1:], sides[3][1:], [], "home"), kept_of(first), meter)
+    assert bodies(later) == [sides[0][1].body]
 
 
 def test_short_values_are_not_taken_for_each_other() -> None:
@@ -225,6 +234,19 @@ def test_what_was_looked_up_keeps_its_place_among_the_values_of_a_text() -> None
         settled(made("ab", PASSWORDS[2]), made("ab", PASSWORDS[3]), short.kept, earlier=short)
 
 
+def test_short_values_and_those_that_are_encoded_twice_are_found_again() -> None:
+    sides = [
+        [secret(short=short, twice=coded(long)), pod(COPY=coded(f"x: {coded(long)}"))]
+        for short, long in (("abcde", PASSWORDS[0]), ("fghij", PASSWORDS[1]))
+    ]
+    made = settled(sides[0], sides[1])
+    listed = list_made_up(made.objects, "home", [made])
+    assert [(each.place.path, each.value, len(each.copies)) for each in listed.values] == [
+        ("/data/short", "abcde", 0),
+        ("/data/twice", PASSWORDS[0], 1),
+    ]
+
+
 def test_S26_what_a_chart_makes_up_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     def many(letter: str, count: int) -> list[Any]:
         return [pod(**{f"V{at}": f"{letter}{at:09}" for at in range(count)})]
@@ -312,3 +334,21 @@ def test_what_a_chart_does_with_its_own_secret_changes_neither_objects_nor_words
     files = chart(templates__a=template % f"{SECRET}  a: {{{{ randAlphaNum 16 | b64enc }}}}\n")
     found = rendered(files, kept={})
     assert text_of(found, "db", "a") == found.made_up.values[0].value
+
+
+def test_an_upgrade_that_wants_its_passwords_finds_those_that_were_kept_and_no_new_ones() -> None:
+    value = (
+        '{{ $found := (lookup "v1" "Secret" "home" "db").data | default dict }}'
+        "{{ if hasKey $found %r }}{{ get $found %r }}{{ else if .Release.IsUpgrade }}{{ fail `give it` }}"
+        "{{ else }}{{ randAlphaNum 9 | b64enc }}{{ end }}"
+    ).replace("%r", "`{}`")
+    target = Target("v1.36.3", ("v1", "v1/Secret"), is_upgrade=True)
+    files = chart(templates__a=f"{SECRET}  a: {value.replace('{}', 'a')}\n")
+    kept = {Place("Secret", "home", "db", "/data/a").key: PASSWORDS[0]}
+    found = rendered(files, kept=kept, target=target)
+    assert (text_of(found, "db", "a"), found.made_up.values[0].is_new) == (PASSWORDS[0], False)
+    more = chart(templates__a=f"{SECRET}  a: {value.replace('{}', 'a')}\n  b: {value.replace('{}', 'b')}\n")
+    for other, known in ((files, {}), (more, kept)):
+        with pytest.raises(BadBundle, match="templates/a.yaml:5: Helm cannot render it") as refused:
+            rendered(other, kept=known, target=target)
+        assert PASSWORDS[0] not in refused.value.in_full

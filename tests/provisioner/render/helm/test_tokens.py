@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from contextlib import suppress
+from time import process_time
 
 import pytest
 
@@ -35,6 +37,11 @@ def made(parts: tuple[Part, ...]) -> list[str]:
         ("at 2026-11-30 10:15:01.5 +0000 UTC m=+0.1", "at 2026-11-30 10:15:02.7 +0000 UTC m=+1.2", None),
         ("job-20261130-101501", "job-20261130-101502", ["20261130-101501"]),
         (PEM.format("abc"), PEM.format("xyz"), None),
+        (
+            '{{"a": "{}"}}'.format(PEM.format("a").replace("\n", "\\n")),
+            '{{"a": "{}"}}'.format(PEM.format("b").replace("\n", "\\n")),
+            [PEM.format("a").replace("\n", "\\n")],
+        ),
         (f"crt: {PEM.format('abc')}\nkey: 1", f"crt: {PEM.format('xyz')}\nkey: 1", [PEM.format("abc")]),
         (coded(PEM.format("abc") + "\n"), coded(PEM.format("xyz") + "\n"), [PEM.format("abc")]),
         (f'{{"auth":"{coded("user:Xk2abcd")}"}}', f'{{"auth":"{coded("user:Zq9efgh")}"}}', ["Xk2abcd"]),
@@ -85,6 +92,15 @@ def test_what_cannot_be_cut_alike_each_time_is_told(first: str, again: str) -> N
 def test_a_text_that_was_never_written_as_base64_is_no_base64() -> None:
     # Its last digit has bits that say nothing, so that it would come back as another text.
     assert made(compare_texts("YWJjZGVmZ2hpamtsbR==", "bm9wcXJzdHV2d3h5eg==")) == ["YWJjZGVmZ2hpamtsbR=="]
+
+
+def test_S26_long_texts_are_cut_in_a_moment() -> None:
+    started = process_time()
+    for text in ("-----BEGIN A-----", "1-", "11:11:11 ", "QUJDREVGR0hJSktM ", "-----BEGIN A----------END B-----"):
+        long = text * (100_000 // len(text))
+        with suppress(Unaligned):
+            assert made(compare_texts(f"{long}x1", f"{long}y2"))
+    assert process_time() - started < 5
 
 
 def test_tokens_are_not_printed() -> None:

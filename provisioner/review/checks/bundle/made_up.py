@@ -1,0 +1,105 @@
+"""What a chart made up, such as passwords and certificates that the deployment keeps, and where it went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from provisioner.escaping import visible
+from provisioner.review.base.facts import Check, Facts, ReviewRule
+from provisioner.values import Content, Finding, MadeSort, MadeUp, MadeValue, ObjectRef, Place, Section, Severity
+
+_MADE = ReviewRule("MADE-01", Section.CONTENT, Severity.SAFE)
+_READABLE = ReviewRule("MADE-02", Section.CONTENT, Severity.DANGEROUS)
+_READABLE_ALONE = ReviewRule("MADE-02", Section.CONTENT, Severity.NOTABLE)
+_CHECKSUM = ReviewRule("MADE-03", Section.CONTENT, Severity.NOTABLE)
+_BESIDE = ReviewRule("MADE-04", Section.CONTENT, Severity.UNKNOWN)
+# Who is asked for a certificate may know it: it is the public half.
+_PUBLIC = "/caBundle"
+
+
+def compare_made_up(facts: Facts) -> Iterator[Finding]:
+    """Find what the chart made up, and where it went: never its value."""
+    made_up = facts.content.made_up
+    before = facts.previous.made_up if facts.previous else MadeUp()
+    if made_up.values:
+        places = [place for made in made_up.values for place in _places(made)]
+        objects = list(dict.fromkeys(_name(place) for place in places))
+        new = sum(made.is_new for made in made_up.values)
+        params: dict[str, Any] = {"count": len(made_up.values), "objects": objects, "new": new or None}
+        found = _MADE.finding("made-up", None, key=[made.place.key for made in made_up.values], **params)
+        yield replace(found, is_new=facts.previous is None or bool(new))
+    yield from _judge_readers(facts.content, before)
+    known = {checksum.place for checksum in before.checksums}
+    for checksum in made_up.checksums:
+        if not checksum.is_known:
+            found = _CHECKSUM.finding(
+                "computed-here",
+                _ref(facts.content, checksum.place),
+                key=checksum.place.key,
+                path=visible(checksum.place.path),
+            )
+            yield replace(found, is_new=checksum.place not in known)
+    yield from _judge_new_ones(facts.content)
+
+
+def _judge_readers(content: Content, before: MadeUp) -> Iterator[Finding]:
+    """Find values in objects that are no Secrets: whoever may read these reads them."""
+    known = {place for made in before.values for place in _places(made)}
+    for made in content.made_up.values:
+        is_copied = any(place.kind == "Secret" for place in _places(made))
+        for place in _places(made):
+            if place.kind == "Secret" or made.sort is MadeSort.NAME or place.path.endswith(_PUBLIC):
+                continue
+            rule, variant = (_READABLE, "copied") if is_copied else (_READABLE_ALONE, "alone")
+            found = rule.finding(
+                variant,
+                _ref(content, place),
+                key=place.key,
+                path=visible(place.path),
+                object=_name(place),
+                secret=_name(made.place) if is_copied else None,
+            )
+            yield replace(found, is_new=place not in known)
+
+
+def _judge_new_ones(content: Content) -> Iterator[Finding]:
+    """Find values that are new beside kept ones of one file: a hash or a certificate of what was made anew."""
+    files = {place: _file(content, place) for made in content.made_up.values for place in [made.place]}
+    kept = {files[made.place] for made in content.made_up.values if not made.is_new}
+    for made in content.made_up.values:
+        if made.is_new and made.sort is not MadeSort.NAME and files[made.place] in kept - {""}:
+            yield _BESIDE.finding(
+                "beside-kept",
+                _ref(content, made.place),
+                key=made.place.key,
+                path=visible(made.place.path),
+                object=_name(made.place),
+                file=visible(files[made.place]),
+            )
+
+
+def _places(made: MadeValue) -> Iterable[Place]:
+    return (made.place, *made.copies)
+
+
+def _name(place: Place) -> str:
+    """The object that a place is in; one whose name is made up by its file."""
+    if not place.name:
+        return visible(f"{place.kind} of {place.path.partition('#')[0]}")
+    return visible(f"{place.kind} {place.namespace}/{place.name}" if place.namespace else f"{place.kind} {place.name}")
+
+
+def _ref(content: Content, place: Place) -> ObjectRef | None:
+    """The object that a place is in; the scope of a kind that Kubernetes does not know may be another one."""
+    named = [it.ref for it in content.everything if (it.ref.kind, it.ref.name) == (place.kind, place.name)]
+    return next((ref for ref in named if ref.namespace in (place.namespace, "")), None)
+
+
+def _file(content: Content, place: Place) -> str:
+    ref = _ref(content, place)
+    return next((it.file for it in content.everything if it.ref == ref), "")
+
+
+MADE_UP_CHECK = Check("what the chart made up", changes=compare_made_up)

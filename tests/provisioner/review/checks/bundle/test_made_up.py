@@ -1,0 +1,92 @@
+"""What a chart made up, and where it went; the values are never told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from provisioner.review.base.facts import Facts
+from provisioner.review.checks.bundle import content, made_up
+from provisioner.values import Action, Checksum, Finding, MadeSort, MadeUp, MadeValue, Place, Severity
+from tests.support.provisioner.contents import an_object, config_map, content_with, facts, judged_by, planned
+
+PASSWORD = Place("Secret", "shop", "db", "/data/password")
+COPY = Place("ConfigMap", "shop", "settings", "/data/url")
+WEBHOOK = Place("ValidatingWebhookConfiguration", "", "db", "/webhooks/0/clientConfig/caBundle")
+NAMED = Place("Job", "shop", "", "templates/job.yaml#0/metadata/name")
+
+
+def given(made: MadeUp, before: MadeUp | None = None) -> Facts:
+    secret = an_object("v1", "Secret", "db", "shop", data={"password": "eA==", "own": "eQ=="})
+    base = facts(planned(secret, Action.CREATE))
+    manifests = tuple(replace(manifest, file="templates/db.yaml") for manifest in base.content.manifests)
+    previous = None if before is None else replace(content_with(config_map()), made_up=before)
+    return replace(base, content=replace(base.content, manifests=manifests, made_up=made), previous=previous)
+
+
+def found(made: MadeUp, before: MadeUp | None = None) -> list[Finding]:
+    return list(judged_by(given(made, before), [made_up.MADE_UP_CHECK]))
+
+
+def value(
+    place: Place = PASSWORD, *copies: Place, sort: MadeSort = MadeSort.PASSWORD, is_new: bool = True
+) -> MadeValue:
+    return MadeValue(place, "Xk2abcdef", sort, copies, is_new)
+
+
+def test_it_is_told_how_many_there_are_and_where_they_went() -> None:
+    (told,) = found(MadeUp((value(), value(NAMED, sort=MadeSort.NAME, is_new=False))), MadeUp())
+    assert (told.rule, told.severity, told.is_new) == ("MADE-01", Severity.SAFE, True)
+    assert told.message == (
+        "The chart makes up 2 values, 1 of them new: they go into Secret shop/db, Job of templates/job.yaml. Pratique keeps"
+        " them for later versions"
+    )
+    assert [told.is_new for told in found(MadeUp((value(is_new=False),)), MadeUp())] == [False]
+    assert found(MadeUp()) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "severity", "words"),
+    [
+        (
+            value(PASSWORD, COPY),
+            Severity.DANGEROUS,
+            "makes up for Secret shop/db is also in ConfigMap shop/settings at /data/",
+        ),
+        (value(COPY, sort=MadeSort.TEXT), Severity.NOTABLE, "is in ConfigMap shop/settings at /data/url, and stays"),
+        (value(PASSWORD, WEBHOOK, sort=MadeSort.CERTIFICATE), None, ""),
+        (value(NAMED, COPY, sort=MadeSort.NAME), None, ""),
+    ],
+    ids=["a copy", "alone", "the public half of a certificate", "a name"],
+)
+def test_who_can_read_what_is_in_no_secret(made: MadeValue, severity: Severity | None, words: str) -> None:
+    told = [finding for finding in found(MadeUp((made,))) if finding.rule == "MADE-02"]
+    assert [finding.severity for finding in told] == ([severity] if severity else [])
+    assert all(words in finding.message and made.value not in repr(finding) for finding in told)
+    again = [finding for finding in found(MadeUp((made,)), MadeUp((made,))) if finding.rule == "MADE-02"]
+    assert [finding.is_new for finding in again] == [False] * len(told)
+
+
+def test_a_checksum_that_is_not_known_is_told() -> None:
+    one, other = (Checksum(Place("Deployment", "shop", name, "/checksum"), name == "a") for name in "ab")
+    (told,) = found(MadeUp(checksums=(one, other)))
+    assert (told.rule, told.severity) == ("MADE-03", Severity.NOTABLE)
+    assert "The checksum at /checksum is Pratique's own" in told.message
+    assert [told.is_new for told in found(MadeUp(checksums=(other,)), MadeUp(checksums=(other,)))] == [False]
+
+
+def test_what_is_new_beside_what_was_kept_may_not_fit() -> None:
+    new = value(replace(PASSWORD, path="/data/hash"))
+    (told,) = [it for it in found(MadeUp((value(is_new=False), new)), MadeUp()) if it.rule == "MADE-04"]
+    assert told.severity is Severity.UNKNOWN
+    assert (
+        "Secret shop/db has a value at /data/hash that the chart made up now, and templates/db.yaml has" in told.message
+    )
+    assert [it.rule for it in found(MadeUp((value(), new)), MadeUp())] == ["MADE-01"]
+
+
+def test_a_value_that_was_made_up_is_not_called_one_of_the_bundle() -> None:
+    for made, keys in ((MadeUp(), ["own", "password"]), (MadeUp((value(),)), ["own"])):
+        told = judged_by(given(made), [content.CONTENT_CHECK])
+        assert [finding.evidence["keys"] for finding in told if finding.rule == "SEC-01"] == [keys]
