@@ -37,8 +37,29 @@ from provisioner.pipeline.reports import (
 )
 
 __all__ = [
-    "DEADLINE_SECONDS", "FIELD_MANAGER", "PATTERN_SECONDS", "REVIEW_SECONDS", "FetchedSources", "PrepareOptions",
-    "deploy", "fetch_sources", "join", "least_rights", "look", "look_offline", "moves", "observe", "part_of",
-    "permissions", "plan_again", "preflight", "prepare", "ready_to_render", "remove", "render_sources", "resolving", "roles_and_bindings",
+    "DEADLINE_SECONDS",
+    "FIELD_MANAGER",
+    "PATTERN_SECONDS",
+    "REVIEW_SECONDS",
+    "FetchedSources",
+    "PrepareOptions",
+    "deploy",
+    "fetch_sources",
+    "join",
+    "least_rights",
+    "look",
+    "look_offline",
+    "moves",
+    "observe",
+    "part_of",
+    "permissions",
+    "plan_again",
+    "preflight",
+    "prepare",
+    "ready_to_render",
+    "remove",
+    "render_sources",
+    "resolving",
+    "roles_and_bindings",
     "target_of",
-]  # fmt: skip
+]

@@ -48,6 +48,7 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
         api_versions=target.api_versions if target else (),
         is_upgrade=bool(target and target.is_upgrade),
         lookups=_choose_lookups(rendering),
+        is_alone=bool(given.objects),
     )
     output, refusal = _render_first(job, rendering)
     found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
