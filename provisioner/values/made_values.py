@@ -67,4 +67,4 @@ class MadeUp:
 
 
 KeptValues = Mapping[str, str]
-"""The values that a deployment kept, by Place.key."""
+"""The values that a deployment kept, by Place.key; "" for one that is to be made anew."""
