@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class MadeSort(StrEnum):
-    """A whole value of a Secret, a block of PEM, (a part of) an object's name, or a text anywhere else."""
+    """A value of a Secret or a part of it, a block of PEM, a part of an object's name, or a text anywhere else."""
 
     PASSWORD = "password"  # noqa: S105 -- the word, not one
     CERTIFICATE = "certificate"
@@ -67,4 +67,4 @@ class MadeUp:
 
 
 KeptValues = Mapping[str, str]
-"""The values that a deployment kept, by Place.key."""
+"""The values that a deployment kept, by Place.key; "" for one that is to be made anew."""

@@ -79,12 +79,12 @@ class Settled:
         """The values by the keys of all places that they went to."""
         return {place.key: made.value for made in self.values for place in (made.place, *made.copies)}
 
-    def secrets_kept(self) -> list[LookedUp]:
-        """The Secrets without the keys whose values are new."""
+    def secrets_kept(self, kept: KeptValues) -> list[LookedUp]:
+        """The Secrets without the keys whose values are new, and are not to be."""
         new = {
             (place.namespace, place.name, place.path)
             for made in self.values
-            if made.is_new
+            if made.place.key not in kept
             for place in (made.place, *made.copies)
         }
         found = []
@@ -242,6 +242,9 @@ def _compare_objects(
             if size > MAX_CHARACTERS:
                 raise BundleTooLarge(f"the chart makes up more than {MAX_CHARACTERS // 2**20} MiB of texts")
             (checksums if _is_checksum(first[at].body, text) else found).append(text)
+    if len({text.place for text in (*found, *checksums)}) < len(found) + len(checksums):
+        # Kinds of one name in two groups, with objects of one name: their values would be taken for each other.
+        raise Unaligned
     if len(checksums) > MAX_MADE:
         raise BundleTooLarge(f"the chart makes more than {MAX_MADE} checksums over what it makes up")
     known = dict.fromkeys(constants)
@@ -320,12 +323,13 @@ def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline
         # A value that was kept is found by any of its places, since the first one may be another one in this version.
         place = next((place for place in places if place.key in kept), places[0])
         value = token.first
-        if place.key in kept:
+        is_kept = bool(kept.get(place.key))
+        if is_kept:
             value = kept[place.key]
         elif is_offline:
             value = f"made-up-{place.key[:8]}" if isinstance(text.first, str) else "1"
         copies = tuple(sorted(set(places) - {place}))
-        values.append(MadeValue(place, value, _sort_of(token, place), copies, place.key not in kept))
+        values.append(MadeValue(place, value, _sort_of(token, place), copies, not is_kept))
     return tuple(values)
 
 

@@ -150,7 +150,7 @@ def _settle_moving(side: _Side, kept: list[Found], refusal: BadBundle | None) ->
     objects, steps = _put_in_place(first, moving, settled.objects), [settled]
     if settled.secrets and _may_look_up(side.job.files):
         # Whoever wants its passwords on an upgrade is told none that the deployment does not have.
-        told = settled.secrets if is_offline or not refusal else settled.secrets_kept()
+        told = settled.secrets if is_offline or not refusal else settled.secrets_kept(rendering.kept_values or {})
         try:
             seen, last = _look_again(side, settled, told)
             if refusal is None and _identities(seen) != _identities(objects):

@@ -163,8 +163,9 @@ def test_names_numbers_and_bytes_are_made_up_too() -> None:
         ([pod(A=None)], [pod(A="x")]),
         ([pod(A=True)], [pod(A=False)]),
         ([pod(A="1")], [pod(A=1)]),
+        ([pod(A="x"), pod(A="y")], [pod(A="u"), pod(A="v")]),
     ],
-    ids=["objects", "kinds", "lists", "keys", "nothing", "switches", "types"],
+    ids=["objects", "kinds", "lists", "keys", "nothing", "switches", "types", "two of one name"],
 )
 def test_another_shape_is_no_value(first: list[Any], again: list[Any]) -> None:
     if first[0]["kind"] != again[0]["kind"]:
@@ -352,3 +353,6 @@ def test_an_upgrade_that_wants_its_passwords_finds_those_that_were_kept_and_no_n
         with pytest.raises(BadBundle, match="templates/a.yaml:5: Helm cannot render it") as refused:
             rendered(other, kept=known, target=target)
         assert PASSWORDS[0] not in refused.value.in_full
+    rotated = rendered(files, kept=dict.fromkeys(kept, ""), target=target)
+    assert rotated.made_up.values[0].is_new
+    assert text_of(rotated, "db", "a") == rotated.made_up.values[0].value != ""
