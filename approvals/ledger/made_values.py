@@ -21,7 +21,7 @@ from approvals.errors import KeyMissing, Undecipherable
 from approvals.models import BundleDeployment, KeptValue, Request
 from provisioner.errors import TryLater
 from provisioner.review.base.made_texts import SHORTEST, HiddenTexts, ShortText
-from provisioner.values import MadeSort, MadeUp, Place
+from provisioner.values import MadePlace, MadeSort, MadeUp
 
 HIDDEN = "(hidden: made up by the chart)"
 HIDDEN_EARLIER = "(hidden: made up by the chart, an earlier value)"
@@ -32,7 +32,7 @@ MADE_MEANWHILE = (
 
 
 def kept_rows(deployment: BundleDeployment) -> dict[str, KeptValue]:
-    """By Place.key what the next rendering is given: of each place the generation of the running revision's request,
+    """By MadePlace.key what the next rendering is given: of each place the generation of the running revision's request,
     else of the newest request that has the place, else the newest."""
     known_rows = list(deployment.kept_values.select_related("first_request").order_by("generation"))
     if not known_rows:
@@ -51,7 +51,7 @@ def given_rows(deployment: BundleDeployment) -> dict[str, KeptValue]:
     rows = kept_rows(deployment)
     for record in _counting_records(deployment) if rows else ():
         for copy in record["copies"]:
-            rows.setdefault(Place(**copy).key, rows[record["key"]])
+            rows.setdefault(MadePlace(**copy).key, rows[record["key"]])
     return rows
 
 

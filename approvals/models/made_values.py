@@ -19,7 +19,7 @@ class KeptValue(models.Model):
         ROTATION = "rotation"
 
     deployment = models.ForeignKey("approvals.BundleDeployment", on_delete=models.CASCADE, related_name="kept_values")
-    # provisioner.values.Place as JSON, and its key.
+    # provisioner.values.MadePlace as JSON, and its key.
     place = models.JSONField()
     place_key = models.CharField(max_length=64)
     sort = models.CharField(max_length=20)  # provisioner.values.MadeSort

@@ -26,11 +26,11 @@ from provisioner.values import (
     Content,
     GroupKind,
     JsonObject,
+    MadePlace,
     MadeSort,
     MadeValue,
     Manifest,
     ObjectRef,
-    Place,
 )
 
 # What follows a value in its text is told by so many characters: the rest may be of another version.
@@ -39,7 +39,7 @@ _HOLDERS = frozenset({SECRET, GroupKind("", "ConfigMap")})
 
 
 def find_live_values(request: Request, api: Api, content: Content) -> dict[str, str]:
-    """By Place.key the live values in the place of new ones, in Secrets and ConfigMaps of this deployment, or that it
+    """By MadePlace.key the live values in the place of new ones, in Secrets and ConfigMaps of this deployment, or that it
     adopts.
 
     Whether there are any is found out as the installer. They are read as who wrote the spec last, and only where
@@ -53,7 +53,7 @@ def find_live_values(request: Request, api: Api, content: Content) -> dict[str, 
         if manifest.ref.group_kind in _HOLDERS and (is_adopting or manifest.ref.identity in owned)
     }
     new = [made for made in content.made_up.values if made.is_new and made.sort is not MadeSort.NAME]
-    met: dict[MadeValue, list[tuple[Place, Manifest]]] = {}
+    met: dict[MadeValue, list[tuple[MadePlace, Manifest]]] = {}
     seen: dict[ObjectRef, JsonObject | None] = {}
     for made in new:
         for place in (made.place, *made.copies):
@@ -75,7 +75,7 @@ def find_live_values(request: Request, api: Api, content: Content) -> dict[str, 
 
 
 def _live_value(
-    made: MadeValue, places: Iterable[tuple[Place, Manifest]], bodies: dict[ObjectRef, JsonObject | None]
+    made: MadeValue, places: Iterable[tuple[MadePlace, Manifest]], bodies: dict[ObjectRef, JsonObject | None]
 ) -> str:
     """What stands live where the new value would: the text begins as the chart's, and goes on as it does after that."""
     found, named = set(), []
@@ -98,7 +98,7 @@ def _live_value(
     return found.pop()
 
 
-def _key(place: Place) -> str | None:
+def _key(place: MadePlace) -> str | None:
     """The key of `data` that a place is in; None for all other places, such as annotations."""
     steps = place.path.split("/")
     is_value = len(steps) == 3 and steps[1] in ("data", "stringData")

@@ -22,6 +22,7 @@ from provisioner.values import (
     Checksum,
     Content,
     Lookup,
+    MadePlace,
     MadeSort,
     MadeUp,
     MadeValue,
@@ -29,7 +30,6 @@ from provisioner.values import (
     PatchedObject,
     PatchResult,
     Pin,
-    Place,
     RepeatedKey,
     RepeatEffect,
     Requirement,
@@ -162,15 +162,15 @@ def _made_up(record: Mapping[str, Any]) -> MadeUp:
     """What a chart made up, by the record of its request, without the values."""
     values = (
         MadeValue(
-            Place(**one["place"]),
+            MadePlace(**one["place"]),
             "",
             MadeSort(one["sort"]),
-            tuple(Place(**copy) for copy in one["copies"]),
+            tuple(MadePlace(**copy) for copy in one["copies"]),
             one["isNew"],
         )
         for one in record.get("values", ())
     )
-    checksums = (Checksum(Place(**one["place"]), one["isKnown"]) for one in record.get("checksums", ()))
+    checksums = (Checksum(MadePlace(**one["place"]), one["isKnown"]) for one in record.get("checksums", ()))
     return MadeUp(tuple(values), tuple(checksums))
 
 

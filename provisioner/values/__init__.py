@@ -33,7 +33,7 @@ from provisioner.values.findings import (
     certainty_of,
     worst_first,
 )
-from provisioner.values.made_values import Checksum, KeptValues, MadeSort, MadeUp, MadeValue, Place
+from provisioner.values.made_values import Checksum, KeptValues, MadePlace, MadeSort, MadeUp, MadeValue
 from provisioner.values.objects import (
     AccessAnswer,
     AccessRequest,
@@ -104,6 +104,7 @@ __all__ = [
     "JsonObject",
     "KeptValues",
     "Lookup",
+    "MadePlace",
     "MadeSort",
     "MadeUp",
     "MadeValue",
@@ -116,7 +117,6 @@ __all__ = [
     "PatchResult",
     "PatchedObject",
     "Pin",
-    "Place",
     "Plan",
     "PlanDifference",
     "PlannedAction",

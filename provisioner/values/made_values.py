@@ -19,7 +19,7 @@ class MadeSort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class MadePlace:
     """Where a chart first puts a value that it made up; everybody may know it.
 
     `path` is a JSON pointer in the object, `number` counts the values in that text, from 0. Where the name itself is
@@ -43,10 +43,10 @@ class Place:
 class MadeValue:
     """A value that a chart made up. `copies` are the other places that it went to; `is_new` where nothing was kept."""
 
-    place: Place
+    place: MadePlace
     value: str = field(repr=False)
     sort: MadeSort
-    copies: tuple[Place, ...] = ()
+    copies: tuple[MadePlace, ...] = ()
     is_new: bool = True
 
 
@@ -54,7 +54,7 @@ class MadeValue:
 class Checksum:
     """A checksum over texts with made-up values, computed again; `is_known` where the way of the chart was found."""
 
-    place: Place
+    place: MadePlace
     is_known: bool
 
 
@@ -67,4 +67,4 @@ class MadeUp:
 
 
 KeptValues = Mapping[str, str]
-"""The values that a deployment kept, by Place.key; "" for one that is to be made anew."""
+"""The values that a deployment kept, by MadePlace.key; "" for one that is to be made anew."""

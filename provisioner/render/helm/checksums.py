@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from provisioner.render.helm.tokens import SHORTEST_INSIDE
-from provisioner.values import Place
+from provisioner.values import MadePlace
 
 SHORTEST = 6
 _HEX = re.compile(rf"[0-9a-f]{{{SHORTEST},128}}")
@@ -22,7 +22,7 @@ MAX_SEARCHED = 2 * 10**8
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TextChange:
     """A text in the first rendering, in the second one, and with the values that count in place of made-up ones."""
 
     first: str
@@ -41,18 +41,18 @@ def is_checksum(name: str, first: str, again: str, *, is_word: bool) -> bool:
 
 
 def compute_checksums(
-    checksums: Mapping[Place, tuple[str, str]], changes: Sequence[Change], sources: Sequence[tuple[str, str]]
-) -> dict[Place, str]:
+    checksums: Mapping[MadePlace, tuple[str, str]], changes: Sequence[TextChange], sources: Sequence[tuple[str, str]]
+) -> dict[MadePlace, str]:
     """The checksums that are those of a known text, over that text as it is settled; what is missing is not known.
 
     `sources` are whole templates, which may hold checksums of each other.
     """
-    texts, known = list(changes), dict[Place, str]()
+    texts, known = list(changes), dict[MadePlace, str]()
     for _ in range(MAX_CHAIN):
         left = checksums.keys() - known.keys()
         if not left:
             break
-        hashed: dict[str, list[tuple[str, Change]]] = defaultdict(list)
+        hashed: dict[str, list[tuple[str, TextChange]]] = defaultdict(list)
         for change in (*texts, *_settled_sources(sources, texts)):
             for name in _HASHES:
                 hashed[_hash(name, change.first)[:SHORTEST]].append((name, change))
@@ -66,7 +66,7 @@ def compute_checksums(
         if not found:
             break
         known |= found
-        texts = [Change(*checksums[place], settled) for place, settled in known.items()] + list(changes)
+        texts = [TextChange(*checksums[place], settled) for place, settled in known.items()] + list(changes)
     return known
 
 
@@ -75,7 +75,7 @@ def own_checksum(text: bytes, length: int) -> str:
     return hashlib.sha512(text).hexdigest()[:length]
 
 
-def _settled_sources(sources: Sequence[tuple[str, str]], changes: Sequence[Change]) -> list[Change]:
+def _settled_sources(sources: Sequence[tuple[str, str]], changes: Sequence[TextChange]) -> list[TextChange]:
     """The templates, whole and without the blanks around them, in which settled lines make both renderings one."""
     lines: dict[str, str] = {}
     for change in changes:
@@ -87,11 +87,11 @@ def _settled_sources(sources: Sequence[tuple[str, str]], changes: Sequence[Chang
     if not lines or searched > MAX_SEARCHED or min(map(len, lines)) < SHORTEST_INSIDE:
         return []
     pattern = re.compile("|".join(map(re.escape, sorted(lines, key=len, reverse=True))))
-    found: list[Change] = []
+    found: list[TextChange] = []
     for first, again in sources:
         one, other = (pattern.sub(lambda line: lines[line[0]], side) for side in (first, again))
         if one == other:
-            found += [Change(first, again, one), Change(first.strip(), again.strip(), one.strip())]
+            found += [TextChange(first, again, one), TextChange(first.strip(), again.strip(), one.strip())]
     return found
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from provisioner.errors import BundleTooLarge
 from provisioner.json_values import mapping, pointer, value_at
 from provisioner.render.canonical import canonical_json
-from provisioner.render.helm.checksums import Change, compute_checksums, is_checksum, own_checksum
+from provisioner.render.helm.checksums import TextChange, compute_checksums, is_checksum, own_checksum
 from provisioner.render.helm.tokens import (
     MAX_CODINGS,
     SHORTEST_INSIDE,
@@ -38,7 +38,7 @@ from provisioner.render.limits import YamlMeter
 from provisioner.render.objects import Found
 from provisioner.render.targets import BUILT_IN, LookedUp
 from provisioner.sentences import number
-from provisioner.values import Checksum, GroupKind, KeptValues, MadeSort, MadeUp, MadeValue, ObjectRef, Place
+from provisioner.values import Checksum, GroupKind, KeptValues, MadePlace, MadeSort, MadeUp, MadeValue, ObjectRef
 
 MAX_MADE = 500
 MAX_CHARACTERS = 4 * 2**20
@@ -108,13 +108,13 @@ class MovingText:
 
     at: int
     path: _Path
-    place: Place
+    place: MadePlace
     first: Any
     again: Any
     is_of_hook: bool
     parts: tuple[Part, ...] = ()
 
-    def tokens(self) -> Iterator[tuple[Place, Token]]:
+    def tokens(self) -> Iterator[tuple[MadePlace, Token]]:
         for at, token in enumerate(tokens_of(self.parts)):
             yield replace(self.place, number=at), token
 
@@ -144,10 +144,10 @@ def settle(
     texts = []
     for text in moving:
         placed = [(token, by_place[place]) for place, token in text.tokens()]
-        texts += [Change(token.first, token.again, value) for token, value in placed]
+        texts += [TextChange(token.first, token.again, value) for token, value in placed]
         settled = join(text.parts, [value for _, value in placed])
         meter.add(first[text.at].file, 0, len(settled))
-        texts.append(Change(str(text.first), str(text.again), settled))
+        texts.append(TextChange(str(text.first), str(text.again), settled))
         changes[text.at][text.path] = settled if isinstance(text.first, str) else _number_of(settled)
     sums = {checksum.place: (checksum.first, checksum.again) for checksum in checksums}
     known = compute_checksums(sums, texts, renderings.sources)
@@ -177,10 +177,10 @@ def list_made_up(objects: Sequence[Found], namespace: str, settled: Iterable[Set
 
     Raises BundleTooLarge where that cannot be looked through.
     """
-    values: dict[Place, MadeValue] = {}
-    owners: dict[Place, Place] = {}
-    checksums: dict[Place, bool] = {}
-    placed: set[Place] = set()
+    values: dict[MadePlace, MadeValue] = {}
+    owners: dict[MadePlace, MadePlace] = {}
+    checksums: dict[MadePlace, bool] = {}
+    placed: set[MadePlace] = set()
     for each in settled:
         # What the last rendering no longer has to compute, Helm computed from the values that count.
         checksums = dict.fromkeys(checksums, True) | {checksum.place: checksum.is_known for checksum in each.checksums}
@@ -308,7 +308,7 @@ def _is_checksum(body: Any, text: MovingText) -> bool:
 
 
 def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline: bool) -> tuple[MadeValue, ...]:
-    groups: dict[Token | Place, list[tuple[Place, Token, MovingText]]] = defaultdict(list)
+    groups: dict[Token | MadePlace, list[tuple[MadePlace, Token, MovingText]]] = defaultdict(list)
     for text in moving:
         for place, token in text.tokens():
             is_shared = min(len(token.first), len(token.again)) >= _SHORTEST_SHARED
@@ -333,13 +333,13 @@ def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline
     return tuple(values)
 
 
-def _likeliness(member: tuple[Place, Token, MovingText]) -> tuple[object, ...]:
+def _likeliness(member: tuple[MadePlace, Token, MovingText]) -> tuple[object, ...]:
     """Places of a value in the order in which later versions will have them: first those alone in a Secret."""
     place, _, text = member
     return text.is_of_hook, place.kind != "Secret", len(str(text.first)), place
 
 
-def _sort_of(token: Token, place: Place) -> MadeSort:
+def _sort_of(token: Token, place: MadePlace) -> MadeSort:
     if is_pem(token.first):
         return MadeSort.CERTIFICATE
     if place.path.endswith("/metadata/name"):
@@ -358,7 +358,7 @@ def _as_looked_up(secret: Mapping[str, Any], namespace: str) -> LookedUp:
     return LookedUp(ObjectRef("", "v1", "Secret", str(metadata["namespace"]), str(metadata.get("name"))), body)
 
 
-def _base_places(objects: Sequence[Found], namespace: str, unnamed: Collection[str]) -> Iterator[tuple[Place, str]]:
+def _base_places(objects: Sequence[Found], namespace: str, unnamed: Collection[str]) -> Iterator[tuple[MadePlace, str]]:
     """The place of each object, and what its paths begin with; `unnamed` are those whose names are made up."""
     for found, position in zip(objects, _positions(objects), strict=True):
         metadata = mapping(value_at(found.body, "metadata"))
@@ -366,7 +366,7 @@ def _base_places(objects: Sequence[Found], namespace: str, unnamed: Collection[s
         kind = str(value_at(found.body, "kind"))
         own = "" if BUILT_IN.get(GroupKind(group, kind)) is False else str(metadata.get("namespace") or namespace)
         is_named = position not in unnamed
-        yield Place(kind, own, str(metadata.get("name")) if is_named else "", ""), "" if is_named else position
+        yield MadePlace(kind, own, str(metadata.get("name")) if is_named else "", ""), "" if is_named else position
 
 
 def _positions(objects: Iterable[Found]) -> list[str]:

@@ -20,18 +20,18 @@ from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem,
 from approvals.steps.records.notes import Notes
 from provisioner.cluster.drift import DriftKind, FieldChangeKind, FieldDrift, ObjectDrift, Strikes
 from provisioner.errors import TryLater, Unreachable
-from provisioner.values import Action, MadeSort, MadeUp, MadeValue, ObjectOutcome, ObjectRef, OutcomeState, Place
+from provisioner.values import Action, MadePlace, MadeSort, MadeUp, MadeValue, ObjectOutcome, ObjectRef, OutcomeState
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import seen, spec, submit_spec
 from tests.support.secrets import with_keys
 
 pytestmark = pytest.mark.django_db
-PLACE = Place("Secret", "harbour", "db", "/data/password")
+PLACE = MadePlace("Secret", "harbour", "db", "/data/password")
 FIRST, SECOND = "first-9f2c47d81", "second-77aa01cc"
 QUOTED = f'Invalid value: "{FIRST}"'
 
 
-def made(value: str, *, is_new: bool = True, place: Place = PLACE) -> MadeUp:
+def made(value: str, *, is_new: bool = True, place: MadePlace = PLACE) -> MadeUp:
     return MadeUp((MadeValue(place, value, MadeSort.PASSWORD, (), is_new),))
 
 

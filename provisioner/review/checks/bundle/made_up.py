@@ -8,7 +8,7 @@ from typing import Any
 
 from provisioner.escaping import visible
 from provisioner.review.base.facts import Check, Facts, ReviewRule
-from provisioner.values import Content, Finding, MadeSort, MadeUp, MadeValue, ObjectRef, Place, Section, Severity
+from provisioner.values import Content, Finding, MadePlace, MadeSort, MadeUp, MadeValue, ObjectRef, Section, Severity
 
 _MADE = ReviewRule("MADE-01", Section.CONTENT, Severity.SAFE)
 _READABLE = ReviewRule("MADE-02", Section.CONTENT, Severity.DANGEROUS)
@@ -80,24 +80,24 @@ def _judge_new_ones(content: Content) -> Iterator[Finding]:
             )
 
 
-def _places(made: MadeValue) -> Iterable[Place]:
+def _places(made: MadeValue) -> Iterable[MadePlace]:
     return (made.place, *made.copies)
 
 
-def _name(place: Place) -> str:
+def _name(place: MadePlace) -> str:
     """The object that a place is in; one whose name is made up by its file."""
     if not place.name:
         return visible(f"{place.kind} of {place.path.partition('#')[0]}")
     return visible(f"{place.kind} {place.namespace}/{place.name}" if place.namespace else f"{place.kind} {place.name}")
 
 
-def _ref(content: Content, place: Place) -> ObjectRef | None:
+def _ref(content: Content, place: MadePlace) -> ObjectRef | None:
     """The object that a place is in; the scope of a kind that Kubernetes does not know may be another one."""
     named = [it.ref for it in content.everything if (it.ref.kind, it.ref.name) == (place.kind, place.name)]
     return next((ref for ref in named if ref.namespace in (place.namespace, "")), None)
 
 
-def _file(content: Content, place: Place) -> str:
+def _file(content: Content, place: MadePlace) -> str:
     ref = _ref(content, place)
     return next((it.file for it in content.everything if it.ref == ref), "")
 

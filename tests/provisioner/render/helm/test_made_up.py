@@ -15,7 +15,7 @@ from provisioner.render.helm import made_up
 from provisioner.render.helm.made_up import Settled, TwoRenderings, list_made_up, settle
 from provisioner.render.helm.tokens import Unaligned
 from provisioner.render.objects import Found
-from provisioner.values import Content, Hook, HookMoment, MadeSort, MadeUp, Place
+from provisioner.values import Content, Hook, HookMoment, MadePlace, MadeSort, MadeUp
 from tests.provisioner.render.helm.charts import chart, rendered
 
 FILE = "shop/templates/a.yaml"
@@ -70,7 +70,7 @@ def test_what_was_kept_is_put_wherever_a_value_went() -> None:
     assert bodies(first) == shop(PASSWORDS[0])
     (made,) = first.values
     assert (made.place, made.sort, made.is_new) == (
-        Place("Secret", "home", "db", "/data/password"),
+        MadePlace("Secret", "home", "db", "/data/password"),
         MadeSort.PASSWORD,
         True,
     )
@@ -345,7 +345,7 @@ def test_an_upgrade_that_wants_its_passwords_finds_those_that_were_kept_and_no_n
     ).replace("%r", "`{}`")
     target = Target("v1.36.3", ("v1", "v1/Secret"), is_upgrade=True)
     files = chart(templates__a=f"{SECRET}  a: {value.replace('{}', 'a')}\n")
-    kept = {Place("Secret", "home", "db", "/data/a").key: PASSWORDS[0]}
+    kept = {MadePlace("Secret", "home", "db", "/data/a").key: PASSWORDS[0]}
     found = rendered(files, kept=kept, target=target)
     assert (text_of(found, "db", "a"), found.made_up.values[0].is_new) == (PASSWORDS[0], False)
     more = chart(templates__a=f"{SECRET}  a: {value.replace('{}', 'a')}\n  b: {value.replace('{}', 'b')}\n")

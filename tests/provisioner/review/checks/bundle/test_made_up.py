@@ -8,13 +8,13 @@ import pytest
 
 from provisioner.review.base.facts import Facts
 from provisioner.review.checks.bundle import content, made_up
-from provisioner.values import Action, Checksum, Finding, MadeSort, MadeUp, MadeValue, Place, Severity
+from provisioner.values import Action, Checksum, Finding, MadePlace, MadeSort, MadeUp, MadeValue, Severity
 from tests.support.provisioner.contents import an_object, config_map, content_with, facts, judged_by, planned
 
-PASSWORD = Place("Secret", "shop", "db", "/data/password")
-COPY = Place("ConfigMap", "shop", "settings", "/data/url")
-WEBHOOK = Place("ValidatingWebhookConfiguration", "", "db", "/webhooks/0/clientConfig/caBundle")
-NAMED = Place("Job", "shop", "", "templates/job.yaml#0/metadata/name")
+PASSWORD = MadePlace("Secret", "shop", "db", "/data/password")
+COPY = MadePlace("ConfigMap", "shop", "settings", "/data/url")
+WEBHOOK = MadePlace("ValidatingWebhookConfiguration", "", "db", "/webhooks/0/clientConfig/caBundle")
+NAMED = MadePlace("Job", "shop", "", "templates/job.yaml#0/metadata/name")
 
 
 def given(made: MadeUp, before: MadeUp | None = None) -> Facts:
@@ -30,7 +30,7 @@ def found(made: MadeUp, before: MadeUp | None = None) -> list[Finding]:
 
 
 def value(
-    place: Place = PASSWORD, *copies: Place, sort: MadeSort = MadeSort.PASSWORD, is_new: bool = True
+    place: MadePlace = PASSWORD, *copies: MadePlace, sort: MadeSort = MadeSort.PASSWORD, is_new: bool = True
 ) -> MadeValue:
     return MadeValue(place, "Xk2abcdef", sort, copies, is_new)
 
@@ -69,7 +69,7 @@ def test_who_can_read_what_is_in_no_secret(made: MadeValue, severity: Severity |
 
 
 def test_a_checksum_that_is_not_known_is_told() -> None:
-    one, other = (Checksum(Place("Deployment", "shop", name, "/checksum"), name == "a") for name in "ab")
+    one, other = (Checksum(MadePlace("Deployment", "shop", name, "/checksum"), name == "a") for name in "ab")
     (told,) = found(MadeUp(checksums=(one, other)))
     assert (told.rule, told.severity) == ("MADE-03", Severity.NOTABLE)
     assert "The checksum at /checksum is Pratique's own" in told.message
