@@ -32,8 +32,8 @@ MADE_MEANWHILE = (
 
 
 def kept_rows(deployment: BundleDeployment) -> dict[str, KeptValue]:
-    """By MadePlace.key what the next rendering is given: of each place the generation of the running revision's request,
-    else of the newest request that has the place, else the newest."""
+    """By MadePlace.key what the next rendering is given: of each place the generation of the running revision's
+    request, else of the newest request that has the place, else the newest."""
     known_rows = list(deployment.kept_values.select_related("first_request").order_by("generation"))
     if not known_rows:
         return {}

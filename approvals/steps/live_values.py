@@ -39,8 +39,8 @@ _HOLDERS = frozenset({SECRET, GroupKind("", "ConfigMap")})
 
 
 def find_live_values(request: Request, api: Api, content: Content) -> dict[str, str]:
-    """By MadePlace.key the live values in the place of new ones, in Secrets and ConfigMaps of this deployment, or that it
-    adopts.
+    """By MadePlace.key the live values in the place of new ones, in Secrets and ConfigMaps that are of this deployment,
+    or that it adopts.
 
     Whether there are any is found out as the installer. They are read as who wrote the spec last, and only where
     everybody who asked may get the object (S08); raises gate.Refusal else, and BadBundle where a value cannot be told.
