@@ -42,12 +42,14 @@ test: lint ## lint and the tests of each promise, as continuous integration does
 	tests/install
 	$(BIN)/python tests/controlplane/build
 	$(BIN)/python tests/objectstore/build
+	$(BIN)/python -m tests.support.built
 	$(RUNNER) test --workers $(WORKERS)
 
 thorough: .venv/installed-dev ## the long tests, in about an hour: random differentials, chaos, races; PART=chaos runs one folder
 	tests/install
 	$(BIN)/python tests/controlplane/build
 	$(BIN)/python tests/objectstore/build
+	$(BIN)/python -m tests.support.built
 	$(RUNNER) thorough --workers $(WORKERS) $(if $(PART),--part $(PART))
 
 quick: .venv/installed-dev ## in two minutes, those of the tests that need neither Kubernetes, other services nor a browser

@@ -22,7 +22,7 @@ _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
 # Landlock: the numbers of its calls are the same on every machine.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION, _PATH_BENEATH = 1, 1
-_READ_FILE, _READ_DIR = 1 << 2, 1 << 3
+_EXECUTE, _READ_FILE, _READ_DIR = 1, 1 << 2, 1 << 3
 # By the first version that knows them: every access to files; abstract sockets and signals of others.
 _FILE_ACCESSES = {1: 0x1FFF, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
 _NETWORK_VERSION, _SCOPES_VERSION, _SCOPES = 4, 6, 0x3
@@ -39,7 +39,7 @@ _ALLOWED = {
     "rseq": (334, 293), "restart_syscall": (219, 128), "exit": (60, 93), "exit_group": (231, 94),
     "getpid": (39, 172), "gettid": (186, 178), "getrusage": (98, 165), "getrandom": (318, 278),
     "nanosleep": (35, 101), "clock_nanosleep": (230, 115), "clock_gettime": (228, 113), "gettimeofday": (96, 169),
-    "poll": (7, None), "ppoll": (271, 73), "select": (23, None), "pselect6": (270, 72),
+    "arch_prctl": (158, None), "poll": (7, None), "ppoll": (271, 73), "select": (23, None), "pselect6": (270, 72),
     "epoll_create1": (291, 20), "epoll_ctl": (233, 21), "epoll_wait": (232, None), "epoll_pwait": (281, 22),
     "eventfd2": (290, 19), "pipe2": (293, 59), "recvfrom": (45, 207), "sendto": (44, 206), "shutdown": (48, 210),
 }  # fmt: skip
@@ -49,7 +49,7 @@ _PATHS = {
     "newfstatat": (262, 79), "statx": (332, 291), "access": (21, None), "faccessat": (269, 48),
     "faccessat2": (439, 439), "readlink": (89, None), "readlinkat": (267, 78),
 }  # fmt: skip
-_CLONE, _CLONE3, _TGKILL = (56, 220), (435, 435), (234, 131)
+_CLONE, _CLONE3, _TGKILL, _EXECVEAT = (56, 220), (435, 435), (234, 131), (322, 281)
 _CLONE_THREAD = 0x10000
 _SET_FILTER, _ASK_ACTION, _ALL_THREADS = 1, 2, 1
 _SECCOMP = (317, 277)
@@ -93,8 +93,9 @@ def take_network() -> bool:
     return bool(ctypes.CDLL(None).unshare(_NEW_NETWORK if os.geteuid() == 0 else _NEW_USER | _NEW_NETWORK) == 0)
 
 
-def take_files(*, readable: Iterable[Path]) -> bool:
+def take_files(*, readable: Iterable[Path] = (), program: Path | None = None) -> bool:
     """Leave this thread, and those that it starts, no files but those below `readable`, and no processes but its own.
+    It may run `program`, where one is named.
 
     Whether the kernel did: it has Landlock since 5.13, where that is switched on. Files that are open stay so.
     """
@@ -116,27 +117,29 @@ def take_files(*, readable: Iterable[Path]) -> bool:
         if ruleset < 0:
             return False
         stack.callback(os.close, ruleset)
-        for folder in readable:
-            place = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+        rights = dict.fromkeys(readable, _READ_FILE | _READ_DIR)
+        for path, right in (rights | ({program: _READ_FILE | _EXECUTE} if program else {})).items():
+            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
             stack.callback(os.close, place)
-            if libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", _READ_FILE | _READ_DIR, place), 0):
+            if libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", right, place), 0):
                 return False
         libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         return bool(libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
 
 
-def take_system_calls() -> bool:
+def take_system_calls(*, program: int | None = None) -> bool:
     """Leave all threads of this process memory, time, and the descriptors that are open; whether the kernel did.
 
-    No file, socket, program or other process can be reached any more, whatever is loaded here.
+    No file, socket, program or other process can be reached any more, whatever is loaded here. The descriptor `program`
+    can be run (execveat), under the same filter: what it runs opens nothing either, so it has to be linked statically.
     """
     if sys.platform != "linux" or not _has_filters():
         return False
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    program = _filter(*_MACHINES[platform.machine()], os.getpid())
-    held = ctypes.create_string_buffer(program, len(program))
-    head = struct.pack("@HP", len(program) // 8, ctypes.addressof(held))
+    lines = _filter(*_MACHINES[platform.machine()], os.getpid(), program)
+    held = ctypes.create_string_buffer(lines, len(lines))
+    head = struct.pack("@HP", len(lines) // 8, ctypes.addressof(held))
     seccomp = _SECCOMP[_MACHINES[platform.machine()][0]]
     return bool(libc.syscall(seccomp, _SET_FILTER, _ALL_THREADS, head) == 0)
 
@@ -152,7 +155,7 @@ def _has_filters() -> bool:
     return bool(ctypes.CDLL(None).syscall(seccomp, _ASK_ACTION, 0, struct.pack("=I", _FAIL)) == 0)
 
 
-def _filter(machine: int, audit_number: int, pid: int) -> bytes:
+def _filter(machine: int, audit_number: int, pid: int, program: int | None) -> bytes:
     """The filter as the kernel reads it: a list of (code, steps if true, steps if false, value)."""
     lines = [(_LOAD, 0, 0, _MACHINE_AT), (_IS_EQUAL, 1, 0, audit_number), (_RETURN, 0, 0, _KILL)]
     lines.append((_LOAD, 0, 0, _NUMBER_AT))
@@ -164,7 +167,10 @@ def _filter(machine: int, audit_number: int, pid: int) -> bytes:
         if number is None:
             continue
         lines += [(_IS_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
-    for number, code, value in ((_CLONE[machine], _HAS_BITS, _CLONE_THREAD), (_TGKILL[machine], _IS_EQUAL, pid)):
+    allowed_with = [(_CLONE[machine], _HAS_BITS, _CLONE_THREAD), (_TGKILL[machine], _IS_EQUAL, pid)]
+    if program is not None:
+        allowed_with.append((_EXECVEAT[machine], _IS_EQUAL, program))
+    for number, code, value in allowed_with:
         lines += [(_IS_EQUAL, 0, 4, number), (_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (code, 0, 1, value)]
         lines += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _FAIL | errno.EPERM)]
     lines.append((_RETURN, 0, 0, _FAIL | errno.EPERM))

@@ -37,7 +37,7 @@ pytest_plugins = [
 ]
 
 MARKERS = {
-    "controlplane": {"binaries", "kubectl", "controlplane", "own_controlplane"},
+    "controlplane": {"binaries", "kubectl", "controlplane", "own_controlplane", "kustomize"},
     "services": {
         "postgres",
         "redis",

@@ -15,7 +15,7 @@ from typing import Any
 
 from provisioner.errors import BadBundle, InvalidManifest, PluginFailed
 from provisioner.plugins import Plugin, PluginGroup, call, installed, load, tried
-from provisioner.render import helm, plain, registry
+from provisioner.render import helm, kustomize, plain, registry
 from provisioner.render.canonical import canonical, content_digest
 from provisioner.render.objects import Found, admit
 from provisioner.render.renderings import Format, Rendered, Rendering
@@ -32,7 +32,12 @@ def find_plain(tree: Tree, rendering: Rendering) -> Rendered:
     return Rendered(plain.find(tree, sources, limits=rendering.limits), used)
 
 
-FORMATS: dict[str, Format] = {"helm": helm.find, "plain": find_plain, "registry-v1": registry.find}
+FORMATS: dict[str, Format] = {
+    "helm": helm.find,
+    "kustomize": kustomize.find,
+    "plain": find_plain,
+    "registry-v1": registry.find,
+}
 # A plug-in may take as long as a chart.
 RENDER_SECONDS = 60.0
 # Of the version that a bundle claims.

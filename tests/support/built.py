@@ -1,4 +1,4 @@
-"""The tools that figures and results are held against, built from the Go modules in tests/bench/peers/."""
+"""Programs built from Go modules: those that results are held against, in tests/bench/peers/, and our own in deploy/."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from tests.support.go import cache, find_go, wait_for
+
 PEERS = Path(__file__).parents[1] / "bench/peers"
+KUSTOMIZE = Path(__file__).parents[2] / "deploy/kustomize"
 BUILD_SECONDS = 1800
 # Tests meet no public server, so conftest takes the authorities away; what a build downloads needs them.
 CERT_FILE_OF_BUILDS = "PRATIQUE_TEST_CERT_FILE_OF_BUILDS"
@@ -29,21 +32,36 @@ def built(peer: str, package: str = ".") -> Path | None:
     if go is None:
         print(f"{peer}: there is no Go here")
         return None
-    folder = PEERS / peer
+    return built_from(PEERS / peer, package, go=go)
+
+
+def built_kustomize() -> Path:
+    """pratique-kustomize, built once into the user's cache (a minute), with the Go of a wheel if there is none here."""
+    program = built_from(KUSTOMIZE, go=find_go(print))
+    assert program is not None, "deploy/kustomize could not be built"
+    return program
+
+
+def built_from(folder: Path, package: str = ".", *, go: str) -> Path | None:
     key = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(folder.iterdir()))).hexdigest()[:16]
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pratique"
-    made = base / f"{peer}-bench-{key}"
-    if made.exists():
+    made = cache() / f"{folder.name}-bench-{key}"
+    made.parent.mkdir(parents=True, exist_ok=True)
+    with made.with_suffix(".lock").open("w") as lock:
+        wait_for(lock, print)
+        if made.exists():
+            return made
+        scratch = made.with_name(f".{made.name}.{os.getpid()}")
+        env = {**build_environment(), "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"}
+        command = [go, "build", "-p", "2", "-trimpath", "-ldflags", "-s -w", "-o", str(scratch), package]
+        done = subprocess.run(
+            command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS
+        )
+        if done.returncode:
+            print(f"{folder.name}: could not be built: {done.stderr.strip().splitlines()[-1:]}")
+            return None
+        scratch.rename(made)
         return made
-    base.mkdir(parents=True, exist_ok=True)
-    scratch = made.with_name(f".{made.name}.{os.getpid()}")
-    env = {**build_environment(), "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"}
-    command = [go, "build", "-p", "2", "-trimpath", "-ldflags", "-s -w", "-o", str(scratch), package]
-    done = subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS
-    )
-    if done.returncode:
-        print(f"{peer}: could not be built: {done.stderr.strip().splitlines()[-1:]}")
-        return None
-    scratch.rename(made)
-    return made
+
+
+if __name__ == "__main__":
+    built_kustomize()

@@ -1,0 +1,99 @@
+"""The program that runs kustomize (deploy/kustomize), as its parent sees it: started, given one tree, and bounded."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from base64 import b64encode
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from threading import Timer
+
+from provisioner.child_process import started
+from provisioner.confined_program import CPU_SECONDS, MEMORY_BYTES, MODULE, PROCESSORS, PROGRAM
+from provisioner.errors import BadBundle, BundleTooLarge, TryLater
+
+NAME = "pratique-kustomize"
+# Of sigs.k8s.io/kustomize/api: another one could build other objects from the same tree.
+VERSION = "v0.21.2"
+WALL_SECONDS = 60.0
+MAX_OUTPUT_BYTES = 32 * 2**20
+_LIMITS = "look for bases that include each other many times, or for an alias that grows without end"
+_CHUNK = 1 << 20
+_NOT_STARTED = 1  # as Python ends
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What kustomize made: YAML texts of objects, each with the file that it came from, "" where that is not known;
+    the files that it read; and its words where it refused."""
+
+    objects: tuple[tuple[str, str], ...]
+    used: tuple[str, ...]
+    refusal: str
+
+
+def build(files: Mapping[str, bytes], folder: str) -> Built:
+    """Raises BadBundle where the program cannot be had, BundleTooLarge past a limit, and TryLater."""
+    program = shutil.which(NAME)
+    if program is None:
+        raise BadBundle(
+            f"kustomizations need the program {NAME} on the PATH here. The image has it; elsewhere, build it with"
+            " Go from deploy/kustomize (docs/operating/sources.md#kustomizations)"
+        )
+    contents = {path: b64encode(data).decode() for path, data in files.items()}
+    answer = _asked(program, json.dumps({"files": contents, "folder": folder}).encode())
+    try:
+        found = json.loads(answer)
+        version = found["version"]
+        objects = tuple((str(each["text"]), str(each["file"])) for each in found["objects"])
+        built = Built(objects, tuple(map(str, found["used"])), str(found["error"]))
+    except (ValueError, KeyError, TypeError) as exc:
+        raise BadBundle("the kustomization: what builds it ended without an answer") from exc
+    if version != VERSION:
+        raise BadBundle(f"{program} has kustomize {version!a}; expected {VERSION}: build it anew from deploy/kustomize")
+    return built
+
+
+def _asked(program: str, question: bytes) -> bytes:
+    try:
+        process = started(MODULE, **{PROGRAM: program})
+    except OSError as exc:
+        raise TryLater(f"what builds kustomizations could not be started ({type(exc).__name__})") from exc
+    assert process.stdin is not None
+    assert process.stdout is not None
+    began = time.monotonic()
+    with ExitStack() as stack:
+        stack.callback(process.wait)
+        stack.callback(process.kill)  # which does nothing once it ended
+        # It reads all before it writes anything; a child that does neither is ended.
+        timer = Timer(WALL_SECONDS, process.kill)
+        stack.callback(timer.cancel)
+        timer.start()
+        left = memoryview(question)
+        with suppress(BrokenPipeError), process.stdin:
+            while left:
+                left = left[process.stdin.write(left) :]
+        answer = bytearray()
+        while len(answer) <= MAX_OUTPUT_BYTES and (read := process.stdout.read(_CHUNK)):
+            answer += read
+        if len(answer) > MAX_OUTPUT_BYTES:
+            raise BundleTooLarge(f"the kustomization builds more than {MAX_OUTPUT_BYTES // 2**20} MiB; {_LIMITS}")
+        process.wait()
+    _check_end(process, program, time.monotonic() - began)
+    return bytes(answer)
+
+
+def _check_end(process: subprocess.Popen[bytes], program: str, seconds: float) -> None:
+    # Its processor time is limited: past WALL_SECONDS the machine was slow, and long before it somebody else ended it.
+    if process.returncode < 0 and not CPU_SECONDS / PROCESSORS <= seconds < WALL_SECONDS:
+        raise TryLater(f"what builds kustomizations ended after {seconds:.0f} s, by signal {-process.returncode}")
+    if process.returncode < 0:
+        raise BundleTooLarge(f"the kustomization took more than {CPU_SECONDS} s of processor time; {_LIMITS}")
+    if process.returncode == _NOT_STARTED:
+        raise BadBundle(f"{program} could not be run; build it anew from deploy/kustomize, with CGO_ENABLED=0")
+    if process.returncode:
+        raise BundleTooLarge(f"the kustomization needs more than {MEMORY_BYTES // 2**20} MiB of memory; {_LIMITS}")
