@@ -6,8 +6,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -42,18 +44,45 @@ type answer struct {
 	Error   string   `json:"error"`
 }
 
-// A file system in memory that knows which files were read.
-type recorder struct {
-	filesys.FileSystem
-	read map[string]bool
+// The tree as a file system that is only read, and knows which files were. Kustomize's own one in memory refuses many names.
+type tree struct {
+	filesys.FileSystem // an empty one, for what no build asks
+	files              map[string][]byte
+	folders            map[string]bool
+	read               map[string]bool
 }
 
-func (files *recorder) ReadFile(name string) ([]byte, error) {
-	data, err := files.FileSystem.ReadFile(name)
-	if err == nil {
-		files.read[strings.TrimPrefix(path.Clean(name), place+"/")] = true
+func treeOf(given map[string][]byte) *tree {
+	made := &tree{filesys.MakeFsInMemory(), map[string][]byte{}, map[string]bool{place: true}, map[string]bool{}}
+	for name, data := range given {
+		whole := path.Join(place, name)
+		made.files[whole] = data
+		for folder := path.Dir(whole); len(folder) > len(place); folder = path.Dir(folder) {
+			made.folders[folder] = true
+		}
 	}
-	return data, err
+	return made
+}
+
+func (made *tree) ReadFile(name string) ([]byte, error) {
+	whole := path.Clean(name)
+	data, found := made.files[whole]
+	if !found {
+		return nil, fmt.Errorf("'%s' doesn't exist", name)
+	}
+	made.read[strings.TrimPrefix(whole, place+"/")] = true
+	return bytes.Clone(data), nil
+}
+
+func (made *tree) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
+	whole := path.Join("/", name)
+	if made.folders[whole] {
+		return filesys.ConfirmedDir(whole), "", nil
+	}
+	if _, found := made.files[whole]; !found {
+		return "", "", fmt.Errorf("'%s' doesn't exist", name)
+	}
+	return filesys.ConfirmedDir(path.Dir(whole)), path.Base(whole), nil
 }
 
 type nowhere struct{}
@@ -79,13 +108,7 @@ func main() {
 
 func rendered(asked question) answer {
 	found := answer{Version: version(), Objects: []object{}, Used: []string{}}
-	files := &recorder{filesys.MakeFsInMemory(), map[string]bool{}}
-	for name, data := range asked.Files {
-		if err := files.WriteFile(path.Join(place, name), data); err != nil {
-			found.Error = err.Error()
-			return found
-		}
-	}
+	files := treeOf(asked.Files)
 	folder := path.Join(place, asked.Folder)
 	built, err := build(files, folder)
 	for name := range files.read {
@@ -108,22 +131,17 @@ func rendered(asked question) answer {
 	return found
 }
 
-func build(files filesys.FileSystem, folder string) (resmap.ResMap, error) {
+func build(files *tree, folder string) (resmap.ResMap, error) {
 	return krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, folder)
 }
 
 // The file that each object came from, by a build of its own: patches would see the annotations that tell it.
-func origins(files filesys.FileSystem, folder string) map[string]string {
+func origins(files *tree, folder string) map[string]string {
 	found := map[string]string{}
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
-		text, err := files.ReadFile(path.Join(folder, name))
-		if err != nil {
-			continue
-		}
-		// A kustomization that asks for build metadata already is refused with this, and tells no origins.
-		asking := append(append([]byte{}, text...), "\nbuildMetadata: [originAnnotations]\n"...)
-		if files.WriteFile(path.Join(folder, name), asking) != nil {
-			return found
+		if text, has := files.files[path.Join(folder, name)]; has {
+			asking := append(bytes.Clone(text), "\nbuildMetadata: [originAnnotations]\n"...)
+			files.files[path.Join(folder, name)] = asking
 		}
 	}
 	built, err := build(files, folder)

@@ -26,6 +26,7 @@ READ = frozenset({".yaml", ".yml", ".json"})
 RECURSIVE = "recursive"
 _FOR_PEOPLE = frozenset({".md", ".txt"})
 _FOR_PEOPLE_STEMS = frozenset({"README", "LICENSE", "NOTICE"})
+KUSTOMIZATIONS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 _KUSTOMIZE_GROUP = "kustomize.config.k8s.io/"
 _KUSTOMIZE_HARMLESS = frozenset({"apiVersion", "kind", "metadata", "resources"})
 
@@ -61,7 +62,8 @@ def find(tree: Tree, sources: Iterable[list[str]], meter: YamlMeter) -> Iterator
         for document in load_documents(tree.files[file], name=file, meter=meter):
             found = Found(document.value, file, document.line)
             version = value_at(found.body, "apiVersion")
-            if not (isinstance(version, str) and version.startswith(_KUSTOMIZE_GROUP)):
+            is_named = version is None and PurePosixPath(file).name in KUSTOMIZATIONS
+            if not (is_named or (isinstance(version, str) and version.startswith(_KUSTOMIZE_GROUP))):
                 yield found
             elif not _adds_nothing(found, beside[file]):
                 raise found.refuse(
@@ -124,8 +126,8 @@ def _listed(paths: list[str]) -> str:
 
 def _adds_nothing(found: Found, files: Iterable[str]) -> bool:
     """Whether a kustomization only lists the files beside it, all of them: then it changes nothing and is left out."""
-    resources = found.body.get("resources")
-    if set(found.body) - _KUSTOMIZE_HARMLESS or not isinstance(resources, list):
+    resources = value_at(found.body, "resources")
+    if not isinstance(found.body, Mapping) or set(found.body) - _KUSTOMIZE_HARMLESS or not isinstance(resources, list):
         return False
     folder = PurePosixPath(found.file).parent
     listed = {str(folder / str(resource)) for resource in resources}

@@ -1,5 +1,5 @@
 """Kustomizations: built by kustomize itself, in a bounded process that reaches neither files nor the network."""
 
-from provisioner.render.kustomize.rendering import find, names_kustomization
+from provisioner.render.kustomize.rendering import find
 
-__all__ = ["find", "names_kustomization"]
+__all__ = ["find"]

@@ -13,12 +13,12 @@ from provisioner.masking import masked
 from provisioner.render.kustomize.engine import Built, build
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found
+from provisioner.render.plain import KUSTOMIZATIONS
 from provisioner.render.renderings import Rendered, Rendering
 from provisioner.render.yaml import load_documents
 from provisioner.sentences import some
 from provisioner.values import Tree
 
-NAMES = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization"})
 PATH = "path"
 MAX_WORDS = 1000
 # Fields of a kustomization whose entries may be addresses, and those that kustomize would hand to helm.
@@ -34,6 +34,9 @@ _CLEANED = re.compile(r"(?<=[a-z]):/(?!/)")
 _REASONS = {
     "external plugins disabled": "it names a plug-in or a function; only those that are part of kustomize run here",
     "cycle detected": "its bases or components include each other in a circle",
+    "doesn't exist": (
+        "it names what is not in the sources: take a folder that holds its bases, too, and name its own in config.path"
+    ),
     "security; file": "it reads a file outside of the folder of its kustomization, which kustomize refuses",
 }
 
@@ -48,15 +51,14 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
     used = [path for path in built.used if path in tree.files]
     if built.refusal:
         reason = _reason(built.refusal, tree, used)
-        said = "" if reason else _words(built.refusal)
-        raise BadBundle(f"the kustomization: {reason or 'kustomize cannot build it'}", server_words=said)
-    top = next(path for path in used if PurePosixPath(path).name in NAMES)
+        raise BadBundle(f"the kustomization: {reason}", server_words=_words(built.refusal))
+    top = next(path for path in used if PurePosixPath(path).name in KUSTOMIZATIONS)
     return Rendered(_objects(built, tree, top, rendering.limits), used)
 
 
 def names_kustomization(path: str) -> bool:
     """Whether kustomize takes a file of this name for a kustomization."""
-    return PurePosixPath(path).name in NAMES
+    return PurePosixPath(path).name in KUSTOMIZATIONS
 
 
 def _folder(tree: Tree, rendering: Rendering) -> str:
@@ -65,7 +67,7 @@ def _folder(tree: Tree, rendering: Rendering) -> str:
     if unknown:
         raise BadConfig(f"config has {some(unknown, 3)}, but the format kustomize takes {PATH} only")
     there = {str(PurePosixPath(path).parent) for path in tree.files if names_kustomization(path)}
-    folders = {folder.removeprefix(".") for folder in there}
+    folders = {"" if folder == "." else folder for folder in there}
     wanted = rendering.config.get(PATH)
     if wanted is not None:
         if not isinstance(wanted, str) or wanted.strip("/") not in folders:
@@ -100,7 +102,7 @@ def _words(refusal: str) -> str:
 
 
 def _reason(refusal: str, tree: Tree, used: Iterable[str]) -> str:
-    """Why kustomize refused, as everybody may know it, such as what a kustomization asks for in vain; else ""."""
+    """Why kustomize refused, as everybody may know it, such as what a kustomization asks for in vain."""
     for path in used:
         if not names_kustomization(path):
             continue
@@ -112,7 +114,7 @@ def _reason(refusal: str, tree: Tree, used: Iterable[str]) -> str:
             reason = _refused_field(mapping(document.value))
             if reason:
                 return f"{path}: {reason}"
-    return next((reason for words, reason in _REASONS.items() if words in refusal), "")
+    return next((reason for words, reason in _REASONS.items() if words in refusal), "kustomize cannot build it")
 
 
 def _refused_field(body: Mapping[str, Any]) -> str:

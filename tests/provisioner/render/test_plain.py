@@ -89,7 +89,11 @@ REFUSED: dict[str, tuple[dict[str, bytes], str]] = {
     "a file name that hides": ({"manifests/\u202ea.exe": b""}, r"manifests/\u202ea.exe: not a manifest"),
     "a kustomization that changes things": (
         {"a.yaml": config_map("a"), "kustomization.yaml": KUSTOMIZATION + b"namePrefix: x-\n"},
-        "kustomize is not run",
+        "set spec.format to kustomize",
+    ),
+    "a kustomization that says no kind": (
+        {"a.yaml": config_map("a"), "kustomization.yaml": b"resources: [a.yaml]\nnamePrefix: x-\n"},
+        "kustomize is not run in the format plain",
     ),
     "a kustomization that leaves a file out": (
         {"a.yaml": config_map("a"), "b.yaml": config_map("b"), "kustomization.yaml": KUSTOMIZATION},

@@ -5,12 +5,9 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from provisioner.child_process import started
-from provisioner.confined_program import MODULE, PROGRAM
 from provisioner.errors import BadBundle, BundleTooLarge, TryLater
 from provisioner.render.kustomize import engine
 from tests.provisioner.render.kustomize.kustomizations import SERVICE, built
@@ -21,6 +18,7 @@ ELSEWHERE = "lies elsewhere, and nothing is fetched here"
 OUTSIDE = "it reads a file outside of the folder of its kustomization"
 PLUGIN = "it names a plug-in or a function"
 CHARTS = "no charts are rendered here"
+MISSING = "it names what is not in the sources"
 CANNOT = "kustomize cannot build it"
 A_FUNCTION = "apiVersion: v1\nkind: Run\nmetadata:\n  name: run\n  annotations:\n    config.kubernetes.io/function: |\n      %s\n"
 
@@ -46,10 +44,10 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
     "a file address": (resources("file:///etc//passwd"), ELSEWHERE),
     "git over http": (resources("git::https://example.com/org/repo"), ELSEWHERE),
     "a component elsewhere": ({"kustomization.yaml": "components: ['ssh://git@example.com/a/b']"}, ELSEWHERE),
-    "climbing": (resources("../../../../etc/passwd"), CANNOT),
-    "absolute": (resources("/etc/passwd"), CANNOT),
-    "climbing by a generator": (generated("files", "../../etc/passwd"), CANNOT),
-    "an absolute path in a generator": (generated("envs", "/proc/self/environ"), CANNOT),
+    "climbing": (resources("../../../../etc/passwd"), MISSING),
+    "absolute": (resources("/etc/passwd"), MISSING),
+    "climbing by a generator": (generated("files", "../../etc/passwd"), MISSING),
+    "an absolute path in a generator": (generated("envs", "/proc/self/environ"), MISSING),
     "a patch elsewhere": (
         {
             "kustomization.yaml": f"resources: [a.yaml]\npatches: [{{path: 'https://u:{CANARY}@example.com/p'}}]",
@@ -217,10 +215,3 @@ def test_a_program_that_misbehaves_is_ended_and_said(
     with pytest.raises(error) as caught:
         engine.build({"kustomization.yaml": b"x" * 1_000_000}, "")
     assert words in str(caught.value)
-
-
-def test_S37_a_program_that_would_open_a_file_does_not_even_start(tmp_path: Path) -> None:
-    """One that is not linked statically opens its libraries: nothing can be opened from its first instruction on."""
-    process = started(MODULE, **{PROGRAM: sys.executable})
-    answer, _ = process.communicate(b"", timeout=30)
-    assert (answer, process.returncode != 0) == (b"", True)

@@ -108,11 +108,10 @@ def test_a_base_may_be_another_source_by_its_destination() -> None:
 
 
 @pytest.mark.usefixtures("kustomize")
-def test_the_only_source_with_a_kustomization_is_built() -> None:
-    content = built(
-        {"app/kustomization.yaml": "resources: [a.yaml]", "app/a.yaml": SERVICE, "x/a": ""}, None, ("app", "x")
-    )
-    assert [manifest.file for manifest in content.manifests] == ["app/a.yaml"]
+def test_the_only_source_with_a_kustomization_is_built_whatever_its_files_are_called() -> None:
+    files = {".app/kustomization.yaml": "resources: [a 1.21+]", ".app/a 1.21+/Kustomization": "resources: ['b, c(é)']"}
+    content = built(files | {".app/a 1.21+/b, c(é)": SERVICE, "x/a": ""}, None, (".app", "x"))
+    assert [manifest.file for manifest in content.manifests] == [".app/a 1.21+/b, c(é)"]
 
 
 SOMEWHERE = {"a/kustomization.yaml": "", "b/c/kustomization.yaml": ""}
@@ -156,4 +155,4 @@ def test_without_the_program_the_error_says_what_to_do(tmp_path: Path, monkeypat
     with pytest.raises(BadBundle) as caught:
         built(WHOLE, {"path": "base"})
     assert "need the program pratique-kustomize on the PATH" in str(caught.value)
-    assert "build it from deploy/kustomize with Go" in str(caught.value)
+    assert "build it with Go from deploy/kustomize" in str(caught.value)
