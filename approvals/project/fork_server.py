@@ -21,6 +21,7 @@ os.setsid()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "approvals.project.settings")
 django.setup()
 
+import provisioner.cluster.client.connection  # noqa: E402, F401 - after the apps; else each process loads it
 from approvals import logs, tasks  # noqa: E402, F401 - the apps have to be loaded first
 from approvals.buckets.connection import load as load_buckets  # noqa: E402 - the apps have to be loaded first
 from approvals.project.celery import app  # noqa: E402 - the apps have to be loaded first

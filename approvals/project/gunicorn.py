@@ -158,11 +158,13 @@ def when_ready(server: Any) -> None:
 
 
 def freeze_pages() -> None:
-    """Load every page, and freeze what is loaded so that the garbage collector skips it.
+    """Load every page and what connects to clusters, and freeze what is loaded so that the garbage collector skips it.
 
     Looking through all of it takes a seventh of a second, of whichever request runs into it.
     """
     from django.urls import get_resolver  # noqa: PLC0415 - needs Django, which only the worker has loaded
+
+    import provisioner.cluster.client.connection  # noqa: F401, PLC0415 - else the first page that asks a cluster loads it
 
     _ = get_resolver().url_patterns
     gc.collect()

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, Self
 
 from provisioner.cluster.client.answers import Applied, Excerpt, Snapshot, Watch, with_kind
-from provisioner.cluster.client.connection import TIMEOUT_SECONDS, as_pod, by_kubeconfig
 from provisioner.cluster.client.discovery import AGGREGATED, ResourceDiscovery, Served, ServedResource
 from provisioner.cluster.client.failures import Doing
 from provisioner.cluster.client.transport import (
@@ -37,6 +36,7 @@ from provisioner.errors import (
 from provisioner.json_values import uid_of
 from provisioner.values import GroupKind, Identity, JsonObject, ObjectRef
 
+TIMEOUT_SECONDS = 30.0
 PAGE = 500
 LIST_RESTARTS = 5
 # A resourceVersion that no object has: apply with it creates, and is refused where the object exists (seen on 1.36.3).
@@ -76,6 +76,8 @@ class ClusterClient:
         Who answers is always checked. Raises BadSource where it cannot be used, or where it is not `trusted` and
         reaches outside itself (S19), and Unreachable where what it names gives no credentials now.
         """
+        from provisioner.cluster.client.connection import by_kubeconfig  # noqa: PLC0415 - the official client loads for 0.4 s
+
         transport = by_kubeconfig(
             kubeconfig, context=context, timeout_seconds=timeout_seconds, trusted=trusted, observe=observe
         )
@@ -84,6 +86,8 @@ class ClusterClient:
     @classmethod
     def in_cluster(cls, *, timeout_seconds: float = TIMEOUT_SECONDS, observe: Observer = unobserved) -> Self:
         """A connection as the ServiceAccount of the pod that we run in."""
+        from provisioner.cluster.client.connection import as_pod  # noqa: PLC0415 - as above
+
         return cls._over(as_pod(timeout_seconds=timeout_seconds, observe=observe))
 
     @classmethod

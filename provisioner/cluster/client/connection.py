@@ -105,7 +105,6 @@ def _decoded(body: Mapping[str, Any], key: str) -> bytes:
         raise BadSource(f"kubeconfig: {key} is not base64") from exc.with_traceback(None)
 
 
-TIMEOUT_SECONDS = 30.0
 # A worker process applies six requests at once by default, with 24 writes each on their way, and asks questions beside.
 POOL_SIZE = 200
 CREDENTIALS_SECONDS = 1.0
