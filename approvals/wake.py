@@ -62,7 +62,7 @@ def comparison(comparison_id: int) -> None:
 
 
 def notice(request_id: int, occasion: str) -> None:
-    """Have a worker tell the chat tools: occasion is one of chat.messages.OCCASIONS."""
+    """Have a worker tell the chat tools: occasion is one of chat.sending.OCCASIONS."""
     transaction.on_commit(lambda: _send("approvals.tell", request_id, occasion))
 
 

@@ -53,7 +53,7 @@ def pratique() -> str:
 def kubectl_pratique() -> str:
     lines = markdown.heading_of_page(
         "kubectl pratique",
-        "the parsers of provisioner/cli/plugin",
+        "the parsers of provisioner/cli/kubectl",
         "`kubectl pratique` is a plug-in of kubectl. You review requests with it and your kubeconfig, "
         "see "
         "[working with kubectl](../operating/kubectl.md). Results go to standard output; questions "
