@@ -76,7 +76,7 @@ def _keys_of_rows(
     model: type[models.Model], column: EncryptedField, done: Rotation, *, is_trial: bool
 ) -> Iterator[int]:
     """The rows that another key encrypts. Only the beginning of a value is read: a report may be large."""
-    heads: Any = model._base_manager.annotate(
+    heads: Any = model._base_manager.exclude(**{f"{column.attname}__isnull": True}).annotate(
         head=Substr(column.attname, 1, HEAD_BYTES, output_field=models.BinaryField())
     )
     for pk, head in heads.order_by("pk").values_list("pk", "head"):

@@ -22,6 +22,7 @@ CLOSED = {
     "api-deployment-revoke": "deployments/{deployment}/revoke",
     "api-deployment-reinstate": "deployments/{deployment}/reinstate",
     "api-deployment-revisions": "deployments/{deployment}/revisions",
+    "api-deployment-kept-values": "deployments/{deployment}/made-values",
     "api-deployment-drift": "deployments/{deployment}/drift",
     "api-request-detail": "requests/{request}",
     "api-request-report": "requests/{request}/report",
