@@ -130,7 +130,8 @@ def settle(
     """The first rendering with the `kept` values, and its own for what has none; a fixed text where `is_offline`.
 
     `earlier` is of renderings that had not looked up what they made. Raises Unaligned where the two differ by more than
-    texts in the same places, or in others than earlier, and BundleTooLarge for too many of them.
+    texts in the same places, or in others than earlier, or where a kept value is known by its number alone in a text
+    that has another number of them now; and BundleTooLarge for too many of them.
     """
     first = renderings.first
     # What a chart looked up stays, and counts among the values of its text as it did before.
@@ -138,7 +139,8 @@ def settle(
     moving, checksums = _compare_objects(renderings, constants)
     if earlier:
         _check_numbers(moving, earlier)
-    values = _choose_values(moving, kept, is_offline=is_offline)
+    uncounted = set() if earlier else {text.place for text in moving if _has_other_number(text, kept)}
+    values = _choose_values(moving, kept, uncounted, is_offline=is_offline)
     by_place = {place: made.value for made in values for place in (made.place, *made.copies)}
     changes: dict[int, dict[_Path, Any]] = defaultdict(dict)
     texts = []
@@ -265,6 +267,12 @@ def _check_numbers(moving: Iterable[MovingText], earlier: Settled) -> None:
             raise Unaligned
 
 
+def _has_other_number(text: MovingText, kept: KeptValues) -> bool:
+    """Whether more or fewer values were kept of a text than it has now, so that their numbers tell nothing."""
+    known = [place.key in kept for place, _ in text.tokens()]
+    return replace(text.place, number=len(known)).key in kept or (any(known) and not known[-1])
+
+
 def _differing(first: Any, again: Any, path: _Path) -> Iterator[tuple[_Path, Any, Any]]:
     if isinstance(first, Mapping) and isinstance(again, Mapping) and first.keys() == again.keys():
         for key, value in first.items():
@@ -307,7 +315,9 @@ def _is_checksum(body: Any, text: MovingText) -> bool:
     return is_checksum(str(name), text.first, text.again, is_word=text.path[-2:-1] in (("annotations",), ("labels",)))
 
 
-def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline: bool) -> tuple[MadeValue, ...]:
+def _choose_values(
+    moving: Iterable[MovingText], kept: KeptValues, uncounted: Collection[MadePlace], *, is_offline: bool
+) -> tuple[MadeValue, ...]:
     groups: dict[Token | MadePlace, list[tuple[MadePlace, Token, MovingText]]] = defaultdict(list)
     for text in moving:
         for place, token in text.tokens():
@@ -321,7 +331,11 @@ def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline
         _, token, text = members[0]
         places = [place for place, *_ in members]
         # A value that was kept is found by any of its places, since the first one may be another one in this version.
-        place = next((place for place in places if place.key in kept), places[0])
+        known = [place for place in places if place.key in kept]
+        place = next((place for place in known if replace(place, number=0) not in uncounted), None)
+        if known and place is None:
+            raise Unaligned
+        place = place or places[0]
         value = token.first
         is_kept = bool(kept.get(place.key))
         if is_kept:

@@ -235,6 +235,20 @@ def test_what_was_looked_up_keeps_its_place_among_the_values_of_a_text() -> None
         settled(made("ab", PASSWORDS[2]), made("ab", PASSWORDS[3]), short.kept, earlier=short)
 
 
+@pytest.mark.parametrize(("before", "now"), [(2, 3), (3, 2)], ids=["more now", "fewer now"])
+def test_a_value_is_not_told_by_its_number_in_a_text_that_has_another_number_of_them(before: int, now: int) -> None:
+    def made(count: int, letters: str) -> list[Any]:
+        words = [f"{letters}{at}abcde" for at in range(count)]
+        return [secret(**{f"key{at}": word for at, word in enumerate(words)}), pod(TEXT=" ".join(words))]
+
+    kept = kept_of(settled(made(before, "Lm5")[1:], made(before, "Vn7")[1:]))
+    first, again = made(now, "Xk2"), made(now, "Zq9")
+    with pytest.raises(Unaligned):
+        settled(first[1:], again[1:], kept)
+    known = kept_of(settled(first[:1], again[:1]))
+    assert bodies(settled(first, again, {**kept, **known})) == first
+
+
 def test_short_values_and_those_that_are_encoded_twice_are_found_again() -> None:
     sides = [
         [secret(short=short, twice=coded(long)), pod(COPY=coded(f"x: {coded(long)}"))]
