@@ -71,7 +71,8 @@ def find_live_values(request: Request, api: Api, content: Content) -> dict[str, 
     gate.require(request, reader.preparing(request, api, [*read_for(request), *refs]))
     read = found_as(last_writer_of(request).identity, request.deployment.cluster, api)
     bodies = {ref: read(ref) for ref in refs}
-    return {made.place.key: _live_value(made, places, bodies) for made, places in met.items()}
+    values = {made: _live_value(made, places, bodies) for made, places in met.items()}
+    return {place.key: value for made, value in values.items() for place in (made.place, *made.copies)}
 
 
 def _live_value(

@@ -49,6 +49,10 @@ class MadeValue:
     copies: tuple[MadePlace, ...] = ()
     is_new: bool = True
 
+    @property
+    def places(self) -> tuple[MadePlace, ...]:
+        return (self.place, *self.copies)
+
 
 @dataclass(frozen=True, slots=True)
 class Checksum:

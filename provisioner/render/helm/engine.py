@@ -190,12 +190,14 @@ class _Engine:
         self._deadline = 0.0
 
     def is_as_it_was(self) -> bool:
-        """Whether it waits for another chart, and is what it was before its first one."""
+        """Whether it waits for another chart, has said nothing else, and is what it was before its first one."""
         before = self._state
         self._deadline = time.monotonic() + WALL_SECONDS
         try:
             self._state = self._receive()["state"]
-        except (BadBundle, TryLater):
+        except (BadBundle, TryLater, ValueError, KeyError, TypeError):
+            return False
+        if self._unread or select.select([self._from], [], [], 0)[0]:
             return False
         is_small = self.charts < MAX_KEPT_CHARTS and _resident_bytes(self._process.pid) <= MAX_KEPT_BYTES
         return is_small and before in (None, self._state)

@@ -77,7 +77,7 @@ class Settled:
     @property
     def kept(self) -> dict[str, str]:
         """The values by the keys of all places that they went to."""
-        return {place.key: made.value for made in self.values for place in (made.place, *made.copies)}
+        return {place.key: made.value for made in self.values for place in made.places}
 
     def secrets_kept(self, kept: KeptValues) -> list[LookedUp]:
         """The Secrets without the keys whose values are new, and are not to be."""
@@ -85,7 +85,7 @@ class Settled:
             (place.namespace, place.name, place.path)
             for made in self.values
             if made.place.key not in kept
-            for place in (made.place, *made.copies)
+            for place in made.places
         }
         found = []
         for secret in self.secrets:
@@ -130,7 +130,8 @@ def settle(
     """The first rendering with the `kept` values, and its own for what has none; a fixed text where `is_offline`.
 
     `earlier` is of renderings that had not looked up what they made. Raises Unaligned where the two differ by more than
-    texts in the same places, or in others than earlier, and BundleTooLarge for too many of them.
+    texts in the same places, or in others than earlier, or where a kept value is known by its number alone in a text
+    that has another number of them now; and BundleTooLarge for too many of them.
     """
     first = renderings.first
     # What a chart looked up stays, and counts among the values of its text as it did before.
@@ -138,8 +139,9 @@ def settle(
     moving, checksums = _compare_objects(renderings, constants)
     if earlier:
         _check_numbers(moving, earlier)
-    values = _choose_values(moving, kept, is_offline=is_offline)
-    by_place = {place: made.value for made in values for place in (made.place, *made.copies)}
+    uncounted = set() if earlier else {text.place for text in moving if _has_other_number(text, kept)}
+    values = _choose_values(moving, kept, uncounted, is_offline=is_offline)
+    by_place = {place: made.value for made in values for place in made.places}
     changes: dict[int, dict[_Path, Any]] = defaultdict(dict)
     texts = []
     for text in moving:
@@ -170,6 +172,49 @@ def settle(
         tuple(Checksum(place, place in known) for place in sums),
         tuple(_as_looked_up(secret, renderings.namespace) for secret in secrets),
     )
+
+
+def settle_otherwise(renderings: TwoRenderings, settled: Settled, meter: YamlMeter) -> Settled:
+    """The same renderings with other values than those of `settled`, but for names. Raises Unaligned."""
+    swapped = TwoRenderings(renderings.again, renderings.first, [], renderings.namespace)
+    others = settle(swapped, {}, meter).kept
+    names = {place.key for made in settled.values if made.sort is MadeSort.NAME for place in made.places}
+    kept = {key: value if key in names else others.get(key, "") for key, value in settled.kept.items()}
+    return settle(renderings, kept, meter)
+
+
+def check_copies(looked_up: TwoRenderings, told: Settled, told_again: Settled, last: Settled) -> None:
+    """Raises Unaligned where a chart shows anything of what it looked up but the values as they are, which are hidden,
+    and checksums of its own Secrets.
+
+    `looked_up` are its settled objects and texts, once with the values of `told` and once with those of `told_again`.
+    """
+    others = told_again.kept
+    known = {Token(value, others[key]) for key, value in told.kept.items() if value != others[key]}
+    placed = {replace(place, number=0) for each in (told, last) for made in each.values for place in made.places}
+    computed = {checksum.place for checksum in last.checksums}
+    long = [token for token in known if len(token.first) >= SHORTEST_INSIDE]
+    texts = [TextChange(token.first, token.again, token.first) for token in long]
+    checksums: dict[MadePlace, tuple[str, str]] = {}
+    if len(looked_up.first) != len(looked_up.again):
+        raise Unaligned
+    bases = _base_places(looked_up.first, looked_up.namespace, ())
+    for (base, _), one, other in zip(bases, looked_up.first, looked_up.again, strict=True):
+        for path, value, changed in _differing(one.body, other.body, ()):
+            place = replace(base, path=pointer(path))
+            text = MovingText(0, path, place, value, changed, is_of_hook=False)
+            if _is_secret(one.body) and path[0] in _VALUES:
+                texts.append(TextChange(str(value), str(changed), str(value)))
+            elif place in computed:
+                continue
+            elif _is_checksum(one.body, text):
+                checksums[place] = (value, changed)
+            else:
+                for token in tokens_of(_parts_of(one.body, text, known)):
+                    if token not in known or (len(token.first) < SHORTEST_INSIDE and place not in placed):
+                        raise Unaligned
+    if len(compute_checksums(checksums, texts, looked_up.sources)) < len(checksums):
+        raise Unaligned
 
 
 def list_made_up(objects: Sequence[Found], namespace: str, settled: Iterable[Settled]) -> MadeUp:
@@ -259,10 +304,16 @@ def _compare_objects(
 
 def _check_numbers(moving: Iterable[MovingText], earlier: Settled) -> None:
     """Raises Unaligned where a text has not as many values as earlier, so that they would be taken for each other."""
-    before = Counter(replace(place, number=0) for made in earlier.values for place in (made.place, *made.copies))
+    before = Counter(replace(place, number=0) for made in earlier.values for place in made.places)
     for text in moving:
         if before[text.place] not in (0, len(list(text.tokens()))):
             raise Unaligned
+
+
+def _has_other_number(text: MovingText, kept: KeptValues) -> bool:
+    """Whether more or fewer values were kept of a text than it has now, so that their numbers tell nothing."""
+    known = [place.key in kept for place, _ in text.tokens()]
+    return replace(text.place, number=len(known)).key in kept or (any(known) and not known[-1])
 
 
 def _differing(first: Any, again: Any, path: _Path) -> Iterator[tuple[_Path, Any, Any]]:
@@ -307,7 +358,9 @@ def _is_checksum(body: Any, text: MovingText) -> bool:
     return is_checksum(str(name), text.first, text.again, is_word=text.path[-2:-1] in (("annotations",), ("labels",)))
 
 
-def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline: bool) -> tuple[MadeValue, ...]:
+def _choose_values(
+    moving: Iterable[MovingText], kept: KeptValues, uncounted: Collection[MadePlace], *, is_offline: bool
+) -> tuple[MadeValue, ...]:
     groups: dict[Token | MadePlace, list[tuple[MadePlace, Token, MovingText]]] = defaultdict(list)
     for text in moving:
         for place, token in text.tokens():
@@ -321,7 +374,11 @@ def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline
         _, token, text = members[0]
         places = [place for place, *_ in members]
         # A value that was kept is found by any of its places, since the first one may be another one in this version.
-        place = next((place for place in places if place.key in kept), places[0])
+        known = [place for place in places if place.key in kept]
+        counted = [place for place in known if replace(place, number=0) not in uncounted]
+        if known and not counted:
+            raise Unaligned
+        place = (counted or places)[0]
         value = token.first
         is_kept = bool(kept.get(place.key))
         if is_kept:

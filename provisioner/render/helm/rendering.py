@@ -14,7 +14,14 @@ from provisioner.render import plain
 from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_folder, rendered_objects, with_hooks
 from provisioner.render.helm.engine import ChartJob, Output, render
 from provisioner.render.helm.lookups import filled, wanted_lookups
-from provisioner.render.helm.made_up import Settled, TwoRenderings, list_made_up, settle
+from provisioner.render.helm.made_up import (
+    Settled,
+    TwoRenderings,
+    check_copies,
+    list_made_up,
+    settle,
+    settle_otherwise,
+)
 from provisioner.render.helm.remedies import values_to_set
 from provisioner.render.helm.tokens import Unaligned
 from provisioner.render.helm.values import checked_release_name, config_of, flat, merged, set_paths
@@ -25,7 +32,7 @@ from provisioner.render.renderings import Rendered, Rendering
 from provisioner.render.targets import LookedUp
 from provisioner.render.yaml import load_documents
 from provisioner.sentences import some, verb
-from provisioner.values import MadeUp, Tree
+from provisioner.values import KeptValues, MadeUp, Tree
 
 
 def find(tree: Tree, rendering: Rendering) -> Rendered:
@@ -150,11 +157,19 @@ def _settle_moving(side: _Side, kept: list[Found], refusal: BadBundle | None) ->
     objects, steps = _put_in_place(first, moving, settled.objects), [settled]
     if settled.secrets and _may_look_up(side.job.files):
         # Whoever wants its passwords on an upgrade is told none that the deployment does not have.
-        told = settled.secrets if is_offline or not refusal else settled.secrets_kept(rendering.kept_values or {})
+        told = list(settled.secrets)
+        if refusal and not is_offline:
+            told = settled.secrets_kept(rendering.kept_values or {})
         try:
-            seen, last = _look_again(side, settled, told)
+            seen, last, texts = _look_again(side, settled, told, rendering.kept_values or {})
             if refusal is None and _identities(seen) != _identities(objects):
                 raise Unaligned
+            # What else than its values the chart shows of them shows only where it is told others.
+            other = settle_otherwise(renderings, settled, meter)
+            told_again = [_with_keys(one, secret) for one, secret in zip(other.secrets, told, strict=True)]
+            seen_again, _, texts_again = _look_again(side, other, told_again, last.kept)
+            sources = [(text, texts_again.get(path, "")) for path, text in texts.items()]
+            check_copies(TwoRenderings(seen, seen_again, sources, renderings.namespace), settled, other, last)
             objects, steps, refusal = seen, [settled, last], None
         except BundleTooLarge as exc:
             raise BundleTooLarge(str(exc)) from None
@@ -165,8 +180,18 @@ def _settle_moving(side: _Side, kept: list[Found], refusal: BadBundle | None) ->
     return [*crds, *objects], list_made_up(objects, rendering.install_namespace, steps)
 
 
-def _look_again(side: _Side, first: Settled, told: Iterable[LookedUp]) -> tuple[list[Found], Settled]:
-    """The objects of the chart that finds these Secrets, settled; they have to be among these objects.
+def _with_keys(secret: LookedUp, other: LookedUp) -> LookedUp:
+    """A Secret with those of its keys that the other one has."""
+    assert secret.answer is not None
+    assert other.answer is not None
+    data = {key: value for key, value in secret.answer["data"].items() if key in other.answer["data"]}
+    return replace(secret, answer={**secret.answer, "data": data})
+
+
+def _look_again(
+    side: _Side, first: Settled, told: Iterable[LookedUp], kept: KeptValues
+) -> tuple[list[Found], Settled, Mapping[str, str]]:
+    """The objects of the chart that finds these Secrets, settled, and its texts; they have to be among these objects.
 
     A Secret that a chart makes only where there is none would be deleted by the next upgrade.
     """
@@ -176,14 +201,14 @@ def _look_again(side: _Side, first: Settled, told: Iterable[LookedUp]) -> tuple[
     again = replace(side, output=render(looking))
     found = with_hooks(rendered_objects(again.output.templates, side.folder, meter), is_upgrade=job.is_upgrade)
     moving, renderings = again.compare(found, meter)
-    kept = {**(rendering.kept_values or {}), **first.kept}
-    last = settle(renderings, kept, meter, is_offline=rendering.kept_values is None, earlier=first)
+    is_offline = rendering.kept_values is None
+    last = settle(renderings, {**kept, **first.kept}, meter, is_offline=is_offline, earlier=first)
     objects = _put_in_place(found, moving, last.objects)
     metadata = (value_at(found.body, "metadata") for found in objects if value_at(found.body, "kind") == "Secret")
     names = {(value_at(its, "namespace") or rendering.install_namespace, value_at(its, "name")) for its in metadata}
     if not names >= {(secret.ref.namespace, secret.ref.name) for secret in first.secrets}:
         raise Unaligned
-    return objects, last
+    return objects, last, again.output.templates
 
 
 def _put_in_place(objects: Iterable[Found], moving: Collection[str], settled: Iterable[Found]) -> list[Found]:

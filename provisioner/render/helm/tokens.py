@@ -190,10 +190,12 @@ class _Comparison:
 
 
 def _is_anchored(first: str, again: str) -> bool:
-    """Whether something in a value stayed: of two random texts, marks and all, nothing does."""
-    ends = (_shared(first, again), _shared(first[::-1], again[::-1]))
+    """Whether something in a value stayed: of two random texts, marks and all, nothing does.
+
+    Only all letters between two marks count: what a random text begins with may be as before by chance.
+    """
     shared = set(_LETTERS.findall(first)) & set(_LETTERS.findall(again))
-    return bool(shared) or any(map(_LETTERS.search, ends)) or "\n" in first.strip() + again.strip()
+    return bool(shared) or "\n" in first.strip() + again.strip()
 
 
 def _cut(first: str, again: str) -> tuple[Part, ...]:

@@ -27,7 +27,7 @@ from provisioner.values import GroupKind, JsonObject, ObjectRef, PatchedObject, 
 
 # Of all entries together; of an object so many paths.
 MAX_OBJECTS, MAX_PATHS = 500, 20
-# So many values of objects are copied for the operations of all entries: some 20 seconds.
+# So many values of objects are read and copied for the patches of all entries: some 20 seconds.
 MAX_COPIED = 10_000_000
 _SECRET = GroupKind("", "Secret")
 
@@ -49,10 +49,10 @@ class _Bounds:
     meter: YamlMeter
     left: int
 
-    def copy(self, where: str, body: JsonObject) -> None:
-        self.left -= count_values(body)[0]
+    def spend(self, where: str, values: int) -> None:
+        self.left -= values
         if self.left < 0:
-            raise BundleTooLarge(f"{where}: JSON patches change objects of more than {MAX_COPIED:,} values in all")
+            raise BundleTooLarge(f"{where}: patches change objects of more than {MAX_COPIED:,} values in all")
 
 
 def patch_objects(
@@ -99,6 +99,7 @@ def _apply_entry(entry: PatchEntry, objects: list[_Patched], install_namespace: 
     """Apply one of `patches` to the objects that it is for."""
     count, changed = 0, []
     for merge in entry.merges or (None,):
+        bounds.spend(f"config.{entry.where}", len(objects))
         matching = _find_matching(entry, merge, objects, install_namespace)
         if entry.target is None and not matching:
             shown = " ".join(str(value_at(merge, *path))[:253] for path in (("kind",), ("metadata", "name")))
@@ -110,8 +111,8 @@ def _apply_entry(entry: PatchEntry, objects: list[_Patched], install_namespace: 
         for patched in matching:
             before, where = patched.body, f"config.{entry.where}"
             bounds.meter.add(where, *count_values(merge))
+            bounds.spend(where, count_values(before)[0])
             if merge is None:
-                bounds.copy(where, before)
                 after: JsonObject | None = apply_operations(before, entry.operations, entry.where, bounds.meter)
                 parts = {str(operation["path"]).split("/")[1] for operation in entry.operations}
             else:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from provisioner.chart_engine.frames import packed_frame
 from provisioner.chart_engine.limits import MAX_KEPT_CHARTS
 from provisioner.errors import BadBundle, BundleTooLarge, TryLater
 from provisioner.render.helm import engine
@@ -175,6 +176,23 @@ def test_one_that_died_meanwhile_is_replaced(cold: Output, kept: None) -> None:
     assert pid() != before
 
 
+@pytest.mark.parametrize("is_before", [True, False], ids=["in place of its state", "after its state"])
+@pytest.mark.parametrize(
+    "said", [bytes(16), packed_frame({"templates": {}, "again": {}, "crds": {}})], ids=["garbage", "answer"]
+)
+def test_one_that_says_what_it_was_not_asked_is_replaced(
+    said: bytes, is_before: bool, cold: Output, kept: None
+) -> None:
+    render(job())
+    before, kept_now = pid(), engine._kept.get()
+    assert kept_now is not None
+    assert kept_now._engine is not None
+    its = kept_now._engine
+    its._unread[:] = said if is_before else packed_frame({"state": its._state}) + said
+    assert render(job()) == cold
+    assert pid() != before
+
+
 def test_a_fork_does_not_use_the_process_of_its_parent(kept: None) -> None:
     render(job())
     kept_now, before = engine._kept.get(), pid()
@@ -233,8 +251,9 @@ with engine.keep_engine(starts=True):
 def test_where_the_machine_has_no_time_it_is_tried_again(kept: None, monkeypatch: pytest.MonkeyPatch) -> None:
     render(job())
     os.kill(pid(), signal.SIGSTOP)
-    monkeypatch.setattr(engine, "WALL_SECONDS", 0.2)
-    with pytest.raises(TryLater, match=r"the machine was too busy to render the chart within 0\.2 s"):
+    # Less than another one takes to start, where this one had not said yet that it waits.
+    monkeypatch.setattr(engine, "WALL_SECONDS", 0.05)
+    with pytest.raises(TryLater, match=r"the machine was too busy to render the chart within 0\.05 s"):
         render(job())
 
 

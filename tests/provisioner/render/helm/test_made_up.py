@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -12,11 +13,18 @@ import pytest
 from provisioner.errors import BadBundle, BundleTooLarge
 from provisioner.render import Target, YamlLimits, YamlMeter
 from provisioner.render.helm import made_up
-from provisioner.render.helm.made_up import Settled, TwoRenderings, list_made_up, settle
+from provisioner.render.helm.made_up import (
+    Settled,
+    TwoRenderings,
+    check_copies,
+    list_made_up,
+    settle,
+    settle_otherwise,
+)
 from provisioner.render.helm.tokens import Unaligned
 from provisioner.render.objects import Found
 from provisioner.values import Content, Hook, HookMoment, MadePlace, MadeSort, MadeUp
-from tests.provisioner.render.helm.charts import chart, rendered
+from tests.provisioner.render.helm.charts import chart, config_map, rendered, texts
 
 FILE = "shop/templates/a.yaml"
 
@@ -235,6 +243,20 @@ def test_what_was_looked_up_keeps_its_place_among_the_values_of_a_text() -> None
         settled(made("ab", PASSWORDS[2]), made("ab", PASSWORDS[3]), short.kept, earlier=short)
 
 
+@pytest.mark.parametrize(("before", "now"), [(2, 3), (3, 2)], ids=["more now", "fewer now"])
+def test_a_value_is_not_told_by_its_number_in_a_text_that_has_another_number_of_them(before: int, now: int) -> None:
+    def made(count: int, letters: str) -> list[Any]:
+        words = [f"{letters}{at}abcde" for at in range(count)]
+        return [secret(**{f"key{at}": word for at, word in enumerate(words)}), pod(TEXT=" ".join(words))]
+
+    kept = kept_of(settled(made(before, "Lm5")[1:], made(before, "Vn7")[1:]))
+    first, again = made(now, "Xk2"), made(now, "Zq9")
+    with pytest.raises(Unaligned):
+        settled(first[1:], again[1:], kept)
+    known = kept_of(settled(first[:1], again[:1]))
+    assert bodies(settled(first, again, {**kept, **known})) == first
+
+
 def test_short_values_and_those_that_are_encoded_twice_are_found_again() -> None:
     sides = [
         [secret(short=short, twice=coded(long)), pod(COPY=coded(f"x: {coded(long)}"))]
@@ -335,6 +357,44 @@ def test_what_a_chart_does_with_its_own_secret_changes_neither_objects_nor_words
     files = chart(templates__a=template % f"{SECRET}  a: {{{{ randAlphaNum 16 | b64enc }}}}\n")
     found = rendered(files, kept={})
     assert text_of(found, "db", "a") == found.made_up.values[0].value
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_taken"),
+    [
+        ("_".join, False),
+        (lambda word: word.encode().hex(), False),
+        (lambda word: word[:7], False),
+        (lambda word: coded(word[::-1]), False),
+        (lambda word: "x" * (word == PASSWORDS[0]), False),
+        (sha, True),
+        (coded, True),
+        (lambda word: f"https://u:{word}@db", True),
+        (lambda word: coded(f"password: {word}"), True),
+    ],
+    ids=["letters", "hex", "part", "reversed", "compared", "checksum", "base64", "in a URL", "in base64"],
+)
+def test_S44_what_a_chart_looked_up_it_shows_as_it_is_or_not_at_all(
+    shown: Callable[[str], str], is_taken: bool
+) -> None:
+    renderings = TwoRenderings(*([Found(secret(a=word), FILE)] for word in PASSWORDS[:2]), [], "home")
+    meter = YamlMeter(YamlLimits())
+    told = settle(renderings, {}, meter)
+    told_again = settle_otherwise(renderings, told, meter)
+    assert told_again.kept == dict.fromkeys(told.kept, PASSWORDS[1])
+    sides = ([*each.objects, Found(pod(SOME_HASH=shown(each.values[0].value)), FILE)] for each in (told, told_again))
+    with nullcontext() if is_taken else pytest.raises(Unaligned):
+        check_copies(TwoRenderings(*sides, [], "home"), told, told_again, told)
+
+
+def test_S44_a_chart_that_shows_letters_of_what_it_looked_up_is_taken_as_if_it_had_found_nothing() -> None:
+    found = '{{- $found := (lookup "v1" "Secret" "home" "db").data | default dict }}\n'
+    files = chart(
+        templates__a=f'{found}{SECRET}  a: {{{{ get $found "a" | default (randAlphaNum 9 | b64enc) }}}}\n',
+        templates__b=found + config_map('get $found "a" | b64dec | splitList "" | join "_"'),
+    )
+    made = rendered(files, kept={MadePlace("Secret", "home", "db", "/data/a").key: PASSWORDS[0]})
+    assert (texts(made)["made"], text_of(made, "db", "a")) == ("", PASSWORDS[0])
 
 
 def test_an_upgrade_that_wants_its_passwords_finds_those_that_were_kept_and_no_new_ones() -> None:

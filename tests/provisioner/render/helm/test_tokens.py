@@ -105,3 +105,9 @@ def test_S26_long_texts_are_cut_in_a_moment() -> None:
 
 def test_tokens_are_not_printed() -> None:
     assert "Xk2" not in repr(compare_texts("a:Xk2", "a:Zq9"))
+
+
+@pytest.mark.parametrize("again", ["k:v1Zyxwvut", "k:v1Ayxwvut"], ids=["another letter", "the same letter by chance"])
+def test_what_begins_alike_by_chance_is_cut_as_ever(again: str) -> None:
+    first = "k:v1Abcdefg"
+    assert compare_texts(first, again, is_whole=True) == (Token(first, again),)

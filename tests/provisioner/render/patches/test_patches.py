@@ -216,9 +216,11 @@ def test_a_patch_is_as_deep_as_content_may_be() -> None:
 
 def test_many_copies_of_large_objects_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "MAX_COPIED", 400)
-    one = operations({"op": "add", "path": "/metadata/x", "value": 1})["patches"]
-    with pytest.raises(BundleTooLarge, match="JSON patches change objects of more than"):
-        content_of(WEB, patches=one * 20)
+    merge = "---\n".join(["{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2}}\n"] * 20)
+    operation = operations({"op": "add", "path": "/metadata/x", "value": 1})["patches"]
+    for patches in (operation * 20, [{"patch": merge}]):
+        with pytest.raises(BundleTooLarge, match="patches change objects of more than 400 values"):
+            content_of(WEB, patches=patches)
 
 
 def test_what_one_patch_puts_into_two_objects_is_not_shared_by_them() -> None:
