@@ -13,7 +13,7 @@ from django.utils import timezone
 from approvals import retention
 from approvals.audit import MACHINE
 from approvals.encryption import keys
-from approvals.ledger import drifts, made_values, waits
+from approvals.ledger import drifts, made_values, retries
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event
 from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem, KeptValue, Request
@@ -92,7 +92,7 @@ def test_S44_no_problem_no_audit_entry_and_no_outcome_quotes_it(kept: BundleDepl
     about = {"ref": {"name": "db"}, "words": QUOTED}
     with transaction.atomic():
         row = locked(request.pk)
-        waits.hold(row, Unreachable(QUOTED), timezone.now())
+        retries.hold(row, Unreachable(QUOTED), timezone.now())
         assert FIRST not in row.problem
         move(row, Event.GIVE_UP, actor=MACHINE, facts={"why": QUOTED}, problem=QUOTED, server_words=[about])
     outcome = ObjectOutcome(
