@@ -249,7 +249,7 @@ def _compare_objects(
         raise BundleTooLarge(f"the chart makes more than {MAX_MADE} checksums over what it makes up")
     known = dict.fromkeys(constants)
     compared = []
-    for text in sorted(found, key=lambda text: (len(str(text.first)), text.place)):
+    for text in sorted(found, key=lambda text: (_length(first[text.at].body, text), text.place)):
         compared.append(replace(text, parts=_parts_of(first[text.at].body, text, known)))
         known |= dict.fromkeys(tokens_of(compared[-1].parts))
         if len(known) - len(constants) > MAX_MADE:
@@ -294,6 +294,12 @@ def _parts_of(body: Any, text: MovingText, known: Collection[Token]) -> tuple[Pa
     if not has_sides(parts, text.first, text.again):
         raise Unaligned
     return parts
+
+
+def _length(body: Any, text: MovingText) -> int:
+    """How many characters a text has, in a Secret those that are encoded."""
+    inner = decoded(str(text.first).strip()) if _is_secret(body) and text.path[0] == "data" else None
+    return len(str(text.first) if inner is None else inner)
 
 
 def _is_checksum(body: Any, text: MovingText) -> bool:
