@@ -63,7 +63,7 @@ def find_live_values(request: Request, api: Api, content: Content) -> dict[str, 
             if manifest.ref not in seen:
                 seen[manifest.ref] = _live(api.acting_as(spec.installer).get, manifest.ref)
             live = _text(seen[manifest.ref], key)
-            if live and made.value not in live:
+            if live and made.value not in live and made.value in _text(manifest.body, key):
                 met.setdefault(made, []).append((place, manifest))
     if not met:
         return {}

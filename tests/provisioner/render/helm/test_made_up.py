@@ -16,7 +16,7 @@ from provisioner.render.helm.made_up import Settled, TwoRenderings, list_made_up
 from provisioner.render.helm.tokens import Unaligned
 from provisioner.render.objects import Found
 from provisioner.values import Content, Hook, HookMoment, MadePlace, MadeSort, MadeUp
-from tests.provisioner.render.helm.charts import chart, rendered
+from tests.provisioner.render.helm.charts import chart, rendered, texts
 
 FILE = "shop/templates/a.yaml"
 
@@ -356,3 +356,24 @@ def test_an_upgrade_that_wants_its_passwords_finds_those_that_were_kept_and_no_n
     rotated = rendered(files, kept=dict.fromkeys(kept, ""), target=target)
     assert rotated.made_up.values[0].is_new
     assert text_of(rotated, "db", "a") == rotated.made_up.values[0].value != ""
+
+
+def test_a_value_is_also_where_patches_put_its_object_under_the_key_that_it_had() -> None:
+    files = chart(templates__a=f"{SECRET}  a: {{{{ randAlphaNum 16 | b64enc }}}}\n")
+    moved = rendered(files, {"namePrefix": "shop-", "namespace": "away"}, kept={})
+    (made,) = moved.made_up.values
+    assert made.place == MadePlace("Secret", "home", "db", "/data/a")
+    assert made.copies == (MadePlace("Secret", "away", "shop-db", "/data/a"),)
+    assert text_of(rendered(files, kept=kept_of(moved.made_up)), "db", "a") == made.value
+
+
+def test_a_password_and_the_address_with_it_are_one_value_whichever_of_them_comes_first() -> None:
+    made, address = "{{ $made := randAlphaNum 16 }}\n", "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: url}\n"
+    address += "data: {text: 'db://{{ $made }}@x'}\n"
+    password = f"---\n{SECRET}  a: {{{{ $made | b64enc }}}}\n"
+    whole = chart(templates__a=made + password + address)
+    for before in (password, address):
+        first = rendered(chart(templates__a=made + before), kept={})
+        (value,) = first.made_up.values
+        later = rendered(whole, kept=kept_of(first.made_up))
+        assert (texts(later)["url"], text_of(later, "db", "a")) == (f"db://{value.value}@x", value.value)
