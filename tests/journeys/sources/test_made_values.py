@@ -130,7 +130,12 @@ def test_S44_a_password_that_runs_is_read_with_the_rights_of_who_asked_and_never
     waiting = ask_for("2")
     assert waiting.content_id is None
     assert waiting.problem.startswith("Kubernetes does not allow rita to get"), waiting.problem
-    rule = {"apiGroups": [""], "resources": ["secrets", "configmaps"], "resourceNames": ["shop-db", "shop-url"], "verbs": ["get"]}
+    rule = {
+        "apiGroups": [""],
+        "resources": ["secrets", "configmaps"],
+        "resourceNames": ["shop-db", "shop-url"],
+        "verbs": ["get"],
+    }
     for each in role("get-db", site.namespace, rule, group("requesters")):
         site.api.apply(each, field_manager="test")
     site.until_may(Identity("rita", ("requesters",)), "get", "secrets", name="shop-db")

@@ -15,6 +15,10 @@ KEY = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49AgEG\nCCqGSM49AwEHBG0waw
 CERTIFICATE = KEY.replace("PRIVATE KEY", "CERTIFICATE").replace("MIGH", "MIIC").replace("CCqG", "AAqG")
 
 
+def coded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -25,12 +29,15 @@ CERTIFICATE = KEY.replace("PRIVATE KEY", "CERTIFICATE").replace("MIGH", "MIIC").
         (base64.b64encode(f"user:{VALUE}".encode()).decode(), "(x)"),
         (base64.urlsafe_b64encode(f"us:{VALUE}:more".encode()).decode(), "(x)"),
         (f"auth: {base64.b64encode(VALUE.encode()).decode()} # {VALUE}", "auth: (x) # (x)"),
+        (f"user-data: {coded(coded(json.dumps({'auth': coded(f'user:{VALUE}')})))}", "user-data: (x)"),
+        (coded(f"db://u:{quote(VALUE, safe='')}@db"), "(x)"),
         (f"was approved as db://u:{VALUE[:9]}… and is y", "was approved as db://u:(x)… and is y"),
         (f"db://u:{VALUE[:8]}", "db://u:(x)"),
         (f"{VALUE[:9]}-else", f"{VALUE[:9]}-else"),
         ("nothing of it", "nothing of it"),
     ],
-    ids=["equal", "inside", "in an address", "in JSON", "in base64", "in base64 of addresses", "twice", "cut short",
+    ids=["equal", "inside", "in an address", "in JSON", "in base64", "in base64 of addresses", "twice", "encoded three times",
+         "an address in base64", "cut short",
          "cut at the end", "another", "none"],
 )  # fmt: skip
 def test_a_value_is_hidden_in_each_form(text: str, shown: str) -> None:
