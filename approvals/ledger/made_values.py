@@ -18,7 +18,7 @@ from django.db.models import Max
 
 from approvals.clock import database_now
 from approvals.errors import KeyMissing, Undecipherable
-from approvals.models import BundleDeployment, KeptValue, Request
+from approvals.models import BundleDeployment, InventoryItem, KeptValue, Request
 from provisioner.errors import TryLater
 from provisioner.review.base.made_texts import SHORTEST, HiddenTexts, ShortText
 from provisioner.values import MadePlace, MadeSort, MadeUp
@@ -135,6 +135,18 @@ def without_values(deployment_id: int, words: Any) -> Any:
         return hidden.of(words) if hidden else words
     except (KeyMissing, Undecipherable):
         return _unreadable(words)
+
+
+def without_short_values(request: Request, item: InventoryItem, fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The fields of a drift from this request, without values that are too short to be looked for in all words."""
+    try:
+        leaves = hidden_texts(request.deployment_id, request.made_values.get("values", ())).leaves
+    except (KeyMissing, Undecipherable):
+        return fields  # without_values left nothing of them
+    own = [leaf for leaf in leaves if (leaf.kind, leaf.namespace, leaf.name) == (item.kind, item.namespace, item.name)]
+    known = {".".join(leaf.path) for leaf in own} | {leaf.text for leaf in own}
+    hidden = {"expected": HIDDEN, "found": HIDDEN}
+    return [{**field, **hidden} if known & {field["path"], field["expected"]} else field for field in fields]
 
 
 def words_of_problem(request: Request, problem: str, said: list[dict[str, Any]]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from provisioner.values import ObjectRef
+
 # A shorter value may stand in many a text by chance.
 SHORTEST = 8
 # A registry's credentials have base64 in base64, and user data of machines once more.
@@ -74,6 +76,14 @@ class HiddenTexts:
         if isinstance(value, list | tuple | set | frozenset):
             return type(value)(map(self.of, value))
         return value
+
+    def of_object(self, ref: ObjectRef, body: Any) -> Any:
+        """A copy of the body of an object without the texts, those included that are hidden at their own places."""
+        body = self.of(body)
+        for leaf in self.leaves:
+            if (leaf.kind, leaf.namespace, leaf.name) == (ref.kind, ref.namespace, ref.name):
+                body = _without_leaf(body, leaf.path, leaf.words)
+        return body
 
     def _shown(self, text: str) -> str:
         heads = {text[at : at + SHORTEST] for at in range(len(text) - SHORTEST + 1)} & self._forms.keys()

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from provisioner.review.base.made_texts import HiddenTexts, ShortText, without_texts_of_report
+from provisioner.values import ObjectRef
 
 VALUE = "p+9f2c/ä7d81"
 KEY = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49AgEG\nCCqGSM49AwEHBG0wawIBAQQg\n-----END PRIVATE KEY-----\n"
@@ -69,6 +70,8 @@ def test_a_short_value_is_hidden_at_its_own_place_and_what_equals_it_in_findings
     assert [one["after"] and one["after"]["data"]["pin"] for one in shown["plan"]["actions"]] == ["(x)", "4711"]
     assert shown["plan"]["actions"][0]["after"]["data"]["port"] == "4711"
     assert shown["findings"][0]["evidence"] == {"value": "(x)", "port": 4711}
+    body = hidden.of_object(ObjectRef("", "v1", "ConfigMap", "a", "b"), action["after"])
+    assert body == {"data": {"pin": "(x)", "port": "4711"}}
 
 
 def test_hiding_takes_little_time_whatever_a_bundle_repeats() -> None:
