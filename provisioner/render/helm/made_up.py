@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from provisioner.errors import BundleTooLarge
+from provisioner.errors import BadBundle, BundleTooLarge
+from provisioner.escaping import visible
 from provisioner.json_values import mapping, pointer, value_at
 from provisioner.render.canonical import canonical_json
 from provisioner.render.helm.checksums import TextChange, compute_checksums, is_checksum, own_checksum
@@ -46,6 +47,8 @@ MAX_CHARACTERS = 4 * 2**20
 MAX_SEARCHED = 2 * 10**9
 # What is equal in both renderings is one value, unless it is so short that this may be chance.
 _SHORTEST_SHARED = 4
+# So many values more are looked for that a text may have had.
+_MORE_BEFORE = 50
 _CODED = re.compile(r"[A-Za-z0-9+/]{12,}={0,2}")
 # A template by its path in the chart, wherever the chart lies.
 _IN_CHART = re.compile(r"(?:charts/[^/]+/)*templates/.*")
@@ -313,7 +316,7 @@ def _is_checksum(body: Any, text: MovingText) -> bool:
     return is_checksum(str(name), text.first, text.again, is_word=text.path[-2:-1] in (("annotations",), ("labels",)))
 
 
-def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline: bool) -> tuple[MadeValue, ...]:
+def _choose_values(moving: Sequence[MovingText], kept: KeptValues, *, is_offline: bool) -> tuple[MadeValue, ...]:
     groups: dict[Token | MadePlace, list[tuple[MadePlace, Token, MovingText]]] = defaultdict(list)
     for text in moving:
         for place, token in text.tokens():
@@ -321,13 +324,20 @@ def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline
             groups[token if is_shared else place].append((place, token, text))
     if len(groups) > MAX_MADE:
         raise BundleTooLarge(f"the chart makes up more than {MAX_MADE} values")
-    values = []
+    values, unclear = [], _unclear_places(moving, kept)
     for members in groups.values():
         members.sort(key=_likeliness)
         _, token, text = members[0]
         places = [place for place, *_ in members]
         # A value that was kept is found by any of its places, since the first one may be another one in this version.
-        place = next((place for place in places if place.key in kept), places[0])
+        known = [place for place in places if place.key in kept]
+        place = next((place for place in known if place not in unclear), known[0] if known else places[0])
+        if place in unclear:
+            where = visible(f"{place.path} of {place.kind} {place.name}")
+            raise BadBundle(
+                f"the chart makes up another number of values in {where} than before, so nobody can tell which of them"
+                " are those that were kept; give the chart the values that are in use in spec.config.values"
+            )
         value = token.first
         is_kept = bool(kept.get(place.key))
         if is_kept:
@@ -337,6 +347,18 @@ def _choose_values(moving: Iterable[MovingText], kept: KeptValues, *, is_offline
         copies = tuple(sorted(set(places) - {place}))
         values.append(MadeValue(place, value, _sort_of(token, place), copies, not is_kept))
     return tuple(values)
+
+
+def _unclear_places(moving: Iterable[MovingText], kept: KeptValues) -> set[MadePlace]:
+    """The places of texts that had another number of values, where the numbers do not tell these apart."""
+    unclear = set()
+    for text in moving:
+        places = [place for place, _ in text.tokens()]
+        numbers = range(len(places) + _MORE_BEFORE if kept else 0)
+        before = max((at + 1 for at in numbers if replace(text.place, number=at).key in kept), default=0)
+        if before not in (0, len(places)):
+            unclear.update(places)
+    return unclear
 
 
 def _likeliness(member: tuple[MadePlace, Token, MovingText]) -> tuple[object, ...]:

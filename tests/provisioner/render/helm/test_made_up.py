@@ -377,3 +377,18 @@ def test_a_password_and_the_address_with_it_are_one_value_whichever_of_them_come
         (value,) = first.made_up.values
         later = rendered(whole, kept=kept_of(first.made_up))
         assert (texts(later)["url"], text_of(later, "db", "a")) == (f"db://{value.value}@x", value.value)
+
+
+def test_a_text_with_another_number_of_values_than_before_gets_none_of_anothers() -> None:
+    def side(salt: str, *names: str, alone: str = "") -> list[Any]:
+        text = "\n".join(f"{name}={sha(salt + name)[:16]}" for name in names)
+        return [secret(conf=f"# {names}\n{text}", **{alone: sha(salt + alone)[:16]} if alone else {})]
+
+    first = settled(side("a", "admin", "web"), side("b", "admin", "web"))
+    for names in (("web",), ("more", "admin", "web")):
+        with pytest.raises(BadBundle, match="another number of values in /data/conf of Secret db than before"):
+            settled(side("c", *names), side("d", *names), kept_of(first))
+    # Where one is also alone, it is known by that.
+    first = settled(side("a", "admin", "web", alone="web"), side("b", "admin", "web", alone="web"))
+    later = settled(side("c", "web", alone="web"), side("d", "web", alone="web"), kept_of(first))
+    assert {made.value for made in later.values} == {sha("aweb")[:16]}
