@@ -152,3 +152,32 @@ def test_S44_a_password_that_runs_is_read_with_the_rights_of_who_asked_and_never
     assert refused.state == "failed"
     assert "give the chart the value that is in use in `config.values`" in refused.problem
     assert live_password(site, "shop-db") == password
+
+
+@pytest.mark.proof
+def test_S44_a_password_that_was_never_applied_replaces_none_that_is_live(
+    sandbox_site: DeployedSite, git_server: GitServer
+) -> None:
+    """Somebody sees in review that the Secret is there, and adopts it with the next request."""
+    site, password = sandbox_site, "live-password-9f2c"
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: '{{ randAlphaNum 20 }}'}\n"
+    repository = git_server.repository(site.namespace)
+    repository.commit({**chart("1"), "templates/db.yaml": secret.encode()})
+    data = {"password": base64.b64encode(password.encode()).decode()}
+    marks = {"meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": site.namespace}
+    metadata = {"name": "db", "namespace": site.namespace, "annotations": marks}
+    metadata["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+    site.api.apply(body, field_manager="test")
+    rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["db"], "verbs": ["get"]}
+    for each in role("get-db", site.namespace, rule, group("requesters")):
+        site.api.apply(each, field_manager="test")
+    site.until_may(Identity("rita", ("requesters",)), "get", "secrets", name="db")
+
+    git = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
+    assert site.latest(site.prepare(site.namespace, git, format="helm")).made_values["values"][0]["isNew"] is True
+    adopting = site.prepare(site.namespace, git, format="helm", adoptHelmRelease="shop")
+    assert site.latest(adopting).state == "in_review", site.latest(adopting).problem
+    assert site.approve(adopting).state == "applied"
+    assert live_password(site) == password
+    assert list(KeptValue.objects.values_list("generation", "origin")) == [(1, "chart"), (2, "cluster")]
