@@ -21,6 +21,7 @@ from provisioner.escaping import visible
 from provisioner.json_values import mapping, pointer, value_at
 from provisioner.render.canonical import canonical_json
 from provisioner.render.helm.checksums import TextChange, compute_checksums, is_checksum, own_checksum
+from provisioner.render.helm.lookups import MARK
 from provisioner.render.helm.tokens import (
     MAX_CODINGS,
     SHORTEST_INSIDE,
@@ -254,7 +255,14 @@ def _compare_objects(
     compared = []
     for text in sorted(found, key=lambda text: (_length(first[text.at].body, text), text.place)):
         compared.append(replace(text, parts=_parts_of(first[text.at].body, text, known)))
-        known |= dict.fromkeys(tokens_of(compared[-1].parts))
+        tokens = list(tokens_of(compared[-1].parts))
+        if any(MARK in token.first for token in tokens):
+            where = visible(f"{text.place.path} of {text.place.kind} {text.place.name}")
+            raise BadBundle(
+                f"the chart joins what it makes up and a value of a Secret of the cluster into one word, in {where}, "
+                "which could not be put together again when that value changes; give it both in one value"
+            )
+        known |= dict.fromkeys(tokens)
         if len(known) - len(constants) > MAX_MADE:
             raise BundleTooLarge(f"the chart makes up more than {MAX_MADE} values")
     return compared, checksums
