@@ -94,6 +94,7 @@ def note(
         {**field, "expected": expected, "found": found_now}
         for field, (expected, found_now) in zip(fields, values, strict=True)
     ]
+    fields = made_values.without_short_values(revision.request, item, fields)
     rival = ", ".join(drift.managers)[:300] if strikes.is_contested else ""
     told = {
         "revision": revision,

@@ -14,11 +14,11 @@ from typing import Any
 
 from cryptography import x509
 from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from approvals.clock import database_now
 from approvals.errors import KeyMissing, Undecipherable
-from approvals.models import BundleDeployment, KeptValue, Request
+from approvals.models import BundleDeployment, InventoryItem, KeptValue, Request, Revision
 from provisioner.errors import TryLater
 from provisioner.review.base.made_texts import SHORTEST, HiddenTexts, ShortText
 from provisioner.values import MadePlace, MadeSort, MadeUp
@@ -55,6 +55,15 @@ def given_rows(deployment: BundleDeployment) -> dict[str, KeptValue]:
     return rows
 
 
+def never_applied(deployment: BundleDeployment) -> set[str]:
+    """The keys of values of `given_rows` that no revision had which came into force: what is live goes before them."""
+    has_run = Q(revision__state__in=(Revision.State.ACTIVE, Revision.State.REPLACED))
+    records = Request.objects.filter(has_run, deployment=deployment).values_list("made_values", flat=True)
+    applied = {(one["key"], one["generation"]) for record in records for one in record.get("values", ())}
+    rows = given_rows(deployment)
+    return {key for key, row in rows.items() if (row.place_key, row.generation) not in applied}
+
+
 def _counting_records(deployment: BundleDeployment) -> list[dict[str, Any]]:
     made = Request.objects.filter(deployment=deployment).exclude(made_values={})
     running = made.filter(revision__pk=deployment.active_revision_id or 0).first()
@@ -68,12 +77,14 @@ def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
     Raises TryLater where another value has come to count for a place since the rendering: the first one stays.
     """
     deployment = request.deployment
-    given = given_rows(deployment)
+    given, unused = given_rows(deployment), never_applied(deployment)
     newest = dict(deployment.kept_values.values_list("place_key").annotate(Max("generation")))
     rows, values = [], []
     for made in made_up.values:
         key = made.place.key
         row = given.get(key)
+        if row is not None and row.value != made.value and key in unused and not made.is_new:
+            row = None  # the live one was found in the cluster
         if row is not None and (made.is_new or row.value != made.value):
             raise TryLater(MADE_MEANWHILE)
         if row is None:
@@ -135,6 +146,18 @@ def without_values(deployment_id: int, words: Any) -> Any:
         return hidden.of(words) if hidden else words
     except (KeyMissing, Undecipherable):
         return _unreadable(words)
+
+
+def without_short_values(request: Request, item: InventoryItem, fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The fields of a drift from this request, without values that are too short to be looked for in all words."""
+    try:
+        leaves = hidden_texts(request.deployment_id, request.made_values.get("values", ())).leaves
+    except (KeyMissing, Undecipherable):
+        return fields  # without_values left nothing of them
+    own = [leaf for leaf in leaves if (leaf.kind, leaf.namespace, leaf.name) == (item.kind, item.namespace, item.name)]
+    known = {".".join(leaf.path) for leaf in own} | {leaf.text for leaf in own}
+    hidden = {"expected": HIDDEN, "found": HIDDEN}
+    return [{**field, **hidden} if known & {field["path"], field["expected"]} else field for field in fields]
 
 
 def words_of_problem(request: Request, problem: str, said: list[dict[str, Any]]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 from approvals import gate
 from approvals.gate import plan_options, reader
 from approvals.gate.rights import last_writer_of
+from approvals.ledger import made_values
 from approvals.models import Request
 from approvals.steps.sources import found_as, read_for
 from provisioner.cluster.client.api import ClusterClient as Api
@@ -39,8 +40,8 @@ _HOLDERS = frozenset({SECRET, GroupKind("", "ConfigMap")})
 
 
 def find_live_values(request: Request, api: Api, content: Content) -> dict[str, str]:
-    """By MadePlace.key the live values in the place of new ones, in Secrets and ConfigMaps that are of this deployment,
-    or that it adopts.
+    """By MadePlace.key the live values in the place of new ones, and of kept ones that were never applied, in Secrets
+    and ConfigMaps that are of this deployment, or that it adopts.
 
     Whether there are any is found out as the installer. They are read as who wrote the spec last, and only where
     everybody who asked may get the object (S08); raises gate.Refusal else, and BadBundle where a value cannot be told.
@@ -52,7 +53,9 @@ def find_live_values(request: Request, api: Api, content: Content) -> dict[str, 
         for manifest in content.manifests
         if manifest.ref.group_kind in _HOLDERS and (is_adopting or manifest.ref.identity in owned)
     }
-    new = [made for made in content.made_up.values if made.is_new and made.sort is not MadeSort.NAME]
+    unused = made_values.never_applied(request.deployment)
+    named = [made for made in content.made_up.values if made.sort is not MadeSort.NAME]
+    new = [made for made in named if made.is_new or made.place.key in unused]
     met: dict[MadeValue, list[tuple[MadePlace, Manifest]]] = {}
     seen: dict[ObjectRef, JsonObject | None] = {}
     for made in new:
@@ -63,7 +66,7 @@ def find_live_values(request: Request, api: Api, content: Content) -> dict[str, 
             if manifest.ref not in seen:
                 seen[manifest.ref] = _live(api.acting_as(spec.installer).get, manifest.ref)
             live = _text(seen[manifest.ref], key)
-            if live and made.value not in live:
+            if live and made.value not in live and made.value in _text(manifest.body, key):
                 met.setdefault(made, []).append((place, manifest))
     if not met:
         return {}

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DataError, transaction
+from django.utils.crypto import salted_hmac
 
 from approvals import access, gate, store, wake
 from approvals.access.port import asking_through
@@ -178,7 +179,8 @@ def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMov
         def find(ref: ObjectRef) -> JsonObject | None:
             return found_as(last_writer_of(request).identity, request.deployment.cluster, api)(ref)
 
-        lookups = None if wanted is None else render.looked_up(wanted, find)
+        seed = salted_hmac("pratique: marks of lookups", str(request.deployment.cluster_id)).hexdigest()
+        lookups = None if wanted is None else render.looked_up(wanted, find, seed=seed)
         values = tuple(read_values(reference, request.deployment.cluster, find) for reference in spec.values_from())
         value_pins = tuple(
             Pin("valuesFrom", reference.words, held.version, reference.where)

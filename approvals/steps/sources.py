@@ -146,8 +146,11 @@ def read_values(
         raise SourceUnavailable(f"{wanted.words}: does not exist; spec.config.valuesFrom names it")
     value = None if found.value is None else b64encode(found.value).decode()
     parts = canonical_json([cluster.pk, str(wanted.ref), wanted.key, value])
-    digest = salted_hmac("pratique: valuesFrom", parts, algorithm="sha256").hexdigest()
-    return replace(found, version=f"sha256:{digest}")
+    digest, seed = (
+        salted_hmac(f"pratique: {use}", parts, algorithm="sha256").hexdigest()
+        for use in ("valuesFrom", "marks of valuesFrom")
+    )
+    return replace(found, version=f"sha256:{digest}", seed=seed)
 
 
 def egress(*, timeout_seconds: float | None = None) -> EgressPolicy:

@@ -143,8 +143,8 @@ def _admitted(
     namespace, objects = rendering.install_namespace, rendered.objects
     if changes is not None:
         objects = flattened(objects, meter)
-        objects, results = patches.patch_objects(objects, changes, install_namespace=namespace, meter=meter)
-        rendered = replace(rendered, patches=results)
+        objects, results, names = patches.patch_objects(objects, changes, install_namespace=namespace, meter=meter)
+        rendered = replace(rendered, patches=results, made_up=rendered.made_up.renamed(names))
     manifests = admit(
         objects, install_namespace=namespace, is_namespaced=rendering.is_namespaced, limits=rendering.limits
     )

@@ -24,13 +24,15 @@ class LookedUp:
 class ValuesObject:
     """What the key of a Secret or ConfigMap holds that a chart gets values of; None where it is not there.
 
-    `version` is another one where the value is another one, and tells nothing of it; "" where nobody compares it.
+    `version` is another one where the value is another one, and tells nothing of it; "" where nobody compares it. So is
+    `seed`, of which marks are made: everybody knows the version, and nobody may know a mark.
     """
 
     ref: ObjectRef
     key: str
     value: bytes | None = field(repr=False)
     version: str = ""
+    seed: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

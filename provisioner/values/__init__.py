@@ -33,7 +33,7 @@ from provisioner.values.findings import (
     certainty_of,
     worst_first,
 )
-from provisioner.values.made_values import Checksum, KeptValues, MadePlace, MadeSort, MadeUp, MadeValue
+from provisioner.values.made_values import Checksum, KeptValues, MadePlace, MadeSort, MadeUp, MadeValue, RenamedObjects
 from provisioner.values.objects import (
     AccessAnswer,
     AccessRequest,
@@ -120,6 +120,7 @@ __all__ = [
     "Plan",
     "PlanDifference",
     "PlannedAction",
+    "RenamedObjects",
     "RepeatEffect",
     "RepeatedKey",
     "Report",

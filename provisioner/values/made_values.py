@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
@@ -68,6 +68,24 @@ class MadeUp:
 
     values: tuple[MadeValue, ...] = ()
     checksums: tuple[Checksum, ...] = ()
+
+    def renamed(self, names: RenamedObjects) -> MadeUp:
+        """The same after objects got other names: what is in them is there as well, and keeps the key that it had."""
+
+        def moved(place: MadePlace) -> MadePlace:
+            namespace, name = names.get((place.kind, place.namespace, place.name), (place.namespace, place.name))
+            return replace(place, namespace=namespace, name=name)
+
+        values = []
+        for made in self.values:
+            places = dict.fromkeys((*made.copies, *map(moved, (made.place, *made.copies))))
+            values.append(replace(made, copies=tuple(sorted(places.keys() - {made.place}))))
+        checksums = (replace(checksum, place=moved(checksum.place)) for checksum in self.checksums)
+        return MadeUp(tuple(values), tuple(checksums))
+
+
+RenamedObjects = Mapping[tuple[str, str, str], tuple[str, str]]
+"""The namespace and name of objects after patches, by the kind, namespace and name that their chart gave."""
 
 
 KeptValues = Mapping[str, str]

@@ -37,6 +37,7 @@ TESTED_ELSEWHERE = {
     "approvals.tasks": "tests/approvals/ledger",
     "approvals.wake": "tests/approvals/ledger",
     "provisioner.catalogs.spec_source": "tests/approvals/test_bundle_spec.py",
+    "provisioner.confined_program": "tests/provisioner/render/kustomize",
     "provisioner.live_reads": "tests/provisioner/pipeline",
     "provisioner.regexes": "tests/provisioner/schema",
 }

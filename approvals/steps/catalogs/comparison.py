@@ -213,12 +213,16 @@ def _render_before(wish: ComparisonWish, api: Api, pace: Pace) -> Content | None
 
 def _without_made_values(content: Content, row: ContentRow) -> Content:
     """The content as everybody may read it (S44); of its Secrets nobody reads a value."""
-    deployment = Request.objects.filter(content=row).values_list("deployment_id", flat=True).first()
-    if not (hidden := made_values.hidden_texts(deployment or 0)):
+    request = Request.objects.filter(content=row).order_by("-number").first()
+    if request is None or not (
+        hidden := made_values.hidden_texts(request.deployment_id, request.made_values.get("values", ()))
+    ):
         return content
     manifests, hooks = (
         tuple(
-            manifest if manifest.ref.group_kind == SECRET else replace(manifest, body=hidden.of(manifest.body))
+            manifest
+            if manifest.ref.group_kind == SECRET
+            else replace(manifest, body=hidden.of_object(manifest.ref, manifest.body))
             for manifest in part
         )
         for part in (content.manifests, content.hooks)

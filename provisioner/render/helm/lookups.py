@@ -31,9 +31,9 @@ MAX_LOOKUPS = 50
 MAX_BYTES = 1024 * 1024
 _FIELDS = frozenset({"apiVersion", "kind", "name", "namespace"})
 _FORM = "expected a list of objects with kind and name, and with apiVersion and namespace where it is not v1 or its own"
-_MARK = "pratiqueMark"
+MARK = "pratiqueMark"
 _DIGITS = 32
-_ONE_MARK = re.compile(rb"%s[0-9a-f]{%d}" % (_MARK.encode(), _DIGITS))
+_ONE_MARK = re.compile(rb"%s[0-9a-f]{%d}" % (MARK.encode(), _DIGITS))
 _SECRET = GroupKind("", "Secret")
 _SECRET_METADATA = frozenset({"name", "namespace", "labels"})
 _TYPED = ("data", "stringData")
@@ -72,12 +72,15 @@ def _ref(entry: Mapping[str, Any], install_namespace: str, where: str) -> Object
     return ObjectRef(group, version, kind.kind, namespace, entry["name"])
 
 
-def looked_up(refs: Iterable[ObjectRef], read: Read) -> tuple[LookedUp, ...]:
-    """What a chart is told of these objects. Raises BundleTooLarge, and what `read` raises."""
+def looked_up(refs: Iterable[ObjectRef], read: Read, *, seed: str = "") -> tuple[LookedUp, ...]:
+    """What a chart is told of these objects. Raises BundleTooLarge, and what `read` raises.
+
+    `seed` is a secret, without which nobody can tell a mark: a chart may make a login of one (`htpasswd`).
+    """
     found, size = [], 0
     for ref in refs:
         body = read(ref)
-        one = LookedUp(ref, None) if body is None else _answer_lookup(ref, body)
+        one = LookedUp(ref, None) if body is None else _answer_lookup(ref, body, seed)
         size += len(canonical_json(one.answer)) + sum(map(len, one.marks.values()))
         if size > MAX_BYTES:
             raise BundleTooLarge(f"the objects of config.lookup are more than {MAX_BYTES // 1024} KiB together")
@@ -87,10 +90,10 @@ def looked_up(refs: Iterable[ObjectRef], read: Read) -> tuple[LookedUp, ...]:
 
 def mark_of(parts: Sequence[str]) -> str:
     """What stands for a value of a Secret: the same for each rendering, and nothing of the value is in it."""
-    return _MARK + hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
+    return MARK + hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
 
 
-def _answer_lookup(ref: ObjectRef, body: JsonObject) -> LookedUp:
+def _answer_lookup(ref: ObjectRef, body: JsonObject, seed: str) -> LookedUp:
     if ref.group_kind == _SECRET:
         # Marks in place of its values, and nothing else that may hold them, as annotations do, or changes with them.
         kept = {key: one for key, one in dict(body.get("metadata") or {}).items() if key in _SECRET_METADATA}
@@ -102,7 +105,7 @@ def _answer_lookup(ref: ObjectRef, body: JsonObject) -> LookedUp:
                 values[key] = base64.b64decode(str(value))
             except binascii.Error:
                 values[key] = b""
-            marks[key] = mark_of([ref.namespace, ref.name, key])
+            marks[key] = mark_of([seed, ref.namespace, ref.name, key])
         if values:
             answer["data"] = {key: base64.b64encode(mark.encode()).decode() for key, mark in marks.items()}
         return LookedUp(ref, answer, {marks[key]: value for key, value in values.items()})
@@ -151,7 +154,7 @@ class _Filler:
         self._known = {one for mark in values for one in _shapes(mark)}
         # What a shape of each mark begins with, and how long it is: a text is searched for these few alone.
         sizes = map(len, _shapes(next(iter(values), b"")))
-        self._heads = tuple(zip(_shapes(_MARK.encode()), sizes, strict=True))
+        self._heads = tuple(zip(_shapes(MARK.encode()), sizes, strict=True))
         self.used: dict[bytes, set[tuple[str, str]]] = {}
 
     def object(self, found: Found, body: Any) -> Any:

@@ -16,10 +16,12 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from provisioner.errors import BundleTooLarge
+from provisioner.errors import BadBundle, BundleTooLarge
+from provisioner.escaping import visible
 from provisioner.json_values import mapping, pointer, value_at
 from provisioner.render.canonical import canonical_json
 from provisioner.render.helm.checksums import TextChange, compute_checksums, is_checksum, own_checksum
+from provisioner.render.helm.lookups import MARK
 from provisioner.render.helm.tokens import (
     MAX_CODINGS,
     SHORTEST_INSIDE,
@@ -294,9 +296,16 @@ def _compare_objects(
         raise BundleTooLarge(f"the chart makes more than {MAX_MADE} checksums over what it makes up")
     known = dict.fromkeys(constants)
     compared = []
-    for text in sorted(found, key=lambda text: (len(str(text.first)), text.place)):
+    for text in sorted(found, key=lambda text: (_length(first[text.at].body, text), text.place)):
         compared.append(replace(text, parts=_parts_of(first[text.at].body, text, known)))
-        known |= dict.fromkeys(tokens_of(compared[-1].parts))
+        tokens = list(tokens_of(compared[-1].parts))
+        if any(MARK in token.first for token in tokens):
+            where = visible(f"{text.place.path} of {text.place.kind} {text.place.name}")
+            raise BadBundle(
+                f"the chart joins what it makes up and a value of a Secret of the cluster into one word, in {where}, "
+                "which could not be put together again when that value changes; give it both in one value"
+            )
+        known |= dict.fromkeys(tokens)
         if len(known) - len(constants) > MAX_MADE:
             raise BundleTooLarge(f"the chart makes up more than {MAX_MADE} values")
     return compared, checksums
@@ -347,6 +356,12 @@ def _parts_of(body: Any, text: MovingText, known: Collection[Token]) -> tuple[Pa
     return parts
 
 
+def _length(body: Any, text: MovingText) -> int:
+    """How many characters a text has, in a Secret those that are encoded."""
+    inner = decoded(str(text.first).strip()) if _is_secret(body) and text.path[0] == "data" else None
+    return len(str(text.first) if inner is None else inner)
+
+
 def _is_checksum(body: Any, text: MovingText) -> bool:
     if not isinstance(text.first, str) or (_is_secret(body) and text.path[0] in _VALUES):
         return False
@@ -377,7 +392,11 @@ def _choose_values(
         known = [place for place in places if place.key in kept]
         counted = [place for place in known if replace(place, number=0) not in uncounted]
         if known and not counted:
-            raise Unaligned
+            where = visible(f"{known[0].path} of {known[0].kind} {known[0].name}")
+            raise BadBundle(
+                f"the chart makes up another number of values in {where} than before, so nobody can tell which of them"
+                " are those that were kept; give the chart the values that are in use in spec.config.values"
+            )
         place = (counted or places)[0]
         value = token.first
         is_kept = bool(kept.get(place.key))

@@ -183,8 +183,12 @@ class _Comparison:
             raise Unaligned
         found: list[tuple[Part, ...]] = []
         for word, word_again in zip(words, words_again, strict=True):
-            coded = self._coded(word[0], word_again[0])
-            found.append((coded,) if coded else _cut(word[0], word_again[0]))
+            # Of an address, such as `db://x1b7@host`, the value begins after the slashes.
+            is_address = all(each.string.startswith("://", each.start() - 1) for each in (word, word_again))
+            start = 2 if is_address and word.start() else 0
+            pair = word[0][start:], word_again[0][start:]
+            coded = self._coded(*pair)
+            found.append((word[0][:start], *((coded,) if coded else _cut(*pair))))
         pieces = chain.from_iterable(zip_longest([(mark,) for mark in marks], found, fillvalue=()))
         return tuple(part for piece in pieces for part in piece if part)
 

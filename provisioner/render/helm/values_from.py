@@ -173,7 +173,7 @@ def _marked(
         )
     ref = reference.ref
     # Another one for another value: what a chart computes of it, such as a checksum, changes too.
-    mark = mark_of([ref.namespace, ref.name, reference.key, *path, held.version])
+    mark = mark_of([ref.namespace, ref.name, reference.key, *path, held.seed or held.version])
     marks[mark] = value.encode()
     return mark
 

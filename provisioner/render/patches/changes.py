@@ -23,7 +23,7 @@ from provisioner.render.patches.config import PatchConfig, PatchEntry
 from provisioner.render.patches.json_patch import SECRET_PARTS, apply_operations
 from provisioner.render.patches.strategic_merge import merge_object
 from provisioner.render.targets import BUILT_IN
-from provisioner.values import GroupKind, JsonObject, ObjectRef, PatchedObject, PatchResult
+from provisioner.values import GroupKind, JsonObject, ObjectRef, PatchedObject, PatchResult, RenamedObjects
 
 # Of all entries together; of an object so many paths.
 MAX_OBJECTS, MAX_PATHS = 500, 20
@@ -57,8 +57,9 @@ class _Bounds:
 
 def patch_objects(
     found: Iterable[Found], config: PatchConfig, *, install_namespace: str, meter: YamlMeter
-) -> tuple[list[Found], tuple[PatchResult, ...]]:
-    """The objects, which are no Lists, after all that `config` says, and what each entry of it did.
+) -> tuple[list[Found], tuple[PatchResult, ...], RenamedObjects]:
+    """The objects, which are no Lists, after all that `config` says, what each entry of it did, and what has other
+    names now.
 
     What has no apiVersion, kind and name stays as it is, to be refused. Raises BadConfig, InvalidManifest and
     BundleTooLarge.
@@ -92,7 +93,8 @@ def patch_objects(
         recorded = [replace(changed, ref=now.get(changed.ref, changed.ref)) for changed in result.objects[:left]]
         bounded.append(replace(result, objects=tuple(recorded)))
         left -= len(recorded)
-    return [*others, *(replace(patched.found, body=patched.body) for patched in objects)], tuple(bounded)
+    renamed = {(ref.kind, ref.namespace, ref.name): (to.namespace, to.name) for ref, to in now.items() if to != ref}
+    return [*others, *(replace(patched.found, body=patched.body) for patched in objects)], tuple(bounded), renamed
 
 
 def _apply_entry(entry: PatchEntry, objects: list[_Patched], install_namespace: str, bounds: _Bounds) -> PatchResult:

@@ -352,7 +352,12 @@ class Facts:
 
     def _side(self, objects: tuple[JsonObject, ...], side: Content | None) -> StateFacts:
         content, lookups = self.content, side.lookups if side else ()
-        made = {(made.place.name, made.place.path) for made in (side.made_up.values if side else ())}
+        made = {
+            (place.name, made.place.path)
+            for made in (side.made_up.values if side else ())
+            for place in (made.place, *made.copies)
+            if place.path == made.place.path  # patches gave the object another name
+        }
         written = {
             manifest.ref.identity: frozenset(
                 str(key)

@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from provisioner.values import ObjectRef
+
 # A shorter value may stand in many a text by chance.
 SHORTEST = 8
+# A registry's credentials have base64 in base64, and user data of machines once more.
+_CODINGS = 3
 _PUBLIC = re.compile(r"\s*(?:-----BEGIN (CERTIFICATE|PUBLIC KEY)-----[^-]+-----END \1-----\s*)+")
 # A line of a PEM block: other texts indent it.
 _LINE = re.compile(r"^[ \t]*([A-Za-z0-9+/=]{16,})[ \t]*$", re.MULTILINE)
@@ -72,6 +76,14 @@ class HiddenTexts:
         if isinstance(value, list | tuple | set | frozenset):
             return type(value)(map(self.of, value))
         return value
+
+    def of_object(self, ref: ObjectRef, body: Any) -> Any:
+        """A copy of the body of an object without the texts, those included that are hidden at their own places."""
+        body = self.of(body)
+        for leaf in self.leaves:
+            if (leaf.kind, leaf.namespace, leaf.name) == (ref.kind, ref.namespace, ref.name):
+                body = _without_leaf(body, leaf.path, leaf.words)
+        return body
 
     def _shown(self, text: str) -> str:
         heads = {text[at : at + SHORTEST] for at in range(len(text) - SHORTEST + 1)} & self._forms.keys()
@@ -157,10 +169,21 @@ def _without_coded(text: str, form: _Form) -> str:
 def _forms(text: str, words: str) -> Iterator[_Form]:
     for plain in dict.fromkeys([text, *(_LINE.findall(text) if "-----BEGIN" in text else ())]):
         escaped = (json.dumps(plain)[1:-1], quote(plain, safe=""), quote(plain), quote_plus(plain))
-        yield from (_Form(form, words) for form in dict.fromkeys([plain, *escaped]))
-        # What of its base64 is the same whatever stands around it, for each of three places to begin at.
-        for before in (0, 8, 16):
-            data = bytes(before // 8) + plain.encode()
-            kept = slice(-(-before // 6), len(data) * 8 // 6)
-            coded = {encode(data).decode()[kept] for encode in (base64.b64encode, base64.urlsafe_b64encode)}
-            yield from (_Form(core, words, is_coded=True) for core in sorted(coded) if len(core) >= SHORTEST)
+        forms = list(dict.fromkeys([plain, *escaped]))
+        yield from (_Form(form, words) for form in forms)
+        cores = {core for form in forms for core in _cores(form)}
+        # Lines of a block are many, and stand in base64 that is encoded again with the whole block.
+        coded = set(_cores(plain)) if plain == text else set()
+        for _ in range(_CODINGS - 1):
+            coded = {core for form in coded for core in _cores(form)}
+            cores |= coded
+        yield from (_Form(core, words, is_coded=True) for core in sorted(cores))
+
+
+def _cores(text: str) -> Iterator[str]:
+    """What of its base64 is the same whatever stands around it, for each of three places to begin at."""
+    for before in (0, 8, 16):
+        data = bytes(before // 8) + text.encode()
+        kept = slice(-(-before // 6), len(data) * 8 // 6)
+        coded = {encode(data).decode()[kept] for encode in (base64.b64encode, base64.urlsafe_b64encode)}
+        yield from (core for core in coded if len(core) >= SHORTEST)

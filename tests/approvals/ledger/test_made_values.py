@@ -120,6 +120,23 @@ def test_S44_what_drifted_is_told_without_it(kept: BundleDeployment) -> None:
     assert FIRST[:12] not in f"{row.message}{row.server_words}{row.fields}"
 
 
+def test_S44_what_drifted_is_told_without_a_short_value_at_its_own_place(twice: BundleDeployment) -> None:
+    active = twice.revisions.order_by("-number")[0]
+    keep(active.request, made("4711", place=MadePlace("ConfigMap", "harbour", "url", "/data/pin~1x")))
+    active.request.refresh_from_db()
+    item = InventoryItem(deployment=twice, revision=active, version="v1", kind="ConfigMap", namespace="harbour")
+    item.name, item.nonce = "url", "n"
+    item.save()
+    fields = tuple(
+        FieldDrift(path, FieldChangeKind.CHANGED, "kubectl", "", "4711", "1") for path in ("data.pin/x", "b")
+    )
+    fields += (FieldDrift("data.port", FieldChangeKind.CHANGED, "kubectl", "", "80", "4711"),)
+    told = {"problem": "", "strikes": Strikes(), "now": timezone.now()}
+    drifts.note(item=item, revision=active, drift=ObjectDrift(DriftKind.CHANGED, fields, ""), **told)
+    shown = [(field["expected"], field["found"]) for field in Drift.objects.get().fields]
+    assert shown == [(made_values.HIDDEN, made_values.HIDDEN)] * 2 + [("80", "4711")]
+
+
 def test_where_the_key_is_missing_nothing_is_quoted_and_the_request_moves_on(
     kept: BundleDeployment, settings: Any
 ) -> None:

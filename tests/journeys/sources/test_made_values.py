@@ -37,8 +37,8 @@ def chart(version: str) -> dict[str, bytes]:
     }
 
 
-def live_password(site: DeployedSite) -> str:
-    return base64.b64decode(site.live("Secret", "db")["data"]["password"]).decode()
+def live_password(site: DeployedSite, name: str = "db") -> str:
+    return base64.b64decode(site.live("Secret", name)["data"]["password"]).decode()
 
 
 def encodings(value: str) -> dict[str, str]:
@@ -112,38 +112,72 @@ def test_S44_a_password_that_a_chart_made_up_is_kept_and_shown_to_nobody(
 def test_S44_a_password_that_runs_is_read_with_the_rights_of_who_asked_and_never_replaced_by_a_new_one(
     sandbox_site: DeployedSite, git_server: GitServer
 ) -> None:
-    """As after a restore of a database from before the password was made."""
+    """As after a restore of a database from before the password was made; objects have other names than in the chart."""
     site = sandbox_site
     repository = git_server.repository(site.namespace)
 
     def ask_for(version: str) -> Request:
         repository.commit(chart(version))
         git = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
-        config = {"values": {"version": version}}
+        config = {"values": {"version": version}, "namePrefix": "shop-"}
         return site.latest(site.prepare(site.namespace, git, format="helm", config=config))
 
     deployment = site.approve(ask_for("1").deployment).deployment
-    password = live_password(site)
+    password = live_password(site, "shop-db")
     KeptValue.objects.all().delete()
     Request.objects.update(made_values={})
 
     waiting = ask_for("2")
     assert waiting.content_id is None
     assert waiting.problem.startswith("Kubernetes does not allow rita to get"), waiting.problem
-    rule = {"apiGroups": [""], "resources": ["secrets", "configmaps"], "resourceNames": ["db", "url"], "verbs": ["get"]}
+    rule = {
+        "apiGroups": [""],
+        "resources": ["secrets", "configmaps"],
+        "resourceNames": ["shop-db", "shop-url"],
+        "verbs": ["get"],
+    }
     for each in role("get-db", site.namespace, rule, group("requesters")):
         site.api.apply(each, field_manager="test")
-    site.until_may(Identity("rita", ("requesters",)), "get", "secrets", name="db")
+    site.until_may(Identity("rita", ("requesters",)), "get", "secrets", name="shop-db")
     assert site.after_work(deployment).state == "in_review", site.latest(deployment).problem
     assert site.approve(deployment).state == "applied"
-    assert live_password(site) == password
-    assert quote(password, safe="") in site.live("ConfigMap", "url")["data"]["url"]
+    assert live_password(site, "shop-db") == password
+    assert quote(password, safe="") in site.live("ConfigMap", "shop-url")["data"]["url"]
     assert set(KeptValue.objects.values_list("sort", "origin")) >= {("password", "cluster")}
 
     KeptValue.objects.all().delete()
     Request.objects.update(made_values={})
-    site.edit(site.ref("ConfigMap", "url"), lambda live: live["data"].update(url="another text"))
+    site.edit(site.ref("ConfigMap", "shop-url"), lambda live: live["data"].update(url="another text"))
     refused = ask_for("3")
     assert refused.state == "failed"
     assert "give the chart the value that is in use in `config.values`" in refused.problem
+    assert live_password(site, "shop-db") == password
+
+
+@pytest.mark.proof
+def test_S44_a_password_that_was_never_applied_replaces_none_that_is_live(
+    sandbox_site: DeployedSite, git_server: GitServer
+) -> None:
+    """Somebody sees in review that the Secret is there, and adopts it with the next request."""
+    site, password = sandbox_site, "live-password-9f2c"
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: '{{ randAlphaNum 20 }}'}\n"
+    repository = git_server.repository(site.namespace)
+    repository.commit({**chart("1"), "templates/db.yaml": secret.encode()})
+    data = {"password": base64.b64encode(password.encode()).decode()}
+    marks = {"meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": site.namespace}
+    metadata = {"name": "db", "namespace": site.namespace, "annotations": marks}
+    metadata["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+    site.api.apply(body, field_manager="test")
+    rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["db"], "verbs": ["get"]}
+    for each in role("get-db", site.namespace, rule, group("requesters")):
+        site.api.apply(each, field_manager="test")
+    site.until_may(Identity("rita", ("requesters",)), "get", "secrets", name="db")
+
+    git = {"kind": "git", "git": {"repository": repository.url, "ref": {"branch": "main"}}}
+    assert site.latest(site.prepare(site.namespace, git, format="helm")).made_values["values"][0]["isNew"] is True
+    adopting = site.prepare(site.namespace, git, format="helm", adoptHelmRelease="shop")
+    assert site.latest(adopting).state == "in_review", site.latest(adopting).problem
+    assert site.approve(adopting).state == "applied"
     assert live_password(site) == password
+    assert list(KeptValue.objects.values_list("generation", "origin")) == [(1, "chart"), (2, "cluster")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,7 @@ def compare_made_up(facts: Facts) -> Iterator[Finding]:
     made_up = facts.content.made_up
     before = facts.previous.made_up if facts.previous else MadeUp()
     if made_up.values:
-        places = [place for made in made_up.values for place in _places(made)]
+        places = [place for made in made_up.values for place in _places(facts.content, made)]
         objects = list(dict.fromkeys(_name(place) for place in places))
         new = sum(made.is_new for made in made_up.values)
         params: dict[str, Any] = {"count": len(made_up.values), "objects": objects, "new": new or None}
@@ -46,27 +46,28 @@ def compare_made_up(facts: Facts) -> Iterator[Finding]:
 
 def _judge_readers(content: Content, before: MadeUp) -> Iterator[Finding]:
     """Find values in objects that are no Secrets: whoever may read these reads them."""
-    known = {place for made in before.values for place in _places(made)}
+    known = {place for made in before.values for place in (made.place, *made.copies)}
     for made in content.made_up.values:
-        is_copied = any(place.kind == "Secret" for place in _places(made))
-        for place in _places(made):
+        places = _places(content, made)
+        secret = next((place for place in places if place.kind == "Secret"), None)
+        for place in places:
             if place.kind == "Secret" or made.sort is MadeSort.NAME or place.path.endswith(_PUBLIC):
                 continue
-            rule, variant = (_READABLE, "copied") if is_copied else (_READABLE_ALONE, "alone")
+            rule, variant = (_READABLE, "copied") if secret else (_READABLE_ALONE, "alone")
             found = rule.finding(
                 variant,
                 _ref(content, place),
                 key=place.key,
                 path=visible(place.path),
                 object=_name(place),
-                secret=_name(made.place) if is_copied else None,
+                secret=_name(secret) if secret else None,
             )
             yield replace(found, is_new=place not in known)
 
 
 def _judge_new_ones(content: Content) -> Iterator[Finding]:
     """Find values that are new beside kept ones of one file: a hash or a certificate of what was made anew."""
-    files = {place: _file(content, place) for made in content.made_up.values for place in [made.place]}
+    files = {made.place: _file(content, _places(content, made)[0]) for made in content.made_up.values}
     kept = {files[made.place] for made in content.made_up.values if not made.is_new}
     for made in content.made_up.values:
         if made.is_new and made.sort is not MadeSort.NAME and files[made.place] in kept - {""}:
@@ -80,8 +81,11 @@ def _judge_new_ones(content: Content) -> Iterator[Finding]:
             )
 
 
-def _places(made: MadeValue) -> Iterable[MadePlace]:
-    return (made.place, *made.copies)
+def _places(content: Content, made: MadeValue) -> list[MadePlace]:
+    """Where it is: patches may have given objects other names."""
+    places = [made.place, *made.copies]
+    there = [(place.kind, place.path, place.number) for place in places if _ref(content, place)]
+    return [place for place in places if _ref(content, place) or (place.kind, place.path, place.number) not in there]
 
 
 def _name(place: MadePlace) -> str:

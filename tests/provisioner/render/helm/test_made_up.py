@@ -251,7 +251,7 @@ def test_a_value_is_not_told_by_its_number_in_a_text_that_has_another_number_of_
 
     kept = kept_of(settled(made(before, "Lm5")[1:], made(before, "Vn7")[1:]))
     first, again = made(now, "Xk2"), made(now, "Zq9")
-    with pytest.raises(Unaligned):
+    with pytest.raises(BadBundle, match="another number of values in"):
         settled(first[1:], again[1:], kept)
     known = kept_of(settled(first[:1], again[:1]))
     assert bodies(settled(first, again, {**kept, **known})) == first
@@ -416,3 +416,39 @@ def test_an_upgrade_that_wants_its_passwords_finds_those_that_were_kept_and_no_n
     rotated = rendered(files, kept=dict.fromkeys(kept, ""), target=target)
     assert rotated.made_up.values[0].is_new
     assert text_of(rotated, "db", "a") == rotated.made_up.values[0].value != ""
+
+
+def test_a_value_is_also_where_patches_put_its_object_under_the_key_that_it_had() -> None:
+    files = chart(templates__a=f"{SECRET}  a: {{{{ randAlphaNum 16 | b64enc }}}}\n")
+    moved = rendered(files, {"namePrefix": "shop-", "namespace": "away"}, kept={})
+    (made,) = moved.made_up.values
+    assert made.place == MadePlace("Secret", "home", "db", "/data/a")
+    assert made.copies == (MadePlace("Secret", "away", "shop-db", "/data/a"),)
+    assert text_of(rendered(files, kept=kept_of(moved.made_up)), "db", "a") == made.value
+
+
+def test_a_password_and_the_address_with_it_are_one_value_whichever_of_them_comes_first() -> None:
+    made, address = "{{ $made := randAlphaNum 16 }}\n", "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: url}\n"
+    address += "data: {text: 'db://{{ $made }}@x'}\n"
+    password = f"---\n{SECRET}  a: {{{{ $made | b64enc }}}}\n"
+    whole = chart(templates__a=made + password + address)
+    for before in (password, address):
+        first = rendered(chart(templates__a=made + before), kept={})
+        (value,) = first.made_up.values
+        later = rendered(whole, kept=kept_of(first.made_up))
+        assert (texts(later)["url"], text_of(later, "db", "a")) == (f"db://{value.value}@x", value.value)
+
+
+def test_a_text_with_another_number_of_values_than_before_gets_none_of_anothers() -> None:
+    def side(salt: str, *names: str, alone: str = "") -> list[Any]:
+        text = "\n".join(f"{name}={sha(salt + name)[:16]}" for name in names)
+        return [secret(conf=f"# {names}\n{text}", **{alone: sha(salt + alone)[:16]} if alone else {})]
+
+    first = settled(side("a", "admin", "web"), side("b", "admin", "web"))
+    for names in (("web",), ("more", "admin", "web")):
+        with pytest.raises(BadBundle, match="another number of values in /data/conf of Secret db than before"):
+            settled(side("c", *names), side("d", *names), kept_of(first))
+    # Where one is also alone, it is known by that.
+    first = settled(side("a", "admin", "web", alone="web"), side("b", "admin", "web", alone="web"))
+    later = settled(side("c", "web", alone="web"), side("d", "web", alone="web"), kept_of(first))
+    assert {made.value for made in later.values} == {sha("aweb")[:16]}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
 from provisioner.errors import BadBundle, BadConfig
-from provisioner.render import Target, values_object, wanted_values
+from provisioner.render import Target, looked_up, values_object, wanted_values
 from provisioner.values import Content, JsonObject
 from tests.provisioner.render.helm.charts import SERVED, chart, config_map, rendered
 
@@ -145,3 +145,25 @@ def test_what_cannot_be_read_is_named_and_not_quoted(
 def test_without_a_cluster_it_is_said_that_one_is_needed() -> None:
     with pytest.raises(BadConfig, match="no cluster was asked"):
         rendered(chart(**COPY), {"valuesFrom": [SECRET]})
+
+
+def test_a_word_of_a_text_of_a_secret_and_a_made_up_value_is_refused() -> None:
+    """The kept value would hold the mark of a text that is another one by now."""
+    joined = COPY["templates__s"].replace("db://", "{{ randAlphaNum 8 }}")
+    with pytest.raises(BadBundle, match="into one word"):
+        content_of({"templates__s": joined}, IN_SECRET)
+
+
+def test_nobody_can_tell_a_mark_by_what_everybody_knows() -> None:
+    """A chart may make a login of one, as with htpasswd."""
+    ref = wanted_values({"valuesFrom": [SECRET]}, "home")[0]
+    held = replace(values_object(ref, IN_SECRET[1], "known"), seed="unknown")
+    assert "known" not in repr(replace(held, version=""))
+    sums = []
+    for one in (held, replace(held, version="other"), replace(held, seed="another")):
+        target = Target("v1.36.3", SERVED, values_from=(one,))
+        content = rendered(chart(**COPY), {"valuesFrom": [SECRET]}, target=target)
+        sums.append(body_of(content, "Secret")["metadata"]["annotations"]["sum"])
+    assert sums[0] == sums[1] != sums[2]
+    one, other = (looked_up([ref.ref], lambda _: {"data": {"p": coded(PASSWORD)}}, seed=seed)[0] for seed in ("a", "b"))
+    assert not one.marks.keys() & other.marks.keys()
