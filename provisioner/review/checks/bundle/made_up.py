@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from provisioner.builtin.changes import dotted
 from provisioner.escaping import visible
 from provisioner.review.base.facts import Check, Facts, ReviewRule
 from provisioner.values import Content, Finding, MadePlace, MadeSort, MadeUp, MadeValue, ObjectRef, Section, Severity
@@ -38,7 +39,8 @@ def compare_made_up(facts: Facts) -> Iterator[Finding]:
                 "computed-here",
                 _ref(facts.content, checksum.place),
                 key=checksum.place.key,
-                path=visible(checksum.place.path),
+                object=_name(checksum.place),
+                path=_field(checksum.place),
             )
             yield replace(found, is_new=checksum.place not in known)
     yield from _judge_new_ones(facts.content)
@@ -58,7 +60,7 @@ def _judge_readers(content: Content, before: MadeUp) -> Iterator[Finding]:
                 variant,
                 _ref(content, place),
                 key=place.key,
-                path=visible(place.path),
+                path=_field(place),
                 object=_name(place),
                 secret=_name(secret) if secret else None,
             )
@@ -75,7 +77,7 @@ def _judge_new_ones(content: Content) -> Iterator[Finding]:
                 "beside-kept",
                 _ref(content, made.place),
                 key=made.place.key,
-                path=visible(made.place.path),
+                path=_field(made.place),
                 object=_name(made.place),
                 file=visible(files[made.place]),
             )
@@ -93,6 +95,13 @@ def _name(place: MadePlace) -> str:
     if not place.name:
         return visible(f"{place.kind} of {place.path.partition('#')[0]}")
     return visible(f"{place.kind} {place.namespace}/{place.name}" if place.namespace else f"{place.kind} {place.name}")
+
+
+def _field(place: MadePlace) -> str:
+    """Where in the object, as people write it, such as `data.password`."""
+    inside = place.path if place.name else place.path.partition("#")[2]
+    steps = (step.replace("~1", "/").replace("~0", "~") for step in inside.split("/")[1:])
+    return visible(dotted(int(step) if step.isdigit() else step for step in steps))
 
 
 def _ref(content: Content, place: MadePlace) -> ObjectRef | None:

@@ -46,7 +46,7 @@ _CREDENTIAL = re.compile(
 )
 # Values that name where a credential is, or that there is none, are none themselves.
 _HARMLESS = re.compile(
-    r"|true|false|none|null|\d{1,4}|/[\w./-]+|\$[({].*|.*\.(pem|crt|key|json|yaml|txt)", re.IGNORECASE
+    r"|true|false|yes|no|on|off|none|null|\d{1,4}|/[\w./-]+|\$[({].*|.*\.(pem|crt|key|json|yaml|txt)", re.IGNORECASE
 )
 
 

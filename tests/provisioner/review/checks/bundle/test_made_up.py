@@ -39,10 +39,12 @@ def test_it_is_told_how_many_there_are_and_where_they_went() -> None:
     (told,) = found(MadeUp((value(), value(NAMED, sort=MadeSort.NAME, is_new=False))), MadeUp())
     assert (told.rule, told.severity, told.is_new) == ("MADE-01", Severity.SAFE, True)
     assert told.message == (
-        "The chart makes up 2 values, 1 of them new: they go into Secret shop/db, Job of templates/job.yaml. Pratique keeps"
-        " them for later versions"
+        "The chart makes up 2 values (1 new). They go into Secret shop/db, Job of templates/job.yaml. Pratique keeps them"
+        " for later versions"
     )
     assert [told.is_new for told in found(MadeUp((value(is_new=False),)), MadeUp())] == [False]
+    (one,) = found(MadeUp((value(is_new=False),)), MadeUp())
+    assert one.message.startswith("The chart makes up 1 value. It goes into Secret shop/db. Pratique keeps it for")
     assert found(MadeUp()) == []
 
 
@@ -52,9 +54,9 @@ def test_it_is_told_how_many_there_are_and_where_they_went() -> None:
         (
             value(PASSWORD, COPY),
             Severity.DANGEROUS,
-            "makes up for Secret shop/db is also in ConfigMap shop/settings at /data/",
+            "makes up for Secret shop/db is also in ConfigMap shop/settings at data.url, where",
         ),
-        (value(COPY, sort=MadeSort.TEXT), Severity.NOTABLE, "is in ConfigMap shop/settings at /data/url, and stays"),
+        (value(COPY, sort=MadeSort.TEXT), Severity.NOTABLE, "is in ConfigMap shop/settings at data.url, and stays"),
         (value(PASSWORD, WEBHOOK, sort=MadeSort.CERTIFICATE), None, ""),
         (value(NAMED, COPY, sort=MadeSort.NAME), None, ""),
     ],
@@ -69,10 +71,10 @@ def test_who_can_read_what_is_in_no_secret(made: MadeValue, severity: Severity |
 
 
 def test_a_checksum_that_is_not_known_is_told() -> None:
-    one, other = (Checksum(MadePlace("Deployment", "shop", name, "/checksum"), name == "a") for name in "ab")
+    one, other = (Checksum(MadePlace("Deployment", "shop", name, "/spec/0/checksum~1s"), name == "a") for name in "ab")
     (told,) = found(MadeUp(checksums=(one, other)))
     assert (told.rule, told.severity) == ("MADE-03", Severity.NOTABLE)
-    assert "The checksum at /checksum is Pratique's own" in told.message
+    assert "a checksum of its own into Deployment shop/b at spec[0].checksum/s, over all" in told.message
     assert [told.is_new for told in found(MadeUp(checksums=(other,)), MadeUp(checksums=(other,)))] == [False]
 
 
@@ -81,7 +83,7 @@ def test_what_is_new_beside_what_was_kept_may_not_fit() -> None:
     (told,) = [it for it in found(MadeUp((value(is_new=False), new)), MadeUp()) if it.rule == "MADE-04"]
     assert told.severity is Severity.UNKNOWN
     assert (
-        "Secret shop/db has a value at /data/hash that the chart made up now, and templates/db.yaml has" in told.message
+        "Secret shop/db has a value at data.hash that the chart made up now, and templates/db.yaml has" in told.message
     )
     assert [it.rule for it in found(MadeUp((value(), new)), MadeUp())] == ["MADE-01"]
 

@@ -216,6 +216,7 @@ found_by = partial(findings_of, credentials.CONFIGURATION_CHECK)
         pytest.param("password", "", 0, id="empty"),
         pytest.param("password", "/etc/pw/file", 0, id="a path"),
         pytest.param("token", "true", 0, id="a switch"),
+        pytest.param("ALLOW_EMPTY_PASSWORD", "no", 0, id="a switch of bitnami's images"),
         pytest.param("token", "$(TOKEN)", 0, id="a reference"),
         pytest.param("passwordPolicy", "strict", 0, id="another word"),
     ],
