@@ -191,7 +191,7 @@ class SourceUnavailable(BadSource, TryLater):
     code = "source-unavailable"
     remedy = (
         "Once it is there and may be read, the request continues automatically. If it is wrong, someone who may update "
-        "the BundleDeployment changes spec.sources, which makes a new request."
+        "the BundleDeployment changes the spec, which makes a new request."
     )
 
 

@@ -141,9 +141,11 @@ def read_values(
 
     Raises SourceUnavailable for what is not there and not optional, BadConfig, and what `find` raises.
     """
-    found = values_object(wanted, find(wanted.ref))
+    body = find(wanted.ref)
+    found = values_object(wanted, body)
     if found.value is None and not wanted.is_optional:
-        raise SourceUnavailable(f"{wanted.words}: does not exist; spec.config.valuesFrom names it")
+        words = f"{wanted.ref} does not exist" if body is None else f"{wanted.ref} has no key {wanted.key}"
+        raise SourceUnavailable(f"{words}; spec.{wanted.where} names it")
     value = None if found.value is None else b64encode(found.value).decode()
     parts = canonical_json([cluster.pk, str(wanted.ref), wanted.key, value])
     digest, seed = (

@@ -150,9 +150,10 @@ def _settle_moving(side: _Side, kept: list[Found], refusal: BadBundle | None) ->
         set_these = values_to_set(files, templates, given)
         raise BadBundle(
             f"the chart: {some(moving)} {verb(len(moving), 'render')} differently each time (random text, new keys or"
-            " the time), and by more than values in the same places, so nobody could review what the next request"
-            f" brings; {f'set in spec.config: {set_these}' if set_these else 'give what it makes up as a value'}, or"
-            " switch it off"
+            " the time). Values are kept where each rendering has them in the same places, and here the places differ, so"
+            " that nobody could review what the next request brings."
+            f" {f'Set in spec.config: {set_these}' if set_these else 'Give what is made up as values in spec.config'},"
+            " or switch off the part of the chart that makes it up"
         ) from None
     objects, steps = _put_in_place(first, moving, settled.objects), [settled]
     if settled.secrets and _may_look_up(side.job.files):

@@ -125,7 +125,7 @@ def given_values(
         marks: dict[str, bytes] = {}
         values: Any = {}
         if held.value is None and not reference.is_optional:
-            raise BadConfig(f"{reference.where}: {reference.ref} is not there, or has no key {reference.key}")
+            raise BadConfig(f"{reference.where}: {reference.ref} does not exist, or has no key {reference.key}")
         if held.value is not None:
             values = _read(reference, held, marks, meter)
         for step in reversed(reference.target_path if held.value is not None else ()):
@@ -152,7 +152,7 @@ def _read(reference: ValuesReference, held: ValuesObject, marks: dict[str, bytes
         raise BadConfig(f"{reference.where}: {reference.words}: cannot be read as YAML") from None
     values = {} if not documents or documents == [None] else documents[0]
     if len(documents) > 1 or not isinstance(values, Mapping):
-        raise BadConfig(f"{reference.where}: {reference.words}: expected one mapping of values, or a targetPath")
+        raise BadConfig(f"{reference.where}: {reference.words}: is no mapping of values; to set one value with it, add targetPath")
     return _marked(values, (), reference, held, marks) if is_secret else values
 
 

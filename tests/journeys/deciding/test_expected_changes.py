@@ -172,7 +172,7 @@ def test_a_source_that_is_not_there_is_asked_for_again(site: DeployedSite, regis
     deployment = site.prepare(name, missing)
     request = site.latest(deployment)
     assert state(request) == ("preparing", "source-unavailable", "")
-    assert "changes spec.sources" in request.remedy
+    assert "changes the spec" in request.remedy
     assert request.look_again_at
     bundles.image(registry, name, bundles.app(name, "2"), "2")
     site.work()

@@ -190,7 +190,7 @@ def test_what_has_another_shape_each_time_is_refused_with_the_values_to_set() ->
     }
     remedy = '{values: {auth: {key: "…"}}}'
     words = (
-        rf"templates/made\.yaml renders differently each time .* set in spec\.config: {re.escape(remedy)}, or switch"
+        rf"templates/made\.yaml renders differently each time .* Set in spec\.config: {re.escape(remedy)}, or switch"
     )
     with pytest.raises(BadBundle, match=words):
         rendered(files)

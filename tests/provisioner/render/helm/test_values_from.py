@@ -120,10 +120,10 @@ def test_later_values_win_and_those_of_the_spec_over_all() -> None:
 @pytest.mark.parametrize(
     ("reference", "body", "words"),
     [
-        (SECRET, None, "is not there"),
+        (SECRET, None, "does not exist"),
         (SECRET, an_object("Secret", "x", "other"), "has no key values.yaml"),
         (SECRET, an_object("Secret", f"p: [{PASSWORD}"), "cannot be read as YAML"),
-        (SECRET, an_object("Secret", PASSWORD), "expected one mapping of values"),
+        (SECRET, an_object("Secret", PASSWORD), "is no mapping of values; to set one value with it, add targetPath"),
         (SECRET, an_object("Secret", "port: 5432"), "a value that is no text"),
         (SECRET, {"data": {"values.yaml": "%%%"}}, "expected|cannot be read"),
         ({"kind": "Pod", "name": "x"}, None, "expected the kind Secret or ConfigMap"),
