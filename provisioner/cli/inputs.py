@@ -40,7 +40,13 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _IMAGE = re.compile(r"[a-z0-9][a-z0-9.-]*(?::\d+)?/[a-z0-9._/-]+(?::\w[\w.-]{0,127}|@sha256:[0-9a-f]{64}|)", re.ASCII)
 _GIT = re.compile(r"git\+(?P<repository>https?://[^#@]+)@(?P<ref>[^@#]+)(?:#(?P<directory>.*))?")
 # What lies in a folder of these formats and in no other.
-_MARKS = {"helm": "Chart.yaml", "registry-v1": "metadata/annotations.yaml"}
+_MARKS = {
+    "Chart.yaml": "helm",
+    "metadata/annotations.yaml": "registry-v1",
+    "kustomization.yaml": "kustomize",
+    "kustomization.yml": "kustomize",
+    "Kustomization": "kustomize",
+}
 _VERSION = re.compile(r"v?\d+(\.\d+)*([.+-].*)?")
 
 
@@ -109,7 +115,7 @@ def _read_side(
     except (PratiqueError, Usage) as exc:
         words = str(exc)
         if isinstance(exc, InvalidManifest) and not is_named:
-            words += f". It was read as {options.format}; --format names another format"
+            words += f". It was read as {options.format}; name another format with --format, such as --format helm for a chart"
         # Of two versions of a bundle, their own words do not tell which.
         exc.args = (f"{side}{bundle}: {words.removeprefix(f'{bundle}: ')}" if side else words,)
         raise
@@ -118,7 +124,7 @@ def _read_side(
 
 def _detect_format(bundle: str) -> str:
     """The format of a folder, by what lies in it; of what is not read yet, plain."""
-    return next((name for name, mark in _MARKS.items() if (Path(bundle) / mark).is_file()), "plain")
+    return next((name for mark, name in _MARKS.items() if (Path(bundle) / mark).is_file()), "plain")
 
 
 def read_content(
@@ -174,7 +180,7 @@ def _read_config(file: Path | None) -> dict[str, object]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise Usage(f"{file}: no JSON ({exc})") from exc
+        raise Usage(f"{file}: expected JSON ({exc}); `yq -o json` makes it from YAML") from exc
     if not isinstance(found, dict):
         raise Usage(f"{file}: expected one JSON object")
     return found

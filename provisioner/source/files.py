@@ -141,7 +141,12 @@ class LocalSource:
         elif path.is_file():
             data, name = _read_regular_file(path, path.name, max_bytes), path.name
         else:
-            raise BadSource(f"{path}: there is no such file or folder")
+            is_other = path.exists()
+            raise BadSource(
+                f"{path}: expected a folder or an archive file, and it is a pipe or a device: save it to a file first"
+                if is_other
+                else f"{path}: there is no such file or folder"
+            )
         pin = Pin(self.kind, self.path, f"sha256:{hashlib.sha256(data).hexdigest()}", self.destination)
         return Fetched(pin, (Archive(name, data),))
 

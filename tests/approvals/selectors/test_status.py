@@ -55,6 +55,18 @@ def test_what_introduces_the_next_line_is_not_in_the_first_one() -> None:
     assert found.first_paragraph == "Kubernetes does not allow rita to get secrets db; this would allow it:"
 
 
+@pytest.mark.parametrize(
+    ("problem", "cause"),
+    [
+        ("config.patches[0]: expected a mapping", "config.patches[0]: expected a mapping."),
+        ("templates/a.yaml: has no kind", "templates/a.yaml: has no kind."),
+        ("the chart: has no name", "The chart: has no name."),
+    ],
+)
+def test_the_name_of_a_field_or_file_keeps_its_first_letter(problem: str, cause: str) -> None:
+    assert status_of(a_request(State.FAILED, problem=problem), Beside()).cause == cause
+
+
 @pytest.mark.parametrize("state", list(State))
 def test_every_state_has_one_label_and_at_most_two_lines(state: State) -> None:
     problem = "10 of 27 objects would be rejected: " + "the API server said no; " * 50

@@ -76,11 +76,14 @@ def test_the_format_of_a_folder_is_seen_by_what_lies_in_it(tmp_path: Path, capsy
     (operator / "metadata").mkdir(parents=True)
     (operator / "metadata" / "annotations.yaml").write_text("annotations: {}\n")
     assert "ClusterServiceVersions; expected one" in run(capsys, str(operator))[2]
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "kustomization.yml").write_text("resources: [https://example.com/a.yaml]\n")
+    assert "kustomization" in run(capsys, str(tmp_path / "ours"))[2]
     for folder in (tmp_path / "packed", tmp_path / "bare"):
         folder.mkdir()
     (tmp_path / "packed" / "a").mkdir()
     (tmp_path / "packed" / "a" / "Chart.yaml").write_text("apiVersion: v2\nname: shop\nversion: 1.0.0\n")
-    assert "It was read as plain; --format names another format" in run(capsys, str(tmp_path / "packed"))[2]
+    assert "It was read as plain; name another format with --format" in run(capsys, str(tmp_path / "packed"))[2]
     csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: shop.v1.0.0}\n"
     (tmp_path / "bare" / "csv.yaml").write_text(csv)
     assert "add --format registry-v1" in run(capsys, str(tmp_path / "bare"))[2]
@@ -279,7 +282,7 @@ def test_what_means_nothing_is_refused_with_what_was_expected(bundle: str) -> No
         pytest.param((".", "--service-account", "a"), "--kubeconfig", id="an account without a cluster"),
         pytest.param((".", "--config", "nowhere"), "nowhere", id="no such config"),
         pytest.param((".", "--config", "/dev/zero"), "/dev/zero: more than 2 MiB", id="a config without an end"),
-        pytest.param((".", "--config", __file__), "no JSON", id="a config in another language"),
+        pytest.param((".", "--config", __file__), "expected JSON", id="a config in another language"),
     ],
 )
 def test_an_error_is_one_sentence_and_status_2(

@@ -122,6 +122,9 @@ def test_a_single_file_keeps_its_name(folder: Path) -> None:
 
 
 def test_what_is_not_there_is_said_so(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BadSource, match="it is a pipe or a device: save it to a file first"):
+        read(tmp_path / "pipe")
     with pytest.raises(BadSource, match="there is no such file or folder"):
         read(tmp_path / "none")
 
