@@ -377,7 +377,7 @@ class _Reader:
         if canonical_json(before) != canonical_json(value):
             is_same = type(spelling) is type(own_spelling) and spelling == own_spelling
             if not is_same or not (_is_empty(before) or _is_empty(value)):
-                raise InvalidManifest(f"{refused} with another value")
+                raise InvalidManifest(f"{refused} with another value: remove one of them")
             effect = RepeatEffect.EMPTIED if _is_empty(value) else RepeatEffect.FILLED
             frame.written[name] = (line, _SETTLED)
         self._meter.repeat(RepeatedKey(self._name, first, line, self._path, effect))

@@ -128,7 +128,7 @@ def filled(
     known = tuple(known)
     origins = {mark: one.ref for one in known for mark in one.marks}
     values = {mark.encode(): value for one in known for mark, value in one.marks.items()}
-    filler = _Filler(values, meter)
+    filler = _Filler(values, {mark.encode(): str(ref) for mark, ref in origins.items()}, meter)
     made = [replace(one, body=filler.object(one, one.body)) for one in found] if values else list(found)
     copies: dict[ObjectRef, set[tuple[str, str]]] = {}
     for mark, places in filler.used.items():
@@ -149,9 +149,9 @@ def _record(one: LookedUp, copies: set[tuple[str, str]]) -> Lookup:
 class _Filler:
     """Puts values where their marks are; `used` says in which Secrets, and under which of their keys."""
 
-    def __init__(self, values: Mapping[bytes, bytes], meter: YamlMeter):
+    def __init__(self, values: Mapping[bytes, bytes], origins: Mapping[bytes, str], meter: YamlMeter):
         self._values, self._meter = values, meter
-        self._known = {one for mark in values for one in _shapes(mark)}
+        self._known = {one: origins[mark] for mark in values for one in _shapes(mark)}
         # What a shape of each mark begins with, and how long it is: a text is searched for these few alone.
         sizes = map(len, _shapes(next(iter(values), b"")))
         self._heads = tuple(zip(_shapes(MARK.encode()), sizes, strict=True))
@@ -204,27 +204,31 @@ class _Filler:
         return _ONE_MARK.sub(value_of, text)
 
     def _has_mark(self, text: str) -> bool:
-        if self._is_marked(text.encode(errors="replace")):
-            return True
+        return bool(self._origin(text))
+
+    def _origin(self, text: str) -> str:
+        """The Secret that the first mark in a text is of, as it stands there or in base64; "" without one."""
+        if origin := self._find_origin(text.encode(errors="replace")):
+            return origin
         try:
             inner = base64.b64decode("".join(text.split()), validate=True)
         except ValueError:
-            return False
-        return self._is_marked(inner)
+            return ""
+        return self._find_origin(inner)
 
-    def _is_marked(self, data: bytes) -> bool:
+    def _find_origin(self, data: bytes) -> str:
         for head, size in self._heads:
             at = data.find(head)
             while at >= 0:
-                if data[at : at + size] in self._known:
-                    return True
+                if origin := self._known.get(data[at : at + size]):
+                    return origin
                 at = data.find(head, at + 1)
-        return False
+        return ""
 
     def _check_none(self, found: Found, value: Any) -> None:
         for text in _texts(value):
-            if self._has_mark(text):
-                where = "holds a value of a Secret of the cluster, where everybody could read it"
+            if origin := self._origin(text):
+                where = f"holds a value of {origin}, where everybody could read it"
                 words = found.refuse(where).args[0]
                 raise BadBundle(f"the chart: {words}; it may only go into data or stringData of a Secret")
 

@@ -83,7 +83,7 @@ def test_a_value_of_a_secret_goes_into_a_secret_and_is_told(key: str, data: str,
 
 def test_S38_of_a_secret_a_chart_is_told_nothing_that_holds_or_tells_values() -> None:
     see = f"{GET} | toJson"
-    with pytest.raises(BadBundle, match="holds a value of a Secret of the cluster") as caught:
+    with pytest.raises(BadBundle, match="holds a value of Secret home/db, where") as caught:
         made_of({"templates__a": config_map(see)})
     assert PASSWORD not in str(caught.value)
     (seen,) = [one.answer for one in made_of({}).lookups]

@@ -93,7 +93,7 @@ def test_what_is_computed_of_a_text_changes_with_it_and_tells_nothing_of_it() ->
     ids=["as it is", "as base64", "within all values"],
 )
 def test_S38_a_text_of_a_secret_in_another_object_is_refused(template: str) -> None:
-    with pytest.raises(BadBundle, match="holds a value of a Secret of the cluster") as caught:
+    with pytest.raises(BadBundle, match="holds a value of Secret home/db, where") as caught:
         content_of({"templates__m": template}, IN_SECRET)
     assert PASSWORD not in caught.value.in_full
 
