@@ -232,7 +232,8 @@ def _with_end(line: str) -> str:
     """With a capital, unless the name of a field or file begins it, and with a full stop where nothing else ends it or
     introduces what follows."""
     is_name = any(mark in line.partition(" ")[0].rstrip(".,:;") for mark in "./[_")
-    return (line[:1] if is_name else line[:1].upper()) + line[1:] + ("" if not line or line.endswith((".", "…", "?", "!", ":")) else ".")
+    end = "" if not line or line.endswith((".", "…", "?", "!", ":")) else "."
+    return (line[:1] if is_name else line[:1].upper()) + line[1:] + end
 
 
 def _denials(requests: Collection[Request]) -> dict[int, list[ReasonGiven]]:

@@ -115,7 +115,7 @@ def _read_side(
     except (PratiqueError, Usage) as exc:
         words = str(exc)
         if isinstance(exc, InvalidManifest) and not is_named:
-            words += f". It was read as {options.format}; name another format with --format, such as --format helm for a chart"
+            words += f". It was read as {options.format}; name another format, such as --format helm for a chart"
         # Of two versions of a bundle, their own words do not tell which.
         exc.args = (f"{side}{bundle}: {words.removeprefix(f'{bundle}: ')}" if side else words,)
         raise

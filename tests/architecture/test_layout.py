@@ -36,6 +36,7 @@ TESTED_ELSEWHERE = {
     "approvals.steps": "tests/journeys",
     "approvals.tasks": "tests/approvals/ledger",
     "approvals.wake": "tests/approvals/ledger",
+    "provisioner.confined_program": "tests/provisioner/render/kustomize",
     "provisioner.catalogs.spec_source": "tests/approvals/test_bundle_spec.py",
     "provisioner.confined_program": "tests/provisioner/render/kustomize",
     "provisioner.live_reads": "tests/provisioner/pipeline",

@@ -150,8 +150,8 @@ def _settle_moving(side: _Side, kept: list[Found], refusal: BadBundle | None) ->
         set_these = values_to_set(files, templates, given)
         raise BadBundle(
             f"the chart: {some(moving)} {verb(len(moving), 'render')} differently each time (random text, new keys or"
-            " the time). Values are kept where each rendering has them in the same places, and here the places differ, so"
-            " that nobody could review what the next request brings."
+            " the time). Values are kept where each rendering has them in the same places, and here the places differ,"
+            " so that nobody could review what the next request brings."
             f" {f'Set in spec.config: {set_these}' if set_these else 'Give what is made up as values in spec.config'},"
             " or switch off the part of the chart that makes it up"
         ) from None

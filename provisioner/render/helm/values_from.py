@@ -152,7 +152,9 @@ def _read(reference: ValuesReference, held: ValuesObject, marks: dict[str, bytes
         raise BadConfig(f"{reference.where}: {reference.words}: cannot be read as YAML") from None
     values = {} if not documents or documents == [None] else documents[0]
     if len(documents) > 1 or not isinstance(values, Mapping):
-        raise BadConfig(f"{reference.where}: {reference.words}: is no mapping of values; to set one value with it, add targetPath")
+        raise BadConfig(
+            f"{reference.where}: {reference.words}: is no mapping of values; to set one value with it, add targetPath"
+        )
     return _marked(values, (), reference, held, marks) if is_secret else values
 
 

@@ -11,8 +11,8 @@ from approvals.models import Cluster
 from approvals.steps.sources import read_values, sources_of
 from provisioner.errors import BadSource, SourceUnavailable
 from provisioner.plugins import PluginGroup
-from provisioner.source import PluginSource
 from provisioner.render.helm.values_from import wanted_values
+from provisioner.source import PluginSource
 from provisioner.values import ObjectRef
 from tests.support.plugins import PluginPath
 
@@ -71,6 +71,9 @@ def test_parameters_that_are_no_mapping_are_refused(deck: None) -> None:
 
 def test_an_object_of_values_and_a_key_that_are_missing_are_told_apart() -> None:
     (wanted,) = wanted_values({"valuesFrom": [{"kind": "Secret", "name": "db"}]}, "shop")
-    for body, words in ((None, "Secret shop/db does not exist"), ({"data": {}}, "Secret shop/db has no key values.yaml")):
+    for body, words in (
+        (None, "Secret shop/db does not exist"),
+        ({"data": {}}, "Secret shop/db has no key values.yaml"),
+    ):
         with pytest.raises(SourceUnavailable, match=rf"{words}; spec.config.valuesFrom\[0\] names it"):
             read_values(wanted, Cluster(), lambda _, body=body: body)

@@ -83,7 +83,9 @@ def test_the_format_of_a_folder_is_seen_by_what_lies_in_it(tmp_path: Path, capsy
         folder.mkdir()
     (tmp_path / "packed" / "a").mkdir()
     (tmp_path / "packed" / "a" / "Chart.yaml").write_text("apiVersion: v2\nname: shop\nversion: 1.0.0\n")
-    assert "It was read as plain; name another format with --format" in run(capsys, str(tmp_path / "packed"))[2]
+    assert (
+        "It was read as plain; name another format, such as --format helm" in run(capsys, str(tmp_path / "packed"))[2]
+    )
     csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: shop.v1.0.0}\n"
     (tmp_path / "bare" / "csv.yaml").write_text(csv)
     assert "add --format registry-v1" in run(capsys, str(tmp_path / "bare"))[2]
