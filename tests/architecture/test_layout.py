@@ -38,7 +38,6 @@ TESTED_ELSEWHERE = {
     "approvals.wake": "tests/approvals/ledger",
     "provisioner.confined_program": "tests/provisioner/render/kustomize",
     "provisioner.catalogs.spec_source": "tests/approvals/test_bundle_spec.py",
-    "provisioner.confined_program": "tests/provisioner/render/kustomize",
     "provisioner.live_reads": "tests/provisioner/pipeline",
     "provisioner.regexes": "tests/provisioner/schema",
 }
