@@ -180,12 +180,14 @@ def _caller_of(verified: Verified, found: IssuerIdentities) -> Caller:
 @transaction.atomic(durable=True)
 def _sign_in(tokens: Tokens, found: IssuerIdentities, browser: Browser, before: Caller | None) -> SignIn:
     verified = tokens.verified
+    user = _account_of(verified)
     return sign_ins.sign_in_on_all(
-        _account_of(verified),
+        user,
         found.proved,
         browser,
         before,
         authenticator=OIDC,
+        actor=Actor(user.get_username(), "oidc"),
         facts={"issuer": verified.issuer.url, "subject": verified.subject},
         grant=_grant(tokens),
     )

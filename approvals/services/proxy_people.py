@@ -17,6 +17,7 @@ from django.db.models import QuerySet
 
 from approvals import access
 from approvals.access import Caller
+from approvals.audit import Actor
 from approvals.clock import database_now
 from approvals.errors import NotAllowed
 from approvals.models import Cluster, KubernetesIdentity, Proof, SignIn
@@ -149,12 +150,14 @@ def title_of(name: str) -> str:
 
 @transaction.atomic(durable=True)
 def _sign_in(said: Said, proved: tuple[Proved, ...], browser: Browser, before: Caller | None) -> SignIn:
+    user = account_of(said)
     return sign_ins.sign_in_on_all(
-        account_of(said),
+        user,
         proved,
         browser,
         before,
         authenticator=PROXY,
+        actor=Actor(user.get_username(), "proxy"),
         facts={"proxy": said.proxy.name, "subject": said.subject},
         proxy=said.proxy.name,
         proxy_subject=said.subject,

@@ -270,13 +270,14 @@ def sign_in_on_all(
     before: Caller | None,
     *,
     authenticator: KubernetesIdentity.Authenticator,
+    actor: Actor,
     facts: Mapping[str, Any],
     **began_by: Any,
 ) -> SignIn:
     """Begin a session by one word that counts on many clusters; in a transaction. Raises NotAllowed.
 
-    What the same authenticator said before counts no longer, also where it now says nothing. `facts` are the audit's,
-    `began_by` the columns of what the session is asked again by.
+    What the same authenticator said before counts no longer, also where it now says nothing. `actor` and `facts` are
+    the audit's, `began_by` the columns of what the session is asked again by.
     """
     identities = keep_all(user, proved, authenticator)
     row = begin(user, browser, before)
@@ -289,7 +290,7 @@ def sign_in_on_all(
     clusters = {each.cluster.name: each.identity.username for each in proved}
     groups = {each.cluster.name: list(each.identity.groups) for each in proved}
     told = {**facts, "clusters": clusters, "groups": groups, "address": browser.address}
-    audit.record(verb="identity.proved", actor=Actor(user.get_username(), str(authenticator)), facts=told)
+    audit.record(verb="identity.proved", actor=actor, facts=told)
     return row
 
 

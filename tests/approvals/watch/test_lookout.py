@@ -136,7 +136,7 @@ def test_a_lookout_whose_thread_is_dead_is_started_again(monkeypatch: pytest.Mon
         kind.stop.wait(FOR_EVER_SECONDS)
 
     monkeypatch.setattr(expected_changes._Kind, "look", look)
-    monkeypatch.setattr(expected_changes.waits, "waiting", lambda *_: _One())
+    monkeypatch.setattr(expected_changes.retries, "waiting", lambda *_: _One())
     monkeypatch.setattr(expected_changes, "KINDS", dict.fromkeys(expected_changes.KINDS, (("", "ServiceAccount"),)))
     made = ExpectedChanges(env.cluster)
     try:
