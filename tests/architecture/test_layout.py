@@ -36,7 +36,6 @@ TESTED_ELSEWHERE = {
     "approvals.steps": "tests/journeys",
     "approvals.tasks": "tests/approvals/ledger",
     "approvals.wake": "tests/approvals/ledger",
-    "provisioner.confined_program": "tests/provisioner/render/kustomize",
     "provisioner.catalogs.spec_source": "tests/approvals/test_bundle_spec.py",
     "provisioner.live_reads": "tests/provisioner/pipeline",
     "provisioner.regexes": "tests/provisioner/schema",
