@@ -69,7 +69,7 @@ def _charts(tree: Tree, destination: str) -> list[str]:
 # As in Helm's SplitManifests, `---` counts also where something follows it on its line.
 _BLANKS = "\t\n\f\r "
 _LINE = re.compile(r":\d+")
-_TWICE = re.compile(r"on line \d+ (too|with another value)\Z")
+_TWICE = re.compile(r"on line \d+ (?:too|with another value: remove one of them)\Z")
 _SEPARATOR = re.compile(rf"^---[{_BLANKS}]*", re.MULTILINE)
 
 

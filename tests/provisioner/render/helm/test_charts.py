@@ -329,7 +329,7 @@ def test_what_is_broken_is_said_with_its_line_in_the_whole_template() -> None:
     broken = config_map("1") + "\n\n---\n# two\nkind: ConfigMap\nkind: Secret\n"
     with pytest.raises(InvalidManifest, match=r"templates/a\.yaml:11: ") as caught:
         rendered(chart(templates__a=broken))
-    assert str(caught.value).endswith("renders has a key twice, on line 10 with another value")
+    assert str(caught.value).endswith("renders has a key twice, on line 10 with another value: remove one of them")
     assert "the key 'kind' is there twice" in caught.value.server_words
 
 
