@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from provisioner.api_groups import RBAC_GROUP
 from provisioner.json_values import mapping, value_at
 from provisioner.review.base.facts import SECRET, Check, Facts, Listed, Listing, ReviewRule
 from provisioner.values import Action, Finding, GroupKind, HelmRelease, ObjectRef, Section, Severity
@@ -22,7 +23,7 @@ _KINDS = (
     *(GroupKind("apps", kind) for kind in ("DaemonSet", "Deployment", "StatefulSet")),
     *(GroupKind("batch", kind) for kind in ("CronJob", "Job")),
     *(GroupKind("networking.k8s.io", kind) for kind in ("Ingress", "NetworkPolicy")),
-    *(GroupKind("rbac.authorization.k8s.io", kind) for kind in ("Role", "RoleBinding")),
+    *(GroupKind(RBAC_GROUP, kind) for kind in ("Role", "RoleBinding")),
     GroupKind("autoscaling", "HorizontalPodAutoscaler"),
     GroupKind("policy", "PodDisruptionBudget"),
 )
