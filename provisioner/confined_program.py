@@ -39,7 +39,7 @@ def main() -> None:
     program = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     confinement.take_files(program=path)
     confinement.take_system_calls(program=program)
-    os.execve(program, [path.name], environment)  # noqa: S606 -- likewise
+    os.execve(program, [path.name], environment)  # noqa: S606 -- our own program, by its descriptor or path
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ class ClusterClient:
     @classmethod
     def in_cluster(cls, *, timeout_seconds: float = TIMEOUT_SECONDS, observe: Observer = unobserved) -> Self:
         """A connection as the ServiceAccount of the pod that we run in."""
-        from provisioner.cluster.client.connection import as_pod  # noqa: PLC0415 - as above
+        from provisioner.cluster.client.connection import as_pod  # noqa: PLC0415 - the official client loads for 0.4 s
 
         return cls._over(as_pod(timeout_seconds=timeout_seconds, observe=observe))
 
