@@ -294,6 +294,11 @@ def phases(manifests: Iterable[Manifest]) -> list[Phase]:
     return made
 
 
+# The moments before and after the phases, in their order.
+EARLY = (HookMoment.BEFORE, HookMoment.BEFORE_DELETION)
+LATE = (HookMoment.AFTER, HookMoment.TEST, HookMoment.AFTER_DELETION)
+
+
 def hooks_at(moment: HookMoment, manifests: Iterable[Manifest]) -> list[Manifest]:
     """The hooks that run at a moment, in the order in which they do: one after the other, as Helm has it."""
     running = [manifest for manifest in manifests if manifest.hook and moment in manifest.hook.moments]

@@ -125,15 +125,18 @@ def count_objects(actions: Iterable[PlannedAction], *, hides_secrets: bool = Tru
 
 
 class HookMoment(StrEnum):
-    """When a hook runs: before or after all other objects are written, or before or after they are deleted."""
+    """When a hook runs: before or after all other objects are written, as a test once they are ready, or before or
+    after they are deleted.
+    """
 
     BEFORE = "before"
     AFTER = "after"
+    TEST = "test"
     BEFORE_DELETION = "before-deletion"
     AFTER_DELETION = "after-deletion"
 
 
-APPLYING = frozenset({HookMoment.BEFORE, HookMoment.AFTER})
+APPLYING = frozenset({HookMoment.BEFORE, HookMoment.AFTER, HookMoment.TEST})
 DELETING = frozenset({HookMoment.BEFORE_DELETION, HookMoment.AFTER_DELETION})
 
 

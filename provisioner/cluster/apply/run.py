@@ -23,7 +23,7 @@ from provisioner.cluster.apply.waits import IDLE, Patience, WaitOptions, Waits, 
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.health.watch import until_gone
 from provisioner.cluster.inventory import HookRuns, Inventory, MemoryHookRuns
-from provisioner.cluster.order import ApplyStep, Phase, deletion_phases, hooks_at, phases
+from provisioner.cluster.order import EARLY, LATE, ApplyStep, Phase, deletion_phases, hooks_at, phases
 from provisioner.cluster.plan.content_plan import plan_digest
 from provisioner.cluster.plan.prune import bodies_of, in_served_version
 from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, UnknownKind, Withheld
@@ -169,8 +169,8 @@ class _Apply:
 
     def run(self, content: Content) -> Iterator[ObjectOutcome]:
         wished = phases(content.manifests)
-        early = self._hooks(content, HookMoment.BEFORE, HookMoment.BEFORE_DELETION)
-        late = self._hooks(content, HookMoment.AFTER, HookMoment.AFTER_DELETION)
+        early = self._hooks(content, EARLY)
+        late = self._hooks(content, LATE)
         known = {manifest.ref.identity for manifest in content.manifests}
         leaving = [action for identity, action in self._actions.items() if identity not in known]
         released = [action for action in leaving if action.action in (Action.NONE, Action.ORPHAN)]
@@ -197,7 +197,13 @@ class _Apply:
             if not self._stopped:
                 self._begin(f"delete {each.name}")
             yield from self._until_one_fails(planned, f"delete {each.name}", self._deleter.delete)
+        tests = late.pop(HookMoment.TEST, None)
         yield from self._run_each(late)
+        if tests:
+            if not self._stopped:
+                stood_on = [ref for phase in wished for ref in self._waits.stood_on(phase)]
+                self._stopped = in_phase(f"hooks {HookMoment.TEST}", self._waits.of(stood_on))
+            yield from self._run_each({HookMoment.TEST: tests})
         if not self._stopped:
             self._deleter.forget_vain(self._items, known)
 
@@ -213,7 +219,7 @@ class _Apply:
 
     # Hooks
 
-    def _hooks(self, content: Content, *moments: HookMoment) -> dict[HookMoment, list[Manifest]]:
+    def _hooks(self, content: Content, moments: Sequence[HookMoment]) -> dict[HookMoment, list[Manifest]]:
         """The hooks of each moment that has some."""
         found = {moment: hooks_at(moment, content.manifests) for moment in moments}
         return {moment: hooks for moment, hooks in found.items() if hooks}

@@ -16,6 +16,8 @@ from provisioner.cluster.compare import changes, hidden
 from provisioner.cluster.evidence import PARALLEL_READS, read_many
 from provisioner.cluster.order import (
     DEFINITION,
+    EARLY,
+    LATE,
     NAMESPACE,
     created_namespaces,
     defined_kinds,
@@ -34,7 +36,6 @@ from provisioner.sentences import some
 from provisioner.values import (
     Action,
     Content,
-    HookMoment,
     Manifest,
     ObjectIdentity,
     Plan,
@@ -155,7 +156,7 @@ def _order(content: Content, reviewed: Iterable[ObjectIdentity]) -> list[ObjectI
         return known
     early, late = (
         [manifest for moment in moments for manifest in hooks_at(moment, content.manifests)]
-        for moments in ((HookMoment.BEFORE, HookMoment.BEFORE_DELETION), (HookMoment.AFTER, HookMoment.AFTER_DELETION))
+        for moments in (EARLY, LATE)
     )
     staying = (manifest for phase in phases(content.manifests) for manifest in phase.manifests)
     return list(dict.fromkeys(manifest.ref.identity for manifest in (*early, *staying, *late)))

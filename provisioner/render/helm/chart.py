@@ -112,14 +112,16 @@ HOOK, WEIGHT, DELETE_POLICY = "helm.sh/hook", "helm.sh/hook-weight", "helm.sh/ho
 _INSTALLING = {"pre-install": HookMoment.BEFORE, "post-install": HookMoment.AFTER}
 _UPGRADING = {"pre-upgrade": HookMoment.BEFORE, "post-upgrade": HookMoment.AFTER}
 _DELETING = {"pre-delete": HookMoment.BEFORE_DELETION, "post-delete": HookMoment.AFTER_DELETION}
+# The older name says that its success was wanted, which is so of all.
+_TESTING = {"test": HookMoment.TEST, "test-success": HookMoment.TEST}
 _CLEARED = "hook-succeeded"
 # As Go reads an integer; Helm takes 0 for anything else.
 _WEIGHT = re.compile(r"[+-]?[0-9]{1,9}")
 
 
-def with_hooks(objects: Iterable[Found], *, is_upgrade: bool) -> list[Found]:
+def with_hooks(objects: Iterable[Found], *, is_upgrade: bool, with_tests: bool) -> list[Found]:
     """Each object with when it runs, without the hooks that never do here."""
-    known = {**(_UPGRADING if is_upgrade else _INSTALLING), **_DELETING}
+    known = {**(_UPGRADING if is_upgrade else _INSTALLING), **_DELETING, **(_TESTING if with_tests else {})}
     kept = []
     for found in objects:
         annotations = mapping(value_at(found.body, "metadata", "annotations"))

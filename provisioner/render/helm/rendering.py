@@ -59,8 +59,8 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
     )
     output, refusal = _render_first(job, rendering)
     found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
-    kept = with_hooks(found, is_upgrade=job.is_upgrade)
-    kept, made_up = _settle_moving(_Side(job, output, rendering, folder), kept, refusal)
+    kept = with_hooks(found, is_upgrade=job.is_upgrade, with_tests=wanted.tests)
+    kept, made_up = _settle_moving(_Side(job, output, rendering, folder, wanted.tests), kept, refusal)
     kept, lookups = filled(kept, (*(job.lookups or ()), *given.objects), meter)
     left_out = {one.file for one in found} - {one.file for one in kept}
     inside = [_within(folder, path) for path in files]
@@ -111,11 +111,16 @@ class _Side:
     output: Output
     rendering: Rendering
     folder: str
+    with_tests: bool
+
+    def running(self, texts: Mapping[str, str], meter: YamlMeter) -> list[Found]:
+        """What these texts have, but for the hooks that never run here."""
+        found = rendered_objects(texts, self.folder, meter)
+        return with_hooks(found, is_upgrade=self.job.is_upgrade, with_tests=self.with_tests)
 
     def compare(self, first: Iterable[Found], meter: YamlMeter) -> tuple[list[str], TwoRenderings]:
         """The files whose objects were others the second time, and these objects; what is left out may move."""
-        again = with_hooks(rendered_objects(self.output.again, self.folder, meter), is_upgrade=self.job.is_upgrade)
-        before, after = _by_file(first), _by_file(again)
+        before, after = _by_file(first), _by_file(self.running(self.output.again, meter))
         paths = {_within(self.folder, path): path for path in self.output.again}
         moving = [file for file in paths if before.get(file) != after.get(file)]
         return moving, TwoRenderings(
@@ -200,7 +205,7 @@ def _look_again(
     meter = YamlMeter(rendering.limits, takes_repeated=True)
     looking = replace(job, lookups=(*(job.lookups or ()), *told), is_open=job.lookups is None)
     again = replace(side, output=render(looking))
-    found = with_hooks(rendered_objects(again.output.templates, side.folder, meter), is_upgrade=job.is_upgrade)
+    found = again.running(again.output.templates, meter)
     moving, renderings = again.compare(found, meter)
     is_offline = rendering.kept_values is None
     last = settle(renderings, {**kept, **first.kept}, meter, is_offline=is_offline, earlier=first)

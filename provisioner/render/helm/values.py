@@ -138,7 +138,7 @@ def _is_coded_key(text: str) -> bool:
         return False
 
 
-_KEYS = ("values", "valuesFiles", "valuesFrom", "releaseName", KEY)
+_KEYS = ("values", "valuesFiles", "valuesFrom", "releaseName", KEY, "tests")
 # Helm's rule for the name of a release.
 MAX_RELEASE_NAME = 53
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -146,11 +146,14 @@ _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*
 
 @dataclass(frozen=True, slots=True)
 class ChartConfig:
-    """`files` are the paths of the tree that values were read from; `release_name` is "" where none was given."""
+    """`files` are the paths of the tree that values were read from; `release_name` is "" where none was given; `tests`
+    are run at the end of each apply.
+    """
 
     values: Mapping[str, Any]
     files: tuple[str, ...]
     release_name: str
+    tests: bool
 
 
 def config_of(
@@ -181,9 +184,11 @@ def config_of(
     name = config.get("releaseName") or ""
     if not isinstance(name, str):
         raise BadConfig(f"config.releaseName is {type(name).__name__}; expected a text")
-    return ChartConfig(
-        merged(merged(values, given), dict(own)), tuple(files), checked_release_name(name) if name else ""
-    )
+    tests = config.get("tests", False)
+    if not isinstance(tests, bool):
+        raise BadConfig(f"config.tests is {type(tests).__name__}; expected true or false")
+    release_name = checked_release_name(name) if name else ""
+    return ChartConfig(merged(merged(values, given), dict(own)), tuple(files), release_name, tests)
 
 
 def checked_release_name(name: str) -> str:

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from provisioner.errors import BadConfig
 from provisioner.render import Target, content_digest, parse, serialise
 from provisioner.values import Hook, HookMoment
 from tests.provisioner.render.helm.charts import chart, config_map, rendered, texts
 
-BEFORE, AFTER, GOING, GONE = HookMoment
+BEFORE, AFTER, TESTING, GOING, GONE = HookMoment
 INSTALL, UPGRADE = Target("", (), is_upgrade=False), Target("", (), is_upgrade=True)
 
 
@@ -86,3 +87,14 @@ def test_tests_and_rollbacks_are_left_out_and_said(moment: str) -> None:
     found = rendered(chart(templates__hook=hook))
     assert texts(found) == {"shop-one": "own"}
     assert found.unused.paths == ("templates/hook.yaml",)
+
+
+@pytest.mark.parametrize("moment", ["test", "test-success"])
+def test_tests_run_where_the_config_asks_for_them(moment: str) -> None:
+    files = chart(templates__hook=config_map("1", "migrate", f"{{helm.sh/hook: '{moment},pre-upgrade'}}"))
+    for target, moments in ((INSTALL, (TESTING,)), (UPGRADE, (BEFORE, TESTING))):
+        found = rendered(files, {"tests": True}, target=target)
+        assert [one.hook for one in found.hooks] == [Hook(moments)]
+        assert not found.unused.paths
+    with pytest.raises(BadConfig, match=r"config\.tests is str; expected true or false"):
+        rendered(files, {"tests": "yes"})

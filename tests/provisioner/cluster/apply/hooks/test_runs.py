@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.apply.run import PhaseReached
+from provisioner.cluster.apply.waits import Patience
 from provisioner.cluster.inventory import MemoryHookRuns
+from provisioner.health_checks import health_checks
 from provisioner.values import Action, HookMoment, ObjectRef
 from tests.provisioner.cluster.apply.hooks.charts import AFTER, BEFORE, Chart, hook, named, uid_of
 from tests.support.kubernetes.live import wait_until
@@ -92,6 +94,23 @@ def test_a_hook_may_run_before_and_after(chart: Chart) -> None:
     assert failures(outcomes) == []
     assert len(set(seen)) == 2
     assert uid_of(scene.cluster, scene.job()) == seen[-1]
+
+
+@pytest.mark.proof
+def test_a_test_runs_last_and_only_once_what_it_tests_is_ready(chart: Chart, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = chart.scene
+    settings = scene.config_map("settings", state="starting")
+    hooks = [hook(scene.job("smoke"), HookMoment.TEST, weight=-9), hook(scene.job("announce"), AFTER)]
+    is_up = {"apiVersion": "v1", "kind": "ConfigMap", "fieldValue": {"path": ".data.state", "value": "up"}}
+    checks = health_checks({"healthChecks": [is_up]})
+    with monkeypatch.context() as patch:
+        patch.setattr(Patience, "left", 0.3)
+        outcomes = chart.deploy(hooks[:1], settings, checks=checks)
+    assert "phase hooks test: ConfigMap" in outcomes[-1].message
+    assert scene.live(scene.job("smoke")) is None
+    outcomes = chart.deploy(hooks, scene.config_map("settings", state="up"), checks=checks)
+    assert named(outcomes) == ["settings", "announce", "smoke"]
+    assert failures(outcomes) == []
 
 
 def test_a_deletion_has_hooks_of_its_own_and_what_they_leave_stays(chart: Chart) -> None:
