@@ -140,7 +140,14 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
         ),
         version=fetched_by.bundle_version,
         lookups=tuple(
-            Lookup(ObjectRef(**record["object"]), record["digest"], tuple(record["copies"]), tuple(record["keys"]))
+            Lookup(
+                ObjectRef(**record["object"]),
+                record["digest"],
+                tuple(record["copies"]),
+                tuple(record["keys"]),
+                # Records of an earlier version do not say it.
+                compared=tuple(record.get("compared", ())),
+            )
             for record in fetched_by.lookups
         ),
         patches=tuple(

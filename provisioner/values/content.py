@@ -235,8 +235,8 @@ class Lookup:
 
     `digest` is of what it was told, of a Secret of its keys and type alone, "" where the object did not exist; `copies`
     are the Secrets of the content that have values of this one, as namespace/name or as the name alone, and `keys` the
-    same with the key of each value. `answer` is what it was told, with marks in place of the values of a Secret; a
-    content that was stored has none.
+    same with the key of each value. `compared` says where the chart's templates compare such a value with something.
+    `answer` is what it was told, with marks in place of the values of a Secret; a content that was stored has none.
     """
 
     ref: ObjectRef
@@ -256,6 +256,7 @@ class PatchedObject:
     is_deleted: bool = False
 
 
+    compared: tuple[str, ...] = field(default=(), compare=False)
 @dataclass(frozen=True, slots=True)
 class PatchResult:
     """What an entry of `spec.config`, such as `patches[0]` or `namespace`, did to the rendered objects.
