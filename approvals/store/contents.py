@@ -158,6 +158,7 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
                     PatchedObject(ObjectRef(**patched["ref"]), tuple(patched["paths"]), patched["is_deleted"])
                     for patched in record["objects"]
                 ),
+                tuple(record.get("near", ())),
             )
             for record in fetched_by.patches
         ),

@@ -261,7 +261,8 @@ class PatchedObject:
 class PatchResult:
     """What an entry of `spec.config`, such as `patches[0]` or `namespace`, did to the rendered objects.
 
-    `count` is how many objects it was for, 0 where it hit nothing; `objects` are the first that it changed.
+    `count` is how many objects it was for, 0 where it hit nothing; `objects` are the first that it changed. `near` are
+    objects of the bundle that are called nearly what a patch asks for that hit nothing.
     """
 
     entry: str
@@ -279,6 +280,7 @@ class Content:
     what a chart was given, as JSON texts by path ("image.tag"), its own included and without credentials, None where
     nobody knows; `spec_values` the paths of those that the spec sets, as far as is known; `version` what the bundle
     says of itself, "" where its format has none; `lookups` what a chart was told of the cluster's objects;
+    near: tuple[str, ...] = ()
     `repeated` which keys were there twice in its files; `patches` what `spec.config` changed in the rendered objects;
     `made_up` what the chart made up, without the values where the content was stored; `suggested_namespace` where the
     bundle would be installed, "" where it does not say or nobody knows any more. The digest does not cover these.
