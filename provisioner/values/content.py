@@ -193,13 +193,25 @@ class RepeatEffect(StrEnum):
 
 @dataclass(frozen=True, order=True, slots=True)
 class RepeatedKey:
-    """A key of one mapping that is on two lines of a file, of a chart's template of what that renders."""
+    """A key of one mapping that is on two lines of a file, of a chart's template of what that renders.
+
+    `first_column` and `column` are 0 where the lines tell the two apart.
+    """
 
     file: str
     first: int
     line: int
     path: str
     effect: RepeatEffect
+    first_column: int = 0
+    column: int = 0
+
+    @property
+    def places(self) -> str:
+        """Where the two are in the file, in words."""
+        if self.column:
+            return f"line {self.line}, columns {self.first_column} and {self.column}"
+        return f"lines {self.first} and {self.line}"
 
 
 class RequirementKind(StrEnum):
@@ -244,6 +256,7 @@ class Lookup:
     copies: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     answer: JsonObject | None = field(default=None, repr=False, compare=False)
+    compared: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +269,6 @@ class PatchedObject:
     is_deleted: bool = False
 
 
-    compared: tuple[str, ...] = field(default=(), compare=False)
 @dataclass(frozen=True, slots=True)
 class PatchResult:
     """What an entry of `spec.config`, such as `patches[0]` or `namespace`, did to the rendered objects.
@@ -268,6 +280,7 @@ class PatchResult:
     entry: str
     count: int
     objects: tuple[PatchedObject, ...]
+    near: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +293,6 @@ class Content:
     what a chart was given, as JSON texts by path ("image.tag"), its own included and without credentials, None where
     nobody knows; `spec_values` the paths of those that the spec sets, as far as is known; `version` what the bundle
     says of itself, "" where its format has none; `lookups` what a chart was told of the cluster's objects;
-    near: tuple[str, ...] = ()
     `repeated` which keys were there twice in its files; `patches` what `spec.config` changed in the rendered objects;
     `made_up` what the chart made up, without the values where the content was stored; `suggested_namespace` where the
     bundle would be installed, "" where it does not say or nobody knows any more. The digest does not cover these.

@@ -348,7 +348,7 @@ def compare_repeated_keys(facts: Facts) -> Iterator[Finding]:
     for effect, rule in _REPEATED.items():
         found = [one for one in facts.content.repeated if one.effect is effect]
         if found:
-            keys = [visible(f"{one.path} ({one.file}, lines {one.first} and {one.line})") for one in found]
+            keys = [visible(f"{one.path} ({one.file}, {one.places})") for one in found]
             is_new = any(one not in before for one in found)
             yield replace(rule.finding(str(effect), None, key=keys, keys=keys), is_new=is_new)
 
