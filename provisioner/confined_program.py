@@ -21,15 +21,8 @@ PROCESSORS = 2
 
 
 def main() -> None:
-    limits = [(resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, CPU_SECONDS)]
     # Go reserves much more address space than it ever uses, so the limit is on what can be written to.
-    limits.append((resource.RLIMIT_DATA, MEMORY_BYTES))
-    for number, most in limits:
-        try:
-            resource.setrlimit(number, (most, most))
-        except (OSError, ValueError):
-            if sys.platform == "linux":
-                raise
+    confinement.limit_use({resource.RLIMIT_CPU: CPU_SECONDS, resource.RLIMIT_DATA: MEMORY_BYTES})
     path = Path(os.environ[PROGRAM])
     # Without PATH it finds no program, and nobody listens where it would ask the network.
     environment = {"GOMAXPROCS": str(PROCESSORS), "GOMEMLIMIT": str(MEMORY_BYTES * 2 // 3), "PATH": ""}

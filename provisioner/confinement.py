@@ -9,11 +9,12 @@ import ctypes
 import errno
 import os
 import platform
+import resource
 import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -91,6 +92,18 @@ def weakness() -> str:
         f"the kernel does not keep whatever renders charts from {' and '.join(left)}: only Pratique's own checks do. "
         "Run workers on Linux on x86-64 or ARM64 with seccomp"
     )
+
+
+def limit_use(limits: Mapping[int, int]) -> None:
+    """Hold this process to limits of the kernel, by their numbers, from its next instruction on; it cannot take them
+    off. It writes no file and leaves no core. Linux has to know all of them.
+    """
+    for number, most in {resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0, **limits}.items():
+        try:
+            resource.setrlimit(number, (most, most))
+        except (OSError, ValueError):
+            if sys.platform == "linux":
+                raise
 
 
 def take_network() -> bool:

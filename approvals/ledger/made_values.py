@@ -25,6 +25,7 @@ from provisioner.values import MadePlace, MadeSort, MadeUp
 
 HIDDEN = "(hidden: made up by the chart)"
 HIDDEN_EARLIER = "(hidden: made up by the chart, an earlier value)"
+_PUBLIC_SORTS = (MadeSort.NAME, MadeSort.TIME)
 UNREADABLE = "(hidden: it may hold a value that the chart made up, which cannot be decrypted to look for it)"
 MADE_MEANWHILE = (
     "another request kept values that the chart makes up while this one was rendered; it is rendered again with them"
@@ -98,7 +99,7 @@ def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
                 origin=KeptValue.Origin.CHART if made.is_new else KeptValue.Origin.CLUSTER,
                 first_request=request,
                 made_at=database_now(),
-                expires_at=_end_of(made.value) if made.sort is MadeSort.CERTIFICATE else None,
+                expires_at=_end_of(made.value) if made.sort in (MadeSort.CERTIFICATE, MadeSort.AUTHORITY) else None,
             )
             rows.append(row)
         values.append(
@@ -122,10 +123,12 @@ def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
 
 def hidden_texts(deployment_id: int, current: Iterable[Mapping[str, Any]] = ()) -> HiddenTexts:
     """What hides all values that the deployment has kept; those of no record of `current` as earlier ones, if there is
-    any. Names that were made up are public. Raises as decrypting does."""
+    any. Names and times that were made up are public. Raises as decrypting does."""
     records = {(record["key"], record["generation"]): record for record in current}
     words, leaves = {}, []
-    for row in KeptValue.objects.filter(deployment=deployment_id).exclude(sort=MadeSort.NAME).order_by("generation"):
+    for row in (
+        KeptValue.objects.filter(deployment=deployment_id).exclude(sort__in=_PUBLIC_SORTS).order_by("generation")
+    ):
         record = records.get((row.place_key, row.generation))
         is_current = not records or record is not None
         # Two places may have one value, one of them an earlier one.

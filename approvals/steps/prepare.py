@@ -277,6 +277,7 @@ def _record(request: Request, prepared: Prepared) -> None:
                 "digest": lookup.digest,
                 "copies": list(lookup.copies),
                 "keys": list(lookup.keys),
+                "compared": list(lookup.compared),
             }
             for lookup in content.lookups
         ],

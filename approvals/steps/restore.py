@@ -294,8 +294,9 @@ def settle_overdue(revision: Revision, deployment: BundleDeployment, problem: st
     )
     found = decide_restore(revision, deployment, since)
     if found.is_to_restore:
+        row = locked(revision.request_id)
         move(
-            locked(revision.request_id),
+            row,
             Event.RESTORE,
             actor=MACHINE,
             facts={"revision": revision.number, "code": CODE, "why": problem},
@@ -305,7 +306,8 @@ def settle_overdue(revision: Revision, deployment: BundleDeployment, problem: st
             worked_seconds=0.0,
             look_again_at=None,
         )
-        revision.message = problem
+        # As the move has written it: without the values that nobody may see.
+        revision.message = row.problem
         revision.save(update_fields=["message"])
     return found.words
 

@@ -140,7 +140,14 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
         ),
         version=fetched_by.bundle_version,
         lookups=tuple(
-            Lookup(ObjectRef(**record["object"]), record["digest"], tuple(record["copies"]), tuple(record["keys"]))
+            Lookup(
+                ObjectRef(**record["object"]),
+                record["digest"],
+                tuple(record["copies"]),
+                tuple(record["keys"]),
+                # Records of an earlier version do not say it.
+                compared=tuple(record.get("compared", ())),
+            )
             for record in fetched_by.lookups
         ),
         patches=tuple(
@@ -151,6 +158,7 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
                     PatchedObject(ObjectRef(**patched["ref"]), tuple(patched["paths"]), patched["is_deleted"])
                     for patched in record["objects"]
                 ),
+                tuple(record.get("near", ())),
             )
             for record in fetched_by.patches
         ),

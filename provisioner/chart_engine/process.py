@@ -16,7 +16,6 @@ import os
 import re
 import resource
 import select
-import sys
 import tarfile
 import time
 from collections.abc import Callable, Mapping
@@ -92,15 +91,8 @@ class ChartRefused(BadBundle):
 
 def main(answering: Answering | None = None) -> None:
     """With `answering`, one chart alone is rendered, whose lookups are answered; else one after the other."""
-    limits = [(resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, CPU_SECONDS)]
     # The Go runtime reserves much more address space than it ever uses, so the limit is on what can be written to.
-    limits.append((resource.RLIMIT_DATA, MEMORY_BYTES))
-    for number, most in limits:
-        try:
-            resource.setrlimit(number, (most, most))
-        except (OSError, ValueError):
-            if sys.platform == "linux":
-                raise
+    confinement.limit_use({resource.RLIMIT_CPU: CPU_SECONDS, resource.RLIMIT_DATA: MEMORY_BYTES})
     confinement.end_with_parent()
     # Where the code lies that is not loaded yet: Helm, and what of the standard library it loads late.
     spec = importlib.util.find_spec("helm_python")

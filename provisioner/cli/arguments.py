@@ -153,8 +153,8 @@ def add_bundle_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=format_names(),
-        help="default: helm for a folder with a chart, kustomize for one with a kustomization, registry-v1 for one with"
-        " an operator bundle, else plain",
+        help="default: helm for a folder or archive with a chart, kustomize for one with a kustomization, registry-v1"
+        " for one with an operator bundle, else plain",
     )
     parser.add_argument("--recursive", action="store_true", help="format plain: also read manifests in subfolders")
     parser.add_argument("--config", metavar="FILE", type=Path, help="JSON file with format options")

@@ -32,7 +32,7 @@ from provisioner.render import (
 from provisioner.review.base.facts import Stored
 from provisioner.review.crd_diff import kinds_told, objects_of
 from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
-from provisioner.unpack import UnpackLimits
+from provisioner.unpack import UnpackLimits, unpack
 from provisioner.values import Content, GroupKind
 
 _CSV = GroupKind("operators.coreos.com", "ClusterServiceVersion")
@@ -123,8 +123,25 @@ def _read_side(
 
 
 def _detect_format(bundle: str) -> str:
-    """The format of a folder, by what lies in it; of what is not read yet, plain."""
-    return next((name for mark, name in _MARKS.items() if (Path(bundle) / mark).is_file()), "plain")
+    """The format of a folder or an archive on this machine, by what lies in it; of what is not read yet, plain.
+
+    A chart lies in the one folder of its archive. What cannot be unpacked, reading it says.
+    """
+    path = Path(bundle)
+    if path.is_dir():
+        return next((name for mark, name in _MARKS.items() if (path / mark).is_file()), "plain")
+    if not path.is_file() or path.suffix in SUFFIXES:
+        return "plain"
+    limits = UnpackLimits()
+    try:
+        fetched = LocalSource(bundle).fetch(egress=EVERYWHERE, credentials=None, max_bytes=limits.max_bytes)
+        files = unpack(fetched.archives, limits=limits).files
+    except PratiqueError:
+        return "plain"
+    tops = {file.partition("/")[0] for file in files}
+    if all(f"{top}/Chart.yaml" in files for top in tops):
+        return "helm"
+    return next((name for mark, name in _MARKS.items() if mark in files), "plain")
 
 
 def read_content(

@@ -10,17 +10,16 @@ import os
 import pickle
 import resource
 import signal
-import sys
 import time
 from base64 import b64encode
 from functools import lru_cache
 from typing import Any
 
+from provisioner import confinement
 from provisioner.expressions import runtime
 from provisioner.expressions.limits import CPU_SECONDS, MAX_KEPT_BYTES, MAX_WORDS, MEMORY_BYTES, WALL_SECONDS
 from provisioner.expressions.questions import HEAD, NO_DATA, ExpressionAnswer, ExpressionOutcome, Language, Message
 
-PLATFORM = sys.platform
 STATM = "/proc/self/statm"
 TOO_LARGE = f"it needs more memory than {MEMORY_BYTES // 2**20} MiB"
 QUESTIONS, ANSWERS = 0, 1  # standard input and output
@@ -28,12 +27,7 @@ LOOK_SECONDS = 0.001  # a process looks at its own size when so much time has pa
 
 
 def main() -> None:
-    for number, most in ((resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
-        try:
-            resource.setrlimit(number, (most, most))
-        except (OSError, ValueError):  # macOS knows no limit on address space
-            if PLATFORM == "linux":
-                raise
+    confinement.limit_use({resource.RLIMIT_AS: MEMORY_BYTES})
     for number in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     _write_answer(_framed([]))  # ready

@@ -95,7 +95,8 @@ def look(  # noqa: PLR0913 -- each by its name
     facts = Facts(content, plan, previous, live, roles, (*gaps, *more), around=around, way_back=way_back)
     bundle = None if is_for_reader else plan_offline(content, previous)
     facts = replace(facts, installer=installer(as_account), bundle=bundle, left_by_hooks=left)
-    facts = replace(facts, history=history or SourceHistory(), deployment=deployment)
+    release = None if options.is_taking_over or options.is_removal else options.helm_release
+    facts = replace(facts, history=history or SourceHistory(), deployment=deployment, helm_release=release)
     facts = replace(facts, around=surroundings(readers, facts))
     found = report(with_rights(cluster, facts), running=running)
     return in_own_words(found) if is_for_reader else found

@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -202,6 +202,11 @@ def _read_yaml(chunk: str, name: str, line: int, meter: YamlMeter) -> Iterator[Y
         yield YamlDocument(reader.root, reader.root_line)
 
 
+class _Position(NamedTuple):
+    line: int
+    column: int
+
+
 @dataclass(slots=True)
 class _Frame:
     """A collection that is not read to its end. `key` is None while a mapping waits for one."""
@@ -213,9 +218,9 @@ class _Frame:
     height: int = 0
     key: str | None = None
     is_merge: bool = False
-    # The keys of a mapping that were written, not merged, each with its line and as it is before it is a text.
-    written: dict[str, tuple[int, object]] | None = None
-    earlier: tuple[int, object] | None = None  # of `key`, where it is there already
+    # The keys of a mapping that were written, not merged, each with where it is and as it is before it is a text.
+    written: dict[str, tuple[_Position, object]] | None = None
+    earlier: tuple[_Position, object] | None = None  # of `key`, where it is there already
     has_merged: bool = False
 
 
@@ -237,7 +242,7 @@ class _Reader:
         self.root_line = line + 1
         self._name = name
         self._first_line = line
-        self._line = line
+        self._line, self._column = line, 0
         self._meter = meter
         self._documents = 0
         self._frames: list[_Frame] = []
@@ -256,7 +261,7 @@ class _Reader:
     def take(self, event: Any) -> None:
         take = self._take.get(type(event))
         if take:
-            self._line = self._first_line + event.start_mark.line
+            self._line, self._column = self._first_line + event.start_mark.line, event.start_mark.column + 1
             take(event)
 
     @property
@@ -361,26 +366,32 @@ class _Reader:
             raise self._refuse(str(exc)) from exc
         assert frame.written is not None
         frame.earlier = frame.written.get(frame.key)
-        frame.written[frame.key] = (self._line, value)
+        frame.written[frame.key] = (_Position(self._line, self._column), value)
 
-    def _take_again(self, frame: _Frame, name: str, earlier: tuple[int, object], value: Any) -> None:
+    def _take_again(self, frame: _Frame, name: str, earlier: tuple[_Position, object], value: Any) -> None:
         """Note that a key is there twice, or refuse it where a value would be lost, or nobody can say which one counts.
 
         kubectl takes the later value, but any of the two where the keys are alike only as texts (`1` and `"1"`).
         """
         assert frame.written is not None
-        (first, spelling), (line, own_spelling) = earlier, frame.written[name]
-        refused = f"{self._name}:{line}: the key {name[:_MAX_STEP]!r} is there twice, on line {first}"
+        (first, spelling), (position, own_spelling) = earlier, frame.written[name]
+        # On one line, as in a flow mapping, only the columns tell them apart.
+        columns = (first.column, position.column) if first.line == position.line else (0, 0)
+        where, too = f"on line {first.line}", " too"
+        if columns[0]:
+            where, too = f"at the columns {columns[0]} and {columns[1]}", ""
+        refused = f"{self._name}:{position.line}: the key {name[:_MAX_STEP]!r} is there twice, {where}"
         if not self._meter.takes_repeated or frame.has_merged:
-            raise InvalidManifest(f"{refused} too")
+            raise InvalidManifest(f"{refused}{too}")
         before, effect = frame.value[name], RepeatEffect.EQUAL
         if canonical_json(before) != canonical_json(value):
             is_same = type(spelling) is type(own_spelling) and spelling == own_spelling
             if not is_same or not (_is_empty(before) or _is_empty(value)):
                 raise InvalidManifest(f"{refused} with another value: remove one of them")
             effect = RepeatEffect.EMPTIED if _is_empty(value) else RepeatEffect.FILLED
-            frame.written[name] = (line, _SETTLED)
-        self._meter.repeat(RepeatedKey(self._name, first, line, self._path, effect))
+            frame.written[name] = (position, _SETTLED)
+        repeated = RepeatedKey(self._name, first.line, position.line, self._path, effect, *columns)
+        self._meter.repeat(repeated)
 
     @property
     def _path(self) -> str:

@@ -193,13 +193,25 @@ class RepeatEffect(StrEnum):
 
 @dataclass(frozen=True, order=True, slots=True)
 class RepeatedKey:
-    """A key of one mapping that is on two lines of a file, of a chart's template of what that renders."""
+    """A key of one mapping that is on two lines of a file, of a chart's template of what that renders.
+
+    `first_column` and `column` are 0 where the lines tell the two apart.
+    """
 
     file: str
     first: int
     line: int
     path: str
     effect: RepeatEffect
+    first_column: int = 0
+    column: int = 0
+
+    @property
+    def places(self) -> str:
+        """Where the two are in the file, in words."""
+        if self.column:
+            return f"line {self.line}, columns {self.first_column} and {self.column}"
+        return f"lines {self.first} and {self.line}"
 
 
 class RequirementKind(StrEnum):
@@ -235,8 +247,8 @@ class Lookup:
 
     `digest` is of what it was told, of a Secret of its keys and type alone, "" where the object did not exist; `copies`
     are the Secrets of the content that have values of this one, as namespace/name or as the name alone, and `keys` the
-    same with the key of each value. `answer` is what it was told, with marks in place of the values of a Secret; a
-    content that was stored has none.
+    same with the key of each value. `compared` says where the chart's templates compare such a value with something.
+    `answer` is what it was told, with marks in place of the values of a Secret; a content that was stored has none.
     """
 
     ref: ObjectRef
@@ -244,6 +256,7 @@ class Lookup:
     copies: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     answer: JsonObject | None = field(default=None, repr=False, compare=False)
+    compared: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,12 +273,14 @@ class PatchedObject:
 class PatchResult:
     """What an entry of `spec.config`, such as `patches[0]` or `namespace`, did to the rendered objects.
 
-    `count` is how many objects it was for, 0 where it hit nothing; `objects` are the first that it changed.
+    `count` is how many objects it was for, 0 where it hit nothing; `objects` are the first that it changed. `near` are
+    objects of the bundle that are called nearly what a patch asks for that hit nothing.
     """
 
     entry: str
     count: int
     objects: tuple[PatchedObject, ...]
+    near: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,16 @@ from enum import StrEnum
 
 
 class MadeSort(StrEnum):
-    """A value of a Secret or a part of it, a block of PEM, a part of an object's name, or a text anywhere else."""
+    """A value of a Secret or a part of it, a hash of one with salt, what a block of PEM holds, a part of an object's
+    name, the time, or a text anywhere else."""
 
     PASSWORD = "password"  # noqa: S105 -- the word, not one
+    HASH = "hash"
+    PRIVATE_KEY = "private key"
+    PUBLIC_KEY = "public key"
     CERTIFICATE = "certificate"
+    AUTHORITY = "CA certificate"
+    TIME = "time"
     NAME = "name"
     TEXT = "text"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from enum import StrEnum
 
 from provisioner.values.objects import GroupKind, JsonObject, ObjectRef
 
+_RECORD = re.compile(r"sh\.helm\.release\.v1\.(.+)\.v[0-9]+")
 # What happens to an object beside the actions: it comes under another name, or it is a Secret that exists, of which
 # only who may get it is told whether it changes (S38).
 RENAME, UNTOLD = "rename", "untold"
@@ -52,6 +54,12 @@ class HelmRelease:
 
     name: str
     namespace: str
+
+    @classmethod
+    def of_record(cls, ref: ObjectRef) -> HelmRelease | None:
+        """The release of which this object is a record: Helm keeps one Secret for each of its revisions."""
+        found = _RECORD.fullmatch(ref.name) if (ref.group, ref.kind) == ("", "Secret") else None
+        return cls(found[1], ref.namespace) if found else None
 
 
 @dataclass(frozen=True, slots=True)

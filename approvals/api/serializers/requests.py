@@ -285,7 +285,9 @@ class PlaceSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField()
     namespace = serializers.CharField()
     name = serializers.CharField(help_text="empty where the chart made up the name")
-    path = serializers.CharField(help_text="a JSON pointer")
+    path = serializers.CharField(
+        help_text="a JSON pointer; an entry of a list that has a name of its own is `[name=NAME]`"
+    )
     number = serializers.IntegerField(help_text="which of several in this text, from 0")
 
 

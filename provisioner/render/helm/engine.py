@@ -56,7 +56,7 @@ class ChartJob:
 
     `lookups` are what `lookup` finds; None where it finds nothing, whatever it is asked for. It may ask for anything
     else where it `is_open`, and finds nothing there. What renders it renders no other chart where it `is_alone`, as
-    where its values hold those of a Secret or marks of them.
+    where its values hold those of a Secret or marks of them. Where it `runs_tests`, these are hooks, too.
     """
 
     files: Mapping[str, bytes]
@@ -69,6 +69,7 @@ class ChartJob:
     lookups: tuple[LookedUp, ...] | None = field(default=None, repr=False)
     is_open: bool = False
     is_alone: bool = False
+    runs_tests: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,9 @@ from provisioner.render.helm.tokens import (
     decoded,
     has_sides,
     is_pem,
+    is_time,
     join,
+    sort_of_pem,
     tokens_of,
 )
 from provisioner.render.limits import YamlMeter
@@ -49,6 +51,8 @@ MAX_SEARCHED = 2 * 10**9
 # What is equal in both renderings is one value, unless it is so short that this may be chance.
 _SHORTEST_SHARED = 4
 _CODED = re.compile(r"[A-Za-z0-9+/]{12,}={0,2}")
+# As htpasswd and bcrypt give it.
+_SALTED = re.compile(r"\$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}")
 # A template by its path in the chart, wherever the chart lies.
 _IN_CHART = re.compile(r"(?:charts/[^/]+/)*templates/.*")
 _NAME = ("metadata", "name")
@@ -202,8 +206,8 @@ def check_copies(looked_up: TwoRenderings, told: Settled, told_again: Settled, l
         raise Unaligned
     bases = _base_places(looked_up.first, looked_up.namespace, ())
     for (base, _), one, other in zip(bases, looked_up.first, looked_up.again, strict=True):
-        for path, value, changed in _differing(one.body, other.body, ()):
-            place = replace(base, path=pointer(path))
+        for path, named, value, changed in _differing(one.body, other.body):
+            place = replace(base, path=pointer(named))
             text = MovingText(0, path, place, value, changed, is_of_hook=False)
             if _is_secret(one.body) and path[0] in _VALUES:
                 texts.append(TextChange(str(value), str(changed), str(value)))
@@ -282,8 +286,8 @@ def _compare_objects(
     checksums: list[MovingText] = []
     size = 0
     for at, (place, prefix) in enumerate(_base_places(first, renderings.namespace, unnamed)):
-        for path, value, other in _differing(first[at].body, again[at].body, ()):
-            its = replace(place, path=prefix + pointer(path))
+        for path, named, value, other in _differing(first[at].body, again[at].body):
+            its = replace(place, path=prefix + pointer(named))
             text = MovingText(at, path, its, value, other, first[at].hook is not None)
             size += len(str(value))
             if size > MAX_CHARACTERS:
@@ -325,17 +329,20 @@ def _has_other_number(text: MovingText, kept: KeptValues) -> bool:
     return replace(text.place, number=len(known)).key in kept or (any(known) and not known[-1])
 
 
-def _differing(first: Any, again: Any, path: _Path) -> Iterator[tuple[_Path, Any, Any]]:
+def _differing(first: Any, again: Any, path: _Path = (), named: _Path = ()) -> Iterator[tuple[_Path, _Path, Any, Any]]:
+    """What differs: its path, the same with entries of lists by their names, and both sides."""
     if isinstance(first, Mapping) and isinstance(again, Mapping) and first.keys() == again.keys():
         for key, value in first.items():
-            yield from _differing(value, again[key], (*path, key))
+            yield from _differing(value, again[key], (*path, key), (*named, key))
     elif isinstance(first, list) and isinstance(again, list) and len(first) == len(again):
-        for at, (value, other) in enumerate(zip(first, again, strict=True)):
-            yield from _differing(value, other, (*path, at))
+        steps = zip(_entry_steps(first), _entry_steps(again), strict=True)
+        for at, (step, step_again) in enumerate(steps):
+            its = step if step == step_again else at
+            yield from _differing(first[at], again[at], (*path, at), (*named, its))
     elif first != again or type(first) is not type(again):
         if not ((isinstance(first, str) and isinstance(again, str)) or {type(first), type(again)} <= {int, float}):
             raise Unaligned
-        yield path, first, again
+        yield path, named, first, again
 
 
 def _parts_of(body: Any, text: MovingText, known: Collection[Token]) -> tuple[Part, ...]:
@@ -417,9 +424,13 @@ def _likeliness(member: tuple[MadePlace, Token, MovingText]) -> tuple[object, ..
 
 def _sort_of(token: Token, place: MadePlace) -> MadeSort:
     if is_pem(token.first):
-        return MadeSort.CERTIFICATE
+        return sort_of_pem(token.first)
     if place.path.endswith("/metadata/name"):
         return MadeSort.NAME
+    if is_time(token):
+        return MadeSort.TIME
+    if _SALTED.search(token.first):
+        return MadeSort.HASH
     is_secret = place.kind == "Secret" and re.search("(?:^|#[0-9]+)/(?:data|stringData)/", place.path)
     return MadeSort.PASSWORD if is_secret else MadeSort.TEXT
 
@@ -457,14 +468,23 @@ def _positions(objects: Iterable[Found]) -> list[str]:
 
 
 def _texts(value: Any, path: _Path) -> Iterator[tuple[_Path, str]]:
+    """Each text with its path, entries of lists by their names."""
     if isinstance(value, Mapping):
         for key, member in value.items():
             yield from _texts(member, (*path, key))
     elif isinstance(value, list):
-        for at, member in enumerate(value):
-            yield from _texts(member, (*path, at))
+        for step, member in zip(_entry_steps(value), value, strict=True):
+            yield from _texts(member, (*path, step))
     elif value is not None:
         yield path, value if isinstance(value, str) else json.dumps(value)
+
+
+def _entry_steps(entries: list[Any]) -> list[str | int]:
+    """What leads to each entry: its name where no other one has it, so that one that is put before it moves no value
+    into another entry; else its number."""
+    names = [value_at(entry, "name") for entry in entries]
+    counted = Counter(name for name in names if isinstance(name, str))
+    return [f"[name={name}]" if isinstance(name, str) and counted[name] == 1 else at for at, name in enumerate(names)]
 
 
 def _readings(text: str, codings: int = 0) -> Iterator[str]:

@@ -23,6 +23,7 @@ from provisioner.render.helm.made_up import (
     settle_otherwise,
 )
 from provisioner.render.helm.remedies import values_to_set
+from provisioner.render.helm.stand_ins import check_copied, check_random, list_comparisons, with_stand_ins
 from provisioner.render.helm.tokens import Unaligned
 from provisioner.render.helm.values import checked_release_name, config_of, flat, merged, set_paths
 from provisioner.render.helm.values_from import given_values
@@ -56,13 +57,26 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
         is_upgrade=bool(target and target.is_upgrade),
         lookups=_choose_lookups(rendering),
         is_alone=bool(given.objects),
+        runs_tests=wanted.tests,
     )
-    output, refusal = _render_first(job, rendering)
-    found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
-    kept = with_hooks(found, is_upgrade=job.is_upgrade, with_tests=wanted.tests)
-    kept, made_up = _settle_moving(_Side(job, output, rendering, folder, wanted.tests), kept, refusal)
-    kept, lookups = filled(kept, (*(job.lookups or ()), *given.objects), meter)
-    left_out = {one.file for one in found} - {one.file for one in kept}
+    known = (*(job.lookups or ()), *given.objects)
+    marked, made_up, left_out = _render_objects(job, rendering, folder, meter)
+    kept, lookups = filled(marked, known, meter)
+    if any(looked_up.marks for looked_up in known):
+        check_random(made_up, job.files, known)
+        values_kept = {place.key: made.value for made in made_up.values for place in made.places}
+
+        def render_again(texts: Mapping[str, str]) -> list[Found]:
+            told = tuple(replace(each, answer=with_stand_ins(each.answer, texts)) for each in job.lookups or ())
+            again = replace(job, values=with_stand_ins(job.values, texts), lookups=told if job.lookups else job.lookups)
+            limits = YamlMeter(rendering.limits, takes_repeated=True)
+            return _render_objects(again, replace(rendering, kept_values=values_kept), folder, limits)[0]
+
+        check_copied(known, lambda stand_ins: filled(marked, stand_ins, YamlMeter(rendering.limits))[0], render_again)
+        lookups = tuple(
+            replace(lookup, compared=list_comparisons(job.files, job.values, looked_up.marks))
+            for lookup, looked_up in zip(lookups, known, strict=True)
+        )
     inside = [_within(folder, path) for path in files]
     rest = Tree({path: data for path, data in tree.files.items() if path not in wanted.files})
     others = [
@@ -84,6 +98,17 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
         repeated=meter.repeated,
         made_up=made_up,
     )
+
+
+def _render_objects(
+    job: ChartJob, rendering: Rendering, folder: str, meter: YamlMeter
+) -> tuple[list[Found], MadeUp, set[str]]:
+    """The objects of the chart, what it made up, and the files that gave only hooks that are left out."""
+    output, refusal = _render_first(job, rendering)
+    found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
+    kept = with_hooks(found, is_upgrade=job.is_upgrade, with_tests=job.runs_tests)
+    kept, made_up = _settle_moving(_Side(job, output, rendering, folder), kept, refusal)
+    return kept, made_up, {each.file for each in found} - {each.file for each in kept}
 
 
 def _render_first(job: ChartJob, rendering: Rendering) -> tuple[Output, BadBundle | None]:
@@ -111,12 +136,11 @@ class _Side:
     output: Output
     rendering: Rendering
     folder: str
-    with_tests: bool
 
     def running(self, texts: Mapping[str, str], meter: YamlMeter) -> list[Found]:
         """What these texts have, but for the hooks that never run here."""
         found = rendered_objects(texts, self.folder, meter)
-        return with_hooks(found, is_upgrade=self.job.is_upgrade, with_tests=self.with_tests)
+        return with_hooks(found, is_upgrade=self.job.is_upgrade, with_tests=self.job.runs_tests)
 
     def compare(self, first: Iterable[Found], meter: YamlMeter) -> tuple[list[str], TwoRenderings]:
         """The files whose objects were others the second time, and these objects; what is left out may move."""

@@ -12,6 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 
+from cryptography import x509
+
+from provisioner.values import MadeSort
+
 # A text that is known to be made up is looked for inside of others from this length on.
 SHORTEST_INSIDE = 8
 # Random bytes may be read as base64 of a text, but hardly of nine characters and twice.
@@ -20,6 +24,9 @@ MAX_CODINGS = 3
 # What is one value though it has marks in it: blocks of PEM, and times, of which only the seconds differ now.
 _PEM = re.compile(r"-----(?P<edge>BEGIN|END) (?P<label>[A-Z0-9 ]{1,64})-----")
 _TIME = re.compile(r"(?:\d{4}[-/.]\d\d[-/.]\d\d[T ])?\d\d:\d\d:\d\d[\d.]*(?:Z| ?[+-]\d\d:?\d\d)?(?: UTC)?(?: m=\S+)?")
+_NO_DIGITS = re.compile(r"\D")
+# Of a time in seconds since 1970, as all others that have seconds; no random number is as near to the next one.
+_DIGITS_OF_TIME, _SECONDS_APART = 10, 100
 # So many numbers before the last one may belong to a date.
 _PARTS_OF_DATES = 6
 _HARD = r"\s\"',;:@?&=<>()\[\]{}|\\"
@@ -99,6 +106,30 @@ def tokens_of(parts: Iterable[Part]) -> Iterator[Token]:
 def is_pem(text: str) -> bool:
     """Whether a text is one block of PEM."""
     return _units(text) == [(0, len(text))] and text.startswith("-----")
+
+
+def sort_of_pem(text: str) -> MadeSort:
+    """What a block of PEM is, by its label, and of a certificate by what it says of itself."""
+    label = _label(text)
+    if label.endswith("PRIVATE KEY"):
+        return MadeSort.PRIVATE_KEY
+    if label.endswith("PUBLIC KEY"):
+        return MadeSort.PUBLIC_KEY
+    try:
+        found = x509.load_pem_x509_certificate(text.encode())
+        is_authority = found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (ValueError, x509.ExtensionNotFound):
+        is_authority = False
+    return MadeSort.AUTHORITY if is_authority else MadeSort.CERTIFICATE
+
+
+def is_time(token: Token) -> bool:
+    """Whether a text is the time of its rendering: the two lie seconds apart, written or as one number."""
+    if _TIME.fullmatch(token.first) and _TIME.fullmatch(token.again):
+        return True
+    first, again = (_NO_DIGITS.sub("", text) for text in (token.first, token.again))
+    is_date = set(token.first + token.again) <= set("0123456789-/.:TZ ") and len(first) == len(again)
+    return is_date and len(first) >= _DIGITS_OF_TIME and 0 < abs(int(again) - int(first)) <= _SECONDS_APART
 
 
 def decoded(text: str) -> str | None:

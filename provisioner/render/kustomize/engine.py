@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-import subprocess
-import time
+import signal
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from threading import Timer
 
 from provisioner.child_process import started
-from provisioner.confined_program import CPU_SECONDS, MEMORY_BYTES, MODULE, PROCESSORS, PROGRAM
+from provisioner.confined_program import CPU_SECONDS, MEMORY_BYTES, MODULE, PROGRAM
 from provisioner.errors import BadBundle, BundleTooLarge, TryLater
 
 NAME = "pratique-kustomize"
@@ -65,12 +65,11 @@ def _asked(program: str, question: bytes) -> bytes:
         raise TryLater(f"what builds kustomizations could not be started ({type(exc).__name__})") from exc
     assert process.stdin is not None
     assert process.stdout is not None
-    began = time.monotonic()
     with ExitStack() as stack:
         stack.callback(process.wait)
         stack.callback(process.kill)  # which does nothing once it ended
         # It reads all before it writes anything; a child that does neither is ended.
-        timer = Timer(WALL_SECONDS, process.kill)
+        timer = Timer(WALL_SECONDS, os.kill, (process.pid, signal.SIGKILL))
         stack.callback(timer.cancel)
         timer.start()
         left = memoryview(question)
@@ -82,18 +81,23 @@ def _asked(program: str, question: bytes) -> bytes:
             answer += read
         if len(answer) > MAX_OUTPUT_BYTES:
             raise BundleTooLarge(f"the kustomization builds more than {MAX_OUTPUT_BYTES // 2**20} MiB; {_LIMITS}")
-        process.wait()
-    _check_end(process, program, time.monotonic() - began)
+        _, status, use = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    _check_end(process.returncode, program, use.ru_utime + use.ru_stime)
     return bytes(answer)
 
 
-def _check_end(process: subprocess.Popen[bytes], program: str, seconds: float) -> None:
-    # Its processor time is limited: past WALL_SECONDS the machine was slow, and long before it somebody else ended it.
-    if process.returncode < 0 and not CPU_SECONDS / PROCESSORS <= seconds < WALL_SECONDS:
-        raise TryLater(f"what builds kustomizations ended after {seconds:.0f} s, by signal {-process.returncode}")
-    if process.returncode < 0:
+def _check_end(status: int, program: str, seconds: float) -> None:
+    """`seconds` are those of processor time, which is what is limited: before their end somebody else ended it, or we
+    did, because the machine was busy."""
+    if status < 0 and seconds < CPU_SECONDS * 0.9:
+        raise TryLater(
+            f"the machine was too busy to build the kustomization within {WALL_SECONDS:g} s, or somebody ended what"
+            f" builds it (signal {-status}, after {seconds:.0f} s of processor time)"
+        )
+    if status < 0:
         raise BundleTooLarge(f"the kustomization took more than {CPU_SECONDS} s of processor time; {_LIMITS}")
-    if process.returncode == _NOT_STARTED:
+    if status == _NOT_STARTED:
         raise BadBundle(f"{program} could not be run; build it anew from deploy/kustomize, with CGO_ENABLED=0")
-    if process.returncode:
+    if status:
         raise BundleTooLarge(f"the kustomization needs more than {MEMORY_BYTES // 2**20} MiB of memory; {_LIMITS}")

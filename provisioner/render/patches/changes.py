@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
 from provisioner.builtin.changes import Path, dotted
 from provisioner.errors import BadConfig, BundleTooLarge, InvalidManifest
+from provisioner.escaping import visible
 from provisioner.json_values import value_at
 from provisioner.regexes import BadRegularExpression
 from provisioner.render.canonical import canonical
@@ -23,8 +25,11 @@ from provisioner.render.patches.config import PatchConfig, PatchEntry
 from provisioner.render.patches.json_patch import SECRET_PARTS, apply_operations
 from provisioner.render.patches.strategic_merge import merge_object
 from provisioner.render.targets import BUILT_IN
+from provisioner.sentences import some
 from provisioner.values import GroupKind, JsonObject, ObjectRef, PatchedObject, PatchResult, RenamedObjects
 
+# What is compared with the names of objects.
+MAX_CALLED = 300
 # Of all entries together; of an object so many paths.
 MAX_OBJECTS, MAX_PATHS = 500, 20
 # So many values of objects are read and copied for the patches of all entries: some 20 seconds.
@@ -105,9 +110,10 @@ def _apply_entry(entry: PatchEntry, objects: list[_Patched], install_namespace: 
         matching = _find_matching(entry, merge, objects, install_namespace)
         if entry.target is None and not matching:
             shown = " ".join(str(value_at(merge, *path))[:253] for path in (("kind",), ("metadata", "name")))
+            near = _find_near(shown, objects)
             raise BadConfig(
                 f"config.{entry.where}: the bundle has no object of that apiVersion, kind, namespace and name, which a"
-                " patch without a target is for",
+                f" patch without a target is for{f'; did you mean {some(near)}?' if near else ''}",
                 server_words=shown,
             )
         for patched in matching:
@@ -125,7 +131,14 @@ def _apply_entry(entry: PatchEntry, objects: list[_Patched], install_namespace: 
             compared = _compare(patched.ref, before, after, touched=sorted(parts.intersection(SECRET_PARTS)))
             if compared.paths or compared.is_deleted:
                 changed.append(compared)
-    return PatchResult(entry.where, count, tuple(changed[:MAX_OBJECTS]))
+    near = () if count or entry.target is None else _find_near(entry.target.called, objects)
+    return PatchResult(entry.where, count, tuple(changed[:MAX_OBJECTS]), near)
+
+
+def _find_near(called: str, objects: Iterable[_Patched]) -> tuple[str, ...]:
+    """Up to three objects whose kind and name are nearly what a patch asks for."""
+    known = [f"{patched.ref.kind} {patched.ref.name}" for patched in islice(objects, MAX_OBJECTS)]
+    return tuple(visible(name) for name in get_close_matches(called[:MAX_CALLED], dict.fromkeys(known), 3))
 
 
 def _find_matching(

@@ -39,6 +39,7 @@ class PatchTarget:
 
     patterns: Mapping[str, str | BoundedPattern]
     selectors: Mapping[str, Mapping[str, Any]]
+    called: str  # kind and name as they are written
 
     def matches(self, ref: ObjectRef, body: JsonObject) -> bool:
         """Whether it is for this object. Raises TooMuchWork."""
@@ -157,7 +158,7 @@ def _parse_target(written: object, where: str) -> PatchTarget:
         for field, inside in _SELECTORS.items()
         if texts[field]
     }
-    return PatchTarget(patterns, selectors)
+    return PatchTarget(patterns, selectors, f"{texts['kind']} {texts['name']}".strip())
 
 
 def _parse_selector(text: str, where: str) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ from provisioner.values import (
     Content,
     Finding,
     GroupKind,
+    HelmRelease,
     JsonObject,
     Lookup,
     ObjectIdentity,
@@ -282,6 +283,7 @@ class Facts:
     is set where names alone may tell which objects are renamed, and nothing what they held. `choices_of` are
     the objects of which it is told what the server chose for them, such as an address; None for all. `left_by_hooks` is
     what hooks made and nobody removes. `deployment` is the name of the BundleDeployment, "" where nobody gave it.
+    `helm_release` is what it is to take over, None once it has taken over some of it.
 
     `bundle` is the plan as if the cluster held exactly the previous content: what of a report differs from that, live
     objects decide (S09). None where nothing is read of a cluster.
@@ -304,6 +306,7 @@ class Facts:
     hides_old_names: bool = False
     choices_of: frozenset[ObjectIdentity] | None = None
     deployment: str = ""
+    helm_release: HelmRelease | None = None
     _state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
     _previous_state: StateFacts | None = field(default=None, init=False, repr=False, compare=False)
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from provisioner.json_values import value_at
 from provisioner.values import ObjectRef
 
 # A shorter value may stand in many a text by chance.
@@ -134,9 +135,11 @@ def _without_leaf(value: Any, path: tuple[str, ...], words: str) -> Any:
     first, rest = path[0], path[1:]
     if isinstance(value, Mapping) and first in value:
         return {**value, first: _without_leaf(value[first], rest, words)}
-    if isinstance(value, list) and first.isdecimal() and int(first) < len(value):
-        at = int(first)
-        return [*value[:at], _without_leaf(value[at], rest, words), *value[at + 1 :]]
+    if isinstance(value, list):
+        return [
+            _without_leaf(entry, rest, words) if first in (str(at), f"[name={value_at(entry, 'name')}]") else entry
+            for at, entry in enumerate(value)
+        ]
     return value
 
 

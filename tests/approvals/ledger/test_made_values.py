@@ -18,6 +18,7 @@ from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event
 from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem, KeptValue, Request
 from approvals.steps.records.notes import Notes
+from approvals.steps.restore import settle_overdue
 from provisioner.cluster.drift import DriftKind, FieldChangeKind, FieldDrift, ObjectDrift, Strikes
 from provisioner.errors import TryLater, Unreachable
 from provisioner.values import Action, MadePlace, MadeSort, MadeUp, MadeValue, ObjectOutcome, ObjectRef, OutcomeState
@@ -103,6 +104,21 @@ def test_S44_no_problem_no_audit_entry_and_no_outcome_quotes_it(kept: BundleDepl
     rows = [*Request.objects.values(), *request.outcomes.values(), *AuditEntry.objects.values("facts"), failed]
     assert FIRST not in str(rows)
     assert made_values.HIDDEN in failed.message
+
+
+def test_S44_a_revision_that_is_late_and_goes_back_does_not_quote_it(kept: BundleDeployment) -> None:
+    late = kept.revisions.select_related("request").get(number=2)
+    spec = {**late.request.spec, "onFailure": "RestorePrevious"}
+    Request.objects.filter(pk=late.request_id).update(
+        spec=spec, from_revision=kept.revisions.get(number=1), options_digest=kept.options_digest, state="applied"
+    )
+    late.refresh_from_db()
+    with transaction.atomic():
+        settle_overdue(late, kept, f"not healthy in time; {QUOTED}")
+    late.refresh_from_db()
+    assert late.message == Request.objects.get(pk=late.request_id).problem
+    assert "not healthy in time" in late.message
+    assert FIRST not in late.message
 
 
 def test_S44_what_drifted_is_told_without_it(kept: BundleDeployment) -> None:

@@ -63,8 +63,13 @@ def test_a_release_is_taken_over_with_its_record(site: DeployedSite, git_server:
     report = site.latest(wished).reports.latest("round")
     assert report.actions["adopt"] == 1
     assert report.findings.filter(rule="OWN-02").exists(), "nobody said that the release may be taken over"
+    wished = site.prepare(site.namespace, source, format="helm", adoptHelmRelease="shoq")
+    (absent,) = site.latest(wished).reports.latest("round").findings.filter(rule="HELM-03")
+    assert "there is no such release, or it holds none of these objects" in absent.message
+    assert "shop" not in absent.message, "other releases are for who may list Secrets"
     wished = site.prepare(site.namespace, source, format="helm", adoptHelmRelease="shop")
     report = site.latest(wished).reports.latest("round")
+    assert {one["rule"] for one in report.body["findings"]} & {"DEL-01", "HELM-02", "HELM-03"} == {"HELM-02"}
     assert (report.actions["adopt"], report.actions["delete"]) == (1, 1)
     assert not report.findings.filter(rule="OWN-02").exists()
     (left,) = [one for one in report.body["findings"] if one["rule"] == "HELM-01"]

@@ -21,6 +21,7 @@ from provisioner.review.base.facts import ReviewRule
 from provisioner.source import GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.unpack import UnpackLimits
 from provisioner.values import Plan, Report, Section, Severity
+from tests.provisioner.render.helm.charts import packed
 from tests.support.patience import scaled
 from tests.support.provisioner.cases import FOLDER as CASES
 from tests.support.provisioner.contents import WEB
@@ -62,6 +63,23 @@ def test_the_exit_status_says_how_bad_it_is(
     capsys: pytest.CaptureFixture[str], name: str, more: tuple[str, ...], status: int
 ) -> None:
     assert run(capsys, *case(name), *more)[0] == status
+
+
+def test_the_format_of_an_archive_is_seen_by_what_lies_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Chart.Name }}-settings'}\n"
+    files = {"Chart.yaml": b"apiVersion: v2\nname: shop\nversion: 1.0.0\n", "templates/settings.yaml": settings}
+    for name, data in (("shop.tgz", packed(files)), ("shop", packed(files)), ("bare.tar.gz", packed(files, "."))):
+        (tmp_path / name).write_bytes(data)
+        assert "shop-settings" in run(capsys, str(tmp_path / name), "--all")[1]
+    (tmp_path / "operator.tgz").write_bytes(packed({"metadata/annotations.yaml": b"annotations: {}\n"}, "."))
+    assert "ClusterServiceVersions; expected one" in run(capsys, str(tmp_path / "operator.tgz"))[2]
+    kustomization = b"resources: [https://example.com/a.yaml]\n"
+    (tmp_path / "ours.tgz").write_bytes(packed({"kustomization.yaml": kustomization}, "."))
+    assert "kustomization" in run(capsys, str(tmp_path / "ours.tgz"))[2]
+    (tmp_path / "broken.tgz").write_bytes(b"\x1f\x8b no archive")
+    assert run(capsys, str(tmp_path / "broken.tgz"))[0] == 2
 
 
 def test_the_format_of_a_folder_is_seen_by_what_lies_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,6 +48,7 @@ _LATER = ReviewRule("HOOK-02", Section.OBJECTS, Severity.NOTABLE)
 _LEFT = ReviewRule("HOOK-03", Section.OBJECTS, Severity.NOTABLE)
 _LOOKED_UP = ReviewRule("LKP-01", Section.CONTENT, Severity.NOTABLE)
 _GOES_ELSEWHERE = ReviewRule("LKP-01", Section.CONTENT, Severity.DANGEROUS)
+_COMPARED = ReviewRule("LKP-02", Section.CONTENT, Severity.UNKNOWN)
 _READABLE_UNUSED = ReviewRule("SRC-01", Section.CONTENT, Severity.NOTABLE)
 _OTHERS_UNUSED = ReviewRule("SRC-01", Section.CONTENT, Severity.SAFE)
 _REPEATED = {
@@ -316,6 +317,11 @@ def compare_lookups(facts: Facts) -> Iterator[Finding]:
         key = [said(lookup.ref), lookup.digest, *copies]
         found = rule.finding(variant, None, key=key, object=lookup.ref, copies=copies)
         yield replace(found, is_new=lookup not in before)
+        if lookup.compared:
+            known = {place for earlier in before if earlier.ref == lookup.ref for place in earlier.compared}
+            key, places = [said(lookup.ref), *lookup.compared], list(lookup.compared)
+            found = _COMPARED.finding("compared", None, key=key, object=lookup.ref, places=places)
+            yield replace(found, is_new=not known.issuperset(lookup.compared))
 
 
 def compare_unused_files(facts: Facts) -> Iterator[Finding]:
@@ -342,7 +348,7 @@ def compare_repeated_keys(facts: Facts) -> Iterator[Finding]:
     for effect, rule in _REPEATED.items():
         found = [one for one in facts.content.repeated if one.effect is effect]
         if found:
-            keys = [visible(f"{one.path} ({one.file}, lines {one.first} and {one.line})") for one in found]
+            keys = [visible(f"{one.path} ({one.file}, {one.places})") for one in found]
             is_new = any(one not in before for one in found)
             yield replace(rule.finding(str(effect), None, key=keys, keys=keys), is_new=is_new)
 

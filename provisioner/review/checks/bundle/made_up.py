@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,8 +15,14 @@ from provisioner.values import Content, Finding, MadePlace, MadeSort, MadeUp, Ma
 _MADE = ReviewRule("MADE-01", Section.CONTENT, Severity.SAFE)
 _READABLE = ReviewRule("MADE-02", Section.CONTENT, Severity.DANGEROUS)
 _READABLE_ALONE = ReviewRule("MADE-02", Section.CONTENT, Severity.NOTABLE)
+_TIME = ReviewRule("MADE-02", Section.CONTENT, Severity.SAFE)
 _CHECKSUM = ReviewRule("MADE-03", Section.CONTENT, Severity.NOTABLE)
 _BESIDE = ReviewRule("MADE-04", Section.CONTENT, Severity.UNKNOWN)
+_NUMBERED = ReviewRule("MADE-05", Section.CONTENT, Severity.NOTABLE)
+# Of an entry of a list that no name tells from others.
+_NUMBER = re.compile(r"/[0-9]+(?=/|\Z)")
+# What nothing signs in with, and nothing is computed from.
+_REMARK = re.compile(r"/metadata/(?:annotations|labels)/")
 # Who is asked for a certificate may know it: it is the public half.
 _PUBLIC = "/caBundle"
 
@@ -44,6 +51,7 @@ def compare_made_up(facts: Facts) -> Iterator[Finding]:
             )
             yield replace(found, is_new=checksum.place not in known)
     yield from _judge_new_ones(facts.content)
+    yield from _judge_numbered(facts.content, before)
 
 
 def _judge_readers(content: Content, before: MadeUp) -> Iterator[Finding]:
@@ -56,6 +64,8 @@ def _judge_readers(content: Content, before: MadeUp) -> Iterator[Finding]:
             if place.kind == "Secret" or made.sort is MadeSort.NAME or place.path.endswith(_PUBLIC):
                 continue
             rule, variant = (_READABLE, "copied") if secret else (_READABLE_ALONE, "alone")
+            if made.sort is MadeSort.TIME:
+                rule, variant = _TIME, "time"
             found = rule.finding(
                 variant,
                 _ref(content, place),
@@ -68,11 +78,15 @@ def _judge_readers(content: Content, before: MadeUp) -> Iterator[Finding]:
 
 
 def _judge_new_ones(content: Content) -> Iterator[Finding]:
-    """Find values that are new beside kept ones of one file: a hash or a certificate of what was made anew."""
+    """Find values that are new beside kept ones of one file: a hash or a certificate of what was made anew.
+
+    A time, or what annotations and labels alone have, is computed from no kept one, and nothing would fail by it.
+    """
     files = {made.place: _file(content, _places(content, made)[0]) for made in content.made_up.values}
     kept = {files[made.place] for made in content.made_up.values if not made.is_new}
     for made in content.made_up.values:
-        if made.is_new and made.sort is not MadeSort.NAME and files[made.place] in kept - {""}:
+        is_harmless = made.sort in (MadeSort.NAME, MadeSort.TIME) or all(map(_is_remark, made.places))
+        if made.is_new and not is_harmless and files[made.place] in kept - {""}:
             yield _BESIDE.finding(
                 "beside-kept",
                 _ref(content, made.place),
@@ -81,6 +95,25 @@ def _judge_new_ones(content: Content) -> Iterator[Finding]:
                 object=_name(made.place),
                 file=visible(files[made.place]),
             )
+
+
+def _judge_numbered(content: Content, before: MadeUp) -> Iterator[Finding]:
+    """Find values that are known by the number of an entry in a list alone: one more entry before it moves them."""
+    known = {place for made in before.values for place in made.places}
+    for made in content.made_up.values:
+        if made.sort is not MadeSort.TIME and all(_NUMBER.search(place.path) for place in made.places):
+            found = _NUMBERED.finding(
+                "by-number",
+                _ref(content, made.place),
+                key=made.place.key,
+                path=_field(made.place),
+                object=_name(made.place),
+            )
+            yield replace(found, is_new=made.place not in known)
+
+
+def _is_remark(place: MadePlace) -> bool:
+    return bool(_REMARK.search(place.path))
 
 
 def _places(content: Content, made: MadeValue) -> list[MadePlace]:
@@ -101,7 +134,8 @@ def _field(place: MadePlace) -> str:
     """Where in the object, as people write it, such as `data.password`."""
     inside = place.path if place.name else place.path.partition("#")[2]
     steps = (step.replace("~1", "/").replace("~0", "~") for step in inside.split("/")[1:])
-    return visible(dotted(int(step) if step.isdigit() else step for step in steps))
+    # An entry that is known by its name is written like one by its number.
+    return visible(dotted(int(step) if step.isdigit() else step for step in steps).replace(".[name=", "[name="))
 
 
 def _ref(content: Content, place: MadePlace) -> ObjectRef | None:

@@ -19,7 +19,8 @@ def compare_patches(facts: Facts) -> Iterator[Finding]:
     for result in facts.content.patches:
         old = before.get(result.entry, PatchResult(result.entry, -1, ()))
         if not result.count:
-            found = _HITS_NOTHING.finding("hits-nothing", None, key=[result.entry], entry=result.entry)
+            near = list(result.near) or None
+            found = _HITS_NOTHING.finding("hits-nothing", None, key=[result.entry], entry=result.entry, near=near)
             yield replace(found, is_new=old.count != 0)
         elif not result.entry.startswith("patches"):
             refs = [patched.ref for patched in result.objects]

@@ -34,7 +34,17 @@ from provisioner.review.base.sizes import bytes_of
 from provisioner.review.preflight.needs import evidence_of as evidence_of_absence
 from provisioner.schema import admit
 from provisioner.sentences import unescaped
-from provisioner.values import Action, Finding, GroupKind, JsonObject, ObjectRef, PlannedAction, Section, Severity
+from provisioner.values import (
+    Action,
+    Finding,
+    GroupKind,
+    HelmRelease,
+    JsonObject,
+    ObjectRef,
+    PlannedAction,
+    Section,
+    Severity,
+)
 
 _CREATED = ReviewRule("OBJ-01", Section.OBJECTS, Severity.SAFE)
 _CHANGED = ReviewRule("OBJ-02", Section.OBJECTS, Severity.SAFE)
@@ -49,6 +59,7 @@ _REPLACED = ReviewRule("IMM-01", Section.OBJECTS, Severity.BREAKING)
 _DELETED_WITH_DATA = ReviewRule("DEL-01", Section.OBJECTS, Severity.BREAKING)
 _DELETED = ReviewRule("DEL-01", Section.OBJECTS, Severity.DANGEROUS)
 _DELETED_ROLE = ReviewRule("DEL-01", Section.OBJECTS, Severity.SAFE)
+_RECORD_DELETED = ReviewRule("HELM-02", Section.OBJECTS, Severity.NOTABLE)
 _ORPHANED = ReviewRule("DEL-04", Section.OBJECTS, Severity.NOTABLE)
 _CONFLICT = ReviewRule("OWN-01", Section.OBJECTS, Severity.BREAKING)
 _FOREIGN = ReviewRule("OWN-02", Section.OBJECTS, Severity.BREAKING)
@@ -184,6 +195,8 @@ def _judge_action(planned: PlannedAction) -> Iterator[Finding]:
     ref, action = planned.ref, planned.action
     if action is Action.CREATE:
         yield _CREATED.finding("creates", ref)
+    elif action is Action.DELETE and (release := HelmRelease.of_record(ref)):
+        yield _RECORD_DELETED.finding("record", ref, release=release.name)
     elif action is Action.DELETE and planned.returns_as:
         yield _DELETED_ROLE.finding("renames-role", ref, key=planned.returns_as, returnsAs=planned.returns_as)
     elif action is Action.DELETE and ref.group == RBAC_GROUP:

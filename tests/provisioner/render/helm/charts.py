@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import tarfile
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ from provisioner.values import Content, Tree
 
 CHART = b"apiVersion: v2\nname: shop\nversion: 1.2.3\n"
 ONE = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-one'}\ndata: {text: '{{ .Values.text }}'}\n"
+# A value of a Secret, which nothing may show.
+PASSWORD = "swordfish and chips"
 SERVED = ("v1", "v1/ConfigMap", "apps/v1", "apps/v1/Deployment")
 
 
@@ -28,6 +31,11 @@ def config_map(text: str, name: str = "made", annotations: str = "{}") -> str:
         f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, annotations: {annotations}}}\n"
         f"data:\n  text: {{{{ {text} | quote }}}}\n"
     )
+
+
+def coded(text: str) -> str:
+    """The base64 of a text, as in `data` of a Secret."""
+    return base64.b64encode(text.encode()).decode()
 
 
 def packed(files: Mapping[str, bytes], name: str = "shop") -> bytes:

@@ -19,15 +19,10 @@ from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found
 from provisioner.render.targets import LookedUp
 from provisioner.values import Content, JsonObject, ObjectRef
-from tests.provisioner.render.helm.charts import SERVED, chart, config_map, rendered, texts
+from tests.provisioner.render.helm.charts import PASSWORD, SERVED, chart, coded, config_map, rendered, texts
 
-PASSWORD = "swordfish and chips"
 GET = '(lookup "v1" "Secret" "home" "db")'
 NAMED = [{"kind": "Secret", "name": "db"}]
-
-
-def coded(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
 
 
 def secret(name: str = "db", **data: str) -> JsonObject:
@@ -126,6 +121,12 @@ def test_what_is_encoded_twice_cannot_be_put_there_and_is_refused() -> None:
     login = f'printf "{{\\"auth\\": \\"%s\\"}}" (printf "u:%s" ({GET}.data.password | b64dec) | b64enc) | b64enc'
     with pytest.raises(InvalidManifest, match="encodes a value of a Secret once more"):
         made_of(copy_of(f"{{p: {{{{ {login} }}}}}}"))
+
+
+def test_what_is_computed_of_a_value_that_was_looked_up_is_refused_and_named() -> None:
+    assert secret_in(made_of(copy_of(f"{{p: {{{{ {GET}.data.password | b64dec | b64enc }}}}}}")))
+    with pytest.raises(BadBundle, match=r"computes data\.p of Secret copy from a value of Secret home/db"):
+        made_of(copy_of(f"{{p: {{{{ {GET}.data.password | b64dec | sha256sum | b64enc }}}}}}"))
 
 
 def test_bytes_that_are_no_text_do_not_go_into_string_data() -> None:

@@ -24,13 +24,9 @@ from provisioner.render.helm.made_up import (
 from provisioner.render.helm.tokens import Unaligned
 from provisioner.render.objects import Found
 from provisioner.values import Content, Hook, HookMoment, MadePlace, MadeSort, MadeUp
-from tests.provisioner.render.helm.charts import chart, config_map, rendered, texts
+from tests.provisioner.render.helm.charts import chart, coded, config_map, rendered, texts
 
 FILE = "shop/templates/a.yaml"
-
-
-def coded(text: str) -> str:
-    return b64encode(text.encode()).decode()
 
 
 def secret(name: str = "db", **data: str) -> dict[str, Any]:
@@ -64,6 +60,7 @@ def bodies(made: Settled) -> list[Any]:
     return [found.body for found in made.objects]
 
 
+PUBLIC_KEY = "-----BEGIN PUBLIC KEY-----\n%s\n-----END PUBLIC KEY-----"
 PASSWORDS = ("Xk2abcdef", "Zq9ghijkl", "Lm5mnopqr", "Vn7stuvwx")
 
 
@@ -83,7 +80,7 @@ def test_what_was_kept_is_put_wherever_a_value_went() -> None:
         True,
     )
     assert [(copy.kind, copy.path) for copy in made.copies] == [
-        ("Pod", "/spec/containers/0/env/0/value"),
+        ("Pod", "/spec/containers/0/env/[name=URL]/value"),
         ("Secret", "/data/config"),
         ("Secret", "/data/url"),
     ]
@@ -101,6 +98,36 @@ def test_a_later_version_changes_all_else_and_finds_its_value_by_any_place() -> 
     later = settled(sides[2], sides[3], kept)
     assert bodies(later) == sides[0]
     assert (later.values[0].place.name, later.values[0].is_new) == ("db", False)
+
+
+def test_a_value_stays_with_the_name_of_its_entry_when_another_one_comes_before_it() -> None:
+    first = settled([pod(PASSWORD=PASSWORDS[0])], [pod(PASSWORD=PASSWORDS[1])])
+    assert first.values[0].place.path == "/spec/containers/0/env/[name=PASSWORD]/value"
+    later = settled(
+        [pod(ADDED=PASSWORDS[1], PASSWORD=PASSWORDS[2])],
+        [pod(ADDED=PASSWORDS[2], PASSWORD=PASSWORDS[3])],
+        kept_of(first),
+    )
+    assert bodies(later) == [pod(ADDED=PASSWORDS[1], PASSWORD=PASSWORDS[0])]
+    # What has no name of its own stays with its number, as MADE-05 says.
+    (made,) = settled([{"list": [{"a": PASSWORDS[0]}]}], [{"list": [{"a": PASSWORDS[1]}]}]).values
+    assert made.place.path.endswith("/list/0/a")
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "sort"),
+    [
+        ("2026-11-30T13:09:42Z", "2026-11-30T13:09:43Z", MadeSort.TIME),
+        ("1796044182", "1796044183", MadeSort.TIME),
+        ("20261130130942", "20261130130943", MadeSort.TIME),
+        ("1796044182", "8231447105", MadeSort.PASSWORD),
+        (PUBLIC_KEY % "AA", PUBLIC_KEY % "BB", MadeSort.PUBLIC_KEY),
+    ],
+    ids=["time", "seconds", "digits", "random digits", "public key"],
+)  # fmt: skip
+def test_a_value_is_called_what_it_is(first: str, again: str, sort: MadeSort) -> None:
+    (made,) = settled([secret(a=first)], [secret(a=again)]).values
+    assert made.sort is sort
 
 
 def test_what_a_hook_has_is_kept_by_where_it_stays() -> None:
@@ -235,7 +262,7 @@ def test_what_was_looked_up_keeps_its_place_among_the_values_of_a_text() -> None
     assert bodies(after) == bodies(before)
     listed = list_made_up(after.objects, "home", [before, after])
     assert [(each.place.path, len(each.copies)) for each in listed.values] == [
-        ("/spec/containers/0/env/0/value", 0),
+        ("/spec/containers/0/env/[name=TEXT]/value", 0),
         ("/data/a", 1),
     ]
     short = settled(made("ab", PASSWORDS[1]), made("cd", PASSWORDS[3]))
@@ -319,11 +346,11 @@ def test_a_chart_keeps_what_it_made_and_finds_it() -> None:
     assert {(made.place.name, made.place.path, made.sort.value) for made in first.made_up.values} == {
         ("db", "/data/found", "password"),
         ("more", "/data/made", "password"),
-        ("more", "/data/login", "password"),
+        ("more", "/data/login", "hash"),
         ("", "templates/b.yaml#1/metadata/name", "name"),
         ("tls", "/data/tls.crt", "certificate"),
-        ("tls", "/data/tls.key", "certificate"),
-        ("db", "/webhooks/0/clientConfig/caBundle", "certificate"),
+        ("tls", "/data/tls.key", "private key"),
+        ("db", "/webhooks/[name=a.b.c]/clientConfig/caBundle", "CA certificate"),
         ("web", "/metadata/annotations/rolls", "text"),
     }
     assert {made.is_new for made in first.made_up.values} == {True}

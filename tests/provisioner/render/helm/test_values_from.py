@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -13,14 +12,9 @@ import pytest
 from provisioner.errors import BadBundle, BadConfig
 from provisioner.render import Target, looked_up, values_object, wanted_values
 from provisioner.values import Content, JsonObject
-from tests.provisioner.render.helm.charts import SERVED, chart, config_map, rendered
+from tests.provisioner.render.helm.charts import PASSWORD, SERVED, chart, coded, config_map, rendered
 
-PASSWORD = "swordfish and chips"
 SECRET, MAP = {"kind": "Secret", "name": "db"}, {"kind": "ConfigMap", "name": "settings"}
-
-
-def coded(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
 
 
 def an_object(kind: str, text: str, key: str = "values.yaml") -> JsonObject:
@@ -81,6 +75,89 @@ def test_what_is_computed_of_a_text_changes_with_it_and_tells_nothing_of_it() ->
         for version in ("1", "1", "2")
     ]
     assert sums[0] == sums[1] != sums[2]
+
+
+def a_copy(text: str, part: str = "stringData") -> dict[str, str]:
+    return {"templates__s": f"apiVersion: v1\nkind: Secret\nmetadata: {{name: copy}}\n{part}:\n  p: {text}\n"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("{{ .Values.auth.password | quote }}", 'a"b\\ c', 'a"b\\ c'),
+        ("db://{{ .Values.auth.password | urlquery }}@db", "plain123", "db://plain123@db"),
+        ("|\n    {{ .Values.auth | toJson }}", "plain123", '{"password":"plain123"}\n'),
+        ("|\n{{ .Values.auth.password | indent 4 }}", "one\ntwo", "one\ntwo\n"),
+        ("{{ .Values.auth.password | b64enc | b64dec }}", PASSWORD, PASSWORD),
+        ("{{ .Values.auth.password }}", "12345", "12345"),
+        ('{{ .Values.auth.password | default "x" | required "none" | squote }}', PASSWORD, PASSWORD),
+        ("{{ randAlphaNum 12 }}:{{ .Values.auth.password }}", PASSWORD, None),
+    ],
+    ids=["quote", "urlquery", "toJson", "indent", "coded", "number", "default", "beside what is made up"],
+)
+def test_what_copies_a_text_as_it_is_is_right(text: str, value: str, expected: str | None) -> None:
+    given = (SECRET, an_object("Secret", json.dumps({"auth": {"password": value}})))
+    copied = body_of(content_of(a_copy(text), given), "Secret")["stringData"]["p"]
+    assert copied == expected or (expected is None and copied.endswith(f":{value}"))
+
+
+def test_a_name_with_a_checksum_over_a_text_is_that_of_the_mark_and_taken() -> None:
+    name = "run-{{ .Values | toJson | sha256sum | trunc 8 }}"
+    volumes = f"[{{secret: {{secretName: '{name}'}}}}]"
+    pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: '{name}'}}\nspec: {{volumes: {volumes}}}\n"
+    contents = [content_of({"templates__p": pod}, IN_SECRET, version=version) for version in ("1", "1", "2")]
+    names = [body_of(content, "Pod")["metadata"]["name"] for content in contents]
+    assert names[0] == names[1] != names[2]
+
+
+@pytest.mark.parametrize(
+    ("templates", "value", "words"),
+    [
+        (a_copy("{{ .Values.auth.password | sha256sum }}"), PASSWORD, r"computes stringData\.p of Secret copy from a"),
+        (a_copy("{{ .Values.auth.password | sha256sum | b64enc }}", "data"), PASSWORD, r"computes data\.p of"),
+        (a_copy('{{ htpasswd "me" .Values.auth.password | squote }}'), PASSWORD, "may be made of a value of"),
+        (a_copy('{{ encryptAES "key" .Values.auth.password }}'), PASSWORD, "may be made of a value of"),
+        (a_copy("db://{{ .Values.auth.password | urlquery }}@db"), "a/b?c", r"computes stringData\.p"),
+        (a_copy("|\n    {{ .Values.auth | toJson }}"), 'a"b', r"computes stringData\.p"),
+        (a_copy("|\n    {{ .Values.auth | toYaml | nindent 4 }}"), "12345", r"computes stringData\.p"),
+        (a_copy("{{ .Values.auth.password | trunc 8 }}"), PASSWORD, r"computes stringData\.p"),
+        (a_copy("{{ .Values.auth.password | trunc 63 }}"), "x" * 70, r"computes stringData\.p"),
+        (a_copy("{{ .Values.auth.password | lower }}"), PASSWORD, r"computes stringData\.p"),
+        (a_copy('{{ .Values.auth.password | replace "," ";" }}'), "a,b", r"computes stringData\.p"),
+        (a_copy('"{{ .Values.auth.password }}"'), 'a"b', "cannot be rendered with a text of their length and punctuation"),
+        ({"templates__m": config_map("len .Values.auth.password")}, PASSWORD, r"computes data\.text of ConfigMap made"),
+        (
+            {"templates__m": '{{ if gt .Values.auth.password "a" }}' + config_map("1") + "{{ end }}"},
+            PASSWORD,
+            "decides by a value of Secret home/db",
+        ),
+    ],
+    ids=["hash", "hash in data", "htpasswd", "encryptAES", "urlquery", "toJson", "toYaml", "trunc", "trunc of long",
+         "lower", "replace", "quotes", "len", "order"],
+)  # fmt: skip
+def test_what_would_be_computed_of_a_mark_is_refused_and_named(
+    templates: Mapping[str, str], value: str, words: str
+) -> None:
+    given = (SECRET, an_object("Secret", json.dumps({"auth": {"password": value}})))
+    with pytest.raises(BadBundle, match=words) as caught:
+        content_of(templates, given)
+    assert "into the Secret, too" in str(caught.value)
+    assert value not in caught.value.in_full
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ('{{ if eq .Values.auth.type "ldap" }}a{{ end }}x', ("auth.type in templates/s.yaml:5",)),
+        ('{{ $t := .Values.auth.type }}{{ if contains "l" $t }}a{{ end }}x', ("auth.type in templates/s.yaml:5",)),
+        ('{{ if ne .Values.auth.type "" }}a{{ end }}x', ()),
+        ("{{ if .Values.auth.type }}a{{ end }}x", ()),
+    ],
+    ids=["path", "variable", "empty", "there"],
+)
+def test_a_comparison_with_a_text_of_a_secret_is_found(text: str, places: tuple[str, ...]) -> None:
+    content = content_of(a_copy(text), (SECRET, an_object("Secret", "auth: {type: ldap}")))
+    assert [lookup.compared for lookup in content.lookups] == [places]
 
 
 @pytest.mark.parametrize(

@@ -191,13 +191,18 @@ def child(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 ANSWER = '{"version": "%s", "objects": [], "used": [], "error": ""}'
 MISBEHAVING: dict[str, tuple[str, type[Exception], str]] = {
-    "killed": ("import os; os.kill(os.getpid(), 9)", TryLater, "ended after 0 s, by signal 9"),
+    "killed": ("import os; os.kill(os.getpid(), 9)", TryLater, "somebody ended what builds it (signal 9, after 0 s"),
     "endless": (
         "import sys; sys.stdin.read()\nwhile True: print('x' * 65536)",
         BundleTooLarge,
         "builds more than 1 MiB",
     ),
-    "mute": ("import time; time.sleep(60)", TryLater, "ended after 1 s, by signal 9"),
+    "mute": ("import time; time.sleep(60)", TryLater, "too busy to build the kustomization within 1 s"),
+    "out of time": (
+        "import resource; resource.setrlimit(resource.RLIMIT_CPU, (2, 2))\nwhile True: pass",
+        BundleTooLarge,
+        "took more than 1 s of processor time",
+    ),
     "out of memory": ("import os; os._exit(2)", BundleTooLarge, "needs more than 384 MiB"),
     "not to be run": ("import os; os._exit(1)", BadBundle, "/bin/program could not be run"),
     "without an answer": ("print('{}')", BadBundle, "ended without an answer"),
@@ -211,7 +216,8 @@ def test_a_program_that_misbehaves_is_ended_and_said(
 ) -> None:
     child(code, monkeypatch)
     monkeypatch.setattr(engine, "MAX_OUTPUT_BYTES", 2**20)
-    monkeypatch.setattr(engine, "WALL_SECONDS", 1.0)
+    monkeypatch.setattr(engine, "WALL_SECONDS", 60.0 if "RLIMIT_CPU" in code else 1.0)
+    monkeypatch.setattr(engine, "CPU_SECONDS", 1)
     with pytest.raises(error) as caught:
         engine.build({"kustomization.yaml": b"x" * 1_000_000}, "")
     assert words in str(caught.value)

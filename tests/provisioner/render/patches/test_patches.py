@@ -77,6 +77,14 @@ def test_what_changed_is_recorded_and_what_hit_nothing_too() -> None:
     assert content_of(ALL).patches == ()
 
 
+def test_what_a_patch_may_be_meant_for_is_named() -> None:
+    config = merge_into_web(REPLICAS, kind="Deploymant", name="web")
+    config["patches"] += merge_into_web(REPLICAS, kind="Job")["patches"]
+    assert [result.near for result in content_of(ALL, **config).patches] == [("Deployment web",), ()]
+    with pytest.raises(BadConfig, match=r"is for; did you mean Deployment web\?"):
+        content_of(ALL, patches=[{"patch": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: wep}"}])
+
+
 def test_an_image_that_no_container_has_is_recorded_as_such() -> None:
     (result,) = content_of(ALL, images=[{"name": "redis", "newTag": "2"}]).patches
     assert result == PatchResult("images[0]", 0, ())

@@ -336,6 +336,14 @@ def test_each_object_is_told_and_where_values_of_a_secret_go(lookup: Lookup, sev
     assert words in told.message
 
 
+def test_a_chart_that_compares_a_value_of_a_secret_is_named_with_the_line() -> None:
+    lookup = Lookup(SECRET, DIGEST, compared=("auth.type in templates/a.yaml:3",))
+    told, _ = found_lookups(lookup)
+    assert (told.rule, told.severity, told.is_new) == ("LKP-02", Severity.UNKNOWN, True)
+    assert "auth.type in templates/a.yaml:3" in told.message
+    assert [told.is_new for told in found_lookups(lookup, before=(lookup,))] == [False, False]
+
+
 def test_a_value_that_was_looked_up_is_not_called_one_of_the_bundle() -> None:
     secret = an_object("v1", "Secret", "copy", "shop", data={"url": "eA==", "own": "eQ=="})
     made = facts(planned(secret, Action.CREATE))

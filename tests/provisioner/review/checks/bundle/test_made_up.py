@@ -14,6 +14,7 @@ from tests.support.provisioner.contents import an_object, config_map, content_wi
 PASSWORD = MadePlace("Secret", "shop", "db", "/data/password")
 COPY = MadePlace("ConfigMap", "shop", "settings", "/data/url")
 WEBHOOK = MadePlace("ValidatingWebhookConfiguration", "", "db", "/webhooks/0/clientConfig/caBundle")
+STAMP = MadePlace("Deployment", "shop", "db", "/metadata/annotations/at")
 NAMED = MadePlace("Job", "shop", "", "templates/job.yaml#0/metadata/name")
 
 
@@ -57,10 +58,11 @@ def test_it_is_told_how_many_there_are_and_where_they_went() -> None:
             "makes up for Secret shop/db is also in ConfigMap shop/settings at data.url, where",
         ),
         (value(COPY, sort=MadeSort.TEXT), Severity.NOTABLE, "is in ConfigMap shop/settings at data.url, and stays"),
+        (value(STAMP, sort=MadeSort.TIME), Severity.SAFE, "stays that of the first rendering"),
         (value(PASSWORD, WEBHOOK, sort=MadeSort.CERTIFICATE), None, ""),
         (value(NAMED, COPY, sort=MadeSort.NAME), None, ""),
     ],
-    ids=["a copy", "alone", "the public half of a certificate", "a name"],
+    ids=["a copy", "alone", "a time", "the public half of a certificate", "a name"],
 )
 def test_who_can_read_what_is_in_no_secret(made: MadeValue, severity: Severity | None, words: str) -> None:
     told = [finding for finding in found(MadeUp((made,))) if finding.rule == "MADE-02"]
@@ -86,6 +88,32 @@ def test_what_is_new_beside_what_was_kept_may_not_fit() -> None:
         "Secret shop/db has a value at data.hash that the chart made up now, and templates/db.yaml has" in told.message
     )
     assert [it.rule for it in found(MadeUp((value(), new)), MadeUp())] == ["MADE-01"]
+
+
+@pytest.mark.parametrize(
+    ("path", "sort"),
+    [("/data/at", MadeSort.TIME), ("/metadata/annotations/rollme", MadeSort.TEXT)],
+    ids=["a time", "a remark"],
+)
+def test_a_time_or_a_remark_beside_kept_values_is_no_matter(path: str, sort: MadeSort) -> None:
+    new = value(replace(PASSWORD, path=path), sort=sort)
+    assert "MADE-04" not in [it.rule for it in found(MadeUp((value(is_new=False), new)), MadeUp())]
+
+
+@pytest.mark.parametrize(
+    ("places", "words"),
+    [
+        (["/spec/users/0/password"], ["at spec.users[0].password, in an entry of a list that has no name"]),
+        (["/spec/users/[name=a]/password"], []),
+        (["/spec/users/0/password", "/data/password"], []),
+    ],
+    ids=["a number", "a name", "elsewhere, too"],
+)
+def test_a_value_that_only_a_number_in_a_list_leads_to_is_told(places: list[str], words: list[str]) -> None:
+    first, *copies = [replace(PASSWORD, path=path) for path in places]
+    told = [it for it in found(MadeUp((value(first, *copies),)), MadeUp()) if it.rule == "MADE-05"]
+    assert len(told) == len(words)
+    assert all(said in it.message for it, said in zip(told, words, strict=True))
 
 
 def test_a_value_that_was_made_up_is_not_called_one_of_the_bundle() -> None:

@@ -45,6 +45,11 @@ def test_each_entry_says_what_it_changed() -> None:
     assert message == "Patched here: `spec.config.patches[0]` leaves out ConfigMap shop/a, which the bundle brings"
 
 
+def test_a_patch_that_hits_nothing_names_what_it_may_be_meant_for() -> None:
+    ((message, *_),) = found_patches(PatchResult("patches[0]", 0, (), ("Deployment web", "Deployment wen")))
+    assert message.endswith("has no object that it is for; it may be meant for Deployment web, Deployment wen")
+
+
 def test_what_the_content_before_had_is_not_new() -> None:
     every = (CHANGED, LABELS, NOTHING)
     assert [is_new for *_, is_new in found_patches(*every, before=every)] == [False] * 3
