@@ -85,6 +85,11 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
         if other != destination and any(path.startswith(f"{other}/" if other else "") for path in rest.files)
     ]
     extra = plain.select(rest, destinations=others, config={plain.RECURSIVE: True}) if others else []
+    if not (kept or extra):
+        raise BadBundle(
+            "the chart renders no objects with these values; name in spec.config.values what it shall make, as its"
+            " values.yaml describes it"
+        )
     objects = chain(kept, plain.find(rest, extra, meter))
     used = [*(path for path in inside if path not in left_out), *wanted.files]
     used += [file for paths in extra for file in paths]

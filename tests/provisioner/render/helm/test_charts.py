@@ -76,6 +76,12 @@ def test_no_time_zone_is_silently_taken_for_utc(call: str, is_taken: bool) -> No
         rendered(files)
 
 
+def test_a_chart_that_renders_nothing_is_refused_with_what_to_do() -> None:
+    files = chart(templates__one="{{ if .Values.apps }}{}{{ end }}")
+    with pytest.raises(BadBundle, match=r"no objects with these values; name in spec\.config\.values"):
+        rendered(files)
+
+
 def test_a_chart_for_which_the_two_cannot_be_told_apart_is_refused() -> None:
     see = 'print .Capabilities.KubeVersion (.Capabilities.APIVersions.Has "batch/v1")'
     with pytest.raises(BadBundle, match=r"let it print \.Capabilities\.KubeVersion\.Version"):
