@@ -15,7 +15,7 @@ from provisioner.source.client import SourceClient, SourceReply
 from provisioner.source.egress import EgressPolicy
 from provisioner.source.files import ConfigMapSource, LocalSource
 from provisioner.source.git import GitSource, course
-from provisioner.source.git_remote import shown_repository
+from provisioner.source.git_addresses import shown_repository
 from provisioner.source.http import HttpSource
 from provisioner.source.image import ImageSource
 from provisioner.source.kinds import SOURCE_TYPES
