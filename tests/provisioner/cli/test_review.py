@@ -13,8 +13,10 @@ import jsonschema
 import pytest
 
 import provisioner.review
-from provisioner.cli import Usage, exit_status, main, source_of
-from provisioner.cli.inputs import EVERYWHERE
+from provisioner.cli import main
+from provisioner.cli.arguments import Usage
+from provisioner.cli.inputs import EVERYWHERE, source_of
+from provisioner.cli.review import exit_status
 from provisioner.pipeline import PrepareOptions, look_offline, prepare
 from provisioner.render import BUILT_IN
 from provisioner.review.base.facts import ReviewRule
