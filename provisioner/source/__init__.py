@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from provisioner.errors import DigestMismatch
 from provisioner.masking import masked
 from provisioner.source import plugin
-from provisioner.source.client import SourceClient, SourceReply
 from provisioner.source.egress import EgressPolicy
 from provisioner.source.files import ConfigMapSource, LocalSource
 from provisioner.source.git import GitSource, course
@@ -36,6 +36,19 @@ from provisioner.source.source_type import (
     reference_words,
 )
 from provisioner.values import Archive, Pin
+
+if TYPE_CHECKING:
+    from provisioner.source.client import SourceClient, SourceReply
+else:
+
+    def __getattr__(name: str) -> object:
+        """What talks to servers, loaded with its first use."""
+        if name not in ("SourceClient", "SourceReply"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from provisioner.source import client  # noqa: PLC0415 - as that says
+
+        return getattr(client, name)
+
 
 Source = RemoteSource | LocalSource | ConfigMapSource | PluginSource
 

@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from oras.container import Container
 
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, SourceUnavailable
-from provisioner.source.client import SourceClient, SourceReply
 from provisioner.source.egress import EgressPolicy, Origin, check_place, place_of, shown
 from provisioner.source.source_type import (
     Credentials,
@@ -33,6 +32,9 @@ from provisioner.source.source_type import (
     needed,
 )
 from provisioner.values import Archive, JsonObject, Pin
+
+if TYPE_CHECKING:
+    from provisioner.source.client import SourceClient, SourceReply
 
 MAX_TOKEN_BYTES = 64 * 1024
 TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
@@ -301,6 +303,8 @@ class ImageSource(RemoteSource):
 @contextmanager
 def _named_image(source: ImageSource, egress: EgressPolicy, credentials: Credentials | None) -> Iterator[_Image]:
     """The image in its registry, which is asked by a client of its own."""
+    from provisioner.source.client import SourceClient  # noqa: PLC0415 - urllib3 takes long: with the first fetch
+
     container = _container(source)
     place = source.place()
     if source.insecure_http and not egress.is_plain_http(place):
