@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, by default that of this process's arguments; returns the exit status."""
-    # Hundreds of modules are loaded, and stay: looking for garbage among them takes a quarter of the time to load them.
+    # Hundreds of modules are loaded, and stay: a review would spend a seventh of its time looking for garbage in them.
     if argv is None:
         gc.disable()
     from provisioner.cli import commands  # noqa: PLC0415 - not before that
