@@ -67,7 +67,7 @@ _NAMING = frozenset(
     {"name", "namespace", "image", "host", "url", "serviceAccountName", "apiVersion", "kind", "verbs", "resources"}
     | {"resourceNames", "apiGroups", "nonResourceURLs", "labels", "matchLabels", "command"}
 )
-# Go's sign of a microsecond, which stands in its pattern of durations, and so in many CRDs. It is shown escaped as well.
+# Go's sign of a microsecond, which stands in its pattern of durations, and so in many CRDs. It is still shown escaped.
 _MICROSECOND = visible("\u00b5s")
 # Nothing of these actions is hidden in a long line: nothing changes, or all of the object goes.
 _WITHOUT_LINES = frozenset({Action.NONE, Action.SKIP, Action.DELETE})
