@@ -35,7 +35,8 @@ from approvals.steps.sources import read_for
 from provisioner import pipeline
 from provisioner.cluster.apply.run import PhaseReached
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.plan.content_plan import compare_plans, plan_digest
+from provisioner.cluster.plan.content_plan import compare_plans
+from provisioner.cluster.plan.planned_actions import plan_digest
 from provisioner.errors import DigestMismatch, PratiqueError
 from provisioner.review.base.record import from_record
 from provisioner.sentences import number, some

@@ -35,7 +35,7 @@ from approvals.steps.records.inventory import DatabaseInventory, owner_of
 from approvals.steps.records.notes import Notes, words_of
 from provisioner import pipeline
 from provisioner.cluster.client.api import ClusterClient as Api
-from provisioner.cluster.plan.content_plan import plan_digest
+from provisioner.cluster.plan.planned_actions import plan_digest
 from provisioner.errors import PratiqueError, PreconditionFailed
 from provisioner.retention import STATEFUL_SET, left_out, scaling_words, takes_claims_along
 from provisioner.values import Action, Content, GroupKind, HookMoment, JsonObject, ObjectIdentity, Plan, PlannedAction

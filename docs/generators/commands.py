@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from approvals.management import commands
 from docs.generators import markdown
-from provisioner import cli
+from provisioner.cli.commands import find_commands
 from provisioner.cli.kubectl.commands import COMMANDS as PLUGIN_COMMANDS
 from provisioner.cli.kubectl.commands import EPILOG
 
@@ -40,8 +40,8 @@ def pratique() -> str:
         "change a cluster. Reports go to standard output, errors to standard error. With `-o json` the output has the "
         "same shape even if there is an error.",
     )
-    lines += _index((it.name, _sentence(it.help)) for it in cli.COMMANDS)
-    for command in cli.COMMANDS:
+    lines += _index((it.name, _sentence(it.help)) for it in find_commands(()))
+    for command in find_commands(()):
         parser = argparse.ArgumentParser(prog=f"pratique {command.name}", add_help=False)
         command.add(parser)
         lines += [f"## {command.name}", "", _sentence(command.help), "", *_arguments(parser)]

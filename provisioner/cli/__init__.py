@@ -2,64 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
+import gc
 from collections.abc import Sequence
-from importlib import metadata
-
-from provisioner.cli.arguments import ReviewCommand, Usage
-from provisioner.cli.catalog import COMMANDS as CATALOGS
-from provisioner.cli.explain import COMMANDS as EXPLANATIONS
-from provisioner.cli.inputs import source_of
-from provisioner.cli.permissions import COMMANDS as PERMISSIONS
-from provisioner.cli.plugins import COMMANDS as PLUGINS
-from provisioner.cli.review import COMMANDS as REVIEWS
-from provisioner.cli.review import UNKNOWN, exit_status
-from provisioner.errors import PratiqueError
-from provisioner.escaping import visible
-
-__all__ = ["Usage", "exit_status", "main", "source_of"]
-
-COMMANDS: tuple[ReviewCommand, ...] = (*REVIEWS, *PERMISSIONS, *EXPLANATIONS, *CATALOGS, *PLUGINS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status. Errors are one sentence on stderr, never a traceback.
+    """Run one command, by default that of this process's arguments; returns the exit status."""
+    # Hundreds of modules are loaded, and stay: a review would spend a seventh of its time looking for garbage in them.
+    if argv is None:
+        gc.disable()
+    from provisioner.cli import commands  # noqa: PLC0415 - not before that
 
-    With `-o json` what could not be found out is said on stdout too, in the shape that the command always has.
-    """
-    parser = argparse.ArgumentParser(prog="pratique", description="Show what a bundle would change in a cluster.")
-    parser.add_argument("--version", action="version", version=f"pratique {metadata.version('pratique')}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        sub = commands.add_parser(
-            command.name,
-            help=command.help,
-            description=command.help,
-            epilog=command.epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        command.add(sub)
-        sub.set_defaults(run=command.run, unanswered=command.unanswered)
-    options = parser.parse_args(argv)
-    try:
-        return int(options.run(options))
-    except PratiqueError as exc:
-        _complain(options, exc.in_full, exc.code)
-    except Usage as exc:
-        _complain(options, str(exc), "")
-    except BrokenPipeError:  # whoever read stdout is gone
-        print(f"pratique {options.command}: the reader of standard output is gone", file=sys.stderr)
-    except OSError as exc:
-        _complain(options, f"{exc.strerror or 'failed'}: {exc.filename or ''}", "")
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-    return UNKNOWN
-
-
-def _complain(options: argparse.Namespace, words: str, code: str) -> None:
-    shown = visible(words, keep_newlines=True)
-    print(f"pratique {options.command}: {shown}{f' [{code}]' if code else ''}", file=sys.stderr)
-    if options.output == "json" and options.unanswered is not None:
-        sys.stdout.write(json.dumps(options.unanswered(options, shown, code), indent=2, sort_keys=True) + "\n")
+    if argv is None:
+        gc.freeze()
+        gc.enable()
+    return commands.main(argv)

@@ -9,11 +9,10 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from provisioner import pipeline
 from provisioner.cli.arguments import Usage
-from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import BundleTooLarge, InvalidManifest, PratiqueError, Unreachable
 from provisioner.render import (
     BUILT_IN,
@@ -34,6 +33,9 @@ from provisioner.review.crd_diff import kinds_told, objects_of
 from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.unpack import UnpackLimits, unpack
 from provisioner.values import Content, GroupKind
+
+if TYPE_CHECKING:
+    from provisioner.cluster.client.api import ClusterClient
 
 _CSV = GroupKind("operators.coreos.com", "ClusterServiceVersion")
 _COMMIT = re.compile(r"[0-9a-f]{40}")

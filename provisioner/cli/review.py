@@ -10,13 +10,13 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from provisioner import pipeline
 from provisioner.cli import json_output
 from provisioner.cli.arguments import CRD_EPILOG, NEVER, REVIEW_EPILOG, ReviewCommand, Usage, add_crd_diff, add_review
 from provisioner.cli.inputs import read_contents, read_stored_objects, read_text
 from provisioner.cli.json_output import as_json
-from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import ClusterError
 from provisioner.escaping import visible
 from provisioner.json_values import uid_of
@@ -34,6 +34,9 @@ from provisioner.review.rules.explanations import rules_of
 from provisioner.review.rules.explanations import to_record as explained_record
 from provisioner.review.workloads.workload_changes import running_record, workload_changes
 from provisioner.values import Content, Identity, JsonObject, ObjectIdentity, Report, Severity
+
+if TYPE_CHECKING:
+    from provisioner.cluster.client.api import ClusterClient
 
 OK, FINDINGS, UNKNOWN = 0, 1, 2
 
@@ -108,6 +111,8 @@ def exit_status(report: Report, fail_on: str) -> int:
 def cluster_of(options: argparse.Namespace) -> ClusterClient | None:
     if options.kubeconfig is None:
         return None
+    from provisioner.cluster.client.api import ClusterClient  # noqa: PLC0415 - files are reviewed without
+
     text = read_text(options.kubeconfig)
     return ClusterClient.connect(text, context=options.context, trusted=True)
 

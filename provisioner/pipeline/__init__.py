@@ -8,11 +8,15 @@
     remove    everything of an inventory → Outcomes, in reverse order
 
 Each stage is a function of values; keeping them, and asking people in between, is the caller's. `preparation`
-makes the content, `plans` the plans and what comes of them, `reports` what people read.
+makes the content, `plans` the plans and what comes of them, `reports` what people read, `offline` that without a
+cluster.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from provisioner.cluster.annotations import FIELD_MANAGER
-from provisioner.pipeline.plans import DEADLINE_SECONDS, deploy, observe, part_of, plan_again, remove
+from provisioner.pipeline.offline import PATTERN_SECONDS, REVIEW_SECONDS, look_offline
 from provisioner.pipeline.preparation import (
     FetchedSources,
     PrepareOptions,
@@ -25,16 +29,19 @@ from provisioner.pipeline.preparation import (
     resolving,
     target_of,
 )
-from provisioner.pipeline.reports import (
-    PATTERN_SECONDS,
-    REVIEW_SECONDS,
-    least_rights,
-    look,
-    look_offline,
-    permissions,
-    preflight,
-    roles_and_bindings,
-)
+
+if TYPE_CHECKING:
+    from provisioner.pipeline.plans import DEADLINE_SECONDS, deploy, observe, part_of, plan_again, remove
+    from provisioner.pipeline.reports import least_rights, look, permissions, preflight, roles_and_bindings
+else:
+
+    def __getattr__(name: str) -> object:
+        """What talks to a cluster, loaded with its first use: a review of files goes without."""
+        for module in ("plans", "reports") if name in __all__ else ():
+            if hasattr(room := import_module(f"{__name__}.{module}"), name):
+                return getattr(room, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "DEADLINE_SECONDS",

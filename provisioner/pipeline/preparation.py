@@ -6,9 +6,8 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from provisioner.cluster.client.api import ClusterClient
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, PratiqueError
 from provisioner.masking import masked
 from provisioner.render import (
@@ -24,6 +23,9 @@ from provisioner.render import (
 from provisioner.source import Credentials, EgressPolicy, GitSource, Source, course, fetch
 from provisioner.unpack import UnpackLimits, unpack
 from provisioner.values import Content, Course, EarlierCommit, KeptValues, Pin, SourceMove, Tree
+
+if TYPE_CHECKING:
+    from provisioner.cluster.client.api import ClusterClient
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a content would do, as a report, and who gets which rights by it: beside a cluster, or without one."""
+"""What a content would do to a cluster, as a report, and who gets which rights by it, with a cluster or without."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from provisioner.live_reads import (
     with_answers,
     with_rights,
 )
-from provisioner.pipeline.plans import as_applied, in_order, plan_again, plan_offline
+from provisioner.pipeline.offline import PATTERN_SECONDS, REVIEW_SECONDS, as_applied, in_order, plan_offline
+from provisioner.pipeline.plans import plan_again
 from provisioner.rbac import RbacSubject
-from provisioner.review.base.facts import OWN_NAMESPACE, ClusterSurroundings, Facts, Gap, Stored, WayBack
+from provisioner.review.base.facts import OWN_NAMESPACE, Facts, Gap, WayBack
 from provisioner.review.frame import report, wanted
 from provisioner.review.output.headline import in_own_words
 from provisioner.review.preflight.account_rights import PreflightFacts, ResourceWord
@@ -45,8 +46,6 @@ from provisioner.values import (
     Section,
     SourceHistory,
 )
-
-REVIEW_SECONDS, PATTERN_SECONDS = 60.0, 20.0  # for all rules of schemas that one review runs, and for all patterns
 
 
 @expressions.limited(REVIEW_SECONDS)
@@ -100,28 +99,6 @@ def look(  # noqa: PLR0913 -- each by its name
     facts = replace(facts, around=surroundings(readers, facts))
     found = report(with_rights(cluster, facts), running=running)
     return in_own_words(found) if is_for_reader else found
-
-
-@expressions.limited(REVIEW_SECONDS)
-@regexes.limited(PATTERN_SECONDS)
-def look_offline(
-    content: Content,
-    previous: Content | None,
-    *,
-    allowed_images: tuple[str, ...] = (),
-    stored: Stored | None = None,
-    is_for_reader: bool = True,
-) -> Report:
-    """What differs between two bundles, without a cluster: from `previous`, or from nothing, to `content`.
-
-    `stored` are the objects that changed CRDs are tried on, where somebody knows them. `is_for_reader` where whoever
-    reads the report may read both bundles; else `previous` is what runs, and the report is as `look` makes it for all.
-    """
-    around = ClusterSurroundings(allowed_images=allowed_images)
-    content, previous = as_applied(content, previous)
-    plan = plan_offline(content, previous, is_for_reader=is_for_reader)
-    bundle = None if is_for_reader else plan
-    return report(Facts(content, plan, previous, is_offline=True, around=around, stored=stored, bundle=bundle))
 
 
 def permissions(

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from provisioner.errors import DigestMismatch
 from provisioner.masking import masked
 from provisioner.source import plugin
-from provisioner.source.client import SourceClient, SourceReply
 from provisioner.source.egress import EgressPolicy
 from provisioner.source.files import ConfigMapSource, LocalSource
 from provisioner.source.git import GitSource, course
-from provisioner.source.git_remote import shown_repository
+from provisioner.source.git_addresses import shown_repository
 from provisioner.source.http import HttpSource
 from provisioner.source.image import ImageSource
 from provisioner.source.kinds import SOURCE_TYPES
@@ -36,6 +36,19 @@ from provisioner.source.source_type import (
     reference_words,
 )
 from provisioner.values import Archive, Pin
+
+if TYPE_CHECKING:
+    from provisioner.source.client import SourceClient, SourceReply
+else:
+
+    def __getattr__(name: str) -> object:
+        """What talks to servers, loaded with its first use."""
+        if name not in ("SourceClient", "SourceReply"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from provisioner.source import client  # noqa: PLC0415 - as that says
+
+        return getattr(client, name)
+
 
 Source = RemoteSource | LocalSource | ConfigMapSource | PluginSource
 

@@ -8,36 +8,32 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
-
-from dulwich.errors import GitProtocolError, HangupException, NotGitRepository
-from dulwich.objects import parse_tree
+from typing import TYPE_CHECKING, Any
 
 from provisioner.errors import (
-    BadBundle,
     BadSource,
     BundleTooLarge,
     InvalidArchive,
     PratiqueError,
     SourceUnavailable,
-    Unreachable,
     UnsafePath,
 )
-from provisioner.source.client import SourceClient
 from provisioner.source.egress import EgressPolicy, Origin
 from provisioner.source.files import tar_of
-from provisioner.source.git_remote import Remote, connected, pinned_repository, place_of_repository, shown_repository
+from provisioner.source.git_addresses import pinned_repository, place_of_repository, shown_repository
 from provisioner.source.pack import GitObject, objects_of
 from provisioner.source.source_type import Credentials, Fetched, Polled, RemoteSource, SourceField, needed
 from provisioner.values import Archive, Course, JsonObject, Pin
+
+if TYPE_CHECKING:
+    from provisioner.source.git_remote import Remote
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 REF_NAME = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\]{1,255}")
 LFS = b"version https://git-lfs.github.com/spec/"
 LONGEST_LFS_POINTER_BYTES = 1024
-LONGEST_MESSAGE = 200
 GITLINK = 0o160000
 MAX_TREE_ENTRIES = 200_000
 MAX_TAGS_OF_TAGS = 8
@@ -47,8 +43,6 @@ MAX_REFS_BYTES = 32 * 1024 * 1024
 REPOSITORY_FACTOR = 2
 # How servers say that they give only what a branch or tag points to.
 NOT_ADVERTISED = ("not our ref", "unadvertised object")
-# What dulwich's reading of a server that does not speak git can end in.
-NONSENSE = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,24 +153,13 @@ class GitSource(RemoteSource):
         return self.repository, self.branch, self.tag
 
 
-@contextmanager
 def talking(
     source: GitSource, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int, *, thin_packs: bool = True
-) -> Iterator[Remote]:
+) -> AbstractContextManager[Remote]:
     """The source's server, with what goes wrong there as errors of ours."""
-    where, place = shown_repository(source.repository), place_of_repository(source.repository)
-    with (
-        SourceClient(egress, place, credentials) as client,
-        connected(source.repository, client, credentials, max_bytes, thin_packs=thin_packs) as remote,
-    ):
-        try:
-            yield remote
-        except (*NONSENSE, GitProtocolError, NotGitRepository, OSError) as exc:
-            client.deadline.check(where)
-            remote.check_refusal()
-            raise _problem(exc, where, remote) from exc
-        except BadBundle as exc:
-            raise type(exc)(f"{where}: {exc}") from exc
+    from provisioner.source.git_remote import connected  # noqa: PLC0415 - dulwich takes long: with the first repository
+
+    return connected(source.repository, egress, credentials, max_bytes, thin_packs=thin_packs)
 
 
 def _ref_of(source: GitSource) -> str:
@@ -207,6 +190,8 @@ def _folder(source: GitSource, where: str) -> list[bytes]:
 
 def _objects(source: GitSource, remote: Remote, max_bytes: int) -> tuple[dict[str, GitObject], str]:
     """The objects that the server sends, and the hash that was asked for."""
+    from dulwich.errors import GitProtocolError  # noqa: PLC0415 - as `talking`
+
     prefixes = [_ref_of(source)]
     wish = _Wish(source, remote.shown)
     try:
@@ -239,18 +224,6 @@ def _everything(refs: Mapping[Any, Any], depth: int | None = None) -> list[bytes
     """What every branch and tag points to: the way to a commit that the server does not give by its hash."""
     found = {bytes(value) for name, value in refs.items() if not bytes(name).endswith(b"^{}")}
     return sorted(found) or [b"0" * 40]
-
-
-def _problem(exc: Exception, where: str, remote: Remote) -> PratiqueError:
-    if isinstance(exc, NotGitRepository):
-        return SourceUnavailable(f"{where}: there is no git repository")
-    if isinstance(exc, HangupException):
-        return Unreachable(f"{where}: the server hung up{remote.last_words()}")
-    if isinstance(exc, GitProtocolError):
-        return BadSource(f"{where}: git failed: {str(exc)[:LONGEST_MESSAGE]!r}{remote.last_words()}")
-    if isinstance(exc, OSError):
-        return Unreachable(f"{where}: the connection broke off ({exc.strerror}){remote.last_words()}")
-    return BadSource(f"{where}: the server does not speak git as expected ({type(exc).__name__})")
 
 
 def _peeled(objects: Mapping[str, GitObject], name: str, where: str) -> str:
@@ -330,6 +303,8 @@ class _Snapshot:
             raise BadSource(f"{self._where}: there are no files in that folder")
 
     def _entries_of(self, tree: str) -> Iterator[tuple[bytes, int, str]]:
+        from dulwich.objects import parse_tree  # noqa: PLC0415 - as `talking`
+
         for name, mode, sha in parse_tree(self._read_object(tree, b"tree"), 20, strict=True):
             self._entries += 1
             if self._entries > MAX_TREE_ENTRIES:

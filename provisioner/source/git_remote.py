@@ -21,13 +21,19 @@ from dulwich.errors import GitProtocolError, HangupException, NotGitRepository
 from urllib3 import PoolManager
 from urllib3.exceptions import HTTPError
 
-from provisioner.errors import BadSource, BundleTooLarge, SourceUnavailable
+from provisioner.errors import (
+    BadBundle,
+    BadSource,
+    BundleTooLarge,
+    PratiqueError,
+    SourceUnavailable,
+    Unreachable,
+)
 from provisioner.source.client import CONNECT_SECONDS, SourceClient
-from provisioner.source.egress import Origin, pinned_url, place_of, resolve, shown
+from provisioner.source.egress import EgressPolicy, Origin, resolve, shown
+from provisioner.source.git_addresses import place_of_repository, shown_repository, url_of_repository
 from provisioner.source.source_type import Credentials
 
-# git@example.com:group/repository.git, as hosts show it for cloning.
-SCP_LIKE = re.compile(r"(?P<user>[\w.-]+)@(?P<host>[A-Za-z0-9.-]+):(?P<path>[^/:][^:]*)")
 SSH_USER = re.compile(r"[A-Za-z0-9_][\w.-]{0,63}", re.ASCII)
 SSH_PATH = re.compile(r"/?[A-Za-z0-9._~@+/-]{1,1024}")
 LONGEST_LAST_WORDS = 300
@@ -43,6 +49,9 @@ REFUSALS = (
     ("Too many authentication failures", "the host does not accept the private key"),
 )
 COMMITS_ONLY = b"tree:0"
+LONGEST_MESSAGE = 200
+# What dulwich's reading of a server that does not speak git can end in.
+NONSENSE = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 Wants = Callable[..., list[bytes]]
 
 
@@ -162,37 +171,36 @@ def _decode(value: Any) -> str:
     return bytes(value).decode("utf-8", "replace")
 
 
-def shown_repository(repository: str) -> str:
-    """The repository for messages and pages, as `shown`."""
-    return repository if SCP_LIKE.fullmatch(repository) else shown(repository)
+@contextmanager
+def connected(
+    repository: str, egress: EgressPolicy, credentials: Credentials | None, max_bytes: int, *, thin_packs: bool = True
+) -> Iterator[Remote]:
+    """The remote that a repository's URL means, with what goes wrong there as errors of ours.
 
-
-def pinned_repository(repository: str) -> str:
-    """The repository without credentials, as `pinned_url`."""
-    return repository if SCP_LIKE.fullmatch(repository) else pinned_url(repository)
-
-
-def place_of_repository(repository: str) -> Origin:
-    """Where the repository is: what its credentials belong to. Raises BadSource for a URL that is not fetched from."""
-    return place_of(_url_of(repository), ("https", "http", "ssh"))
-
-
-def _url_of(repository: str) -> str:
-    scp = SCP_LIKE.fullmatch(repository)
-    return f"ssh://{scp['user']}@{scp['host']}/{scp['path']}" if scp else repository
+    `thin_packs`: what it sends may lean on objects that we say we have. Some servers insist on that. Raises BadSource
+    for a kind of URL that is not fetched from.
+    """
+    where, place = shown_repository(repository), place_of_repository(repository)
+    with (
+        SourceClient(egress, place, credentials) as client,
+        _remote_of(repository, client, credentials, Counter(max_bytes), thin_packs=thin_packs) as remote,
+    ):
+        try:
+            yield remote
+        except (*NONSENSE, GitProtocolError, NotGitRepository, OSError) as exc:
+            client.deadline.check(where)
+            remote.check_refusal()
+            raise _problem(exc, where, remote) from exc
+        except BadBundle as exc:
+            raise type(exc)(f"{where}: {exc}") from exc
 
 
 @contextmanager
-def connected(
-    repository: str, client: SourceClient, credentials: Credentials | None, max_bytes: int, *, thin_packs: bool = True
+def _remote_of(
+    repository: str, client: SourceClient, credentials: Credentials | None, counter: Counter, *, thin_packs: bool
 ) -> Iterator[Remote]:
-    """The remote that a repository's URL means; raises BadSource for a kind of URL that is not fetched from.
-
-    `thin_packs`: what it sends may lean on objects that we say we have. Some servers insist on that.
-    """
     where = shown_repository(repository)
-    counter = Counter(max_bytes)
-    url, place = _url_of(repository), place_of_repository(repository)
+    url, place = url_of_repository(repository), place_of_repository(repository)
     if place.scheme != "ssh":
         http = _HttpRemote(client, place, credentials, counter, thin_packs=thin_packs)
         yield Remote(http, urlsplit(url).path, where, counter)
@@ -206,6 +214,18 @@ def connected(
             yield _SshRemote(ssh, ssh.remote(urlsplit(url).username or "git", path), path, where)
         finally:
             ssh.end()
+
+
+def _problem(exc: Exception, where: str, remote: Remote) -> PratiqueError:
+    if isinstance(exc, NotGitRepository):
+        return SourceUnavailable(f"{where}: there is no git repository")
+    if isinstance(exc, HangupException):
+        return Unreachable(f"{where}: the server hung up{remote.last_words()}")
+    if isinstance(exc, GitProtocolError):
+        return BadSource(f"{where}: git failed: {str(exc)[:LONGEST_MESSAGE]!r}{remote.last_words()}")
+    if isinstance(exc, OSError):
+        return Unreachable(f"{where}: the connection broke off ({exc.strerror}){remote.last_words()}")
+    return BadSource(f"{where}: the server does not speak git as expected ({type(exc).__name__})")
 
 
 class _HttpRemote(Urllib3HttpGitClient):

@@ -6,14 +6,16 @@ import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from provisioner.errors import BadSource, DigestMismatch, SourceUnavailable
-from provisioner.source.client import SourceClient, SourceReply
 from provisioner.source.egress import EgressPolicy, Origin, pinned_url, place_of, shown
 from provisioner.source.source_type import Credentials, Fetched, Polled, RemoteSource, SourceField, needed
 from provisioner.values import Archive, JsonObject, Pin
+
+if TYPE_CHECKING:
+    from provisioner.source.client import SourceClient, SourceReply
 
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
 STRONG_ETAG = re.compile(r'"[\x21\x23-\x7e]{1,500}"')
@@ -76,7 +78,7 @@ class HttpSource(RemoteSource):
         if self.checksum and not CHECKSUM.fullmatch(self.checksum):
             raise BadSource(f"{self.shown}: expected a checksum sha256:<64 hex digits in lower case>")
         headers = credentials.authorization_for(place) if credentials else {}
-        with SourceClient(egress, place, credentials) as client:
+        with _client(egress, place, credentials) as client:
             reply = client.get(self.url, max_bytes=max_bytes, headers=headers)
         _check_status(self, reply, place, has_shown=bool(headers) or client.has_client_certificate)
         if self.checksum and reply.digest != self.checksum:
@@ -96,7 +98,7 @@ class HttpSource(RemoteSource):
         def is_known(headers: Mapping[str, str]) -> bool:
             return bool(known.digest and known.etag) and _etag(headers) == known.etag
 
-        with SourceClient(egress, place, credentials) as client:
+        with _client(egress, place, credentials) as client:
             reply = client.get_digest(self.url, max_bytes=max_bytes, headers=asked, is_known=is_known)
         if known.etag and known.digest and (reply.status == 304 or (reply.status == 200 and not reply.digest)):
             return known
@@ -119,6 +121,12 @@ class HttpSource(RemoteSource):
     @property
     def address(self) -> tuple[str, ...]:
         return (self.url,)
+
+
+def _client(egress: EgressPolicy, place: Origin, credentials: Credentials | None) -> SourceClient:
+    from provisioner.source.client import SourceClient  # noqa: PLC0415 - urllib3 takes long: with the first fetch
+
+    return SourceClient(egress, place, credentials)
 
 
 def _etag(headers: Mapping[str, str]) -> str:

@@ -1,7 +1,7 @@
-"""OCI images and artifacts by the oras client, with what it lacks: bounds, digests, egress checks.
+"""OCI images and artifacts: oras reads their names, and our own client fetches, within bounds and checked.
 
-Its registry has our client under it: no retries, no cookies, and no password for another place than the registry's own
-or one that the operator allows (S08).
+There are no retries, no cookies, and no password for another place than the registry's own or one that the operator
+allows (S08).
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from oras.container import Container
-from oras.provider import Registry
 
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, SourceUnavailable
-from provisioner.source.client import SourceClient, SourceReply
 from provisioner.source.egress import EgressPolicy, Origin, check_place, place_of, shown
 from provisioner.source.source_type import (
     Credentials,
@@ -35,6 +33,9 @@ from provisioner.source.source_type import (
 )
 from provisioner.values import Archive, JsonObject, Pin
 
+if TYPE_CHECKING:
+    from provisioner.source.client import SourceClient, SourceReply
+
 MAX_TOKEN_BYTES = 64 * 1024
 TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
 BEARER = re.compile(r"(?:^|[\s,])bearer\s+(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
@@ -43,14 +44,13 @@ WORD = re.compile(r'(\w+)="([^"]*)"')
 HUB_KEY = "index.docker.io"
 
 
-class BoundedRegistry(Registry):  # type: ignore[misc]  # oras has no types
+class BoundedRegistry:
     """One registry. `pair` is user:password in base64 for it, "" for none.
 
     `token_host` may give tokens for it beside the registry itself and the hosts that the operator listed.
     """
 
     def __init__(self, client: SourceClient, place: Origin, *, pair: str, token_host: str = ""):
-        super().__init__(hostname=str(place), insecure=place.scheme == "http")
         self._client = client
         self._place = place
         self._pair = pair
@@ -59,11 +59,13 @@ class BoundedRegistry(Registry):  # type: ignore[misc]  # oras has no types
 
     def fetch(self, url: str, scope: str, *, max_bytes: int, accept: str = "*/*") -> SourceReply:
         """GET `url` (without its scheme), answering one challenge; BadSource for what is not there or not ours."""
-        return self._checked(f"{self.prefix}://{url}", scope, partial(self._client.get, max_bytes=max_bytes), accept)
+        return self._checked(
+            f"{self._place.scheme}://{url}", scope, partial(self._client.get, max_bytes=max_bytes), accept
+        )
 
     def head(self, url: str, scope: str, *, accept: str) -> Mapping[str, str]:
         """The headers of the answer to a HEAD of `url`, names in lower case; raises as `fetch`."""
-        return self._checked(f"{self.prefix}://{url}", scope, self._client.head, accept).headers
+        return self._checked(f"{self._place.scheme}://{url}", scope, self._client.head, accept).headers
 
     def _checked(self, address: str, scope: str, ask: Callable[..., SourceReply], accept: str) -> SourceReply:
         reply = ask(address, headers=self._headers(accept))
@@ -301,6 +303,8 @@ class ImageSource(RemoteSource):
 @contextmanager
 def _named_image(source: ImageSource, egress: EgressPolicy, credentials: Credentials | None) -> Iterator[_Image]:
     """The image in its registry, which is asked by a client of its own."""
+    from provisioner.source.client import SourceClient  # noqa: PLC0415 - urllib3 takes long: with the first fetch
+
     container = _container(source)
     place = source.place()
     if source.insecure_http and not egress.is_plain_http(place):

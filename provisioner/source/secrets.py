@@ -14,7 +14,7 @@ from provisioner.errors import BadSource
 from provisioner.source.egress import Origin
 from provisioner.source.image import is_named, names_host
 from provisioner.source.source_type import Credentials, RemoteSource, SourceProtocol
-from provisioner.source.tls import CERTIFICATE_KEYS, SourceCertificates, certificates_of
+from provisioner.source.tls import CERTIFICATE_KEYS, SourceCertificates
 from provisioner.values import JsonObject, ObjectRef
 
 OPAQUE = "Opaque"
@@ -116,6 +116,8 @@ def _certificates(
         raise BadSource(
             f"{ref} has {keys}, and {place} is asked without TLS{why}; expected https, or a Secret without them"
         )
+    from provisioner.source.certificates import certificates_of  # noqa: PLC0415 - cryptography: with the first of them
+
     try:
         return certificates_of(texts, datetime.now(UTC))
     except BadSource as exc:

@@ -30,7 +30,8 @@ from provisioner import pipeline
 from provisioner.cluster.apply.run import recover
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.inventory import uids
-from provisioner.cluster.plan.content_plan import objection, plan_digest
+from provisioner.cluster.plan.content_plan import objection
+from provisioner.cluster.plan.planned_actions import plan_digest
 from provisioner.errors import Forbidden, PratiqueError
 from provisioner.values import Action, Content, ObjectIdentity, ObjectRef, OutcomeState, Plan, PlannedAction
 

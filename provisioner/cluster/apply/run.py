@@ -24,7 +24,7 @@ from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.health.watch import until_gone
 from provisioner.cluster.inventory import HookRuns, Inventory, MemoryHookRuns
 from provisioner.cluster.order import EARLY, LATE, ApplyStep, Phase, deletion_phases, hooks_at, phases
-from provisioner.cluster.plan.content_plan import plan_digest
+from provisioner.cluster.plan.planned_actions import plan_digest
 from provisioner.cluster.plan.prune import bodies_of, in_served_version
 from provisioner.errors import PlanChanged, PratiqueError, PreconditionFailed, UnknownKind, Withheld
 from provisioner.health_checks import HealthCheck

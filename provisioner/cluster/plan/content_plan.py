@@ -5,7 +5,6 @@ Nothing is changed here.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -29,6 +28,7 @@ from provisioner.cluster.plan import helm_releases
 from provisioner.cluster.plan.adoption import TAKEN_OVER
 from provisioner.cluster.plan.dry_run import plan_object
 from provisioner.cluster.plan.inputs import Options, PlanInputs, names_of_own_webhooks
+from provisioner.cluster.plan.planned_actions import plan_digest
 from provisioner.cluster.plan.prune import objects_leaving, plan_deletions
 from provisioner.errors import EmptyBundle
 from provisioner.retention import takes_more
@@ -42,17 +42,6 @@ from provisioner.values import (
     PlanDifference,
     PlannedAction,
 )
-
-
-def plan_digest(actions: Iterable[PlannedAction]) -> str:
-    """sha256 over what will be done to which object, not over values that the cluster moves by itself (S03)."""
-    entries = sorted((str(action.action), *action.ref.identity, action.uid) for action in actions)
-    digest = hashlib.sha256()
-    for entry in entries:
-        for part in entry:
-            encoded = part.encode()
-            digest.update(len(encoded).to_bytes(8, "big") + encoded)
-    return f"sha256:{digest.hexdigest()}"
 
 
 def is_within(now: Iterable[PlannedAction], reviewed: Iterable[PlannedAction]) -> bool:

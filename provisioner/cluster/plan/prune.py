@@ -13,6 +13,7 @@ from provisioner.cluster.compare import masked, version_of
 from provisioner.cluster.evidence import PARALLEL_READS
 from provisioner.cluster.order import NAMESPACE, defined_kinds, deletion_phases, is_system_namespace
 from provisioner.cluster.plan.inputs import PlanInputs, reviewed_action, untried_words, with_problem
+from provisioner.cluster.plan.planned_actions import plan_release
 from provisioner.errors import ClusterError, PreconditionFailed, TryLater, UnknownKind, Unreachable
 from provisioner.json_values import uid_of
 from provisioner.values import (
@@ -134,11 +135,6 @@ def _deletion_of(scene: PlanInputs, planned: PlannedAction, live: dict[str, Any]
             return replace(planned, is_proved=False, notes=(words,))
         raise
     return planned
-
-
-def plan_release(planned: PlannedAction, why: str) -> PlannedAction:
-    """What stays, with why: the one note that it has is what its finding says."""
-    return replace(planned, action=Action.ORPHAN, notes=(f"{planned.ref} stays as it is, because {why}",))
 
 
 def in_served_version(cluster: ClusterClient, ref: ObjectRef) -> ObjectRef:

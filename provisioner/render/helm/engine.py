@@ -126,6 +126,8 @@ def keep_engine(*, starts: bool = False) -> Iterator[None]:
     """
     outer = _kept.get()
     if outer is not None and outer.pid == os.getpid():
+        if starts and importlib.util.find_spec(PACKAGE) is not None:
+            outer.start()
         yield
         return
     kept = _Kept()

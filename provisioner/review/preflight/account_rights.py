@@ -64,10 +64,14 @@ class PreflightFacts:
     with_deletion: bool = False
     release: str = ""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.roles, RolesRead | None):
+            object.__setattr__(self, "roles", RolesRead(self.roles))
+
     @property
     def known(self) -> RbacObjects:
-        """The roles, sorted out; none where nobody could be asked."""
-        return self.roles.known if isinstance(self.roles, RolesRead) else RbacObjects.of(self.roles or ())
+        """The roles, sorted out once; none where nobody could be asked."""
+        return self.roles.known if isinstance(self.roles, RolesRead) else RbacObjects()
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,6 +265,8 @@ def by_name(held: EffectiveRules, account: RbacSubject) -> EffectiveRules:
 def _users(account: RbacSubject, roles: RbacObjects) -> dict[str, AccessRequest]:
     """The way of each, by name."""
     held = by_name(rbac.effective_rules(account.identity, roles), account)
+    if not held.scopes:  # everybody holds that
+        return {}
     places = {CLUSTER, *held.scopes}
     # Whether who has the same roles holds as much as the account: of hundreds of teams few differ.
     known: dict[frozenset[tuple[str, RoleKey]], bool] = {}
@@ -272,7 +274,7 @@ def _users(account: RbacSubject, roles: RbacObjects) -> dict[str, AccessRequest]
     for subject, way in _makers(account, roles).items():
         if subject == account or not _is_somebody(subject):
             continue
-        same = frozenset(role for role in roles.roles_held(subject.identity) if role[0] in places)
+        same = roles.roles_held(subject.identity, places)
         if same not in known:
             other = rbac.effective_rules(subject.identity, roles)
             known[same] = all(rbac.holds(other.rules_in(scope), held.at(scope)) for scope in held.scopes)

@@ -11,7 +11,7 @@ from approvals.ledger import claims
 from approvals.models import Report, Request, Revision
 from approvals.steps import apply as step
 from approvals.steps.apply import approved_plan
-from provisioner.cluster.plan.content_plan import plan_digest
+from provisioner.cluster.plan.planned_actions import plan_digest
 from provisioner.errors import DigestMismatch
 from provisioner.review.base.record import to_record
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from approvals.models import AuditEntry, BundleDeployment, InventoryItem, Policy, Request, Revision
 from approvals.steps import restore
-from provisioner.cluster.plan.content_plan import plan_digest
+from provisioner.cluster.plan.planned_actions import plan_digest
 from provisioner.errors import PreconditionFailed
 from provisioner.values import Action, ObjectRef, Plan, PlannedAction
 from tests.support.journeys.contents import bundles

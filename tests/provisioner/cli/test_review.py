@@ -13,8 +13,10 @@ import jsonschema
 import pytest
 
 import provisioner.review
-from provisioner.cli import Usage, exit_status, main, source_of
-from provisioner.cli.inputs import EVERYWHERE
+from provisioner.cli import main
+from provisioner.cli.arguments import Usage
+from provisioner.cli.inputs import EVERYWHERE, source_of
+from provisioner.cli.review import exit_status
 from provisioner.pipeline import PrepareOptions, look_offline, prepare
 from provisioner.render import BUILT_IN
 from provisioner.review.base.facts import ReviewRule
@@ -348,3 +350,27 @@ def test_the_command_runs_as_a_program() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=scaled(120), check=False)
     assert done.returncode == 0
     assert "IMG-01" in done.stdout
+
+
+def test_a_review_of_files_loads_nothing_that_talks_to_servers_and_still_reaches_all_that_does() -> None:
+    code = f"""
+import sys
+from provisioner.cli import main
+main(["review", {str(CASES / "image-by-tag-only" / "new")!r}])
+print("loaded:", *sys.modules)
+from provisioner.pipeline import deploy, look, preflight
+from provisioner.source import SourceClient
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.rpartition("loaded:")[2].split())
+    talking = {"cryptography", "dulwich", "kubernetes", "provisioner.cluster.client", "requests", "urllib3"}
+    assert not loaded & talking
+    assert "provisioner.review.frame" in loaded
+
+
+def test_a_command_that_is_none_is_told_all_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["reviews"])
+    said = capsys.readouterr().err
+    for name in ("review", "crd-diff", "rbac", "preflight", "explain", "catalog", "plugins"):
+        assert name in said.partition("choose from")[2]

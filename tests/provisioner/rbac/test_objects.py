@@ -50,4 +50,5 @@ def test_the_places_of_a_role_are_told_apart() -> None:
     )
     (subject,) = subjects(known)
     assert known.roles_held(subject.identity) == {("a", ("a", "r")), ("b", ("", "r"))}
+    assert known.roles_held(subject.identity, {"", "b"}) == {("b", ("", "r"))}
     assert known.bindings_to(("", "r")) == (("RoleBinding", "b", "r-binding"),)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.pipeline.reports import look_offline
+from provisioner.pipeline import look_offline
 from provisioner.review.secret_texts import kept_apart, secret_texts, without_texts
 from provisioner.values import Content, JsonObject, Manifest, Note, ObjectRef, Plan, Report
 

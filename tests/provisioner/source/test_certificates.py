@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from provisioner.errors import BadSource, SourceUnavailable
 from provisioner.source import GitSource, HttpSource, ImageSource, RemoteSource, with_secret
-from provisioner.source.tls import MAX_BYTES, MAX_CERTIFICATES, SourceCertificates
+from provisioner.source.certificates import MAX_BYTES, MAX_CERTIFICATES
+from provisioner.source.tls import SourceCertificates
 from provisioner.values import JsonObject
 from tests.provisioner.source.places import secret
 from tests.support.servers.certificates import CertificateAuthority, private_pem

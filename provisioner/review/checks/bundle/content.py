@@ -68,6 +68,8 @@ _NAMING = frozenset(
     {"name", "namespace", "image", "host", "url", "serviceAccountName", "apiVersion", "kind", "verbs", "resources"}
     | {"resourceNames", "apiGroups", "nonResourceURLs", "labels", "matchLabels", "command"}
 )
+# Go's sign of a microsecond, which stands in its pattern of durations, and so in many CRDs. It is still shown escaped.
+_MICROSECOND = visible("\u00b5s")
 # Nothing of these actions is hidden in a long line: nothing changes, or all of the object goes.
 _WITHOUT_LINES = frozenset({Action.NONE, Action.SKIP, Action.DELETE})
 # Whoever may get all of them may get the one whose name nobody gave.
@@ -97,6 +99,8 @@ def judge_content(state: StateFacts) -> Iterator[Finding]:
 def _judge_texts(ref: ObjectRef, obj: JsonObject) -> Iterator[Finding]:
     for path, text, is_name in _find_texts(obj, (), False) if not _is_plain(obj) else ():
         hidden, words = hidden_characters(text), pretending_words(text)
+        if not is_name:
+            words = [word for word in words if word != _MICROSECOND]
         if hidden:
             yield _HIDDEN_TEXT.finding(
                 "hidden", ref, where=path, key=hidden, characters=hidden, text=visible(text)[:500]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from provisioner.cluster.annotations import RevisionOwner, Tracking
-from provisioner.cluster.plan.content_plan import plan_digest
+from provisioner.cluster.plan.planned_actions import plan_digest
 from provisioner.errors import AlreadyExists, InvalidObject, PreconditionFailed
 from provisioner.health_checks import health_checks
 from provisioner.render import content_digest

@@ -12,7 +12,7 @@ from provisioner.cluster.annotations import NONCE, RevisionOwner, Tracking
 from provisioner.cluster.apply.run import Terms, apply, recover
 from provisioner.cluster.compare import ALTERED
 from provisioner.cluster.inventory import MemoryInventory
-from provisioner.cluster.plan.content_plan import plan_digest
+from provisioner.cluster.plan.planned_actions import plan_digest
 from provisioner.errors import PlanChanged, PreconditionFailed
 from provisioner.values import Action, Identity, InventoryItem, ObjectRef, OutcomeState, Plan
 from tests.support.kubernetes.live import wait_until

@@ -14,8 +14,8 @@ import pytest
 from provisioner.cluster.annotations import NONCE
 from provisioner.cluster.inventory import MemoryInventory
 from provisioner.cluster.plan.adoption import present_owner
-from provisioner.cluster.plan.content_plan import plan_digest
 from provisioner.cluster.plan.helm_releases import IS_HELM, LABEL, NAME, NAMESPACE
+from provisioner.cluster.plan.planned_actions import plan_digest
 from provisioner.errors import AlreadyExists, FieldConflict, PreconditionFailed
 from provisioner.json_values import uid_of
 from provisioner.values import Action, CollisionProtection, InventoryItem, ObjectRef, OutcomeState, Plan

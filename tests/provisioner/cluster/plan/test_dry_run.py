@@ -15,9 +15,10 @@ from provisioner.cluster.client.access import refused_writes
 from provisioner.cluster.compare import cleaned
 from provisioner.cluster.evidence import WORTH_A_LIST, read_many
 from provisioner.cluster.inventory import uids
-from provisioner.cluster.plan.content_plan import plan, plan_digest
+from provisioner.cluster.plan.content_plan import plan
 from provisioner.cluster.plan.dry_run import is_applied
 from provisioner.cluster.plan.inputs import body_of
+from provisioner.cluster.plan.planned_actions import plan_digest
 from provisioner.errors import TryLater
 from provisioner.json_values import uid_of
 from provisioner.missing_kinds import minor_of, removal_of

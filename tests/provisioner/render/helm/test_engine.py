@@ -203,6 +203,13 @@ def test_a_fork_does_not_use_the_process_of_its_parent(kept: None) -> None:
     assert pid() == before
 
 
+def test_it_starts_early_inside_another_one_as_well(kept: None) -> None:
+    with keep_engine(starts=True):
+        started = pid()
+        render(job())
+    assert pid() == started
+
+
 def test_nothing_is_left_of_it_after_an_error() -> None:
     descriptors, pids = os.listdir("/proc/self/fd"), []
     for last in (hostile("fails"), job(kube_version=0)):

@@ -365,6 +365,18 @@ def test_who_holds_as_much_already_gains_nothing_from_the_installer() -> None:
     assert "PRE-11" not in ids(found(held=(*WRITER, bound("writer", user("ann")))))
 
 
+def test_whoever_acts_as_an_installer_without_rights_gains_nothing() -> None:
+    dev = (role("shop", "dev", rule("create", "pods")), bound("dev", user("ann"), namespace="shop", kind="Role"))
+    assert "PRE-11" not in ids(found(held=dev))
+
+
+def test_the_roles_of_a_cluster_are_sorted_out_once_for_all_questions() -> None:
+    facts = given(SETTINGS, held=WRITER)
+    answered = replace(facts, answers={one: AccessAnswer(True, "yes") for one in questions(facts)})
+    assert answered.known is facts.known
+    assert facts.known.roles_held(INSTALLER.identity) == {("", ("", "writer"))}
+
+
 def test_the_api_servers_yes_counts_where_rbac_shows_none() -> None:
     facts = given(SETTINGS)
     asked = questions(facts)

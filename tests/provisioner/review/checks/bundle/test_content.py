@@ -360,3 +360,13 @@ def test_what_was_told_before_is_not_new_and_another_answer_is() -> None:
     one = Lookup(SECRET, DIGEST, ("copy",))
     assert [told.is_new for told in found_lookups(one, before=(one,))] == [False]
     assert [told.is_new for told in found_lookups(one, before=(replace(one, digest="sha256:2"),))] == [True]
+
+
+def test_S24_gos_sign_of_a_microsecond_pretends_as_a_name_alone() -> None:
+    pattern, name = config_map(pattern="^([0-9]+(us|\u00b5s|ms))+$"), config_map(url="\u00b5s")
+    found = {
+        finding.rule
+        for obj in (pattern, name)
+        for finding in judged_by(facts(planned(obj, Action.CREATE)), [content.CONTENT_CHECK])
+    }
+    assert found == {"TXT-02"}
