@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 MAX_TERMS = 50
+MAX_WORDS = 1_000
 _PARTS = ("matchLabels", "matchExpressions")
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _NAME = r"[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?"
@@ -119,8 +121,13 @@ def parse_terms(text: str) -> dict[str, Any]:
 
 
 def selector_words(selector: object) -> str:
-    """A LabelSelector in the text that `parse_terms` reads; "" for one that selects everything, or cannot be read."""
-    found = selector if isinstance(selector, Mapping) and not problem_of_selector(selector) else {}
+    """A LabelSelector in the text that `parse_terms` reads; "" for one that selects everything.
+
+    One that cannot be read is told as it is written.
+    """
+    if problem_of_selector(selector):
+        return json.dumps(selector, sort_keys=True, default=str)[:MAX_WORDS]
+    found: Mapping[str, Any] = selector if isinstance(selector, Mapping) else {}
     words = [f"{key}={value}" for key, value in sorted((found.get("matchLabels") or {}).items())]
     for term in found.get("matchExpressions") or ():
         key, values = str(term.get("key")), list(map(str, term.get("values") or ()))
