@@ -16,7 +16,7 @@ from typing import Any
 from provisioner import health_checks
 from provisioner.api_groups import OWN_GROUP
 from provisioner.catalogs.choice import PackageWish
-from provisioner.catalogs.spec_source import CatalogSource
+from provisioner.catalogs.spec_source import CatalogSource, is_selecting
 from provisioner.errors import BadConfig, BadSource
 from provisioner.health_checks import HealthCheck
 from provisioner.json_values import mapping
@@ -76,6 +76,11 @@ class SpecSource:
     @property
     def is_catalog(self) -> bool:
         return self.type is CatalogSource
+
+    @property
+    def is_selecting(self) -> bool:
+        """Whether it selects among catalogs."""
+        return self.is_catalog and is_selecting(self.body)
 
     @property
     def auth(self) -> Mapping[str, Any]:
@@ -186,9 +191,15 @@ class BundleSpec:
         return wanted_values(self.config, self.install_namespace) if is_told_of_target(self.format) else ()
 
     def catalogs(self) -> list[ObjectRef]:
-        """Every Catalog that the sources name: who asks must be allowed to get each of them, too."""
-        names = {str(source.body.get("name") or ""): None for source in self.sources if source.is_catalog}
-        return [ObjectRef(OWN_GROUP, "v1alpha2", "Catalog", "", name) for name in names if name]
+        """Every Catalog that the sources name: who asks must be allowed to get each of them, too.
+
+        A source that selects may take from any catalog, now or later: it is for who may get all, which a ref without a
+        name stands for.
+        """
+        named = (source for source in self.sources if source.is_catalog)
+        names = dict.fromkeys("" if source.is_selecting else str(source.body.get("name") or "") for source in named)
+        is_any = any(source.is_selecting for source in self.sources)
+        return [ObjectRef(OWN_GROUP, "v1alpha2", "Catalog", "", name) for name in names if name or is_any]
 
     def collision_protection(self) -> CollisionProtection:
         """What happens to objects that exist already. Raises BadSource."""

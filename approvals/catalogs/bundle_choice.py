@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from approvals.bundle_spec import SpecSource, UpgradePolicy
-from approvals.catalogs.editions import find_catalog, find_package, list_packages
+from approvals.catalogs.editions import catalogs_of, find_catalog, find_package, list_packages
 from approvals.catalogs.history import find_content_change
 from approvals.errors import LostClaim
 from approvals.models import BundleDeployment, Catalog, Request, Revision
@@ -25,6 +25,7 @@ from provisioner.catalogs.choice import (
     newer_not_taken,
     upgrade_step,
 )
+from provisioner.catalogs.spec_source import selects_catalog
 from provisioner.catalogs.values import CatalogBundle, Package
 from provisioner.errors import BundleNotOffered, SourceUnavailable
 from provisioner.review.checks.bundle.provenance import judge_chosen_bundle
@@ -93,7 +94,7 @@ def _offer_keys(request: Request) -> set[OfferKey]:
 
 def recorded_bundles(request: Request) -> list[ChosenBundle]:
     """As they were chosen."""
-    return [_read_record(bundle) for bundle in request.bundles]
+    return [read_record(bundle) for bundle in request.bundles]
 
 
 def bundles_as_offered_now(request: Request) -> list[ChosenBundle]:
@@ -127,7 +128,7 @@ def _update_from_catalog(deployment: BundleDeployment, bundle: ChosenBundle, sou
         return now
     wish = source.package_wish()
     channels = [channel for name, channel in package.channels.items() if not wish.channels or name in wish.channels]
-    running = _find_running(deployment, bundle.destination, package)
+    running = _find_running(deployment, bundle.destination, [package])
     installed = running.installed
     return replace(
         now,
@@ -137,6 +138,7 @@ def _update_from_catalog(deployment: BundleDeployment, bundle: ChosenBundle, sou
         else running.step,
         before=installed.name if installed else "",
         before_version=str(installed.version) if installed else "",
+        before_catalog=_catalog_before(deployment, bundle.destination, package),
         needs=offered.needs,
         changed=_changed_words(catalog, package, offered),
     )
@@ -152,8 +154,9 @@ def list_new_problems(request: Request) -> tuple[str, ...]:
     return tuple(finding.message for finding in found if finding.fingerprint not in known)
 
 
-def _read_record(record: Mapping[str, Any]) -> ChosenBundle:
-    lists = {name: tuple(record[name]) for name in ("deprecations", "needs")}
+def read_record(record: Mapping[str, Any]) -> ChosenBundle:
+    """A bundle as a request has it recorded."""
+    lists = {name: tuple(record.get(name, ())) for name in ("deprecations", "needs", "passed_over")}
     return ChosenBundle(**{**record, **lists, "step": UpgradeStep(record["step"])})
 
 
@@ -177,15 +180,20 @@ def bundle_for(deployment: BundleDeployment, source: SpecSource) -> ChosenBundle
 
 def bundle_with_newer(deployment: BundleDeployment, source: SpecSource) -> tuple[ChosenBundle, str]:
     """The same, with what is newer and cannot be taken, and why, in words."""
-    wish, catalog, where = source.package_wish(), _read_catalog(deployment, source), source.where
-    package = find_package(catalog, wish.package)
-    if package is None:
-        words = f"catalog {catalog.name} has no package {wish.package}; {_similar_packages(catalog, wish)}"
-        raise BundleNotOffered(f"{where}: {words}")
-    running = _find_running(deployment, source.destination, package)
-    choice = choose(wish, [CatalogOffer(catalog.name, package)], running.installed)
+    wish, where = source.package_wish(), source.where
+    catalogs = _read_catalogs(deployment, source)
+    packages = {catalog.name: found for catalog in catalogs if (found := find_package(catalog, wish.package))}
+    if not packages:
+        raise BundleNotOffered(f"{where}: {_explain_no_package(catalogs, wish)}")
+    running = _find_running(deployment, source.destination, list(packages.values()))
+    offers = [CatalogOffer(catalog.name, packages.get(catalog.name), catalog.priority) for catalog in catalogs]
+    choice = choose(wish, offers, running.installed)
     if isinstance(choice, NoChoice):
-        raise BundleNotOffered(f"{where}: catalog {catalog.name}: {_words_with_remedy(choice, package, running)}")
+        is_chart = any(package.is_chart for package in packages.values())
+        words = _words_with_remedy(choice, running, is_chart=is_chart)
+        raise BundleNotOffered(f"{where}: {_name_catalogs(catalogs)}: {words}")
+    package = packages[choice.catalog]
+    catalog = next(catalog for catalog in catalogs if catalog.name == choice.catalog)
     if not choice.bundle.can_be_pinned:
         raise BundleNotOffered(f"{where}: {_why_unpinned(catalog, choice)}")
     bundle, edition, installed = choice.bundle, catalog.edition, running.installed
@@ -210,6 +218,10 @@ def bundle_with_newer(deployment: BundleDeployment, source: SpecSource) -> tuple
         url=bundle.url,
         checksum=bundle.checksum,
         is_chart=bundle.is_chart,
+        before_catalog=_catalog_before(deployment, source.destination, package),
+        is_selected=source.is_selecting,
+        priority=choice.priority if source.is_selecting else 0,
+        passed_over=choice.passed_over[:MOST_NAMES],
     )
     return chosen, newer_not_taken(wish, package, bundle)
 
@@ -230,16 +242,40 @@ def _upgrade_step(wish: PackageWish, package: Package, choice: Choice, running: 
     return upgrade_step(package, wish.channels or package.channels, choice.bundle, running.installed)
 
 
-def _read_catalog(deployment: BundleDeployment, source: SpecSource) -> Catalog:
+def _read_catalogs(deployment: BundleDeployment, source: SpecSource) -> list[Catalog]:
+    """The catalogs that a source names or selects, by name. Raises SourceUnavailable unless each of them was read: what
+    is not known of one could be what is wanted."""
     where = source.where
-    name = needed(source.body, "name", f"{where}.{source.kind}")
-    catalog = find_catalog(deployment.cluster, name)
-    if catalog is None:
-        raise SourceUnavailable(f"Catalog {name} does not exist on cluster {deployment.cluster.name}; {where} names it")
-    if catalog.edition is None:
-        why = f": {catalog.problem}" if catalog.problem else ""
-        raise SourceUnavailable(f"Catalog {name}, which {where} names, was not read yet{why}")
-    return catalog
+    if source.is_selecting:
+        selector = source.body["selector"]
+        listed = catalogs_of(deployment.cluster)
+        catalogs = [catalog for catalog in listed if selects_catalog(selector, catalog.name, catalog.labels)]
+        if not catalogs:
+            words = f"{where}.catalog.selector selects no Catalog of cluster {deployment.cluster.name}"
+            raise SourceUnavailable(f"{words}, which has {len(listed)}; label one of them, or change the selector")
+    else:
+        name = needed(source.body, "name", f"{where}.{source.kind}")
+        found = find_catalog(deployment.cluster, name)
+        if found is None:
+            words = f"Catalog {name} does not exist on cluster {deployment.cluster.name}"
+            raise SourceUnavailable(f"{words}; {where} names it")
+        catalogs = [found]
+    for catalog in catalogs:
+        if catalog.edition is None:
+            verb, why = "selects" if source.is_selecting else "names", f": {catalog.problem}" if catalog.problem else ""
+            raise SourceUnavailable(f"Catalog {catalog.name}, which {where} {verb}, was not read yet{why}")
+    return catalogs
+
+
+def _name_catalogs(catalogs: Sequence[Catalog]) -> str:
+    names = some([catalog.name for catalog in catalogs], MOST_NAMES)
+    return f"catalog {names}" if len(catalogs) == 1 else f"catalogs {names}"
+
+
+def _explain_no_package(catalogs: Sequence[Catalog], wish: PackageWish) -> str:
+    if len(catalogs) == 1:
+        return f"catalog {catalogs[0].name} has no package {wish.package}; {_similar_packages(catalogs[0], wish)}"
+    return f"none of the selected {_name_catalogs(catalogs)} has a package {wish.package}"
 
 
 def _similar_packages(catalog: Catalog, wish: PackageWish) -> str:
@@ -255,10 +291,10 @@ def _similar_packages(catalog: Catalog, wish: PackageWish) -> str:
     return f"it has {some(names, MOST_NAMES, total=catalog.edition.package_count) or 'no package'}"
 
 
-def _words_with_remedy(choice: NoChoice, package: Package, running: _Running) -> str:
-    if running.installed is None:
+def _words_with_remedy(choice: NoChoice, running: _Running, *, is_chart: bool) -> str:
+    if running.installed is None or choice.code == "ambiguous":
         return choice.words
-    if package.is_chart:
+    if is_chart:
         return f"{choice.words}. upgradeConstraintPolicy SelfCertified takes a lower version, and reviewers are told"
     return f"{choice.words}. upgradeConstraintPolicy SelfCertified leaves the edges, and reviewers are told"
 
@@ -279,25 +315,37 @@ def is_bundle_running(deployment: BundleDeployment, bundle: ChosenBundle) -> boo
     """Whether a bundle that was chosen just now runs already, with the same content."""
     runs = running_bundle(deployment, bundle.destination)
     # What was installed by its image is known by its digest: `before` names the bundle that has it.
-    return offer_key(runs) == offer_key(bundle) if runs else bundle.before == bundle.bundle
+    if runs is None:
+        return bundle.before == bundle.bundle
+    is_same = offer_key(runs) == offer_key(bundle)
+    # The same content is no news where another one of the selected catalogs offers it.
+    return is_same or (bundle.is_selected and offer_key(replace(runs, catalog=bundle.catalog)) == offer_key(bundle))
 
 
 def _active_revision(deployment: BundleDeployment) -> Revision | None:
     return deployment.revisions.filter(state=Revision.State.ACTIVE).select_related("request").first()
 
 
-def _find_running(deployment: BundleDeployment, destination: str, package: Package) -> _Running:
-    """The bundle that runs here. One that was installed by its image is known by its digest."""
+def _find_running(deployment: BundleDeployment, destination: str, packages: Sequence[Package]) -> _Running:
+    """The bundle that runs here, by what catalogs have of the package. One that was installed by its image is known by
+    its digest."""
     active = _active_revision(deployment)
     if active is None:
         return _Running(None)
     chosen = running_bundle(deployment, destination)
-    if chosen is not None and chosen.package != package.name:
+    if chosen is not None and chosen.package != packages[0].name:
         return _Running(None, UpgradeStep.ELSEWHERE)
     if chosen is not None:
         return _Running(Installed(chosen.bundle, version_of(chosen.version), chosen.release))
     digests = {pin["digest"] for pin in active.request.pins if pin.get("destination", "") == destination}
-    for bundle in package.bundles.values():
-        if (bundle.image.partition("@")[2] or bundle.checksum) in digests:
-            return _Running(Installed(bundle.name, bundle.version, bundle.release))
+    for package in packages:
+        for bundle in package.bundles.values():
+            if (bundle.image.partition("@")[2] or bundle.checksum) in digests:
+                return _Running(Installed(bundle.name, bundle.version, bundle.release))
     return _Running(None, UpgradeStep.UNKNOWN)
+
+
+def _catalog_before(deployment: BundleDeployment, destination: str, package: Package) -> str:
+    """The catalog that what runs of this package was taken from; "" where that is not known."""
+    runs = running_bundle(deployment, destination)
+    return runs.catalog if runs is not None and runs.package == package.name else ""

@@ -65,6 +65,12 @@ def find_catalog(cluster: Cluster, name: str) -> Catalog | None:
     return rows.select_related("cluster", "edition").defer("edition__problems").first()
 
 
+def catalogs_of(cluster: Cluster) -> list[Catalog]:
+    """All of a cluster by name, each as `find_catalog` has it."""
+    rows = Catalog.objects.filter(cluster=cluster).select_related("cluster", "edition")
+    return list(rows.defer("edition__problems").order_by("name"))
+
+
 def is_read_as_now(find_catalog: Catalog) -> bool:
     """Whether what is offered was read by the rules of today; of none by any."""
     return find_catalog.edition is not None and find_catalog.edition.reading >= READING

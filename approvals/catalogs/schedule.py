@@ -86,7 +86,12 @@ def observe_catalog(
     """
     meta, spec, now = obj["metadata"], dict(obj.get("spec") or {}), database_now()
     generation = int(meta.get("generation") or 1)
-    seen = {"generation": generation, "resource_version": meta["resourceVersion"], "seen_at": now}
+    seen = {
+        "generation": generation,
+        "resource_version": meta["resourceVersion"],
+        "seen_at": now,
+        "labels": dict(meta.get("labels") or {}),
+    }
     row = _lock_first(Catalog.objects.filter(cluster=cluster, name=meta["name"]))
     if row is not None and row.uid != meta["uid"]:
         row.delete()

@@ -104,7 +104,7 @@ def matching_keywords(package: CatalogPackage, search: str) -> list[str]:
 def catalogs_with_package(catalog: Catalog, package: str, *, limit: int) -> list[Catalog]:
     """Other catalogs of its cluster that have a package of this name, by name."""
     rows = Catalog.objects.filter(cluster=catalog.cluster_id, edition__packages__name=package).exclude(pk=catalog.pk)
-    return list(rows.only("name", "cluster").order_by("name")[:limit])
+    return list(rows.only("name", "cluster", "spec").order_by("name")[:limit])
 
 
 def _says_word(word: str) -> Q:

@@ -262,18 +262,22 @@ def _requesters(request: Request, reads: Iterable[ObjectRef]) -> dict[str, Any]:
     """Those who asked, each as they are known now, and what is to be read for them."""
     wanted = list(reads)
     sources = Sources(
-        names=tuple(map(str, wanted)),
+        names=tuple(map(_name_ref, wanted)),
         is_read=bool(request.content_id),
         is_unattended=request.is_unattended,
         is_listed=_is_listed(request),
         hours=settings.PRATIQUE["GROUPS_HOURS"],
-        catalogs=tuple(str(ref) for ref in wanted if ref.kind == "Catalog"),
+        catalogs=tuple(_name_ref(ref) for ref in wanted if ref.kind == "Catalog"),
     )
     return {
         "requesters": _record(lambda: rights.requesters_of(request, wanted)),
         "too_old": _too_old(request),
         "sources": _record(lambda: sources),
     }
+
+
+def _name_ref(ref: ObjectRef) -> str:
+    return str(ref) if ref.name else f"every {ref.kind}"
 
 
 def _is_listed(request: Request) -> bool:

@@ -19,6 +19,7 @@ class Catalog(models.Model):
     generation = models.PositiveBigIntegerField()
     resource_version = models.CharField(max_length=63)
     spec = models.JSONField()
+    labels = models.JSONField(default=dict, db_default={}, help_text="by which sources of deployments select it")
     authors = models.JSONField(
         default=list, help_text="who wrote which part of the source, as requesters are kept; empty: not known"
     )
@@ -57,6 +58,12 @@ class Catalog(models.Model):
             models.Index(fields=["look_at"], condition=models.Q(look_at__isnull=False), name="catalog_due"),
             models.Index(fields=["show_at"], condition=models.Q(show_at__isnull=False), name="catalog_to_show"),
         ]
+
+    @property
+    def priority(self) -> int:
+        """Which of several catalogs with the same package is taken: the highest one."""
+        found = self.spec.get("priority")
+        return found if isinstance(found, int) else 0
 
     def __str__(self) -> str:
         return self.name

@@ -94,17 +94,20 @@ class ReferenceFollower(models.Model):
 class FollowedPackage(models.Model):
     """One source of a deployment, at `position` in its spec, that names a package of a catalog.
 
-    `digest` is the catalog as it was looked at last. `available` is the bundle that would be taken now and is not the
-    one that runs, "" where there is none, and `why_not` says why it is not taken. `answer_at` is when to ask what
-    follows from what the catalog offers; where the catalog is another one than `digest`, that is now.
+    Where it selects among catalogs (`is_selected`), `catalog` is the one that it took last, "" before. `digest` is the
+    catalog as it was looked at last, or all that may be selected (followed_packages.shown_digest). `available` is the
+    bundle that would be taken now and is not the one that runs, "" where there is none, and `why_not` says why it is
+    not taken. `answer_at` is when to ask what follows from what the catalog offers; where the catalog is another one
+    than `digest`, that is now.
     """
 
     deployment = models.ForeignKey(
         "approvals.BundleDeployment", on_delete=models.CASCADE, related_name="followed_packages"
     )
     position = models.PositiveIntegerField()
-    catalog = models.CharField(max_length=253)
+    catalog = models.CharField(max_length=253, blank=True)
     package = models.CharField(max_length=253)
+    is_selected = models.BooleanField(default=False, db_default=False, help_text="whether it selects among catalogs")
     digest = models.CharField(max_length=80, blank=True)
     available = models.CharField(max_length=253, blank=True)
     available_version = models.CharField(max_length=500, blank=True)
@@ -136,7 +139,7 @@ class FollowedPackage(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.package} of catalog {self.catalog}"
+        return f"{self.package} of catalog {self.catalog}" if self.catalog else f"{self.package} of selected catalogs"
 
 
 class SourceHost(models.Model):

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from approvals import access
 from approvals.access import Caller
+from approvals.bundle_spec import parse_spec
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, MissingOwnRight, NotAllowed, NotFound, Revoked, TooMany
 from approvals.ledger import authors, pivots, quotas
 from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, SpecWriter
@@ -19,6 +20,7 @@ from approvals.models import BundleDeployment, Cluster
 from approvals.selectors import lists
 from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import AlreadyExists, Forbidden, InvalidObject, PratiqueError, PreconditionFailed, UnknownKind
+from provisioner.render import check_config
 from provisioner.values import DeletionPolicy, Identity, ObjectRef
 
 API_VERSION = f"{OWN_GROUP}/v1alpha2"
@@ -48,6 +50,7 @@ def create_deployment(
         raise InvalidInput(
             f"the name is {name!r}; expected at most 52 lowercase letters, digits and dashes", field="name"
         )
+    _check_config(spec)
     writer = _writer(by, cluster, via)
     _check_room(cluster, writer.identity)
     obj = {
@@ -68,6 +71,8 @@ def change_deployment(
 ) -> BundleDeployment:
     """Replace the spec as `by`; raises Changed where the spec is no longer the one of `generation`."""
 
+    if any(spec.get(key) != deployment.spec.get(key) for key in ("format", "config")):
+        _check_config(spec)
     if dict(spec) != deployment.spec:
         _check_room(deployment.cluster, access.acting_as(by, deployment.cluster), but=deployment)
 
@@ -76,6 +81,16 @@ def change_deployment(
         return {**live, "spec": dict(spec)}
 
     return _edit(by, deployment, change, via)
+
+
+def _check_config(spec: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for a config that no content could be given; what depends on the content its request says."""
+    parsed = parse_spec(spec)
+    try:
+        check_config(parsed.format, parsed.config)
+    except PratiqueError as exc:
+        where = "spec." if exc.in_full.startswith("config") else "spec.config: "
+        raise InvalidInput(f"{where}{exc.in_full}", field="config") from exc
 
 
 def pause_deployment(

@@ -148,9 +148,13 @@ def no_catalog(cluster: Cluster, name: str) -> str:
     )
 
 
-def linked_catalogs(http: HttpRequest, cluster: Cluster, spec: Mapping[str, Any]) -> list[str]:
-    """The catalogs that the sources of a spec name, that are there, and that the viewer may open."""
-    names = [catalog.name for catalog in parse_spec(spec).catalogs() if find_catalog(cluster, catalog.name)]
+def linked_catalogs(
+    http: HttpRequest, cluster: Cluster, spec: Mapping[str, Any], taken: Iterable[str] = ()
+) -> list[str]:
+    """The catalogs that the sources of a spec name, and those `taken` where they select, that are there, and that the
+    viewer may open."""
+    named = dict.fromkeys([*(catalog.name for catalog in parse_spec(spec).catalogs()), *taken])
+    names = [name for name in named if find_catalog(cluster, name)]
     return [name for name in names if access.may_read_catalog(person(http), cluster, name).allowed]
 
 

@@ -6,7 +6,7 @@ from approvals.catalogs import addresses
 from approvals.web import audit, bulk_decisions, clusters, health_endpoints, home, inbox, me, policies
 from approvals.web.catalogs import catalogs, packages
 from approvals.web.catalogs import changes as catalog_changes
-from approvals.web.deployments import install_proposal, views
+from approvals.web.deployments import config_editor, install_proposal, views
 from approvals.web.requests import request_page, tabs
 from approvals.web.signing_in import accounts, oidc
 
@@ -53,6 +53,8 @@ urlpatterns = [
     path("deployments", views.index, name="deployments"),
     path("deployments/new", views.new, name="deployment-new"),
     path("deployments/new/proposal/again", install_proposal.again, name="deployment-proposal-again"),
+    path("deployments/config-key", config_editor.add_key, name="deployment-config-key"),
+    path("deployments/<slug:cluster>/<str:name>/config-key", config_editor.add_key_of, name="deployment-config-key-of"),
     path("deployments/offers", views.show_offers, name="deployment-offers"),
     path("deployments/<slug:cluster>/<str:name>", views.show, name="deployment"),
     path("deployments/<slug:cluster>/<str:name>/progress", views.live, name="deployment-progress"),

@@ -1,8 +1,9 @@
 """Which bundle a wish takes, among several catalogs (operator-controller, `resolve/catalog.go`). PURE.
 
 What is not deprecated comes first, then the higher version; of the releases of one version those that no other one
-skips, then the higher release. Where several catalogs have what is wanted, nothing is
-chosen: which one is asked would be chance.
+skips, then the higher release. Each catalog offers its best one so. Of several catalogs those whose best one is not
+deprecated come first, then the one of the highest priority. Where several have that, nothing is chosen: which one is
+asked would be chance.
 
 A pre-release of a chart is taken where the wish names a channel or versions that hold it, as Helm does, or where one
 runs already. Those of operators stand in the channels that their publishers mean for them.
@@ -19,7 +20,7 @@ from semver import Version
 from provisioner.catalogs.edges import find_route, successors
 from provisioner.catalogs.values import CatalogBundle, Channel, Package
 from provisioner.sentences import some
-from provisioner.values import UpgradeStep
+from provisioner.values import ChosenBundle, UpgradeStep
 from provisioner.versions import VersionRange, constraint_of
 
 _EVERY_VERSION = constraint_of(">=0-0")
@@ -57,16 +58,22 @@ class CatalogOffer:
 
     catalog: str
     package: Package | None
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The bundle to take, from where, and what its publisher says against it. `channels` are those that lead to it."""
+    """The bundle to take, from where, and what its publisher says against it. `channels` are those that lead to it.
+
+    `passed_over` are the other catalogs that have what is wanted, in the order in which they would be taken.
+    """
 
     catalog: str
     bundle: CatalogBundle
     channels: tuple[str, ...]
     deprecation: str | None = None
+    priority: int = 0
+    passed_over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +98,34 @@ def choose(wish: PackageWish, offers: Iterable[CatalogOffer], installed: Install
         said, order = package.deprecation_of, _choice_order(wish, package, channels)
         # A deprecated bundle only where nothing else is left.
         best = max(bundles, key=lambda bundle: (said(bundle.name) is None, order(bundle)))
-        found.append(Choice(offer.catalog, best, tuple(sorted(channels[best.name])), said(best.name)))
+        found.append(Choice(offer.catalog, best, tuple(sorted(channels[best.name])), said(best.name), offer.priority))
     if not found:
         return NoChoice("no-bundle", _explain_none(wish, [package for _, package in having], installed))
-    supported = [choice for choice in found if choice.deprecation is None] or found
-    if len(supported) > 1:
-        names = some(sorted(choice.catalog for choice in supported))
-        return NoChoice("ambiguous", f"several catalogs have the package {wish.package}: {names}; name one of them")
-    return supported[0]
+    found.sort(key=lambda choice: (_catalog_rank(choice), choice.catalog))
+    first, *others = found
+    equals = [choice.catalog for choice in found if _catalog_rank(choice) == _catalog_rank(first)]
+    if len(equals) > 1:
+        words = f"several catalogs of priority {first.priority} have the package {wish.package}: {some(equals, 10)}"
+        return NoChoice("ambiguous", f"{words}; name one of them, or give one of them a higher spec.priority")
+    return replace(first, passed_over=tuple(map(_describe_place, others)))
+
+
+def _catalog_rank(choice: Choice) -> tuple[bool, int]:
+    """By which catalogs are ordered, the first one first."""
+    return choice.deprecation is not None, -choice.priority
+
+
+def _describe_place(choice: Choice) -> str:
+    why = ", deprecated there" if choice.deprecation is not None else ""
+    return f"{choice.catalog} (priority {choice.priority}{why})"
+
+
+def explain_catalog(bundle: ChosenBundle) -> str:
+    """Why it is taken from this catalog, in words; "" where the source names the catalog."""
+    if not bundle.is_selected:
+        return ""
+    others = f", before {some(bundle.passed_over, 5)}" if bundle.passed_over else "; no other selected catalog has it"
+    return f"priority {bundle.priority}{others}"
 
 
 def _list_candidates(wish: PackageWish, package: Package, installed: Installed | None) -> dict[str, list[str]]:

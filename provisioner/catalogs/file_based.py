@@ -27,7 +27,7 @@ from provisioner.catalogs.values import (
 from provisioner.errors import BadBundle, BundleTooLarge, InvalidManifest, InvalidRange
 from provisioner.render import YamlLimits, YamlMeter, load_documents
 from provisioner.sentences import number
-from provisioner.versions import range_of, version_of
+from provisioner.versions import is_release, range_of, version_of
 
 KIND = "ClusterServiceVersion"
 # No object of a cluster is larger.
@@ -359,12 +359,17 @@ def _read_bundle(name: str, value: dict[str, Any]) -> CatalogBundle:
         version = version_of(_read_text(about[0], "version"))
     except InvalidRange as exc:
         raise _Unusable(f"bundle {name}: {exc}") from exc
+    release = _read_text(about[0], "release")
+    if release and not is_release(release):
+        raise _Unusable(
+            f"bundle {name} has the release {release[:80]!r}, which OLM takes for none; expected one such as 2.alpha"
+        )
     apis = [prop.get("value") for prop in properties if prop.get("type") == "olm.gvk"]
     return CatalogBundle(
         name,
         _read_text(value, "image", most=1024),
         version,
-        _read_text(about[0], "release"),
+        release,
         tuple(
             sorted(
                 f"{_read_text(api, 'kind')}.{_read_text(api, 'group')}/{_read_text(api, 'version')}"

@@ -1,6 +1,7 @@
 """From a tree to manifests: one reader of YAML, one canonical form, one digest, and the formats."""
 
 from provisioner.render.canonical import canonical, canonical_json, content_digest, parse, serialise, stored_digest
+from provisioner.render.config_checks import check_config, list_config_keys
 from provisioner.render.formats import (
     FORMATS,
     format_names,
@@ -41,6 +42,7 @@ __all__ = [
     "admit",
     "canonical",
     "canonical_json",
+    "check_config",
     "content_digest",
     "defined_scopes",
     "format_names",
@@ -48,6 +50,7 @@ __all__ = [
     "has_releases",
     "is_told_of_target",
     "keep_engine",
+    "list_config_keys",
     "load_all",
     "load_documents",
     "looked_up",

@@ -17,6 +17,7 @@ from provisioner.errors import BadBundle, InvalidManifest, PluginFailed
 from provisioner.plugins import Plugin, PluginGroup, call, installed, load, tried
 from provisioner.render import helm, kustomize, patches, plain, registry
 from provisioner.render.canonical import canonical, content_digest
+from provisioner.render.known_keys import PATCH_KEYS
 from provisioner.render.limits import YamlMeter
 from provisioner.render.objects import Found, admit, flattened
 from provisioner.render.renderings import Format, Rendered, Rendering
@@ -110,7 +111,7 @@ def render_content(tree: Tree, rendering: Rendering, *, pins: Iterable[Pin]) -> 
 def _rendered(tree: Tree, rendering: Rendering) -> tuple[Rendered, tuple[Manifest, ...]]:
     name, meter = SPELLINGS.get(rendering.format, rendering.format), YamlMeter(rendering.limits)
     changes = patches.parse_config(rendering.config, meter)
-    rest = {key: value for key, value in rendering.config.items() if key not in patches.KEYS}
+    rest = {key: value for key, value in rendering.config.items() if key not in PATCH_KEYS}
     rendering = replace(rendering, config=rest)
     if name in FORMATS:
         return _admitted(FORMATS[name](tree, rendering), rendering, changes, meter)

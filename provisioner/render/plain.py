@@ -15,6 +15,7 @@ from typing import Any
 
 from provisioner.errors import BadConfig, InvalidManifest
 from provisioner.json_values import value_at
+from provisioner.render.known_keys import check_config_keys
 from provisioner.render.limits import YamlMeter
 from provisioner.render.objects import Found
 from provisioner.render.yaml import load_documents
@@ -38,18 +39,21 @@ def select(tree: Tree, *, destinations: Iterable[str] = ("",), config: Mapping[s
     for subfolders where they are not read and for what no file of `manifests/` may be.
     """
     folders = sorted(set(destinations), key=len, reverse=True)
-    unknown = sorted(set(map(str, config)) - {RECURSIVE})
-    if unknown:
-        raise BadConfig(f"config has {some(unknown, 3)}, but the format plain takes {RECURSIVE} only")
-    is_recursive = config.get(RECURSIVE, (len(folders) > 1))
-    if not isinstance(is_recursive, bool):
-        raise BadConfig(f"config.{RECURSIVE} is {type(is_recursive).__name__}; expected true or false")
+    check_config(config)
+    is_recursive: bool = config.get(RECURSIVE, (len(folders) > 1))
     owned: dict[str, list[str]] = {folder: [] for folder in folders}
     for path in sorted(tree.files):
         owner = next((folder for folder in folders if not folder or path.startswith(f"{folder}/")), None)
         if owner is not None:
             owned[owner].append(path)
     return [_files(folder, owned[folder], is_recursive) for folder in sorted(folders)]
+
+
+def check_config(config: Mapping[str, Any]) -> None:
+    """Raise BadConfig for what no plain bundle can be given."""
+    check_config_keys(config, (RECURSIVE,), "the format plain")
+    if not isinstance(config.get(RECURSIVE, False), bool):
+        raise BadConfig(f"config.{RECURSIVE} is {type(config[RECURSIVE]).__name__}; expected true or false")
 
 
 def find(tree: Tree, sources: Iterable[list[str]], meter: YamlMeter) -> Iterator[Found]:

@@ -111,7 +111,9 @@ class ChosenBundle:
     `before` and `before_version` are the bundle that runs, "" where none does. `deprecations` are what its publisher
     says of the package, the channel and the bundle, `needs` the kinds of constraints that nobody resolves, `changed`
     says how this version came to mean something else. `is_chart`: its versions follow each other by their order.
-    `is_withdrawn`: its catalog offered it when it was chosen, and does so no longer.
+    `is_withdrawn`: its catalog offered it when it was chosen, and does so no longer. `is_selected`: the source selects
+    among catalogs, `priority` is that of the one that was taken, and `passed_over` are others that had what is wanted,
+    in words. `before_catalog` is the catalog that what runs was taken from.
     """
 
     destination: str
@@ -133,6 +135,10 @@ class ChosenBundle:
     checksum: str = ""
     is_chart: bool = False
     is_withdrawn: bool = False
+    before_catalog: str = ""
+    is_selected: bool = False
+    priority: int = 0
+    passed_over: tuple[str, ...] = ()
 
     @property
     def content(self) -> str:

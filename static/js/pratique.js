@@ -153,6 +153,15 @@
     });
   }
 
+  // Enter in the name of a key adds it, and does not send the form. The form shows the name where this file runs.
+  const keyOfConfig = document.querySelector("[data-config-key]");
+  if (keyOfConfig) keyOfConfig.hidden = false;
+  keyOfConfig?.querySelector("input").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.isComposing) return;
+    event.preventDefault();
+    keyOfConfig.querySelector("button").click();
+  });
+
   // A list that follows what happens stays as it is while somebody has ticked rows in it, and asks for nothing while
   // nobody sees it; it is renewed when somebody comes back.
   for (const name of ["htmx:beforeRequest", "htmx:beforeSwap"]) {

@@ -35,6 +35,8 @@ class CatalogSerializer(serializers.ModelSerializer[Catalog]):
     problem_count = serializers.IntegerField(
         source="edition.problem_count", default=0, help_text="how many problems its content has"
     )
+    priority = serializers.IntegerField(help_text="of several catalogs with a package the highest one is taken")
+    labels = serializers.DictField(child=serializers.CharField(), help_text="by which sources of deployments select it")
     interval_seconds = serializers.SerializerMethodField(help_text="seconds between two checks; 0: it is not checked")
 
     class Meta:
@@ -45,6 +47,8 @@ class CatalogSerializer(serializers.ModelSerializer[Catalog]):
             "uid",
             "generation",
             "spec",
+            "priority",
+            "labels",
             "digest",
             "read_at",
             "package_count",

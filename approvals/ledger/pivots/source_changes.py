@@ -214,7 +214,7 @@ def _look(deployment: BundleDeployment, row: FollowedPackage, latest: Request | 
         return _Look(problem=str(exc), digest=digest)
     asked = _find_request_for(deployment, bundle)
     # One that failed before a bundle was chosen: while the same is offered, nobody asks again.
-    if asked is None and row.digest == bundle.digest and latest and latest.state == State.FAILED and not latest.bundles:
+    if asked is None and row.digest == digest and latest and latest.state == State.FAILED and not latest.bundles:
         asked = latest
     return _Look(
         bundle, beyond, digest=digest, is_offered=not bundle_choice.is_bundle_running(deployment, bundle), asked=asked
@@ -237,6 +237,8 @@ def _note_offer(row: FollowedPackage, look: _Look, now: datetime) -> None:
     row.looked_at = now
     row.problem, row.problem_since = look.problem, (row.problem_since or now) if look.problem else None
     row.digest = look.digest
+    if row.is_selected and bundle:
+        row.catalog = bundle.catalog
     row.request = look.asked
     available = bundle.bundle if bundle and look.is_offered else ""
     row.since = (row.since if row.available == available else now) if available else None

@@ -27,6 +27,7 @@ from approvals.steps.mirroring import conditions, events
 from approvals.steps.mirroring.deployment_words import mirror_name, why
 from approvals.steps.running.observe import is_due, note_unknown, observe
 from provisioner.api_groups import FINALIZER, OWN_GROUP, PAGE_ANNOTATION
+from provisioner.catalogs.choice import explain_catalog
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.errors import ClusterError, InvalidObject, PratiqueError, PreconditionFailed, TryLater
 from provisioner.escaping import visible
@@ -319,6 +320,7 @@ def _bundles(request: Request) -> list[dict[str, str]]:
             "channel": bundle.channel,
             "bundle": bundle.bundle,
             "version": bundle.version,
+            **({"whyCatalog": explain_catalog(bundle)} if bundle.is_selected else {}),
         }
         for bundle in bundle_choice.recorded_bundles(request)
     ]

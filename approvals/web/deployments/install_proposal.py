@@ -157,7 +157,11 @@ def propose(http: HttpRequest) -> Proposal:
     found = found or Proposal(wish, {})
     rest = found.initial.get("rest") or {}
     as_offered = [f"{text}{end}" for text in ("", f"format: {rest.get('format')}") for end in ("", "\n", "\r\n")]
-    typed = {name: value for name, value in http.POST.dict().items() if name != "rest" or value not in as_offered}
+    typed = {
+        name: value
+        for name, value in http.POST.dict().items()
+        if (name != "rest" or value not in as_offered) and (name != "config" or value.strip())
+    }
     own: dict[str, Any] = {
         name: found.initial[name] for name in ("install_namespace", "service_account") if name in found.initial
     }
@@ -202,7 +206,6 @@ def _initial(wish: InstallWish, offered: str, found: dict[str, Any] | None = Non
     namespace, account = suggested_names(wish.package)
     known = found or {}
     config = known.get("config") or {}
-    rest = {"format": offered, **({"config": config} if config else {})} if offered else {}
     return {
         "cluster": wish.cluster,
         "name": wish.name or namespace[:MOST_NAME],
@@ -210,7 +213,7 @@ def _initial(wish: InstallWish, offered: str, found: dict[str, Any] | None = Non
         "service_account": wish.service_account or known.get("service_account") or account,
         "kind": "catalog",
         **{name: getattr(wish, name) for name in ("catalog", "package", "channel", "version")},
-        **({"rest": rest} if rest else {}),
+        **({"rest": {"format": offered}, "config": config} if offered else {}),
     }
 
 

@@ -10,9 +10,10 @@ from django import forms, template
 from django.conf import settings
 from django.core.validators import RegexValidator
 
-from approvals.bundle_spec import INTERVAL_FORM, KINDS, SpecSource, UpgradePolicy, parse_spec
+from approvals.bundle_spec import DEFAULT_FORMAT, INTERVAL_FORM, KINDS, SpecSource, UpgradePolicy, parse_spec
 from approvals.models import Cluster
 from approvals.web.fields import LabelsField, YamlField, mono
+from provisioner.catalogs.spec_source import CatalogSource
 from provisioner.masking import masked_states
 from provisioner.render import write
 from provisioner.source import RemoteSource, parse_reference, reference_words
@@ -65,8 +66,9 @@ LEFT_OUT = {
     "deadline": "progressDeadlineMinutes",
     "health_checks": "healthChecks",
     "constraints": "constraints",
+    "config": "config",
 }
-FURTHER = (*CHOSEN, *LEFT_OUT, "rest")
+FURTHER = (*CHOSEN, *(name for name in LEFT_OUT if name != "config"), "rest")
 # What the form asks for by itself, and what has a door of its own.
 UPGRADE_POLICY = "upgradePolicy"
 OWN_FIELDS = {"installNamespace", "serviceAccountName", "sources", "paused", UPGRADE_POLICY}
@@ -206,9 +208,15 @@ class SpecForm(forms.Form):
         ),
         example='{kubernetesVersionRange: ">=1.34.0 <1.37.0"}',
     )
+    config = YamlField(
+        label="Config",
+        help_text="YAML: what the format takes. Values of a chart stand below values.",
+        example="{values: {replicaCount: 2}}",
+        rows=8,
+    )
     rest = YamlField(
         label="Other spec fields",
-        help_text="YAML: format, config, optionalKinds, revisionHistoryLimit and other fields of the CRD.",
+        help_text="YAML: format, optionalKinds, revisionHistoryLimit and other fields of the CRD.",
         example="{format: plain, revisionHistoryLimit: 10}",
     )
     generation = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
@@ -234,6 +242,9 @@ class SpecForm(forms.Form):
         for name in _needed(cleaned.get("kind", "")):
             if not cleaned.get(name):
                 self.add_error(name, "This field is required for this kind of source.")
+        if cleaned.get("kind") == CatalogSource.kind:
+            for name, words in CatalogSource.problems_of_form(cleaned).items():
+                self.add_error(name, words)
         for name in ("secret", *(field.name for field in SOURCE_FIELDS if field.is_reference)):
             if (cleaned.get(name) or "").count("/") > 1:
                 self.add_error(name, f"{cleaned[name]} is not NAMESPACE/NAME: there is more than one slash.")
@@ -250,9 +261,19 @@ class SpecForm(forms.Form):
             self.add_error("secret_host", "There is no Secret that this host could get.")
         return cleaned
 
+    def format(self) -> str:
+        """The format that is written in it, as far as it can be read."""
+        rest = self["rest"].value()
+        if not isinstance(rest, Mapping):
+            try:
+                rest = self.fields["rest"].clean(rest or "")
+            except forms.ValidationError:
+                rest = {}
+        return str(rest.get("format") or DEFAULT_FORMAT)
+
     def first(self) -> list[forms.BoundField]:
         beside = {"secret", "secret_host", "interval", "upgrade_policy"}
-        later = {*FURTHER, *beside, *(field.name for field in SOURCE_FIELDS)}
+        later = {*FURTHER, "config", *beside, *(field.name for field in SOURCE_FIELDS)}
         return [field for field in self if field.name not in later]
 
     def groups(self) -> list[Group]:

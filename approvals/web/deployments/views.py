@@ -43,6 +43,7 @@ from approvals.web.access_decorators import (
     readable_or_silent,
     signed_in,
 )
+from approvals.web.deployments.config_editor import offered_keys
 from approvals.web.deployments.install_proposal import Proposal, proposal, propose
 from approvals.web.deployments.spec_form import NewForm, SpecForm, folded_yaml, initial_of
 from approvals.web.rendering import page, page_of
@@ -409,6 +410,7 @@ def _form(
         "deployment": deployment,
         "more_sources": _more_sources(deployment),
         "permission": permission,
+        "offered_keys": offered_keys(http, form.format(), deployment),
     }
     return page(http, "deployments/deployment_form.html", facts, status=422 if form.is_bound else 200)
 

@@ -243,7 +243,9 @@ def show_page(
         since=since_your_review(request=request, user=caller.user, sight_of=partial(ReportSight, tab.sight)),
         how=how,
         offered=allowed_steps(http, deployment, how.steps),
-        linked_catalogs=linked_catalogs(http, deployment.cluster, request.spec),
+        linked_catalogs=linked_catalogs(
+            http, deployment.cluster, request.spec, [str(bundle["catalog"]) for bundle in request.bundles]
+        ),
         asks_again=asks_again,
     )
     return page(http, "requests/request.html", tab, found, status=422 if written or wrong_dismissal else 200)

@@ -13,7 +13,9 @@ from typing import Any
 from django import template
 
 from approvals.bundle_spec import SpecSource, parse_catalog_source, parse_spec
+from approvals.catalogs.bundle_choice import read_record
 from approvals.models import Request
+from provisioner.catalogs.choice import explain_catalog
 from provisioner.source import HttpSource
 
 # Filters of the templates of these pages.
@@ -90,7 +92,10 @@ def shown_sources(request: Request) -> list[ShownSource]:
 def _bundle(bundle: Record) -> tuple[SourceFact, ...]:
     name, version = str(bundle["bundle"]), str(bundle["version"])
     content = SourceFact("image", str(bundle["image"])) if bundle["image"] else _chart(str(bundle.get("url") or ""))
+    chosen = read_record(bundle)
+    why = explain_catalog(chosen)
     return (
+        *([SourceFact("catalog", chosen.catalog), SourceFact("by", why)] if why else []),
         SourceFact("bundle", name),
         SourceFact("version", version),
         SourceFact("of channel", str(bundle["channel"])),

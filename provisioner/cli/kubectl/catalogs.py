@@ -108,7 +108,7 @@ def _list_catalogs(api: ClusterClient, options: argparse.Namespace) -> int:
     found = sorted(api.list(resource), key=lambda one: str(one["metadata"]["name"]))
     now = datetime.now(UTC)
     rows = [_catalog_cells(catalog, now) for catalog in found]
-    heads = ("NAME", "PACKAGES", "BUNDLES", "READY", "PROBLEMS", "READ", "SOURCE")
+    heads = ("NAME", "PRIORITY", "PACKAGES", "BUNDLES", "READY", "PROBLEMS", "READ", "SOURCE")
     text = table(heads, rows) if rows else "No catalogs in this cluster.\n"
     page(_format_result(options, {"items": found}, text))
     return 0
@@ -120,6 +120,7 @@ def _catalog_cells(live: Record, now: datetime) -> tuple[str, ...]:
     ready = [condition for condition in status.get("conditions") or [] if condition.get("type") == "Ready"]
     return (
         str(live["metadata"]["name"]),
+        str((live.get("spec") or {}).get("priority") or 0),
         str(status.get("packages", "")),
         str(status.get("bundles", "")),
         str(ready[0].get("status", "Unknown")) if ready else "Unknown",

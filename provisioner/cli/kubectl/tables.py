@@ -156,8 +156,11 @@ def _optional_facts(request: Record, standing: str, upgrades: str) -> list[tuple
     known has no line."""
     about, status = request["metadata"], request.get("status") or {}
     is_open = status.get("state") in (None, "", "preparing", "in_review")
+    chosen = [bundle for bundle in status.get("bundles") or () if bundle.get("whyCatalog")]
+    catalogs = "; ".join(f"{bundle['catalog']}, {bundle['whyCatalog']}" for bundle in chosen)
     found = [
         ("Why", standing),
+        ("Taken from", catalogs),
         ("Catalogs", upgrades),
         ("Created", about.get("creationTimestamp")),
         ("Expires", status.get("expiresAt") if is_open else ""),

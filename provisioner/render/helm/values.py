@@ -14,9 +14,9 @@ from typing import Any
 from provisioner.errors import BadConfig
 from provisioner.masking import HIDDEN, is_credential, masked_as, masked_states
 from provisioner.render.helm.lookups import KEY
+from provisioner.render.known_keys import check_config_keys
 from provisioner.render.limits import YamlMeter
 from provisioner.render.yaml import load_documents
-from provisioner.sentences import some
 from provisioner.values import Tree
 
 # So many are kept; a chart such as kube-prometheus-stack has some 2,500.
@@ -163,12 +163,8 @@ def config_of(
 
     Raises BadConfig.
     """
-    unknown = sorted(set(map(str, config)) - set(_KEYS))
-    if unknown:
-        raise BadConfig(f"config has {some(unknown)}; a chart takes {', '.join(_KEYS)}")
-    files = config.get("valuesFiles") or []
-    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
-        raise BadConfig("config.valuesFiles: expected a list of paths in the sources")
+    check_config(config)
+    files: list[str] = config.get("valuesFiles") or []
     values: Mapping[str, Any] = {}
     for path in files:
         if path not in tree.files:
@@ -178,17 +174,25 @@ def config_of(
         if not isinstance(value, Mapping):
             raise BadConfig(f"{path}: expected one mapping of values")
         values = merged(values, value)
-    own = config.get("values") or {}
+    own: Mapping[str, Any] = config.get("values") or {}
+    return ChartConfig(merged(merged(values, given), dict(own)), tuple(files), config.get("releaseName") or "", bool(config.get("tests")))
+
+
+def check_config(config: Mapping[str, Any]) -> None:
+    """Raise BadConfig for what no chart can be given."""
+    check_config_keys(config, _KEYS, "a chart")
+    files = config.get("valuesFiles") or []
+    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+        raise BadConfig("config.valuesFiles: expected a list of paths in the sources")
+    own, name = config.get("values") or {}, config.get("releaseName") or ""
     if not isinstance(own, Mapping):
         raise BadConfig(f"config.values is {type(own).__name__}; expected a mapping")
-    name = config.get("releaseName") or ""
     if not isinstance(name, str):
         raise BadConfig(f"config.releaseName is {type(name).__name__}; expected a text")
-    tests = config.get("tests", False)
-    if not isinstance(tests, bool):
+    if name:
+        checked_release_name(name)
+    if not isinstance(tests := config.get("tests", False), bool):
         raise BadConfig(f"config.tests is {type(tests).__name__}; expected true or false")
-    release_name = checked_release_name(name) if name else ""
-    return ChartConfig(merged(merged(values, given), dict(own)), tuple(files), release_name, tests)
 
 
 def checked_release_name(name: str) -> str:

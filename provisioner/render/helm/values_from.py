@@ -17,10 +17,10 @@ from provisioner.errors import BadConfig, InvalidManifest
 from provisioner.masking import HIDDEN
 from provisioner.render.helm.lookups import mark_of
 from provisioner.render.helm.values import merged
+from provisioner.render.known_keys import check_keys
 from provisioner.render.limits import YamlMeter
 from provisioner.render.targets import LookedUp, ValuesObject
 from provisioner.render.yaml import load_documents
-from provisioner.sentences import some
 from provisioner.values import JsonObject, ObjectRef
 
 VALUES_FROM = "valuesFrom"
@@ -76,8 +76,7 @@ def wanted_values(config: Mapping[str, Any], install_namespace: str) -> tuple[Va
 
 
 def _reference(entry: Mapping[str, Any], where: str, install_namespace: str) -> ValuesReference:
-    if unknown := sorted(set(map(str, entry)) - set(_FIELDS)):
-        raise BadConfig(f"{where} has {some(unknown)}; it takes {', '.join(_FIELDS)}")
+    check_keys(entry, _FIELDS, where, "it")
     texts = {field: entry.get(field) or "" for field in _FIELDS[:-1]}
     optional = entry.get("optional") or False
     if not all(isinstance(text, str) for text in texts.values()) or not isinstance(optional, bool):

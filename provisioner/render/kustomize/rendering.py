@@ -10,6 +10,7 @@ from typing import Any
 from provisioner.errors import BadBundle, BadConfig, PratiqueError
 from provisioner.json_values import mapping
 from provisioner.masking import masked
+from provisioner.render.known_keys import check_config_keys
 from provisioner.render.kustomize.engine import Built, build
 from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found
@@ -63,9 +64,7 @@ def names_kustomization(path: str) -> bool:
 
 def _folder(tree: Tree, rendering: Rendering) -> str:
     """Where the kustomization lies: as the config says, else at the root, else at that of the one source with one."""
-    unknown = sorted(set(map(str, rendering.config)) - {PATH})
-    if unknown:
-        raise BadConfig(f"config has {some(unknown, 3)}, but the format kustomize takes {PATH} only")
+    check_config_keys(rendering.config, (PATH,), "the format kustomize")
     there = {str(PurePosixPath(path).parent) for path in tree.files if names_kustomization(path)}
     folders = {"" if folder == "." else folder for folder in there}
     wanted = rendering.config.get(PATH)

@@ -2,6 +2,6 @@
 kustomize means them. Pure."""
 
 from provisioner.render.patches.changes import patch_objects
-from provisioner.render.patches.config import KEYS, PatchConfig, parse_config
+from provisioner.render.patches.config import PatchConfig, parse_config
 
-__all__ = ["KEYS", "PatchConfig", "parse_config", "patch_objects"]
+__all__ = ["PatchConfig", "parse_config", "patch_objects"]

@@ -11,13 +11,12 @@ from provisioner.errors import BadConfig, InvalidManifest
 from provisioner.json_values import mapping
 from provisioner.regexes import BadRegularExpression, BoundedPattern, compiled
 from provisioner.render.canonical import canonical
+from provisioner.render.known_keys import PATCH_KEYS, check_keys
 from provisioner.render.limits import YamlMeter
 from provisioner.render.yaml import load_documents
-from provisioner.selectors import selects
-from provisioner.sentences import some
+from provisioner.selectors import parse_terms, selects
 from provisioner.values import JsonObject, ObjectRef
 
-KEYS = ("patches", "namespace", "namePrefix", "commonLabels", "images")
 MAX_PATCHES, MAX_IMAGES, MAX_LABELS = 100, 100, 50
 MAX_PATTERN = 1_000
 _PATTERNS = ("group", "version", "kind", "name", "namespace")
@@ -26,11 +25,6 @@ _SELECTORS = {"labelSelector": "labels", "annotationSelector": "annotations"}
 _LITERAL = re.compile(r"[A-Za-z0-9-]*")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9][-a-z0-9.]{0,200}")
-_KEY = r"(?P<key>[A-Za-z0-9](?:[-\w./]*[A-Za-z0-9])?)"
-_TERM = re.compile(
-    rf"\s*(?:!\s*(?P<absent>[-\w./]+)|{_KEY}\s*(?:(?P<sign>==?|!=)\s*(?P<value>[-\w.]*)"
-    r"|(?:(?<=\s)(?P<word>in|notin)\s*\((?P<values>[-\w.,\s]*)\))?))\s*(?:,|\Z)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +80,7 @@ class PatchConfig:
 
 def parse_config(config: Mapping[str, Any], meter: YamlMeter) -> PatchConfig | None:
     """What `config` changes in rendered objects, None where nothing. Raises BadConfig and BundleTooLarge."""
-    if not any(config.get(key) for key in KEYS):
+    if not any(config.get(key) for key in PATCH_KEYS):
         return None
     namespace, prefix = _text(config, "namespace", "config"), _text(config, "namePrefix", "config")
     if namespace and not _NAMESPACE.fullmatch(namespace):
@@ -113,7 +107,7 @@ def _entries(config: Mapping[str, Any], key: str, most: int) -> list[tuple[str, 
 
 
 def _parse_patch(entry: Mapping[str, Any], where: str, meter: YamlMeter) -> PatchEntry:
-    _check_fields(entry, ("patch", "target"), where)
+    check_keys(entry, ("patch", "target"), f"config.{where}", "it")
     written = entry.get("patch")
     try:
         if isinstance(written, str):
@@ -141,7 +135,7 @@ def _parse_target(written: object, where: str) -> PatchTarget:
     where = f"{where}.target"
     if not isinstance(written, Mapping):
         raise BadConfig(f"config.{where}: expected a mapping")
-    _check_fields(written, (*_PATTERNS, *_SELECTORS), where)
+    check_keys(written, (*_PATTERNS, *_SELECTORS), f"config.{where}", "it")
     texts = {field: _text(written, field, f"config.{where}") for field in (*_PATTERNS, *_SELECTORS)}
     for field, text in texts.items():
         if len(text) > MAX_PATTERN:
@@ -153,47 +147,23 @@ def _parse_target(written: object, where: str) -> PatchTarget:
                 patterns[field] = text if _LITERAL.fullmatch(text) else compiled(f"^(?:{text})$")
             except BadRegularExpression as exc:
                 raise BadConfig(f"config.{where}.{field}: is no regular expression", server_words=str(exc)) from exc
-    selectors = {
-        inside: _parse_selector(texts[field], f"config.{where}.{field}")
-        for field, inside in _SELECTORS.items()
-        if texts[field]
-    }
+    selectors = {}
+    for field, inside in _SELECTORS.items():
+        if texts[field]:
+            try:
+                selectors[inside] = parse_terms(texts[field])
+            except ValueError as exc:
+                raise BadConfig(f"config.{where}.{field}: {exc}") from exc
     return PatchTarget(patterns, selectors, f"{texts['kind']} {texts['name']}".strip())
-
-
-def _parse_selector(text: str, where: str) -> Mapping[str, Any]:
-    """The LabelSelector that a text such as `app=web,tier in (a, b),!old` stands for."""
-    terms, position = [], 0
-    while position < len(text):
-        term = _TERM.match(text, position)
-        if term is None or term.end() == position:
-            raise BadConfig(f"{where}: expected terms such as app=web, app!=web, app in (a, b), app, !app")
-        position = term.end()
-        if term["absent"]:
-            terms.append({"key": term["absent"], "operator": "DoesNotExist"})
-        elif term["word"]:
-            values = [value.strip() for value in term["values"].split(",")]
-            terms.append({"key": term["key"], "operator": {"in": "In"}.get(term["word"], "NotIn"), "values": values})
-        elif term["sign"]:
-            operator = "NotIn" if term["sign"] == "!=" else "In"
-            terms.append({"key": term["key"], "operator": operator, "values": [term["value"]]})
-        else:
-            terms.append({"key": term["key"], "operator": "Exists"})
-    return {"matchExpressions": terms}
 
 
 def _parse_image(entry: Mapping[str, Any], where: str) -> ImageEntry:
     fields = ("name", "newName", "newTag", "digest")
-    _check_fields(entry, fields, where)
+    check_keys(entry, fields, f"config.{where}", "it")
     name, *changes = (_text(entry, field, f"config.{where}") for field in fields)
     if not name or not any(changes):
         raise BadConfig(f"config.{where}: expected name, and newName, newTag or digest")
     return ImageEntry(where, name, *changes)
-
-
-def _check_fields(entry: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    if unknown := sorted(set(map(str, entry)) - set(known)):
-        raise BadConfig(f"config.{where} has {some(unknown)}; it takes {', '.join(known)}")
 
 
 def _text(holder: Mapping[str, Any], key: str, where: str) -> str:

@@ -16,12 +16,12 @@ from typing import Any
 
 from provisioner.builtin import MINORS, Schemas, schemas_of
 from provisioner.errors import BadConfig, InvalidManifest
+from provisioner.render.known_keys import check_config_keys, check_keys
 from provisioner.render.objects import IsNamespaced
 from provisioner.render.registry.bundle import RegistryBundle
 from provisioner.render.registry.config_schema import find_misfits
 from provisioner.render.registry.csv import InstallMode, bounded, unknown_field_requirements
 from provisioner.render.registry.fields import Fields
-from provisioner.sentences import some
 from provisioner.values import GroupKind, Requirement
 
 ALL_NAMESPACES = ("",)
@@ -58,9 +58,15 @@ def config_of(
     config: Mapping[str, Any], bundle: RegistryBundle, *, install_namespace: str, is_namespaced: IsNamespaced
 ) -> RegistryConfig:
     """Raises BadConfig for what this bundle cannot be given."""
-    unknown = sorted(set(map(str, config)) - set(_KEYS))
-    if unknown:
-        raise BadConfig(f"config has {some(unknown)}; an operator bundle takes {', '.join(_KEYS)}")
+    wanted, deployment, issuer = check_config(config)
+    namespaces = _watched(wanted, bundle.csv.modes, install_namespace)
+    return RegistryConfig(namespaces, deployment, _certificates(issuer, is_namespaced))
+
+
+def check_config(config: Mapping[str, Any]) -> tuple[tuple[str, ...], Fields, str]:
+    """The namespaces that are named, the deploymentConfig and the issuer of certificates. Raises BadConfig for what no
+    operator can be given."""
+    check_config_keys(config, _KEYS, "an operator bundle")
     try:
         fields = Fields.of(config, "config")
         # What `config` names; () where it names nothing.
@@ -78,8 +84,9 @@ def config_of(
         issuer = fields.text("certificates")
     except InvalidManifest as exc:
         raise BadConfig(str(exc)) from exc
-    namespaces = _watched(wanted, bundle.csv.modes, install_namespace)
-    return RegistryConfig(namespaces, deployment, _certificates(issuer, is_namespaced))
+    if issuer and issuer not in set(CertificateIssuer):
+        raise BadConfig(f"config.certificates: expected {', '.join(CertificateIssuer)}", server_words=repr(issuer[:40]))
+    return wanted, deployment, issuer
 
 
 def is_namespace_name(text: str) -> bool:
@@ -110,9 +117,7 @@ def _watched(wanted: tuple[str, ...], modes: frozenset[str], install_namespace: 
 
 
 def _check_deployment(fields: Fields) -> None:
-    unknown = sorted(set(map(str, fields.value)) - set(_DEPLOYMENT_KEYS))
-    if unknown:
-        raise BadConfig(f"config.deploymentConfig has {some(unknown)}; it takes {', '.join(_DEPLOYMENT_KEYS)}")
+    check_keys(fields.value, _DEPLOYMENT_KEYS, "config.deploymentConfig", "it")
     for name in ("env", "volumes", "volumeMounts"):
         for entry in fields.mappings(name):
             if not entry.text("name"):
@@ -131,9 +136,6 @@ def _check_deployment(fields: Fields) -> None:
 def _certificates(issuer: str, is_namespaced: IsNamespaced) -> CertificateIssuer:
     """As `config` says; else OpenShift's own where only that is served, and cert-manager everywhere else."""
     if issuer:
-        if issuer not in set(CertificateIssuer):
-            expected = ", ".join(CertificateIssuer)
-            raise BadConfig(f"config.certificates: expected {expected}", server_words=repr(issuer[:40]))
         return CertificateIssuer(issuer)
     is_openshift_only = is_namespaced(_SERVICE_CA) is not None and is_namespaced(_CERTIFICATE) is None
     return CertificateIssuer.SERVICE_CA if is_openshift_only else CertificateIssuer.CERT_MANAGER

@@ -15,6 +15,9 @@ _OF_CONTAINER = ("env", "envFrom", "resources", "volumeMounts")
 _OF_POD = ("affinity", "tolerations", "volumes")
 _POD, _CONTAINER = "io.k8s.api.core.v1.PodSpec", "io.k8s.api.core.v1.Container"
 _NAMES = {bool: "boolean", str: "string", int: "integer", float: "number", dict: "object", list: "array"}
+# So many fields below each other are listed.
+MAX_DEPTH = 2
+_EMPTY: dict[str, Any] = {"object": {}, "array": [], "integer": 0, "number": 0, "boolean": False}
 _SHOWN = {"object": "a mapping", "array": "a list", "string": "a text", "integer": "an integer", "number": "a number"}
 
 
@@ -26,6 +29,25 @@ def find_misfits(deployment: Mapping[str, Any], where: str) -> Iterator[str]:
         for name in names:
             if schemas and name in deployment:
                 yield from _misfits(schemas, fields[name], deployment[name], f"{where}.{name}")
+
+
+def list_deployment_fields() -> dict[str, Any]:
+    """The fields that `deploymentConfig` can have, by their path, each with an empty value; {} where nobody knows."""
+    schemas, found = schemas_of(MINORS[-1]), dict[str, Any]({"annotations": {}, "nodeSelector": {}})
+    for definition, names in ((_CONTAINER, _OF_CONTAINER), (_POD, _OF_POD)) if schemas else ():
+        fields = schemas.definitions[definition]["properties"] if schemas else {}
+        for name in names:
+            if schemas:
+                found |= _list_fields(schemas, fields[name], name, depth=MAX_DEPTH)
+    return found
+
+
+def _list_fields(schemas: Schemas, schema: Mapping[str, Any], path: str, *, depth: int) -> dict[str, Any]:
+    _, node = schemas.resolved(schema)
+    found: dict[str, Any] = {path: _EMPTY.get(str(node.get("type")), "")}
+    for name, inner in (node.get("properties") or {}).items() if depth else ():
+        found |= _list_fields(schemas, inner, f"{path}.{name}", depth=depth - 1)
+    return found
 
 
 def _misfits(schemas: Schemas, schema: Mapping[str, Any], value: Any, path: str) -> Iterator[str]:

@@ -140,3 +140,15 @@ def test_an_event_that_is_older_than_the_row_changes_nothing() -> None:
     saw(here, 5, ALICES, ALICE)
     row = saw(here, 4, MALLORYS, MALLORY)
     assert (row.generation, row.spec["source"]) == (5, ALICES)
+
+
+def test_labels_and_priority_of_a_catalog_are_kept_as_they_were_seen_last() -> None:
+    here = cluster()
+    for generation, priority, labels in ((1, 10, {"tier": "stable"}), (1, 10, {"tier": "beta"}), (2, -1, {})):
+        meta = {"name": "port", "uid": "u", "generation": generation, "resourceVersion": "7", "labels": labels}
+        observe_catalog(
+            cluster=here, obj={"metadata": meta, "spec": {"source": ALICES, "priority": priority}}, writer=None
+        )
+        row = Catalog.objects.get()
+        assert (row.labels, row.priority) == (labels, priority)
+    assert saw(here, 3, ALICES, None).priority == 0

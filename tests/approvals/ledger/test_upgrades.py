@@ -380,3 +380,102 @@ def test_what_runs_decides_whether_a_prerelease_of_a_chart_is_offered(env: World
     revision(deployment, 1, "active")
     stored_charts(port, "1.0.0", "2.0.0-rc.1", "2.0.0-rc.2")
     assert bundle_choice.bundle_for(deployment, any_version).version == "2.0.0-rc.2"
+
+
+def selecting(**selector: Any) -> dict[str, Any]:
+    source = {"kind": "catalog", "catalog": {"selector": selector, "package": "harbour"}}
+    return world.spec(format="registry-v1", sources=[source])
+
+
+def prioritise(row: Catalog, priority: int, **labels: str) -> Catalog:
+    row.spec, row.labels = {**row.spec, "priority": priority}, labels
+    row.save(update_fields=["spec", "labels"])
+    return row
+
+
+@pytest.fixture
+def chosen_by_label(env: World, port: Catalog) -> BundleDeployment:
+    """1.0.0 of the only catalog with the label runs; another one has it, too."""
+    prioritise(port, 0, tier="stable")
+    offer(prioritise(catalog("beta", of=env.cluster), 99, tier="beta"), *CHAIN)
+    spec = selecting(matchLabels={"tier": "stable"})
+    deployment = world.submit_spec(env.cluster, world.seen("harbour", spec, uid="harbour"), by=env.rita)
+    bundle_choice.bundles_for(deployment.requests.get())
+    revision(deployment, 1, "active")
+    pivots.answer_upgrades(deployment.pk)
+    return deployment
+
+
+def test_a_catalog_of_a_higher_priority_makes_a_request_that_says_where_it_comes_from(
+    env: World, chosen_by_label: BundleDeployment
+) -> None:
+    (first,) = bundle_choice.recorded_bundles(chosen_by_label.requests.get())
+    assert (first.catalog, first.is_selected, first.passed_over) == ("port", True, ())
+    assert (followed().catalog, followed().is_selected) == ("port", True)
+    assert followed_packages.deployments_due(timezone.now()) == []
+    offer(prioritise(catalog("vendor", of=env.cluster), 10, tier="stable"), "1.0.0", "1.1.0")
+    assert followed_packages.deployments_due(timezone.now()) == [chosen_by_label.pk]
+    made = pivots.answer_upgrades(chosen_by_label.pk)
+    assert made is not None
+    taken = bundle_choice.bundles_for(made)[""]
+    assert (taken.catalog, taken.version, taken.before_catalog) == ("vendor", "1.1.0", "port")
+    assert (taken.priority, taken.passed_over) == (10, ("port (priority 0)",))
+    assert followed().catalog == "vendor"
+    assert followed_packages.deployments_due(timezone.now()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "is_due"),
+    [
+        pytest.param(lambda port, _: prioritise(port, 5, tier="stable"), True, id="a priority"),
+        pytest.param(lambda _, beta: prioritise(beta, 99, tier="stable"), True, id="a label"),
+        pytest.param(lambda _, beta: beta.delete(), True, id="one is gone"),
+        pytest.param(lambda port, _: offer(port, "1.0.0", "1.1.0"), True, id="content"),
+        pytest.param(lambda port, _: port.save(), False, id="nothing"),
+    ],
+)
+def test_who_selects_is_asked_where_a_choice_could_be_another(
+    chosen_by_label: BundleDeployment, port: Catalog, change: Any, *, is_due: bool
+) -> None:
+    change(port, Catalog.objects.get(name="beta"))
+    assert followed_packages.deployments_due(timezone.now()) == ([chosen_by_label.pk] if is_due else [])
+
+
+def test_the_same_content_of_another_selected_catalog_makes_no_request(
+    env: World, chosen_by_label: BundleDeployment
+) -> None:
+    offer(prioritise(catalog("vendor", of=env.cluster), 10, tier="stable"), "1.0.0")
+    assert pivots.answer_upgrades(chosen_by_label.pk) is None
+    assert followed().available == ""
+
+
+def test_a_tie_of_catalogs_is_named_and_nothing_taken(env: World, chosen_by_label: BundleDeployment) -> None:
+    offer(prioritise(catalog("vendor", of=env.cluster), 0, tier="stable"), *CHAIN)
+    assert pivots.answer_upgrades(chosen_by_label.pk) is None
+    assert (
+        "several catalogs of priority 0 have the package harbour: port, vendor; name one of them" in followed().problem
+    )
+
+
+@pytest.mark.parametrize(
+    ("selector", "words"),
+    [
+        ({"matchLabels": {"tier": "gone"}}, "selects no Catalog of cluster prod, which has 3"),
+        ({}, "Catalog unread, which spec.sources\\[0\\] selects, was not read yet"),
+    ],
+)
+def test_nothing_is_taken_where_a_selected_catalog_is_not_known(
+    env: World, chosen_by_label: BundleDeployment, selector: dict[str, Any], words: str
+) -> None:
+    catalog("unread", of=env.cluster)
+    seen = world.seen("harbour", selecting(**selector), uid="harbour", generation=2)
+    source = world.submit_spec(env.cluster, seen, by=env.rita).bundle_spec.sources[0]
+    with pytest.raises(SourceUnavailable, match=words):
+        bundle_choice.bundle_for(chosen_by_label, source)
+
+
+def test_S08_who_selects_must_be_allowed_to_get_every_catalog(chosen_by_label: BundleDeployment) -> None:
+    (ref,) = chosen_by_label.bundle_spec.catalogs()
+    assert (ref.kind, ref.name) == ("Catalog", "")
+    named = parse_spec(spec()).catalogs()
+    assert [ref.name for ref in named] == ["port"]

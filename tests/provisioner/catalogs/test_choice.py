@@ -18,12 +18,13 @@ from provisioner.catalogs.choice import (
     PackageWish,
     UpgradeEdges,
     choose,
+    explain_catalog,
     list_deprecations,
     newer_not_taken,
     upgrade_step,
 )
 from provisioner.catalogs.values import Deprecation, Package
-from provisioner.values import UpgradeStep
+from provisioner.values import ChosenBundle, UpgradeStep
 from provisioner.versions import constraint_of, version_of
 from tests.support.provisioner.catalogs import bundle, channel, chart, chart_index, harbour, package, read, read_charts
 
@@ -100,6 +101,68 @@ OLD = without(harbour(), "2.0.0", "1.2.0")
 def test_several_catalogs(offers: list[CatalogOffer], answer: str) -> None:
     found = choose(ANY, offers)
     assert (str(found.bundle.version) if isinstance(found, Choice) else found.code) == answer
+
+
+ALL = ("1.0.0", "1.0.1", "1.1.0", "1.2.0", "2.0.0")
+
+
+# As operator-controller's resolver has it (resolve/catalog_test.go): who is deprecated, which priority, who is chosen.
+@pytest.mark.parametrize(
+    ("catalogs", "answer"),
+    [
+        pytest.param({"a": (1, False), "b": (0, False)}, "a", id="the higher priority"),
+        pytest.param({"a": (-3, False), "b": (-2, False)}, "b", id="also below zero"),
+        pytest.param(
+            {"a": (1, False), "b": (0, False), "c": (1, False)}, "a, c", id="a tie at the top names only the tied"
+        ),
+        pytest.param({"a": (2, False), "b": (0, False), "c": (0, False)}, "a", id="a tie below the top is none"),
+        pytest.param({"a": (0, False), "b": (0, False)}, "a, b", id="nobody said a priority"),
+        pytest.param({"a": (9, True), "b": (0, False)}, "b", id="what is deprecated comes after any priority"),
+        pytest.param({"a": (9, True), "b": (3, True)}, "a", id="all are deprecated"),
+        pytest.param(
+            {"a": (3, True), "b": (3, True), "c": (0, False)}, "c", id="a tie of what is deprecated counts not"
+        ),
+        pytest.param({"a": (9, True), "b": (1, False), "c": (1, False)}, "b, c", id="a tie of what is not deprecated"),
+        pytest.param({"a": (9, None), "b": (0, False)}, "b", id="one has no such package"),
+        pytest.param({"a": (9, None), "b": (9, None)}, "no-package", id="none has it"),
+    ],
+)
+def test_of_several_catalogs_the_highest_priority_is_taken_and_a_tie_named(
+    catalogs: dict[str, tuple[int, bool | None]], answer: str
+) -> None:
+    offers = [
+        CatalogOffer(name, None if is_old is None else retired(harbour(), *(ALL if is_old else ())), priority)
+        for name, (priority, is_old) in catalogs.items()
+    ]
+    for order in (offers, offers[::-1]):
+        found = choose(ANY, order)
+        if isinstance(found, Choice):
+            assert found.catalog == answer
+            assert found.priority == catalogs[answer][0]
+            others = [name for name, (_, is_old) in catalogs.items() if is_old is not None and name != answer]
+            assert sorted(words.split(" ")[0] for words in found.passed_over) == sorted(others)
+        else:
+            assert found.code == answer or f"have the package harbour: {answer};" in found.words
+
+
+def test_a_catalog_without_a_wanted_version_is_passed_over_whatever_its_priority() -> None:
+    wish = replace(ANY, versions=constraint_of(">=2"))
+    found = choose(wish, [CatalogOffer("a", OLD, 10), CatalogOffer("b", harbour(), -1)])
+    assert isinstance(found, Choice)
+    assert (found.catalog, found.passed_over) == ("b", ())
+
+
+def test_why_a_catalog_was_chosen_is_said_with_those_passed_over() -> None:
+    found = choose(
+        ANY, [CatalogOffer("old", retired(harbour(), *ALL), 20), CatalogOffer("b", OLD, 3), CatalogOffer("c", OLD)]
+    )
+    assert isinstance(found, Choice)
+    chosen = ChosenBundle("", found.catalog, "", "harbour", "", "", "", "", is_selected=True, priority=found.priority)
+    assert explain_catalog(replace(chosen, passed_over=found.passed_over)) == (
+        "priority 3, before c (priority 0), old (priority 20, deprecated there)"
+    )
+    assert explain_catalog(chosen) == "priority 3; no other selected catalog has it"
+    assert explain_catalog(replace(chosen, is_selected=False)) == ""
 
 
 def test_what_is_not_deprecated_comes_before_a_higher_version() -> None:

@@ -162,12 +162,22 @@ def test_build_metadata_that_olm_takes_for_no_release_has_no_order(text: str) ->
     assert chosen(found, written[0]) == written[0], "it can be named still"
 
 
+@pytest.mark.parametrize("release", ["001", "a" * 21, "a b", "1..2"])
+def test_a_stated_release_that_olm_refuses_makes_its_bundle_unusable(release: str) -> None:
+    """As in operator-registry's conversion and operator-controller's order, where such a bundle is an error."""
+    odd = bundle("1.0.0")
+    odd["properties"][0]["value"]["release"] = release
+    found = read(package(), odd, bundle("0.9.0"), channel("stable", {"name": "harbour.v0.9.0"}))
+    assert [*found.packages["harbour"].bundles] == ["harbour.v0.9.0"]
+    assert f"bundle harbour.v1.0.0 has the release {release!r}, which OLM takes for none" in str(found.problems)
+
+
 def test_a_version_that_names_a_release_can_always_be_asked_for() -> None:
     """The page of a package asks which bundle each version means."""
     described = []
     for release in ("a", "b"):
         one = bundle(f"1.0.0-{'a' * 247}")
-        one["properties"][0]["value"]["release"] = release * 253
+        one["properties"][0]["value"]["release"] = release * 20
         described.append({**one, "name": f"harbour.{release}"})
     found = read(package(), *described).packages["harbour"]
     for one in found.bundles.values():

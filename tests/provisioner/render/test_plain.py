@@ -126,7 +126,10 @@ def test_subfolders_are_read_when_asked_for() -> None:
     ("config", "words"),
     [
         ({"recursive": "yes"}, "config.recursive is str; expected true or false"),
-        ({"values": {}, "recursve": True}, "config has recursve, values, but the format plain takes recursive only"),
+        (
+            {"values": {}, "recursve": True},
+            "config has recursve (did you mean recursive?), values; the format plain takes recursive, and",
+        ),
     ],
 )
 def test_a_config_that_the_format_does_not_know_is_refused(config: dict[str, object], words: str) -> None:

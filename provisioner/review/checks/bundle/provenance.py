@@ -34,6 +34,7 @@ _DEPRECATED = ReviewRule("CAT-02", Section.CONTENT, Severity.NOTABLE)
 _SKIPPED = ReviewRule("CAT-03", Section.CONTENT, Severity.DANGEROUS)
 _CHANGED = ReviewRule("CAT-04", Section.CONTENT, Severity.DANGEROUS)
 _WITHDRAWN = ReviewRule("CAT-05", Section.CONTENT, Severity.DANGEROUS)
+_OTHER_CATALOG = ReviewRule("CAT-06", Section.CONTENT, Severity.DANGEROUS)
 _BACK = ReviewRule("SRC-02", Section.CONTENT, Severity.DANGEROUS)
 _COURSE_UNKNOWN = ReviewRule("SRC-02", Section.CONTENT, Severity.UNKNOWN)
 _LOWER = ReviewRule("SRC-03", Section.CONTENT, Severity.DANGEROUS)
@@ -74,7 +75,7 @@ def judge_catalogs(facts: Facts) -> Iterator[Finding]:
 def judge_chosen_bundle(bundle: ChosenBundle, stated: Collection[RequirementKind]) -> Iterator[Finding]:
     """Find what speaks against a bundle by its catalog, but constraints of the kinds `stated`, which it states itself.
 
-    It may not follow what runs, be deprecated, changed or withdrawn, or need what nobody checks.
+    It may not follow what runs, be deprecated, changed, of another catalog or withdrawn, or need what nobody checks.
     """
     known = {
         "catalog": bundle.catalog,
@@ -102,6 +103,11 @@ def judge_chosen_bundle(bundle: ChosenBundle, stated: Collection[RequirementKind
         yield _CHANGED.finding("changed", None, key=key, change=visible(bundle.changed), **params)
     if bundle.is_withdrawn:
         yield _WITHDRAWN.finding("withdrawn", None, key=[bundle.bundle], **params)
+    if bundle.before_catalog not in ("", bundle.catalog):
+        params |= {"beforeCatalog": visible(bundle.before_catalog), "priority": str(bundle.priority)}
+        variant = "selected" if bundle.is_selected else "named"
+        key = [bundle.package, bundle.before_catalog, bundle.catalog]
+        yield _OTHER_CATALOG.finding(variant, None, key=key, **params)
 
 
 def judge_source_moves(facts: Facts) -> Iterator[Finding]:

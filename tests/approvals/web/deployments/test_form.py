@@ -9,9 +9,12 @@ import pytest
 from django.conf import settings
 from django.core.cache import cache
 
+from approvals import services
 from approvals.bundle_spec import KINDS
+from approvals.errors import InvalidInput
 from approvals.models import BundleDeployment
-from provisioner.errors import Forbidden
+from provisioner.errors import BadConfig, Forbidden
+from provisioner.render import check_config
 from provisioner.values import Identity
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -53,6 +56,11 @@ def test_a_deployment_is_made_as_the_person(env: World, browse: Browse) -> None:
             {"kind": "http", "url": "https://a.example/x.tgz", "checksum": "sha256:1"},
             {"kind": "http", "http": {"url": "https://a.example/x.tgz", "checksum": "sha256:1"}},
             id="http",
+        ),
+        pytest.param(
+            {"kind": "catalog", "catalog_selector": "every catalog", "package": "kiali"},
+            {"kind": "catalog", "catalog": {"selector": {"matchLabels": {}}, "package": "kiali"}},
+            id="of every catalog",
         ),
         pytest.param(
             {"kind": "catalog", "catalog": "hub", "package": "kiali", "version": ">=1.2 <2"},
@@ -222,7 +230,8 @@ def test_every_part_of_a_spec_can_be_changed_in_the_form(env: World, browse: Bro
         "deadline": "",
         "constraints": "requiredAPIs: [{group: example.com, version: v1, kind: Buoy}]",
         "health_checks": "- {apiVersion: v1, kind: Buoy, condition: {type: Afloat}}",
-        "rest": "config: {a: on}\n",
+        "config": "recursive: on\n",
+        "rest": "",
         "generation": live["metadata"]["generation"],
     }
     assert client.post("/deployments/prod/barge/edit", form).status_code == 302
@@ -236,7 +245,7 @@ def test_every_part_of_a_spec_can_be_changed_in_the_form(env: World, browse: Bro
         "deletionPolicy": "Orphan",
         "constraints": {"requiredAPIs": [{"group": "example.com", "version": "v1", "kind": "Buoy"}]},
         "healthChecks": [{"apiVersion": "v1", "kind": "Buoy", "condition": {"type": "Afloat"}}],
-        "config": {"a": True},
+        "config": {"recursive": True},
     }
 
 
@@ -289,6 +298,7 @@ def test_the_rest_of_a_spec_that_is_no_map_of_other_fields_is_refused_in_words(
         pytest.param("health_checks", "[a]", "expected a list of mappings", id="no maps in it"),
         pytest.param("constraints", "[{a: 1}]", "expected a mapping, such as {kubernetesVersionRange:", id="no map"),
         pytest.param("rest", "healthChecks: []", "healthChecks has its own field in this form", id="said elsewhere"),
+        pytest.param("rest", "config: {}", "config has its own field in this form", id="config elsewhere"),
     ],
 )
 def test_a_part_of_a_spec_that_is_of_another_shape_is_refused_in_sight(
@@ -485,3 +495,97 @@ def test_the_form_writes_how_often_a_source_is_checked(
         assert env.kubernetes.objects["barge"]["spec"]["sources"][0].get("interval", "") == interval
     else:
         assert "Enter a time such as 10m or 1h30m, or Never." in text_of(response)
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        pytest.param(
+            {"rest": "format: helm", "config": "valuesFrm: []"},
+            "spec.config has valuesFrm (did you mean valuesFrom?); a chart takes values",
+            id="unknown",
+        ),
+        pytest.param(
+            {"rest": "format: registry-v1", "config": "deploymentConfig: {resources: {limts: {}}}"},
+            "spec.config.deploymentConfig.resources has &#x27;limts&#x27;, which is no field there; did you mean limits?",
+            id="by the schema",
+        ),
+        pytest.param(
+            {"rest": "format: registry-v1", "config": "deploymentConfig: {env: 1}"},
+            "config.deploymentConfig.env",
+            id="another type",
+        ),
+        pytest.param({"config": "patches: [{ptch: a}]"}, "(did you mean patch?)", id="a patch"),
+        pytest.param({"kind": "catalog", "package": "p"}, "Name a Catalog or select by labels.", id="no catalog"),
+    ],
+)
+def test_a_config_that_no_content_could_have_is_refused_in_its_field(
+    form: dict[str, str], words: str, env: World, browse: Browse
+) -> None:
+    answer = browse(env.ada).post("/deployments/new", {**DEPLOYMENT, **form})
+    assert (answer.status_code, words in text_of(answer)) == (422, True)
+    assert not env.kubernetes.objects
+
+
+def test_what_the_command_and_rest_say_of_a_config_is_what_the_form_says(env: World) -> None:
+    with pytest.raises(BadConfig) as said:
+        check_config("helm", {"valuesFrm": []})
+    spec = world.spec(format="helm", config={"valuesFrm": []})
+    with pytest.raises(InvalidInput, match="did you mean valuesFrom") as refusal:
+        services.create_deployment(
+            by=world.acting(env.ada), cluster=env.cluster, name="barge", spec=spec, labels={}, via="rest"
+        )
+    assert str(refusal.value) == f"spec.{said.value}"
+
+
+def helm_deployment(env: World) -> BundleDeployment:
+    spec = world.spec(format="helm", config={"values": {"replicaCount": 3}})
+    live = env.kubernetes.create(env.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    deployment = world.submit_spec(env.cluster, live, env.rita)
+    chart = {"replicaCount": "3", "image.tag": '"1.2"', "db.password": '"***"', "node\\.os": '"linux"'}
+    deployment.requests.update(chart_values=chart)
+    return deployment
+
+
+@pytest.mark.parametrize(
+    ("config", "key", "answer"),
+    [
+        pytest.param(
+            "", "values.image.tag", ["values:\n  image:\n    tag: ", "values.image.tag was added."], id="chart"
+        ),
+        pytest.param("values: {a: 1}", "values.node\\.os", ["node.os: linux", "a: 1"], id="a name with a dot"),
+        pytest.param("", "values.db.password", ["password: &quot;&quot;"], id="no secret is put in"),
+        pytest.param(
+            "", "values.replicaCuont", ["replicaCuont:", "did you mean values.replicaCount?"], id="unknown value"
+        ),
+        pytest.param("", "valuesFrm", ["has no config key valuesFrm; did you mean valuesFrom?"], id="unknown key"),
+        pytest.param("values: {a: 1}", "values.a.b", ["values.a is no mapping"], id="in the way"),
+        pytest.param("releaseName: x", "releaseName", ["releaseName is there already."], id="twice"),
+        pytest.param("a: [", "values", ["Nothing was added: Config", "a: ["], id="no YAML"),
+        pytest.param("", " ", ["Type or pick the path of a key first."], id="nothing"),
+    ],
+)
+def test_a_key_is_put_into_the_config_that_is_typed(
+    config: str, key: str, answer: list[str], env: World, browse: Browse
+) -> None:
+    helm_deployment(env)
+    given = {**DEPLOYMENT, "rest": "format: helm", "config": config, "config_key": key}
+    page = text_of(browse(env.ada).post("/deployments/prod/barge/config-key", given))
+    assert [words for words in answer if words not in page] == []
+    assert '<option value="values.image.tag">' in page
+
+
+def test_S09_values_of_a_chart_are_offered_only_to_who_may_get_the_deployment(env: World, browse: Browse) -> None:
+    helm_deployment(env)
+    given = {**DEPLOYMENT, "rest": "format: helm"}
+    env.kubernetes.closed.add("bundledeployments")
+    page = text_of(browse(env.ada).post("/deployments/prod/barge/config-key", given))
+    assert '<option value="valuesFrom">' in page
+    assert "image.tag" not in page
+
+
+def test_a_new_deployment_is_offered_the_keys_of_its_format(env: World, browse: Browse) -> None:
+    given = {**DEPLOYMENT, "rest": "format: registry-v1", "config_key": "deploymentConfig.resources.limits"}
+    page = text_of(browse(env.ada).post("/deployments/config-key", given))
+    assert "deploymentConfig:\n  resources:\n    limits: {}" in page
+    assert '<option value="deploymentConfig.tolerations">' in page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -59,6 +59,14 @@ CHOSEN = ChosenBundle(
             {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}},
             "catalog port, package harbour, any channel, any version",
         ),
+        (
+            {"kind": "catalog", "catalog": {"selector": {"matchLabels": {"tier": "a"}}, "package": "harbour"}},
+            "catalog selected by tier=a, package harbour, any channel, any version",
+        ),
+        (
+            {"kind": "catalog", "catalog": {"selector": {}, "package": "harbour"}},
+            "catalog selected from all, package harbour, any channel, any version",
+        ),
         ({"kind": "image", "image": {"ref": "a/b"}, "destination": "charts/a"}, "image a/b, into folder charts/a"),
         ({"kind": "oddity", "parameters": {"token": "secret"}}, "oddity"),
         ({"kind": "git", "git": {}}, "git"),
@@ -104,6 +112,14 @@ def test_of_a_catalog_the_chosen_bundle_is_told_with_its_content(bundle: dict[st
     (told,) = shown_sources(request)
     became = ", ".join(one.words for one in told.became)
     assert became == f"bundle harbour.v1.1.0, version 1.1.0, of channel stable, {words}"
+
+
+def test_of_selected_catalogs_the_taken_one_is_told_with_the_reason() -> None:
+    source = {"kind": "catalog", "catalog": {"selector": {}, "package": "harbour"}}
+    taken = replace(CHOSEN, is_selected=True, priority=10, passed_over=("community (priority 0)",))
+    (told,) = shown_sources(Request(spec={"sources": [source]}, bundles=[asdict(taken)]))
+    words = ", ".join(one.words for one in told.became)
+    assert words.startswith("catalog port, by priority 10, before community (priority 0), bundle harbour.v1.1.0,")
 
 
 def test_a_deletion_takes_nothing_from_its_sources() -> None:

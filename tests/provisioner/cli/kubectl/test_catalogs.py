@@ -108,8 +108,8 @@ def logged_in(service: Recorder) -> None:
 def test_catalogs_are_listed_from_the_cluster_alone(port: str, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("catalog", "list") == 0
     heads, row = capsys.readouterr().out.splitlines()
-    assert heads.split() == ["NAME", "PACKAGES", "BUNDLES", "READY", "PROBLEMS", "READ", "SOURCE"]
-    assert row.split()[:5] == ["port", "1", "2", "True", "0"]
+    assert heads.split() == ["NAME", "PRIORITY", "PACKAGES", "BUNDLES", "READY", "PROBLEMS", "READ", "SOURCE"]
+    assert row.split()[:5] == ["port", "0", "1", "2", "True"]
     assert row.endswith("example.com/catalog:latest")
     assert run("catalog", "list", "-o", "json") == 0
     assert json.loads(capsys.readouterr().out)["items"][0]["kind"] == "Catalog"

@@ -63,10 +63,15 @@ def test_lists_and_requests_say_why_as_the_deployment_does(
     status = {"activeRequest": "web-2", "conditions": [{**ready, "lastTransitionTime": "2026-11-24T00:00:00Z"}]}
     about = {"apiVersion": GROUP, "kind": "BundleDeployment", "metadata": {"name": "web"}, "status": status}
     api.apply(about, field_manager="test", subresource="status", force=True)
+    bundles = [{"catalog": "port", "whyCatalog": "priority 10, before community (priority 0)"}]
+    made = {"apiVersion": GROUP, "kind": "BundleDeploymentRequest", "metadata": {"name": "web-2"}}
+    api.apply(made | {"status": {"bundles": bundles}}, field_manager="test", subresource="status", force=True)
     assert run("list", "-o", "wide") == 0
     assert "waits for platform" in capsys.readouterr().out
     assert run("show", "web") == 0
-    assert "Why:         waits for platform\n" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "Why:         waits for platform\n" in shown
+    assert "Taken from:  port, priority 10, before community (priority 0)\n" in shown
 
 
 def test_a_revision_that_never_was_is_not_asked_for(

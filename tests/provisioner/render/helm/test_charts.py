@@ -270,7 +270,7 @@ def test_ignored_files_are_not_rendered_and_said() -> None:
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"value": {}}, "config has value; a chart takes values"),
+        ({"value": {}}, "config has value (did you mean values?); a chart takes values"),
         ({"values": "a: 1"}, "config.values is str; expected a mapping"),
         ({"valuesFiles": ["../a"]}, "no source has the file '../a'"),
         ({"valuesFiles": "a"}, "expected a list of paths"),

@@ -137,7 +137,7 @@ PLACES = {
     ),
     "climbing": (SOMEWHERE, {"path": "../a"}, ("",), "config.path names no folder with a kustomization"),
     "no text": (SOMEWHERE, {"path": ["a"]}, ("",), "config.path names no folder with a kustomization"),
-    "unknown": (SOMEWHERE, {"overlay": "a"}, ("",), "config has overlay, but the format kustomize takes path only"),
+    "unknown": (SOMEWHERE, {"overlay": "a"}, ("",), "config has overlay; the format kustomize takes path, and every"),
 }
 
 

@@ -144,7 +144,7 @@ MODES = {
     "another key": ("AllNamespaces", {"values": {}}, "config has values; an operator bundle takes watchNamespace, "),
     "another issuer": ("AllNamespaces", {"certificates": "mine"}, "config.certificates: expected cert-manager"),
     "another part of a deployment": (
-        "AllNamespaces", {"deploymentConfig": {"selector": {}}}, "config.deploymentConfig has selector; it takes env, ",
+        "AllNamespaces", {"deploymentConfig": {"selector": {}}}, "config.deploymentConfig has selector (did you mean nodeSelector?); it takes env, ",
     ),
     "env without a name": ("AllNamespaces", {"deploymentConfig": {"env": [{"value": "x"}]}}, "env[0] has no name"),
     "annotations that are none": (

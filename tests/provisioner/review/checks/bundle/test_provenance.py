@@ -106,6 +106,18 @@ def test_what_follows_an_edge_or_is_a_higher_chart_is_as_expected(step: UpgradeS
             Severity.DANGEROUS,
             f"{NAME} was offered when it was chosen, and is no longer",
         ),
+        (
+            {"before_catalog": "community", "before": "harbour.v1.0.0"},
+            "CAT-06",
+            Severity.DANGEROUS,
+            f"{NAME} comes from this catalog, and harbour.v1.0.0, which runs, came from catalog community",
+        ),
+        (
+            {"before_catalog": "community", "is_selected": True, "priority": 10},
+            "CAT-06",
+            Severity.DANGEROUS,
+            f"{NAME} comes from this catalog, which is selected by its priority 10, and what runs came from catalog community",
+        ),
     ],
     ids=[
         "no edge",
@@ -118,6 +130,8 @@ def test_what_follows_an_edge_or_is_a_higher_chart_is_as_expected(step: UpgradeS
         "constraint",
         "changed",
         "withdrawn",
+        "another catalog",
+        "another selected catalog",
     ],
 )
 def test_what_speaks_against_a_bundle_is_told(
