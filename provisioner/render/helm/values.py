@@ -13,6 +13,8 @@ from typing import Any
 
 from provisioner.errors import BadConfig
 from provisioner.masking import HIDDEN, is_credential, masked_as, masked_states
+from provisioner.render.helm.chart import PATH
+from provisioner.render.helm.dependencies import DEPENDENCY_AUTH
 from provisioner.render.helm.lookups import KEY
 from provisioner.render.limits import YamlMeter
 from provisioner.render.yaml import load_documents
@@ -138,7 +140,7 @@ def _is_coded_key(text: str) -> bool:
         return False
 
 
-_KEYS = ("values", "valuesFiles", "valuesFrom", "releaseName", KEY)
+_KEYS = (PATH, "values", "valuesFiles", "valuesFrom", "releaseName", KEY, DEPENDENCY_AUTH)
 # Helm's rule for the name of a release.
 MAX_RELEASE_NAME = 53
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
