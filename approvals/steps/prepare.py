@@ -167,9 +167,9 @@ def _load_content(request: Request, api: Api) -> tuple[Content, ContentRow, tupl
 
 def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMove, ...]]:
     spec = request.bundle_spec
-    read = reader_as_requester(request, api)
-    sources = sources_of(spec, read, bundle_choice.bundles_for(request))
-    secrets = [(auth.host, read(auth.secret)) for auth in spec.dependency_auth()]
+    sources = sources_of(spec, reader_as_requester(request, api), bundle_choice.bundles_for(request))
+    read_auth = reader_as_requester(request, api, named_in="spec.config.dependencyAuth")
+    secrets = [(auth.host, read_auth(auth.secret)) for auth in spec.dependency_auth()]
     target: render.Target | None = None
     value_pins: tuple[Pin, ...] = ()
     if render.is_told_of_target(spec.format):
@@ -227,11 +227,14 @@ def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMov
     return replace(content, pins=(*fetched.pins, *value_pins, *fetched.dependencies.pins)), moves
 
 
-def reader_as_requester(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
+def reader_as_requester(
+    request: Request, api: Api, *, named_in: str = "spec.sources"
+) -> Callable[[ObjectRef], JsonObject]:
     """Reads as who wrote the spec last (S08); Kubernetes has said that they may (gate.reader.preparing)."""
 
     def read(ref: ObjectRef) -> JsonObject:
-        return reader_as(last_writer_of(request).identity, request.deployment.cluster, api)(ref)
+        person, cluster = last_writer_of(request).identity, request.deployment.cluster
+        return reader_as(person, cluster, api, named_in=named_in)(ref)
 
     return read
 

@@ -140,7 +140,7 @@ def _is_coded_key(text: str) -> bool:
         return False
 
 
-_KEYS = (PATH, "values", "valuesFiles", "valuesFrom", "releaseName", KEY, DEPENDENCY_AUTH)
+_KEYS = ("values", "valuesFiles", "valuesFrom", "releaseName", KEY, PATH, DEPENDENCY_AUTH)
 # Helm's rule for the name of a release.
 MAX_RELEASE_NAME = 53
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
