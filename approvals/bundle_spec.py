@@ -20,7 +20,14 @@ from provisioner.catalogs.spec_source import CatalogSource, is_selecting
 from provisioner.errors import BadConfig, BadSource
 from provisioner.health_checks import HealthCheck
 from provisioner.json_values import mapping
-from provisioner.render import ValuesReference, is_told_of_target, wanted_lookups, wanted_values
+from provisioner.render import (
+    DependencyAuth,
+    ValuesReference,
+    is_told_of_target,
+    wanted_dependency_auth,
+    wanted_lookups,
+    wanted_values,
+)
 from provisioner.source import SOURCE_TYPES, ConfigMapSource, RemoteSource, SourceType, needed
 from provisioner.values import CollisionProtection, DeletionPolicy, GroupKind, HelmRelease, Identity, ObjectRef
 
@@ -170,8 +177,8 @@ class BundleSpec:
         return self.deletion_policy == DeletionPolicy.ORPHAN
 
     def reads(self) -> list[ObjectRef]:
-        """Every object that the sources, what a chart may look up or what it gets values of name: who asks must be
-        allowed to get each (S08).
+        """Every object that the sources, what a chart may look up, gets values of, or opens its dependencies with name:
+        who asks must be allowed to get each (S08).
 
         Raises BadSource.
         """
@@ -180,6 +187,8 @@ class BundleSpec:
             found.extend(self.lookups() or ())
         with suppress(BadConfig):
             found.extend(wanted.ref for wanted in self.values_from())
+        with suppress(BadConfig):
+            found.extend(auth.secret for auth in self.dependency_auth())
         return list(dict.fromkeys(found))
 
     def lookups(self) -> tuple[ObjectRef, ...] | None:
@@ -189,6 +198,11 @@ class BundleSpec:
     def values_from(self) -> tuple[ValuesReference, ...]:
         """What a chart gets values of. Raises BadConfig."""
         return wanted_values(self.config, self.install_namespace) if is_told_of_target(self.format) else ()
+
+    def dependency_auth(self) -> tuple[DependencyAuth, ...]:
+        """The Secrets for dependencies of a chart, each for its host. Raises BadConfig."""
+        is_chart = is_told_of_target(self.format)
+        return wanted_dependency_auth(self.config, self.install_namespace) if is_chart else ()
 
     def catalogs(self) -> list[ObjectRef]:
         """Every Catalog that the sources name: who asks must be allowed to get each of them, too.

@@ -168,6 +168,8 @@ def _load_content(request: Request, api: Api) -> tuple[Content, ContentRow, tupl
 def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMove, ...]]:
     spec = request.bundle_spec
     sources = sources_of(spec, reader_as_requester(request, api), bundle_choice.bundles_for(request))
+    read_auth = reader_as_requester(request, api, named_in="spec.config.dependencyAuth")
+    secrets = [(auth.host, read_auth(auth.secret)) for auth in spec.dependency_auth()]
     target: render.Target | None = None
     value_pins: tuple[Pin, ...] = ()
     if render.is_told_of_target(spec.format):
@@ -201,28 +203,38 @@ def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMov
 
     try:
         with pipeline.ready_to_render(options):
-            fetched = pipeline.fetch_sources(sources, egress=egress(), credentials=None, limits=limits())
+            fetched = pipeline.fetch_sources(
+                sources,
+                options=options,
+                egress=egress(),
+                credentials=None,
+                limits=limits(),
+                secrets=secrets,
+            )
             content = rendered(fetched)
             if live := find_live_values(request, api, content):
                 options = replace(options, kept_values={**(options.kept_values or {}), **live})
                 content = rendered(fetched)
-        with pipeline.resolving([pin.digest for pin in content.pins]):
+        with pipeline.resolving(fetched.digests):
             check_object_count(content)
     except PratiqueError as exc:
         if len(exc.resolved) == len(sources):  # what was fetched cannot be rendered: with other values it may
             exc.resolved += tuple(pin.digest for pin in value_pins)
         raise
     earlier = source_history.earlier_commits(request)
-    moves = pipeline.moves(sources, content.pins, earlier, egress=polling_egress()) if earlier else ()
+    moves = pipeline.moves(sources, fetched.pins, earlier, egress=polling_egress()) if earlier else ()
     # After those of the sources, as references.follow counts them.
-    return replace(content, pins=(*content.pins, *value_pins)), moves
+    return replace(content, pins=(*fetched.pins, *value_pins, *fetched.dependencies.pins)), moves
 
 
-def reader_as_requester(request: Request, api: Api) -> Callable[[ObjectRef], JsonObject]:
+def reader_as_requester(
+    request: Request, api: Api, *, named_in: str = "spec.sources"
+) -> Callable[[ObjectRef], JsonObject]:
     """Reads as who wrote the spec last (S08); Kubernetes has said that they may (gate.reader.preparing)."""
 
     def read(ref: ObjectRef) -> JsonObject:
-        return reader_as(last_writer_of(request).identity, request.deployment.cluster, api)(ref)
+        person, cluster = last_writer_of(request).identity, request.deployment.cluster
+        return reader_as(person, cluster, api, named_in=named_in)(ref)
 
     return read
 

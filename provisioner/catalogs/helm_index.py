@@ -6,7 +6,7 @@ A chart has no publisher who says what may follow what, so any higher version ma
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -49,6 +49,25 @@ def read_helm_index(
     version that can be used, as an index that is just being made anew; and BundleTooLarge past a limit.
     """
     return _Index(address, limits or CatalogLimits(), shelf).read(files)
+
+
+def chart_addresses(
+    file: CatalogFile, *, address: str, wanted: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[str, str]]:
+    """Where the `wanted` charts, by name and version, are by an index at `address`: the URL of each, and the SHA-256 of
+    its archive, "" where the index has none. What it does not have, or says no address of, is left out.
+
+    Raises as `read_helm_index` does for what is no index.
+    """
+    names = {name for name, _ in wanted}
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for name, listed in _index_entries(file):
+        for entry in listed if name in names and isinstance(listed, list) else ():
+            version = str(entry.get("version") or "") if isinstance(entry, dict) else ""
+            key = next((one for one in wanted if one in ((name, version), (name, f"v{version}"))), None)
+            if key is not None and key not in found and (url := _chart_url(address, entry)):
+                found[key] = url, _checksum(entry)
+    return found
 
 
 class _Index:
@@ -105,30 +124,41 @@ class _Index:
             return None
         try:
             version = version_of(told)
-            urls = entry.get("urls")
-            url = (
-                urljoin(self._address, urls[0]) if isinstance(urls, list) and urls and isinstance(urls[0], str) else ""
-            )
-        except (InvalidRange, ValueError) as exc:
+        except InvalidRange as exc:
             self._complain(chart, str(exc))
             return None
-        if not url.startswith(("https://", "http://", "oci://")) or len(url) > MAX_URL or not url.isprintable():
+        if not (url := _chart_url(self._address, entry)):
             self._complain(chart, f"version {version} has no address to fetch it from")
             return None
         name = f"{chart}-{version}"
         if len(name) > MAX_NAME:
             self._complain(chart, f"version {version} has a name of more than {MAX_NAME} characters with it")
             return None
-        digest = DIGEST.fullmatch(str(entry.get("digest") or ""))
         bundle = CatalogBundle(name, "", version, is_chart=True, kubernetes=chart_kubernetes(entry))
         if url.startswith("oci://"):
             return replace(bundle, image=url.removeprefix("oci://"))
-        return replace(bundle, url=url, checksum=f"sha256:{digest[1]}" if digest else "")
+        return replace(bundle, url=url, checksum=_checksum(entry))
 
     def _complain(self, chart: str, words: str) -> None:
         name = chart if CHART.fullmatch(chart) else chart[:80]
         if len(self._problems) < self._limits.max_problems:
             self._problems.append(CatalogProblem(f"chart {name!a}", words))
+
+
+def _chart_url(address: str, entry: dict[str, Any]) -> str:
+    """Where a version is fetched from, "" where that cannot be said."""
+    urls = entry.get("urls")
+    try:
+        url = urljoin(address, urls[0]) if isinstance(urls, list) and urls and isinstance(urls[0], str) else ""
+    except ValueError:
+        return ""
+    is_usable = url.startswith(("https://", "http://", "oci://")) and len(url) <= MAX_URL and url.isprintable()
+    return url if is_usable else ""
+
+
+def _checksum(entry: dict[str, Any]) -> str:
+    digest = DIGEST.fullmatch(str(entry.get("digest") or ""))
+    return f"sha256:{digest[1]}" if digest else ""
 
 
 def _index_entries(file: CatalogFile) -> Iterator[tuple[str, Any]]:

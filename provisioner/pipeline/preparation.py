@@ -5,11 +5,12 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, PratiqueError
 from provisioner.masking import masked
+from provisioner.pipeline.chart_dependencies import FetchedDependencies, fetch_dependencies, naming
 from provisioner.render import (
     IsNamespaced,
     LookedUp,
@@ -20,9 +21,29 @@ from provisioner.render import (
     keep_engine,
     render_content,
 )
-from provisioner.source import Credentials, EgressPolicy, GitSource, Source, course, fetch
+from provisioner.source import (
+    Credentials,
+    EgressPolicy,
+    GitSource,
+    RemoteSource,
+    Source,
+    course,
+    fetch,
+    with_secret_for,
+)
+from provisioner.source.image import names_host
 from provisioner.unpack import UnpackLimits, unpack
-from provisioner.values import Content, Course, EarlierCommit, KeptValues, Pin, SourceMove, Tree
+from provisioner.values import (
+    DEPENDENCY,
+    Content,
+    Course,
+    EarlierCommit,
+    JsonObject,
+    KeptValues,
+    Pin,
+    SourceMove,
+    Tree,
+)
 
 if TYPE_CHECKING:
     from provisioner.cluster.client.api import ClusterClient
@@ -43,13 +64,20 @@ class PrepareOptions:
 
 @dataclass(frozen=True, slots=True)
 class FetchedSources:
-    """Sources as they came, unpacked, in their order, each with what it was resolved to."""
+    """Sources as they came, unpacked, in their order, each with what it was resolved to, and what a chart needs that
+    none of them has."""
 
     trees: tuple[tuple[Pin, Tree], ...]
+    dependencies: FetchedDependencies = field(default_factory=FetchedDependencies)
+
+    @property
+    def pins(self) -> tuple[Pin, ...]:
+        """Those of the sources."""
+        return tuple(pin for pin, _ in self.trees)
 
     @property
     def digests(self) -> tuple[str, ...]:
-        return tuple(pin.digest for pin, _ in self.trees)
+        return tuple(pin.digest for pin in self.pins)
 
 
 def prepare(
@@ -64,11 +92,14 @@ def prepare(
 ) -> Content:
     """Fetch, unpack and render `sources`, once, into the content that is reviewed and applied.
 
-    With `pins` (one per source, in their order) exactly those digests and commits are fetched, whatever the references
-    point to now. Raises BadSource (also where two sources put files into the same place), BadBundle and TryLater.
+    With `pins` (one per source, in their order, then those of the dependencies of a chart) exactly those digests and
+    commits are fetched, whatever the references point to now. Raises BadSource (also where two sources put files into
+    the same place), BadBundle and TryLater.
     """
     with ready_to_render(options):
-        found = fetch_sources(sources, egress=egress, credentials=credentials, limits=limits, pins=pins)
+        found = fetch_sources(
+            sources, options=options, egress=egress, credentials=credentials, limits=limits, pins=pins
+        )
         return render_sources(found, options=options, limits=limits, is_namespaced=is_namespaced)
 
 
@@ -81,14 +112,18 @@ def ready_to_render(options: PrepareOptions) -> AbstractContextManager[None]:
 def fetch_sources(
     sources: Sequence[Source],
     *,
+    options: PrepareOptions,
     egress: EgressPolicy,
     credentials: Credentials | None,
     limits: UnpackLimits,
     pins: Sequence[Pin] = (),
+    secrets: Sequence[tuple[str, JsonObject]] = (),
 ) -> FetchedSources:
-    """The first half of `prepare`; raises as that does."""
+    """The first half of `prepare`; raises as that does. `secrets` open dependencies of a chart, each at its host."""
     if not sources:
         raise BadSource("a bundle needs at least one source")
+    known = [pin for pin in pins if pin.kind == DEPENDENCY]
+    pins = [pin for pin in pins if pin.kind != DEPENDENCY]
     if pins and len(pins) != len(sources):
         raise BadSource(f"{len(pins)} pins for {len(sources)} sources; expected one for each")
     exact = [source.pinned(pin) for source, pin in zip(sources, pins, strict=True)] if pins else list(sources)
@@ -96,7 +131,7 @@ def fetch_sources(
     with resolving(resolved):
         trees: list[tuple[Pin, Tree]] = []
         for number, source in enumerate(exact):
-            with _naming(f"sources[{number}]" if len(exact) > 1 else ""):
+            with naming(f"sources[{number}]" if len(exact) > 1 else ""):
                 one = fetch(source, egress=egress, credentials=credentials, max_bytes=limits.max_bytes)
                 pin, expected = one.pin, pins[number].digest if pins else one.pin.digest
                 resolved.append(pin.digest)
@@ -104,7 +139,36 @@ def fetch_sources(
                     raise DigestMismatch(f"{masked(pin.reference)}: fetched {pin.digest}; pinned was {expected}")
                 trees.append((pin, unpack(one.archives, limits=limits)))
             _check_together((tree for _, tree in trees), limits)
-    return FetchedSources(tuple(trees))
+        if not is_told_of_target(options.format):
+            return FetchedSources(tuple(trees))
+        folders = {_folder(pin.destination): source for (pin, _), source in zip(trees, sources, strict=True)}
+        dependencies = fetch_dependencies(
+            join([(pin.destination, tree) for pin, tree in trees], limits),
+            folders,
+            options.config,
+            opening=lambda found, destination: _open(found, folders[destination], credentials, secrets),
+            egress=egress,
+            max_bytes=limits.max_bytes,
+            pins=known,
+        )
+    return FetchedSources(tuple(trees), dependencies)
+
+
+def _open(
+    found: RemoteSource, chart: Source, credentials: Credentials | None, secrets: Iterable[tuple[str, JsonObject]]
+) -> RemoteSource:
+    """A dependency with the Secret for its host, else with the credentials of the chart's own source where they are for
+    its host, too."""
+    for host, secret in secrets:
+        made = with_secret_for(found, secret, host=host)
+        if made.credentials is not None:
+            return made
+    own = (chart.credentials if isinstance(chart, RemoteSource) else None) or credentials
+    if own is None:
+        return found
+    place = found.place()
+    is_for_it = own.are_for(place) or bool(own.docker_config and names_host(own, place))
+    return replace(found, credentials=own) if is_for_it else found
 
 
 def render_sources(
@@ -113,17 +177,19 @@ def render_sources(
     """The other half of `prepare`, as often as wanted of what was fetched once; raises as that does."""
     with resolving(found.digests):
         tree = join([(pin.destination, each) for pin, each in found.trees], limits)
+        tree = Tree({**tree.files, **found.dependencies.files})
         rendering = Rendering(
             options.format,
             options.install_namespace,
             options.service_account,
             is_namespaced,
             options.config,
-            tuple(_folder(pin.destination) for pin, _ in found.trees),
+            tuple(_folder(pin.destination) for pin in found.pins),
             target=options.target,
             kept_values=options.kept_values,
+            used=found.dependencies.used,
         )
-        return render_content(tree, rendering, pins=tuple(pin for pin, _ in found.trees))
+        return render_content(tree, rendering, pins=(*found.pins, *found.dependencies.pins))
 
 
 def moves(
@@ -189,17 +255,6 @@ def resolving(digests: Sequence[str]) -> Iterator[None]:
         yield
     except PratiqueError as exc:
         exc.resolved = exc.resolved or tuple(digests)
-        raise
-
-
-@contextmanager
-def _naming(what: str) -> Iterator[None]:
-    """Say of which of several an error is."""
-    try:
-        yield
-    except PratiqueError as exc:
-        if what:
-            exc.args = (f"{what}: {exc}",)
         raise
 
 

@@ -11,10 +11,12 @@ from provisioner.render.formats import (
     render_content,
 )
 from provisioner.render.helm import (
+    DependencyAuth,
     ValuesReference,
     keep_engine,
     looked_up,
     values_object,
+    wanted_dependency_auth,
     wanted_lookups,
     wanted_values,
 )
@@ -28,6 +30,7 @@ from provisioner.render.yaml_output import write, write_quoted
 __all__ = [
     "BUILT_IN",
     "FORMATS",
+    "DependencyAuth",
     "Format",
     "Found",
     "IsNamespaced",
@@ -59,6 +62,7 @@ __all__ = [
     "serialise",
     "stored_digest",
     "values_object",
+    "wanted_dependency_auth",
     "wanted_lookups",
     "wanted_values",
     "write",

@@ -85,7 +85,7 @@ def render_content(tree: Tree, rendering: Rendering, *, pins: Iterable[Pin]) -> 
         (*manifests, *hooks), install_namespace=rendering.install_namespace, service_account=rendering.service_account
     )
     # What is left of a tree when its format has taken what it uses.
-    paths = set(tree.files).difference(rendered.used)
+    paths = set(tree.files).difference(rendered.used, rendering.used)
     ordered = sorted(paths, key=lambda path: (not plain.is_readable(path), path))
     unused = UnusedFiles(len(ordered), sum(map(plain.is_readable, ordered)), tuple(ordered[:MAX_UNUSED_PATHS]))
     return Content(

@@ -19,7 +19,7 @@ class Rendering:
     `destinations` are the folders of the tree that the sources lie in, "" for the root. `target` is the cluster, None
     where none is known; only a format that `is_told_of_target` looks at it.
     `kept_values` are those that the deployment kept of what its chart made up; None where there is no deployment to
-    keep them, so that a fixed text stands for each.
+    keep them, so that a fixed text stands for each. `used` are files that something else of the tree was made from.
     """
 
     format: str
@@ -31,6 +31,7 @@ class Rendering:
     limits: YamlLimits = field(default_factory=YamlLimits)
     target: Target | None = None
     kept_values: KeptValues | None = field(default=None, repr=False)
+    used: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from provisioner.source.git import GitSource
 from provisioner.source.http import HttpSource
 from provisioner.source.image import ImageSource
 from provisioner.source.source_type import SourceType
+from provisioner.values import DEPENDENCY
 
 # Those that a spec may name, in the order in which people are offered them.
 SOURCE_TYPES: tuple[type[SourceType], ...] = (ImageSource, GitSource, HttpSource, ConfigMapSource)
 # No plug-in has one of these names.
-RESERVED_KINDS = frozenset([*(source_type.kind for source_type in SOURCE_TYPES), LocalSource.kind])
+RESERVED_KINDS = frozenset([*(source_type.kind for source_type in SOURCE_TYPES), LocalSource.kind, DEPENDENCY])

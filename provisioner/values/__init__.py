@@ -1,11 +1,13 @@
 """The frozen values that travel between the rooms. No behaviour beyond naming, ordering and hashing."""
 
 from provisioner.values.content import (
+    DEPENDENCY,
     Archive,
     ChosenBundle,
     Content,
     Course,
     EarlierCommit,
+    EarlierPin,
     EarlierVersion,
     Lookup,
     Manifest,
@@ -74,6 +76,7 @@ from provisioner.values.plans import (
 __all__ = [
     "APPLYING",
     "DELETING",
+    "DEPENDENCY",
     "RENAME",
     "SHAPES",
     "UNTOLD",
@@ -90,6 +93,7 @@ __all__ = [
     "Course",
     "DeletionPolicy",
     "EarlierCommit",
+    "EarlierPin",
     "EarlierVersion",
     "Finding",
     "GroupKind",

@@ -26,12 +26,16 @@ class Tree:
     files: Mapping[str, bytes]
 
 
+# The kind of the pin of a chart that another one needs: `reference` is REPOSITORY/NAME:VERSION.
+DEPENDENCY = "dependency"
+
+
 @dataclass(frozen=True, slots=True)
 class Pin:
     """What a source was resolved to: `digest` is `sha256:<hex>`, or for git the commit's 40 hex digits.
 
-    `kind` is that of the source, ours or a plug-in's. `reference` is what was asked for, as people wrote it, without
-    credentials. Whoever shows it masks it: its path may hold a key.
+    `kind` is that of the source, ours or a plug-in's, or DEPENDENCY. `reference` is what was asked for, as people wrote
+    it, without credentials. Whoever shows it masks it: its path may hold a key.
     """
 
     kind: str
@@ -74,6 +78,15 @@ class SourceMove:
     since: str
     course: Course
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierPin:
+    """What a dependency of a chart was resolved to earlier, by what `since` names in words."""
+
+    reference: str
+    digest: str
+    since: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +166,7 @@ class SourceHistory:
     moves: tuple[SourceMove, ...] = ()
     versions: tuple[EarlierVersion, ...] = ()
     bundles: tuple[ChosenBundle, ...] = ()
+    dependencies: tuple[EarlierPin, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,7 @@ def _render_after(wish: ComparisonWish, api: Api, pace: Pace) -> tuple[Content, 
     """The bundle that is to run, in the namespace that is asked for, else in its own, and the config that it has."""
     namespace, account = suggested_names(wish.package)
     first = replace(wish, namespace=wish.namespace or namespace, account=wish.account or account)
-    fetched = _fetch_bundle(wish.after, pace)
+    fetched = _fetch_bundle(wish, wish.after, pace)
     content, config = _render_bundle(first, fetched, api, pace)
     suggested = content.suggested_namespace
     if wish.namespace or suggested in ("", content.install_namespace):
@@ -202,7 +202,7 @@ def _render_after(wish: ComparisonWish, api: Api, pace: Pace) -> tuple[Content, 
 
 def _render_before(wish: ComparisonWish, api: Api, pace: Pace) -> Content | None:
     if wish.before:
-        return _render_bundle(wish, _fetch_bundle(wish.before, pace), api, pace)[0]
+        return _render_bundle(wish, _fetch_bundle(wish, wish.before, pace), api, pace)[0]
     if not wish.content:
         return None
     row = ContentRow.objects.filter(pk=wish.content).first()
@@ -230,12 +230,13 @@ def _without_made_values(content: Content, row: ContentRow) -> Content:
     return replace(content, manifests=manifests, hooks=hooks)
 
 
-def _fetch_bundle(content: str, pace: Pace) -> pipeline.FetchedSources:
+def _fetch_bundle(wish: ComparisonWish, content: str, pace: Pace) -> pipeline.FetchedSources:
     left = pace.begin(f"fetching {content}")
     rules = egress(timeout_seconds=min(FETCH_SECONDS, left))
     chart = split_chart(content)
     source = HttpSource(chart[0], checksum=chart[1]) if chart else image_source(content)
-    return pipeline.fetch_sources([source], egress=rules, credentials=None, limits=limits())
+    options = pipeline.PrepareOptions(wish.namespace, format=wish.format, config=dict(wish.config))
+    return pipeline.fetch_sources([source], options=options, egress=rules, credentials=None, limits=limits())
 
 
 def _render_bundle(

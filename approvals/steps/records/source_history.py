@@ -12,10 +12,12 @@ from provisioner.render import has_releases
 from provisioner.review.base.facts import Gone, WayBack
 from provisioner.source import GitSource
 from provisioner.values import (
+    DEPENDENCY,
     Action,
     Content,
     Course,
     EarlierCommit,
+    EarlierPin,
     EarlierVersion,
     OutcomeState,
     SourceHistory,
@@ -24,18 +26,22 @@ from provisioner.values import (
 
 
 def of(request: Request, moves: tuple[SourceMove, ...]) -> SourceHistory | None:
-    """How the sources moved, which versions there were, and which bundles were chosen.
+    """How the sources moved, which versions and dependencies there were, and which bundles were chosen.
 
     None where somebody goes back on purpose.
     """
     if request.purpose != Request.Purpose.DEPLOY:
         return None
     earlier: dict[str, EarlierVersion] = {}
+    dependencies: list[EarlierPin] = []
     for one, words in _earlier(request):
+        pins = (pin for pin in one.pins if pin["kind"] == DEPENDENCY)
+        dependencies += [EarlierPin(pin["reference"], pin["digest"], words) for pin in pins]
         if version := one.bundle_version:
             are_both = all(has_releases(it.bundle_spec.format) for it in (one, request))
             earlier.setdefault(version, EarlierVersion(version, words, has_releases=are_both))
-    return SourceHistory(moves, tuple(earlier.values()), tuple(bundle_choice.recorded_bundles(request)))
+    bundles = tuple(bundle_choice.recorded_bundles(request))
+    return SourceHistory(moves, tuple(earlier.values()), bundles, tuple(dependencies))
 
 
 def recorded(request: Request) -> tuple[SourceMove, ...]:

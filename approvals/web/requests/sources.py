@@ -16,7 +16,9 @@ from approvals.bundle_spec import SpecSource, parse_catalog_source, parse_spec
 from approvals.catalogs.bundle_choice import read_record
 from approvals.models import Request
 from provisioner.catalogs.choice import explain_catalog
+from provisioner.masking import masked
 from provisioner.source import HttpSource
+from provisioner.values import DEPENDENCY
 
 # Filters of the templates of these pages.
 register = template.Library()
@@ -73,8 +75,8 @@ def asked_source(source: SpecSource) -> ShownSource:
 
 @register.filter("sources_of")
 def shown_sources(request: Request) -> list[ShownSource]:
-    """The sources of a request in the order of its spec, with what they were resolved to; [] of a deletion, which
-    takes nothing from them."""
+    """The sources of a request in the order of its spec, with what they were resolved to, then the dependencies of its
+    chart that were fetched; [] of a deletion, which takes nothing from them."""
     if request.purpose == Request.Purpose.DELETE:
         return []
     sources = request.bundle_spec.sources
@@ -86,6 +88,10 @@ def shown_sources(request: Request) -> list[ShownSource]:
         shown = asked_source(source)
         became = (*(_bundle(bundle) if bundle else ()), *(_pin(source, bundle, pin) if pin else ()))
         found.append(ShownSource(shown.kind, shown.place, shown.package, shown.asked, became))
+    for pin in request.pins:
+        if pin.get("kind") == DEPENDENCY:
+            digest = SourceFact("digest", str(pin["digest"]))
+            found.append(ShownSource(DEPENDENCY, masked(str(pin["reference"])), "", (), (digest,)))
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from provisioner.errors import BadBundle, InvalidManifest
+from provisioner.errors import BadBundle, BadConfig, InvalidManifest
 from provisioner.json_values import mapping, value_at
 from provisioner.render.helm.ignore_file import IGNORE, ignored_paths
 from provisioner.render.limits import YamlMeter
@@ -16,17 +16,23 @@ from provisioner.render.yaml import load_documents
 from provisioner.sentences import number, some
 from provisioner.values import Hook, HookMoment, Tree
 
-CHART, VALUES = "Chart.yaml", "values.yaml"
+CHART, VALUES, PATH = "Chart.yaml", "values.yaml", "path"
 # What every bundle of the format registry-v1 has.
 OPERATOR = "metadata/annotations.yaml"
 
 
-def chart_folder(tree: Tree, destinations: Iterable[str]) -> tuple[str, str]:
-    """The one folder with a Chart.yaml, and the destination of its source.
+def chart_folder(tree: Tree, destinations: Iterable[str], config: Mapping[str, Any]) -> tuple[str, str]:
+    """The folder of the chart, and the destination of its source: `config.path`, else the one with a Chart.yaml.
 
     A chart lies at the root of its source, or in the one folder there, as in the archives that `helm package` writes.
-    Raises BadBundle where there is none, or several.
+    Raises BadConfig, and BadBundle where there is none, or several.
     """
+    if path := config.get(PATH):
+        folder = path.strip("/") if isinstance(path, str) else ""
+        if f"{folder}/{CHART}" not in tree.files:
+            raise BadConfig(f"config.{PATH}: expected the folder of a chart; no source has {f'{path}/{CHART}'[:200]!a}")
+        inside = (place for place in destinations if not place or f"{folder}/".startswith(f"{place}/"))
+        return folder, max(inside, key=len)
     found = [
         (folder, destination) for destination in sorted(set(destinations)) for folder in _charts(tree, destination)
     ]
@@ -35,7 +41,9 @@ def chart_folder(tree: Tree, destinations: Iterable[str]) -> tuple[str, str]:
             f"found no {CHART}{_instead(tree)}: a chart lies at the root of its source, or in a folder there"
         )
     if len(found) > 1:
-        raise BadBundle(f"there are several charts ({some([folder or '/' for folder, _ in found])}); expected one")
+        raise BadBundle(
+            f"there are several charts ({some([folder or '/' for folder, _ in found])}): name one in config.{PATH}"
+        )
     return found[0]
 
 

@@ -43,7 +43,7 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
     Raises BadBundle, BadConfig, InvalidManifest and BundleTooLarge.
     """
     meter, target = YamlMeter(rendering.limits, takes_repeated=True), rendering.target
-    folder, destination = chart_folder(tree, rendering.destinations)
+    folder, destination = chart_folder(tree, rendering.destinations, rendering.config)
     given = given_values(rendering.config, target.values_from if target else None, rendering.install_namespace, meter)
     wanted = config_of(rendering.config, tree, meter, given.values)
     files = chart_files(tree, folder)

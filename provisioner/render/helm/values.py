@@ -13,6 +13,8 @@ from typing import Any
 
 from provisioner.errors import BadConfig
 from provisioner.masking import HIDDEN, is_credential, masked_as, masked_states
+from provisioner.render.helm.chart import PATH
+from provisioner.render.helm.dependencies import DEPENDENCY_AUTH
 from provisioner.render.helm.lookups import KEY
 from provisioner.render.known_keys import check_config_keys
 from provisioner.render.limits import YamlMeter
@@ -138,7 +140,7 @@ def _is_coded_key(text: str) -> bool:
         return False
 
 
-_KEYS = ("values", "valuesFiles", "valuesFrom", "releaseName", KEY, "tests")
+_KEYS = ("values", "valuesFiles", "valuesFrom", "releaseName", KEY, PATH, DEPENDENCY_AUTH, "tests")
 # Helm's rule for the name of a release.
 MAX_RELEASE_NAME = 53
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -175,7 +177,12 @@ def config_of(
             raise BadConfig(f"{path}: expected one mapping of values")
         values = merged(values, value)
     own: Mapping[str, Any] = config.get("values") or {}
-    return ChartConfig(merged(merged(values, given), dict(own)), tuple(files), config.get("releaseName") or "", bool(config.get("tests")))
+    return ChartConfig(
+        merged(merged(values, given), dict(own)),
+        tuple(files),
+        config.get("releaseName") or "",
+        bool(config.get("tests")),
+    )
 
 
 def check_config(config: Mapping[str, Any]) -> None:

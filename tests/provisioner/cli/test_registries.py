@@ -11,6 +11,7 @@ import pytest
 import urllib3
 
 from provisioner.cli import main
+from tests.support.provisioner.dependencies import archive, chart_with, needs
 from tests.support.servers.http import Asked, Authority, Listening, Reply
 from tests.support.servers.registry import CREDENTIALS, Registry
 
@@ -105,3 +106,19 @@ def test_help_says_where_credentials_come_from(capsys: pytest.CaptureFixture[str
         main(["review", "--help"])
     shown = capsys.readouterr().out
     assert all(word in shown for word in ("--docker-config FILE", "--docker-login", "DOCKER_CONFIG", "credHelpers"))
+
+
+def test_a_chart_in_a_folder_gets_its_private_dependency_over_tls(
+    capsys: pytest.CaptureFixture[str], host: str, config: Path, registry_with_auth: Registry, tmp_path: Path
+) -> None:
+    digest = registry_with_auth.push("cli/cache:1.0.0", {}, layers=[archive("cache")])
+    for path, data in chart_with(needs("cache", f"oci://{host}/cli")).items():
+        (tmp_path / "shop" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "shop" / path).write_bytes(data)
+    words = ["review", str(tmp_path / "shop"), "--install-namespace", "shop", "-o", "json"]
+    assert main(words) == 2
+    assert "the chart's dependency cache 1.0.0: " in "".join(capsys.readouterr())
+    main([*words, "--docker-config", str(config)])
+    shown = capsys.readouterr().out
+    assert f"oci://{host}/cli/cache:1.0.0 was fetched, as the chart depends on it; its digest is {digest}" in shown
+    assert '"ConfigMap shop/cache"' in shown or '"name": "cache"' in shown

@@ -1,4 +1,5 @@
-"""Where a bundle comes from and what it asks: its catalog, the moves of its sources, and its demands on the cluster.
+"""Where a bundle comes from and what it asks: its catalog, the moves of its sources, the dependencies of its chart, and
+its demands on the cluster.
 
 OLM v1 refuses bundles with demands or leaves the question out. Here what can be looked up is, and the rest is said.
 """
@@ -12,10 +13,12 @@ from typing import Any
 from provisioner.errors import InvalidRange
 from provisioner.escaping import visible
 from provisioner.json_values import value_at
+from provisioner.masking import masked
 from provisioner.missing_kinds import Lack, removal_of
 from provisioner.review.base.facts import Check, Facts, Listed, Listing, ReviewRule
 from provisioner.review.checks.objects.kubernetes_apis import find_brought_kinds
 from provisioner.values import (
+    DEPENDENCY,
     ChosenBundle,
     Course,
     EarlierVersion,
@@ -38,6 +41,8 @@ _OTHER_CATALOG = ReviewRule("CAT-06", Section.CONTENT, Severity.DANGEROUS)
 _BACK = ReviewRule("SRC-02", Section.CONTENT, Severity.DANGEROUS)
 _COURSE_UNKNOWN = ReviewRule("SRC-02", Section.CONTENT, Severity.UNKNOWN)
 _LOWER = ReviewRule("SRC-03", Section.CONTENT, Severity.DANGEROUS)
+_FETCHED = ReviewRule("SRC-05", Section.CONTENT, Severity.SAFE)
+_OTHER_BYTES = ReviewRule("SRC-05", Section.CONTENT, Severity.DANGEROUS)
 
 # What the bundle itself says of these constraints is found one by one (compare_requirements).
 _SAID_BY_BUNDLE = {
@@ -135,6 +140,23 @@ def judge_source_moves(facts: Facts) -> Iterator[Finding]:
                 "since": earlier.since,
             }
             yield _LOWER.finding("lower", None, key=[version, earlier.version], **params)
+
+
+def judge_dependencies(facts: Facts) -> Iterator[Finding]:
+    """Find what a chart needs and was fetched, and versions of it that have other bytes than earlier."""
+    known = {pin.digest for pin in facts.previous.pins} if facts.previous else set()
+    for pin in facts.content.pins:
+        if pin.kind != DEPENDENCY:
+            continue
+        params: dict[str, Any] = {"reference": visible(masked(pin.reference)), "digest": pin.digest}
+        found = _FETCHED.finding("fetched", None, key=[pin.reference, pin.digest], **params)
+        yield replace(found, is_new=pin.digest not in known)
+        for earlier in facts.history.dependencies:
+            if earlier.reference == pin.reference and earlier.digest != pin.digest:
+                key = [pin.reference, earlier.digest, pin.digest]
+                yield _OTHER_BYTES.finding(
+                    "changed", None, key=key, before=earlier.digest, since=earlier.since, **params
+                )
 
 
 def _is_lower(version: str, earlier: EarlierVersion) -> bool:
@@ -235,4 +257,5 @@ def _require(asked: Requirement, variant: str, severity: Severity, **more: Any) 
 
 CATALOGS_CHECK = Check("catalogs", changes=judge_catalogs)
 REQUIREMENTS_CHECK = Check("requirements", changes=compare_requirements, lists=list_openshift_versions)
+DEPENDENCIES_CHECK = Check("dependencies", changes=judge_dependencies)
 SOURCES_CHECK = Check("source moves", changes=judge_source_moves)

@@ -132,7 +132,7 @@ def test_api_server_and_sources_have_the_time_that_is_left(monkeypatch: pytest.M
 
     def after(wish: ComparisonWish, api: Any, pace: Pace) -> None:
         asked_until.append(api.moment)
-        comparison._fetch_bundle(wish.after, pace)
+        comparison._fetch_bundle(wish, wish.after, pace)
 
     monkeypatch.setattr(comparison.pipeline, "fetch_sources", fetch)
     monkeypatch.setattr(comparison, "_render_after", after)

@@ -94,6 +94,14 @@ def test_each_source_says_what_it_was_resolved_to() -> None:
     ]
 
 
+def test_fetched_dependencies_of_a_chart_are_told_after_the_sources() -> None:
+    spec = {"sources": [{"kind": "image", "image": {"ref": "a/b:1"}}]}
+    values = {"kind": "valuesFrom", "reference": "Secret shop/db", "digest": DIGEST}
+    needed = {"kind": "dependency", "reference": "oci://r/base:1.0.0", "digest": DIGEST, "destination": "charts/x.tgz"}
+    told = shown_sources(Request(spec=spec, pins=[{"kind": "image", "digest": DIGEST}, values, needed]))
+    assert [one.words for one in told][1:] == [f"dependency oci://r/base:1.0.0 → digest {DIGEST}"]
+
+
 @pytest.mark.parametrize(
     ("bundle", "words"),
     [

@@ -10,11 +10,14 @@ import pytest
 from provisioner.review.base.facts import ClusterSurroundings, Facts, Listed, Listing, ServedKind
 from provisioner.review.checks.bundle import provenance
 from provisioner.values import (
+    DEPENDENCY,
     Action,
     ChosenBundle,
     Course,
+    EarlierPin,
     EarlierVersion,
     Finding,
+    Pin,
     Requirement,
     RequirementKind,
     Severity,
@@ -382,3 +385,34 @@ def test_a_lower_version_is_told(version: str, earlier: str, is_lower: bool) -> 
 @pytest.mark.parametrize(("version", "is_lower"), [("1.2.0+1", False), ("1.2.0", False), ("1.1.0+9", True)])
 def test_builds_of_a_chart_have_no_order(version: str, is_lower: bool) -> None:
     assert bool(found_moves(version, versions=(EarlierVersion("1.2.0+5", "revision 3"),))) is is_lower
+
+
+NEEDED = "https://charts.example.com/base:1.0.0"
+
+
+def found_dependencies(*earlier: EarlierPin, running: tuple[Pin, ...] | None = None) -> list[Finding]:
+    given = facts(planned(config_map("a"), Action.CREATE), history=SourceHistory(dependencies=earlier))
+    pins = (
+        Pin("git", "https://example.com/app.git", "aa"),
+        Pin(DEPENDENCY, NEEDED, "sha256:b", "charts/base-1.0.0.tgz"),
+    )
+    previous = None if running is None else replace(given.content, pins=running)
+    changed = replace(given, content=replace(given.content, pins=pins), previous=previous)
+    return judged_by(changed, [provenance.DEPENDENCIES_CHECK])
+
+
+def test_a_dependency_that_was_fetched_is_told_with_its_digest_and_is_new_while_none_runs() -> None:
+    same = (Pin(DEPENDENCY, NEEDED, "sha256:b"),)
+    for running, is_new in ((None, True), ((), True), (same, False)):
+        (one,) = found_dependencies(EarlierPin(NEEDED, "sha256:b", "revision 3"), running=running)
+        assert (one.rule, one.severity, one.is_new) == ("SRC-05", Severity.SAFE, is_new)
+        assert one.message == f"{NEEDED} was fetched, as the chart depends on it; its digest is sha256:b"
+
+
+def test_a_version_of_a_dependency_with_other_bytes_than_before_is_dangerous() -> None:
+    other = EarlierPin("https://charts.example.com/base:0.9.0", "sha256:z", "revision 2")
+    found = found_dependencies(EarlierPin(NEEDED, "sha256:a", "revision 3"), other)
+    (one,) = [each for each in found if each.severity is not Severity.SAFE]
+    assert (one.rule, one.severity) == ("SRC-05", Severity.DANGEROUS)
+    words = "has other bytes than before under the same version: revision 3 had sha256:a, this is sha256:b"
+    assert one.message == f"{NEEDED} {words}"
