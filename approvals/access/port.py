@@ -106,7 +106,9 @@ class Kubernetes(Protocol):
 
     def get(self, cluster: models.Cluster, ref: ObjectRef) -> Any: ...
 
-    def create(self, cluster: models.Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]: ...
+    def create(
+        self, cluster: models.Cluster, obj: dict[str, Any], *, as_person: Identity, dry_run: bool = False
+    ) -> dict[str, Any]: ...
 
     def replace(self, cluster: models.Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]: ...
 
@@ -139,8 +141,10 @@ class RealKubernetes:
     def get(self, cluster: models.Cluster, ref: ObjectRef) -> Any:
         return _kept.api(cluster).get(ref)
 
-    def create(self, cluster: models.Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]:
-        return dict(_kept.api(cluster).acting_as(as_person).create(obj))
+    def create(
+        self, cluster: models.Cluster, obj: dict[str, Any], *, as_person: Identity, dry_run: bool = False
+    ) -> dict[str, Any]:
+        return dict(_kept.api(cluster).acting_as(as_person).create(obj, dry_run=dry_run))
 
     def replace(self, cluster: models.Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]:
         return dict(_kept.api(cluster).acting_as(as_person).replace(obj))

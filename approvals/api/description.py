@@ -99,6 +99,7 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
     ("api-catalog", "compare"): (errors.NotAllowed, errors.InvalidInput, errors.TooMany),
     ("api-token", "prove"): (errors.NotAllowed,),
     ("api-sign-in", "exchange"): (errors.NotAllowed, errors.SignInFailed, errors.IssuerAway),
+    ("api-request", "make_dependencies"): (*_WISHING, errors.TooMany),
     ("api-request", "withdraw"): (errors.NotAllowed, errors.NotOpen),
 }
 

@@ -471,6 +471,26 @@ class RequestViewSet(ClusterScoped):
         )
         return Response(shapes.DismissalSerializer(given).data, status=status.HTTP_201_CREATED)
 
+    @extend_schema(responses=shapes.DependenciesSerializer)
+    @action(detail=True)
+    def dependencies(self, request: Http, **_: Any) -> Response:
+        """What the bundle needs of other packages, and the deployments that would come first, in order.
+
+        Only of catalogs that the caller may get. Empty once the request is settled.
+        """
+        offer = services.find_dependencies(by=caller_of(request), request=self.get_object())
+        return Response(shapes.DependenciesSerializer(shapes.dependencies_record(offer)).data)
+
+    @extend_schema(request=shapes.DependenciesInput, responses={201: shapes.MadeDependenciesSerializer})
+    @dependencies.mapping.post
+    def make_dependencies(self, request: Http, **_: Any) -> Response:
+        """Create all deployments of the plan, or none; 409 if it is no longer the one of `digest`."""
+        wish = valid(shapes.DependenciesInput(data=request.data))
+        made = services.make_dependencies(
+            by=caller_of(request), request=self.get_object(), digest=wish["digest"], via=VIA
+        )
+        return Response(shapes.MadeDependenciesSerializer({"deployments": made}).data, status=status.HTTP_201_CREATED)
+
     @extend_schema(request=shapes.WithdrawInput, responses=shapes.RequestDetailSerializer)
     @action(detail=True, methods=["post"])
     def withdraw(self, request: Http, **_: Any) -> Response:

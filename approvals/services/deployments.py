@@ -12,7 +12,17 @@ from django.utils import timezone
 from approvals import access
 from approvals.access import Caller
 from approvals.bundle_spec import parse_spec
-from approvals.errors import Changed, CouldNotAsk, InvalidInput, MissingOwnRight, NotAllowed, NotFound, Revoked, TooMany
+from approvals.errors import (
+    Changed,
+    CouldNotAsk,
+    InvalidInput,
+    MissingOwnRight,
+    NotAllowed,
+    NotFound,
+    Refused,
+    Revoked,
+    TooMany,
+)
 from approvals.ledger import authors, pivots, quotas
 from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, SpecWriter
 from approvals.lifecycle import AT_WORK
@@ -21,6 +31,7 @@ from approvals.selectors import lists
 from provisioner.api_groups import OWN_GROUP
 from provisioner.errors import AlreadyExists, Forbidden, InvalidObject, PratiqueError, PreconditionFailed, UnknownKind
 from provisioner.render import check_config
+from provisioner.sentences import some
 from provisioner.values import DeletionPolicy, Identity, ObjectRef
 
 API_VERSION = f"{OWN_GROUP}/v1alpha2"
@@ -46,24 +57,75 @@ def create_deployment(
     *, by: Caller, cluster: Cluster, name: str, spec: Mapping[str, Any], labels: Mapping[str, str], via: str
 ) -> BundleDeployment:
     """Create the BundleDeployment in the cluster as `by`, and make its first request."""
-    if not NAME.fullmatch(name):
-        raise InvalidInput(
-            f"the name is {name!r}; expected at most 52 lowercase letters, digits and dashes", field="name"
-        )
-    _check_config(spec)
+    obj = _new_object(name, spec, labels)
     writer = _writer(by, cluster, via)
     _check_room(cluster, writer.identity)
-    obj = {
-        "apiVersion": API_VERSION,
-        "kind": KIND,
-        "metadata": {"name": name, "labels": dict(labels)},
-        "spec": dict(spec),
-    }
     with authors.writing(cluster=cluster, name=name):
         made = _translate_refusals(
             cluster, lambda: access.kubernetes().create(cluster, obj, as_person=writer.identity), writer.identity
         )
         return pivots.see(cluster=cluster, obj=made, writer=writer)
+
+
+def create_deployments(
+    *, by: Caller, cluster: Cluster, specs: Mapping[str, Mapping[str, Any]], via: str
+) -> list[BundleDeployment]:
+    """Create all of these, by name and in this order, as `by`, or none of them; each makes a request of its own.
+
+    Kubernetes is asked about each before the first one is created. What was created is deleted again where a later one
+    is refused all the same; where that fails too, the error names what is left.
+    """
+    objects = [_new_object(name, spec, {}) for name, spec in specs.items()]
+    writer = _writer(by, cluster, via)
+    as_person = writer.identity
+    _check_room(cluster, as_person)
+
+    def create(obj: Live, *, dry_run: bool) -> Live:
+        def call() -> Live:
+            return access.kubernetes().create(cluster, obj, as_person=as_person, dry_run=dry_run)
+
+        made: Live = _translate_refusals(cluster, call, as_person)
+        return made
+
+    for obj in objects:
+        create(obj, dry_run=True)
+    made: list[Live] = []
+    with contextlib.ExitStack() as announced:
+        for name in specs:
+            announced.enter_context(authors.writing(cluster=cluster, name=name))
+        try:
+            for obj in objects:
+                written = create(obj, dry_run=False)
+                made.append(written)
+        except Refused as refusal:
+            if left := _undo_creation(cluster, made, as_person):
+                words = f"{refusal}. Created before that, and still there: {some(left)}; delete what you do not want"
+                raise Changed(words) from refusal
+            raise
+        return [pivots.see(cluster=cluster, obj=obj, writer=writer) for obj in made]
+
+
+def _undo_creation(cluster: Cluster, made: list[Live], as_person: Identity) -> list[str]:
+    """Delete what was created a moment ago; the names of what could not be deleted."""
+    left = []
+    for meta in (obj["metadata"] for obj in reversed(made)):
+        ref = ObjectRef(OWN_GROUP, "v1alpha2", KIND, "", meta["name"])
+        try:
+            access.kubernetes().delete(cluster, ref, uid=meta["uid"], as_person=as_person)
+        except PratiqueError:
+            left.append(meta["name"])
+    return left
+
+
+def _new_object(name: str, spec: Mapping[str, Any], labels: Mapping[str, str]) -> Live:
+    """Raises InvalidInput for a name that cannot be that of a deployment, and a config that no content can be given."""
+    if not NAME.fullmatch(name):
+        raise InvalidInput(
+            f"the name is {name!r}; expected at most 52 lowercase letters, digits and dashes", field="name"
+        )
+    _check_config(spec)
+    metadata = {"name": name, "labels": dict(labels)}
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": dict(spec)}
 
 
 def change_deployment(

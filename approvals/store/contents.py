@@ -130,7 +130,7 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
         ),
         unused=UnusedFiles(unused["count"], unused["readableCount"], tuple(unused["paths"])),
         requirements=tuple(
-            Requirement(RequirementKind(record["kind"]), record["name"], record["group"], record["version"])
+            Requirement(**{"constraint": "", **record, "kind": RequirementKind(record["kind"])})
             for record in fetched_by.requirements
         ),
         values=fetched_by.chart_values,

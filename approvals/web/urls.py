@@ -37,6 +37,7 @@ urlpatterns = [
     path("requests/<uuid:uid>/review", request_page.review, name="request-review"),
     path("requests/<uuid:uid>/reviews/<int:review_id>/dismiss", request_page.dismiss, name="request-review-dismiss"),
     path("requests/<uuid:uid>/withdraw", request_page.withdraw, name="request-withdraw"),
+    path("requests/<uuid:uid>/dependencies", request_page.make_dependencies, name="request-dependencies"),
     path("requests/<uuid:uid>/report.html", request_page.report_file, name="request-report"),
     path("requests/<uuid:uid>/changes", tabs.show_changes, name="request-changes"),
     path("requests/<uuid:uid>/changes/<int:position>", tabs.show_changes, name="request-change"),

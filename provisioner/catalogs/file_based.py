@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
@@ -26,6 +27,7 @@ from provisioner.catalogs.values import (
 )
 from provisioner.errors import BadBundle, BundleTooLarge, InvalidManifest, InvalidRange
 from provisioner.render import YamlLimits, YamlMeter, load_documents
+from provisioner.render.registry.needs import API, CONSTRAINT, MAX_CHARACTERS, PACKAGE
 from provisioner.sentences import number
 from provisioner.versions import is_release, range_of, version_of
 
@@ -68,7 +70,7 @@ def _decode_operators(data: str, meter: YamlMeter) -> Iterator[Mapping[str, Any]
 
 
 # Constraints that one bundle places on others: OLM v1 refuses such bundles, and so does whoever chooses here.
-NEEDS = ("olm.package.required", "olm.gvk.required", "olm.constraint")
+NEEDS = (PACKAGE, API, CONSTRAINT)
 MAX_TEXT = 4096
 MAX_NAME = 253
 MAX_SHOWN = 80
@@ -281,7 +283,15 @@ class _Reader:
             raise
         self._keep(
             where,
-            _estimate_size(bundle.name, bundle.image, bundle.kubernetes, *bundle.apis, *bundle.needs, *bundle.needed),
+            _estimate_size(
+                bundle.name,
+                bundle.image,
+                bundle.kubernetes,
+                *bundle.apis,
+                *bundle.needs,
+                *bundle.needed,
+                *bundle.requires,
+            ),
         )
         draft.bundles[name] = bundle
         if self._shelf:
@@ -379,7 +389,15 @@ def _read_bundle(name: str, value: dict[str, Any]) -> CatalogBundle:
         ),
         tuple(sorted({str(prop["type"]) for prop in properties if prop.get("type") in NEEDS})),
         needed=tuple(sorted({_describe_constraint(prop) for prop in properties if prop.get("type") in NEEDS})),
+        requires=tuple(sorted({_constraint_record(prop) for prop in properties if prop.get("type") in NEEDS})),
     )
+
+
+def _constraint_record(constraint: dict[str, Any]) -> str:
+    """What is kept of a constraint; of one that is too long only that it cannot be read."""
+    kind = str(constraint["type"])
+    text = json.dumps([kind, constraint.get("value")], separators=(",", ":"), default=str).replace("\\u0000", "\\ufffd")
+    return text if len(text) <= MAX_CHARACTERS else json.dumps([kind, None])
 
 
 def _describe_constraint(constraint: dict[str, Any]) -> str:

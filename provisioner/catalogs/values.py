@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any
 
 from semver import Version
 
+from provisioner.render.registry.needs import Need, need_of_property
 from provisioner.versions import VersionRange, is_release, range_of, release_order
 
 # The number of the rules by which catalogs and indexes are read into these values and into what packages say of
@@ -19,7 +21,7 @@ READING = 3
 @dataclass(frozen=True, slots=True)
 class CatalogBundle:
     """One version of a package (`olm.bundle`, or a chart). `needs` are constraints that only OLM v0 resolves,
-    by their types, and `needed` the same in words.
+    by their types, `needed` the same in words, and `requires` what they ask for: each the type and the value as JSON.
 
     It is fetched as an `image`, or as the archive at `url`, which hashes to `checksum` where the catalog says so. In
     OLM, build metadata is the release of a version; in that of a chart (`is_chart`) it has no order. `kubernetes` is
@@ -37,6 +39,12 @@ class CatalogBundle:
     is_chart: bool = False
     needed: tuple[str, ...] = ()
     kubernetes: str = ""
+    requires: tuple[str, ...] = ()
+
+    @property
+    def other_needs(self) -> list[Need]:
+        """What it needs beside itself, as it says."""
+        return [need_of_property(*json.loads(text)) for text in self.requires]
 
     @property
     def content(self) -> str:
@@ -163,6 +171,7 @@ def pack_package(package: Package) -> dict[str, Any]:
             [
                 *(bundle.name, bundle.image, str(bundle.version), bundle.release, bundle.apis, bundle.needs),
                 *(bundle.url, bundle.checksum, bundle.is_chart, bundle.needed, bundle.kubernetes),
+                bundle.requires,
             ]
             for bundle in package.bundles.values()
         ],
@@ -200,8 +209,8 @@ def unpack_package(document: Mapping[str, Any]) -> Package:
 def _unpack_bundle(parts: list[Any]) -> CatalogBundle:
     # An edition that was stored before there was more ends earlier.
     name, image, version, release, apis, needs, url, checksum, *rest = parts
-    since: list[Any] = [False, needs, ""]
-    is_chart, needed, kubernetes = [*rest, *since[len(rest) :]]
+    since: list[Any] = [False, needs, "", ()]
+    is_chart, needed, kubernetes, requires = [*rest, *since[len(rest) :]]
     return CatalogBundle(
         name,
         image,
@@ -214,6 +223,7 @@ def _unpack_bundle(parts: list[Any]) -> CatalogBundle:
         is_chart=is_chart,
         needed=tuple(needed),
         kubernetes=kubernetes,
+        requires=tuple(requires),
     )
 
 

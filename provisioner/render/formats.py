@@ -167,7 +167,10 @@ def _is_requirement(value: Any) -> bool:
     if not (isinstance(value, Requirement) and isinstance(value.kind, RequirementKind)):
         return False
     words = (value.name, value.group, value.version)
-    return all(isinstance(word, str) and word.isprintable() and len(word) <= MAX_WORD for word in words)
+    # What nobody shows holds a constraint that this Pratique wrote.
+    return not value.constraint and all(
+        isinstance(word, str) and word.isprintable() and len(word) <= MAX_WORD for word in words
+    )
 
 
 def _sound_objects(objects: Iterable[Any]) -> Iterator[Found]:

@@ -252,13 +252,15 @@ class Requirement:
 
     `name` is a package's name, an API's kind, what a constraint is made of, or the object with fields; `version` is the
     lowest version of Kubernetes, the highest of OpenShift, a package's range, an API's version, a constraint's message,
-    or the paths of the fields.
+    or the paths of the fields. `constraint` is all of a constraint of OLM as JSON, "" where it is too long to be kept:
+    it says no more to whoever compares two bundles.
     """
 
     kind: RequirementKind
     name: str = ""
     group: str = ""
     version: str = ""
+    constraint: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,12 @@ from approvals.api.serializers.comparisons import (
     comparison_record,
     question_of,
 )
+from approvals.api.serializers.dependencies import (
+    DependenciesInput,
+    DependenciesSerializer,
+    MadeDependenciesSerializer,
+    dependencies_record,
+)
 from approvals.api.serializers.deployments import (
     AskAgainInput,
     ClusterSerializer,
@@ -65,6 +71,8 @@ __all__ = [
     "ComparisonPart",
     "ComparisonQuestionSerializer",
     "ComparisonSerializer",
+    "DependenciesInput",
+    "DependenciesSerializer",
     "DeploymentInput",
     "DeploymentSerializer",
     "DismissInput",
@@ -72,6 +80,7 @@ __all__ = [
     "DriftSerializer",
     "ExchangeInput",
     "KeptValueSerializer",
+    "MadeDependenciesSerializer",
     "NewTokenSerializer",
     "OutcomeSerializer",
     "PackageSerializer",
@@ -92,6 +101,7 @@ __all__ = [
     "TokenSerializer",
     "WithdrawInput",
     "comparison_record",
+    "dependencies_record",
     "package_record",
     "question_of",
 ]

@@ -10,12 +10,14 @@ from typing import Any
 
 from csp.decorators import csp
 from django.conf import settings
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_safe
 
-from approvals import services
+from approvals import access, services
+from approvals.access import Permission
 from approvals.access.sight import ReportSight, SeenWorkloads, Sight, said_of, seen_workloads, show_words
 from approvals.clock import database_now
 from approvals.errors import InvalidInput, NotWaivable, Unacknowledged, UnknownFinding
@@ -39,9 +41,11 @@ from approvals.web.requests.report_view import OfOthers, ReportView
 from approvals.web.requests.request_tab import RequestTab, dismissal_of, open_tab, reported, sight_of
 from provisioner.review.output.workloads import ImageChange, image_changes, runs_of, workloads_in_words
 from provisioner.review.workloads.workload_changes import ContainerChange, WorkloadChange
+from provisioner.sentences import some
 
 OBJECTS_OF_PAGE = 100
 MAX_OUTCOMES = 500
+MOST_NAMED = 20
 # Of so many findings about accounts at most it is asked whether the viewer may see them.
 MAX_RIGHTS = 30
 APPROVE_ANYWAY = "ApproveAnyway"
@@ -108,7 +112,8 @@ class Overview:
 @dataclass(frozen=True, slots=True)
 class RequestPage:
     """All that the page shows beside what every tab does. `offered` are the next steps that the viewer may take;
-    `asks_again` says that an approval has to be pressed once more."""
+    `asks_again` says that an approval has to be pressed once more; `creating` is whether the viewer may create the
+    deployments that `dependencies` would make, None where there are none."""
 
     progress: Progress
     overview: Overview | None
@@ -119,6 +124,8 @@ class RequestPage:
     offered: list[NextStep]
     linked_catalogs: list[str]
     asks_again: bool
+    dependencies: services.DependencyOffer | None = None
+    creating: Permission | None = None
 
 
 @require_safe
@@ -209,6 +216,18 @@ def withdraw(http: HttpRequest, request: Request) -> HttpResponse:
     return redirect("request", uid=request.uid)
 
 
+@only_by_form
+@of_request
+def make_dependencies(http: HttpRequest, request: Request) -> HttpResponse:
+    """Make the requests that would come first, exactly those that were on the screen."""
+    made = services.make_dependencies(
+        by=person(http), request=request, digest=http.POST.get("plan_digest", ""), via="browser"
+    )
+    names = some([deployment.name for deployment in made], MOST_NAMED)
+    messages.success(http, f"Created: {names}. Each is reviewed and approved like any other request.")
+    return redirect("request", uid=request.uid)
+
+
 @csp(FILE_POLICY)
 @require_safe
 @of_request
@@ -235,6 +254,12 @@ def show_page(
     form = form_of(tab, written, view)
     dismissal = dismissal_of(caller, request, tab.reviews)
     how = tab.bar.how or status(request)
+    dependencies = services.find_dependencies(by=caller, request=request)
+    creating = (
+        access.may(caller, deployment.cluster, "create", resource="bundledeployments")
+        if dependencies and dependencies.deployments
+        else None
+    )
     found = RequestPage(
         progress=read_progress(tab.sight, request),
         overview=read_overview(tab, tab.report, view) if tab.report and view else None,
@@ -247,6 +272,8 @@ def show_page(
             http, deployment.cluster, request.spec, [str(bundle["catalog"]) for bundle in request.bundles]
         ),
         asks_again=asks_again,
+        dependencies=dependencies,
+        creating=creating,
     )
     return page(http, "requests/request.html", tab, found, status=422 if written or wrong_dismissal else 200)
 

@@ -66,8 +66,9 @@ class WholeReport:
         return int(self.record.get("containersHidden") or 0)
 
 
-def whole_report(service: Service, subject: Subject) -> WholeReport:
-    """The report of exactly the digest that the cluster shows. Raises Usage where there is none, or it has moved on."""
+def request_uid(service: Service, subject: Subject) -> str:
+    """The service's name for a request with exactly the digest that the cluster shows. Raises Usage where there is
+    none, or it has moved on."""
     number = subject.name.rpartition("-")[2]
     digest = str(subject.status.get("subjectDigest") or "")
     found = [row for row in _request_rows(service, subject.deployment) if str(row["number"]) == number]
@@ -78,7 +79,12 @@ def whole_report(service: Service, subject: Subject) -> WholeReport:
         raise Usage(f"request {subject.name} has no report yet")
     if not same:
         raise Usage(f"request {subject.name} has changed: the cluster shows digest {digest}, the service another one")
-    uid = str(same[0]["uid"])
+    return str(same[0]["uid"])
+
+
+def whole_report(service: Service, subject: Subject) -> WholeReport:
+    """The report of exactly that digest; raises as `request_uid`."""
+    uid = request_uid(service, subject)
     first = service.get(f"requests/{uid}/report")
     findings, actions = [*first["findings"]], [*first["plan"]["actions"]]
     part = first
@@ -174,7 +180,7 @@ def history(options: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     api = cluster_of(options)
-    reports = _Reports(options)
+    reports = Reports(options)
 
     def read() -> tuple[Any, Shown]:
         subject = subject_of(api, options.name)
@@ -200,7 +206,7 @@ def show(options: argparse.Namespace) -> int:
 def diff(options: argparse.Namespace) -> int:
     """0 where nothing differs, 1 where something does, as `kubectl diff`."""
     subject = subject_of(cluster_of(options), options.name)
-    reports = _Reports(options)
+    reports = Reports(options)
     whole = reports.needed(subject)
     service = reports.service(subject)
     with told_by(service):
@@ -217,11 +223,11 @@ def diff(options: argparse.Namespace) -> int:
 def objects_to_diff(options: argparse.Namespace) -> list[str]:
     """The objects of the request's plan, as `diff` takes them. Raises Usage where there is no login."""
     subject = subject_of(cluster_of(options), options.name)
-    actions = _Reports(options).needed(subject).record["plan"]["actions"]
+    actions = Reports(options).needed(subject).record["plan"]["actions"]
     return sorted({object_title(action["ref"]) for action in actions})
 
 
-class _Reports:
+class Reports:
     """Whole reports; each is asked for once, as long as the digest that it is of stays."""
 
     def __init__(self, options: argparse.Namespace):

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 
-from cryptography import x509
-
 from provisioner.values import MadeSort
 
 # A text that is known to be made up is looked for inside of others from this length on.
@@ -115,6 +113,8 @@ def sort_of_pem(text: str) -> MadeSort:
         return MadeSort.PRIVATE_KEY
     if label.endswith("PUBLIC KEY"):
         return MadeSort.PUBLIC_KEY
+    from cryptography import x509  # noqa: PLC0415: few charts make up certificates, and it takes 40 ms to load
+
     try:
         found = x509.load_pem_x509_certificate(text.encode())
         is_authority = found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca

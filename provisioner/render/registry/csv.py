@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from provisioner.errors import BundleTooLarge
 from provisioner.render.objects import Found
 from provisioner.render.registry.fields import Fields
+from provisioner.render.registry.needs import (
+    API,
+    CONSTRAINT,
+    MAX_CHARACTERS,
+    PACKAGE,
+    constraint_text,
+    need_of_property,
+)
 from provisioner.sentences import some
 from provisioner.values import JsonObject, Requirement, RequirementKind
 
@@ -74,7 +82,10 @@ def _kind(fields: Fields) -> Requirement:
 def _constraint(fields: Fields) -> Requirement:
     value = fields.mapping("value")
     asked = ", ".join(sorted(str(key) for key in value.value if key != "failureMessage"))
-    return _requirement(RequirementKind.CONSTRAINT, asked, version=value.text("failureMessage"))
+    text = constraint_text(value.value)
+    words = value.text("failureMessage") or str(need_of_property(CONSTRAINT, value.value))
+    found = _requirement(RequirementKind.CONSTRAINT, asked, version=words)
+    return replace(found, constraint=text if len(text) <= MAX_CHARACTERS else "")
 
 
 def _openshift(fields: Fields) -> Requirement:
@@ -83,13 +94,13 @@ def _openshift(fields: Fields) -> Requirement:
 
 
 _TYPES: Mapping[str, Callable[[Fields], Requirement]] = {
-    "olm.package.required": _package,
-    "olm.gvk.required": _kind,
-    "olm.constraint": _constraint,
+    PACKAGE: _package,
+    API: _kind,
+    CONSTRAINT: _constraint,
     "olm.maxOpenShiftVersion": _openshift,
 }
 # In dependencies.yaml, what a bundle depends on has the names that properties use for what it is.
-_DEPENDENCIES = {"olm.package": "olm.package.required", "olm.gvk": "olm.gvk.required"}
+_DEPENDENCIES = {"olm.package": PACKAGE, "olm.gvk": API}
 
 
 def as_properties(dependencies: list[Fields]) -> list[Fields]:

@@ -32,6 +32,7 @@ CLOSED = {
     "api-request-reviews": "requests/{request}/reviews",
     "api-request-dismiss": "requests/{request}/reviews/1/dismiss",
     "api-request-withdraw": "requests/{request}/withdraw",
+    "api-request-dependencies": "requests/{request}/dependencies",
     "api-policy-detail": "policies/routine",
     "api-audit-detail": "audit/1",
     "api-catalog-detail": "catalogs/prod/port",

@@ -96,6 +96,7 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
         ("api-deployment-reinstate", "post"),
         ("api-request-reviews", "post"),
         ("api-request-withdraw", "post"),
+        ("api-request-dependencies", "post"),
         ("api-request-dismiss", "post"),
         ("api-catalog-changes", "post"),
     }

@@ -124,9 +124,9 @@ class Noticing(world.FakeKubernetes):
         if self.refuses:
             raise Forbidden("no")
 
-    def create(self, cluster: Any, obj: dict[str, Any], *, as_person: Any) -> dict[str, Any]:
+    def create(self, cluster: Any, obj: dict[str, Any], *, as_person: Any, dry_run: bool = False) -> dict[str, Any]:
         self.note(cluster, obj["metadata"]["name"])
-        return super().create(cluster, obj, as_person=as_person)
+        return super().create(cluster, obj, as_person=as_person, dry_run=dry_run)
 
     def replace(self, cluster: Any, obj: dict[str, Any], *, as_person: Any) -> dict[str, Any]:
         self.note(cluster, obj["metadata"]["name"])

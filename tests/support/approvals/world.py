@@ -85,11 +85,14 @@ class FakeKubernetes:
     def get(self, cluster: Cluster, ref: ObjectRef) -> Any:
         return self.objects.get(ref.name)
 
-    def create(self, cluster: Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]:
+    def create(
+        self, cluster: Cluster, obj: dict[str, Any], *, as_person: Identity, dry_run: bool = False
+    ) -> dict[str, Any]:
         if self.is_down:
             raise Unreachable("the API server did not answer within 10 s")
         made = seen(obj["metadata"]["name"], obj["spec"])
-        self.objects[obj["metadata"]["name"]] = made
+        if not dry_run:
+            self.objects[obj["metadata"]["name"]] = made
         return made
 
     def replace(self, cluster: Cluster, obj: dict[str, Any], *, as_person: Identity) -> dict[str, Any]:

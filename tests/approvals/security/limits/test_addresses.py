@@ -94,6 +94,7 @@ CLOSED = {
     "request-activity",
     "request-activity-list",
     "request-withdraw",
+    "request-dependencies",
     "request-changes",
     "request-change",
     "request-change-lines",
