@@ -113,7 +113,7 @@ def sort_of_pem(text: str) -> MadeSort:
         return MadeSort.PRIVATE_KEY
     if label.endswith("PUBLIC KEY"):
         return MadeSort.PUBLIC_KEY
-    from cryptography import x509  # noqa: PLC0415: few charts make up certificates, and it takes 40 ms to load
+    from cryptography import x509  # noqa: PLC0415 - few charts make up certificates, and it takes 40 ms to load
 
     try:
         found = x509.load_pem_x509_certificate(text.encode())
