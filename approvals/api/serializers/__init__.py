@@ -38,6 +38,7 @@ from approvals.api.serializers.deployments import (
     RevisionSerializer,
     RevokeInput,
     RollbackInput,
+    RotateInput,
     SpecInput,
 )
 from approvals.api.serializers.requests import (
@@ -88,6 +89,7 @@ __all__ = [
     "RevisionSerializer",
     "RevokeInput",
     "RollbackInput",
+    "RotateInput",
     "SpecInput",
     "TokenSerializer",
     "WithdrawInput",

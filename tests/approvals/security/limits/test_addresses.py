@@ -110,6 +110,7 @@ CLOSED = {
     "deployment-pause",
     "deployment-ask-again",
     "deployment-rollback",
+    "deployment-rotate",
     "deployment-revoke",
     "deployment-reinstate",
     "deployment-delete",
