@@ -277,7 +277,7 @@ def test_S44_a_rotation_replaces_what_it_names_when_it_is_applied_and_nothing_el
     assert (request.state, request.purpose, request.rotation) == ("in_review", "rotate", ["db/password"]), (
         request.problem
     )
-    (told,) = messages_of(request, "MADE-05")
+    (told,) = messages_of(request, "MADE-06")
     assert told == f"1 value that the chart makes up is made anew: data.password of Secret {site.namespace}/db"
     assert rotated.values() == first
     new = KeptValue.objects.get(origin="rotation").value
@@ -294,7 +294,7 @@ def test_S44_a_rotation_replaces_what_it_names_when_it_is_applied_and_nothing_el
 
     site.roll_back(deployment)
     back = site.after_work(deployment)
-    (told,) = messages_of(back, "MADE-05")
+    (told,) = messages_of(back, "MADE-06")
     place = f"data.password of Secret {site.namespace}/db"
     assert told == f"1 value that the chart made up comes back from an earlier revision: {place}"
     assert site.approve(deployment).state == "applied"

@@ -16,7 +16,7 @@ _READABLE = ReviewRule("MADE-02", Section.CONTENT, Severity.DANGEROUS)
 _READABLE_ALONE = ReviewRule("MADE-02", Section.CONTENT, Severity.NOTABLE)
 _CHECKSUM = ReviewRule("MADE-03", Section.CONTENT, Severity.NOTABLE)
 _BESIDE = ReviewRule("MADE-04", Section.CONTENT, Severity.UNKNOWN)
-_EXCHANGED = ReviewRule("MADE-05", Section.CONTENT, Severity.DANGEROUS)
+_EXCHANGED = ReviewRule("MADE-06", Section.CONTENT, Severity.DANGEROUS)
 # Who is asked for a certificate may know it: it is the public half.
 _PUBLIC = "/caBundle"
 

@@ -106,7 +106,7 @@ def test_a_value_that_was_made_up_is_not_called_one_of_the_bundle() -> None:
 )
 def test_what_takes_the_place_of_a_value_that_runs_is_told(made: MadeValue, words: str) -> None:
     running = MadeUp((replace(value(is_new=False), generation=2),))
-    told = [finding for finding in found(MadeUp((made,)), running) if finding.rule == "MADE-05"]
+    told = [finding for finding in found(MadeUp((made,)), running) if finding.rule == "MADE-06"]
     assert [finding.severity for finding in told] == ([Severity.DANGEROUS] if words else [])
     for finding in told:
         assert finding.message.startswith(words)
