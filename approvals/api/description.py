@@ -74,6 +74,7 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
     ("api-deployment", "pause"): _WISHING,
     ("api-deployment", "ask_again"): (*_WISHING, errors.TooMany),
     ("api-deployment", "rollback"): (*_WISHING, errors.Revoked, errors.TooMany),
+    ("api-deployment", "rotate"): (*_WISHING, errors.TooMany),
     ("api-deployment", "revoke"): _WISHING,
     ("api-deployment", "reinstate"): _WISHING,
     ("api-request", "reviews"): (

@@ -299,6 +299,15 @@ class DeploymentViewSet(ClusterScoped):
         changed = services.rollback_deployment(by=caller_of(request), deployment=self.get_object(), via=VIA, **wish)
         return Response(self.get_serializer(changed).data)
 
+    @extend_schema(request=shapes.RotateInput, responses=shapes.DeploymentSerializer)
+    @action(detail=True, methods=["post"])
+    def rotate(self, request: Http, **_: Any) -> Response:
+        """Request new values in place of those that the chart made up: creates a request that must be approved. 422 if
+        `target` names no value that is in use; the answer lists those that are."""
+        wish = valid(shapes.RotateInput(data=request.data))
+        changed = services.rotate_deployment(by=caller_of(request), deployment=self.get_object(), via=VIA, **wish)
+        return Response(self.get_serializer(changed).data)
+
     @extend_schema(request=shapes.RevokeInput, responses=shapes.RevisionSerializer)
     @action(detail=True, methods=["post"])
     def revoke(self, request: Http, **_: Any) -> Response:

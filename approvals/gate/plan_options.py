@@ -92,7 +92,7 @@ def plan_options(request: Request) -> Options:
 
 def moments_of(request: Request) -> frozenset[HookMoment]:
     """When hooks run for a request: none where it goes back, or lets its objects go as they are."""
-    if request.purpose == Request.Purpose.DEPLOY:
+    if request.purpose in (Request.Purpose.DEPLOY, Request.Purpose.ROTATE):
         return APPLYING
     is_orphaning = request.bundle_spec.is_orphaning
     return DELETING if request.purpose == Request.Purpose.DELETE and not is_orphaning else frozenset()

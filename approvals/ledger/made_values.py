@@ -1,8 +1,8 @@
-"""What deployments keep of what their charts made up: given to the next rendering, recorded with a request, hidden from
-everybody (security-rules.md S44).
+"""What deployments keep of what their charts made up: given to the next rendering, recorded with a request, made anew
+where somebody asks for it, hidden from everybody (security-rules.md S44).
 
 A value counts from the request on in whose content it first stood. Which one counts next is what the running revision
-has: so a request that was denied, or rolled back, changes nothing.
+has: so a request that was denied, or rolled back, changes nothing. One that was made anew never counts before it runs.
 """
 
 from __future__ import annotations
@@ -18,15 +18,20 @@ from django.db.models import Max, Q
 
 from approvals.clock import database_now
 from approvals.errors import KeyMissing, Undecipherable
+from approvals.lifecycle import SUPERSEDABLE
 from approvals.models import BundleDeployment, InventoryItem, KeptValue, Request, Revision
 from provisioner.errors import TryLater
 from provisioner.review.base.made_texts import SHORTEST, HiddenTexts, ShortText
+from provisioner.sentences import some
 from provisioner.values import MadePlace, MadeSort, MadeUp
 
 HIDDEN = "(hidden: made up by the chart)"
 HIDDEN_EARLIER = "(hidden: made up by the chart, an earlier value)"
 _PUBLIC_SORTS = (MadeSort.NAME, MadeSort.TIME)
 UNREADABLE = "(hidden: it may hold a value that the chart made up, which cannot be decrypted to look for it)"
+# What may be asked for besides SECRET and SECRET/KEY: all but names of objects, which would be other objects.
+ALL = "*"
+NAMED = 20
 MADE_MEANWHILE = (
     "another request kept values that the chart makes up while this one was rendered; it is rendered again with them"
 )
@@ -34,8 +39,15 @@ MADE_MEANWHILE = (
 
 def kept_rows(deployment: BundleDeployment) -> dict[str, KeptValue]:
     """By MadePlace.key what the next rendering is given: of each place the generation of the running revision's
-    request, else of the newest request that has the place, else the newest."""
+    request, else of the newest request that has the place, else the newest; none of a rotation that never ran."""
     known_rows = list(deployment.kept_values.select_related("first_request").order_by("generation"))
+    if any(row.origin == KeptValue.Origin.ROTATION for row in known_rows):
+        has_run = _generations_in_force(deployment)
+        known_rows = [
+            row
+            for row in known_rows
+            if row.origin != KeptValue.Origin.ROTATION or (row.place_key, row.generation) in has_run
+        ]
     if not known_rows:
         return {}
     named = {(record["key"], record["generation"]) for record in _counting_records(deployment)}
@@ -58,22 +70,76 @@ def given_rows(deployment: BundleDeployment) -> dict[str, KeptValue]:
 
 def never_applied(deployment: BundleDeployment) -> set[str]:
     """The keys of values of `given_rows` that no revision had which came into force: what is live goes before them."""
+    rows, has_run = given_rows(deployment), _generations_in_force(deployment)
+    return {key for key, row in rows.items() if (row.place_key, row.generation) not in has_run}
+
+
+def _generations_in_force(deployment: BundleDeployment) -> set[tuple[str, int]]:
+    """The place_key and generation of every value that a revision had which came into force."""
     has_run = Q(revision__state__in=(Revision.State.ACTIVE, Revision.State.REPLACED))
     records = Request.objects.filter(has_run, deployment=deployment).values_list("made_values", flat=True)
-    applied = {(one["key"], one["generation"]) for record in records for one in record.get("values", ())}
-    rows = given_rows(deployment)
-    return {key for key, row in rows.items() if (row.place_key, row.generation) not in applied}
+    return {(one["key"], one["generation"]) for record in records for one in record.get("values", ())}
 
 
 def _counting_records(deployment: BundleDeployment) -> list[dict[str, Any]]:
-    made = Request.objects.filter(deployment=deployment).exclude(made_values={})
-    running = made.filter(revision__pk=deployment.active_revision_id or 0).first()
-    counting = running or made.order_by("-number").first()
-    return counting.made_values["values"] if counting else []
+    if running := _running_records(deployment):
+        return running
+    newest = Request.objects.filter(deployment=deployment).exclude(made_values={}).order_by("-number").first()
+    return newest.made_values["values"] if newest else []
+
+
+def _running_records(deployment: BundleDeployment) -> list[dict[str, Any]]:
+    running = Request.objects.filter(revision__pk=deployment.active_revision_id or 0).first()
+    return running.made_values.get("values", []) if running else []
+
+
+def why_not_rotatable(deployment: BundleDeployment, target: str) -> str:
+    """Why nobody can have made anew what `target` names; "" where somebody can."""
+    if deployment.deletion_requested_at:
+        return f"{deployment.name} is being deleted"
+    back = deployment.requests.filter(state__in=SUPERSEDABLE, purpose=Request.Purpose.ROLLBACK).first()
+    if back:
+        return f"request {back.number} is an open rollback; decide or withdraw it first, and ask again then"
+    if deployment.active_revision_id is None:
+        return f"no revision of {deployment.name} is in force, so no value that its chart made up is in use"
+    if rotated_keys(deployment, target):
+        return ""
+    known = rotatable_names(deployment)
+    if not rotated_keys(deployment, ALL):
+        return f"{deployment.name} keeps no values that its chart made up"
+    there = some(known, NAMED) if known else "none of a Secret"
+    return (
+        f"{deployment.name} keeps no value under the name {target[:100]!r}; expected SECRET, SECRET/KEY or * "
+        f"for all of them. There are: {there}"
+    )
+
+
+def rotatable_names(deployment: BundleDeployment) -> list[str]:
+    """The Secrets and their keys by which values of the running revision can be named."""
+    return sorted({name for record in _running_records(deployment) for name in _names(record)})
+
+
+def rotated_keys(deployment: BundleDeployment, target: str) -> set[str]:
+    """The keys of all places that those values of the running revision went to which `target` names."""
+    keys = set()
+    for record in _running_records(deployment):
+        if target in _names(record) or (target == ALL and record["sort"] != MadeSort.NAME):
+            keys |= {record["key"], *(MadePlace(**place).key for place in (record["place"], *record["copies"]))}
+    return keys
+
+
+def _names(record: Mapping[str, Any]) -> set[str]:
+    """By what people name a value: the Secrets that it stands in, and each with its key."""
+    names: set[str] = set()
+    for place in (record["place"], *record["copies"]):
+        _, *steps = place["path"].split("/")
+        if place["kind"] == "Secret" and place["name"] and steps[0] in ("data", "stringData"):
+            names |= {place["name"], f"{place['name']}/{steps[1]}"}
+    return names
 
 
 def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
-    """Keep what is new of it, or was found in the cluster, and return what the request says of it.
+    """Keep what is new of it, was made anew, or was found in the cluster, and return what the request says of it.
 
     Raises TryLater where another value has come to count for a place since the rendering: the first one stays.
     """
@@ -81,9 +147,18 @@ def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
     given, unused = given_rows(deployment), never_applied(deployment)
     newest = dict(deployment.kept_values.values_list("place_key").annotate(Max("generation")))
     rows, values = [], []
+    taken = {made.place.key for made in made_up.values if made.is_rotated}
     for made in made_up.values:
-        key = made.place.key
+        key, place = made.place.key, asdict(made.place)
+        origin = KeptValue.Origin.CHART if made.is_new else KeptValue.Origin.CLUSTER
         row = given.get(key)
+        if made.is_rotated:
+            if row is None:
+                raise TryLater(MADE_MEANWHILE)
+            if row.place_key not in taken:  # else one value has become two, and only one of them follows it
+                key, place = row.place_key, row.place
+                taken.add(key)
+            row, origin = None, KeptValue.Origin.ROTATION
         if row is not None and row.value != made.value and key in unused and not made.is_new:
             row = None  # the live one was found in the cluster
         if row is not None and (made.is_new or row.value != made.value):
@@ -91,12 +166,12 @@ def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
         if row is None:
             row = KeptValue(
                 deployment=deployment,
-                place=asdict(made.place),
+                place=place,
                 place_key=key,
                 sort=made.sort,
                 generation=newest.get(key, 0) + 1,
                 value=made.value,
-                origin=KeptValue.Origin.CHART if made.is_new else KeptValue.Origin.CLUSTER,
+                origin=origin,
                 first_request=request,
                 made_at=database_now(),
                 expires_at=_end_of(made.value) if made.sort in (MadeSort.CERTIFICATE, MadeSort.AUTHORITY) else None,
@@ -109,6 +184,7 @@ def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
                 "sort": str(made.sort),
                 "generation": row.generation,
                 "isNew": made.is_new,
+                "isRotated": made.is_rotated,
                 "copies": [asdict(copy) for copy in made.copies],
             }
         )
@@ -119,6 +195,12 @@ def keep(request: Request, made_up: MadeUp) -> dict[str, Any]:
         raise TryLater(MADE_MEANWHILE) from exc
     checksums = [{"place": asdict(one.place), "isKnown": one.is_known} for one in made_up.checksums]
     return {"values": values, "checksums": checksums} if values or checksums else {}
+
+
+def as_kept(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a request says of values that a revision had: none of them is made now."""
+    values = [{**one, "isNew": False, "isRotated": False} for one in record.get("values", ())]
+    return {**record, "values": values} if record else {}
 
 
 def hidden_texts(deployment_id: int, current: Iterable[Mapping[str, Any]] = ()) -> HiddenTexts:

@@ -70,6 +70,9 @@ class BundleDeployment(Claimed):
     options_digest = models.CharField(max_length=80)
     asked_again = models.CharField(max_length=100, blank=True, help_text="the annotation's value when it was last seen")
     asked_rollback = models.CharField(max_length=100, blank=True, help_text="as asked_again, of the rollback")
+    asked_rotation = models.CharField(
+        max_length=600, blank=True, default="", db_default="", help_text="as asked_again, of the rotation"
+    )
     is_paused = models.BooleanField(default=False)
     paused_generation = models.PositiveBigIntegerField(
         null=True, blank=True, help_text="the generation that paused it; its write says by whom"

@@ -64,6 +64,8 @@ class Request(Claimed):
         DEPLOY = "deploy"
         DELETE = "delete"
         ROLLBACK = "rollback"
+        # What runs, with values of its chart made anew.
+        ROTATE = "rotate"
 
     uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     deployment = models.ForeignKey("approvals.BundleDeployment", on_delete=models.PROTECT, related_name="requests")
@@ -131,6 +133,8 @@ class Request(Claimed):
     patches = models.JSONField(default=list, db_default=[], blank=True)
     # {values, checksums}: what the chart made up, and where; no value (ledger.made_values).
     made_values = models.JSONField(default=dict, db_default={}, blank=True)
+    # [SECRET, SECRET/KEY or *]: the values that the chart makes up which are made anew (ledger.made_values).
+    rotation = models.JSONField(default=list, db_default=[], blank=True)
     # Of each source that names a catalog the bundle that it was resolved to (provisioner.values.ChosenBundle).
     bundles = models.JSONField(default=list, db_default=[], blank=True)
     is_for_people = models.BooleanField(

@@ -84,7 +84,7 @@ FACTS: dict[str, ExpressionVariable] = {
     ),
     "kinds": ExpressionVariable(_NAMES, "kinds to be created, changed or deleted, as Kind.group"),
     "namespaces": ExpressionVariable(_NAMES, "namespaces of the planned objects"),
-    "purpose": ExpressionVariable("string", "deploy, delete or rollback"),
+    "purpose": ExpressionVariable("string", "deploy, delete, rollback or rotate"),
     "name": ExpressionVariable("string", "name of the BundleDeployment"),
     "labels": ExpressionVariable("map<string,string>", "labels of the BundleDeployment"),
     "cluster": ExpressionVariable("string", "name of the cluster"),

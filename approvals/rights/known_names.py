@@ -37,7 +37,8 @@ def registered(cluster: Cluster, api: Api) -> Registered:
     proved = list(open_requests.filter(Q(is_installer_proved=True) | ~Q(service_account_uid="")))
     readers, for_accounts = set[str](), set[ObjectRef]()
     for request in proved:
-        is_fetched = request.purpose == Request.Purpose.DEPLOY and bool(request.requesters)
+        purposes = (Request.Purpose.DEPLOY, Request.Purpose.ROTATE)
+        is_fetched = request.purpose in purposes and bool(request.requesters)
         read = request.bundle_spec.reads() if is_fetched else []
         if not read:
             continue

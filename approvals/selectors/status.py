@@ -219,7 +219,8 @@ def _steps(request: Request, beside: Beside) -> tuple[NextStep, ...]:
         return (change,)
     if request.state not in SETTLED - {State.APPLIED, State.SUPERSEDED} or deployment.gone_at:
         return ()
-    if request.to_revision_id or request.options_digest != deployment.options_digest:
+    is_of_revision = request.to_revision_id or request.purpose == Request.Purpose.ROTATE
+    if is_of_revision or request.options_digest != deployment.options_digest:
         # Who asks again answers for a spec (S05), and the present one is not what this request shows.
         return (change, NextStep("Open the deployment", "deployment", place))
     again = NextStep(

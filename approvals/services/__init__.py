@@ -33,6 +33,7 @@ from approvals.services.deployments import (
     delete_deployment,
     pause_deployment,
     rollback_deployment,
+    rotate_deployment,
 )
 from approvals.services.encryption import Rotation, rotate_keys
 from approvals.services.identity import forget_identity, link_identity, map_identity, unlink_identity
@@ -142,6 +143,7 @@ __all__ = [
     "rights_of_policy",
     "rights_to_tell",
     "rollback_deployment",
+    "rotate_deployment",
     "rotate_keys",
     "save_policy",
     "save_view",

@@ -23,8 +23,8 @@ from approvals.errors import (
     Revoked,
     TooMany,
 )
-from approvals.ledger import authors, pivots, quotas
-from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, SpecWriter
+from approvals.ledger import authors, made_values, pivots, quotas
+from approvals.ledger.pivots import ASK_AGAIN, PAUSE_REASON, PAUSE_REASON_LENGTH, ROLLBACK_TO, ROTATE, SpecWriter
 from approvals.lifecycle import AT_WORK
 from approvals.models import BundleDeployment, Cluster
 from approvals.selectors import lists
@@ -207,6 +207,22 @@ def rollback_deployment(*, by: Caller, deployment: BundleDeployment, revision: i
     _check_room(deployment.cluster, access.acting_as(by, deployment.cluster), but=deployment)
     value = f"{revision}/{timezone.now().isoformat()}"
     return _edit(by, deployment, lambda live: _annotated(live, ROLLBACK_TO, value), via, asks=True)
+
+
+def rotate_deployment(*, by: Caller, deployment: BundleDeployment, target: str, via: str) -> BundleDeployment:
+    """Ask, as `by`, for what runs with new values in place of those that its chart made up: `target` is a SECRET, a
+    SECRET/KEY, or * for all.
+
+    An open request for something else is superseded by one for both. Raises InvalidInput where `target` names nothing
+    that is in use, and Changed while a request is being applied.
+    """
+    if why_not := made_values.why_not_rotatable(deployment, target):
+        raise InvalidInput(why_not, field="target")
+    if deployment.requests.filter(state__in=AT_WORK).exists():
+        raise Changed(f"{deployment.name} has a request that is being applied: try again when it is finished")
+    _check_room(deployment.cluster, access.acting_as(by, deployment.cluster), but=deployment)
+    value = f"{target}@{timezone.now().isoformat()}"
+    return _edit(by, deployment, lambda live: _annotated(live, ROTATE, value), via, asks=True)
 
 
 def delete_deployment(*, by: Caller, deployment: BundleDeployment, via: str, policy: str = "") -> BundleDeployment:

@@ -49,13 +49,14 @@ from approvals.steps.sources import (
 from provisioner import pipeline, render
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.health import observation
-from provisioner.errors import BadHealthCheck, BadRecord, InvalidManifest, PratiqueError
+from provisioner.errors import BadBundle, BadHealthCheck, BadRecord, InvalidManifest, PratiqueError
 from provisioner.review.base.made_texts import HiddenTexts, without_texts_of_report
 from provisioner.review.base.messages import unjudged_fields
 from provisioner.review.base.record import from_record, plain, ref_record, to_record
 from provisioner.review.secret_texts import SecretTexts, secret_texts
 from provisioner.values import (
     DELETING,
+    DEPENDENCY,
     Content,
     JsonObject,
     ObjectIdentity,
@@ -150,7 +151,8 @@ def _load_content(request: Request, api: Api) -> tuple[Content, ContentRow, tupl
         return store.get(request.content, fetched_by=request), request.content, moves
     if request.to_revision:
         row = request.to_revision.content
-        return store.get(row, fetched_by=request.to_revision.request), row, ()
+        content = store.get(row, fetched_by=request.to_revision.request)
+        return replace(content, made_up=content.made_up.kept()), row, ()
     if request.purpose == Request.Purpose.DELETE:
         # A deletion leaves no object at all. What runs may have hooks that run when it goes.
         namespace, account = request.bundle_spec.account
@@ -189,13 +191,16 @@ def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMov
             for reference, held in zip(spec.values_from(), values, strict=True)
         )
         target = pipeline.target_of(api, is_upgrade=is_upgrade, lookups=lookups, values_from=values)
+    kept_values = {key: row.value for key, row in made_values.given_rows(request.deployment).items()}
+    rotated = {target: made_values.rotated_keys(request.deployment, target) for target in request.rotation}
+    kept_values |= dict.fromkeys(kept_values.keys() & set().union(*rotated.values()), "")
     options = pipeline.PrepareOptions(
         format=spec.format,
         install_namespace=spec.install_namespace,
         service_account=spec.service_account,
         config=dict(spec.config),
         target=target,
-        kept_values={key: row.value for key, row in made_values.given_rows(request.deployment).items()},
+        kept_values=kept_values,
     )
 
     def rendered(fetched: pipeline.FetchedSources) -> Content:
@@ -209,22 +214,49 @@ def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMov
                 egress=egress(),
                 credentials=None,
                 limits=limits(),
+                pins=_pins_of(request, len(sources)),
                 secrets=secrets,
             )
             content = rendered(fetched)
             if live := find_live_values(request, api, content):
                 options = replace(options, kept_values={**(options.kept_values or {}), **live})
                 content = rendered(fetched)
+            _check_rotated(content, rotated)
         with pipeline.resolving(fetched.digests):
             check_object_count(content)
     except PratiqueError as exc:
         if len(exc.resolved) == len(sources):  # what was fetched cannot be rendered: with other values it may
             exc.resolved += tuple(pin.digest for pin in value_pins)
         raise
-    earlier = source_history.earlier_commits(request)
+    earlier = source_history.earlier_commits(request) if request.purpose == Request.Purpose.DEPLOY else {}
     moves = pipeline.moves(sources, fetched.pins, earlier, egress=polling_egress()) if earlier else ()
     # After those of the sources, as references.follow counts them.
     return replace(content, pins=(*fetched.pins, *value_pins, *fetched.dependencies.pins)), moves
+
+
+def _pins_of(request: Request, count: int) -> list[Pin]:
+    """Where the sources of a rotation, and the dependencies of its chart, were when what runs was rendered; none for
+    other requests.
+    """
+    if request.purpose != Request.Purpose.ROTATE:
+        return []
+    assert request.from_revision is not None  # it is of what ran then
+    pins = [
+        Pin(pin["kind"], pin["reference"], pin["digest"], pin.get("destination", ""))
+        for pin in request.from_revision.request.pins
+    ]
+    return [*pins[:count], *(pin for pin in pins[count:] if pin.kind == DEPENDENCY)]
+
+
+def _check_rotated(content: Content, rotated: Mapping[str, set[str]]) -> None:
+    """Raise BadBundle where nothing was made anew of what somebody named."""
+    made = {place.key for made in content.made_up.values if made.is_rotated for place in made.places}
+    for target, keys in rotated.items():
+        if not keys & made:
+            raise BadBundle(
+                f"nothing of {target} is made anew: this version of the chart does not make it up, because it takes "
+                "the value from spec.config, or no longer has it. Request it again to go on without the rotation"
+            )
 
 
 def reader_as_requester(
@@ -248,7 +280,9 @@ def _record(request: Request, prepared: Prepared) -> None:
     is_again = row.state == State.STALE
     round_number = row.round + 1 if is_again else row.round
     content, report = prepared.content, prepared.report
-    made: dict[str, Any] = row.to_revision.request.made_values if row.to_revision else row.made_values
+    made: dict[str, Any] = row.made_values
+    if row.to_revision:
+        made = made_values.as_kept(row.to_revision.request.made_values)
     if row.content_id is None and not row.to_revision:
         made = made_values.keep(row, content.made_up)
     hidden = made_values.hidden_texts(row.deployment_id, made.get("values", ()))

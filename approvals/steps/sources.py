@@ -42,9 +42,10 @@ NO_BUNDLES: Mapping[str, ChosenBundle] = MappingProxyType({})
 
 
 def read_for(request: Request) -> list[ObjectRef]:
-    """Only a deployment fetches its sources; a rollback has its content, and a deletion none."""
+    """Only a deployment and a rotation fetch their sources; a rollback has its content, and a deletion none."""
     spec = request.bundle_spec
-    return [*spec.reads(), *spec.catalogs()] if request.purpose == Request.Purpose.DEPLOY else []
+    is_fetched = request.purpose in (Request.Purpose.DEPLOY, Request.Purpose.ROTATE)
+    return [*spec.reads(), *spec.catalogs()] if is_fetched else []
 
 
 def sources_of(spec: BundleSpec, read: Read, bundles: Mapping[str, ChosenBundle] = NO_BUNDLES) -> list[Source]:

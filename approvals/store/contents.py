@@ -175,6 +175,8 @@ def _made_up(record: Mapping[str, Any]) -> MadeUp:
             MadeSort(one["sort"]),
             tuple(MadePlace(**copy) for copy in one["copies"]),
             one["isNew"],
+            one.get("isRotated", False),
+            one["generation"],
         )
         for one in record.get("values", ())
     )

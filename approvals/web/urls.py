@@ -63,6 +63,7 @@ urlpatterns = [
     path("deployments/<slug:cluster>/<str:name>/pause", views.pause, name="deployment-pause"),
     path("deployments/<slug:cluster>/<str:name>/ask-again", views.ask_again, name="deployment-ask-again"),
     path("deployments/<slug:cluster>/<str:name>/rollback", views.rollback, name="deployment-rollback"),
+    path("deployments/<slug:cluster>/<str:name>/rotate", views.rotate, name="deployment-rotate"),
     path("deployments/<slug:cluster>/<str:name>/revoke", views.revoke, name="deployment-revoke"),
     path("deployments/<slug:cluster>/<str:name>/reinstate", views.reinstate, name="deployment-reinstate"),
     path("deployments/<slug:cluster>/<str:name>/delete", views.delete, name="deployment-delete"),

@@ -47,13 +47,19 @@ class MadePlace:
 
 @dataclass(frozen=True, slots=True)
 class MadeValue:
-    """A value that a chart made up. `copies` are the other places that it went to; `is_new` where nothing was kept."""
+    """A value that a chart made up. `copies` are the other places that it went to; `is_new` where nothing was kept.
+
+    `is_rotated`: it was made anew in place of a kept one, because somebody asked for that. `generation` counts the
+    values of the place from 1; 0 where the value is not kept yet.
+    """
 
     place: MadePlace
     value: str = field(repr=False)
     sort: MadeSort
     copies: tuple[MadePlace, ...] = ()
     is_new: bool = True
+    is_rotated: bool = False
+    generation: int = 0
 
     @property
     def places(self) -> tuple[MadePlace, ...]:
@@ -74,6 +80,11 @@ class MadeUp:
 
     values: tuple[MadeValue, ...] = ()
     checksums: tuple[Checksum, ...] = ()
+
+    def kept(self) -> MadeUp:
+        """The same where it comes from an earlier rendering, so that nothing of it is made now."""
+        values = (replace(made, is_new=False, is_rotated=False) for made in self.values)
+        return MadeUp(tuple(values), self.checksums)
 
     def renamed(self, names: RenamedObjects) -> MadeUp:
         """The same after objects got other names: what is in them is there as well, and keeps the key that it had."""

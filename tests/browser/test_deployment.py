@@ -16,6 +16,7 @@ from tests.browser.complaints import OPEN_ALL, complaints, listen, wider_than
 from tests.browser.conftest import PASSWORD
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.revisions import keep_password
 from tests.support.approvals.world import acting
 
 WIDTHS = (390, 1280, 1920, 2560)
@@ -101,6 +102,28 @@ def test_a_denial_and_a_wrong_form_can_be_used_by_everybody(
     pw.expect(page.get_by_label("ServiceAccount", exact=True)).to_be_focused()
     found += at_every_width(page, "wrong form")
     assert found == []
+
+
+@pytest.mark.thorough
+def test_new_values_are_asked_for_after_the_box_is_ticked(
+    env: World, twice: BundleDeployment, live_server: LiveServer, sign_in: Any, transactional_db: None
+) -> None:
+    keep_password(twice, "Xk2abcdef")
+    for verb in ("get", "update"):
+        env.kubernetes.allow("rita", verb)
+    page = sign_in(env.rita)
+    page.goto(f"{live_server.url}/deployments/prod/strimzi")
+    page.get_by_text("Replace values").click()
+    assert at_every_width(page, "replace values") == []
+    page.get_by_label("Values to replace").select_option("db/password")
+    page.get_by_role("button", name="Request new values").press("Enter")
+    tick = page.get_by_label("I know what uses these values")
+    pw.expect(tick).to_be_focused()
+    assert not Request.objects.filter(purpose="rotate").exists()
+    tick.press("Space")
+    page.get_by_role("button", name="Request new values").press("Enter")
+    pw.expect(page.get_by_text("Rotation requested")).to_be_visible()
+    assert Request.objects.get(purpose="rotate").rotation == ["db/password"]
 
 
 def test_names_to_pick_from_follow_the_namespace_and_any_other_name_can_be_typed(

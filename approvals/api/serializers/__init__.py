@@ -44,6 +44,7 @@ from approvals.api.serializers.deployments import (
     RevisionSerializer,
     RevokeInput,
     RollbackInput,
+    RotateInput,
     SpecInput,
 )
 from approvals.api.serializers.requests import (
@@ -97,6 +98,7 @@ __all__ = [
     "RevisionSerializer",
     "RevokeInput",
     "RollbackInput",
+    "RotateInput",
     "SpecInput",
     "TokenSerializer",
     "WithdrawInput",

@@ -234,6 +234,12 @@ class RollbackInput(serializers.Serializer[Any]):
     revision = serializers.IntegerField(min_value=1, max_value=999_999_999)
 
 
+class RotateInput(serializers.Serializer[Any]):
+    target = serializers.CharField(
+        max_length=520, help_text="a Secret, SECRET/KEY, or `*` for all values but names of objects"
+    )
+
+
 class ReinstateInput(RollbackInput):
     reason = serializers.CharField(max_length=MAX_REASON, allow_blank=True, default="")
 

@@ -209,6 +209,10 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     to_revision = serializers.IntegerField(source="to_revision.number", allow_null=True, default=None)
     pins = serializers.SerializerMethodField()
     status = serializers.SerializerMethodField(help_text="the cause, by whom, since when, and the next step")
+    rotation = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="the values of the chart that are made anew: Secrets, SECRET/KEY, or `*` for all",
+    )
     requesters = RequesterSerializer(
         many=True, help_text="everyone who changed the spec since the running revision, or requested the change"
     )
@@ -222,6 +226,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "number",
             "purpose",
             "to_revision",
+            "rotation",
             "state",
             "round",
             "generation",
@@ -295,7 +300,10 @@ class MadeValueSerializer(serializers.Serializer[Any]):
     place = PlaceSerializer()
     sort = serializers.CharField()
     generation = serializers.IntegerField(help_text="of the values that this place has had, from 1")
-    is_new = serializers.BooleanField(source="isNew", help_text="whether this request brings it")
+    is_new = serializers.BooleanField(source="isNew", help_text="whether this request brings it, and none was there")
+    is_rotated = serializers.BooleanField(
+        source="isRotated", default=False, help_text="whether this request brings it in place of another one"
+    )
     copies = PlaceSerializer(many=True, help_text="the other places with this value")
 
 

@@ -22,6 +22,7 @@ from approvals.ledger.pivots.requests import (
     ensure_deletion_request,
     ensure_request,
     ensure_rollback_request,
+    ensure_rotation_request,
     hold_open,
     join,
     problem_of,
@@ -37,7 +38,12 @@ ASK_AGAIN = f"{OWN_GROUP}/ask-again"
 # `kubectl annotate bd NAME core.rukpak.io/rollback-to=3 --overwrite`: back to the content of revision 3. What follows a
 # slash means nothing, so that the same can be asked for twice: 3/1, 3/2.
 ROLLBACK_TO = f"{OWN_GROUP}/rollback-to"
+# `kubectl annotate bd NAME core.rukpak.io/rotate=db/password@$(date +%s) --overwrite`: what runs, with a new value in
+# this key of the Secret, in all of its keys (`db@…`), or wherever the chart makes one up (`*@…`). What follows the @
+# means nothing.
+ROTATE = f"{OWN_GROUP}/rotate"
 ANNOTATION_LENGTH = 100
+ROTATION_LENGTH = 600
 # Why it is paused, for people; written beside spec.paused by whoever pauses it.
 PAUSE_REASON = f"{OWN_GROUP}/pause-reason"
 PAUSE_REASON_LENGTH = 1000
@@ -79,11 +85,14 @@ def see(
     if generation < deployment.generation:
         return deployment
     hold_open(deployment)
-    gone_at, deployment.gone_at = deployment.gone_at, None
+    gone_at, deployment.gone_at, is_first = deployment.gone_at, None, deployment.pk is None
     # While a request is applied, what is asked for stands in the annotation until it can be done.
     is_at_work = bool(deployment.pk) and deployment.requests.filter(state__in=AT_WORK).exists()
     is_asked_again = not is_at_work and bool(_newly_asked(deployment, meta, ASK_AGAIN, "asked_again"))
     rollback_to = _newly_asked(deployment, meta, ROLLBACK_TO, "asked_rollback").partition("/")[0]
+    rotated = "" if is_at_work else _newly_asked(deployment, meta, ROTATE, "asked_rotation", ROTATION_LENGTH)
+    # A copy of another deployment's manifest has its annotation, too: of a new one there is nothing to make anew.
+    rotation = "" if is_first else rotated.partition("@")[0]
     _note_writes(deployment, generation, writer, spec, meta, is_back=gone_at is not None)
     # A request that was withdrawn because its deployment was called gone: nobody wanted to end it.
     latest = deployment.requests.order_by("-number").first() if gone_at else None
@@ -95,12 +104,15 @@ def see(
         ask_as_before(deployment, withdrawn)
     elif rollback_to:
         ensure_rollback_request(deployment, rollback_to, asker)
+    elif rotation:
+        ensure_rotation_request(deployment, [rotation], asker)
     else:
         ensure_request(deployment, again=is_asked_again, asker=asker)
     labels.follow(deployment)
     if asker:
         is_again = not rollback_to and not deployment.deletion_requested_at
-        join(deployment, asker, is_theirs=is_again and not is_asked_again, is_again=is_again)
+        is_theirs = is_again and not is_asked_again and not rotation
+        join(deployment, asker, is_theirs=is_theirs, is_again=is_again)
     return deployment
 
 
@@ -145,9 +157,11 @@ def forget_all(*, cluster: Cluster, actor: Actor) -> list[BundleDeployment]:
     return deployments
 
 
-def _newly_asked(deployment: BundleDeployment, meta: Mapping[str, Any], annotation: str, kept: str) -> str:
+def _newly_asked(
+    deployment: BundleDeployment, meta: Mapping[str, Any], annotation: str, kept: str, length: int = ANNOTATION_LENGTH
+) -> str:
     """The annotation's value if it is another one than was last seen, which the row keeps in `kept`; else ""."""
-    asked = str((meta.get("annotations") or {}).get(annotation, ""))[:ANNOTATION_LENGTH]
+    asked = str((meta.get("annotations") or {}).get(annotation, ""))[:length]
     if not asked or asked == getattr(deployment, kept):
         return ""
     setattr(deployment, kept, asked)

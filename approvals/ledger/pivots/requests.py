@@ -15,7 +15,7 @@ from approvals.audit import MACHINE, Actor
 from approvals.bundle_spec import BundleSpec, parse_spec
 from approvals.clock import database_now
 from approvals.errors import UNREADABLE, KeyMissing
-from approvals.ledger import labels, quotas, rounds
+from approvals.ledger import labels, made_values, quotas, rounds
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots.writers import (
     SpecWriter,
@@ -61,6 +61,8 @@ def keep_problem(deployment: BundleDeployment, words: str) -> None:
     deployment.save(update_fields=["problem"])
 
 
+# What is rendered anew, so that values can be made anew with it.
+_RENDERED = (Request.Purpose.DEPLOY, Request.Purpose.ROTATE)
 # Searching reads every text: no more of a headline than a row shows.
 MAX_TEXT = 400
 MAX_FORMAT = 60
@@ -117,6 +119,7 @@ class Asking:
 
     `is_by_nobody`: no write calls for it, and nobody can tell who asked for it. `again`: although there was one of the
     same spec. `stands_for`: nobody asks now, and those who asked for that one ask still (`requesters_of_spec`).
+    `rotation` names values of the chart to make anew, beside those of a request that this one takes the place of.
     """
 
     purpose: str
@@ -125,6 +128,7 @@ class Asking:
     stands_for: Request | None = None
     to_revision: Revision | None = None
     again: bool = False
+    rotation: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """As it waits for room; `asker_of` reads it again."""
@@ -132,6 +136,7 @@ class Asking:
             "purpose": self.purpose,
             "again": self.again,
             "revision": self.to_revision.number if self.to_revision else 0,
+            "rotation": list(self.rotation),
             "asker": person_record(self.asker) if self.asker else None,
         }
 
@@ -183,7 +188,10 @@ def ask_as_before(deployment: BundleDeployment, of: Request) -> Request | None:
     requesters, is_known = requesters_of_spec(deployment, of)
     if not _has_room(deployment, quotas.Charge.of(requesters, is_known=is_known), {"once_more": of.pk}):
         return None
-    return _new_request(deployment, Asking(of.purpose, None, to_revision=of.to_revision, stands_for=of))
+    # What was asked of one that nobody wanted to end is still to be done.
+    rotation = tuple(of.rotation) if of.state == State.WITHDRAWN else ()
+    asking = Asking(of.purpose, None, to_revision=of.to_revision, stands_for=of, rotation=rotation)
+    return _new_request(deployment, asking)
 
 
 def ask_for_moved(deployment: BundleDeployment, of: Request) -> Request | None:
@@ -220,6 +228,8 @@ def take_up(deployment_id: int) -> None:
             ensure_deletion_request(deployment, asker, again=waiting["again"])
         elif waiting["purpose"] == Request.Purpose.ROLLBACK:
             ensure_rollback_request(deployment, str(waiting["revision"]), asker)
+        elif waiting.get("rotation"):
+            ensure_rotation_request(deployment, waiting["rotation"], asker)
         else:
             ensure_request(deployment, again=waiting["again"], asker=asker)
     if deployment.waiting is None:
@@ -264,6 +274,24 @@ def ensure_rollback_request(deployment: BundleDeployment, number: str, asker: Sp
     else:
         keep_problem(deployment, problem_of(deployment.bundle_spec))
         _ask(deployment, Asking(Request.Purpose.ROLLBACK, asker, is_by_nobody=asker is None, to_revision=revision))
+
+
+def ensure_rotation_request(deployment: BundleDeployment, targets: Sequence[str], asker: SpecWriter | None) -> None:
+    """Ask for what runs with values of its chart made anew; why that cannot be is kept as the deployment's problem.
+
+    Where a request for something else is open, the new one takes its place, and is for both.
+    """
+    latest = deployment.requests.order_by("-number").first()
+    is_pending = latest is not None and latest.state in (*SUPERSEDABLE, State.SUPERSEDED)
+    why_not = next(filter(None, (made_values.why_not_rotatable(deployment, target) for target in targets)), "")
+    if why_not:
+        keep_problem(deployment, f"nothing is rotated: {why_not}")
+        ensure_request(deployment, asker=asker)
+    elif _make_room(deployment):
+        keep_problem(deployment, problem_of(deployment.bundle_spec))
+        is_alone = not is_pending or (latest is not None and latest.purpose == Request.Purpose.ROTATE)
+        purpose = Request.Purpose.ROTATE if is_alone else Request.Purpose.DEPLOY
+        _ask(deployment, Asking(purpose, asker, is_by_nobody=asker is None, again=True, rotation=tuple(targets)))
 
 
 def _asker_name(asker: SpecWriter | None) -> str:
@@ -337,7 +365,8 @@ def _requesters(deployment: BundleDeployment, asking: Asking) -> tuple[list[dict
     """Whose request it will be, and whether all of them are known."""
     if asking.stands_for:
         return requesters_of_spec(deployment, asking.stands_for)
-    writers, is_known = ([], True) if asking.to_revision else writers_of(deployment)
+    is_of_running = asking.to_revision or asking.purpose == Request.Purpose.ROTATE
+    writers, is_known = ([], True) if is_of_running else writers_of(deployment)
     requesters = with_asker(writers, asking.asker) if asking.asker else writers
     if asking.again and asking.asker and asking.purpose == Request.Purpose.DEPLOY and not asking.to_revision:
         is_known = is_known or answers_for(deployment, asking.asker)
@@ -345,14 +374,20 @@ def _requesters(deployment: BundleDeployment, asking: Asking) -> tuple[list[dict
 
 
 def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
-    """A rollback is requested by who asks, and done as that revision was: its account and options."""
+    """A rollback is requested by who asks, and done as that revision was: its account and options. So is a rotation, as
+    what runs."""
     now = database_now()
     to_revision = asking.to_revision
     requesters, is_known = _requesters(deployment, asking)
     latest = deployment.requests.order_by("-number").first()
     number = latest.number + 1 if latest else 1
     active = deployment.revisions.filter(state=Revision.State.ACTIVE).first()
-    spec = to_revision.request.spec if to_revision else deployment.spec
+    is_rotation = asking.purpose == Request.Purpose.ROTATE
+    like = to_revision or (active if is_rotation else None)
+    spec = like.request.spec if like else deployment.spec
+    # What one wishes that gives way to this one is wished still, but for what somebody goes back from.
+    is_passed_on = latest is not None and latest.state == State.SUPERSEDED and asking.purpose in _RENDERED
+    rotation = {*asking.rotation, *(latest.rotation if latest and is_passed_on else ())}
     request = Request.objects.create(
         deployment=deployment,
         cluster_id=deployment.cluster_id,
@@ -364,6 +399,8 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
         labels=deployment.labels,
         earlier_labels=labels.earlier(latest),
         options_digest=deployment.options_digest,
+        rotation=sorted(rotation),
+        bundles=active.request.bundles if is_rotation and active else [],
         requesters=requesters,
         is_requester_known=is_known,
         is_unattended=asking.stands_for is not None,
@@ -384,6 +421,7 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
             "number": number,
             "purpose": asking.purpose,
             "generation": deployment.generation,
+            **({"rotates": sorted(rotation)} if rotation else {}),
             **({"standsFor": names} if asking.stands_for else {}),
         },
     )
@@ -400,9 +438,17 @@ def correct_requesters(deployment: BundleDeployment, writer: SpecWriter) -> None
     writers, is_known = writers_of(deployment)
     if request.state == State.FAILED and is_known:
         # It may have failed for want of a name: then nobody's right to the named Secrets could be checked (S08).
-        ensure_request(deployment, again=True, asker=writer)
+        _ask_anew(deployment, request, writer)
     elif request.state in OPEN:
         _note_requesters(request, joined(writers, but_last=request.requesters), is_known, writer)
+
+
+def _ask_anew(deployment: BundleDeployment, failed: Request, asker: SpecWriter) -> None:
+    """The same as a request that may have failed for want of a name."""
+    if failed.rotation:
+        ensure_rotation_request(deployment, failed.rotation, asker)
+    else:
+        ensure_request(deployment, again=True, asker=asker)
 
 
 def join(deployment: BundleDeployment, asker: SpecWriter, *, is_theirs: bool, is_again: bool) -> None:
@@ -418,7 +464,7 @@ def join(deployment: BundleDeployment, asker: SpecWriter, *, is_theirs: bool, is
     is_for_spec = request.purpose == Request.Purpose.DEPLOY and request.options_digest == deployment.options_digest
     is_known = is_known or (is_again and is_for_spec and answers_for(deployment, asker))
     if request.state == State.FAILED and is_known and not request.is_requester_known:
-        ensure_request(deployment, again=True, asker=asker)
+        _ask_anew(deployment, request, asker)
     elif request.state in OPEN:
         requesters = with_asker(request.requesters, asker)
         if (requesters, is_known) != (request.requesters, request.is_requester_known):

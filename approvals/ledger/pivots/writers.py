@@ -136,9 +136,9 @@ def requesters_of_spec(deployment: BundleDeployment, of: Request) -> tuple[list[
     """Who asks for the same as `of` where nobody does so now, and whether every one of them is known.
 
     The last who wrote the spec, since what ran before `of` was asked for, and those who asked for `of` otherwise.
-    A rollback asks for what others wrote.
+    A rollback asks for what others wrote, and so does a rotation.
     """
-    if of.to_revision_id:
+    if of.to_revision_id or of.purpose == Request.Purpose.ROTATE:
         return of.requesters, of.is_requester_known
     before = _applied(deployment).filter(generation__lt=of.generation).aggregate(last=Max("generation"))["last"] or 0
     writers, is_known = _writers_since(deployment, before)
@@ -150,9 +150,9 @@ def requesters_of_spec(deployment: BundleDeployment, of: Request) -> tuple[list[
 def unknown_writes(request: Request) -> list[SpecWrite]:
     """Writes of the spec that a request is for of which nobody knows whose they are, oldest first.
 
-    A rollback asks for what others wrote.
+    A rollback asks for what others wrote, and so does a rotation.
     """
-    if request.to_revision_id:
+    if request.to_revision_id or request.purpose == Request.Purpose.ROTATE:
         return []
     deployment = request.deployment
     before = _applied(deployment).filter(generation__lt=request.generation).aggregate(last=Max("generation"))["last"]

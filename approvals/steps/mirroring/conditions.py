@@ -177,7 +177,7 @@ def of_deployment(deployment: BundleDeployment, latest: Request | None, waits_fo
     active = deployment.active_revision
     since = latest.changed_at if latest else deployment.seen_at
     is_settled = latest is not None and latest.state == State.APPLIED
-    is_back = is_settled and latest is not None and latest.purpose == Request.Purpose.ROLLBACK
+    is_back = is_settled and _is_back(latest)
     why = "RolledBack" if is_back else reason(latest.state if latest else State.PREPARING)
     if latest and latest.state in (State.PREPARING, State.FAILED) and latest.problem_code:
         why = camel(latest.problem_code)
@@ -214,7 +214,7 @@ def facts_of(deployment: BundleDeployment, latest: Request | None) -> ReadinessF
     return ReadinessFacts(
         state=State(latest.state) if latest else None,
         is_deletion=latest is not None and latest.purpose == Request.Purpose.DELETE,
-        is_rollback=latest is not None and latest.purpose == Request.Purpose.ROLLBACK,
+        is_rollback=_is_back(latest),
         is_leaving=deployment.deletion_requested_at is not None,
         waits_for_quota=deployment.waiting_since is not None,
         is_paused=deployment.is_paused,
@@ -222,6 +222,17 @@ def facts_of(deployment: BundleDeployment, latest: Request | None) -> ReadinessF
         is_overdue=active is not None and active.overdue_at is not None,
         health=deployment.health,
     )
+
+
+def _is_back(latest: Request | None) -> bool:
+    """Whether it is for a revision that the spec does not ask for: a rollback, or a rotation of what was not the spec's
+    by then."""
+    asked = latest
+    while asked and asked.purpose == Request.Purpose.ROTATE and asked.from_revision:
+        asked = asked.from_revision.request
+    if latest is None or asked is None or latest.purpose not in (Request.Purpose.ROLLBACK, Request.Purpose.ROTATE):
+        return False
+    return asked.purpose == Request.Purpose.ROLLBACK or asked.options_digest != latest.options_digest
 
 
 def _since(readiness: Readiness, deployment: BundleDeployment, latest: Request | None) -> datetime:

@@ -20,7 +20,11 @@ NAMED = 3
 # One column of `kubectl get bd -o wide`; a constraint alone can be longer.
 MAX_REASON = 120
 OWN_FINALIZER = "Pratique could not remove its own yet, and tries again. If it lasts, see the log of the worker"
-_WHAT = {Request.Purpose.DELETE: "deletion request", Request.Purpose.ROLLBACK: "rollback request"}
+_WHAT = {
+    Request.Purpose.DELETE: "deletion request",
+    Request.Purpose.ROLLBACK: "rollback request",
+    Request.Purpose.ROTATE: "rotation request",
+}
 _BECAUSE = {
     Readiness.DENIED: "was denied",
     Readiness.EXPIRED: "expired",
@@ -131,7 +135,9 @@ def _ended(told: _Told) -> str:
 
 def _rolled_back(told: _Told) -> str:
     ask = CHANGE_OR_ASK.format(name=told.deployment.name)
-    return f"{told.revision} runs because someone went back to an earlier one, and the spec asks for another. {ask}"
+    is_rotation = told.request.purpose == Request.Purpose.ROTATE
+    why = "has new values of what ran before" if is_rotation else "runs because someone went back to an earlier one"
+    return f"{told.revision} {why}, and the spec asks for another. {ask}"
 
 
 _WORDS: Mapping[Readiness, Callable[[_Told], str]] = {

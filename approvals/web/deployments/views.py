@@ -303,6 +303,24 @@ def rollback(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 
 @only_by_form
 @of_deployment
+def rotate(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
+    """New values in place of those that the chart made up: a request like any other."""
+    target = http.POST.get("target", "")
+    if http.POST.get("understood") != "yes":
+        return _whole(http, deployment, wrong="Confirm that you know what uses the values: nothing was requested.")
+    try:
+        services.rotate_deployment(by=person(http), deployment=deployment, target=target, via=VIA)
+    except InvalidInput as refusal:
+        return _whole(http, deployment, wrong=str(refusal))
+    made = lists.open_request(deployment=deployment)
+    if made is None:
+        return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+    messages.success(http, "Rotation requested: its report is being prepared. The values stay until it is applied.")
+    return redirect("request", uid=made.uid)
+
+
+@only_by_form
+@of_deployment
 def revoke(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Mark an earlier revision as one that nobody goes back to."""
     number, reason = _revision_of(http), http.POST.get("reason", "")
@@ -364,6 +382,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "rights": rights,
         "drifts": shown_drifts(person(http), deployment),
         "kept_values": sorted(made_values.kept_rows(deployment).values(), key=str),
+        "rotatable_names": made_values.rotatable_names(deployment),
         "left_out": lists.left_out(deployment=deployment, limit=OBJECTS),
         "paused": lists.pause_words(deployment=deployment),
         "format": deployment.bundle_spec.format,

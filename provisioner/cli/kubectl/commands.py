@@ -16,7 +16,7 @@ from provisioner.cli.explain import COMMANDS as EXPLANATIONS
 from provisioner.cli.explain import explained
 from provisioner.cli.kubectl import apis, bundles, catalogs, grants, needs, rukpak
 from provisioner.cli.kubectl.cluster import add_cluster, advice_for, bare_name, with_options_behind
-from provisioner.cli.kubectl.decisions import decide, pause, resume, rollback
+from provisioner.cli.kubectl.decisions import decide, pause, resume, rollback, rotate
 from provisioner.cli.kubectl.login import BACK_SECONDS, login, logout
 from provisioner.cli.kubectl.requests import diff, history, list_requests, show
 from provisioner.cli.kubectl.service import ENVIRONMENT
@@ -251,6 +251,13 @@ def _add_rollback(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("revision", metavar="REVISION", type=int, help="revision number, as `history` shows it")
 
 
+def _add_rotate(sub: argparse.ArgumentParser) -> None:
+    _add_name(sub)
+    target = "a Secret, or one of its keys as SECRET/KEY; default: all values but names of objects"
+    sub.add_argument("target", metavar="SECRET[/KEY]", nargs="?", default="*", help=target)
+    sub.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
+
+
 def _explain(options: argparse.Namespace) -> int:
     page(explained(options))
     return 0
@@ -274,6 +281,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("needs", needs.HELP, needs.add, needs.show_needs, needs.EPILOG),
     Command("history", "list the requests of a BundleDeployment, latest first", _add_history, history),
     Command("rollback", "request the content of an earlier revision", _add_rollback, rollback),
+    Command("rotate", "request new values in place of those that the chart made up", _add_rotate, rotate),
     Command("pause", "stop applying approved requests of a BundleDeployment", _add_pause, pause),
     Command("resume", "apply approved requests of a BundleDeployment again", _add_name, resume),
     Command("apis", apis.HELP, apis.add, apis.apis, apis.EPILOG),

@@ -36,7 +36,7 @@ FILES, NO_FILES = ":0", ":4"
 HARMLESS = re.compile(r"[A-Za-z0-9._:/@=+-]+", re.ASCII)
 DECIDING = ("approve", "deny", "request-changes")
 OF_REQUESTS = ("show", "diff", *DECIDING)
-OF_DEPLOYMENTS = ("history", "rollback", "pause", "resume", "grant")
+OF_DEPLOYMENTS = ("history", "rollback", "rotate", "pause", "resume", "grant")
 OF_FILES = ("preview", "convert", "rbac")
 SUBJECTS = ("user:", "group:", "serviceaccount:")
 FILE_OPTIONS = ("--kubeconfig", "--config", "--docker-config")

@@ -1,8 +1,9 @@
-"""Commands that write as the caller: `approve`, `deny` and `request-changes`, `pause`, `resume` and `rollback`."""
+"""Commands that write as the caller: `approve`, `deny`, `request-changes`, `pause`, `resume`, `rollback`, `rotate`."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import secrets
 import shlex
 import sys
@@ -37,6 +38,8 @@ OK, NOT_COUNTED, UNKNOWN = 0, 1, 2
 WORDS = {"Approve": "approve", "Deny": "deny", "RequestChanges": "request changes of"}
 POLL_SECONDS = 0.5
 MAX_NAME = 240
+# What `rotate` takes: all values, those of a Secret, or that of one of its keys.
+TARGET = re.compile(r"\*|[a-z0-9][-a-z0-9.]{0,252}(/[-._a-zA-Z0-9]{1,253})?", re.ASCII)
 
 
 def decide(options: argparse.Namespace) -> int:
@@ -186,7 +189,7 @@ def _wait_until_counted(api: ClusterClient, name: str, seconds: float) -> Record
 
 
 MANAGER = "kubectl-pratique"
-PAUSE_REASON, ROLLBACK_TO = f"{OWN_GROUP}/pause-reason", f"{OWN_GROUP}/rollback-to"
+PAUSE_REASON, ROLLBACK_TO, ROTATE = (f"{OWN_GROUP}/{name}" for name in ("pause-reason", "rollback-to", "rotate"))
 
 
 def pause(options: argparse.Namespace) -> int:
@@ -218,6 +221,25 @@ def rollback(options: argparse.Namespace) -> int:
     print(
         f"asked for revision {options.revision} of {options.name}: the rollback is a request and needs approval: "
         f"kubectl pratique history {options.name}"
+    )
+    return 0
+
+
+def rotate(options: argparse.Namespace) -> int:
+    """What follows the @ means nothing: the same values can be asked for twice."""
+    if not TARGET.fullmatch(options.target):
+        raise Usage(f"the values to replace are {options.target[:100]!r}; expected SECRET, SECRET/KEY or *")
+    sys.stderr.write(
+        "Pods that read a Secret when they start use the old value until they are restarted. Data that was set up with "
+        "a password, such as a database, still expects the old one.\n"
+    )
+    named = "all values that the chart made up" if options.target == "*" else options.target
+    if not is_agreed(options, f"request new values for {named} of {options.name}"):
+        raise Usage("nothing was requested")
+    _write_wish(options, {}, {ROTATE: f"{options.target}@{secrets.token_hex(4)}"})
+    print(
+        f"asked for new values for {named} of {options.name}: the rotation is a request and needs approval: "
+        f"kubectl pratique history {options.name}. If none is made, kubectl describe bd {options.name} says why"
     )
     return 0
 

@@ -133,7 +133,8 @@ def settle(
     is_offline: bool = False,
     earlier: Settled | None = None,
 ) -> Settled:
-    """The first rendering with the `kept` values, and its own for what has none; a fixed text where `is_offline`.
+    """The first rendering with the `kept` values, and its own for what has none, or is to be made anew; a fixed text
+    where `is_offline`.
 
     `earlier` is of renderings that had not looked up what they made. Raises Unaligned where the two differ by more than
     texts in the same places, or in others than earlier, or where a kept value is known by its number alone in a text
@@ -145,6 +146,7 @@ def settle(
     moving, checksums = _compare_objects(renderings, constants)
     if earlier:
         _check_numbers(moving, earlier)
+    kept = _with_whole_certificates(moving, kept, first)
     uncounted = set() if earlier else {text.place for text in moving if _has_other_number(text, kept)}
     values = _choose_values(moving, kept, uncounted, is_offline=is_offline)
     by_place = {place: made.value for made in values for place in made.places}
@@ -329,6 +331,18 @@ def _has_other_number(text: MovingText, kept: KeptValues) -> bool:
     return replace(text.place, number=len(known)).key in kept or (any(known) and not known[-1])
 
 
+def _with_whole_certificates(moving: Iterable[MovingText], kept: KeptValues, first: Sequence[Found]) -> dict[str, str]:
+    """The kept values without all keys and certificates of each template that makes one of its own anew: a certificate
+    fits only the authority that it was made with."""
+    of_files: dict[str, set[str]] = defaultdict(set)
+    for text in moving:
+        for place, token in text.tokens():
+            if is_pem(token.first) and place.key in kept:
+                of_files[first[text.at].file].add(place.key)
+    anew = [key for keys in of_files.values() if not all(kept[key] for key in keys) for key in keys]
+    return {**kept, **dict.fromkeys(anew, "")}
+
+
 def _differing(first: Any, again: Any, path: _Path = (), named: _Path = ()) -> Iterator[tuple[_Path, _Path, Any, Any]]:
     """What differs: its path, the same with entries of lists by their names, and both sides."""
     if isinstance(first, Mapping) and isinstance(again, Mapping) and first.keys() == again.keys():
@@ -406,13 +420,13 @@ def _choose_values(
             )
         place = (counted or places)[0]
         value = token.first
-        is_kept = bool(kept.get(place.key))
-        if is_kept:
+        if is_kept := bool(kept.get(place.key)):
             value = kept[place.key]
         elif is_offline:
             value = f"made-up-{place.key[:8]}" if isinstance(text.first, str) else "1"
         copies = tuple(sorted(set(places) - {place}))
-        values.append(MadeValue(place, value, _sort_of(token, place), copies, not is_kept))
+        is_rotated = place.key in kept and not is_kept
+        values.append(MadeValue(place, value, _sort_of(token, place), copies, place.key not in kept, is_rotated))
     return tuple(values)
 
 

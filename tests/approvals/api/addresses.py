@@ -19,6 +19,7 @@ CLOSED = {
     "api-deployment-pause": "deployments/{deployment}/pause",
     "api-deployment-ask-again": "deployments/{deployment}/ask-again",
     "api-deployment-rollback": "deployments/{deployment}/rollback",
+    "api-deployment-rotate": "deployments/{deployment}/rotate",
     "api-deployment-revoke": "deployments/{deployment}/revoke",
     "api-deployment-reinstate": "deployments/{deployment}/reinstate",
     "api-deployment-revisions": "deployments/{deployment}/revisions",

@@ -33,6 +33,7 @@ BODY = {
     "generation": 1,
     "is_paused": True,
     "revision": 1,
+    "target": "db",
 }
 
 
@@ -92,6 +93,7 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
         ("api-deployment-pause", "post"),
         ("api-deployment-ask-again", "post"),
         ("api-deployment-rollback", "post"),
+        ("api-deployment-rotate", "post"),
         ("api-deployment-revoke", "post"),
         ("api-deployment-reinstate", "post"),
         ("api-request-reviews", "post"),

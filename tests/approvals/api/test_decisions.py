@@ -13,6 +13,7 @@ from approvals.services.waivers import MAX_WAIVERS
 from tests.approvals.api.conftest import Call, problem_of
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.revisions import keep_password
 from tests.support.approvals.waivers import finding, report
 
 WISH = {"cluster": "prod", "name": "barge", "spec": world.spec(), "labels": {"team": "a"}}
@@ -238,6 +239,22 @@ def test_a_revocation_is_taken_shown_and_taken_back(env: World, twice: BundleDep
     assert not Revision.objects.exclude(revoked_at=None).exists()
     again = call(env.ada, "post", f"{at}/reinstate", {"revision": 1})
     assert (again.status_code, problem_of(again)["code"]) == (409, "changed")
+
+
+def test_new_values_are_asked_for_by_the_names_that_a_refusal_lists(
+    env: World, twice: BundleDeployment, call: Call
+) -> None:
+    keep_password(twice, "Xk2abcdef")
+    at = f"deployments/{twice.uid}/rotate"
+    for body in ({}, {"target": ""}, {"target": "x" * 521}):
+        assert call(env.ada, "post", at, body).status_code == 422
+    refused = problem_of(call(env.ada, "post", at, {"target": "nosuch"}))
+    assert (refused["code"], refused["field"]) == ("invalid-input", "target")
+    assert refused["detail"].endswith("There are: db, db/password")
+    assert call(env.ada, "post", at, {"target": "db"}).status_code == 200
+    made = Request.objects.get(purpose="rotate")
+    shown = json.loads(call(env.ada, "get", f"requests/{made.uid}").content)
+    assert (shown["purpose"], shown["rotation"]) == ("rotate", ["db"])
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,21 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from approvals import retention
+from approvals import retention, services
 from approvals.audit import MACHINE
 from approvals.encryption import keys
+from approvals.errors import InvalidInput
 from approvals.ledger import drifts, made_values, retries
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event
-from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem, KeptValue, Request
+from approvals.models import AuditEntry, BundleDeployment, Drift, InventoryItem, KeptValue, Request, Revision
 from approvals.steps.records.notes import Notes
 from approvals.steps.restore import settle_overdue
 from provisioner.cluster.drift import DriftKind, FieldChangeKind, FieldDrift, ObjectDrift, Strikes
 from provisioner.errors import TryLater, Unreachable
 from provisioner.values import Action, MadePlace, MadeSort, MadeUp, MadeValue, ObjectOutcome, ObjectRef, OutcomeState
 from tests.support.approvals.fixtures import World
-from tests.support.approvals.world import seen, spec, submit_spec
+from tests.support.approvals.world import acting, seen, spec, submit_spec
 from tests.support.secrets import with_keys
 
 pytestmark = pytest.mark.django_db
@@ -180,3 +181,88 @@ def test_a_value_is_found_at_any_place_that_it_went_to(twice: BundleDeployment) 
     keep(second, made(FIRST, is_new=False, place=copy))
     assert KeptValue.objects.count() == 1
     assert Request.objects.get(pk=second.pk).made_values["values"][0]["key"] == PLACE.key
+
+
+def test_a_value_that_was_made_anew_counts_once_it_runs_and_follows_the_place_of_before(
+    twice: BundleDeployment,
+) -> None:
+    """Also where the next version has it at another place first, or has made two of one."""
+    first, second = twice.requests.order_by("number")
+    copy = replace(PLACE, kind="ConfigMap", path="/data/url")
+    keep(first, MadeUp((MadeValue(PLACE, FIRST, MadeSort.PASSWORD, (copy,)),)))
+    BundleDeployment.objects.update(active_revision=twice.revisions.get(number=1))
+    twice.refresh_from_db()
+    assert made_values.rotated_keys(twice, "db/password") == {PLACE.key, copy.key}
+    anew = [
+        replace(made(text, is_new=False, place=place).values[0], is_rotated=True)
+        for text, place in ((SECOND, copy), ("third-1b2c3d4e", PLACE))
+    ]
+    Revision.objects.filter(request=second).update(state="failed")
+    keep(second, MadeUp(tuple(anew[:1])))
+    row = KeptValue.objects.get(origin="rotation")
+    assert (row.place_key, row.place["kind"], row.generation) == (PLACE.key, "Secret", 2)
+    assert counting(twice) == {PLACE.key: FIRST}
+    record = Request.objects.get(pk=first.pk).made_values
+    Request.objects.filter(pk=first.pk).update(made_values={})
+    assert counting(twice) == {PLACE.key: FIRST}, "nor where the running revision does not have the place"
+    Request.objects.filter(pk=first.pk).update(made_values=record)
+    row.delete()
+    keep(second, MadeUp(tuple(anew)))
+    rows = KeptValue.objects.filter(origin="rotation")
+    assert {(row.place_key, row.generation, row.value) for row in rows} == {
+        (PLACE.key, 2, "third-1b2c3d4e"),
+        (copy.key, 1, SECOND),
+    }
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("db", ""),
+        ("db/password", ""),
+        ("*", ""),
+        ("db/user", "keeps no value under the name 'db/user'; expected SECRET, SECRET/KEY or * for all of them. There"),
+        ("db/password/x", "There are: db, db/password"),
+        ("", "There are: db, db/password"),
+        ("x" * 600, f"the name '{'x' * 100}'; expected"),
+        ("url", "There are: db, db/password"),
+    ],
+)
+def test_what_may_be_named_is_in_use_and_in_a_secret(kept: BundleDeployment, target: str, words: str) -> None:
+    why_not = made_values.why_not_rotatable(kept, target)
+    assert words in why_not
+    assert bool(words) == bool(why_not)
+
+
+def test_nothing_is_rotated_that_is_not_in_use_or_is_about_to_go(kept: BundleDeployment) -> None:
+    kept.active_revision = None
+    assert "no revision of strimzi is in force" in made_values.why_not_rotatable(kept, "db")
+    kept.deletion_requested_at = timezone.now()
+    assert made_values.why_not_rotatable(kept, "db") == "strimzi is being deleted"
+
+
+def test_S05_who_asks_for_a_rotation_is_its_requester_and_who_sets_the_annotation_is_unknown(
+    env: World, kept: BundleDeployment
+) -> None:
+    services.rotate_deployment(by=acting(env.ada), deployment=kept, target="db", via="browser")
+    request = Request.objects.get(purpose="rotate")
+    assert (request.rotation, request.spec, request.options_digest) == (["db"], kept.spec, kept.options_digest)
+    assert ([person["username"] for person in request.requesters], request.is_requester_known) == (["ada"], True)
+    annotations = {"core.rukpak.io/rotate": "*@1"}
+    for _ in range(2):
+        submit_spec(env.cluster, seen("strimzi", kept.spec, uid=kept.uid, generation=2, annotations=annotations))
+    other = Request.objects.get(purpose="rotate", state="preparing")
+    assert (other.rotation, other.requesters, other.is_requester_known) == (["*", "db"], [], False)
+    assert other.number == request.number + 1
+
+
+def test_nobody_rotates_beside_an_open_rollback(env: World, kept: BundleDeployment) -> None:
+    services.rollback_deployment(by=acting(env.ada), deployment=kept, revision=1, via="browser")
+    with pytest.raises(InvalidInput, match="request 3 is an open rollback; decide or withdraw it first"):
+        services.rotate_deployment(by=acting(env.ada), deployment=kept, target="db", via="browser")
+
+
+def test_the_annotation_of_a_copied_manifest_asks_for_nothing(env: World) -> None:
+    copied = seen("copy", spec(), annotations={"core.rukpak.io/rotate": "db@1"})
+    deployment = submit_spec(env.cluster, copied, env.rita)
+    assert (deployment.problem, deployment.requests.get().rotation) == ("", [])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from approvals.models import BundleDeployment, Request, Revision
+from approvals.models import BundleDeployment, KeptValue, Request, Revision
+from provisioner.values import MadePlace
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 
@@ -42,6 +45,32 @@ def twice(env: World) -> BundleDeployment:
     env.kubernetes.objects["strimzi"] = obj
     deployment.refresh_from_db()
     return deployment
+
+
+def keep_password(deployment: BundleDeployment, value: str) -> None:
+    """The chart of the running revision has made up a password, in the key `password` of the Secret `db`."""
+    place = MadePlace("Secret", "harbour", "db", "/data/password")
+    record = {
+        "key": place.key,
+        "place": asdict(place),
+        "sort": "password",
+        "generation": 1,
+        "isNew": True,
+        "copies": [],
+    }
+    assert deployment.active_revision is not None
+    request = deployment.active_revision.request
+    Request.objects.filter(pk=request.pk).update(made_values={"values": [record], "checksums": []})
+    KeptValue.objects.create(
+        deployment=deployment,
+        place=record["place"],
+        place_key=place.key,
+        sort="password",
+        generation=1,
+        value=value,
+        first_request=request,
+        made_at=timezone.now(),
+    )
 
 
 def back(deployment: BundleDeployment, value: str) -> dict[str, Any]:

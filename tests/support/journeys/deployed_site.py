@@ -167,6 +167,11 @@ class DeployedSite:
         by = acting(self.people["rita"])
         services.rollback_deployment(by=by, deployment=deployment, revision=revision, via="browser")
 
+    def rotate(self, deployment: BundleDeployment, target: str = "*") -> None:
+        deployment.refresh_from_db()
+        by = acting(self.people["rita"])
+        services.rotate_deployment(by=by, deployment=deployment, target=target, via="browser")
+
     def withdraw(self, request: Request, reason: str = "") -> None:
         by = acting(self.people["rita"])
         services.withdraw(by=by, request_id=request.pk, reason=reason, via="browser")

@@ -19,6 +19,7 @@ _TIME = ReviewRule("MADE-02", Section.CONTENT, Severity.SAFE)
 _CHECKSUM = ReviewRule("MADE-03", Section.CONTENT, Severity.NOTABLE)
 _BESIDE = ReviewRule("MADE-04", Section.CONTENT, Severity.UNKNOWN)
 _NUMBERED = ReviewRule("MADE-05", Section.CONTENT, Severity.NOTABLE)
+_EXCHANGED = ReviewRule("MADE-06", Section.CONTENT, Severity.DANGEROUS)
 # Of an entry of a list that no name tells from others.
 _NUMBER = re.compile(r"/[0-9]+(?=/|\Z)")
 # What nothing signs in with, and nothing is computed from.
@@ -38,6 +39,7 @@ def compare_made_up(facts: Facts) -> Iterator[Finding]:
         params: dict[str, Any] = {"count": len(made_up.values), "objects": objects, "new": new or None}
         found = _MADE.finding("made-up", None, key=[made.place.key for made in made_up.values], **params)
         yield replace(found, is_new=facts.previous is None or bool(new))
+    yield from _judge_exchanged(facts.content, before)
     yield from _judge_readers(facts.content, before)
     known = {checksum.place for checksum in before.checksums}
     for checksum in made_up.checksums:
@@ -52,6 +54,24 @@ def compare_made_up(facts: Facts) -> Iterator[Finding]:
             yield replace(found, is_new=checksum.place not in known)
     yield from _judge_new_ones(facts.content)
     yield from _judge_numbered(facts.content, before)
+
+
+def _judge_exchanged(content: Content, before: MadeUp) -> Iterator[Finding]:
+    """Find values that others take the place of: new ones, where somebody asked for that, or those of an earlier
+    revision."""
+    running = {place: made.generation for made in before.values for place in made.places}
+    earlier = [
+        made
+        for made in content.made_up.values
+        if made.generation and any(made.generation < running.get(place, 0) for place in made.places)
+    ]
+    rotated = [made for made in content.made_up.values if made.is_rotated]
+    for variant, exchanged in (("rotated", rotated), ("earlier", earlier)):
+        if exchanged:
+            places = [_places(content, made)[0] for made in exchanged]
+            named = [f"{_field(place)} of {_name(place)}" for place in places]
+            key = [made.place.key for made in exchanged]
+            yield _EXCHANGED.finding(variant, None, key=key, count=len(named), values=named)
 
 
 def _judge_readers(content: Content, before: MadeUp) -> Iterator[Finding]:
@@ -78,15 +98,15 @@ def _judge_readers(content: Content, before: MadeUp) -> Iterator[Finding]:
 
 
 def _judge_new_ones(content: Content) -> Iterator[Finding]:
-    """Find values that are new beside kept ones of one file: a hash or a certificate of what was made anew.
+    """Find values that were made now beside kept ones of one file: a hash or a certificate of what was made anew.
 
     A time, or what annotations and labels alone have, is computed from no kept one, and nothing would fail by it.
     """
     files = {made.place: _file(content, _places(content, made)[0]) for made in content.made_up.values}
-    kept = {files[made.place] for made in content.made_up.values if not made.is_new}
+    kept = {files[made.place] for made in content.made_up.values if not (made.is_new or made.is_rotated)}
     for made in content.made_up.values:
         is_harmless = made.sort in (MadeSort.NAME, MadeSort.TIME) or all(map(_is_remark, made.places))
-        if made.is_new and not is_harmless and files[made.place] in kept - {""}:
+        if (made.is_new or made.is_rotated) and not is_harmless and files[made.place] in kept - {""}:
             yield _BESIDE.finding(
                 "beside-kept",
                 _ref(content, made.place),

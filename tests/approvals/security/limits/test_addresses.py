@@ -113,6 +113,7 @@ CLOSED = {
     "deployment-pause",
     "deployment-ask-again",
     "deployment-rollback",
+    "deployment-rotate",
     "deployment-revoke",
     "deployment-reinstate",
     "deployment-delete",

@@ -32,6 +32,7 @@ SCOPES = {
     ("POST", "deployments/{deployment}/pause"): "request",
     ("POST", "deployments/{deployment}/ask-again"): "request",
     ("POST", "deployments/{deployment}/rollback"): "request",
+    ("POST", "deployments/{deployment}/rotate"): "request",
     ("POST", "requests/{uid}/withdraw"): "request",
     ("POST", "requests/{uid}/reviews"): "decide",
     ("POST", "requests/{uid}/reviews/1/dismiss"): "decide",

@@ -26,6 +26,7 @@ from provisioner.values import ObjectRef
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, opened
+from tests.support.approvals.revisions import keep_password
 from tests.support.approvals.world import acting
 
 PAGE = "/deployments/prod/strimzi"
@@ -354,3 +355,26 @@ def test_who_may_only_read_is_offered_nothing_and_refused(
     assert (text.count(REVOKE), text.count(REINSTATE)) == (0, 0)
     assert client.post(f"{PAGE}/revoke", {"revision": "1", "reason": "x"}).status_code == 403
     assert not Revision.objects.exclude(revoked_at=None).exists()
+
+
+def test_new_values_are_asked_for_by_who_confirms_and_may(
+    env: World, twice: BundleDeployment, browse: Callable[[User], Client]
+) -> None:
+    keep_password(twice, "Xk2abcdef")
+    form = f'action="{PAGE}/rotate"'
+    env.kubernetes.allow("bert", "get")
+    assert form not in browse(env.bert).get(PAGE).content.decode()
+    env.kubernetes.allow("ada", "update")
+    client = browse(env.ada)
+    shown = client.get(PAGE).content.decode()
+    assert form in shown
+    assert '<option value="db/password">' in shown
+    assert "until they are restarted" in shown
+    assert "Xk2abcdef" not in shown
+    refused = client.post(f"{PAGE}/rotate", {"target": "db"})
+    assert (refused.status_code, "Confirm that you know" in refused.content.decode()) == (422, True)
+    refused = client.post(f"{PAGE}/rotate", {"target": "<b>", "understood": "yes"})
+    assert (refused.status_code, "There are: db, db/password" in refused.content.decode()) == (422, True)
+    answer = client.post(f"{PAGE}/rotate", {"target": "db/password", "understood": "yes"})
+    made = Request.objects.get(purpose="rotate")
+    assert (answer.status_code, answer["Location"]) == (302, f"/requests/{made.uid}")

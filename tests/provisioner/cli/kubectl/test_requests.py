@@ -90,6 +90,24 @@ def test_a_revision_that_never_was_is_not_asked_for(
     assert live["metadata"]["annotations"]["core.rukpak.io/rollback-to"].startswith("3/")
 
 
+@pytest.mark.parametrize("target", [["db/password"], ["db"], ["*"], []])
+def test_a_rotation_is_asked_for_after_it_was_said_what_it_costs(
+    run: Run, own_sandbox: Endpoint, tmp_path: Path, target: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("rotate", "web", *target) == 2
+    assert "until they are restarted" in (said := capsys.readouterr().err)
+    assert "pass --yes" in said
+    assert run("rotate", "web", *target, "--yes") == 0
+    assert "needs approval" in capsys.readouterr().out
+    api = ClusterClient.connect(kubeconfig(own_sandbox, tmp_path).read_text(), trusted=True)
+    live = api.get(ObjectRef("core.rukpak.io", "v1alpha2", "BundleDeployment", "", "web"))
+    assert live is not None
+    asked = live["metadata"]["annotations"]["core.rukpak.io/rotate"]
+    assert asked.partition("@")[0] == (target or ["*"])[0]
+    assert run("rotate", "web", "db@1") == run("rotate", "web", "a/b/c") == 2
+    assert "expected SECRET, SECRET/KEY or *" in capsys.readouterr().err
+
+
 def test_the_definition_of_rukpak_is_no_installation_of_pratique(
     own_sandbox: Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

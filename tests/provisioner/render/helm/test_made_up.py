@@ -441,7 +441,7 @@ def test_an_upgrade_that_wants_its_passwords_finds_those_that_were_kept_and_no_n
             rendered(other, kept=known, target=target)
         assert PASSWORDS[0] not in refused.value.in_full
     rotated = rendered(files, kept=dict.fromkeys(kept, ""), target=target)
-    assert rotated.made_up.values[0].is_new
+    assert rotated.made_up.values[0].is_rotated
     assert text_of(rotated, "db", "a") == rotated.made_up.values[0].value != ""
 
 
@@ -479,3 +479,32 @@ def test_a_text_with_another_number_of_values_than_before_gets_none_of_anothers(
     first = settled(side("a", "admin", "web", alone="web"), side("b", "admin", "web", alone="web"))
     later = settled(side("c", "web", alone="web"), side("d", "web", alone="web"), kept_of(first))
     assert {made.value for made in later.values} == {sha("aweb")[:16]}
+
+
+def test_what_is_to_be_made_anew_is_and_with_it_every_key_and_certificate_of_its_template() -> None:
+    """A certificate of a Secret fits only the authority that a webhook was told, which stands in no Secret."""
+
+    def pem(label: str, word: str) -> str:
+        return f"-----BEGIN {label}-----\n{coded(word * 4)}\n-----END {label}-----\n"
+
+    sides = [
+        [
+            secret(**{"tls.crt": pem("CERTIFICATE", word), "tls.key": pem("PRIVATE KEY", word[::-1])}),
+            secret("login", password=f"own{word}"),
+            {"kind": "Hook", "metadata": {"name": "x"}, "caBundle": coded(pem("CERTIFICATE", f"ca{word}"))},
+        ]
+        for word in PASSWORDS
+    ]
+    first = settled(sides[0], sides[1])
+    kept = kept_of(first)
+    named = next(made.place for made in first.values if made.place.path == "/data/tls.key")
+    later = settled(sides[2], sides[3], {**kept, named.key: ""})
+    assert bodies(later) == [sides[2][0], sides[0][1], sides[2][2]]
+    assert {made.place.name: (made.is_rotated, made.is_new) for made in later.values} == {
+        "db": (True, False),
+        "login": (False, False),
+        "x": (True, False),
+    }
+    password = next(made.place for made in first.values if made.place.name == "login")
+    other = settled(sides[2], sides[3], {**kept, password.key: ""})
+    assert bodies(other) == [sides[0][0], sides[2][1], sides[0][2]], "certificates stay where none is made anew"

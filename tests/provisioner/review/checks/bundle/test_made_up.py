@@ -120,3 +120,29 @@ def test_a_value_that_was_made_up_is_not_called_one_of_the_bundle() -> None:
     for made, keys in ((MadeUp(), ["own", "password"]), (MadeUp((value(),)), ["own"])):
         told = judged_by(given(made), [content.CONTENT_CHECK])
         assert [finding.evidence["keys"] for finding in told if finding.rule == "SEC-01"] == [keys]
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (replace(value(is_new=False), is_rotated=True), "1 value that the chart makes up is made anew: "),
+        (replace(value(is_new=False), generation=1), "1 value that the chart made up comes back from an earlier rev"),
+        (replace(value(is_new=False), generation=2), ""),
+        (value(is_new=False), ""),
+    ],
+    ids=["made anew", "of an earlier revision", "the running one", "the running one, of a new rendering"],
+)
+def test_what_takes_the_place_of_a_value_that_runs_is_told(made: MadeValue, words: str) -> None:
+    running = MadeUp((replace(value(is_new=False), generation=2),))
+    told = [finding for finding in found(MadeUp((made,)), running) if finding.rule == "MADE-06"]
+    assert [finding.severity for finding in told] == ([Severity.DANGEROUS] if words else [])
+    for finding in told:
+        assert finding.message.startswith(words)
+        assert finding.message.endswith("data.password of Secret shop/db")
+        assert (finding.ref, finding.is_new, made.value in repr(finding)) == (None, True, False)
+
+
+def test_what_is_made_anew_beside_what_was_kept_may_not_fit() -> None:
+    beside = value(replace(PASSWORD, path="/data/hash"), is_new=False)
+    told = found(MadeUp((replace(value(is_new=False), is_rotated=True), beside)), MadeUp())
+    assert "MADE-04" in {finding.rule for finding in told}
