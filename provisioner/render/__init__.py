@@ -10,6 +10,7 @@ from provisioner.render.formats import (
     render_content,
 )
 from provisioner.render.helm import (
+    HELM_VERSION,
     ValuesReference,
     keep_engine,
     looked_up,
@@ -27,6 +28,7 @@ from provisioner.render.yaml_output import write, write_quoted
 __all__ = [
     "BUILT_IN",
     "FORMATS",
+    "HELM_VERSION",
     "Format",
     "Found",
     "IsNamespaced",

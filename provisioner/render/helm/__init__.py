@@ -2,6 +2,7 @@
 
 - `find`: the objects of a chart, the files that were used, its values, and what it looked up
 - `keep_engine`: several charts by one process
+- `HELM_VERSION`: the key of the config that says which Helm
 - `wanted_lookups`, `looked_up`: the objects that a chart may look up, and what it is told of them
 - `wanted_values`, `values_object`: the objects that a chart gets values of, and what they hold
 """
@@ -9,6 +10,16 @@
 from provisioner.render.helm.engine import keep_engine
 from provisioner.render.helm.lookups import looked_up, wanted_lookups
 from provisioner.render.helm.rendering import find
+from provisioner.render.helm.values import HELM_VERSION
 from provisioner.render.helm.values_from import ValuesReference, values_object, wanted_values
 
-__all__ = ["ValuesReference", "find", "keep_engine", "looked_up", "values_object", "wanted_lookups", "wanted_values"]
+__all__ = [
+    "HELM_VERSION",
+    "ValuesReference",
+    "find",
+    "keep_engine",
+    "looked_up",
+    "values_object",
+    "wanted_lookups",
+    "wanted_values",
+]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from provisioner.errors import BadBundle, BadConfig, BundleTooLarge
+from provisioner.errors import BadBundle, BadConfig, BundleTooLarge, InvalidManifest, TryLater
 from provisioner.json_values import mapping, value_at
 from provisioner.render import plain
 from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_folder, rendered_objects, with_hooks
@@ -32,7 +32,7 @@ from provisioner.render.renderings import Rendered, Rendering
 from provisioner.render.targets import LookedUp
 from provisioner.render.yaml import load_documents
 from provisioner.sentences import some, verb
-from provisioner.values import KeptValues, MadeUp, Tree
+from provisioner.values import KeptValues, MadeUp, ObjectRef, Tree
 
 
 def find(tree: Tree, rendering: Rendering) -> Rendered:
@@ -56,11 +56,15 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
         is_upgrade=bool(target and target.is_upgrade),
         lookups=_choose_lookups(rendering),
         is_alone=bool(given.objects),
+        helm_version=wanted.helm_version,
     )
     output, refusal = _render_first(job, rendering)
-    found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
+    rendered = rendered_objects(output.templates, folder, meter, helm_version=job.helm_version)
+    found = [*_crds(output.crds, folder, meter), *rendered]
     kept = with_hooks(found, is_upgrade=job.is_upgrade)
-    kept, made_up = _settle_moving(_Side(job, output, rendering, folder), kept, refusal)
+    side = _Side(job, output, rendering, folder)
+    helm_3_differs = _compare_helm_3(side, kept) if target and target.is_takeover else None
+    kept, made_up = _settle_moving(side, kept, refusal)
     kept, lookups = filled(kept, (*(job.lookups or ()), *given.objects), meter)
     left_out = {one.file for one in found} - {one.file for one in kept}
     inside = [_within(folder, path) for path in files]
@@ -83,6 +87,8 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
         spec_values=set_paths(given.shown(wanted.values)),
         repeated=meter.repeated,
         made_up=made_up,
+        engine=output.version,
+        helm_3_differs=helm_3_differs,
     )
 
 
@@ -112,9 +118,13 @@ class _Side:
     rendering: Rendering
     folder: str
 
+    def objects(self, texts: Mapping[str, str], meter: YamlMeter) -> list[Found]:
+        found = rendered_objects(texts, self.folder, meter, helm_version=self.job.helm_version)
+        return with_hooks(found, is_upgrade=self.job.is_upgrade)
+
     def compare(self, first: Iterable[Found], meter: YamlMeter) -> tuple[list[str], TwoRenderings]:
         """The files whose objects were others the second time, and these objects; what is left out may move."""
-        again = with_hooks(rendered_objects(self.output.again, self.folder, meter), is_upgrade=self.job.is_upgrade)
+        again = self.objects(self.output.again, meter)
         before, after = _by_file(first), _by_file(again)
         paths = {_within(self.folder, path): path for path in self.output.again}
         moving = [file for file in paths if before.get(file) != after.get(file)]
@@ -124,6 +134,25 @@ class _Side:
             [(self.output.templates.get(paths[file], ""), self.output.again[paths[file]]) for file in moving],
             self.rendering.install_namespace,
         )
+
+
+def _compare_helm_3(side: _Side, kept: Iterable[Found]) -> tuple[ObjectRef, ...] | None:
+    """The objects that Helm 3 renders otherwise, or alone does or does not; None where it cannot be asked. What a
+    chart makes up differs anyway."""
+    job, meter = replace(side.job, helm_version=3), YamlMeter(side.rendering.limits, takes_repeated=True)
+    if side.job.helm_version == 3:
+        return None
+    try:
+        output = render(job)
+        other = [*_crds(output.crds, side.folder, meter), *replace(side, job=job).objects(output.templates, meter)]
+        moving = {_within(side.folder, path) for path in (*output.again, *side.output.again)}
+        ours, theirs = (
+            {ObjectRef.of(found.body): found.body for found in flattened(side_of, meter) if found.file not in moving}
+            for side_of in (kept, other)
+        )
+    except (BadBundle, InvalidManifest, TryLater):
+        return None
+    return tuple(sorted(ref for ref in ours.keys() | theirs.keys() if ours.get(ref) != theirs.get(ref)))
 
 
 def _settle_moving(side: _Side, kept: list[Found], refusal: BadBundle | None) -> tuple[list[Found], MadeUp]:
@@ -200,7 +229,7 @@ def _look_again(
     meter = YamlMeter(rendering.limits, takes_repeated=True)
     looking = replace(job, lookups=(*(job.lookups or ()), *told), is_open=job.lookups is None)
     again = replace(side, output=render(looking))
-    found = with_hooks(rendered_objects(again.output.templates, side.folder, meter), is_upgrade=job.is_upgrade)
+    found = again.objects(again.output.templates, meter)
     moving, renderings = again.compare(found, meter)
     is_offline = rendering.kept_values is None
     last = settle(renderings, {**kept, **first.kept}, meter, is_offline=is_offline, earlier=first)

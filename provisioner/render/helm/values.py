@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
@@ -138,7 +139,10 @@ def _is_coded_key(text: str) -> bool:
         return False
 
 
-_KEYS = ("values", "valuesFiles", "valuesFrom", "releaseName", KEY)
+HELM_VERSION = "helmVersion"
+_KEYS = ("values", "valuesFiles", "valuesFrom", "releaseName", HELM_VERSION, KEY)
+HELM_VERSIONS = (3, 4)
+DEFAULT_HELM_VERSION = 4
 # Helm's rule for the name of a release.
 MAX_RELEASE_NAME = 53
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -151,6 +155,7 @@ class ChartConfig:
     values: Mapping[str, Any]
     files: tuple[str, ...]
     release_name: str
+    helm_version: int
 
 
 def config_of(
@@ -162,7 +167,9 @@ def config_of(
     """
     unknown = sorted(set(map(str, config)) - set(_KEYS))
     if unknown:
-        raise BadConfig(f"config has {some(unknown)}; a chart takes {', '.join(_KEYS)}")
+        near = [close[0] for key in unknown if (close := get_close_matches(key, _KEYS, n=1))]
+        meant = f"; did you mean {some(near)}?" if near else ""
+        raise BadConfig(f"config has {some(unknown)}; a chart takes {', '.join(_KEYS)}{meant}")
     files = config.get("valuesFiles") or []
     if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
         raise BadConfig("config.valuesFiles: expected a list of paths in the sources")
@@ -182,8 +189,19 @@ def config_of(
     if not isinstance(name, str):
         raise BadConfig(f"config.releaseName is {type(name).__name__}; expected a text")
     return ChartConfig(
-        merged(merged(values, given), dict(own)), tuple(files), checked_release_name(name) if name else ""
+        merged(merged(values, given), dict(own)),
+        tuple(files),
+        checked_release_name(name) if name else "",
+        helm_version_of(config),
     )
+
+
+def helm_version_of(config: Mapping[str, Any]) -> int:
+    """Which Helm renders the chart. Raises BadConfig."""
+    version = config.get(HELM_VERSION, DEFAULT_HELM_VERSION)
+    if version not in HELM_VERSIONS or type(version) is not int:
+        raise BadConfig(f"config.{HELM_VERSION} is {str(version)[:40]!a}; expected the number 3 or 4")
+    return version
 
 
 def checked_release_name(name: str) -> str:

@@ -27,9 +27,9 @@ KUBERNETES = "v1.31.4"
 pytestmark = [pytest.mark.controlplane, pytest.mark.corpus, pytest.mark.thorough]
 
 
-@pytest.fixture(scope="module")
-def helm() -> Path:
-    found = built("helm4", "helm.sh/helm/v4/cmd/helm")
+@pytest.fixture
+def helm(each_helm: int) -> Path:
+    found = built("helm4", "helm.sh/helm/v4/cmd/helm") if each_helm == 4 else built("helm", "helm.sh/helm/v3/cmd/helm")
     assert found is not None
     return found
 

@@ -15,6 +15,8 @@ from provisioner.render import Target, looked_up, values_object, wanted_values
 from provisioner.values import Content, JsonObject
 from tests.provisioner.render.helm.charts import SERVED, chart, config_map, rendered
 
+pytestmark = pytest.mark.usefixtures("each_helm")
+
 PASSWORD = "swordfish and chips"
 SECRET, MAP = {"kind": "Secret", "name": "db"}, {"kind": "ConfigMap", "name": "settings"}
 
