@@ -31,7 +31,7 @@ _KINDS = (
 
 def list_marked_kinds(facts: Facts) -> Iterator[Listing]:
     """In the namespace of a release that is taken over; of kinds without a namespace everywhere."""
-    for release in _taken_over(facts):
+    for release in taken_over(facts):
         in_cluster = {one.ref.group_kind for one in facts.content.everything if not one.ref.namespace}
         kinds = {*_KINDS, *(one.ref.group_kind for one in facts.content.everything)}
         for kind in sorted(kinds):
@@ -41,7 +41,7 @@ def list_marked_kinds(facts: Facts) -> Iterator[Listing]:
 
 def compare_releases(facts: Facts) -> Iterator[Finding]:
     known = {manifest.ref.identity for manifest in facts.content.everything}
-    for release in _taken_over(facts):
+    for release in taken_over(facts):
         left: list[ObjectRef] = []
         unread: list[str] = []
         for listing in list_marked_kinds(facts):
@@ -59,7 +59,7 @@ def compare_releases(facts: Facts) -> Iterator[Finding]:
             yield _UNKNOWN.finding("unread", None, key=unread, release=release.name, kinds=unread)
 
 
-def _taken_over(facts: Facts) -> list[HelmRelease]:
+def taken_over(facts: Facts) -> list[HelmRelease]:
     """The releases whose records go."""
     records = {
         (found[1], planned.ref.namespace)
