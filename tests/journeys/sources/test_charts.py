@@ -109,7 +109,7 @@ def test_another_helm_makes_a_request_that_says_so(site: DeployedSite, git_serve
     site.work()
     second = site.latest(wished)
     assert (second.state, second.engine) == ("in_review", "v3.22.0"), second.problem
-    (finding,) = second.reports.latest("round").findings.filter(rule="HELM-02")
+    (finding,) = second.reports.latest("round").findings.filter(rule="HELM-04")
     assert finding.message == "The chart was rendered by Helm v3.22.0; what runs was rendered by Helm v4.2.3"
     assert site.approve(wished).state == "applied"
     assert (seen(site, "shop-seen") or {})["text"] == "one stored"

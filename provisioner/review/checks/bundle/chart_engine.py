@@ -10,8 +10,8 @@ from provisioner.review.base.facts import SECRET, Check, Facts, ReviewRule
 from provisioner.review.checks.objects.release_leftovers import taken_over
 from provisioner.values import Action, Finding, ObjectRef, PlannedAction, Section, Severity
 
-_ANOTHER = ReviewRule("HELM-02", Section.CONTENT, Severity.NOTABLE)
-_ANOTHER_PATCH = ReviewRule("HELM-02", Section.CONTENT, Severity.SAFE)
+_ANOTHER = ReviewRule("HELM-04", Section.CONTENT, Severity.NOTABLE)
+_ANOTHER_PATCH = ReviewRule("HELM-04", Section.CONTENT, Severity.SAFE)
 # What becomes another one with every takeover.
 _MARKS = frozenset({"annotations", "labels"})
 
