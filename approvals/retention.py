@@ -173,7 +173,7 @@ def _clear_request(pk: int, before: datetime, now: datetime) -> int:
             details._default_manager.filter(request=row).delete()
         OptionalObject.objects.filter(revision__request=row).delete()
         row.unused_files, row.requirements, row.chart_values, row.server_words, row.lookups = {}, [], None, [], []
-        row.spec_values, row.repeated_keys, row.patches = [], [], []
+        row.spec_values, row.repeated_keys, row.patches, row.helm_3_differs = [], [], [], None
         row.cleared_at = now
         row.save(
             update_fields=[
@@ -186,6 +186,7 @@ def _clear_request(pk: int, before: datetime, now: datetime) -> int:
                     "server_words",
                     "lookups",
                     "patches",
+                    "helm_3_differs",
                     "cleared_at",
                 )
             ]

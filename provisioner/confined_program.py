@@ -15,6 +15,7 @@ from provisioner import confinement
 
 MODULE = "provisioner.confined_program"
 PROGRAM = "PRATIQUE_CONFINED_PROGRAM"
+LEFT = "PRATIQUE_LEFT"  # for the program: what the kernel left it
 MEMORY_BYTES = 384 * 2**20
 CPU_SECONDS = 20
 PROCESSORS = 2
@@ -26,12 +27,14 @@ def main() -> None:
     path = Path(os.environ[PROGRAM])
     # Without PATH it finds no program, and nobody listens where it would ask the network.
     environment = {"GOMAXPROCS": str(PROCESSORS), "GOMEMLIMIT": str(MEMORY_BYTES * 2 // 3), "PATH": ""}
-    confinement.take_network()
+    confinement.end_with_parent()
+    has_network = not confinement.take_network()
     if sys.platform != "linux":
-        os.execve(path, [path.name], environment)  # noqa: S606 -- our own program
+        os.execve(path, [path.name], environment | {LEFT: "network files"})  # noqa: S606 -- our own program
     program = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    confinement.take_files(program=path)
-    confinement.take_system_calls(program=program)
+    has_files = not confinement.take_files(program=path)
+    if not confinement.take_system_calls(program=program):
+        environment[LEFT] = " ".join(["network"] * has_network + ["files"] * has_files)
     os.execve(program, [path.name], environment)  # noqa: S606 -- our own program, by its descriptor or path
 
 

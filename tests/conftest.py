@@ -32,12 +32,13 @@ pytest_plugins = [
     "tests.support.approvals.databases",
     "tests.support.approvals.quay",
     "tests.support.approvals.revisions",
+    "tests.support.own_programs",
     "tests.support.stores",
     "tests.support.journeys.fixtures",
 ]
 
 MARKERS = {
-    "controlplane": {"binaries", "kubectl", "controlplane", "own_controlplane", "kustomize"},
+    "controlplane": {"binaries", "kubectl", "controlplane", "own_controlplane", "kustomize", "helm3"},
     "services": {
         "postgres",
         "redis",

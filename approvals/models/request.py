@@ -125,6 +125,14 @@ class Request(Claimed):
     repeated_keys = models.JSONField(default=list, db_default=[], blank=True)
     # What the chart or operator bundle says of itself; "" where its format has no version, or nobody knows.
     bundle_version = models.CharField(max_length=100, blank=True, db_default="")
+    engine = models.CharField(
+        max_length=40,
+        blank=True,
+        db_default="",
+        help_text="the version of the Helm that rendered the chart, such as v4.2.3; empty where none did",
+    )
+    # Of a release that is taken over: the objects that Helm 3 renders otherwise; null where nobody knows.
+    helm_3_differs = models.JSONField(null=True, blank=True)
     # [{reference, before, after, since, course, why}]: how branches and tags moved since they were resolved earlier.
     source_moves = models.JSONField(default=list, db_default=[], blank=True)
     # [{object, digest, copies, keys}]: what a chart was told of the objects of the cluster.

@@ -177,7 +177,8 @@ def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMov
     if render.is_told_of_target(spec.format):
         # What a chart sees of the cluster, and that it runs already, be it as a release that is taken over: fixed with
         # the content (promise 1). It looks up objects as who wrote the spec last (S08).
-        is_upgrade = spec.helm_release() is not None or request.deployment.active_revision_id is not None
+        is_running = request.deployment.active_revision_id is not None
+        is_takeover = spec.helm_release() is not None and not is_running
         wanted = spec.lookups()
 
         def find(ref: ObjectRef) -> JsonObject | None:
@@ -190,9 +191,15 @@ def _fetch_content(request: Request, api: Api) -> tuple[Content, tuple[SourceMov
             Pin("valuesFrom", reference.words, held.version, reference.where)
             for reference, held in zip(spec.values_from(), values, strict=True)
         )
-        target = pipeline.target_of(api, is_upgrade=is_upgrade, lookups=lookups, values_from=values)
+        target = pipeline.target_of(
+            api,
+            is_upgrade=is_running or is_takeover,
+            lookups=lookups,
+            values_from=values,
+            is_takeover=is_takeover,
+        )
     kept_values = {key: row.value for key, row in made_values.given_rows(request.deployment).items()}
-    rotated = {target: made_values.rotated_keys(request.deployment, target) for target in request.rotation}
+    rotated = {named: made_values.rotated_keys(request.deployment, named) for named in request.rotation}
     kept_values |= dict.fromkeys(kept_values.keys() & set().union(*rotated.values()), "")
     options = pipeline.PrepareOptions(
         format=spec.format,
@@ -316,6 +323,8 @@ def _record(request: Request, prepared: Prepared) -> None:
         spec_values=sorted(content.spec_values),
         repeated_keys=[asdict(repeated) for repeated in content.repeated],
         bundle_version=content.version,
+        engine=content.engine[:40],
+        helm_3_differs=None if content.helm_3_differs is None else [asdict(ref) for ref in content.helm_3_differs],
         source_moves=[asdict(source_move) for source_move in prepared.moves],
         lookups=[
             {

@@ -139,6 +139,12 @@ def get(row: models.Content, *, fetched_by: models.Request | None = None) -> Con
             RepeatedKey(**{**record, "effect": RepeatEffect(record["effect"])}) for record in fetched_by.repeated_keys
         ),
         version=fetched_by.bundle_version,
+        engine=fetched_by.engine,
+        helm_3_differs=(
+            None
+            if fetched_by.helm_3_differs is None
+            else tuple(ObjectRef(**record) for record in fetched_by.helm_3_differs)
+        ),
         lookups=tuple(
             Lookup(
                 ObjectRef(**record["object"]),

@@ -116,7 +116,8 @@ def main(answering: Answering | None = None) -> None:
             if confinement.take_system_calls():
                 has_network = has_files = False
             left = {"network": has_network, "files": has_files}
-            _write({"state": _state(), "left": [what for what, is_left in left.items() if is_left]})
+            still = [what for what, is_left in left.items() if is_left]
+            _write({"state": _state(), "version": helm_python.helm_sdk_version(), "left": still})
             while True:
                 if not answering:
                     job, files = frames.read_frame(_read_bytes)

@@ -76,6 +76,13 @@ def words(path: FieldPath) -> str:
     return shown
 
 
+def leaf_paths(fields: Mapping[str, Any]) -> Iterator[FieldPath]:
+    """The fields of a fieldsV1 that have no parts of their own."""
+    for path in (every := list(_paths(fields, ()))):
+        if not any(other != path and is_below(other, path) for other in every):
+            yield path
+
+
 def is_below(path: FieldPath, other: FieldPath) -> bool:
     """Whether `path` is `other` or stands somewhere under it."""
     return path[: len(other)] == other

@@ -12,6 +12,7 @@ from provisioner.errors import BadSource, BundleTooLarge, DigestMismatch, Pratiq
 from provisioner.masking import masked
 from provisioner.pipeline.chart_dependencies import FetchedDependencies, fetch_dependencies, naming
 from provisioner.render import (
+    HELM_VERSION,
     IsNamespaced,
     LookedUp,
     Rendering,
@@ -106,7 +107,8 @@ def prepare(
 def ready_to_render(options: PrepareOptions) -> AbstractContextManager[None]:
     """Have what renders a chart start beside the fetching, since that takes longer than to render it, and be kept."""
     looks_up = options.target is not None and options.target.lookups is not None
-    return keep_engine(starts=is_told_of_target(options.format) and not looks_up)
+    is_helm_4 = options.config.get(HELM_VERSION) != 3  # Helm 3 starts in no time
+    return keep_engine(starts=is_told_of_target(options.format) and is_helm_4 and not looks_up)
 
 
 def fetch_sources(
@@ -232,6 +234,7 @@ def target_of(
     is_upgrade: bool,
     lookups: tuple[LookedUp, ...] | None = None,
     values_from: tuple[ValuesObject, ...] | None = None,
+    is_takeover: bool = False,
 ) -> Target:
     """What a chart is told: the cluster's version, all that it serves, what it may look up, and what it gets values of.
     Without a cluster Helm's own defaults count.
@@ -245,7 +248,7 @@ def target_of(
         for resource in cluster.resources()
     }
     versions = {version for version, _ in served} | {f"{version}/{kind}" for version, kind in served}
-    return Target(cluster.version(), tuple(sorted(versions)), is_upgrade, lookups, values_from)
+    return Target(cluster.version(), tuple(sorted(versions)), is_upgrade, lookups, values_from, is_takeover)
 
 
 @contextmanager

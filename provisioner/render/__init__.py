@@ -11,6 +11,7 @@ from provisioner.render.formats import (
     render_content,
 )
 from provisioner.render.helm import (
+    HELM_VERSION,
     DependencyAuth,
     ValuesReference,
     keep_engine,
@@ -30,6 +31,7 @@ from provisioner.render.yaml_output import write, write_quoted
 __all__ = [
     "BUILT_IN",
     "FORMATS",
+    "HELM_VERSION",
     "DependencyAuth",
     "Format",
     "Found",

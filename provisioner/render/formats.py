@@ -105,6 +105,8 @@ def render_content(tree: Tree, rendering: Rendering, *, pins: Iterable[Pin]) -> 
         repeated=tuple(sorted(rendered.repeated)),
         patches=rendered.patches,
         made_up=rendered.made_up,
+        engine=rendered.engine,
+        helm_3_differs=None if rendered.patches else rendered.helm_3_differs,
     )
 
 

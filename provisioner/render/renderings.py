@@ -9,7 +9,7 @@ from typing import Any
 from provisioner.render.limits import YamlLimits
 from provisioner.render.objects import Found, IsNamespaced
 from provisioner.render.targets import Target
-from provisioner.values import KeptValues, Lookup, MadeUp, PatchResult, RepeatedKey, Requirement, Tree
+from provisioner.values import KeptValues, Lookup, MadeUp, ObjectRef, PatchResult, RepeatedKey, Requirement, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ class Rendered:
     bundle asks of its cluster, the values that it was given, as JSON texts by path, the version that it claims, the
     objects of the cluster that it was told of, the namespace in which it would be installed, the paths of those values
     that the spec sets, the keys that are there twice, all of them when the last object was read, what `config` changed
-    in the objects afterwards, which no format does, and what the chart made up."""
+    in the objects afterwards, which no format does, what the chart made up, the version of Helm that rendered it, and
+    the objects that Helm 3 renders otherwise, None where nobody knows."""
 
     objects: Iterable[Found]
     used: Collection[str]
@@ -53,6 +54,8 @@ class Rendered:
     repeated: Collection[RepeatedKey] = ()
     patches: tuple[PatchResult, ...] = ()
     made_up: MadeUp = field(default_factory=MadeUp)
+    engine: str = ""
+    helm_3_differs: tuple[ObjectRef, ...] | None = None
 
 
 Format = Callable[[Tree, Rendering], Rendered]

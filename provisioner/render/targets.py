@@ -41,6 +41,7 @@ class Target:
 
     `is_upgrade` says that the deployment runs already; `lookups` are what a chart may look up, None where nobody was
     asked for any. `values_from` are the objects that its values are of, in their order, None where nobody was asked.
+    `is_takeover` says that it runs as a release of Helm, which the deployment takes over.
     """
 
     kube_version: str
@@ -48,6 +49,7 @@ class Target:
     is_upgrade: bool = False
     lookups: tuple[LookedUp, ...] | None = None
     values_from: tuple[ValuesObject, ...] | None = None
+    is_takeover: bool = False
 
 
 _NAMESPACED = {

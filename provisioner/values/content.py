@@ -316,7 +316,9 @@ class Content:
     nobody knows; `spec_values` the paths of those that the spec sets, as far as is known; `version` what the bundle
     says of itself, "" where its format has none; `lookups` what a chart was told of the cluster's objects;
     `repeated` which keys were there twice in its files; `patches` what `spec.config` changed in the rendered objects;
-    `made_up` what the chart made up, without the values where the content was stored; `suggested_namespace` where the
+    `made_up` what the chart made up, without the values where the content was stored; `engine` the version of the Helm
+    that rendered the chart, such as v4.2.3, "" where none did or nobody knows; `helm_3_differs` the objects that Helm 3
+    renders otherwise, None where nobody knows; `suggested_namespace` where the
     bundle would be installed, "" where it does not say or nobody knows any more. The digest does not cover these.
     `salt` is what the digest is keyed with, b"" where it is not.
     """
@@ -338,6 +340,8 @@ class Content:
     patches: tuple[PatchResult, ...] = ()
     salt: bytes = field(default=b"", repr=False, compare=False)
     made_up: MadeUp = field(default_factory=MadeUp, compare=False)
+    engine: str = ""
+    helm_3_differs: tuple[ObjectRef, ...] | None = None
 
     @property
     def everything(self) -> tuple[Manifest, ...]:

@@ -92,13 +92,16 @@ def test_what_a_request_was_rendered_from_goes_with_its_details(port: BundleDepl
         "unused_files": {"README.md": 1},
         "requirements": [{"kind": "api"}],
         "chart_values": {"replicas": "3"},
+        "helm_3_differs": [],
         "spec_values": ["replicas"],
         "repeated_keys": [{"file": "values.yaml"}],
         "server_words": [{"words": "refused"}],
         "lookups": [{"kind": "Secret"}],
         "patches": [{"entry": "namespace"}],
     }
-    nothing = {name: None if name == "chart_values" else type(value)() for name, value in told.items()}
+    nothing = {
+        name: None if name in ("chart_values", "helm_3_differs") else type(value)() for name, value in told.items()
+    }
     port.requests.update(**told)
     tasks.clear()
     kept = {one.pop("number"): one for one in port.requests.values("number", *told)}

@@ -11,7 +11,9 @@ from pathlib import Path
 from tests.support.go import cache, find_go, wait_for
 
 PEERS = Path(__file__).parents[1] / "bench/peers"
-KUSTOMIZE = Path(__file__).parents[2] / "deploy/kustomize"
+DEPLOY = Path(__file__).parents[2] / "deploy"
+# Folders of deploy/ with a program of ours.
+OWN_PROGRAMS = ("kustomize", "helm3")
 BUILD_SECONDS = 1800
 # Tests meet no public server, so conftest takes the authorities away; what a build downloads needs them.
 CERT_FILE_OF_BUILDS = "PRATIQUE_TEST_CERT_FILE_OF_BUILDS"
@@ -35,10 +37,10 @@ def built(peer: str, package: str = ".") -> Path | None:
     return built_from(PEERS / peer, package, go=go)
 
 
-def built_kustomize() -> Path:
-    """pratique-kustomize, built once into the user's cache (a minute), with the Go of a wheel if there is none here."""
-    program = built_from(KUSTOMIZE, go=find_go(print))
-    assert program is not None, "deploy/kustomize could not be built"
+def built_own(folder: str) -> Path:
+    """pratique-`folder`, built once into the user's cache (minutes), with the Go of a wheel if there is none here."""
+    program = built_from(DEPLOY / folder, go=find_go(print))
+    assert program is not None, f"deploy/{folder} could not be built"
     return program
 
 
@@ -64,4 +66,5 @@ def built_from(folder: Path, package: str = ".", *, go: str) -> Path | None:
 
 
 if __name__ == "__main__":
-    built_kustomize()
+    for name in OWN_PROGRAMS:
+        built_own(name)

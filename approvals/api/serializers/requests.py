@@ -343,6 +343,7 @@ class RequestDetailSerializer(RequestSerializer):
             "to_acknowledge",
             "server_words",
             "made_values",
+            "engine",
         ]
 
     @extend_schema_field(SinceReviewSerializer(allow_null=True))

@@ -13,15 +13,17 @@ from typing import Any
 from provisioner.cluster.annotations import FIELD_MANAGER, LARGEST_TRACKING, NONCE, OWNER_NAME, nonce_of
 from provisioner.cluster.compare import hidden, masked, owner_words, version_of
 from provisioner.cluster.drift import without_theirs
+from provisioner.cluster.field_owners import words
 from provisioner.cluster.order import is_system_namespace
 from provisioner.cluster.plan import helm_releases
-from provisioner.cluster.plan.helm_releases import is_held_by, managers_losing_fields, without_marks
+from provisioner.cluster.plan.helm_releases import fields_left, is_held_by, managers_losing_fields, without_marks
 from provisioner.cluster.plan.inputs import Options, PlanInputs, body_of, unproved_action, with_problem
 from provisioner.cluster.plan.trials import try_foreign_object, without_fields_of_others, words_on_left_fields
 from provisioner.errors import AlreadyExists, FieldConflict, TryLater
 from provisioner.json_values import uid_of
 from provisioner.retention import SECRET
 from provisioner.schema.fields import is_same
+from provisioner.sentences import some
 from provisioner.values import Action, CollisionProtection, JsonObject, Manifest, ObjectRef, PlannedAction
 
 _OF_HELM = "the Helm release"
@@ -148,6 +150,8 @@ def plan_supposed_adoption(scene: PlanInputs, manifest: Manifest, live: dict[str
 
 # What is said of an object that may be adopted and was not tried (Options.may_try_foreign).
 UNTRIED = "the requester is unknown, so the adoption was not tried: its result is known once it is written"
+# So many fields are named that a release has and the content has not.
+MAX_LEFT = 10
 TAKEN_OVER = "it is taken over from its Helm release: Helm's part in the approved fields and its marks go"
 
 
@@ -204,10 +208,12 @@ def plan_takeover(scene: PlanInputs, manifest: Manifest, live: dict[str, Any]) -
         body = body_of(sent, tracking=LARGEST_TRACKING, uid=uid_of(live), resource_version=version_of(live))
         result = scene.cluster.apply(body, field_manager=scene.field_manager, dry_run=True, force=True).object
         if others := managers_losing_fields(live, result, scene.field_manager):
-            words = f"{manifest.ref}: fields of it belong to other managers than Helm"
-            return with_problem(planned, FieldConflict(words, status=409, server_words=", ".join(others)))
+            said = f"{manifest.ref}: fields of it belong to other managers than Helm"
+            return with_problem(planned, FieldConflict(said, status=409, server_words=", ".join(others)))
         before, after = masked(live, without_marks(result, scene.field_manager))
-        notes = (TAKEN_OVER, *words_on_left_fields(manifest, sent))
+        left = list(map(words, fields_left(live, result, scene.field_manager, sent.body)))
+        stay = f"of the release, this content does not have {some(left, MAX_LEFT)}: left as before, and nobody's"
+        notes = (TAKEN_OVER, *words_on_left_fields(manifest, sent), *([stay] if left else ()))
         return replace(planned, before=before, after=after, is_proved=True, notes=notes)
 
     return try_foreign_object(scene, manifest, planned, take_over)

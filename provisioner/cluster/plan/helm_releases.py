@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from provisioner.builtin.facts import defaulted
 from provisioner.cluster.annotations import nonce_of
 from provisioner.cluster.client.api import ClusterClient
 from provisioner.cluster.compare import hidden, version_of
+from provisioner.cluster.field_owners import FieldPath, field_value, is_below, leaf_paths
 from provisioner.json_values import uid_of
 from provisioner.values import Action, HelmRelease, JsonObject, ObjectRef, PlannedAction
 
@@ -75,6 +77,33 @@ def managers_losing_fields(live: JsonObject, forced: JsonObject, manager: str) -
     return sorted({key[0] for key in keepers if _minus(held[key], left.get(key, {}))})
 
 
+def fields_left(live: JsonObject, forced: JsonObject, manager: str, wished: JsonObject) -> list[FieldPath]:
+    """The fields that the release wrote and `wished` does not have: they stay as they are, and are nobody's.
+
+    Of what Helm did not apply server-side, its manager owns what the API server filled in, too, which `wished` gets as
+    well.
+    """
+    fields: dict[str, Any] = {}
+    for entry in (live.get("metadata") or {}).get("managedFields") or []:
+        if not entry.get("subresource") and _has_mark(entry.get("fieldsV1") or {}):
+            fields = _union(fields, _fields_kept(entry["fieldsV1"], forced, manager))
+    filled = defaulted(wished)
+    found: list[FieldPath] = []
+    for path in sorted(leaf_paths(fields)):
+        value = field_value(live, path)
+        is_there = value is not None and value != field_value(filled, path)
+        if is_there and not any(is_below(path, above) for above in found):
+            found.append(path)
+    return found
+
+
+def _fields_kept(fields: Mapping[str, Any], forced: JsonObject, manager: str) -> dict[str, Any]:
+    """Those of the release's fields that are neither handed over nor its marks."""
+    marks = _marks(forced, manager).items()
+    named: dict[str, Any] = {"f:metadata": {f"f:{part}": {f"f:{name}": {} for name in names} for part, names in marks}}
+    return _minus(_minus(fields, _approved(forced, manager)), named)
+
+
 def handover_patch(live: JsonObject, forced: JsonObject, manager: str) -> dict[str, Any]:
     """The merge patch after which `manager` owns the approved fields that the release's manager owned, and Helm's marks
     are gone.
@@ -90,10 +119,7 @@ def handover_patch(live: JsonObject, forced: JsonObject, manager: str) -> dict[s
             entries.append(dict(entry))
             continue
         ours = _union(ours, _common(fields, approved))
-        if left := _minus(
-            _minus(fields, approved),
-            {"f:metadata": {f"f:{part}": {f"f:{name}": {} for name in names} for part, names in marks.items()}},
-        ):
+        if left := _fields_kept(fields, forced, manager):
             entries.append({**entry, "fieldsV1": left})
     if ours:
         form = {"apiVersion": live["apiVersion"], "fieldsType": "FieldsV1"}

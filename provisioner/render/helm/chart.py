@@ -81,8 +81,10 @@ _TWICE = re.compile(r"on line \d+ (?:too|with another value: remove one of them)
 _SEPARATOR = re.compile(rf"^---[{_BLANKS}]*", re.MULTILINE)
 
 
-def rendered_objects(texts: Mapping[str, str], folder: str, meter: YamlMeter) -> Iterator[Found]:
+def rendered_objects(texts: Mapping[str, str], folder: str, meter: YamlMeter, *, helm_version: int) -> Iterator[Found]:
     """The objects of each template by its path in the chart, which lies in `folder` of the tree.
+
+    Helm 3 leaves one line break at the end of a template, and Helm 4 all of them, as a block text with `|+` shows.
 
     Raises BundleTooLarge, and InvalidManifest with the line of the template's whole text: what else is wrong may quote
     values, and stands in its `server_words`.
@@ -90,7 +92,7 @@ def rendered_objects(texts: Mapping[str, str], folder: str, meter: YamlMeter) ->
     for path, text in sorted(texts.items()):
         place = f"{folder}/{path}" if folder else path
         try:
-            for document in _documents(text):
+            for document in _documents(text.rstrip() if helm_version == 3 else text):
                 for one in load_documents(document.encode(), name=place, meter=meter):
                     yield Found(one.value, place)
         except InvalidManifest as exc:

@@ -1,5 +1,7 @@
 """The process that renders, as its parent sees it: started with nothing of ours, given charts, and bounded.
 
+It is the module of `chart_engine` with Helm 4, or our program with Helm 3 (deploy/helm3); both speak alike.
+
 One that has rendered a chart may render the next one of the same namespace and cluster (`keep_engine`), as long as it
 is in all that can be seen what it was before. It never does so after a lookup or an error, and what it says against a
 chart counts only from one that is new.
@@ -34,6 +36,7 @@ from provisioner.chart_engine.limits import (
 )
 from provisioner.child_process import started
 from provisioner.errors import BadBundle, BundleTooLarge, TryLater
+from provisioner.own_programs import NOT_STARTED, OwnProgram
 from provisioner.render.helm.packed_charts import checked_files
 from provisioner.render.helm.values import without_credentials
 from provisioner.render.targets import LookedUp
@@ -44,6 +47,10 @@ logger = logging.getLogger(__name__)
 MODULE = "provisioner.chart_engine.process"
 LOOKUP_MODULE = "provisioner.chart_engine.lookup_process"
 PACKAGE = "helm_python"
+# The version is that of helm.sh/helm/v3.
+HELM_3 = OwnProgram(
+    "helm3", "Helm", "v3.22.0", "config.helmVersion: 3 needs", "docs/operating/sources.md#helm-3-and-helm-4"
+)
 _CHUNK = 1 << 20
 _PLACE = re.compile(r"[\w.-]{1,250}/((?:charts/[\w.-]{1,250}/){0,16}templates/[\w./-]{1,250}:\d{1,9})")
 _SCHEMA, _VALUE = "values don't meet the specifications of the schema", re.compile(r"- at '(/[^']{1,250})': ")
@@ -57,6 +64,7 @@ class ChartJob:
     `lookups` are what `lookup` finds; None where it finds nothing, whatever it is asked for. It may ask for anything
     else where it `is_open`, and finds nothing there. What renders it renders no other chart where it `is_alone`, as
     where its values hold those of a Secret or marks of them. Where it `runs_tests`, these are hooks, too.
+    `helm_version` is 3 or 4.
     """
 
     files: Mapping[str, bytes]
@@ -70,15 +78,18 @@ class ChartJob:
     is_open: bool = False
     is_alone: bool = False
     runs_tests: bool = False
+    helm_version: int = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """`templates` and `crds` by their path in the chart; `again` has those templates that rendered otherwise twice."""
+    """`templates` and `crds` by their path in the chart; `again` has those templates that rendered otherwise twice.
+    `version` is that of the Helm that rendered them, such as v4.2.3."""
 
     templates: Mapping[str, str]
     again: Mapping[str, str]
     crds: Mapping[str, str]
+    version: str
 
 
 def render(job: ChartJob) -> Output:
@@ -87,7 +98,8 @@ def render(job: ChartJob) -> Output:
 
     Helm's own words may quote values, as those of `fail` do: they are the error's `server_words`.
     """
-    if importlib.util.find_spec(PACKAGE) is None:
+    program = HELM_3.find() if job.helm_version == 3 else ""
+    if not program and importlib.util.find_spec(PACKAGE) is None:
         raise BadBundle("Helm charts need the package helm-python-sdk here: install `pratique[helm]`")
     try:
         question = packed_frame(_question(job), checked_files(job.files))
@@ -96,9 +108,9 @@ def render(job: ChartJob) -> Output:
     kept = _kept.get()
     # One that is told of objects of the cluster is never asked again.
     if job.lookups is not None or job.is_alone or kept is None or kept.pid != os.getpid():
-        with closing(_Engine(MODULE if job.lookups is None else LOOKUP_MODULE)) as engine:
+        with closing(_Engine(program or (MODULE if job.lookups is None else LOOKUP_MODULE))) as engine:
             return engine.render(question)
-    return kept.render(question, (job.namespace, job.kube_version, job.api_versions))
+    return kept.render(question, (job.namespace, job.kube_version, job.api_versions), program or MODULE)
 
 
 def _question(job: ChartJob) -> dict[str, Any]:
@@ -153,19 +165,20 @@ class _Kept:
         with suppress(TryLater):
             self._engine = self._engine or _Engine(MODULE)
 
-    def render(self, question: bytes, place: object) -> Output:
-        """`place` is the namespace and the cluster."""
+    def render(self, question: bytes, place: object, what: str) -> Output:
+        """`place` is the namespace and the cluster; `what` renders, a module of ours or the path of a program."""
         engine, self._engine = self._engine, None
-        if engine is not None and (self._place not in (None, place) or not engine.is_as_it_was()):
+        is_another = engine is not None and (engine.what != what or self._place not in (None, place))
+        if engine is not None and (is_another or not engine.is_as_it_was()):
             engine.close()
             engine = None
-        engine = engine or _Engine(MODULE)
+        engine = engine or _Engine(what)
         try:
             output = engine.render(question)
         except BadBundle:
             if not engine.charts:
                 raise
-            engine = _Engine(MODULE)
+            engine = _Engine(what)
             output = engine.render(question)
         self._engine, self._place = engine, place
         return output
@@ -181,10 +194,10 @@ _kept: ContextVar[_Kept | None] = ContextVar("kept", default=None)
 class _Engine:
     """One process and its pipes. `charts` says how many it has rendered; it is closed with its first error."""
 
-    def __init__(self, module: str) -> None:
-        self.charts = 0
+    def __init__(self, what: str) -> None:
+        self.what, self.charts, self._version = what, 0, ""
         self._state: object = None  # what it said of itself last
-        self._process = _started(module)
+        self._process = _started(what)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -197,7 +210,7 @@ class _Engine:
         before = self._state
         self._deadline = time.monotonic() + WALL_SECONDS
         try:
-            self._state = self._receive()["state"]
+            self._read_state()
         except (BadBundle, TryLater, ValueError, KeyError, TypeError):
             return False
         if self._unread or select.select([self._from], [], [], 0)[0]:
@@ -209,13 +222,13 @@ class _Engine:
         self._unsent, self._deadline = memoryview(question), time.monotonic() + WALL_SECONDS
         try:
             if self._state is None:
-                self._state = self._receive()["state"]
+                self._read_state()
             found = self._receive()
             if "error" in found:
                 said = without_credentials(found["said"]).strip()
                 words = found["error"].strip() or _refusal(said)
                 raise (BundleTooLarge if found["is_too_large"] else BadBundle)(f"the chart: {words}", server_words=said)
-            output = Output(dict(found["templates"]), dict(found["again"]), dict(found["crds"]))
+            output = Output(dict(found["templates"]), dict(found["again"]), dict(found["crds"]), self._version)
         except (ValueError, KeyError, TypeError) as exc:
             self.close()
             raise BadBundle("the chart: what renders it ended without an answer") from exc
@@ -224,6 +237,15 @@ class _Engine:
             raise
         self.charts += 1
         return output
+
+    def _read_state(self) -> None:
+        """What it says before each chart, and of its Helm before the first one."""
+        said = self._receive()
+        if not self._version:
+            self._version = str(said["version"])
+            if os.path.isabs(self.what):
+                HELM_3.check_version(self.what, self._version)
+        self._state = said["state"]
 
     def close(self) -> None:
         with self._process:  # which closes its pipes and waits
@@ -265,6 +287,8 @@ class _Engine:
             status = self._process.wait(max(self._deadline - time.monotonic(), 0))
         except subprocess.TimeoutExpired:
             return TryLater(f"the machine was too busy to render the chart within {WALL_SECONDS:g} s")
+        if self._state is None and os.path.isabs(self.what) and status == NOT_STARTED:
+            return HELM_3.broken(self.what)
         if self._state is None:
             return TryLater(f"what renders charts could not be started (status {status})")
         if -status in {signal.SIGXCPU, signal.SIGKILL}:
@@ -289,10 +313,12 @@ def _resident_bytes(pid: int) -> int:
         return 0
 
 
-def _started(module: str) -> subprocess.Popen[bytes]:
+def _started(what: str) -> subprocess.Popen[bytes]:
+    if os.path.isabs(what):
+        return HELM_3.start(what)
     # Whatever would ask the network asks a port where nobody listens.
     nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
     try:
-        return started(module, GOMAXPROCS="2", **nowhere)
+        return started(what, GOMAXPROCS="2", **nowhere)
     except OSError as exc:
         raise TryLater(f"what renders charts could not be started ({type(exc).__name__})") from exc

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from provisioner.errors import BadBundle, BadConfig, BundleTooLarge
+from provisioner.errors import BadBundle, BadConfig, BundleTooLarge, InvalidManifest, TryLater
 from provisioner.json_values import mapping, value_at
 from provisioner.render import plain
 from provisioner.render.helm.chart import CHART, VALUES, chart_files, chart_folder, rendered_objects, with_hooks
@@ -33,7 +33,7 @@ from provisioner.render.renderings import Rendered, Rendering
 from provisioner.render.targets import LookedUp
 from provisioner.render.yaml import load_documents
 from provisioner.sentences import some, verb
-from provisioner.values import KeptValues, MadeUp, Tree
+from provisioner.values import KeptValues, MadeUp, ObjectRef, Tree
 
 
 def find(tree: Tree, rendering: Rendering) -> Rendered:
@@ -58,10 +58,13 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
         lookups=_choose_lookups(rendering),
         is_alone=bool(given.objects),
         runs_tests=wanted.tests,
+        helm_version=wanted.helm_version,
     )
     known = (*(job.lookups or ()), *given.objects)
-    marked, made_up, left_out = _render_objects(job, rendering, folder, meter)
-    kept, lookups = filled(marked, known, meter)
+    chart = _render_objects(job, rendering, folder, meter)
+    helm_3_differs = _compare_helm_3(chart.side, chart.first) if target and target.is_takeover else None
+    made_up = chart.made_up
+    kept, lookups = filled(chart.settled, known, meter)
     if any(looked_up.marks for looked_up in known):
         check_random(made_up, job.files, known)
         values_kept = {place.key: made.value for made in made_up.values for place in made.places}
@@ -70,9 +73,11 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
             told = tuple(replace(each, answer=with_stand_ins(each.answer, texts)) for each in job.lookups or ())
             again = replace(job, values=with_stand_ins(job.values, texts), lookups=told if job.lookups else job.lookups)
             limits = YamlMeter(rendering.limits, takes_repeated=True)
-            return _render_objects(again, replace(rendering, kept_values=values_kept), folder, limits)[0]
+            return _render_objects(again, replace(rendering, kept_values=values_kept), folder, limits).settled
 
-        check_copied(known, lambda stand_ins: filled(marked, stand_ins, YamlMeter(rendering.limits))[0], render_again)
+        check_copied(
+            known, lambda stand_ins: filled(chart.settled, stand_ins, YamlMeter(rendering.limits))[0], render_again
+        )
         lookups = tuple(
             replace(lookup, compared=list_comparisons(job.files, job.values, looked_up.marks))
             for lookup, looked_up in zip(lookups, known, strict=True)
@@ -91,7 +96,7 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
             " values.yaml describes it"
         )
     objects = chain(kept, plain.find(rest, extra, meter))
-    used = [*(path for path in inside if path not in left_out), *wanted.files]
+    used = [*(path for path in inside if path not in chart.left_out), *wanted.files]
     used += [file for paths in extra for file in paths]
     return Rendered(
         objects,
@@ -102,18 +107,19 @@ def find(tree: Tree, rendering: Rendering) -> Rendered:
         spec_values=set_paths(given.shown(wanted.values)),
         repeated=meter.repeated,
         made_up=made_up,
+        engine=chart.side.output.version,
+        helm_3_differs=helm_3_differs,
     )
 
 
-def _render_objects(
-    job: ChartJob, rendering: Rendering, folder: str, meter: YamlMeter
-) -> tuple[list[Found], MadeUp, set[str]]:
-    """The objects of the chart, what it made up, and the files that gave only hooks that are left out."""
+def _render_objects(job: ChartJob, rendering: Rendering, folder: str, meter: YamlMeter) -> _ChartObjects:
     output, refusal = _render_first(job, rendering)
-    found = [*_crds(output.crds, folder, meter), *rendered_objects(output.templates, folder, meter)]
-    kept = with_hooks(found, is_upgrade=job.is_upgrade, with_tests=job.runs_tests)
-    kept, made_up = _settle_moving(_Side(job, output, rendering, folder), kept, refusal)
-    return kept, made_up, {each.file for each in found} - {each.file for each in kept}
+    rendered = rendered_objects(output.templates, folder, meter, helm_version=job.helm_version)
+    found = [*_crds(output.crds, folder, meter), *rendered]
+    first = with_hooks(found, is_upgrade=job.is_upgrade, with_tests=job.runs_tests)
+    side = _Side(job, output, rendering, folder)
+    settled, made_up = _settle_moving(side, first, refusal)
+    return _ChartObjects(side, first, settled, made_up, {one.file for one in found} - {one.file for one in settled})
 
 
 def _render_first(job: ChartJob, rendering: Rendering) -> tuple[Output, BadBundle | None]:
@@ -144,7 +150,7 @@ class _Side:
 
     def running(self, texts: Mapping[str, str], meter: YamlMeter) -> list[Found]:
         """What these texts have, but for the hooks that never run here."""
-        found = rendered_objects(texts, self.folder, meter)
+        found = rendered_objects(texts, self.folder, meter, helm_version=self.job.helm_version)
         return with_hooks(found, is_upgrade=self.job.is_upgrade, with_tests=self.job.runs_tests)
 
     def compare(self, first: Iterable[Found], meter: YamlMeter) -> tuple[list[str], TwoRenderings]:
@@ -158,6 +164,39 @@ class _Side:
             [(self.output.templates.get(paths[file], ""), self.output.again[paths[file]]) for file in moving],
             self.rendering.install_namespace,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _ChartObjects:
+    """The objects of a chart, `first` as they were rendered, `settled` with the values that count.
+
+    `left_out` are the files that gave only hooks that are left out.
+    """
+
+    side: _Side
+    first: list[Found]
+    settled: list[Found]
+    made_up: MadeUp
+    left_out: set[str]
+
+
+def _compare_helm_3(side: _Side, kept: Iterable[Found]) -> tuple[ObjectRef, ...] | None:
+    """The objects that Helm 3 renders otherwise, or alone does or does not; None where it cannot be asked. What a
+    chart makes up differs anyway."""
+    job, meter = replace(side.job, helm_version=3), YamlMeter(side.rendering.limits, takes_repeated=True)
+    if side.job.helm_version == 3:
+        return None
+    try:
+        output = render(job)
+        other = [*_crds(output.crds, side.folder, meter), *replace(side, job=job).running(output.templates, meter)]
+        moving = {_within(side.folder, path) for path in (*output.again, *side.output.again)}
+        ours, theirs = (
+            {ObjectRef.of(found.body): found.body for found in flattened(side_of, meter) if found.file not in moving}
+            for side_of in (kept, other)
+        )
+    except (BadBundle, InvalidManifest, TryLater):
+        return None
+    return tuple(sorted(ref for ref in ours.keys() | theirs.keys() if ours.get(ref) != theirs.get(ref)))
 
 
 def _settle_moving(side: _Side, kept: list[Found], refusal: BadBundle | None) -> tuple[list[Found], MadeUp]:

@@ -140,7 +140,20 @@ def _is_coded_key(text: str) -> bool:
         return False
 
 
-_KEYS = ("values", "valuesFiles", "valuesFrom", "releaseName", KEY, PATH, DEPENDENCY_AUTH, "tests")
+HELM_VERSION = "helmVersion"
+_KEYS = (
+    "values",
+    "valuesFiles",
+    "valuesFrom",
+    "releaseName",
+    HELM_VERSION,
+    KEY,
+    PATH,
+    DEPENDENCY_AUTH,
+    "tests",
+)
+HELM_VERSIONS = (3, 4)
+DEFAULT_HELM_VERSION = 4
 # Helm's rule for the name of a release.
 MAX_RELEASE_NAME = 53
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -155,6 +168,7 @@ class ChartConfig:
     values: Mapping[str, Any]
     files: tuple[str, ...]
     release_name: str
+    helm_version: int
     tests: bool
 
 
@@ -181,6 +195,7 @@ def config_of(
         merged(merged(values, given), dict(own)),
         tuple(files),
         config.get("releaseName") or "",
+        helm_version_of(config),
         bool(config.get("tests")),
     )
 
@@ -200,6 +215,15 @@ def check_config(config: Mapping[str, Any]) -> None:
         checked_release_name(name)
     if not isinstance(tests := config.get("tests", False), bool):
         raise BadConfig(f"config.tests is {type(tests).__name__}; expected true or false")
+    helm_version_of(config)
+
+
+def helm_version_of(config: Mapping[str, Any]) -> int:
+    """Which Helm renders the chart. Raises BadConfig."""
+    version = config.get(HELM_VERSION, DEFAULT_HELM_VERSION)
+    if version not in HELM_VERSIONS or type(version) is not int:
+        raise BadConfig(f"config.{HELM_VERSION} is {str(version)[:40]!a}; expected the number 3 or 4")
+    return version
 
 
 def checked_release_name(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 from base64 import b64encode
 from collections.abc import Mapping
@@ -12,18 +11,18 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from threading import Timer
 
-from provisioner.child_process import started
-from provisioner.confined_program import CPU_SECONDS, MEMORY_BYTES, MODULE, PROGRAM
+from provisioner.confined_program import CPU_SECONDS, MEMORY_BYTES
 from provisioner.errors import BadBundle, BundleTooLarge, TryLater
+from provisioner.own_programs import NOT_STARTED, OwnProgram
 
-NAME = "pratique-kustomize"
-# Of sigs.k8s.io/kustomize/api: another one could build other objects from the same tree.
-VERSION = "v0.21.2"
+# The version is that of sigs.k8s.io/kustomize/api.
+KUSTOMIZE = OwnProgram(
+    "kustomize", "kustomize", "v0.21.2", "kustomizations need", "docs/operating/sources.md#kustomizations"
+)
 WALL_SECONDS = 60.0
 MAX_OUTPUT_BYTES = 32 * 2**20
 _LIMITS = "look for bases that include each other many times, or for an alias that grows without end"
 _CHUNK = 1 << 20
-_NOT_STARTED = 1  # as Python ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +37,7 @@ class Built:
 
 def build(files: Mapping[str, bytes], folder: str) -> Built:
     """Raises BadBundle where the program cannot be had, BundleTooLarge past a limit, and TryLater."""
-    program = shutil.which(NAME)
-    if program is None:
-        raise BadBundle(
-            f"kustomizations need the program {NAME} on the PATH here. The image has it; elsewhere, build it with"
-            " Go from deploy/kustomize (docs/operating/sources.md#kustomizations)"
-        )
+    program = KUSTOMIZE.find()
     contents = {path: b64encode(data).decode() for path, data in files.items()}
     answer = _asked(program, json.dumps({"files": contents, "folder": folder}).encode())
     try:
@@ -53,16 +47,12 @@ def build(files: Mapping[str, bytes], folder: str) -> Built:
         built = Built(objects, tuple(map(str, found["used"])), str(found["error"]))
     except (ValueError, KeyError, TypeError) as exc:
         raise BadBundle("the kustomization: what builds it ended without an answer") from exc
-    if version != VERSION:
-        raise BadBundle(f"{program} has kustomize {version!a}; expected {VERSION}: build it anew from deploy/kustomize")
+    KUSTOMIZE.check_version(program, version)
     return built
 
 
 def _asked(program: str, question: bytes) -> bytes:
-    try:
-        process = started(MODULE, **{PROGRAM: program})
-    except OSError as exc:
-        raise TryLater(f"what builds kustomizations could not be started ({type(exc).__name__})") from exc
+    process = KUSTOMIZE.start(program)
     assert process.stdin is not None
     assert process.stdout is not None
     with ExitStack() as stack:
@@ -97,7 +87,7 @@ def _check_end(status: int, program: str, seconds: float) -> None:
         )
     if status < 0:
         raise BundleTooLarge(f"the kustomization took more than {CPU_SECONDS} s of processor time; {_LIMITS}")
-    if status == _NOT_STARTED:
-        raise BadBundle(f"{program} could not be run; build it anew from deploy/kustomize, with CGO_ENABLED=0")
+    if status == NOT_STARTED:
+        raise KUSTOMIZE.broken(program)
     if status:
         raise BundleTooLarge(f"the kustomization needs more than {MEMORY_BYTES // 2**20} MiB of memory; {_LIMITS}")

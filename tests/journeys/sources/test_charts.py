@@ -92,3 +92,24 @@ def test_a_chart_is_installed_upgraded_put_back_and_deleted(site: DeployedSite, 
     site.work()
     assert site.approve(wished).state == "applied"
     assert (seen(site, "shop-seen"), seen(site, "beside")) == (None, None)
+
+
+@pytest.mark.usefixtures("helm3")
+def test_another_helm_makes_a_request_that_says_so(site: DeployedSite, git_server: GitServer) -> None:
+    repository = git_server.repository(site.namespace)
+    repository.commit(
+        {**chart("shop"), "beside/a.yaml": b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside}\n"}
+    )
+    store_values(site, "stored")
+    wished = ask_for(site, repository, "one")
+    site.work()
+    first = site.approve(wished)
+    assert (first.state, first.engine) == ("applied", "v4.2.3"), first.problem
+    ask_for(site, repository, "one", helmVersion=3)
+    site.work()
+    second = site.latest(wished)
+    assert (second.state, second.engine) == ("in_review", "v3.22.0"), second.problem
+    (finding,) = second.reports.latest("round").findings.filter(rule="HELM-04")
+    assert finding.message == "The chart was rendered by Helm v3.22.0; what runs was rendered by Helm v4.2.3"
+    assert site.approve(wished).state == "applied"
+    assert (seen(site, "shop-seen") or {})["text"] == "one stored"

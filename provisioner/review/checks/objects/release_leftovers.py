@@ -33,7 +33,7 @@ _KINDS = (
 
 def list_marked_kinds(facts: Facts) -> Iterator[Listing]:
     """In the namespace of a release that is taken over; of kinds without a namespace everywhere."""
-    for release in _taken_over(facts):
+    for release in taken_over(facts):
         in_cluster = {one.ref.group_kind for one in facts.content.everything if not one.ref.namespace}
         kinds = {*_KINDS, *(one.ref.group_kind for one in facts.content.everything)}
         for kind in sorted(kinds):
@@ -43,7 +43,7 @@ def list_marked_kinds(facts: Facts) -> Iterator[Listing]:
 
 def compare_releases(facts: Facts) -> Iterator[Finding]:
     known = {manifest.ref.identity for manifest in facts.content.everything}
-    for release in _taken_over(facts):
+    for release in taken_over(facts):
         left: list[ObjectRef] = []
         unread: list[str] = []
         for listing in list_marked_kinds(facts):
@@ -61,7 +61,7 @@ def compare_releases(facts: Facts) -> Iterator[Finding]:
             yield _UNKNOWN.finding("unread", None, key=unread, release=release.name, kinds=unread)
 
 
-def _taken_over(facts: Facts) -> list[HelmRelease]:
+def taken_over(facts: Facts) -> list[HelmRelease]:
     """The releases whose records go."""
     going = (planned.ref for planned in facts.plan.actions if planned.action is Action.DELETE)
     releases = {release for ref in going if (release := HelmRelease.of_record(ref))}
@@ -71,7 +71,7 @@ def _taken_over(facts: Facts) -> list[HelmRelease]:
 def _wanted_in_vain(facts: Facts) -> HelmRelease | None:
     """The release that is to be taken over, where the plan takes over nothing."""
     is_adopting = any(planned.action is Action.ADOPT and not planned.problem for planned in facts.plan.actions)
-    return None if is_adopting or _taken_over(facts) else facts.helm_release
+    return None if is_adopting or taken_over(facts) else facts.helm_release
 
 
 def list_records(facts: Facts) -> Iterator[Listing]:

@@ -94,6 +94,19 @@ def test_what_a_later_revision_drops_is_dropped(scene: Scene) -> None:
     assert live["data"] == {"size": "1"}
 
 
+def test_fields_that_only_the_release_has_are_named_in_the_plan(scene: Scene) -> None:
+    """They stay as they are and are nobody's: without a word in the plan nobody would see that the two differ."""
+    old = scene.deployment(image="example.com/web:1")
+    old["spec"]["template"]["spec"]["priorityClassName"] = "high"
+    scene.of_helm(old)
+    scene.of_helm(scene.config_map(size="1", colour="red"))
+    new = [scene.deployment(image="example.com/web:1"), scene.config_map(size="1")]
+    planned = scene.plan(*new, helm_release=release(scene))
+    said = {one.ref.name: one.notes[-1].partition("does not have ")[2] for one in planned.actions}
+    left = ": left as before, and nobody's"
+    assert said == {"web": f"spec.template.spec.priorityClassName{left}", "settings": f"data.colour{left}"}
+
+
 @pytest.mark.parametrize("name", ["other", ""])
 def test_what_another_release_holds_or_nobody_named_is_left_alone(scene: Scene, name: str) -> None:
     scene.of_helm(scene.config_map(size="1"), release="other" if name else "shop")

@@ -19,7 +19,7 @@ import pytest
 from provisioner.chart_engine.frames import packed_frame
 from provisioner.chart_engine.limits import MAX_KEPT_CHARTS
 from provisioner.errors import BadBundle, BundleTooLarge, TryLater
-from provisioner.render.helm import engine
+from provisioner.render.helm import engine, values
 from provisioner.render.helm.engine import ChartJob, Output, keep_engine, render
 from tests.provisioner.render.helm.charts import SERVED, chart
 from tests.support.folders import CORPUS
@@ -54,7 +54,10 @@ HOSTILE = {
 
 
 def job(files: dict[str, bytes] | None = None, **changes: Any) -> ChartJob:
-    given = ChartJob(files or seeing("own"), {}, "shop", "home", "v1.36.3", SERVED, is_upgrade=False)
+    version = values.DEFAULT_HELM_VERSION
+    given = ChartJob(
+        files or seeing("own"), {}, "shop", "home", "v1.36.3", SERVED, is_upgrade=False, helm_version=version
+    )
     return replace(given, **changes)
 
 
@@ -78,8 +81,8 @@ def pid() -> int:
     return kept._engine._process.pid
 
 
-@pytest.fixture(scope="module")
-def cold() -> Output:
+@pytest.fixture
+def cold(each_helm: int) -> Output:
     return render(job())
 
 
@@ -314,3 +317,24 @@ def test_one_that_has_grown_renders_no_other(kept: None, monkeypatch: pytest.Mon
     monkeypatch.setattr(engine, "MAX_KEPT_BYTES", 1)
     render(job())
     assert pid() != before
+
+
+def test_where_the_program_of_helm_3_is_missing_or_another_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        BadBundle, match=r"config\.helmVersion: 3 needs the program pratique-helm3 on the PATH .*/helm3"
+    ):
+        render(job(helm_version=3))
+    program = tmp_path / "pratique-helm3"
+    program.write_bytes(b"no program")
+    program.chmod(0o755)
+    with pytest.raises(BadBundle, match=r"pratique-helm3 could not be run; build it anew from deploy/helm3"):
+        render(job(helm_version=3))
+
+
+def test_a_program_with_another_version_of_helm_3_renders_nothing(helm3: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "HELM_3", replace(engine.HELM_3, version="v3.0.0"))
+    with pytest.raises(BadBundle, match=r"has Helm 'v3\.22\.0'; expected v3\.0\.0: build it anew from deploy/helm3"):
+        render(job(helm_version=3))

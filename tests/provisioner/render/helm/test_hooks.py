@@ -11,6 +11,8 @@ from provisioner.render import Target, content_digest, parse, serialise
 from provisioner.values import Hook, HookMoment
 from tests.provisioner.render.helm.charts import chart, config_map, rendered, texts
 
+pytestmark = pytest.mark.usefixtures("each_helm")
+
 BEFORE, AFTER, TESTING, GOING, GONE = HookMoment
 INSTALL, UPGRADE = Target("", (), is_upgrade=False), Target("", (), is_upgrade=True)
 

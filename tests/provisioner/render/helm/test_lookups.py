@@ -21,6 +21,8 @@ from provisioner.render.targets import LookedUp
 from provisioner.values import Content, JsonObject, ObjectRef
 from tests.provisioner.render.helm.charts import PASSWORD, SERVED, chart, coded, config_map, rendered, texts
 
+pytestmark = pytest.mark.usefixtures("each_helm")
+
 GET = '(lookup "v1" "Secret" "home" "db")'
 NAMED = [{"kind": "Secret", "name": "db"}]
 

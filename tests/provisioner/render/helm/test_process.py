@@ -15,6 +15,8 @@ from tests.provisioner.render.helm.charts import CHART, chart, config_map, packe
 from tests.support.provisioner import archives as make
 from tests.support.provisioner.archives import header, member, octal, padded, pax, record
 
+pytestmark = pytest.mark.usefixtures("each_helm")
+
 NEEDS_SUB = CHART + b"dependencies: [{name: sub, version: 1.0.0}]\n"
 SUB = CHART.replace(b"shop", b"sub")
 EVIL = b'{"properties": {"text": {"$ref": "file:///etc/passwd"}}}'

@@ -14,6 +14,8 @@ from provisioner.render import Target, looked_up, values_object, wanted_values
 from provisioner.values import Content, JsonObject
 from tests.provisioner.render.helm.charts import PASSWORD, SERVED, chart, coded, config_map, rendered
 
+pytestmark = pytest.mark.usefixtures("each_helm")
+
 SECRET, MAP = {"kind": "Secret", "name": "db"}, {"kind": "ConfigMap", "name": "settings"}
 
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from provisioner import own_programs
 from provisioner.errors import BadBundle, BundleTooLarge, TryLater
 from provisioner.render.kustomize import engine
 from tests.provisioner.render.kustomize.kustomizations import SERVICE, built
@@ -185,7 +186,7 @@ def child(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def start(module: str, **_environment: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, bufsize=0)
 
-    monkeypatch.setattr(engine, "started", start)
+    monkeypatch.setattr(own_programs, "started", start)
     monkeypatch.setattr("shutil.which", lambda _name: "/bin/program")
 
 

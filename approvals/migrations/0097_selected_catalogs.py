@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("approvals", "0094_patches")]
+    dependencies = [("approvals", "0096_engine")]
 
     operations = [
         migrations.AddField(
