@@ -26,7 +26,7 @@ from provisioner.render import BUILT_IN
 from provisioner.source import Credentials, EgressPolicy, HttpSource, ImageSource, LocalSource, Source
 from provisioner.unpack import UnpackLimits
 from provisioner.values import Content, Pin
-from tests.provisioner.render.helm.charts import packed, texts
+from tests.support.provisioner.charts import packed, texts
 from tests.support.provisioner.dependencies import archive, chart_with, index, needs, subchart
 from tests.support.servers.hostile import HASTY, HERE
 from tests.support.servers.http import FileServer, Reply

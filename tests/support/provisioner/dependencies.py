@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from tests.provisioner.render.helm.charts import config_map, packed
+from tests.support.provisioner.charts import config_map, packed
 
 Needed = Mapping[str, str]
 

@@ -12,7 +12,7 @@ import pytest
 from provisioner.errors import BadBundle
 from provisioner.render import BUILT_IN, Rendering, Target, render_content
 from provisioner.values import Manifest, Tree
-from tests.provisioner.render.helm.charts import chart, config_map, rendered, texts
+from tests.support.provisioner.charts import chart, config_map, rendered, texts
 from tests.support.built import built
 from tests.support.folders import CORPUS
 from tests.support.patience import scaled

@@ -11,7 +11,7 @@ from provisioner.cluster.annotations import keep_words
 from provisioner.errors import BadBundle, BadConfig, InvalidManifest
 from provisioner.render import Target
 from provisioner.render.helm.remedies import values_to_set
-from tests.provisioner.render.helm.charts import CHART, SERVED, chart, config_map, packed, rendered, texts
+from tests.support.provisioner.charts import CHART, SERVED, chart, config_map, packed, rendered, texts
 
 pytestmark = pytest.mark.usefixtures("each_helm")
 

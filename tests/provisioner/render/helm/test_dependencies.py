@@ -13,7 +13,7 @@ from provisioner.render.helm.dependencies import (
     missing_dependencies,
     wanted_dependency_auth,
 )
-from tests.provisioner.render.helm.charts import packed
+from tests.support.provisioner.charts import packed
 from tests.support.provisioner.dependencies import archive, chart_with, needs, subchart
 
 WEB, OCI = "https://charts.example.com/stable", "oci://registry.example.com/charts"

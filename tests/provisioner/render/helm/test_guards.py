@@ -20,7 +20,7 @@ from provisioner.errors import BadBundle
 from provisioner.render.helm import engine
 from provisioner.render.helm.engine import ChartJob
 from tests.provisioner.render.helm import unguarded
-from tests.provisioner.render.helm.charts import SERVED, chart
+from tests.support.provisioner.charts import SERVED, chart
 from tests.provisioner.render.helm.unguarded import CALLS, CHECKS, FILES, GUARDS, NETWORK
 
 NUMBER = b'{"type": "number"}'

@@ -9,7 +9,7 @@ import pytest
 from provisioner.errors import BadConfig
 from provisioner.render import Target, content_digest, parse, serialise
 from provisioner.values import Hook, HookMoment
-from tests.provisioner.render.helm.charts import chart, config_map, rendered, texts
+from tests.support.provisioner.charts import chart, config_map, rendered, texts
 
 pytestmark = pytest.mark.usefixtures("each_helm")
 

@@ -19,7 +19,7 @@ from provisioner.render.limits import YamlLimits, YamlMeter
 from provisioner.render.objects import Found
 from provisioner.render.targets import LookedUp
 from provisioner.values import Content, JsonObject, ObjectRef
-from tests.provisioner.render.helm.charts import PASSWORD, SERVED, chart, coded, config_map, rendered, texts
+from tests.support.provisioner.charts import PASSWORD, SERVED, chart, coded, config_map, rendered, texts
 
 pytestmark = pytest.mark.usefixtures("each_helm")
 

@@ -24,7 +24,7 @@ from provisioner.render.helm.made_up import (
 from provisioner.render.helm.tokens import Unaligned
 from provisioner.render.objects import Found
 from provisioner.values import Content, Hook, HookMoment, MadePlace, MadeSort, MadeUp
-from tests.provisioner.render.helm.charts import chart, coded, config_map, rendered, texts
+from tests.support.provisioner.charts import chart, coded, config_map, rendered, texts
 
 FILE = "shop/templates/a.yaml"
 

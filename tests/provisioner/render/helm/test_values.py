@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from provisioner.render.helm.values import MAX_VALUE_LENGTH, MAX_VALUES, flat, set_paths
-from tests.provisioner.render.helm.charts import chart, rendered
+from tests.support.provisioner.charts import chart, rendered
 
 
 def test_those_of_the_wish_lie_over_those_of_files_and_of_the_chart() -> None:

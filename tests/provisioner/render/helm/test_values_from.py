@@ -12,7 +12,7 @@ import pytest
 from provisioner.errors import BadBundle, BadConfig
 from provisioner.render import Target, looked_up, values_object, wanted_values
 from provisioner.values import Content, JsonObject
-from tests.provisioner.render.helm.charts import PASSWORD, SERVED, chart, coded, config_map, rendered
+from tests.support.provisioner.charts import PASSWORD, SERVED, chart, coded, config_map, rendered
 
 pytestmark = pytest.mark.usefixtures("each_helm")
 

@@ -12,7 +12,7 @@ import pytest
 from provisioner.errors import BadBundle, InvalidManifest
 from provisioner.render import Target
 from provisioner.values import Content, RepeatEffect
-from tests.provisioner.render.helm.charts import CHART, SERVED, config_map, rendered, texts
+from tests.support.provisioner.charts import CHART, SERVED, config_map, rendered, texts
 from tests.support.folders import VECTORS
 
 pytestmark = pytest.mark.usefixtures("each_helm")
