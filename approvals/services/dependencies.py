@@ -45,8 +45,9 @@ class PlannedDeployment:
 
 @dataclass(frozen=True, slots=True)
 class DependencyOffer:
-    """What a bundle needs, and what would be made. `digest` names exactly these deployments; `unasked` says why
-    catalogs are left out that the viewer may be allowed to get, "" where none are; `more_needs` are not looked at."""
+    """What a bundle needs, and what would be made. `digest` names exactly these deployments and the bundles that they
+    would take now; `unasked` says why catalogs are left out that the viewer may be allowed to get, "" where none are;
+    `more_needs` are not looked at."""
 
     plan: DependencyPlan
     deployments: tuple[PlannedDeployment, ...]
@@ -71,7 +72,8 @@ def find_dependencies(*, by: Caller, request: Request) -> DependencyOffer | None
         needs[:MOST_NEEDS], known, package=chosen.package if chosen else "", catalog=chosen.catalog if chosen else ""
     )
     deployments = _plan_deployments(cluster, plan.steps)
-    text = json.dumps([[one.name, one.spec] for one in deployments], sort_keys=True, separators=(",", ":"))
+    shown = [[one.name, one.spec, one.package.bundle] for one in deployments]
+    text = json.dumps(shown, sort_keys=True, separators=(",", ":"))
     return DependencyOffer(
         plan,
         deployments,
@@ -91,7 +93,7 @@ def make_dependencies(*, by: Caller, request: Request, digest: str, via: str) ->
     if offer is None or not offer.deployments:
         raise InvalidInput("no request would come first: what can be planned is installed or asked for", field="digest")
     if offer.digest != digest:
-        raise Changed("the plan changed since you were shown it: look at it again, then make the requests")
+        raise Changed("the plan changed since you were shown it: reload it, then create the deployments")
     specs = {one.name: one.spec for one in offer.deployments}
     return create_deployments(by=by, cluster=request.deployment.cluster, specs=specs, via=via)
 
@@ -162,10 +164,10 @@ def _plan_deployments(cluster: Cluster, steps: Sequence[PlannedPackage]) -> tupl
 
 
 def _constraint_words(step: PlannedPackage) -> str:
-    """The range of the need in the grammar of a spec, which is not that of bundles; else the version and what is
-    higher."""
+    """The range of the need in the grammar of a spec, which is not that of bundles; where that does not take what is
+    planned, such as a pre-release, the version alone: what is higher need not be in the range."""
     try:
         is_same = not step.versions or constraint_of(step.versions).takes(version_of(step.version))
     except InvalidRange:
         is_same = False
-    return step.versions if is_same else f">={step.version}"
+    return step.versions if is_same else step.version

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from heapq import nlargest
 from typing import Protocol
 
 from semver import Version
@@ -18,11 +19,13 @@ from provisioner.catalogs.choice import CatalogOffer, Choice, NoChoice, PackageW
 from provisioner.catalogs.values import CatalogBundle
 from provisioner.render.registry.needs import ApiNeed, CompoundNeed, Join, Need, PackageNeed, UnjudgedNeed
 from provisioner.sentences import some
-from provisioner.versions import VersionRange
+from provisioner.versions import VersionRange, precedence, range_of
 
 MOST_STEPS = 20
 MAX_DEPTH = 8
 MOST_LOOKS = 500
+# Of tens of thousands of bundles so many are held against a range that none in the default channel meets.
+MOST_EXPLAINED = 1_000
 
 
 class NeedState(StrEnum):
@@ -97,20 +100,20 @@ def plan_dependencies(needs: Iterable[Need], known: Known, *, package: str = "",
     planner = _Planner(known)
     if package:
         planner.path.append(_OnPath(package, None))
-    judged = []
-    for need in needs:
-        try:
+    judged, words = list[JudgedNeed](), ""
+    try:
+        for need in needs:
+            words = str(need)
             found = planner.settle(need, catalog, "")
-        except _TooManyLooks:
-            words = f"more than {MOST_LOOKS} needs would have to be looked at, so that nothing is planned"
-            return DependencyPlan((JudgedNeed(str(need), NeedState.UNKNOWN, words),), ())
-        judged.append(JudgedNeed(str(need), found.state, found.why))
-    judged.extend(planner.barred_steps())
+            judged.append(JudgedNeed(words, found.state, found.why))
+        judged.extend(planner.barred_steps())
+    except TooManyLooks as exc:
+        return DependencyPlan((JudgedNeed(words, NeedState.UNKNOWN, f"{exc}, so nothing is planned"),), ())
     return DependencyPlan(tuple(judged), tuple(planner.steps.values()))
 
 
-class _TooManyLooks(Exception):
-    """Needs lead to ever more needs."""
+class TooManyLooks(Exception):
+    """Needs lead to ever more needs, or looking takes too long. Says which, as a phrase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +142,7 @@ class _Planner:
 
     def settle(self, need: Need, home: str, by: str) -> _Settled:
         """How it stands with a need of the bundle of package `by` of the catalog `home`; what is missing is planned."""
-        self.looks += 1
-        if self.looks > MOST_LOOKS:
-            raise _TooManyLooks
+        self._count_look()
         match need:
             case PackageNeed():
                 return self._settle_package(need, home, by)
@@ -151,6 +152,11 @@ class _Planner:
                 return self._settle_compound(need, home, by)
             case UnjudgedNeed():
                 return _Settled(NeedState.UNKNOWN, need.why)
+
+    def _count_look(self) -> None:
+        self.looks += 1
+        if self.looks > MOST_LOOKS:
+            raise TooManyLooks(f"more than {MOST_LOOKS} needs would have to be looked at")
 
     def _settle_package(self, need: PackageNeed, home: str, by: str) -> _Settled:
         there = self.known.installed(need.package)
@@ -210,7 +216,11 @@ class _Planner:
         found = _choose(PackageWish(package), offers, home)
         if isinstance(found, NoChoice):
             return _Settled(NeedState.UNMET, found.words)
-        return self._plan(package, found, None, by)
+        # A deployment takes the newest one, unless its spec names the one that brings the API.
+        all_of_it = [_default_channel(offer) for offer in self.known.offers(package) if offer.catalog == found.catalog]
+        newest = choose(PackageWish(package), all_of_it)
+        is_newest = isinstance(newest, Choice) and newest.bundle.name == found.bundle.name
+        return self._plan(package, found, None if is_newest else range_of(found.bundle.pin), by)
 
     def _settle_compound(self, need: CompoundNeed, home: str, by: str) -> _Settled:
         if need.join is Join.NONE:
@@ -236,6 +246,7 @@ class _Planner:
 
     def _is_met(self, need: Need) -> bool:
         """Whether a need is met by what runs, with nothing planned for it."""
+        self._count_look()
         match need:
             case PackageNeed():
                 there = self.known.installed(need.package)
@@ -295,18 +306,25 @@ class _Planner:
     def barred_steps(self) -> Iterator[JudgedNeed]:
         """What of the plan another bundle must not have beside it."""
         for need, by in self.barred:
-            for member in need.members:
-                for package, bundle in self.chosen.items():
-                    if _brings(member, package, bundle):
-                        words = f"{by or 'this bundle'} must not have it, and {_planned_words(self.steps[package])}"
-                        yield JudgedNeed(str(need), NeedState.UNMET, words)
+            for package in dict.fromkeys(name for member in need.members for name in self._list_bringing(member)):
+                words = f"{by or 'this bundle'} must not have it, and {_planned_words(self.steps[package])}"
+                yield JudgedNeed(str(need), NeedState.UNMET, words)
 
-
-def _brings(need: Need, package: str, bundle: CatalogBundle) -> bool:
-    if isinstance(need, PackageNeed):
-        is_taken = need.versions is None or need.versions.takes(bundle.version, bundle.release)
-        return need.package == package and is_taken
-    return isinstance(need, ApiNeed) and need.key in bundle.apis
+    def _list_bringing(self, need: Need) -> list[str]:
+        """The packages of the plan by which a need would be met; none where it would not be."""
+        match need:
+            case PackageNeed():
+                bundle, versions = self.chosen.get(need.package), need.versions
+                is_taken = bundle and (versions is None or versions.takes(bundle.version, bundle.release))
+                return [need.package] if is_taken else []
+            case ApiNeed():
+                return [package for package, bundle in self.chosen.items() if need.key in bundle.apis]
+            case CompoundNeed(join=Join.ALL | Join.ANY):
+                found = [self._list_bringing(member) for member in need.members]
+                parts = zip(need.members, found, strict=True)
+                is_whole = need.join is Join.ANY or all(names or self._is_met(member) for member, names in parts)
+                return [name for names in found for name in names] if is_whole else []
+        return []
 
 
 def _judge_installed(need: PackageNeed, there: Sequence[InstalledPackage]) -> _Settled:
@@ -388,13 +406,14 @@ def _choose(wish: PackageWish, offers: Sequence[CatalogOffer], home: str) -> Cho
 
 def _explain_none(need: PackageNeed, offers: Sequence[CatalogOffer]) -> str:
     """That no catalog has it, what the newest is that one has, and which channel beside the default one has it."""
-    newest = list[tuple[CatalogBundle, str, str]]()
+    found = list[tuple[CatalogBundle, str, str]]()
     for offer in offers:
         for name, channel in offer.package.channels.items() if offer.package else ():
             for entry in channel.entries:
                 bundle = offer.package.bundles.get(entry.name) if offer.package else None
                 if bundle is not None and not bundle.is_chart:
-                    newest.append((bundle, offer.catalog, name))
+                    found.append((bundle, offer.catalog, name))
+    newest = nlargest(MOST_EXPLAINED, found, key=lambda one: precedence(one[0].version))
     if not newest:
         return f"no catalog that you may read offers package {need.package}"
     fitting = [one for one in newest if need.versions is None or one[0].version in need.versions]

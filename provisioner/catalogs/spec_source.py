@@ -84,8 +84,8 @@ class CatalogSource(SourceType):
         try:
             problem = problem_of_selector(_parse_words(words)) if words else ""
         except ValueError as exc:
-            problem = str(exc)
-        return {"catalog_selector": f"{problem}, or {EVERY!r}"} if problem else {}
+            problem = f"{exc}, or {EVERY!r}"
+        return {"catalog_selector": problem} if problem else {}
 
     @staticmethod
     def asked_words(body: JsonObject) -> list[tuple[str, str]]:

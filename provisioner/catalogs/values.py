@@ -10,7 +10,8 @@ from typing import Any
 
 from semver import Version
 
-from provisioner.render.registry.needs import Need, need_of_property
+from provisioner.escaping import visible
+from provisioner.render.registry.needs import Need, UnjudgedNeed, need_of_property
 from provisioner.versions import VersionRange, is_release, range_of, release_order
 
 # The number of the rules by which catalogs and indexes are read into these values and into what packages say of
@@ -44,6 +45,9 @@ class CatalogBundle:
     @property
     def other_needs(self) -> list[Need]:
         """What it needs beside itself, as it says."""
+        if self.needs and not self.requires:  # of an edition that was stored before it was kept
+            why = "its catalog was read before such needs were kept; it is read again"
+            return [UnjudgedNeed(visible(words), why) for words in self.needed]
         return [need_of_property(*json.loads(text)) for text in self.requires]
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 from provisioner.render import plain
 from provisioner.render.formats import SPELLINGS
 from provisioner.render.helm import values as helm
+from provisioner.render.helm.dependencies import DEPENDENCY_AUTH, wanted_dependency_auth
 from provisioner.render.helm.lookups import wanted_lookups
 from provisioner.render.helm.values_from import wanted_values
 from provisioner.render.known_keys import PATCH_KEYS, check_config_keys
@@ -46,6 +47,7 @@ def _check_chart(config: Mapping[str, Any]) -> None:
     helm.check_config(config)
     wanted_values(config, "")
     wanted_lookups(config, "")
+    wanted_dependency_auth(config, "")
 
 
 def _check_kustomization(config: Mapping[str, Any]) -> None:
@@ -58,6 +60,10 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
         "valuesFiles": ["values-prod.yaml"],
         "valuesFrom": [{"kind": "Secret", "name": ""}],
         "releaseName": "",
+        helm.HELM_VERSION: helm.DEFAULT_HELM_VERSION,
+        PATH: "",
+        "tests": True,
+        DEPENDENCY_AUTH: [{"host": "", "secret": {"name": ""}}],
         "lookup": [{"apiVersion": "v1", "kind": "Secret", "name": ""}],
     },
     "kustomize": {PATH: ""},

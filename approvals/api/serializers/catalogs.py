@@ -35,7 +35,7 @@ class CatalogSerializer(serializers.ModelSerializer[Catalog]):
     problem_count = serializers.IntegerField(
         source="edition.problem_count", default=0, help_text="how many problems its content has"
     )
-    priority = serializers.IntegerField(help_text="of several catalogs with a package the highest one is taken")
+    priority = serializers.IntegerField(help_text="which of several selected catalogs is taken: the highest one")
     labels = serializers.DictField(child=serializers.CharField(), help_text="by which sources of deployments select it")
     interval_seconds = serializers.SerializerMethodField(help_text="seconds between two checks; 0: it is not checked")
 

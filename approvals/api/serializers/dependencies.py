@@ -32,7 +32,7 @@ class DependencyStepSerializer(serializers.Serializer[Any]):
 
 
 class DependenciesSerializer(serializers.Serializer[Any]):
-    digest = serializers.CharField(allow_blank=True, help_text="names exactly these deployments")
+    digest = serializers.CharField(allow_blank=True, help_text="names exactly these deployments and bundles")
     unasked = serializers.CharField(allow_blank=True, help_text="why catalogs may be missing")
     more_needs = serializers.IntegerField(help_text="needs that are not looked at")
     needs = DependencyNeedSerializer(many=True)

@@ -321,12 +321,17 @@ class SpecForm(forms.Form):
         auth: dict[str, Any] | None = {"secret": parse_reference(given["secret"])} if given["secret"] else None
         if auth and given["kind"] == "catalog" and given["secret_host"]:
             auth["host"] = given["secret_host"]
-        body = {**(first.get(given["kind"]) or {}), **KINDS[given["kind"]].to_spec(given), "auth": auth}
+        before, kind = first.get(given["kind"]) or {}, KINDS[given["kind"]]
+        asked = kind.to_spec(given)
+        # What is written in another way than the form would, such as a selector, stays as it is.
+        is_same = kind.to_form(before) == kind.to_form({key: value for key, value in asked.items() if value})
+        body = {**before, **({} if is_same else asked), "auth": auth}
         kept = {"destination": first["destination"]} if first.get("destination") else {}
         if given["kind"] in REMOTE:
             interval = given["interval"] if "interval" in self.data else first.get("interval")
             kept |= {"interval": interval} if interval else {}
-        return {"kind": given["kind"], given["kind"]: {key: value for key, value in body.items() if value}, **kept}
+        stays = [key for key, value in body.items() if value or (is_same and key in before and before[key] == value)]
+        return {"kind": given["kind"], given["kind"]: {key: body[key] for key in stays}, **kept}
 
     def _upgrades(self, base: Mapping[str, Any], sources: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         """What the spec says of upgrades, which only one that takes from a catalog may; what counts by itself is not

@@ -386,7 +386,9 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "left_out": lists.left_out(deployment=deployment, limit=OBJECTS),
         "paused": lists.pause_words(deployment=deployment),
         "format": deployment.bundle_spec.format,
-        "linked_catalogs": linked_catalogs(http, deployment.cluster, deployment.spec),
+        "linked_catalogs": linked_catalogs(
+            http, deployment.cluster, deployment.spec, [upgrade.catalog for upgrade in offered]
+        ),
         "folded_yaml": folded_yaml(_shown_spec(http, deployment)),
         "followed": followed_sources.followed(deployment=deployment),
         "offered_upgrades": offered,

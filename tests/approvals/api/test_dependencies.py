@@ -12,7 +12,7 @@ from django.core.cache import cache
 
 from approvals import services
 from approvals.errors import Changed, InvalidInput, NotAllowed
-from approvals.models import BundleDeployment, Request
+from approvals.models import BundleDeployment, Catalog, Request
 from provisioner.errors import Forbidden
 from provisioner.render.registry.needs import CONSTRAINT, PACKAGE
 from provisioner.values import ObjectRef
@@ -102,6 +102,41 @@ def test_S09_a_plan_has_nothing_of_catalogs_that_its_viewer_may_not_get(env: Wor
     assert found.plan.needs[0].why.startswith("no catalog that you may read offers package store")
 
 
+def test_of_several_catalogs_the_one_with_the_highest_priority_is_planned(env: World, needing: Request) -> None:
+    other = catalog("vendor", of=env.cluster)
+    stored(other, *STORE, *DISK)
+    tie = offer(needing, env.ada)
+    assert (tie.deployments, "several catalogs of priority 0" in tie.plan.needs[0].why) == ((), True)
+    other.spec = {**other.spec, "priority": 5}
+    other.save(update_fields=["spec"])
+    found = offer(needing, env.ada)
+    assert {one.package.catalog for one in found.deployments} == {"vendor"}
+
+
+def test_looking_ends_after_some_time_and_that_is_said(
+    env: World, needing: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("approvals.catalogs.dependencies.MOST_SECONDS", 0)
+    found = offer(needing, env.ada)
+    assert (found.deployments, found.plan.needs[0].state) == ((), "unknown")
+    assert "took more than 0 seconds, so nothing is planned" in found.plan.needs[0].why
+
+
+def test_a_spec_names_the_version_where_its_grammar_does_not_take_what_is_planned(env: World, needing: Request) -> None:
+    stored(
+        catalog("early", of=env.cluster),
+        package("quick", defaultChannel="stable"),
+        channel("stable", {"name": "quick.v2.0.0-rc.1"}, {"name": "quick.v4.0.0"}, of="quick"),
+        bundle("2.0.0-rc.1", of="quick"),
+        bundle("4.0.0", of="quick"),
+    )
+    wanted = {"kind": "package", "name": "quick", "group": "", "version": ">=1.0.0 <3.0.0"}
+    Request.objects.filter(pk=needing.pk).update(requirements=[wanted])
+    needing.refresh_from_db()
+    (one,) = offer(needing, env.ada).deployments
+    assert one.spec["sources"][0]["catalog"]["version"] == "2.0.0-rc.1"
+
+
 def test_another_plan_than_the_one_on_the_screen_is_not_made(env: World, needing: Request) -> None:
     digest = offer(needing, env.ada).digest
     world.submit_spec(env.cluster, world.seen("disk", world.spec()), env.rita)  # which takes the name
@@ -109,6 +144,21 @@ def test_another_plan_than_the_one_on_the_screen_is_not_made(env: World, needing
     with pytest.raises(Changed, match="the plan changed"):
         make(needing, env.ada, digest)
     assert names() == ["disk", "quay"]
+
+
+def test_another_bundle_than_the_one_on_the_screen_is_not_taken_unseen(env: World, needing: Request) -> None:
+    found = offer(needing, env.ada)
+    newer = (
+        package("store", defaultChannel="stable"),
+        channel("stable", {"name": "store.v1.3.0"}, of="store"),
+        bundle("1.3.0", of="store", properties=(NEEDS_DISK,)),
+    )
+    stored(Catalog.objects.get(), *newer, *DISK)
+    now = offer(needing, env.ada)
+    assert [one.spec for one in now.deployments] == [one.spec for one in found.deployments]
+    with pytest.raises(Changed, match="the plan changed"):
+        make(needing, env.ada, found.digest)
+    assert names() == ["quay"]
 
 
 @pytest.mark.parametrize("is_dry", [True, False], ids=["asked first", "refused all the same"])

@@ -18,7 +18,7 @@ from provisioner.catalogs.dependencies import (
     plan_dependencies,
 )
 from provisioner.catalogs.values import Catalog, pack_package, unpack_package
-from provisioner.render.registry.needs import API, CONSTRAINT, PACKAGE, ApiNeed, need_of_property
+from provisioner.render.registry.needs import API, CONSTRAINT, PACKAGE, ApiNeed, UnjudgedNeed, need_of_property
 from provisioner.versions import version_of
 from tests.support.provisioner.catalogs import bundle, channel, package, read
 
@@ -166,7 +166,7 @@ STORE = of("store", {"1.0.0": [], "1.2.0": [], "2.0.0": []})
             needs_package("store"),
             [],
             "unmet",
-            "several catalogs have the package store: one, other",
+            "several catalogs of priority 0 have the package store: one, other",
         ),
         (
             shelf(STORE),
@@ -271,6 +271,32 @@ def test_what_must_not_be_there_is_looked_for_in_the_plan_too() -> None:
     assert "this bundle must not have it, and store 2.0.0" in found.needs[2].why
 
 
+@pytest.mark.parametrize(
+    ("member", "is_barred"),
+    [
+        (joined("any", needs_package("depot"), needs_package("store")), True),
+        (joined("all", needs_package("store"), needs_api("Disk")), True),
+        (joined("all", needs_package("store"), needs_package("depot")), False),
+        (joined("any", needs_package("store", "<1.0.0"), needs_package("depot")), False),
+    ],
+)
+def test_what_must_not_be_there_is_looked_for_where_it_is_joined(member: dict[str, Any], is_barred: bool) -> None:
+    known = shelf(STORE)
+    known.served = {"Disk": True}
+    found = plan(known, joined("not", member), needs_package("store"))
+    barred = [need for need in found.needs if "must not have it, and store 2.0.0" in need.why]
+    assert len(barred) == is_barred
+
+
+def test_a_deployment_is_pinned_where_the_newest_does_not_bring_the_api() -> None:
+    known = shelf(of("store", {"1.0.0": [brings("Disk")], "2.0.0": []}), of("depot", {"1.0.0": [brings("Buoy")]}))
+    found = plan(known, needs_api("Disk"), needs_api("Buoy"))
+    assert [(step.package, step.version, step.versions) for step in found.steps] == [
+        ("store", "1.0.0", "1.0.0"),
+        ("depot", "1.0.0", ""),
+    ]
+
+
 def test_what_nobody_judges_of_a_planned_bundle_stands_beside_it() -> None:
     cel = {"type": CONSTRAINT, "value": {"cel": {"rule": "true"}, "failureMessage": "be big"}}
     (step,) = plan(shelf(of("store", {"1.0.0": [cel]})), needs_package("store")).steps
@@ -288,6 +314,10 @@ def test_plans_are_bounded_in_depth_and_in_looks() -> None:
     found = plan(shelf(*wide), deep)
     assert (steps(found), found.needs[0].state) == ([], NeedState.UNKNOWN)
     assert f"more than {MOST_LOOKS} needs" in found.needs[0].why
+    # What must not be there is looked for, too.
+    many = [joined("not", *[needs_package(f"r{at}") for at in range(50)]) for _ in range(20)]
+    found = plan(shelf(STORE), *many)
+    assert (found.needs[0].state, len(found.needs)) == (NeedState.UNKNOWN, 1)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +350,14 @@ def test_a_constraint_is_read_to_a_bounded_depth() -> None:
 def test_what_a_stored_package_needs_is_what_was_read() -> None:
     (found,) = shelf(of("store", {"1.0.0": [needs_package("disk", ">=2"), needs_api("Disk")]})).offers("store")
     assert found.package is not None
-    assert unpack_package(pack_package(found.package)).bundles == found.package.bundles
+    document = pack_package(found.package)
+    assert unpack_package(document).bundles == found.package.bundles
+    document["bundles"] = [record[:-1] for record in document["bundles"]]  # as it was stored before needs were kept
+    earlier = unpack_package(document).bundles["store.v1.0.0"].other_needs
+    assert [(type(need), str(need)) for need in earlier] == [
+        (UnjudgedNeed, "API db.example.com/v1 Disk"),
+        (UnjudgedNeed, "package disk >=2"),
+    ]
     assert [str(need) for need in found.package.bundles["store.v1.0.0"].other_needs] == [
         "Disk in db.example.com/v1",
         "package disk >=2",

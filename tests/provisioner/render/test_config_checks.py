@@ -28,6 +28,8 @@ PATCHES = "and every format patches, namespace, namePrefix, commonLabels, images
             "config.valuesFrom[0] has nme (did you mean name?); it takes kind, name, namespace",
             id="in a list",
         ),
+        pytest.param("helm", {"dependencyAuth": [{"host": "a"}]}, "config.dependencyAuth: expected a list", id="auth"),
+        pytest.param("helm", {"helmVersion": "3"}, "config.helmVersion is '3'; expected the number 3 or 4", id="Helm"),
         pytest.param("helm", {"lookup": {}}, "config.lookup: expected a list of objects", id="lookup"),
         pytest.param(
             "kustomize", {"pth": "a"}, f"did you mean path?); the format kustomize takes path, {PATCHES}", id="path"
@@ -79,10 +81,12 @@ def test_what_some_content_could_be_given_is_not_refused(name: str, config: dict
 
 
 @pytest.mark.parametrize("name", ["helm", "kustomize", "plain", "registry-v1"])
-def test_every_key_that_is_offered_is_one_that_the_format_takes(name: str) -> None:
+def test_the_keys_that_are_offered_are_those_that_the_format_takes(name: str) -> None:
     keys = [path for path in list_config_keys(name) if "." not in path]
-    with pytest.raises(BadConfig, match="config has zzz;"):
+    with pytest.raises(BadConfig, match="config has zzz;") as said:
         check_config(name, {**dict.fromkeys(keys), "zzz": 1})
+    own, _, of_all = str(said.value).partition(" takes ")[2].partition(", and every format ")
+    assert sorted(keys) == sorted([*own.split(", "), *of_all.split(", ")])
     assert list_config_keys("own-format") == {}
 
 

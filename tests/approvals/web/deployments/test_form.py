@@ -265,6 +265,27 @@ def test_a_form_that_is_saved_as_it_is_makes_no_number_or_truth_of_a_text(env: W
     assert (changed["sources"][0]["image"], changed["config"]) == ({"ref": "r/x:2"}, spec["config"])
 
 
+@pytest.mark.parametrize("selector", [{}, {"matchLabels": {"tier": "stable"}}], ids=["every catalog", "labels"])
+def test_a_selector_stays_as_it_is_written_until_its_words_change(
+    selector: dict[str, Any], env: World, browse: Browse
+) -> None:
+    source = {"kind": "catalog", "catalog": {"selector": selector, "package": "harbour"}}
+    spec = world.spec(format="registry-v1", sources=[source])
+    live = env.kubernetes.create(env.cluster, {"metadata": {"name": "barge"}, "spec": spec}, as_person=Identity("x"))
+    world.submit_spec(env.cluster, live, env.rita)
+    client = browse(env.ada)
+    form = client.get("/deployments/prod/barge/edit").context["form"]
+    shown = {name: form[name].value() for name in form.fields}
+    given = {name: value for name, value in shown.items() if value is not None}
+    assert client.post("/deployments/prod/barge/edit", given).status_code == 302
+    assert env.kubernetes.objects["barge"]["spec"]["sources"] == [source]
+    given["generation"] = env.kubernetes.objects["barge"]["metadata"]["generation"]
+    given["catalog_selector"] = "tier!=beta"
+    assert client.post("/deployments/prod/barge/edit", given).status_code == 302
+    changed = env.kubernetes.objects["barge"]["spec"]["sources"][0]["catalog"]["selector"]
+    assert changed == {"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["beta"]}]}
+
+
 @pytest.mark.parametrize(
     ("rest", "words"),
     [

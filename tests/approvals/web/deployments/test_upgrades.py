@@ -202,11 +202,19 @@ PACKAGE = "/catalogs/prod/port/packages/harbour"
 AVAILABLE_FROM_CATALOG = {"kind": "catalog", "catalog": {"name": "port", "package": "harbour"}}
 
 
-def offered(env: World, *versions: str, more: tuple[dict[str, Any], ...] = ()) -> BundleDeployment:
+SELECTED = {"kind": "catalog", "catalog": {"selector": {}, "package": "harbour"}}
+
+
+def offered(
+    env: World,
+    *versions: str,
+    more: tuple[dict[str, Any], ...] = (),
+    source: dict[str, Any] = AVAILABLE_FROM_CATALOG,
+) -> BundleDeployment:
     """lighthouse, which runs 1.0.0 and is offered the last of these versions."""
     port = catalog(of=env.cluster)
     offer(port, "1.0.0")
-    spec = world.spec(format="registry-v1", sources=[AVAILABLE_FROM_CATALOG, *more], upgradePolicy="Manual")
+    spec = world.spec(format="registry-v1", sources=[source, *more], upgradePolicy="Manual")
     made = world.submit_spec(env.cluster, world.seen("lighthouse", spec), by=env.rita)
     bundle_choice.bundles_for(made.requests.get())
     revision(made, 1, "active")
@@ -221,8 +229,11 @@ def available(text: str) -> list[str]:
     return [unescape(one) for one in re.findall(r'href="([^"]+)"', place)]
 
 
-def test_what_is_available_leads_to_the_package_and_to_what_it_would_change(env: World, browse: Browse) -> None:
-    offered(env, "1.1.0")
+@pytest.mark.parametrize("source", [AVAILABLE_FROM_CATALOG, SELECTED], ids=["named", "selected"])
+def test_what_is_available_leads_to_the_package_and_to_what_it_would_change(
+    source: dict[str, Any], env: World, browse: Browse
+) -> None:
+    offered(env, "1.1.0", source=source)
     env.kubernetes.allow("ada", "create")
     client = browse(env.ada)
     found = available(opened(client, PAGE))
@@ -231,6 +242,12 @@ def test_what_is_available_leads_to_the_package_and_to_what_it_would_change(env:
     assert re.search(r'id="deployment"\s+name="deployment"\s+class="mono"\s+value="lighthouse"', text)
     assert re.search(r'id="to"\s+name="to"\s+class="mono"\s+list="bundles"\s+value="harbour.v1.1.0"', text)
     assert 'role="alert"' not in text
+
+
+def test_until_a_selected_catalog_is_taken_from_none_is_named(env: World, browse: Browse) -> None:
+    offered(env, source=SELECTED)
+    FollowedPackage.objects.update(catalog="")
+    assert "of the selected catalogs" in opened(browse(env.ada), PAGE)
 
 
 def test_the_rule_that_would_let_somebody_see_what_is_offered_can_be_copied(env: World, browse: Browse) -> None:
