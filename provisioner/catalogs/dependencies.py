@@ -1,4 +1,4 @@
-"""Which packages would have to be installed before a bundle, in order. PURE: what is known is read through `Known`.
+"""Which packages would have to be installed before a bundle, in order. PURE: `Surroundings` reads what is known.
 
 Of each package that is needed the newest bundle in the default channel that satisfies is taken, from the catalog of the
 bundle that needs it where that has one. Where several catalogs or packages would do, nothing is chosen: which one is
@@ -46,7 +46,7 @@ class InstalledPackage:
     version: Version | None
 
 
-class Known(Protocol):
+class Surroundings(Protocol):
     """What is installed, what the cluster serves, and what its catalogs offer. Each is asked for by name."""
 
     def installed(self, package: str, /) -> Sequence[InstalledPackage]: ...
@@ -95,7 +95,9 @@ class DependencyPlan:
     steps: tuple[PlannedPackage, ...]
 
 
-def plan_dependencies(needs: Iterable[Need], known: Known, *, package: str = "", catalog: str = "") -> DependencyPlan:
+def plan_dependencies(
+    needs: Iterable[Need], known: Surroundings, *, package: str = "", catalog: str = ""
+) -> DependencyPlan:
     """The plan for a bundle of this package and catalog, each "" where that is not known."""
     planner = _Planner(known)
     if package:
@@ -107,12 +109,12 @@ def plan_dependencies(needs: Iterable[Need], known: Known, *, package: str = "",
             found = planner.settle(need, catalog, "")
             judged.append(JudgedNeed(words, found.state, found.why))
         judged.extend(planner.barred_steps())
-    except TooManyLooks as exc:
+    except LooksSpent as exc:
         return DependencyPlan((JudgedNeed(words, NeedState.UNKNOWN, f"{exc}, so nothing is planned"),), ())
     return DependencyPlan(tuple(judged), tuple(planner.steps.values()))
 
 
-class TooManyLooks(Exception):
+class LooksSpent(Exception):
     """Needs lead to ever more needs, or looking takes too long. Says which, as a phrase."""
 
 
@@ -133,7 +135,7 @@ class _OnPath:
 
 @dataclass(slots=True)
 class _Planner:
-    known: Known
+    known: Surroundings
     steps: dict[str, PlannedPackage] = field(default_factory=dict)
     chosen: dict[str, CatalogBundle] = field(default_factory=dict)
     path: list[_OnPath] = field(default_factory=list)
@@ -156,7 +158,7 @@ class _Planner:
     def _count_look(self) -> None:
         self.looks += 1
         if self.looks > MOST_LOOKS:
-            raise TooManyLooks(f"more than {MOST_LOOKS} needs would have to be looked at")
+            raise LooksSpent(f"more than {MOST_LOOKS} needs would have to be looked at")
 
     def _settle_package(self, need: PackageNeed, home: str, by: str) -> _Settled:
         there = self.known.installed(need.package)

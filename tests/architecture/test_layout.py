@@ -20,6 +20,7 @@ SUPPORT = "tests.support"
 TESTED_ELSEWHERE = {
     "approvals.catalogs.bundle_choice": "tests/approvals/ledger/test_upgrades.py",
     "approvals.catalogs.comparisons": "tests/approvals/services/test_comparisons.py",
+    "approvals.catalogs.dependencies": "tests/approvals/api/test_dependencies.py",
     "approvals.catalogs.followed_packages": "tests/approvals/ledger/test_upgrades.py",
     "approvals.errors": "tests/approvals/api",
     "approvals.gate.reviewer_checks": "tests/approvals/services",
@@ -38,6 +39,7 @@ TESTED_ELSEWHERE = {
     "approvals.wake": "tests/approvals/ledger",
     "provisioner.catalogs.spec_source": "tests/approvals/test_bundle_spec.py",
     "provisioner.live_reads": "tests/provisioner/pipeline",
+    "provisioner.own_programs": "tests/provisioner/render/kustomize",
     "provisioner.regexes": "tests/provisioner/schema",
 }
 # What is tried through URLs, commands and settings, or in a process of its own, and so without an import.

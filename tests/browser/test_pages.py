@@ -269,7 +269,7 @@ def test_the_form_asks_for_the_chosen_kind_of_source_alone(
     pw.expect(page.get_by_label("Image")).to_be_visible()
     pw.expect(page.get_by_label("Repository")).to_be_hidden()
     page.get_by_label("Source", exact=True).select_option("configMap")
-    pw.expect(page.locator("fieldset:visible")).to_have_count(1)
+    pw.expect(page.locator("fieldset.source:visible")).to_have_count(1)
     pw.expect(page.get_by_label("ConfigMap")).to_be_visible()
     page.locator("summary", has_text="Applying, drift and health").click()
     for words in ("If applying fails", "Health checks", "Constraints", "Progress deadline"):

@@ -34,6 +34,7 @@ BODY = {
     "is_paused": True,
     "revision": 1,
     "target": "db",
+    "digest": "sha256:x",
 }
 
 

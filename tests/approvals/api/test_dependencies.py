@@ -23,7 +23,6 @@ from tests.support.approvals.pages import Browse, opened, text_of
 from tests.support.provisioner.catalogs import bundle, channel, package
 from tests.support.stored_catalogs import catalog, stored
 
-pytest_plugins = ("tests.approvals.api.conftest",)
 NEEDS_DISK = {"type": PACKAGE, "value": {"packageName": "disk", "versionRange": ">=1.0.0"}}
 STORE = (
     package("store", defaultChannel="stable"),

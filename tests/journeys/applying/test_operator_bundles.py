@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from approvals.models import BundleDeployment, Request
@@ -12,24 +10,15 @@ from provisioner.values import ObjectRef
 from tests.support.folders import CORPUS
 from tests.support.journeys.contents.cert_manager import serve_cert_manager
 from tests.support.journeys.deployed_site import DeployedSite
+from tests.support.journeys.operator_bundles import GRAFANA, image
 from tests.support.servers.registry import Registry
 
 pytestmark = pytest.mark.corpus
-GRAFANA = CORPUS / "bundles/grafana-operator"
 TELEMETRY = CORPUS / "bundles/opentelemetry-operator"
 WEBHOOKS = CORPUS / "golden/olm-convert-webhook-operator/v0.0.5/bundle"
 
 
 DEPENDENCIES = b"dependencies: [{type: olm.package, value: {packageName: store, version: '>=1.0.0'}}]"
-
-
-def image(registry: Registry, folder: Path, **more: bytes) -> dict[str, object]:
-    """The bundle of a folder in an image; `more` are files of its metadata/."""
-    files = {f"metadata/{name}.yaml": text for name, text in more.items()}
-    files |= {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-    name = f"{folder.parent.name}-{folder.name}"
-    digest = registry.push(f"{registry.host}/{name}", files)
-    return {"kind": "image", "image": {"ref": f"{registry.host}/{name}@{digest}"}}
 
 
 def ask_for(site: DeployedSite, registry: Registry, version: str, **config: object) -> BundleDeployment:

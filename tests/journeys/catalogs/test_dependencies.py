@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from approvals import services
 from approvals.models import BundleDeployment
-from tests.journeys.applying.test_operator_bundles import GRAFANA, image
 from tests.support.approvals.world import acting
 from tests.support.journeys.catalogs import named, offer
 from tests.support.journeys.deployed_site import DeployedSite
+from tests.support.journeys.operator_bundles import GRAFANA, image
 from tests.support.servers.registry import Registry
 
 NEEDS = b"""\

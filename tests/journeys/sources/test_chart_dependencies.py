@@ -9,9 +9,9 @@ import pytest
 
 from approvals.models import Request
 from provisioner.values import Identity
-from tests.journeys.sources.test_private_sources import docker_config
 from tests.support.journeys.deployed_site import DeployedSite, group, role
 from tests.support.journeys.floating import found
+from tests.support.journeys.pull_secrets import docker_config
 from tests.support.provisioner.dependencies import archive, chart_with, index, needs
 from tests.support.servers.http import FileServer, GitServer
 from tests.support.servers.registry import Registry

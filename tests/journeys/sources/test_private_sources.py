@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,25 +21,14 @@ from provisioner.values import Identity
 from tests.support.journeys.contents import bundles
 from tests.support.journeys.deployed_site import SERVICE, DeployedSite, group
 from tests.support.journeys.floating import branch, commit, look, numbers, sources_condition
+from tests.support.journeys.pull_secrets import PAIR, PASSWORD, USER, docker_config, secret
 from tests.support.servers.certificates import CertificateAuthority
 from tests.support.servers.http import GitServer
-from tests.support.servers.registry import CREDENTIALS, Registry
+from tests.support.servers.registry import Registry
 
-USER, PASSWORD = CREDENTIALS
-PAIR = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 PLAIN: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain"}, "data": {"a": "b"}}
 RBAC = "rbac.authorization.k8s.io"
 RITA = Identity("rita", ("requesters",))
-
-
-def secret(site: DeployedSite, name: str, type_: str, **values: str) -> None:
-    meta = {"name": name, "namespace": site.namespace}
-    site.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": type_, "stringData": values})
-
-
-def docker_config(site: DeployedSite, host: str, name: str = "pull") -> None:
-    text = json.dumps({"auths": {host: {"auth": PAIR}}})
-    secret(site, name, "kubernetes.io/dockerconfigjson", **{".dockerconfigjson": text})
 
 
 def config_map(site: DeployedSite, name: str, **more: Any) -> None:

@@ -23,9 +23,9 @@ from provisioner.review.base.facts import ReviewRule
 from provisioner.source import GitSource, HttpSource, ImageSource, LocalSource, Source
 from provisioner.unpack import UnpackLimits
 from provisioner.values import Plan, Report, Section, Severity
-from tests.support.provisioner.charts import packed
 from tests.support.patience import scaled
 from tests.support.provisioner.cases import FOLDER as CASES
+from tests.support.provisioner.charts import packed
 from tests.support.provisioner.contents import WEB
 
 SCHEMA = json.loads((Path(provisioner.review.__file__).parent / "report.schema.json").read_text())

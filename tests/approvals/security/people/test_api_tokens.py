@@ -34,6 +34,7 @@ SCOPES = {
     ("POST", "deployments/{deployment}/rollback"): "request",
     ("POST", "deployments/{deployment}/rotate"): "request",
     ("POST", "requests/{uid}/withdraw"): "request",
+    ("POST", "requests/{uid}/dependencies"): "request",
     ("POST", "requests/{uid}/reviews"): "decide",
     ("POST", "requests/{uid}/reviews/1/dismiss"): "decide",
     ("POST", "deployments/{deployment}/revoke"): "decide",

@@ -213,7 +213,7 @@ def test_S31_the_worker_gets_a_right_of_its_own_where_the_last_writer_is_an_acco
     robot = world.user("system:serviceaccount:shop:robot", env.cluster)
     by_token(robot)
     for last, is_read_for_account in ((robot, True), (env.rita, False)):
-        request = ask(env, last, sources=[PULL], config={"by": last.username})
+        request = ask(env, last, sources=[PULL], config={"recursive": last is robot})
         Request.objects.filter(pk=request.pk).update(is_installer_proved=True)
         found = registered(env.cluster, cast(Any, Recorded()))
         assert bool(found.for_accounts) is is_read_for_account

@@ -12,10 +12,10 @@ import pytest
 from provisioner.errors import BadBundle
 from provisioner.render import BUILT_IN, Rendering, Target, render_content
 from provisioner.values import Manifest, Tree
-from tests.support.provisioner.charts import chart, config_map, rendered, texts
 from tests.support.built import built
 from tests.support.folders import CORPUS
 from tests.support.patience import scaled
+from tests.support.provisioner.charts import chart, config_map, rendered, texts
 
 CHARTS = sorted((CORPUS / "charts").glob("*/*")) if CORPUS.is_dir() else []
 # What Helm runs when it installs and when it upgrades; around a deletion it runs the same hooks after both.

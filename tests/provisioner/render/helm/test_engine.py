@@ -21,9 +21,9 @@ from provisioner.chart_engine.limits import MAX_KEPT_CHARTS
 from provisioner.errors import BadBundle, BundleTooLarge, TryLater
 from provisioner.render.helm import engine, values
 from provisioner.render.helm.engine import ChartJob, Output, keep_engine, render
-from tests.support.provisioner.charts import SERVED, chart
 from tests.support.folders import CORPUS
 from tests.support.patience import scaled
+from tests.support.provisioner.charts import SERVED, chart
 
 # What a chart can see of where it is rendered, and of what others call by the same names.
 LOOKING = (

@@ -20,8 +20,8 @@ from provisioner.errors import BadBundle
 from provisioner.render.helm import engine
 from provisioner.render.helm.engine import ChartJob
 from tests.provisioner.render.helm import unguarded
-from tests.support.provisioner.charts import SERVED, chart
 from tests.provisioner.render.helm.unguarded import CALLS, CHECKS, FILES, GUARDS, NETWORK
+from tests.support.provisioner.charts import SERVED, chart
 
 NUMBER = b'{"type": "number"}'
 REFUSED = "the chart: its schema refers to something, which is not in the chart; expected references with #"

@@ -11,9 +11,9 @@ import pytest
 from provisioner.chart_engine.process import check_schemas
 from provisioner.errors import BadBundle, BundleTooLarge, InvalidManifest
 from provisioner.render.helm.packed_charts import checked_files
-from tests.support.provisioner.charts import CHART, chart, config_map, packed, rendered, texts
 from tests.support.provisioner import archives as make
 from tests.support.provisioner.archives import header, member, octal, padded, pax, record
+from tests.support.provisioner.charts import CHART, chart, config_map, packed, rendered, texts
 
 pytestmark = pytest.mark.usefixtures("each_helm")
 

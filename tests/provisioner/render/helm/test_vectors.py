@@ -12,8 +12,8 @@ import pytest
 from provisioner.errors import BadBundle, InvalidManifest
 from provisioner.render import Target
 from provisioner.values import Content, RepeatEffect
-from tests.support.provisioner.charts import CHART, SERVED, config_map, rendered, texts
 from tests.support.folders import VECTORS
+from tests.support.provisioner.charts import CHART, SERVED, config_map, rendered, texts
 
 pytestmark = pytest.mark.usefixtures("each_helm")
 
