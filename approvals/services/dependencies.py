@@ -91,7 +91,7 @@ def make_dependencies(*, by: Caller, request: Request, digest: str, via: str) ->
     if offer is None or not offer.deployments:
         raise InvalidInput("no request would come first: what can be planned is installed or asked for", field="digest")
     if offer.digest != digest:
-        raise Changed("the plan changed since you were shown it: look at it again, then make the requests")
+        raise Changed("the plan changed since you were shown it: read the new plan, then make the requests")
     specs = {one.name: one.spec for one in offer.deployments}
     return create_deployments(by=by, cluster=request.deployment.cluster, specs=specs, via=via)
 
