@@ -64,7 +64,8 @@ def chart_addresses(
     for name, listed in _index_entries(file):
         for entry in listed if name in names and isinstance(listed, list) else ():
             version = str(entry.get("version") or "") if isinstance(entry, dict) else ""
-            key = next((one for one in wanted if one in ((name, version), (name, f"v{version}"))), None)
+            spellings = {(name, spelled) for spelled in (version, f"v{version}", version.removeprefix("v"))}
+            key = next((one for one in wanted if one in spellings), None)
             if key is not None and key not in found and (url := _chart_url(address, entry)):
                 found[key] = url, _checksum(entry)
     return found

@@ -31,6 +31,7 @@ from provisioner.render import (
 from provisioner.review.base.facts import Stored
 from provisioner.review.crd_diff import kinds_told, objects_of
 from provisioner.source import Credentials, EgressPolicy, GitSource, HttpSource, ImageSource, LocalSource, Source
+from provisioner.source.image import ref_of
 from provisioner.unpack import UnpackLimits, unpack
 from provisioner.values import Content, GroupKind
 
@@ -141,7 +142,7 @@ def _detect_format(bundle: str) -> str:
     except PratiqueError:
         return "plain"
     tops = {file.partition("/")[0] for file in files}
-    if all(f"{top}/Chart.yaml" in files for top in tops):
+    if tops and all(f"{top}/Chart.yaml" in files for top in tops):
         return "helm"
     return next((name for mark, name in _MARKS.items() if mark in files), "plain")
 
@@ -215,7 +216,7 @@ def read_text(file: Path) -> str:
 def source_of(bundle: str) -> Source:
     """The source that a BUNDLE argument means. Raises Usage, saying what was understood, for what means none."""
     if bundle.startswith("oci://"):
-        return ImageSource(bundle.removeprefix("oci://"))
+        return ImageSource(ref_of(bundle))
     if bundle.startswith("git+"):
         match = _GIT.fullmatch(bundle)
         if match is None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from provisioner.catalogs.file_based import CatalogFile
 from provisioner.catalogs.helm_index import MAX_INDEX_BYTES, chart_addresses
-from provisioner.errors import BadBundle, BadSource, PratiqueError, SourceUnavailable
+from provisioner.errors import BadBundle, BadSource, BundleTooLarge, PratiqueError, SourceUnavailable
 from provisioner.masking import masked
 from provisioner.render.helm import Dependency, chart_files, chart_folder, check_packed, missing_dependencies
 from provisioner.render.helm.chart import CHART
@@ -26,6 +26,7 @@ from provisioner.render.helm.dependencies import FILE, REGISTRY
 from provisioner.source import EgressPolicy, Fetched, HttpSource, ImageSource, RemoteSource, fetch
 from provisioner.source.egress import pinned_url
 from provisioner.source.files import tar_of
+from provisioner.source.image import ref_of
 from provisioner.values import DEPENDENCY, Pin, Tree
 
 # Of all indexes together: a worker reads some 4 MiB of them a second.
@@ -105,6 +106,9 @@ def fetch_dependencies(
                 data, digest = _fetched_archive(sources[dependency], pinned.get((path, reference)), allowance)
                 made.append(Pin(DEPENDENCY, reference, digest, path))
             allowance.bytes_left -= len(data)
+            if allowance.bytes_left < 0:
+                most = f"{max_bytes} bytes (max_bytes, PRATIQUE_MAX_BUNDLE_MIB)"
+                raise BundleTooLarge(f"with it, the sources and dependencies have more than {most}")
             check_packed(dependency, data)
             files[path] = data
     return FetchedDependencies(files, tuple(sorted(made, key=lambda pin: pin.destination)), frozenset(used))
@@ -118,9 +122,8 @@ def _find_sources(
 ) -> dict[Dependency, RemoteSource]:
     """Where each of the dependencies of one repository is, by its index where it is no registry."""
     if repository.startswith(REGISTRY):
-        place = repository.removeprefix(REGISTRY)
-        refs = {each: f"{place}/{each.name}:{each.version.replace('+', '_')}" for each in needed}
-        return {each: opening(_image(ref, allowance.rules())) for each, ref in refs.items()}
+        urls = {each: f"{repository}/{each.name}:{each.version.replace('+', '_')}" for each in needed}
+        return {each: opening(_image(url, allowance.rules())) for each, url in urls.items()}
     source = HttpSource(f"{repository}/index.yaml")
     most = min(allowance.bytes_left, allowance.index_bytes_left)
     text = fetch(opening(source), egress=allowance.rules(), max_bytes=most).archives[0].data
@@ -133,14 +136,14 @@ def _find_sources(
     for each in needed:
         url, checksum = found[each.name, each.version]
         is_image = url.startswith(REGISTRY)
-        image = _image(url.removeprefix(REGISTRY), allowance.rules()) if is_image else None
+        image = _image(url, allowance.rules()) if is_image else None
         made[each] = opening(image or HttpSource(url, checksum=checksum))
     return made
 
 
-def _image(ref: str, egress: EgressPolicy) -> ImageSource:
+def _image(url: str, egress: EgressPolicy) -> ImageSource:
     """An image, asked for without TLS where its host is listed."""
-    made = ImageSource(ref)
+    made = ImageSource(ref_of(url))
     return replace(made, insecure_http=egress.is_plain_http(made.place()))
 
 

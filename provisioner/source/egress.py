@@ -7,7 +7,7 @@ import re
 import socket
 import threading
 from dataclasses import dataclass
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from provisioner.errors import BadSource, ForbiddenAddress, Unreachable
 from provisioner.masking import masked
@@ -82,6 +82,9 @@ def place_of(url: str, schemes: tuple[str, ...] = ("https", "http")) -> Origin:
         raise BadSource(f"{shown(url)}: expected a URL with {' or '.join(schemes)}")
     if not url.isascii() or any(sign <= " " or sign in '\\"<>^`\x7f' for sign in url):
         raise BadSource(f"{shown(url)}: holds a character that no URL may hold")
+    if not {".", ".."}.isdisjoint(unquote(parts.path).split("/")):
+        # Another path would be asked for than policies and people read.
+        raise BadSource(f"{shown(url)}: its path holds . or .. as a folder; expected the path that they lead to")
     if parts.password is not None or (parts.username is not None and scheme != "ssh"):
         raise BadSource(f"{shown(url)}: holds credentials; they belong into a Secret")
     if not HOST.fullmatch(host) and not _is_ipv6(host):

@@ -42,6 +42,8 @@ BEARER = re.compile(r"(?:^|[\s,])bearer\s+(?P<rest>.*)", re.IGNORECASE | re.DOTA
 BASIC = re.compile(r"(?:^|[\s,])basic(?:\s|$)", re.IGNORECASE)
 WORD = re.compile(r'(\w+)="([^"]*)"')
 HUB_KEY = "index.docker.io"
+OCI = "oci://"
+CLEAR_HOST = re.compile(r"[^@]+[.:]")
 
 
 class BoundedRegistry:
@@ -139,6 +141,22 @@ def pair_of(credentials: Credentials | None, place: Origin, repository: str) -> 
         if host in _names_of(place) and (not path or f"{repository}/".startswith(f"{path}/"))
     }
     return _pair(fitting[max(fitting, key=len)], place) if fitting else ""
+
+
+def ref_of(url: str) -> str:
+    """The reference of the image that `url`, `oci://HOST/REPOSITORY`, is about.
+
+    Raises BadSource for a host without a dot and a port: a reference takes it for a folder of Docker Hub, where anybody
+    may have one of that name.
+    """
+    ref = url.removeprefix(OCI)
+    host = ref.partition("/")[0]
+    if not CLEAR_HOST.match(host):
+        raise BadSource(
+            f"{shown(url)}: the host {host[:80]!a} has neither a dot nor a port, so that it could be a folder of "
+            f"Docker Hub; expected its port, too, such as {OCI}{host[:80] or 'HOST'}:443/…"
+        )
+    return ref
 
 
 def names_host(credentials: Credentials, place: Origin) -> bool:

@@ -68,7 +68,7 @@ def wanted_dependency_auth(config: Mapping[str, Any], install_namespace: str) ->
         namespace = secret.get("namespace") or install_namespace
         is_known = mapping(entry).keys() <= {"host", "secret"} and secret.keys() <= {"name", "namespace"}
         is_text = isinstance(host, str) and isinstance(name, str) and isinstance(namespace, str)
-        if not (is_known and is_text and host and name):
+        if not (is_known and is_text and host and name) or "/" in str(host):
             raise BadConfig(
                 f"config.{DEPENDENCY_AUTH}: expected a list of {{host: registry.example.com, secret: {{name: …}}}}"
             )
@@ -86,7 +86,7 @@ def missing_dependencies(files: Mapping[str, bytes]) -> tuple[Dependency, ...]:
     meter = YamlMeter(YamlLimits(), takes_repeated=True)
     asked, is_first_form = _stated(files, meter)
     present = _present(files, meter) if asked else frozenset()
-    missing = [number for number, entry in enumerate(asked) if entry.get("name") not in present]
+    missing = [number for number, entry in enumerate(asked) if _text(entry.get("name")) not in present]
     if not missing:
         return ()
     if len(asked) > MAX_DEPENDENCIES:
@@ -101,7 +101,9 @@ def missing_dependencies(files: Mapping[str, bytes]) -> tuple[Dependency, ...]:
         exact = asked
         ranges = [asked[number] for number in missing if not _EXACT.fullmatch(_text(asked[number].get("version")))]
         if ranges:
-            words = some([f"{_text(entry.get('name'))!a} in {_text(entry.get('version'))!a}" for entry in ranges])
+            words = some(
+                [f"{_text(entry.get('name'))[:80]!a} in {_text(entry.get('version'))[:80]!a}" for entry in ranges]
+            )
             raise BadBundle(
                 f"the chart has no {names[0]}, and asks for {words}, which more than one version may fit: {UPDATE}"
             )
@@ -170,6 +172,8 @@ def _check_repository(entry: Mapping[str, Any]) -> None:
         )
     if not repository.startswith((FILE, REGISTRY, *WEB)) or len(repository) > MAX_REPOSITORY:
         raise BadBundle(f"{what} has the repository {repository[:80]!a}; expected https://, oci:// or file://")
+    if repository.startswith(WEB) and ("?" in repository or "#" in repository):
+        raise BadBundle(f"{what} has the repository {repository[:80]!a}; expected an address without ? and #")
 
 
 def _locked(
@@ -184,12 +188,11 @@ def _locked(
         is_same = given == _digest({"dependencies": [_go(entry) for entry in asked]})
     if not is_same or [_text(one.get("name")) for one in exact] != [_text(one.get("name")) for one in asked]:
         raise BadBundle(f"the chart's {name} is not of the dependencies that the chart has now: {UPDATE}")
-    for entry in exact:
-        _check_repository(entry)
     return exact
 
 
 def _dependency(entry: Mapping[str, Any]) -> Dependency:
+    _check_repository(entry)
     found = Dependency(*(_text(entry.get(key)) for key in ("name", "version", "repository")))
     if not _NAME.fullmatch(found.name):
         raise BadBundle(f"the chart has a dependency {found.name[:80]!a}; expected the name of a chart")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -162,6 +163,11 @@ HOSTILE: dict[str, tuple[Mapping[str, Reply], type[PratiqueError], str]] = {
         SourceUnavailable,
         "or no address to fetch it from",
     ),
+    "an archive at a host that Docker Hub has a folder of": (
+        {"index.yaml": Reply(index(("base", "1.0.0", "oci://internal/base:1.0.0", None)))},
+        BadSource,
+        "'internal' has neither a dot nor a port",
+    ),
     "an archive that leads elsewhere": (
         {"base-1.0.0.tgz": Reply(b"", 302, {"Location": "https://169.254.169.254/latest/"})},
         BadSource,
@@ -189,13 +195,23 @@ def test_a_hostile_repository_is_refused_and_the_dependency_named(charts: Charts
 
 
 @pytest.mark.parametrize(
-    "repository", ["https://169.254.169.254/charts", "oci://169.254.169.254/charts", "https://user:word@example.com/x"]
+    ("repository", "words"),
+    [
+        ("https://169.254.169.254/charts", "not a public address"),
+        ("oci://169.254.169.254/charts", "not a public address"),
+        ("https://user:word@example.com/x", "holds credentials"),
+        ("https://example.com/ours/%2e./theirs", r"its path holds \. or \.\."),
+        (
+            "oci://internal/charts",
+            "'internal' has neither a dot nor a port, so that it could be a folder of Docker Hub",
+        ),
+    ],
 )
 def test_S18_a_dependency_is_fetched_from_no_address_that_a_source_may_not_have(
-    charts: Charts, repository: str
+    charts: Charts, repository: str, words: str
 ) -> None:
     source = write(charts.folder, chart_with(needs("base", repository)))
-    with pytest.raises((ForbiddenAddress, BadSource), match=r"not a public address|holds credentials"):
+    with pytest.raises((ForbiddenAddress, BadSource), match=words):
         prepare(source, egress=EgressPolicy())
 
 
@@ -213,6 +229,14 @@ def test_all_dependencies_together_have_the_time_of_one_source(charts: Charts) -
     charts.server.serve_reply("/stable/index.yaml", Reply(drip))
     with pytest.raises(Unreachable, match=r"dependency base 1\.0\.0: .*not finished within 1 s"):
         prepare(charts.source(), egress=replace(HASTY, plain_http_hosts=("127.0.0.1",)), max_bytes=2**30)
+
+
+@pytest.mark.parametrize(("asked", "listed"), [("1.0.0", "v1.0.0"), ("v1.0.0", "1.0.0")])
+def test_a_version_with_a_v_is_the_one_without(charts: Charts, asked: str, listed: str) -> None:
+    charts.server.serve("/stable/base.tgz", archive("base", version=listed))
+    charts.server.serve("/stable/index.yaml", index(("base", listed, "base.tgz", None)))
+    chart = chart_with(needs("base", charts.repository, asked), locked=None)
+    assert texts(prepare(write(charts.folder / "chart", chart)))["base"] == "one"
 
 
 def test_a_chart_that_brings_all_is_never_asked_for(charts: Charts) -> None:
@@ -273,6 +297,15 @@ def test_one_of_several_charts_of_a_source_needs_another_one_beside_it(tmp_path:
     assert texts(placed) == texts(content)
     with pytest.raises(BadConfig, match=r"config\.path: expected the folder of a chart; no source has 'none/Chart"):
         prepare(source, config={"path": "none"})
+
+
+def test_folders_that_are_dependencies_count_to_the_limit_of_the_bundle(tmp_path: Path) -> None:
+    web = {f"web/{path}": data for path, data in chart_with(needs("near", "file://../near")).items()}
+    near = {f"near/{path}": data for path, data in subchart("near", noise=random.Random(1).randbytes(2**19)).items()}
+    source = write(tmp_path, {**web, **near})
+    assert texts(prepare(source, config={"path": "web"}))["near"] == "one"
+    with pytest.raises(BundleTooLarge, match=r"dependency near 1\.0\.0: .*PRATIQUE_MAX_BUNDLE_MIB"):
+        prepare(source, config={"path": "web"}, max_bytes=2**20)
 
 
 def test_a_folder_of_another_source_is_outside(tmp_path: Path) -> None:

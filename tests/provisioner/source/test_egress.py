@@ -143,6 +143,10 @@ BAD_URLS = {
     "port that is no number": "https://example.com:x/",
     "port that is too large": "https://example.com:65536/",
     "negative port": "https://example.com:-1/",
+    "a folder above": "https://example.com/ours/../theirs/a.tgz",
+    "an encoded folder above": "https://example.com/ours/%2E./theirs/a.tgz",
+    "folders above in one part": "https://example.com/ours/..%2f../theirs/a.tgz",
+    "the same folder": "https://example.com/./theirs/a.tgz",
 }
 
 

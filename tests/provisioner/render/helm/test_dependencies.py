@@ -68,6 +68,12 @@ def test_only_what_is_not_in_charts_is_missing(files: Mapping[str, bytes], expec
     assert [dependency.name for dependency in missing] == expected
 
 
+def test_a_chart_that_is_brought_may_have_no_repository_beside_one_that_is_fetched() -> None:
+    own = {f"charts/own/{path}": data for path, data in subchart("own").items()}
+    missing = missing_dependencies({**chart_with(needs("own", ""), BASE), **own})
+    assert [dependency.name for dependency in missing] == ["base"]
+
+
 def test_without_a_lock_file_exact_versions_are_taken() -> None:
     exact = chart_with(needs("base", f"{WEB}/", "v1.4.2-rc.1+b"), locked=None)
     assert missing_dependencies(exact) == (Dependency("base", "v1.4.2-rc.1+b", WEB),)
@@ -92,9 +98,14 @@ REFUSED: dict[str, tuple[Mapping[str, bytes], str]] = {
     "an alias": (chart_with(needs("base", "@stable")), f"only one machine knows; .*{UPDATE}"),
     "an alias, in full": (chart_with(needs("base", "alias:stable")), "only one machine knows"),
     "no repository": (chart_with(needs("base", "")), "is not in charts/, and has no repository"),
+    "an address that asks": (chart_with(needs("base", f"{WEB}?of=me")), "expected an address without"),
     "another scheme": (chart_with(needs("base", "s3://bucket/charts")), "expected https://, oci:// or file://"),
     "a name that climbs": (chart_with(needs("../base", WEB)), "expected the name of a chart"),
     "a name that is a path": (chart_with(needs("a/b", WEB)), "expected the name of a chart"),
+    "a name that is a list": (
+        {"Chart.yaml": chart_with(BASE)["Chart.yaml"].replace(b'"base"', b'["base"]').replace(b"1.x", b"1.0.0")},
+        "expected the name of a chart",
+    ),
     "one version of two repositories": (chart_with(BASE, needs("base", OCI, alias="b")), "from two repositories"),
 }
 
@@ -116,6 +127,7 @@ def test_a_chart_with_too_many_dependencies_is_refused() -> None:
     [
         "registry.example.com",
         [{"host": "", "secret": {"name": "pull"}}],
+        [{"host": "https://registry.example.com", "secret": {"name": "pull"}}],
         [{"secret": {"name": "pull"}}],
         [{"host": "registry.example.com", "secret": {"name": ["pull"]}}],
         [{"host": "registry.example.com", "secret": {"name": "pull", "key": "x"}}],
