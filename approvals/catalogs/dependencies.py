@@ -13,7 +13,7 @@ from approvals.catalogs.bundle_choice import running_bundle
 from approvals.catalogs.editions import find_package
 from approvals.models import Catalog, CatalogPackage, Cluster, FollowedPackage
 from provisioner.catalogs.choice import CatalogOffer
-from provisioner.catalogs.dependencies import InstalledPackage, TooManyLooks
+from provisioner.catalogs.dependencies import InstalledPackage, LooksSpent
 from provisioner.errors import InvalidRange
 from provisioner.render.registry.needs import ApiNeed
 from provisioner.versions import version_of
@@ -28,7 +28,7 @@ MOST_SECONDS = 5.0
 @dataclass(frozen=True, slots=True)
 class KnownOnCluster:
     """What one person may know on a cluster: `catalogs` are those that they may read, with their editions.
-    TooManyLooks is raised after `ends_at` (time.monotonic).
+    LooksSpent is raised after `ends_at` (time.monotonic).
 
     A package that was installed by its image, or by another tool, is not known; the APIs that it brings are.
     """
@@ -77,7 +77,7 @@ class KnownOnCluster:
     def _check_time(self) -> None:
         """A package has up to 50,000 entries, and to look for an API is to look through all packages."""
         if time.monotonic() > self.ends_at:
-            raise TooManyLooks(f"looking at what catalogs offer took more than {MOST_SECONDS} seconds")
+            raise LooksSpent(f"looking at what catalogs offer took more than {MOST_SECONDS} seconds")
 
 
 def catalogs_with_editions(keys: Iterable[int], cluster: Cluster) -> tuple[Catalog, ...]:
