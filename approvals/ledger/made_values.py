@@ -63,7 +63,8 @@ def given_rows(deployment: BundleDeployment) -> dict[str, KeptValue]:
     """The same by the keys of all places that a value went to: a later version may have it in one of these alone."""
     rows = kept_rows(deployment)
     for record in _counting_records(deployment) if rows else ():
-        for copy in record["copies"]:
+        # A denied rotation may be the newest record, and its values count for nothing.
+        for copy in record["copies"] if record["key"] in rows else ():
             rows.setdefault(MadePlace(**copy).key, rows[record["key"]])
     return rows
 
@@ -123,14 +124,23 @@ def rotated_keys(deployment: BundleDeployment, target: str) -> set[str]:
     """The keys of all places that those values of the running revision went to which `target` names."""
     keys = set()
     for record in _running_records(deployment):
-        if target in _names(record) or (target == ALL and record["sort"] != MadeSort.NAME):
+        if target in _names(record) or (target == ALL and not _names_objects(record)):
             keys |= {record["key"], *(MadePlace(**place).key for place in (record["place"], *record["copies"]))}
     return keys
+
+
+def _names_objects(record: Mapping[str, Any]) -> bool:
+    """Whether a value is in the name of an object, whatever else has it: a new one would make another object."""
+    places = (record["place"], *record["copies"])
+    is_in_one = any(not place["name"] and place["path"].endswith("/metadata/name") for place in places)
+    return is_in_one or record["sort"] == MadeSort.NAME
 
 
 def _names(record: Mapping[str, Any]) -> set[str]:
     """By what people name a value: the Secrets that it stands in, and each with its key."""
     names: set[str] = set()
+    if _names_objects(record):
+        return names
     for place in (record["place"], *record["copies"]):
         _, *steps = place["path"].split("/")
         if place["kind"] == "Secret" and place["name"] and steps[0] in ("data", "stringData"):

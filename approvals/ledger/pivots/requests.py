@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -25,6 +25,7 @@ from approvals.ledger.pivots.writers import (
     person_record,
     requesters_of_spec,
     with_asker,
+    with_earlier,
     writers_of,
 )
 from approvals.lifecycle import AT_WORK, OPEN, SETTLED, SUPERSEDABLE, Event, State
@@ -279,18 +280,22 @@ def ensure_rollback_request(deployment: BundleDeployment, number: str, asker: Sp
 def ensure_rotation_request(deployment: BundleDeployment, targets: Sequence[str], asker: SpecWriter | None) -> None:
     """Ask for what runs with values of its chart made anew; why that cannot be is kept as the deployment's problem.
 
-    Where a request for something else is open, the new one takes its place, and is for both.
+    Where a request for something else is open, or the spec is one that nothing was asked for yet, the new one is for
+    both.
     """
     latest = deployment.requests.order_by("-number").first()
-    is_pending = latest is not None and latest.state in (*SUPERSEDABLE, State.SUPERSEDED)
+    is_of_spec = (
+        latest is None
+        or latest.options_digest != deployment.options_digest
+        or (latest.state in (*SUPERSEDABLE, State.SUPERSEDED) and latest.purpose != Request.Purpose.ROTATE)
+    )
     why_not = next(filter(None, (made_values.why_not_rotatable(deployment, target) for target in targets)), "")
     if why_not:
         keep_problem(deployment, f"nothing is rotated: {why_not}")
         ensure_request(deployment, asker=asker)
     elif _make_room(deployment):
         keep_problem(deployment, problem_of(deployment.bundle_spec))
-        is_alone = not is_pending or (latest is not None and latest.purpose == Request.Purpose.ROTATE)
-        purpose = Request.Purpose.ROTATE if is_alone else Request.Purpose.DEPLOY
+        purpose = Request.Purpose.DEPLOY if is_of_spec else Request.Purpose.ROTATE
         _ask(deployment, Asking(purpose, asker, is_by_nobody=asker is None, again=True, rotation=tuple(targets)))
 
 
@@ -343,11 +348,23 @@ def _make_room(deployment: BundleDeployment) -> bool:
 
 
 def _ask(deployment: BundleDeployment, asking: Asking) -> Request | None:
-    """Make a request, or have it wait where a quota is used up."""
+    """Make a request, or have it wait where a quota is used up. A rotation that waits already is wished still."""
+    waiting = deployment.waiting or {}
+    if asking.purpose in _RENDERED and (earlier := waiting.get("rotation")):
+        asker = None if asking.is_by_nobody else _common_asker(asker_of(waiting), asking.asker)
+        rotation = tuple(dict.fromkeys((*asking.rotation, *earlier)))
+        asking = replace(asking, rotation=rotation, asker=asker, is_by_nobody=asker is None)
     requesters, is_known = _requesters(deployment, asking)
     if not _has_room(deployment, quotas.Charge.of(requesters, is_known=is_known), asking.record()):
         return None
     return _new_request(deployment, asking)
+
+
+def _common_asker(first: SpecWriter | None, then: SpecWriter | None) -> SpecWriter | None:
+    """Who asks for all of it; None, as of nobody known, where two do. A spec that is written asks for no rotation."""
+    if first is None or then is None:
+        return first
+    return then if len(with_asker([person_record(first)], then)) == 1 else None
 
 
 def _has_room(deployment: BundleDeployment, charge: quotas.Charge, asked: Mapping[str, Any]) -> bool:
@@ -370,7 +387,16 @@ def _requesters(deployment: BundleDeployment, asking: Asking) -> tuple[list[dict
     requesters = with_asker(writers, asking.asker) if asking.asker else writers
     if asking.again and asking.asker and asking.purpose == Request.Purpose.DEPLOY and not asking.to_revision:
         is_known = is_known or answers_for(deployment, asking.asker)
+    if earlier := _find_passed_on(deployment, asking):
+        requesters, is_known = with_earlier(requesters, earlier.requesters), is_known and earlier.is_requester_known
     return requesters, bool(requesters) and is_known and not asking.is_by_nobody
+
+
+def _find_passed_on(deployment: BundleDeployment, asking: Asking) -> Request | None:
+    """The request that gave way to this one, where its rotation is wished still: not by who goes back from it."""
+    latest = deployment.requests.order_by("-number").first()
+    is_passed_on = latest is not None and latest.state == State.SUPERSEDED and asking.purpose in _RENDERED
+    return latest if is_passed_on and latest and latest.rotation else None
 
 
 def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
@@ -385,9 +411,8 @@ def _new_request(deployment: BundleDeployment, asking: Asking) -> Request:
     is_rotation = asking.purpose == Request.Purpose.ROTATE
     like = to_revision or (active if is_rotation else None)
     spec = like.request.spec if like else deployment.spec
-    # What one wishes that gives way to this one is wished still, but for what somebody goes back from.
-    is_passed_on = latest is not None and latest.state == State.SUPERSEDED and asking.purpose in _RENDERED
-    rotation = {*asking.rotation, *(latest.rotation if latest and is_passed_on else ())}
+    earlier = _find_passed_on(deployment, asking)
+    rotation = {*asking.rotation, *(earlier.rotation if earlier else ())}
     request = Request.objects.create(
         deployment=deployment,
         cluster_id=deployment.cluster_id,

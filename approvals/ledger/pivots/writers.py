@@ -90,6 +90,12 @@ def with_asker(requesters: list[dict[str, Any]], asker: SpecWriter) -> list[dict
     return joined(renewed, but_last=[person])
 
 
+def with_earlier(requesters: list[dict[str, Any]], earlier: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Those who asked earlier before the others, but for who asks now again."""
+    present = set(map(_person_key, requesters))
+    return [*(dict(person) for person in earlier if _person_key(person) not in present), *requesters]
+
+
 def asker_of(waiting: Mapping[str, Any]) -> SpecWriter | None:
     """Return who asked for the request that waits."""
     person = waiting.get("asker")

@@ -11,6 +11,7 @@ import base64
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from provisioner.builtin.changes import dotted
@@ -33,6 +34,9 @@ _ACTION = re.compile(r"\{\{[^{}]{1,500}\}\}")
 _COMPARES = re.compile(r"\b(?:eq|ne|lt|le|gt|ge|contains|hasPrefix|hasSuffix|has|len|(?:mustR|r)egexMatch)\s")
 # Whether there is a value is known: an empty one gets no mark.
 _ASKS_WHETHER_EMPTY = re.compile(r'\b(?:eq|ne)\s+(?:""\s+[^\s()]+|[^\s()]+\s+"")')
+_READS = re.compile(r"\.Values((?:\.\w{1,253})+)")
+_VARIABLE = re.compile(r"\$\w{1,100}(?![\w.])")
+MAX_COMPARISONS = 100
 _SETS = re.compile(r"\{\{-?\s{0,20}(\$\w{1,100})\s{0,20}:?=")
 _SUBCHART = re.compile(r"charts/([^/]{1,250})/")
 # What it gives is another text each time, though it is made of a value, as a hash of a password is.
@@ -91,12 +95,12 @@ def check_copied(
         again = render_again(texts | coded)
     except BundleTooLarge:
         raise
-    except BadBundle as exc:
+    except BadBundle:
+        # Without Helm's words, which may quote a text: its punctuation and length are those of the value.
         raise BadBundle(
             f"the chart: it gets a mark in place of each value of {secrets}. It cannot be rendered with a text of their"
             " length and punctuation (quotes, blanks, line breaks), or refuses such a text, so Helm would fail with the"
-            f" values. Have its templates quote and indent what they read. {_REMEDY}",
-            server_words=exc.server_words,
+            f" values. Have its templates quote and indent what they read. {_REMEDY}"
         ) from None
     if [_SUM.sub("#", _name(found)) for found in copied] != [_SUM.sub("#", _name(found)) for found in again]:
         files = sorted({found.file for found in copied} ^ {found.file for found in again})
@@ -133,30 +137,43 @@ def check_random(made_up: MadeUp, files: Mapping[str, bytes], known: Iterable[Lo
 
 
 def list_comparisons(files: Mapping[str, bytes], values: Any, marks: Collection[str]) -> tuple[str, ...]:
-    """Where templates compare a value that is one of `marks` with something: file, line and the path of the value.
+    """Where templates compare a value that is one of `marks` with something: file, line and the path of the value. The
+    first MAX_COMPARISONS of them.
 
     As the templates are written: by the path of the value, or by a variable that an action of the file sets to it.
     """
     found: dict[str, None] = {}
-    marked = [path for path, text in _texts(values, ()) if text in marks]
+    marked = {path for path, text in _texts(values, ()) if text in marks}
     for file, data in sorted(files.items()) if marked else ():
         if not file.endswith((".yaml", ".yml", ".tpl")) or "templates/" not in file:
             continue
-        text = data.decode(errors="replace")
+        text, above = data.decode(errors="replace"), tuple(_SUBCHART.findall(file))
         actions = list(_ACTION.finditer(text))
-        above = tuple(_SUBCHART.findall(file))
-        for path in marked:
-            is_own = path[: len(above)] == above and path[0] != "global"
-            steps = ".".join(path[len(above) :] if is_own else path)
-            name = re.escape(f".Values.{steps}") + r"(?![\w.])"
-            setting = (_SETS.match(action[0]) for action in actions if re.search(name, action[0]))
-            reads = re.compile("|".join([name, *(re.escape(sets[1]) + r"(?![\w.])" for sets in setting if sets)]))
-            for action in actions:
-                asked = _ASKS_WHETHER_EMPTY.sub("", action[0])
-                if _COMPARES.search(asked) and reads.search(asked):
-                    line = text.count("\n", 0, action.start()) + 1
-                    found[visible(f"{steps} in {file}:{line}")] = None
+        set_to: dict[str, dict[str, None]] = {}
+        for action in actions:
+            if sets := _SETS.match(action[0]):
+                set_to.setdefault(sets[1], {}).update(dict.fromkeys(_paths_in(action[0], above, marked)))
+        line, counted = 1, 0
+        for action in actions:
+            line, counted = line + text.count("\n", counted, action.start()), action.start()
+            asked = _ASKS_WHETHER_EMPTY.sub("", action[0])
+            if not _COMPARES.search(asked):
+                continue
+            by_name = (path for name in _VARIABLE.findall(asked) for path in set_to.get(name, ()))
+            for path in chain(_paths_in(asked, above, marked), by_name):
+                found[visible(f"{path} in {file}:{line}")] = None
+                if len(found) == MAX_COMPARISONS:
+                    return tuple(found)
     return tuple(found)
+
+
+def _paths_in(action: str, above: tuple[str, ...], marked: Collection[tuple[str, ...]]) -> Iterator[str]:
+    """The values that an action of a template reads and that are `marked`, by their paths there: a subchart, which lies
+    in the charts `above`, has a part of the values for its own."""
+    for dotted_path in _READS.findall(action):
+        path = tuple(dotted_path.split(".")[1:])
+        if path in marked or (path[0] != "global" and (*above, *path) in marked):
+            yield ".".join(path)
 
 
 def _texts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:

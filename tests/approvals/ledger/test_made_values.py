@@ -188,13 +188,13 @@ def test_a_value_that_was_made_anew_counts_once_it_runs_and_follows_the_place_of
 ) -> None:
     """Also where the next version has it at another place first, or has made two of one."""
     first, second = twice.requests.order_by("number")
-    copy = replace(PLACE, kind="ConfigMap", path="/data/url")
+    copy, also = (replace(PLACE, kind="ConfigMap", path=path) for path in ("/data/url", "/data/more"))
     keep(first, MadeUp((MadeValue(PLACE, FIRST, MadeSort.PASSWORD, (copy,)),)))
     BundleDeployment.objects.update(active_revision=twice.revisions.get(number=1))
     twice.refresh_from_db()
     assert made_values.rotated_keys(twice, "db/password") == {PLACE.key, copy.key}
     anew = [
-        replace(made(text, is_new=False, place=place).values[0], is_rotated=True)
+        replace(made(text, is_new=False, place=place).values[0], is_rotated=True, copies=(also,))
         for text, place in ((SECOND, copy), ("third-1b2c3d4e", PLACE))
     ]
     Revision.objects.filter(request=second).update(state="failed")
@@ -213,6 +213,8 @@ def test_a_value_that_was_made_anew_counts_once_it_runs_and_follows_the_place_of
         (PLACE.key, 2, "third-1b2c3d4e"),
         (copy.key, 1, SECOND),
     }
+    Request.objects.filter(pk=first.pk).update(made_values={})
+    assert {row.value for row in made_values.given_rows(twice).values()} == {FIRST}, "also for what only it has"
 
 
 @pytest.mark.parametrize(
@@ -252,8 +254,42 @@ def test_S05_who_asks_for_a_rotation_is_its_requester_and_who_sets_the_annotatio
     for _ in range(2):
         submit_spec(env.cluster, seen("strimzi", kept.spec, uid=kept.uid, generation=2, annotations=annotations))
     other = Request.objects.get(purpose="rotate", state="preparing")
-    assert (other.rotation, other.requesters, other.is_requester_known) == (["*", "db"], [], False)
+    assert (other.rotation, names_of(other), other.is_requester_known) == (["*", "db"], ["ada"], False)
     assert other.number == request.number + 1
+
+
+def names_of(request: Request) -> list[str]:
+    return [person["username"] for person in request.requesters]
+
+
+@pytest.mark.parametrize("is_proved", [True, False], ids=["by a door of ours", "by annotation"])
+def test_S05_who_asked_for_a_rotation_asks_for_the_request_that_takes_it_over(
+    env: World, kept: BundleDeployment, is_proved: bool
+) -> None:
+    obj = seen("strimzi", kept.spec, uid=kept.uid, generation=2, annotations={"core.rukpak.io/rotate": "db@1"})
+    if is_proved:
+        services.rotate_deployment(by=acting(env.ada), deployment=kept, target="db", via="browser")
+    else:
+        submit_spec(env.cluster, obj)
+    changed = submit_spec(env.cluster, seen("strimzi", spec("3"), uid=kept.uid, generation=3), env.rita)
+    request = changed.requests.get(state="preparing")
+    assert (request.purpose, request.spec, request.rotation) == ("deploy", spec("3"), ["db"])
+    assert (names_of(request), request.is_requester_known) == ((["ada"] if is_proved else []) + ["rita"], is_proved)
+
+
+def test_a_rotation_that_is_seen_together_with_a_new_spec_is_for_both(env: World, kept: BundleDeployment) -> None:
+    annotations = {"core.rukpak.io/rotate": "db@1"}
+    obj = seen("strimzi", spec("3"), uid=kept.uid, generation=3, annotations=annotations)
+    request = submit_spec(env.cluster, obj, env.rita).requests.get(state="preparing")
+    assert (request.purpose, request.spec, request.rotation) == ("deploy", spec("3"), ["db"])
+
+
+def test_a_value_in_the_name_of_an_object_is_never_rotated(twice: BundleDeployment) -> None:
+    """Also where a Secret has it, too: there would be another object."""
+    name = replace(PLACE, kind="Service", name="", path="templates/s.yaml#0/metadata/name")
+    keep(twice.requests.get(number=2), MadeUp((MadeValue(PLACE, FIRST, MadeSort.PASSWORD, (name,)),)))
+    assert "keeps no values" in made_values.why_not_rotatable(twice, "*")
+    assert made_values.rotated_keys(twice, "db") == set()
 
 
 def test_nobody_rotates_beside_an_open_rollback(env: World, kept: BundleDeployment) -> None:

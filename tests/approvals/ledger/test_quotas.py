@@ -20,6 +20,7 @@ from provisioner.values import Identity
 from tests.support.approvals import world
 from tests.support.approvals.databases import manage
 from tests.support.approvals.fixtures import World
+from tests.support.approvals.revisions import keep_password
 from tests.support.approvals.world import acting
 
 pytestmark = pytest.mark.django_db
@@ -186,6 +187,26 @@ def test_S25_asking_again_by_an_annotation_waits_as_well_and_stays_who_asked(env
     sweep()
     made = Request.objects.filter(deployment=asked, state__in=OPEN).get()
     assert [person["username"] for person in made.requesters] == ["rita"]
+
+
+def test_S25_a_rotation_that_waits_is_not_lost_where_the_spec_changes(env: World, twice: BundleDeployment) -> None:
+    keep_password(twice, "first-9f2c47d81")
+    for number in range(1, 3):
+        wish(env, f"d{number}", env.rita)
+
+    def seen(generation: int) -> dict[str, Any]:
+        annotations = {"core.rukpak.io/rotate": "db@1"}
+        spec = world.spec(str(generation))
+        return world.seen("strimzi", spec, uid=twice.uid, generation=generation, annotations=annotations)
+
+    pivots.see(cluster=env.cluster, obj=seen(2), writer=None, asker=world.writer(env.rita))
+    world.submit_spec(env.cluster, seen(3), env.rita)
+    assert open_ones() == ["d1", "d2"]
+    settle("d1")
+    sweep()
+    made = Request.objects.get(deployment=twice, state__in=OPEN)
+    assert (made.purpose, made.spec, made.rotation) == ("deploy", world.spec("3"), ["db"])
+    assert ([person["username"] for person in made.requesters], made.is_requester_known) == (["rita"], True)
 
 
 def test_S25_a_deletion_waits_and_nothing_is_deleted_meanwhile(env: World) -> None:

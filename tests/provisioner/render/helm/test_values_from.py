@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from provisioner.errors import BadBundle, BadConfig
 from provisioner.render import Target, looked_up, values_object, wanted_values
+from provisioner.render.helm.stand_ins import MAX_COMPARISONS, list_comparisons
 from provisioner.values import Content, JsonObject
 from tests.support.provisioner.charts import PASSWORD, SERVED, chart, coded, config_map, rendered
 
@@ -127,6 +129,11 @@ def test_a_name_with_a_checksum_over_a_text_is_that_of_the_mark_and_taken() -> N
         (a_copy("{{ .Values.auth.password | lower }}"), PASSWORD, r"computes stringData\.p"),
         (a_copy('{{ .Values.auth.password | replace "," ";" }}'), "a,b", r"computes stringData\.p"),
         (a_copy('"{{ .Values.auth.password }}"'), 'a"b', "cannot be rendered with a text of their length and punctuation"),
+        (
+            a_copy('{{ if contains "@" .Values.auth.password }}{{ fail .Values.auth.password }}{{ end }}a'),
+            "p@ss-w!rd",
+            "cannot be rendered with a text of their length and punctuation",
+        ),
         ({"templates__m": config_map("len .Values.auth.password")}, PASSWORD, r"computes data\.text of ConfigMap made"),
         (
             {"templates__m": '{{ if gt .Values.auth.password "a" }}' + config_map("1") + "{{ end }}"},
@@ -135,7 +142,7 @@ def test_a_name_with_a_checksum_over_a_text_is_that_of_the_mark_and_taken() -> N
         ),
     ],
     ids=["hash", "hash in data", "htpasswd", "encryptAES", "urlquery", "toJson", "toYaml", "trunc", "trunc of long",
-         "lower", "replace", "quotes", "len", "order"],
+         "lower", "replace", "quotes", "fail", "len", "order"],
 )  # fmt: skip
 def test_what_would_be_computed_of_a_mark_is_refused_and_named(
     templates: Mapping[str, str], value: str, words: str
@@ -145,6 +152,7 @@ def test_what_would_be_computed_of_a_mark_is_refused_and_named(
         content_of(templates, given)
     assert "into the Secret, too" in str(caught.value)
     assert value not in caught.value.in_full
+    assert caught.value.server_words == "", "Helm quotes the stand-in, which has the punctuation of the value"
 
 
 @pytest.mark.parametrize(
@@ -160,6 +168,19 @@ def test_what_would_be_computed_of_a_mark_is_refused_and_named(
 def test_a_comparison_with_a_text_of_a_secret_is_found(text: str, places: tuple[str, ...]) -> None:
     content = content_of(a_copy(text), (SECRET, an_object("Secret", "auth: {type: ldap}")))
     assert [lookup.compared for lookup in content.lookups] == [places]
+
+
+def test_comparisons_are_looked_for_in_bounded_time_and_only_the_first_are_named() -> None:
+    marks = [f"mark-{number}" for number in range(20_000)]
+    values = {"auth": {f"k{number}": mark for number, mark in enumerate(marks)}}
+    files = {
+        "templates/a.yaml": b"{{ a }}" * 100_000 + b'\n{{ if eq .Values.auth.k7 "x" }}',
+        "templates/b.yaml": b"".join(b"{{ len .Values.auth.k%d }}" % number for number in range(20_000)),
+    }
+    began = time.process_time()
+    found = list_comparisons(files, values, set(marks))
+    assert time.process_time() - began < 10
+    assert (found[0], len(found)) == ("auth.k7 in templates/a.yaml:2", MAX_COMPARISONS)
 
 
 @pytest.mark.parametrize(
