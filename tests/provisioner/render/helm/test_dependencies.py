@@ -158,6 +158,7 @@ BOMB = {"Chart.yaml": subchart("base")["Chart.yaml"], "files/zeros": bytes(65 * 
         (packed(BOMB), BundleTooLarge, "max_bytes|max_file_bytes|max_ratio"),
         (b"<html>not here</html>", BadBundle, "is no archive of a chart"),
     ],
+    ids=["another name", "another version", "needs more", "no chart", "climbs", "bomb", "no archive"],
 )  # fmt: skip
 def test_an_archive_that_is_not_the_whole_dependency_is_refused(
     data: bytes, error: type[BadBundle], words: str

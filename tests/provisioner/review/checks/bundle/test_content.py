@@ -143,7 +143,7 @@ def test_S09_everybody_is_told_which_values_changed_and_few_what_they_are() -> N
     assert again.fingerprint == told.fingerprint, "nobody can try values on it"
 
 
-BEFORE, AFTER, GOING, _ = HookMoment
+BEFORE, AFTER, _, GOING, _ = HookMoment
 JOB = an_object(
     "batch/v1",
     "Job",
