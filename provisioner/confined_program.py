@@ -30,12 +30,12 @@ def main() -> None:
     confinement.end_with_parent()
     has_network = not confinement.take_network()
     if sys.platform != "linux":
-        os.execve(path, [path.name], environment | {LEFT: "network files"})  # noqa: S606 -- our own program
+        os.execve(path, [path.name], environment | {LEFT: "network files"})  # noqa: S606 - our own program, run without a shell
     program = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     has_files = not confinement.take_files(program=path)
     if not confinement.take_system_calls(program=program):
         environment[LEFT] = " ".join(["network"] * has_network + ["files"] * has_files)
-    os.execve(program, [path.name], environment)  # noqa: S606 -- our own program, by its descriptor or path
+    os.execve(program, [path.name], environment)  # noqa: S606 - our own program, run without a shell, by its descriptor or path
 
 
 if __name__ == "__main__":

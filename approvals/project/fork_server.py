@@ -28,7 +28,7 @@ from approvals.project.celery import app  # noqa: E402 - the apps have to be loa
 from approvals.working import linux, subprocess_main  # noqa: E402, F401 - after the apps; loaded for the forked
 from provisioner import plugins  # noqa: E402 - after the apps
 from provisioner.schema.cel import type_check  # noqa: E402, F401 - after the apps; else the first rule loads it
-from provisioner.source import certificates, git_remote  # noqa: E402, F401 - likewise, else the first source does
+from provisioner.source import certificates, git_remote  # noqa: E402, F401 - loaded once for all forked children
 
 logs.take_over("worker", settings.PRATIQUE["LOG_FORMAT"])
 linux.use_few_arenas()

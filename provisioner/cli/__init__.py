@@ -11,7 +11,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Hundreds of modules are loaded, and stay: a review would spend a seventh of its time looking for garbage in them.
     if argv is None:
         gc.disable()
-    from provisioner.cli import commands  # noqa: PLC0415 - not before that
+    from provisioner.cli import commands  # noqa: PLC0415 - after gc is off, which is the point
 
     if argv is None:
         gc.freeze()

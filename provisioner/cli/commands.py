@@ -19,10 +19,10 @@ def find_commands(argv: Sequence[str]) -> tuple[ReviewCommand, ...]:
     """The commands that these arguments may mean: what a review does not need takes a tenth of its time to load."""
     if argv and argv[0] in {command.name for command in REVIEWS}:
         return REVIEWS
-    from provisioner.cli.catalog import COMMANDS as CATALOGS  # noqa: PLC0415 - not for a review
-    from provisioner.cli.explain import COMMANDS as EXPLANATIONS  # noqa: PLC0415 - likewise
-    from provisioner.cli.permissions import COMMANDS as PERMISSIONS  # noqa: PLC0415 - likewise
-    from provisioner.cli.plugins import COMMANDS as PLUGINS  # noqa: PLC0415 - likewise
+    from provisioner.cli.catalog import COMMANDS as CATALOGS  # noqa: PLC0415 - a review starts faster without
+    from provisioner.cli.explain import COMMANDS as EXPLANATIONS  # noqa: PLC0415 - a review starts faster without
+    from provisioner.cli.permissions import COMMANDS as PERMISSIONS  # noqa: PLC0415 - a review starts faster without
+    from provisioner.cli.plugins import COMMANDS as PLUGINS  # noqa: PLC0415 - a review starts faster without
 
     return (*REVIEWS, *PERMISSIONS, *EXPLANATIONS, *CATALOGS, *PLUGINS)
 

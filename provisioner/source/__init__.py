@@ -45,7 +45,7 @@ else:
         """What talks to servers, loaded with its first use."""
         if name not in ("SourceClient", "SourceReply"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from provisioner.source import client  # noqa: PLC0415 - as that says
+        from provisioner.source import client  # noqa: PLC0415 - urllib3 takes long to load: with its first use
 
         return getattr(client, name)
 

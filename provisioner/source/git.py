@@ -190,7 +190,7 @@ def _folder(source: GitSource, where: str) -> list[bytes]:
 
 def _objects(source: GitSource, remote: Remote, max_bytes: int) -> tuple[dict[str, GitObject], str]:
     """The objects that the server sends, and the hash that was asked for."""
-    from dulwich.errors import GitProtocolError  # noqa: PLC0415 - as `talking`
+    from dulwich.errors import GitProtocolError  # noqa: PLC0415 - dulwich takes long to load
 
     prefixes = [_ref_of(source)]
     wish = _Wish(source, remote.shown)
@@ -303,7 +303,7 @@ class _Snapshot:
             raise BadSource(f"{self._where}: there are no files in that folder")
 
     def _entries_of(self, tree: str) -> Iterator[tuple[bytes, int, str]]:
-        from dulwich.objects import parse_tree  # noqa: PLC0415 - as `talking`
+        from dulwich.objects import parse_tree  # noqa: PLC0415 - dulwich takes long to load
 
         for name, mode, sha in parse_tree(self._read_object(tree, b"tree"), 20, strict=True):
             self._entries += 1
