@@ -61,6 +61,7 @@ def test_rows_stay_where_they_are_while_some_are_ticked(env: World, live_server:
     pw.expect(page.get_by_role("link", name="tugboat")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_fifty_requests_are_decided_at_once_and_lead_back_to_the_same_filters(
     env: World, live_server: LiveServer, sign_in: SignIn
 ) -> None:

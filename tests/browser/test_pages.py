@@ -290,6 +290,7 @@ def test_a_refused_decision_is_seen_on_a_telephone(env: World, addresses: dict[s
     pw.expect(page.get_by_role("heading", name="Decision")).to_be_in_viewport()
 
 
+@pytest.mark.thorough
 def test_paper_holds_nothing_to_press(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     for verb in ("override", "create"):
         env.kubernetes.allow("ada", verb)
@@ -312,6 +313,7 @@ def test_paper_holds_nothing_to_press(env: World, addresses: dict[str, str], sig
             pw.expect(page.locator(f"{what}:visible"), name).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_paper_is_white_and_nothing_is_cut_off_at_its_edge(
     env: World, addresses: dict[str, str], sign_in: SignIn
 ) -> None:

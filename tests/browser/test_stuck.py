@@ -204,6 +204,7 @@ def test_a_collision_is_said_up_front_and_goes_on_once_it_is_gone(desk: Desks) -
     assert met.shown_by_kubectl("Applied")[0] == "True"
 
 
+@pytest.mark.thorough
 def test_an_approval_that_a_new_round_voids_says_which_objects_differ(desk: Desks) -> None:
     voided = desk("voided")
     namespace = voided.site.namespace

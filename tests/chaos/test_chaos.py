@@ -28,7 +28,7 @@ from tests.support.servers.postgresql import Postgres
 
 # So many at most. 0: everything, which is some thousand, as `make bench` does.
 RUNS = int(os.environ.get("PRATIQUE_CHAOS_RUNS", "60"))
-FEW_RUNS = 4
+FEW_RUNS = 2
 REAL_RUNS = int(os.environ.get("PRATIQUE_CHAOS_REAL_RUNS", "8"))
 SEED = int(os.environ.get("PRATIQUE_SEED", "20261121"))
 # What everything is at least.

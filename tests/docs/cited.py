@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -16,7 +15,6 @@ TOP = ("Makefile", "manage.py", "pyproject.toml", "README.md", "CHANGELOG.md", "
 ENDINGS = {".py", ".html", ".md", ".yaml", ".yml", ".css", ".js", ".conf", ".toml", ""}
 # Data, and source code of others.
 LEFT_OUT = ("tests/provisioner/review/cases/", "tests/controlplane/kubernetes/", "tests/controlplane/kwok/")
-PRODUCT = ("approvals", "provisioner")
 
 
 def files() -> Iterator[Path]:
@@ -39,29 +37,6 @@ def citations(pattern: re.Pattern[str], among: Iterable[Path]) -> dict[str, set[
         for match in pattern.finditer(text_of(file)):
             found.setdefault(match[1], set()).add(_name(file))
     return found
-
-
-def shown_texts() -> Iterator[tuple[str, str]]:
-    """(where, text) of all that pages, commands and errors can show: templates, and texts of the code but docstrings."""
-    for file in sorted((ROOT / "templates").rglob("*.html")):
-        yield _name(file), re.sub(r"{#.*?#}|{% comment.*?endcomment %}", "", file.read_text("utf-8"), flags=re.DOTALL)
-    for room in PRODUCT:
-        for file in sorted((ROOT / room).rglob("*.py")):
-            if "migrations" not in file.parts:
-                yield from (
-                    (f"{_name(file)}:{line}", text) for line, text in _texts(ast.parse(file.read_text("utf-8")))
-                )
-        for file in sorted((ROOT / room).rglob("*.md")):
-            yield _name(file), file.read_text("utf-8")
-
-
-def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Texts that are neither docstrings nor words about a column: of those the page of the REST API has what is shown."""
-    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    alone |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "help_text"}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
-            yield node.lineno, node.value
 
 
 def _name(file: Path) -> str:

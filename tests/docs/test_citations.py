@@ -93,10 +93,5 @@ def test_no_generated_page_cites_what_is_for_developers(page: str) -> None:
         assert INTERNAL.findall((ROOT / page).read_text("utf-8")) == []
 
 
-def test_no_page_command_or_error_shows_what_is_for_developers() -> None:
-    shown = {where: INTERNAL.findall(text) for where, text in cited.shown_texts()}
-    assert {where: found for where, found in shown.items() if found} == {}
-
-
 def _all_tests() -> str:
     return "\n".join(cited.text_of(file) for file in (ROOT / "tests").rglob("test_*.py"))

@@ -262,8 +262,8 @@ def test_the_watch_prints_json_alone(place: Place, own_sandbox: Endpoint) -> Non
     "command",
     [
         pytest.param([*MANAGE, "watch"], id="watch"),
-        pytest.param([*CELERY, "worker", "--pool", "threads"], id="worker"),
-        pytest.param([*CELERY, "beat"], id="beat"),
+        pytest.param([*CELERY, "worker", "--pool", "threads"], id="worker", marks=pytest.mark.thorough),
+        pytest.param([*CELERY, "beat"], id="beat", marks=pytest.mark.thorough),
         pytest.param([*GUNICORN, "approvals.project.wsgi:application", "--bind", "127.0.0.1:0"], id="web"),
     ],
 )

@@ -23,7 +23,7 @@ except ValueError:
 """
 
 
-@pytest.mark.parametrize("style", ["json", "console"])
+@pytest.mark.parametrize("style", ["json", pytest.param("console", marks=pytest.mark.thorough)])
 def test_a_crash_is_logged_with_its_traceback_and_without_values(style: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "manage.py", "shell", "--verbosity", "0", "--command", CRASHING],

@@ -34,6 +34,7 @@ def offer(it: Office, name: str) -> None:
     do(RefreshCatalog(row.pk))
 
 
+@pytest.mark.thorough
 @pytest.mark.corpus
 def test_somebody_finds_a_package_sees_what_runs_and_comes_to_the_form_of_a_version(office: Offices) -> None:
     it = office("kiali")

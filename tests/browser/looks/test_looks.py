@@ -158,6 +158,7 @@ OFF_SCALE = """() => {
 }"""
 
 
+@pytest.mark.thorough
 def test_type_has_five_sizes(env: World, addresses: dict[str, str], sign_in: SignIn) -> None:
     page = sign_in(env.ada)
     found = {}

@@ -118,7 +118,7 @@ def test_the_activity_of_an_apply_moves_by_itself_and_ends(
     assert heard == []
 
 
-@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("scripts", [True, pytest.param(False, marks=pytest.mark.thorough)])
 def test_every_tab_has_an_address_and_is_reached_by_the_keyboard(
     scripts: bool, env: World, addresses: dict[str, str], browser: pw.Browser, sign_in: SignIn
 ) -> None:

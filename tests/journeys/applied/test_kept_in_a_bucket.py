@@ -64,6 +64,7 @@ def age(deployment: BundleDeployment) -> None:
     Content.objects.update(used_at=then)
 
 
+@pytest.mark.thorough
 def test_after_their_days_bytes_and_details_go_and_verdicts_and_the_audit_stay(
     site: DeployedSite, git_server: GitServer, s3: S3Server, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -314,7 +314,10 @@ def test_S44_a_rotation_replaces_what_it_names_when_it_is_applied_and_nothing_el
     assert sorted(KeptValue.objects.values_list("generation", flat=True)) == [1, 1, 2, 2, 3]
 
 
-@pytest.mark.parametrize("end", ["denied", "withdrawn", "expired", "superseded"])
+@pytest.mark.parametrize(
+    "end",
+    ["denied", *(pytest.param(end, marks=pytest.mark.thorough) for end in ("withdrawn", "expired", "superseded"))],
+)
 @pytest.mark.proof
 def test_S44_a_rotation_that_is_not_applied_leaves_the_values_as_they_are(rotated: Rotated, end: str) -> None:
     site, deployment, first = rotated.site, rotated.deployment, rotated.first
@@ -334,6 +337,7 @@ def test_S44_a_rotation_that_is_not_applied_leaves_the_values_as_they_are(rotate
     assert (rotated.values(), rotated.version()) == (first, "2.0.0")
 
 
+@pytest.mark.thorough
 @pytest.mark.proof
 def test_a_rotation_and_a_change_of_the_spec_become_one_request_for_both(rotated: Rotated) -> None:
     site, deployment, first = rotated.site, rotated.deployment, rotated.first

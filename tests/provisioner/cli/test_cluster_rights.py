@@ -158,6 +158,7 @@ def test_a_real_cluster_is_read_and_told(
     assert ("RB-01", "system:masters") in told
 
 
+@pytest.mark.thorough
 @pytest.mark.controlplane
 def test_60_teams_on_a_real_cluster_add_nothing_to_the_review_of_a_bundle_and_are_told_of_the_cluster(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, controlplane: Endpoint

@@ -74,6 +74,7 @@ def chart(folder: Path, mark: str) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_a_chart_with_hooks_is_installed_by_what_is_printed_and_by_no_rule_less(
     scene: ExtensionScene, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
