@@ -268,6 +268,12 @@ class TooManyLooks(TryLater):
     code = "too-many-looks"
 
 
+class TooManyRules(PratiqueError):
+    """A cluster has more objects that say how requests are decided than are read."""
+
+    code = "too-many-rules"
+
+
 class CouldNotStart(TryLater):
     """No process of its own could be started, or its end was not heard of. Nobody died."""
 

@@ -145,6 +145,9 @@ class Request(Claimed):
     rotation = models.JSONField(default=list, db_default=[], blank=True)
     # Of each source that names a catalog the bundle that it was resolved to (provisioner.values.ChosenBundle).
     bundles = models.JSONField(default=list, db_default=[], blank=True)
+    # [{name, needed, problem}]: the ApprovalRules that select it, as they were judged last: `needed` are words of what
+    # is still needed, [] where nothing is.
+    approval_rules = models.JSONField(default=list, db_default=[], blank=True)
     is_for_people = models.BooleanField(
         default=False,
         db_default=False,

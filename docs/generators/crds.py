@@ -64,6 +64,14 @@ def catalog() -> str:
     )
 
 
+def approvalrule() -> str:
+    return _page(
+        "approvalrules.yaml",
+        "An ApprovalRule says whose approvals requests need in its cluster, beside the number that all need. "
+        "[Approval rules](../operating/approval-rules.md) has recipes, and says who counts.",
+    )
+
+
 def _page(file: str, introduction: str) -> str:
     crd = yaml.safe_load((CRDS / file).read_text("utf-8"))
     names, versions = crd["spec"]["names"], crd["spec"]["versions"]

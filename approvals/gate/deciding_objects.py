@@ -1,0 +1,60 @@
+"""The objects of one kind that say how requests of a cluster are decided: as we saw them last, or as they are now."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from approvals.clock import database_now
+from approvals.deciding.kinds import VERSION, DecidingKind, EarlierSpec, SeenObject
+from approvals.errors import TooManyRules
+from approvals.models import Cluster, DecidingObject
+from provisioner.api_groups import OWN_GROUP
+from provisioner.cluster.client.api import ClusterClient as Api
+
+# Of one kind and cluster. Where there are more, nobody can tell what they say.
+MOST_OBJECTS = 1000
+
+
+def seen_objects(cluster: Cluster, kind: type[DecidingKind]) -> tuple[SeenObject, ...]:
+    """As the watch saw them last, with those that are gone and may still matter. Raises TooManyRules."""
+    return tuple(_seen(row) for row in _rows(cluster, kind))
+
+
+def live_objects(cluster: Cluster, kind: type[DecidingKind], api: Api) -> tuple[SeenObject, ...]:
+    """As they are in the cluster, with what we know of them from before; none where the kind is not served.
+
+    Raises TooManyRules, and PratiqueError where the cluster does not answer.
+    """
+    resource = api.resource_of(OWN_GROUP, VERSION, kind.kind)
+    live = {obj["metadata"]["uid"]: obj for obj in api.snapshot(resource).objects} if resource else {}
+    if len(live) > MOST_OBJECTS:
+        raise _too_many(kind)
+    now, found = database_now(), list[SeenObject]()
+    for row in _rows(cluster, kind):
+        obj, known = live.pop(row.uid, None), _seen(row)
+        spec = dict(obj.get("spec") or {}) if obj else None
+        if spec != known.spec:  # the watch has not seen that yet
+            before = (*known.earlier, EarlierSpec(known.spec, now)) if known.spec is not None else known.earlier
+            known = SeenObject(known.name, known.uid, spec, now, before)
+        found.append(known)
+    new = [(obj["metadata"], dict(obj.get("spec") or {})) for obj in live.values()]
+    found += [SeenObject(meta["name"], meta["uid"], spec, now) for meta, spec in new]
+    return tuple(sorted(found, key=lambda one: (one.name, one.uid)))
+
+
+def _rows(cluster: Cluster, kind: type[DecidingKind]) -> list[DecidingObject]:
+    rows = list(DecidingObject.objects.filter(cluster=cluster, kind=kind.kind).order_by("name", "uid"))
+    if sum(row.gone_at is None for row in rows) > MOST_OBJECTS:
+        raise _too_many(kind)
+    return rows
+
+
+def _seen(row: DecidingObject) -> SeenObject:
+    earlier = tuple(EarlierSpec(one["spec"], datetime.fromisoformat(one["until"])) for one in row.earlier_specs)
+    if row.gone_at is None:
+        return SeenObject(row.name, row.uid, row.spec, row.changed_at, earlier)
+    return SeenObject(row.name, row.uid, None, row.gone_at, (*earlier, EarlierSpec(row.spec, row.gone_at)))
+
+
+def _too_many(kind: type[DecidingKind]) -> TooManyRules:
+    return TooManyRules(f"the cluster has more than {MOST_OBJECTS} objects of kind {kind.kind}: delete some")
