@@ -72,6 +72,14 @@ def approvalrule() -> str:
     )
 
 
+def changewindow() -> str:
+    return _page(
+        "changewindows.yaml",
+        "A ChangeWindow says when approved requests of its cluster are applied. "
+        "[Change windows](../operating/change-windows.md) has recipes, and says what waits.",
+    )
+
+
 def _page(file: str, introduction: str) -> str:
     crd = yaml.safe_load((CRDS / file).read_text("utf-8"))
     names, versions = crd["spec"]["names"], crd["spec"]["versions"]

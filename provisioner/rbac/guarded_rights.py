@@ -33,6 +33,7 @@ OWN_RESOURCES = (
     "bundledeploymentreviews",
     "catalogs",
     "approvalrules",
+    "changewindows",
 )
 OWN_SUBRESOURCES = ("status", "finalizers")
 READING = frozenset({"get", "list", "watch"})
