@@ -317,6 +317,7 @@ class Awaits(StrEnum):
 
     ACCOUNT = "account"  # the installing ServiceAccount
     RIGHTS = "rights"  # any role or binding
+    WINDOW = "window"  # any ChangeWindow
 
 
 class Awaiting(TryLater):

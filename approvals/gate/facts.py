@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Generic, TypeAlias, TypeVar
 
+from approvals.deciding.change_windows import Windows
 from approvals.gate.answers import GateQuestion
 from approvals.ledger.digests import ReviewSubject
 from approvals.policy import Lapsed
@@ -66,6 +67,7 @@ class About:
 
     `needed` are approvals of people. `recorded_cluster` is "" where the cluster was never reached. `rounds` is how
     often it was reported again by itself. `why_unknown` is why nobody can tell who asked, "" where that is known.
+    It is not applied before `apply_at`.
     """
 
     name: str
@@ -82,10 +84,15 @@ class About:
     expires_at: datetime
     rounds: int = 0
     why_unknown: str = ""
+    apply_at: datetime | None = None
 
     @property
     def is_removal(self) -> bool:
         return self.purpose == "delete"
+
+    @property
+    def is_rollback(self) -> bool:
+        return self.purpose == "rollback"
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +300,7 @@ class GateFacts:
     collisions: Fact[Collisions] = NOT_READ
     came: Fact[tuple[str, ...]] = NOT_READ
     unmet: Fact[str] = NOT_READ
+    windows: Fact[Windows] = NOT_READ
     offers: Fact[tuple[str, ...]] = NOT_READ
     plan: Fact[PlanFacts] = NOT_READ
     unseen: Fact[Unseen] = NOT_READ

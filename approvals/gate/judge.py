@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 
+from approvals.deciding.change_windows import HeldChange
 from approvals.gate import people
 from approvals.gate.answers import GateAnswer, GateQuestion, Next, Reason
 from approvals.gate.facts import GateFacts, How, PlanFacts, Unknown, Unseen, value_of
@@ -51,6 +52,7 @@ def judge(facts: GateFacts, now: datetime) -> GateAnswer:
             found.append(unanswered(replace(fact, words=words), about))
         elif fact.how is How.CLUSTER and abs(now - fact.at) > FRESH:  # also where the clock was restored since
             found.append(reason(RefusalKind.TOO_OLD, f"the information is too old: {label}", about))
+    found += check_windows(facts, now)
     found += chain.from_iterable(check(facts) for check in _CHECKS[facts.question])
     if facts.question == GateQuestion.RESTORE:
         found = [*found, *_end_restore(facts, found)]
@@ -232,6 +234,39 @@ def check_cured(facts: GateFacts) -> Iterator[Reason]:
     if came := value_of(facts.came):
         words = f"{some_phrases(came, SHOWN)}: a new report and review are needed"
         yield reason(RefusalKind.CAUSE_OVER, words, facts.about)
+
+
+def check_windows(facts: GateFacts, now: datetime) -> Iterator[Reason]:
+    """Change windows, and the time that was chosen with the approval.
+
+    What has begun is stopped by windows alone that stop between phases. What puts back what failed is not asked at all.
+    """
+    windows, about = value_of(facts.windows), facts.about
+    if windows is None or "windows" not in facts.question.needs:
+        return
+    if facts.question is GateQuestion.CORRECT:
+        change = HeldChange.DRIFT_CORRECTION
+    else:
+        change = HeldChange.RESTORE if about.is_rollback else HeldChange.APPLY
+    if facts.question is GateQuestion.GO_ON:
+        state = windows.judge_between_phases(change, now)
+    elif facts.question in _BEFORE_APPLY and about.apply_at and about.apply_at > now:
+        then = windows.judge(change, about.apply_at)
+        due_at = about.apply_at if then.is_open else then.opens_at
+        words = f"it is to be applied at {about.apply_at:%Y-%m-%d %H:%M} UTC"
+        if not then.is_open:
+            words = f"{words}, and then {then.why}; {_when_open(due_at)}"
+        yield reason(RefusalKind.APPLY_LATER, words, about, due_at=due_at)
+        return
+    else:
+        state = windows.judge(change, now)
+    if not state.is_open:
+        words = f"{state.why}; {_when_open(state.opens_at)}"
+        yield reason(RefusalKind.OUTSIDE_WINDOW, words, about, due_at=state.opens_at)
+
+
+def _when_open(at: datetime | None) -> str:
+    return f"the next opening is at {at:%Y-%m-%d %H:%M} UTC" if at else "no opening is known within a year"
 
 
 def check_revocation(facts: GateFacts) -> Iterator[Reason]:

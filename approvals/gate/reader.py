@@ -19,6 +19,7 @@ from approvals import access
 from approvals.access.port import connect
 from approvals.catalogs import bundle_choice
 from approvals.clock import database_now
+from approvals.deciding.change_windows import Windows
 from approvals.gate import deletions, live_spec, policies, rights
 from approvals.gate.answers import GateQuestion
 from approvals.gate.deletions import Slowly
@@ -26,6 +27,7 @@ from approvals.gate.facts import About, Fact, GateFacts, How, Known, LiveSpec, R
 from approvals.gate.live_spec import PendingFacts, learn, unmet_words
 from approvals.gate.people import accepted
 from approvals.gate.plan_facts import Approved, came_of, collisions_of, plan_facts
+from approvals.gate.windows import read_windows
 from approvals.ledger import rounds
 from approvals.ledger.digests import ReviewSubject
 from approvals.ledger.pivots import why_unknown
@@ -101,6 +103,7 @@ def approved(
         **_reviewed(request, policies.reviewed_report(request), is_vouching=rights.needs_vouching(request)),
         unreviewed=deletions.by_records(request),
         unmet=learn(partial(unmet_words, request, api), may_be_final=True),
+        windows=_windows(request, api),
         offers=_record(lambda: bundle_choice.list_new_problems(request)),
     )
     return facts, loaded
@@ -137,6 +140,7 @@ def going_on(request: Request, api: Api, reviewed: Report, looked_through: Fact[
         **people,
         read_unattended=_read_unattended(request),
         unseen=looked_through,
+        windows=_windows(request, api),
         **_last(request, api, account_by=request),
     )
 
@@ -169,6 +173,7 @@ def correcting(revision: Revision, api: Api) -> GateFacts:
         subject=_record(lambda: subject_of(request, content_digest=revision.content_id)),
         approved=_record(lambda: _approved_subjects(request)),
         cluster_uid=live_spec.cluster_uid(request, learn(api.uid)),
+        windows=_windows(request, api),
         desired_spec=_live_spec(request.deployment, api),
         account=learn(partial(live_spec.account_of, request, api)),
     )
@@ -225,12 +230,17 @@ def _facts(question: GateQuestion, request: Request) -> GateFacts:
         expires_at=request.expires_at,
         rounds=rounds.made_by_itself(request),
         why_unknown=why_unknown(request),
+        apply_at=request.apply_at,
     )
     return GateFacts(question, about, database_now())
 
 
 def _record(read: Callable[[], Any]) -> Known[Any]:
     return Known(read(), database_now(), How.RECORDS)
+
+
+def _windows(request: Request, api: Api) -> Fact[Windows]:
+    return learn(partial(read_windows, request, api))
 
 
 def _live_spec(deployment: BundleDeployment, api: Api) -> Fact[LiveSpec]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 
 from approvals.errors import ASK_ANEW, CHANGED, STOP_IT, Awaits, ChangesAgain, TooManyLooks
@@ -307,6 +308,22 @@ class RefusalKind(Enum):
         "a guard holds the approved request back",
         "The guard's condition becomes true, or the policy is changed; the request then continues automatically.",
     )
+    OUTSIDE_WINDOW = RefusalRow(
+        Next.WAIT,
+        "outside-window",
+        "a change window of type Deny is active, or none of type Allow",
+        "No action needed: the request continues automatically when the windows let it. Whoever may delete or change "
+        "the ChangeWindow can end the wait.",
+        awaits=Awaits.WINDOW,
+    )
+    APPLY_LATER = RefusalRow(
+        Next.WAIT,
+        "apply-later",
+        "it is to be applied at a later time, which was chosen with the approval",
+        "No action needed: it is applied at that time. Someone who may `approve` BundleDeployment {name} can change "
+        "the time or remove it.",
+        awaits=Awaits.WINDOW,
+    )
     PAUSED = RefusalRow(
         Next.WAIT,
         "paused",
@@ -381,10 +398,16 @@ class RefusalKind(Enum):
     )
 
 
-def reason(kind: RefusalKind, words: str, about: About, said: tuple[tuple[ObjectRef, str], ...] = ()) -> Reason:
+def reason(
+    kind: RefusalKind,
+    words: str,
+    about: About,
+    said: tuple[tuple[ObjectRef, str], ...] = (),
+    due_at: datetime | None = None,
+) -> Reason:
     row = kind.value
     remedy, awaits = filled(row.remedy, about), row.awaits or ""
-    return Reason(row.next, row.code, words, remedy, said, row.is_problem, awaits, row.is_costly)
+    return Reason(row.next, row.code, words, remedy, said, row.is_problem, awaits, row.is_costly, due_at)
 
 
 def unanswered(fact: Unknown, about: About) -> Reason:

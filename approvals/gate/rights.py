@@ -184,7 +184,8 @@ def _current_identity(row: Review | Dismissal, request: Request) -> Identity | s
     """The identity that the review was given as, with groups that are young enough; else why there is none."""
     if row.user is None:
         return "their account was deleted"
-    identity = access.still_known_of(row.user, request.deployment.cluster, now=database_now())
+    now = request.without_hold(database_now())
+    identity = access.still_known_of(row.user, request.deployment.cluster, now=now)
     if identity is None:
         return "their identity and groups have expired: they must sign in again"
     # The same name made again is another person (S01).

@@ -17,6 +17,8 @@ from approvals import wake
 from approvals.clock import database_now
 from approvals.deciding.spec_fields import UnreadableObject
 from approvals.deciding.table import BY_NAME
+from approvals.errors import Awaits
+from approvals.ledger import retries
 from approvals.lifecycle import OPEN, State
 from approvals.locks import for_change
 from approvals.models import Cluster, DecidingObject, Request
@@ -86,6 +88,8 @@ def look_again(cluster: Cluster) -> None:
     waiting = Request.objects.filter(cluster=cluster, state__in=(State.IN_REVIEW, State.APPROVED))
     for pk in waiting.order_by("pk").values_list("pk", flat=True)[:WOKEN]:
         wake.request(pk)
+    # These would be looked at when a window opens, which may be weeks away; one may wait between two phases.
+    retries.look(retries.waiting(cluster, Awaits.WINDOW).values_list("pk", flat=True), database_now())
 
 
 def problem_of(kind: str, spec: Mapping[str, Any]) -> str:

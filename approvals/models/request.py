@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 from functools import partial
 from secrets import token_hex
 
@@ -182,6 +183,13 @@ class Request(Claimed):
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()
     expires_at = models.DateTimeField()
+    apply_at = models.DateTimeField(
+        null=True, blank=True, help_text="it is not applied before that: chosen by who may approve"
+    )
+    apply_at_by = models.CharField(max_length=253, blank=True, db_default="", help_text="who chose it last")
+    # Since when and until when it waits for a change window or `apply_at`, as far as is known; null: for good.
+    held_from = models.DateTimeField(null=True, blank=True)
+    held_until = models.DateTimeField(null=True, blank=True)
     settled_at = models.DateTimeField(null=True, blank=True)
     cleared_at = models.DateTimeField(
         null=True, blank=True, help_text="when its report and other details went (PRATIQUE_KEEP_DAYS)"
@@ -230,6 +238,11 @@ class Request(Claimed):
     @property
     def bundle_spec(self) -> BundleSpec:
         return parse_spec(self.spec)
+
+    def without_hold(self, now: datetime) -> datetime:
+        """`now` less the time for which it waited, approved, for a window: by this age the identities of those who
+        asked and approved (decision 0092)."""
+        return now - (min(now, self.held_until or now) - self.held_from) if self.held_from else now
 
     @property
     def public_subject_digest(self) -> str:

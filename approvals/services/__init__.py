@@ -47,7 +47,7 @@ from approvals.services.issuers import (
 from approvals.services.own_views import mark_news_read, mark_viewed, remove_view, save_view
 from approvals.services.policies import may_change_policy, may_write_policies, rights_of_policy, save_policy
 from approvals.services.proxy_people import caller_of_proxy, sign_in_by_proxy
-from approvals.services.reviews import dismiss, review, withdraw
+from approvals.services.reviews import dismiss, review, set_apply_at, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
 from approvals.services.sessions import (
     awaited_proxy,
@@ -147,6 +147,7 @@ __all__ = [
     "rotate_keys",
     "save_policy",
     "save_view",
+    "set_apply_at",
     "sharing_identity",
     "sign_in",
     "sign_in_by_proxy",

@@ -36,6 +36,7 @@ urlpatterns = [
     path("requests/<uuid:uid>/progress", request_page.progress, name="request-progress"),
     path("requests/<uuid:uid>/review", request_page.review, name="request-review"),
     path("requests/<uuid:uid>/reviews/<int:review_id>/dismiss", request_page.dismiss, name="request-review-dismiss"),
+    path("requests/<uuid:uid>/apply-at", request_page.apply_at, name="request-apply-at"),
     path("requests/<uuid:uid>/withdraw", request_page.withdraw, name="request-withdraw"),
     path("requests/<uuid:uid>/dependencies", request_page.make_dependencies, name="request-dependencies"),
     path("requests/<uuid:uid>/report.html", request_page.report_file, name="request-report"),

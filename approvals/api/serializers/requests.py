@@ -101,6 +101,15 @@ class ReviewInput(serializers.Serializer[Any]):
         default=list,
         help_text="findings that are accepted with the approval; needs `override` on the BundleDeployment",
     )
+    apply_at = serializers.DateTimeField(
+        allow_null=True, default=None, help_text="with an approval: the request is not applied before that time"
+    )
+
+
+class ApplyAtInput(serializers.Serializer[Any]):
+    apply_at = serializers.DateTimeField(
+        allow_null=True, help_text="the request is not applied before that time; null: as soon as it may be"
+    )
 
 
 class FindingChangeSerializer(serializers.Serializer[Any]):
@@ -250,6 +259,8 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "created_at",
             "changed_at",
             "expires_at",
+            "apply_at",
+            "apply_at_by",
             "settled_at",
             "cleared_at",
             "status",

@@ -62,6 +62,10 @@ ANSWERS: dict[str, dict[str, str]] = {
         "GO_ON RESTORE": "end: no-longer-wished",
         "CORRECT CREATE": "wait: being-deleted",
     },
+    "a freeze": {"PLAN APPLY CREATE": "wait: outside-window"},
+    # Nothing keeps Pratique from putting back what ran before a failed apply.
+    "a freeze of everything": {"PLAN APPLY GO_ON CORRECT CREATE": "wait: outside-window"},
+    "it is to be applied later": {"PLAN APPLY": "wait: apply-later"},
     "it is paused": {"PLAN APPLY GO_ON RESTORE CORRECT CREATE TAKE_AWAY": "wait: paused"},
     "another wish": {
         "PLAN APPLY": "wait: no-longer-wished",

@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from approvals.deciding.change_windows import ChangeWindow, HeldChange, SelectingWindow, Windows
 from approvals.gate.answers import GateAnswer, GateQuestion
 from approvals.gate.facts import (
     About,
@@ -106,6 +107,7 @@ def all_well(question: GateQuestion) -> GateFacts:
         unseen=known(Unseen()),
         running=known(Running(3, True, False)),
         revoked=known(""),
+        windows=known(Windows()),
     )
 
 
@@ -150,6 +152,12 @@ def _reviews(**changes: Any) -> Worse:
 def _with_reviews(facts: GateFacts, *more: ReviewFacts) -> GateFacts:
     assert isinstance(facts.reviews, Known)
     return replace(facts, reviews=known((*facts.reviews.value, *more)))
+
+
+def stop(**more: Any) -> Known[Any]:
+    """A window that holds what it applies to, without an end."""
+    window = ChangeWindow.parse({"type": "Deny", "description": "incident 7", **more})
+    return known(Windows((SelectingWindow("stop", window),)))
 
 
 _PEOPLE = frozenset(
@@ -212,6 +220,12 @@ WORSE: dict[str, tuple[Worse, frozenset[GateQuestion]]] = {
     "more have to approve": (_about(needed=2), _PEOPLE),
     "a guard holds": (_set(guards=known((policy(), policy(2, "holds")))), _PEOPLE),
     "a guard cannot be asked": (_set(guards=known((policy(3, "error"),))), _PEOPLE),
+    "a freeze": (_set(windows=stop()), _GATE | {GateQuestion.CREATE}),
+    "a freeze of everything": (
+        _set(windows=stop(appliesTo=[*HeldChange], onClose="StopBetweenPhases")),
+        _GATE | _STANDING | {GateQuestion.GO_ON},
+    ),
+    "it is to be applied later": (_about(apply_at=NOW + timedelta(minutes=5)), _GATE),
     "constraints are not met": (_set(unmet=known("Kubernetes is 1.20")), _GATE),
     "a catalog says worse": (_set(offers=known(("harbour is deprecated",))), _GATE | {GateQuestion.DECIDE}),
     "the plan does more": (_set(plan=known(replace(PLAN, is_within=False))), frozenset({GateQuestion.APPLY})),
