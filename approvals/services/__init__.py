@@ -2,6 +2,7 @@
 
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.services.approval_terms import Acknowledgement, acknowledgements, collisions, page_of, to_acknowledge
+from approvals.services.change_stops import end_stop, stop_changes
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
 from approvals.services.clusters import Replacing, register_cluster, remove_cluster
 from approvals.services.command_line_tokens import (
@@ -110,6 +111,7 @@ __all__ = [
     "end_other_sessions",
     "end_session",
     "end_sessions_of_issuer",
+    "end_stop",
     "find_dependencies",
     "find_known_comparison",
     "forget_ended",
@@ -155,6 +157,7 @@ __all__ = [
     "sign_in_with_issuer",
     "sign_in_with_password",
     "sign_out",
+    "stop_changes",
     "to_acknowledge",
     "unlink_chat_account",
     "unlink_identity",

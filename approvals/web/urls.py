@@ -78,6 +78,7 @@ urlpatterns = [
     path(f"{PACKAGE}/changes/again", catalog_changes.refresh_changes, name="catalog-changes-again"),
     path(f"{PACKAGE}/changes/objects/<int:position>", catalog_changes.show_lines, name="catalog-changes-lines"),
     path("clusters", clusters.index, name="clusters"),
+    path("clusters/<str:cluster>/stop", clusters.stop, name="cluster-stop"),
     path("policies", policies.index, name="policies"),
     path("policies/new", policies.new, name="policy-new"),
     path("policies/of/<slug:name>", policies.show, name="policy"),
