@@ -33,12 +33,15 @@ class GateQuestion(StrEnum):
 
 _ASKERS = ("requesters", "too_old", "sources")
 _READ = "read_unattended"
-_READY = ("cluster_uid", "desired_spec", "account", *_ASKERS, _READ, "subject", "approved", *_PEOPLE, "unmet", "offers")
+_READY = (
+    *("cluster_uid", "desired_spec", "account", *_ASKERS, _READ, "subject", "approved", *_PEOPLE, "rules"),
+    *("unmet", "offers"),
+)
 _STANDING = ("running", "cluster_uid", "desired_spec", "account", "subject", "approved")
 _NEEDS: dict[GateQuestion, tuple[str, ...]] = {
     GateQuestion.MEET: ("cluster_uid",),
     GateQuestion.PREPARE: ("cluster_uid", *_ASKERS, _READ, "account", "own_right"),
-    GateQuestion.DECIDE: (*_PEOPLE, "grants", "too_old", _READ, "collisions", "offers"),
+    GateQuestion.DECIDE: (*_PEOPLE, "grants", "rules", "too_old", _READ, "collisions", "offers"),
     # All that is cheap to know, before the cluster is asked about every object.
     GateQuestion.PLAN: _READY,
     GateQuestion.APPLY: (*_READY, "plan"),
@@ -47,7 +50,7 @@ _NEEDS: dict[GateQuestion, tuple[str, ...]] = {
     GateQuestion.COMPARE: ("running",),
     GateQuestion.CORRECT: _STANDING,
     # What was left out as optional is a first write.
-    GateQuestion.CREATE: (*_STANDING, *_PEOPLE, _READ),
+    GateQuestion.CREATE: (*_STANDING, *_PEOPLE, "rules", _READ),
     # What a worker created after its successor had dropped it: nobody approved that it exists.
     GateQuestion.TAKE_AWAY: ("running", "cluster_uid", "desired_spec"),
 }

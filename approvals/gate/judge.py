@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 
-from approvals.gate import people
+from approvals.gate import people, rules
 from approvals.gate.answers import GateAnswer, GateQuestion, Next, Reason
 from approvals.gate.facts import GateFacts, How, PlanFacts, Unknown, Unseen, value_of
 from approvals.gate.remedies import UNANSWERED, RefusalKind, reason, unanswered
@@ -329,6 +329,7 @@ _READY: tuple[Check, ...] = (
     check_subject,
     people.still_lets_go,
     *_PEOPLE,
+    rules.check_rules,
     check_pause,
     check_constraints,
     check_catalogs,
@@ -342,13 +343,20 @@ _CHECKS: dict[GateQuestion, tuple[Check, ...]] = {
         check_account,
         people.own_right,
     ),
-    GateQuestion.DECIDE: (check_collisions, check_cured, check_catalogs, people.reads_still_allowed, people.decided),
+    GateQuestion.DECIDE: (
+        check_collisions,
+        check_cured,
+        check_catalogs,
+        people.reads_still_allowed,
+        people.decided,
+        rules.check_rules,
+    ),
     GateQuestion.PLAN: _READY,
     GateQuestion.APPLY: (*_READY, check_plan),
     GateQuestion.GO_ON: (check_account, check_spec, people.reads_still_allowed, *_PEOPLE, check_unseen, check_pause),
     GateQuestion.RESTORE: (check_revocation, check_account, check_presence, check_pause, *_PEOPLE),
     GateQuestion.COMPARE: (check_running,),
     GateQuestion.CORRECT: _STANDING,
-    GateQuestion.CREATE: (*_STANDING, people.reads_still_allowed, *_PEOPLE),
+    GateQuestion.CREATE: (*_STANDING, people.reads_still_allowed, *_PEOPLE, rules.check_rules),
     GateQuestion.TAKE_AWAY: (check_running, check_cluster, check_pause),
 }
