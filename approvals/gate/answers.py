@@ -34,13 +34,15 @@ class GateQuestion(StrEnum):
 
 _ASKERS = ("requesters", "too_old", "sources")
 _READ = "read_unattended"
-_WHEN = ("unmet", "offers", "windows")
-_READY = ("cluster_uid", "desired_spec", "account", *_ASKERS, _READ, "subject", "approved", *_PEOPLE, *_WHEN)
+_READY = (
+    *("cluster_uid", "desired_spec", "account", *_ASKERS, _READ, "subject", "approved", *_PEOPLE, "rules"),
+    *("unmet", "offers", "windows"),
+)
 _STANDING = ("running", "cluster_uid", "desired_spec", "account", "subject", "approved")
 _NEEDS: dict[GateQuestion, tuple[str, ...]] = {
     GateQuestion.MEET: ("cluster_uid",),
     GateQuestion.PREPARE: ("cluster_uid", *_ASKERS, _READ, "account", "own_right"),
-    GateQuestion.DECIDE: (*_PEOPLE, "grants", "too_old", _READ, "collisions", "offers"),
+    GateQuestion.DECIDE: (*_PEOPLE, "grants", "rules", "too_old", _READ, "collisions", "offers"),
     # All that is cheap to know, before the cluster is asked about every object.
     GateQuestion.PLAN: _READY,
     GateQuestion.APPLY: (*_READY, "plan"),
@@ -49,7 +51,7 @@ _NEEDS: dict[GateQuestion, tuple[str, ...]] = {
     GateQuestion.COMPARE: ("running",),
     GateQuestion.CORRECT: (*_STANDING, "windows"),
     # What was left out as optional is a first write.
-    GateQuestion.CREATE: (*_STANDING, *_PEOPLE, _READ, "windows"),
+    GateQuestion.CREATE: (*_STANDING, *_PEOPLE, "rules", _READ, "windows"),
     # What a worker created after its successor had dropped it: nobody approved that it exists.
     GateQuestion.TAKE_AWAY: ("running", "cluster_uid", "desired_spec"),
 }

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from approvals.deciding.change_windows import HeldChange
-from approvals.gate import people
+from approvals.gate import people, rules
 from approvals.gate.answers import GateAnswer, GateQuestion, Next, Reason
 from approvals.gate.facts import GateFacts, How, PlanFacts, Unknown, Unseen, value_of
 from approvals.gate.remedies import UNANSWERED, RefusalKind, reason, unanswered
@@ -244,10 +244,9 @@ def check_windows(facts: GateFacts, now: datetime) -> Iterator[Reason]:
     windows, about = value_of(facts.windows), facts.about
     if windows is None or "windows" not in facts.question.needs:
         return
-    if facts.question is GateQuestion.CORRECT:
-        change = HeldChange.DRIFT_CORRECTION
-    else:
-        change = HeldChange.RESTORE if about.is_rollback else HeldChange.APPLY
+    change = HeldChange.DRIFT_CORRECTION if facts.question is GateQuestion.CORRECT else HeldChange.APPLY
+    if about.is_rollback and facts.question not in (GateQuestion.CORRECT, GateQuestion.CREATE):
+        change = HeldChange.RESTORE
     if facts.question is GateQuestion.GO_ON:
         state = windows.judge_between_phases(change, now)
     elif facts.question in _BEFORE_APPLY and about.apply_at and about.apply_at > now:
@@ -364,6 +363,7 @@ _READY: tuple[Check, ...] = (
     check_subject,
     people.still_lets_go,
     *_PEOPLE,
+    rules.check_rules,
     check_pause,
     check_constraints,
     check_catalogs,
@@ -377,13 +377,20 @@ _CHECKS: dict[GateQuestion, tuple[Check, ...]] = {
         check_account,
         people.own_right,
     ),
-    GateQuestion.DECIDE: (check_collisions, check_cured, check_catalogs, people.reads_still_allowed, people.decided),
+    GateQuestion.DECIDE: (
+        check_collisions,
+        check_cured,
+        check_catalogs,
+        people.reads_still_allowed,
+        people.decided,
+        rules.check_rules,
+    ),
     GateQuestion.PLAN: _READY,
     GateQuestion.APPLY: (*_READY, check_plan),
     GateQuestion.GO_ON: (check_account, check_spec, people.reads_still_allowed, *_PEOPLE, check_unseen, check_pause),
     GateQuestion.RESTORE: (check_revocation, check_account, check_presence, check_pause, *_PEOPLE),
     GateQuestion.COMPARE: (check_running,),
     GateQuestion.CORRECT: _STANDING,
-    GateQuestion.CREATE: (*_STANDING, people.reads_still_allowed, *_PEOPLE),
+    GateQuestion.CREATE: (*_STANDING, people.reads_still_allowed, *_PEOPLE, rules.check_rules),
     GateQuestion.TAKE_AWAY: (check_running, check_cluster, check_pause),
 }

@@ -281,6 +281,33 @@ class RefusalKind(Enum):
         "Someone who may `approve` and `override` accepts the findings when approving, or the policy is "
         "changed. Pratique evaluates guards again automatically.",
     )
+    RULE_HOLDS = RefusalRow(
+        Next.WAIT,
+        "approval-rule",
+        "an approval rule needs approvals of other people",
+        "The people whom the message describes approve it, or someone who may update the ApprovalRule changes it. "
+        "`kubectl get approvalrules` lists the rules.",
+        is_problem=False,
+    )
+    RULE_UNREADABLE = RefusalRow(
+        Next.WAIT,
+        "approval-rule-unreadable",
+        "an approval rule that may select the request cannot be read",
+        "Someone who may update the ApprovalRule corrects it, and the request continues automatically.",
+    )
+    RULE_LOWERED = RefusalRow(
+        Next.WAIT,
+        "approval-rule-changed",
+        "an approval rule that held the request back was changed or deleted after the last approval",
+        "One person who may `approve` BundleDeployment {name}, and did not request the change, approves it after that "
+        "change. Someone who has approved already may approve again.",
+    )
+    RULE_HOLDS_LATE = RefusalRow(
+        Next.REPORT_AGAIN,
+        "approval-rule",
+        "the approvals are not those that an approval rule needs, and applying has not started",
+        _REVIEW_AGAIN,
+    )
     NOT_APPROVED_ANY_MORE = RefusalRow(
         Next.WAIT,
         "no-longer-approved",

@@ -1,7 +1,7 @@
 """Our copy of the objects that say how requests are decided, and what they said while open requests were made.
 
 Whoever lowers a rule by two changes in a row must not hide the first one: what an object said is kept as long as a
-request is open that was made then, and so is an object that is gone (decision 0090).
+request is open that was made then, and so is an object that is gone (decision 0091).
 """
 
 from __future__ import annotations

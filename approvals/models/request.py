@@ -146,7 +146,7 @@ class Request(Claimed):
     rotation = models.JSONField(default=list, db_default=[], blank=True)
     # Of each source that names a catalog the bundle that it was resolved to (provisioner.values.ChosenBundle).
     bundles = models.JSONField(default=list, db_default=[], blank=True)
-    # [{name, needed, problem}]: the ApprovalRules that select it, as they were judged last: `needed` are words of what
+    # [{name, needed, problem, note}]: the ApprovalRules that select it, as they were judged last: `needed` says what
     # is still needed, [] where nothing is.
     approval_rules = models.JSONField(default=list, db_default=[], blank=True)
     is_for_people = models.BooleanField(
@@ -243,6 +243,14 @@ class Request(Claimed):
         """`now` less the time for which it waited, approved, for a window: by this age the identities of those who
         asked and approved (decision 0092)."""
         return now - (min(now, self.held_until or now) - self.held_from) if self.held_from else now
+
+    @property
+    def rules_left(self) -> list[str]:
+        """What ApprovalRules still need, as they were judged last: a phrase for each that is not satisfied."""
+        found = [
+            (rule["name"], rule["problem"] or "; ".join(rule["needed"]), rule["note"]) for rule in self.approval_rules
+        ]
+        return [f"{name}: {f'{words}; {note}' if note else words}" for name, words, note in found if words]
 
     @property
     def public_subject_digest(self) -> str:

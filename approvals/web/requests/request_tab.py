@@ -258,6 +258,8 @@ def _find_holds(request: Request, how: RequestStatus, evaluations: Iterable[Poli
         if is_in_force and evaluation.result in HOLDING:
             has_guard = True
             holds.append(Hold(f"Policy {policy.name} holds this request", evaluation.words, policy.name))
+    if request.state == State.IN_REVIEW:
+        holds += [Hold("Still needed by approval rule", words) for words in request.rules_left]
     if paused := pause_words(deployment=request.deployment):
         holds.append(Hold("The deployment is paused, so nothing is applied", paused))
     # The problem of the row, unless a guard or a reviewer is it.

@@ -26,7 +26,7 @@ RIGHTS = {
 }
 # The evaluator of policies and constraints; a policy that is saved is compiled, and asked about nothing.
 EVALUATES = {
-    *("gate/policies.py", "gate/windows.py", "gate/live_spec.py"),
+    *("gate/deciding_objects.py", "gate/live_spec.py", "gate/policies.py"),
     *("services/policies.py", "steps/mirroring/deciding_status.py"),
 }
 

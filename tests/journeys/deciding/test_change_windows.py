@@ -158,11 +158,12 @@ def test_a_window_that_closes_midway(
         assert request.state == "applied"
 
 
-def test_what_nobody_can_read_holds_every_request_of_the_cluster(
+def test_what_nobody_can_read_holds_what_it_might_select(
     sandbox_site: DeployedSite, registry: Registry, written: Written
 ) -> None:
     site = sandbox_site
-    write(site, written, "nobody", dtstart="2026-12-04T18:00:00", timeZone="Mars/Olympus")
+    write(site, written, "unread", dtstart="2026-12-04T18:00:00", timeZone="Mars/Olympus")
     request = site.approve(prepare(site, registry, "unread"))
     assert request.problem_code == "outside-window"
-    assert "cannot be read, so it holds every request: spec.timeZone is 'Mars/Olympus'" in request.problem
+    assert "cannot be read, so it holds what it might select: spec.timeZone is 'Mars/Olympus'" in request.problem
+    assert site.approve(prepare(site, registry, "another")).state == "applied"
