@@ -268,6 +268,12 @@ class TooManyLooks(TryLater):
     code = "too-many-looks"
 
 
+class TooManyRules(PratiqueError):
+    """A cluster has more objects that say how requests are decided than are read."""
+
+    code = "too-many-rules"
+
+
 class CouldNotStart(TryLater):
     """No process of its own could be started, or its end was not heard of. Nobody died."""
 
@@ -311,6 +317,7 @@ class Awaits(StrEnum):
 
     ACCOUNT = "account"  # the installing ServiceAccount
     RIGHTS = "rights"  # any role or binding
+    WINDOW = "window"  # any ChangeWindow
 
 
 class Awaiting(TryLater):

@@ -16,14 +16,15 @@ from approvals.catalogs.schedule import catalogs_to_show, schedule_rereads
 from approvals.chat import deliveries
 from approvals.clock import database_now
 from approvals.errors import StoreUnavailable
-from approvals.ledger import claims, drifts, optionals, pivots, references, strays
+from approvals.ledger import claims, deciding_objects, drifts, optionals, pivots, references, strays
 from approvals.lifecycle import AT_WORK, OPEN, State
-from approvals.models import BundleComparison, BundleDeployment, Catalog, FollowedPackage, Request
+from approvals.models import BundleComparison, BundleDeployment, Catalog, DecidingObject, FollowedPackage, Request
 from approvals.steps import source_checks
 from approvals.steps.advance import advance
 from approvals.steps.catalogs import comparison, refresh
 from approvals.steps.catalogs.comparison import CompareBundles
 from approvals.steps.catalogs.refresh import RefreshCatalog
+from approvals.steps.mirroring.deciding_status import ShowDecidingObject
 from approvals.steps.running.correct import correct
 from approvals.steps.source_checks import LookForUpgrades
 from approvals.working import do
@@ -74,6 +75,11 @@ def refresh_catalog(catalog_id: int) -> None:
     do(RefreshCatalog(catalog_id))
 
 
+@shared_task(name="approvals.show_deciding_object")
+def show_deciding_object(object_id: int) -> None:
+    do(ShowDecidingObject(object_id))
+
+
 @shared_task(name="approvals.compare_bundles")
 def compare_bundles(comparison_id: int) -> None:
     do(CompareBundles(comparison_id))
@@ -104,6 +110,8 @@ def clear() -> None:
     references.clear_unused()
     claims.forget_tasks(LookForUpgrades.task, but=FollowedPackage.objects.values("deployment"))
     claims.forget_tasks(RefreshCatalog.task, but=Catalog.objects.values("pk"))
+    deciding_objects.clear_gone(database_now())
+    claims.forget_tasks(ShowDecidingObject.task, but=DecidingObject.objects.values("pk"))
     comparisons.forget_expired_comparisons(database_now())
     forget_removed_history(database_now())
     claims.forget_tasks(CompareBundles.task, but=BundleComparison.objects.values("pk"))
@@ -179,6 +187,8 @@ def _sweep_references(now: datetime) -> None:
     schedule_rereads(now)
     for pk in {*refresh.in_line(now), *catalogs_to_show(now)[:POLLS_A_SWEEP]}:
         wake.catalog(pk)
+    for pk in deciding_objects.objects_to_show(now)[:POLLS_A_SWEEP]:
+        wake.deciding_object(pk)
     for pk in comparison.in_line(now):
         wake.comparison(pk)
     for pk in references.pending(now)[:POLLS_A_SWEEP]:

@@ -56,6 +56,11 @@ def catalog(catalog_id: int) -> None:
     transaction.on_commit(lambda: _send("approvals.refresh_catalog", catalog_id))
 
 
+def deciding_object(object_id: int) -> None:
+    """Have a worker show in the cluster how an object stands that says how requests are decided."""
+    transaction.on_commit(lambda: _send("approvals.show_deciding_object", object_id))
+
+
 def comparison(comparison_id: int) -> None:
     """Have a worker compare two bundles, as somebody asked."""
     transaction.on_commit(lambda: _send("approvals.compare_bundles", comparison_id))

@@ -245,7 +245,7 @@ def no_longer_current(request: models.Request) -> list[Lapsed]:
     Not who is known by one writing alone, where somebody asked who is current and whom Kubernetes knows by the same
     name, and by no other uid: RBAC asks for names, so that what may be said of one is so of both.
     """
-    now = database_now()
+    now = request.without_hold(database_now())
     askers = [asker_of(requester, request, now=now) for requester in request.requesters]
     current = [one.identity for one in askers if one.is_current]
     lapsed = [(one.identity, one.lapse) for one in askers if one.lapse]

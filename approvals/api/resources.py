@@ -466,6 +466,14 @@ class RequestViewSet(ClusterScoped):
         )
         return Response(shapes.ReviewSerializer(given).data, status=status.HTTP_201_CREATED)
 
+    @extend_schema(request=shapes.ApplyAtInput, responses=shapes.RequestDetailSerializer)
+    @action(detail=True, methods=["post"], url_path="apply-at")
+    def apply_at(self, request: Http, **_: Any) -> Response:
+        """Choose when a request that is in review or approved is applied; needs `approve`, as a review does."""
+        wish = valid(shapes.ApplyAtInput(data=request.data))
+        services.set_apply_at(by=caller_of(request), request_id=self.get_object().pk, via=VIA, **wish)
+        return Response(self.get_serializer(self.get_object()).data)
+
     @extend_schema(request=shapes.DismissInput, responses={201: shapes.DismissalSerializer})
     @action(detail=True, methods=["post"], url_path=r"reviews/(?P<review>\d{1,18})/dismiss", url_name="dismiss")
     def dismiss(self, request: Http, review: str, **_: Any) -> Response:

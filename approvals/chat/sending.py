@@ -9,6 +9,7 @@ from typing import Any
 import urllib3
 
 from approvals.chat.tools import TOOLS
+from approvals.gate import reader
 from approvals.lifecycle import State
 from approvals.models import Request
 from provisioner.errors import Unreachable
@@ -27,6 +28,9 @@ def tell(request_id: int, occasion: str) -> None:
     request = Request.objects.select_related("deployment__cluster").get(pk=request_id)
     if occasion in ("needs_you", "changes_requested") and request.state != State.IN_REVIEW:
         return
+    if occasion == "needs_you" and not request.approval_rules:
+        # Said before anybody has looked what approves it.
+        request.approval_rules = [standing.record for standing in reader.rules_now(request)]
     for tool, url in speaking:
         if message := tool.message(request, occasion):
             _post(url, message, occasion)

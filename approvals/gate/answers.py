@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from provisioner.values import ObjectRef
@@ -33,21 +34,24 @@ class GateQuestion(StrEnum):
 
 _ASKERS = ("requesters", "too_old", "sources")
 _READ = "read_unattended"
-_READY = ("cluster_uid", "desired_spec", "account", *_ASKERS, _READ, "subject", "approved", *_PEOPLE, "unmet", "offers")
+_READY = (
+    *("cluster_uid", "desired_spec", "account", *_ASKERS, _READ, "subject", "approved", *_PEOPLE, "rules"),
+    *("unmet", "offers", "windows"),
+)
 _STANDING = ("running", "cluster_uid", "desired_spec", "account", "subject", "approved")
 _NEEDS: dict[GateQuestion, tuple[str, ...]] = {
     GateQuestion.MEET: ("cluster_uid",),
     GateQuestion.PREPARE: ("cluster_uid", *_ASKERS, _READ, "account", "own_right"),
-    GateQuestion.DECIDE: (*_PEOPLE, "grants", "too_old", _READ, "collisions", "offers"),
+    GateQuestion.DECIDE: (*_PEOPLE, "grants", "rules", "too_old", _READ, "collisions", "offers"),
     # All that is cheap to know, before the cluster is asked about every object.
     GateQuestion.PLAN: _READY,
     GateQuestion.APPLY: (*_READY, "plan"),
-    GateQuestion.GO_ON: ("desired_spec", "account", *_PEOPLE, _READ, "unseen"),
+    GateQuestion.GO_ON: ("desired_spec", "account", *_PEOPLE, _READ, "unseen", "windows"),
     GateQuestion.RESTORE: ("revoked", "desired_spec", "account", *_PEOPLE),
     GateQuestion.COMPARE: ("running",),
-    GateQuestion.CORRECT: _STANDING,
+    GateQuestion.CORRECT: (*_STANDING, "windows"),
     # What was left out as optional is a first write.
-    GateQuestion.CREATE: (*_STANDING, *_PEOPLE, _READ),
+    GateQuestion.CREATE: (*_STANDING, *_PEOPLE, "rules", _READ, "windows"),
     # What a worker created after its successor had dropped it: nobody approved that it exists.
     GateQuestion.TAKE_AWAY: ("running", "cluster_uid", "desired_spec"),
 }
@@ -75,6 +79,7 @@ class Reason:
     `said` is what the API server said of which object (S27). `is_problem`: not merely that people have not decided yet.
     `awaits`: what in the cluster may end it (Awaits), "" where nothing there tells. `is_costly`: to find out whether it
     is over costs the cluster so much that it is asked more and more rarely, however soon the request could go on.
+    `due_at` is when it is over by the clock; None where that says nothing.
     """
 
     next: Next
@@ -85,6 +90,7 @@ class Reason:
     is_problem: bool = True
     awaits: str = ""
     is_costly: bool = False
+    due_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Generic, TypeAlias, TypeVar
 
+from approvals.deciding.approval_rules import ApprovalRule, Voter
+from approvals.deciding.change_windows import Windows
 from approvals.gate.answers import GateQuestion
 from approvals.ledger.digests import ReviewSubject
 from approvals.policy import Lapsed
@@ -66,6 +68,7 @@ class About:
 
     `needed` are approvals of people. `recorded_cluster` is "" where the cluster was never reached. `rounds` is how
     often it was reported again by itself. `why_unknown` is why nobody can tell who asked, "" where that is known.
+    It is not applied before `apply_at`.
     """
 
     name: str
@@ -82,10 +85,15 @@ class About:
     expires_at: datetime
     rounds: int = 0
     why_unknown: str = ""
+    apply_at: datetime | None = None
 
     @property
     def is_removal(self) -> bool:
         return self.purpose == "delete"
+
+    @property
+    def is_rollback(self) -> bool:
+        return self.purpose == "rollback"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +163,7 @@ class ReviewFacts:
     `decides`, `uses_account` and `overrides` are None where nobody has to know. `is_in_force`: not of a policy that was
     changed since. `dismissal`: whether who dismissed the changes that it asks for may still `override`; None where
     nobody did. `doubt` was found when the review was given: why they may have written the spec before that (S05).
+    `voter` is who gives it, as they are known now, else as they were then; None of what is no approval.
     """
 
     key: int
@@ -171,6 +180,8 @@ class ReviewFacts:
     dismissal_key: int | None = None
     dismissed_by: str = ""
     dismissal: Fact[Right] | None = None
+    voter: Voter | None = None
+    given_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +199,37 @@ class PolicyFacts:
     words: str
     has_approved: bool = False
     uses_account: Fact[Right] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRule:
+    """What a rule said until a moment of this round, and selected the request; None: it could not be read."""
+
+    rule: ApprovalRule | None
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFacts:
+    """An ApprovalRule that selects the request, or did since it was reported.
+
+    `rule` is None where it does not any more, and where it cannot be read: `problem` says why then. `note` says why it
+    is taken to select the request, although nobody can tell. `nobody` are groups of which no known person is a member,
+    `holders` by ClusterRole whom its bindings name, as `User NAME` or `Group NAME`; None where it names none.
+    """
+
+    name: str
+    rule: ApprovalRule | None = None
+    problem: str = ""
+    note: str = ""
+    earlier: tuple[EarlierRule, ...] = ()
+    nobody: tuple[str, ...] = ()
+    holders: Fact[Mapping[str, frozenset[str]]] | None = None
+
+    @property
+    def rules(self) -> tuple[ApprovalRule, ...]:
+        """As it is, and as it was."""
+        return tuple(rule for rule in (self.rule, *(one.rule for one in self.earlier)) if rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,10 +331,12 @@ class GateFacts:
     reviews: Fact[tuple[ReviewFacts, ...]] = NOT_READ
     guards: Fact[tuple[PolicyFacts, ...]] = NOT_READ
     grants: Fact[tuple[PolicyFacts, ...]] = NOT_READ
+    rules: Fact[tuple[RuleFacts, ...]] = NOT_READ
     unreviewed: Fact[Unreviewed] = NOT_READ
     collisions: Fact[Collisions] = NOT_READ
     came: Fact[tuple[str, ...]] = NOT_READ
     unmet: Fact[str] = NOT_READ
+    windows: Fact[Windows] = NOT_READ
     offers: Fact[tuple[str, ...]] = NOT_READ
     plan: Fact[PlanFacts] = NOT_READ
     unseen: Fact[Unseen] = NOT_READ
@@ -308,7 +352,7 @@ class GateFacts:
             value = value_of(fact)
             for item in value if isinstance(value, tuple) else ():
                 inner = [item]
-                if isinstance(item, ReviewFacts | PolicyFacts):
+                if isinstance(item, ReviewFacts | PolicyFacts | RuleFacts):
                     inner = [getattr(item, field.name) for field in fields(item)]
                 for found in inner:
                     if isinstance(found, Known | Unknown):

@@ -10,7 +10,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 
-from approvals.gate import people
+from approvals.deciding.change_windows import HeldChange
+from approvals.gate import people, rules
 from approvals.gate.answers import GateAnswer, GateQuestion, Next, Reason
 from approvals.gate.facts import GateFacts, How, PlanFacts, Unknown, Unseen, value_of
 from approvals.gate.remedies import UNANSWERED, RefusalKind, reason, unanswered
@@ -51,6 +52,7 @@ def judge(facts: GateFacts, now: datetime) -> GateAnswer:
             found.append(unanswered(replace(fact, words=words), about))
         elif fact.how is How.CLUSTER and abs(now - fact.at) > FRESH:  # also where the clock was restored since
             found.append(reason(RefusalKind.TOO_OLD, f"the information is too old: {label}", about))
+    found += check_windows(facts, now)
     found += chain.from_iterable(check(facts) for check in _CHECKS[facts.question])
     if facts.question == GateQuestion.RESTORE:
         found = [*found, *_end_restore(facts, found)]
@@ -234,6 +236,38 @@ def check_cured(facts: GateFacts) -> Iterator[Reason]:
         yield reason(RefusalKind.CAUSE_OVER, words, facts.about)
 
 
+def check_windows(facts: GateFacts, now: datetime) -> Iterator[Reason]:
+    """Change windows, and the time that was chosen with the approval.
+
+    What has begun is stopped by windows alone that stop between phases. What puts back what failed is not asked at all.
+    """
+    windows, about = value_of(facts.windows), facts.about
+    if windows is None or "windows" not in facts.question.needs:
+        return
+    change = HeldChange.DRIFT_CORRECTION if facts.question is GateQuestion.CORRECT else HeldChange.APPLY
+    if about.is_rollback and facts.question not in (GateQuestion.CORRECT, GateQuestion.CREATE):
+        change = HeldChange.RESTORE
+    if facts.question is GateQuestion.GO_ON:
+        state = windows.judge_between_phases(change, now)
+    elif facts.question in _BEFORE_APPLY and about.apply_at and about.apply_at > now:
+        then = windows.judge(change, about.apply_at)
+        due_at = about.apply_at if then.is_open else then.opens_at
+        words = f"it is to be applied at {about.apply_at:%Y-%m-%d %H:%M} UTC"
+        if not then.is_open:
+            words = f"{words}, and then {then.why}; {_when_open(due_at)}"
+        yield reason(RefusalKind.APPLY_LATER, words, about, due_at=due_at)
+        return
+    else:
+        state = windows.judge(change, now)
+    if not state.is_open:
+        words = f"{state.why}; {_when_open(state.opens_at)}"
+        yield reason(RefusalKind.OUTSIDE_WINDOW, words, about, due_at=state.opens_at)
+
+
+def _when_open(at: datetime | None) -> str:
+    return f"the next opening is at {at:%Y-%m-%d %H:%M} UTC" if at else "no opening is known within a year"
+
+
 def check_revocation(facts: GateFacts) -> Iterator[Reason]:
     """A revoked revision is nowhere to go back to (S16)."""
     if words := value_of(facts.revoked):
@@ -329,6 +363,7 @@ _READY: tuple[Check, ...] = (
     check_subject,
     people.still_lets_go,
     *_PEOPLE,
+    rules.check_rules,
     check_pause,
     check_constraints,
     check_catalogs,
@@ -342,13 +377,20 @@ _CHECKS: dict[GateQuestion, tuple[Check, ...]] = {
         check_account,
         people.own_right,
     ),
-    GateQuestion.DECIDE: (check_collisions, check_cured, check_catalogs, people.reads_still_allowed, people.decided),
+    GateQuestion.DECIDE: (
+        check_collisions,
+        check_cured,
+        check_catalogs,
+        people.reads_still_allowed,
+        people.decided,
+        rules.check_rules,
+    ),
     GateQuestion.PLAN: _READY,
     GateQuestion.APPLY: (*_READY, check_plan),
     GateQuestion.GO_ON: (check_account, check_spec, people.reads_still_allowed, *_PEOPLE, check_unseen, check_pause),
     GateQuestion.RESTORE: (check_revocation, check_account, check_presence, check_pause, *_PEOPLE),
     GateQuestion.COMPARE: (check_running,),
     GateQuestion.CORRECT: _STANDING,
-    GateQuestion.CREATE: (*_STANDING, people.reads_still_allowed, *_PEOPLE),
+    GateQuestion.CREATE: (*_STANDING, people.reads_still_allowed, *_PEOPLE, rules.check_rules),
     GateQuestion.TAKE_AWAY: (check_running, check_cluster, check_pause),
 }

@@ -38,7 +38,7 @@ def live_deployment(api: Api, deployment: BundleDeployment) -> JsonObject | None
     return live if live is not None and live["metadata"]["uid"] == deployment.uid else None
 
 
-def learn(ask: Callable[[], T], *, may_be_final: bool = False) -> Fact[T]:
+def learn(ask: Callable[[], T], *, may_be_final: bool = False, how: How = How.CLUSTER) -> Fact[T]:
     """What `ask` answers, or that nobody could find out.
 
     `may_be_final`: what is wrong may be what is asked, such as an expression that cannot be read. What the cluster
@@ -46,10 +46,10 @@ def learn(ask: Callable[[], T], *, may_be_final: bool = False) -> Fact[T]:
     """
     at = database_now()
     try:
-        return Known(ask(), at, How.CLUSTER)
+        return Known(ask(), at, how)
     except PratiqueError as exc:
         is_final = may_be_final and not isinstance(exc, TryLater | ClusterError)
-        return Unknown(str(exc), at, How.CLUSTER, exc.code, is_final)
+        return Unknown(str(exc), at, how, exc.code, is_final)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,31 @@ from approvals import access
 from approvals.access.port import connect
 from approvals.catalogs import bundle_choice
 from approvals.clock import database_now
+from approvals.deciding.approval_rules import ApprovalRule
+from approvals.deciding.change_windows import Windows
 from approvals.gate import deletions, live_spec, policies, rights
 from approvals.gate.answers import GateQuestion
+from approvals.gate.deciding_objects import live_objects, seen_objects
 from approvals.gate.deletions import Slowly
-from approvals.gate.facts import About, Fact, GateFacts, How, Known, LiveSpec, ReadUnattended, Running, Sources, Unseen
+from approvals.gate.facts import (
+    About,
+    Fact,
+    GateFacts,
+    How,
+    Known,
+    LiveSpec,
+    ReadUnattended,
+    RuleFacts,
+    Running,
+    Sources,
+    Unseen,
+)
 from approvals.gate.live_spec import PendingFacts, learn, unmet_words
 from approvals.gate.people import accepted
 from approvals.gate.plan_facts import Approved, came_of, collisions_of, plan_facts
+from approvals.gate.rule_facts import rules_of
+from approvals.gate.rules import RuleStanding, standings
+from approvals.gate.windows import read_windows
 from approvals.ledger import rounds
 from approvals.ledger.digests import ReviewSubject
 from approvals.ledger.pivots import why_unknown
@@ -72,6 +90,7 @@ def deciding(request: Request) -> GateFacts:
         facts,
         **_reviewed(request, report, is_vouching=rights.needs_vouching(request)),
         grants=_record(lambda: policies.grants_of(request, report)),
+        rules=_seen_rules(request, report, reach),
         too_old=_too_old(request),
         read_unattended=_read_unattended(request),
         unreviewed=deletions.by_report(request, reach),
@@ -89,6 +108,7 @@ def approved(
         asked = PendingFacts.of(beside, request, api)
         loaded = load()
     subject = subject_of(request, content_digest=loaded.content.digest)
+    report = policies.reviewed_report(request)
     facts = replace(
         _facts(GateQuestion.PLAN, request),
         cluster_uid=live_spec.cluster_uid(request, asked.cluster_uid.result()),
@@ -98,9 +118,11 @@ def approved(
         read_unattended=_read_unattended(request),
         subject=_record(lambda: replace(subject, plan_digest=loaded.plan.digest)),
         approved=_record(lambda: _approved_subjects(request)),
-        **_reviewed(request, policies.reviewed_report(request), is_vouching=rights.needs_vouching(request)),
+        **_reviewed(request, report, is_vouching=rights.needs_vouching(request)),
+        rules=_live_rules(request, report, api),
         unreviewed=deletions.by_records(request),
         unmet=learn(partial(unmet_words, request, api), may_be_final=True),
+        windows=_windows(request, api),
         offers=_record(lambda: bundle_choice.list_new_problems(request)),
     )
     return facts, loaded
@@ -137,6 +159,7 @@ def going_on(request: Request, api: Api, reviewed: Report, looked_through: Fact[
         **people,
         read_unattended=_read_unattended(request),
         unseen=looked_through,
+        windows=_windows(request, api),
         **_last(request, api, account_by=request),
     )
 
@@ -169,6 +192,7 @@ def correcting(revision: Revision, api: Api) -> GateFacts:
         subject=_record(lambda: subject_of(request, content_digest=revision.content_id)),
         approved=_record(lambda: _approved_subjects(request)),
         cluster_uid=live_spec.cluster_uid(request, learn(api.uid)),
+        windows=_windows(request, api),
         desired_spec=_live_spec(request.deployment, api),
         account=learn(partial(live_spec.account_of, request, api)),
     )
@@ -177,7 +201,12 @@ def correcting(revision: Revision, api: Api) -> GateFacts:
 def creating(revision: Revision, api: Api) -> GateFacts:
     """Before what was left out is created: a first write, so reviewers and guards are asked as well."""
     request = revision.request
-    people = {**_people(request, policies.reviewed_report(request)), "read_unattended": _read_unattended(request)}
+    report = policies.reviewed_report(request)
+    people = {
+        **_people(request, report),
+        "rules": _live_rules(request, report, api),
+        "read_unattended": _read_unattended(request),
+    }
     return replace(correcting(revision, api), question=GateQuestion.CREATE, **people)
 
 
@@ -225,12 +254,17 @@ def _facts(question: GateQuestion, request: Request) -> GateFacts:
         expires_at=request.expires_at,
         rounds=rounds.made_by_itself(request),
         why_unknown=why_unknown(request),
+        apply_at=request.apply_at,
     )
     return GateFacts(question, about, database_now())
 
 
 def _record(read: Callable[[], Any]) -> Known[Any]:
     return Known(read(), database_now(), How.RECORDS)
+
+
+def _windows(request: Request, api: Api) -> Fact[Windows]:
+    return learn(partial(read_windows, request, api))
 
 
 def _live_spec(deployment: BundleDeployment, api: Api) -> Fact[LiveSpec]:
@@ -256,6 +290,30 @@ def _reviewed(request: Request, report: Report, *, is_vouching: bool) -> dict[st
     reviews = _record(lambda: rights.reviews_of(request, is_vouching=is_vouching))
     guards = _record(lambda: policies.guards_of(request, report, accepted(reviews.value)))
     return {"reviews": reviews, "guards": guards}
+
+
+def _seen_rules(request: Request, report: Report, reach: Callable[[], Api]) -> Fact[tuple[RuleFacts, ...]]:
+    """The ApprovalRules as the watch saw them last: what follows is looked at again before anything is applied."""
+
+    def read() -> tuple[RuleFacts, ...]:
+        return rules_of(request, report, seen_objects(request.deployment.cluster, ApprovalRule), reach)
+
+    return learn(read, how=How.RECORDS)
+
+
+def rules_now(request: Request) -> tuple[RuleStanding, ...]:
+    """What ApprovalRules need of a request that nobody has decided on yet; () where that could not be found out."""
+    report, reach = policies.reviewed_report(request), partial(connect, request.deployment.cluster)
+    return standings(replace(_facts(GateQuestion.DECIDE, request), rules=_seen_rules(request, report, reach)))
+
+
+def _live_rules(request: Request, report: Report, api: Api) -> Fact[tuple[RuleFacts, ...]]:
+    """As they are in the cluster at this moment."""
+
+    def read() -> tuple[RuleFacts, ...]:
+        return rules_of(request, report, live_objects(request.deployment.cluster, ApprovalRule, api), lambda: api)
+
+    return learn(read)
 
 
 def _requesters(request: Request, reads: Iterable[ObjectRef]) -> dict[str, Any]:

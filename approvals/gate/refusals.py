@@ -32,7 +32,7 @@ class Waiting(Refusal, Awaiting):
 
     def __init__(self, reason: Reason):
         super().__init__(reason)
-        self.awaits, self.is_costly = reason.awaits, reason.is_costly
+        self.awaits, self.is_costly, self.due_at = reason.awaits, reason.is_costly, reason.due_at
 
 
 class Stale(Refusal):

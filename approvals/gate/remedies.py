@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 
 from approvals.errors import ASK_ANEW, CHANGED, STOP_IT, Awaits, ChangesAgain, TooManyLooks
@@ -280,6 +281,33 @@ class RefusalKind(Enum):
         "Someone who may `approve` and `override` accepts the findings when approving, or the policy is "
         "changed. Pratique evaluates guards again automatically.",
     )
+    RULE_HOLDS = RefusalRow(
+        Next.WAIT,
+        "approval-rule",
+        "an approval rule needs approvals of other people",
+        "The people whom the message describes approve it, or someone who may update the ApprovalRule changes it. "
+        "`kubectl get approvalrules` lists the rules.",
+        is_problem=False,
+    )
+    RULE_UNREADABLE = RefusalRow(
+        Next.WAIT,
+        "approval-rule-unreadable",
+        "an approval rule that may select the request cannot be read",
+        "Someone who may update the ApprovalRule corrects it, and the request continues automatically.",
+    )
+    RULE_LOWERED = RefusalRow(
+        Next.WAIT,
+        "approval-rule-changed",
+        "an approval rule that held the request back was changed or deleted after the last approval",
+        "One person who may `approve` BundleDeployment {name}, and did not request the change, approves it after that "
+        "change. Someone who has approved already may approve again.",
+    )
+    RULE_HOLDS_LATE = RefusalRow(
+        Next.REPORT_AGAIN,
+        "approval-rule",
+        "the approvals are not those that an approval rule needs, and applying has not started",
+        _REVIEW_AGAIN,
+    )
     NOT_APPROVED_ANY_MORE = RefusalRow(
         Next.WAIT,
         "no-longer-approved",
@@ -306,6 +334,22 @@ class RefusalKind(Enum):
         "guard-holds",
         "a guard holds the approved request back",
         "The guard's condition becomes true, or the policy is changed; the request then continues automatically.",
+    )
+    OUTSIDE_WINDOW = RefusalRow(
+        Next.WAIT,
+        "outside-window",
+        "a change window of type Deny is active, or none of type Allow",
+        "No action needed: the request continues automatically when the windows let it. Whoever may delete or change "
+        "the ChangeWindow can end the wait.",
+        awaits=Awaits.WINDOW,
+    )
+    APPLY_LATER = RefusalRow(
+        Next.WAIT,
+        "apply-later",
+        "it is to be applied at a later time, which was chosen with the approval",
+        "No action needed: it is applied at that time. Someone who may `approve` BundleDeployment {name} can change "
+        "the time or remove it.",
+        awaits=Awaits.WINDOW,
     )
     PAUSED = RefusalRow(
         Next.WAIT,
@@ -381,10 +425,16 @@ class RefusalKind(Enum):
     )
 
 
-def reason(kind: RefusalKind, words: str, about: About, said: tuple[tuple[ObjectRef, str], ...] = ()) -> Reason:
+def reason(
+    kind: RefusalKind,
+    words: str,
+    about: About,
+    said: tuple[tuple[ObjectRef, str], ...] = (),
+    due_at: datetime | None = None,
+) -> Reason:
     row = kind.value
     remedy, awaits = filled(row.remedy, about), row.awaits or ""
-    return Reason(row.next, row.code, words, remedy, said, row.is_problem, awaits, row.is_costly)
+    return Reason(row.next, row.code, words, remedy, said, row.is_problem, awaits, row.is_costly, due_at)
 
 
 def unanswered(fact: Unknown, about: About) -> Reason:

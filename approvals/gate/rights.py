@@ -13,6 +13,7 @@ from approvals.access import Asker, Permission
 from approvals.bundle_spec import UpgradePolicy
 from approvals.catalogs import bundle_choice
 from approvals.clock import database_now
+from approvals.deciding.approval_rules import Voter
 from approvals.gate.facts import Fact, How, Known, ReviewFacts, Right, Unknown
 from approvals.ledger.pivots import has_requested, why_unknown
 from approvals.models import REQUEST_CHANGES, BundleDeployment, Dismissal, Policy, Request, Review
@@ -123,7 +124,10 @@ def _read_policy_review(row: Review, policy: Policy, request: Request, is_vouchi
     is_in_force = policy.is_active and policy.mode == Policy.Mode.ENFORCE and policy.version == row.policy_version
     decides = objection_to(policy, request) if is_in_force else None
     uses = uses_account(policy, request) if is_in_force and is_vouching else None
-    return ReviewFacts(row.pk, row.username, row.decision, True, is_in_force, False, decides=decides, uses_account=uses)
+    facts = ReviewFacts(
+        row.pk, row.username, row.decision, True, is_in_force, False, decides=decides, uses_account=uses
+    )
+    return replace(facts, voter=Voter(row.username, policy=policy.name), given_at=row.given_at)
 
 
 def _read_person_review(row: Review, request: Request, is_vouching: bool) -> ReviewFacts:
@@ -141,12 +145,16 @@ def _read_person_review(row: Review, request: Request, is_vouching: bool) -> Rev
         is_by_a_requester=is_approval and _is_by_a_requester(row, request),
         doubt=doubt,
         waives=frozenset(finding["fingerprint"] for finding in row.waives) if is_approval else frozenset(),
+        given_at=row.given_at,
     )
     if row.decision == REQUEST_CHANGES:
         return _add_dismissal(facts, row, request)
     if not is_approval or facts.is_by_a_requester:
         return facts
     identity = _current_identity(row, request)
+    known = Identity(row.username, tuple(row.groups), row.uid) if isinstance(identity, str) else identity
+    voter = Voter(known.username, frozenset(known.groups), is_machine=not access.is_human(known))
+    facts = replace(facts, voter=voter)
     if isinstance(identity, str):
         return replace(facts, decides=Known(Right(False, identity), database_now(), How.RECORDS))
     deployment = request.deployment
@@ -184,7 +192,8 @@ def _current_identity(row: Review | Dismissal, request: Request) -> Identity | s
     """The identity that the review was given as, with groups that are young enough; else why there is none."""
     if row.user is None:
         return "their account was deleted"
-    identity = access.still_known_of(row.user, request.deployment.cluster, now=database_now())
+    now = request.without_hold(database_now())
+    identity = access.still_known_of(row.user, request.deployment.cluster, now=now)
     if identity is None:
         return "their identity and groups have expired: they must sign in again"
     # The same name made again is another person (S01).

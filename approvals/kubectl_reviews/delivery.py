@@ -256,6 +256,7 @@ def _give_review(cluster: Cluster, row: KubectlReview, request: Request, said: S
             reason=said.reason,
             channel=CHANNEL,
             acknowledges=said.acknowledges,
+            apply_at=said.apply_at,
             said_at=said.created_at if row.seen_at - said.created_at > LATE else row.seen_at,
             keep=keep,
         )
@@ -337,6 +338,7 @@ def parse_review(live: Mapping[str, Any]) -> SaidReview:
         round=int(spec["round"]),
         reason=spec.get("reason") or "",
         acknowledges=tuple(spec.get("acknowledges") or ()),
+        apply_at=datetime.fromisoformat(spec["applyAt"]) if spec.get("applyAt") else None,
     )
 
 

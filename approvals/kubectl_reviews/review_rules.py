@@ -35,6 +35,7 @@ class SaidReview:
     round: int
     reason: str
     acknowledges: tuple[str, ...]
+    apply_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,10 @@ from provisioner.values import ObjectRef
 
 # The longest wait between two looks at what nobody tells us about.
 LONGEST_SECONDS = 600
+# The same where the clock says when it is over; what else ends it is heard of (Awaits).
+LONGEST_BY_CLOCK_SECONDS = 3600
+# Those that wait for the same moment are looked at within so long of it.
+SPREAD_SECONDS = 20.0
 # Waits that begin together do not end together: each is shortened by up to this share.
 JITTER = 0.25
 # Of one cluster so many are looked at as soon as something changed; the others follow, one each step.
@@ -66,6 +70,13 @@ def hold(row: Request, error: PratiqueError, until: datetime) -> None:
     row.server_words = shown["server_words"]
     row.awaits = getattr(error, "awaits", "")
     row.save(update_fields=[*_HELD, "server_words"])
+
+
+def hold_until(row: Request, error: PratiqueError, due_at: datetime | None, now: datetime) -> None:
+    """Have a locked row wait until the clock says so, and have those that wait for one moment not begin together."""
+    spread = timedelta(seconds=random.uniform(0, SPREAD_SECONDS))  # noqa: S311 - spreads load, keeps no secret
+    last = now + timedelta(seconds=LONGEST_BY_CLOCK_SECONDS)
+    hold(row, error, min(due_at + spread, last) if due_at else last)
 
 
 def waiting(cluster: Cluster, awaits: Awaits) -> QuerySet[Request]:

@@ -11,7 +11,7 @@ from django.db import transaction
 from approvals import wake
 from approvals.audit import MACHINE
 from approvals.clock import database_now
-from approvals.ledger import made_values
+from approvals.ledger import holds, made_values
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import SUPERSEDABLE, Event, State, may
 from approvals.models import BundleDeployment, PolicyEvaluation, Request, VoidedRound
@@ -52,6 +52,7 @@ def void(
     if row.reviews.counted().filter(round=row.round, decision="Approve").exists():
         wake.notice(row.pk, "voided")
     kept = {**facts, **({"objects": [difference.object for difference in objects[:MAX_OBJECTS]]} if objects else {})}
+    changes |= holds.end_hold(row, database_now())
     return move(row, Event.FIND_STALE, actor=MACHINE, facts=kept, problem_code=code, problem=words, **changes)
 
 

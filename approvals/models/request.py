@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 from functools import partial
 from secrets import token_hex
 
@@ -145,6 +146,9 @@ class Request(Claimed):
     rotation = models.JSONField(default=list, db_default=[], blank=True)
     # Of each source that names a catalog the bundle that it was resolved to (provisioner.values.ChosenBundle).
     bundles = models.JSONField(default=list, db_default=[], blank=True)
+    # [{name, needed, problem, note}]: the ApprovalRules that select it, as they were judged last: `needed` says what
+    # is still needed, [] where nothing is.
+    approval_rules = models.JSONField(default=list, db_default=[], blank=True)
     is_for_people = models.BooleanField(
         default=False,
         db_default=False,
@@ -179,6 +183,13 @@ class Request(Claimed):
     created_at = models.DateTimeField()
     changed_at = models.DateTimeField()
     expires_at = models.DateTimeField()
+    apply_at = models.DateTimeField(
+        null=True, blank=True, help_text="it is not applied before that: chosen by who may approve"
+    )
+    apply_at_by = models.CharField(max_length=253, blank=True, db_default="", help_text="who chose it last")
+    # Since when and until when it waits for a change window or `apply_at`, as far as is known; null: for good.
+    held_from = models.DateTimeField(null=True, blank=True)
+    held_until = models.DateTimeField(null=True, blank=True)
     settled_at = models.DateTimeField(null=True, blank=True)
     cleared_at = models.DateTimeField(
         null=True, blank=True, help_text="when its report and other details went (PRATIQUE_KEEP_DAYS)"
@@ -227,6 +238,19 @@ class Request(Claimed):
     @property
     def bundle_spec(self) -> BundleSpec:
         return parse_spec(self.spec)
+
+    def without_hold(self, now: datetime) -> datetime:
+        """`now` less the time for which it waited, approved, for a window: by this age the identities of those who
+        asked and approved (decision 0092)."""
+        return now - (min(now, self.held_until or now) - self.held_from) if self.held_from else now
+
+    @property
+    def rules_left(self) -> list[str]:
+        """What ApprovalRules still need, as they were judged last: a phrase for each that is not satisfied."""
+        found = [
+            (rule["name"], rule["problem"] or "; ".join(rule["needed"]), rule["note"]) for rule in self.approval_rules
+        ]
+        return [f"{name}: {f'{words}; {note}' if note else words}" for name, words, note in found if words]
 
     @property
     def public_subject_digest(self) -> str:

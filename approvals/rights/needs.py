@@ -16,12 +16,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from approvals.deciding.table import KINDS
 from provisioner.api_groups import OWN_GROUP, RBAC_GROUP
 from provisioner.rbac import plural_of
 from provisioner.values import ObjectRef
 
 AUTHENTICATION = "authentication.k8s.io"
-OWN_RESOURCE = "bundledeployments"
+WRITTEN_BY_PEOPLE = ("bundledeployments", *(kind.plural for kind in KINDS))
 # What the pages and the REST API write as the people who use them.
 WRITES_OF_PEOPLE = ("create", "delete", "update")
 # What the page of a request lists as who looks at it, to name who can approve (access.approvers).
@@ -173,7 +174,7 @@ def roles(
 
 
 def _add_web(rules: _Rules, known: Registered, form: ImpersonationForm, *, is_named: bool) -> None:
-    """Writes of BundleDeployments, and lists of roles, as the people who sign in.
+    """Writes of BundleDeployments and of what says how requests are decided, and lists of roles, as those who sign in.
 
     In the constrained form anybody's name will do: the API server lets it be used for these requests alone, refuses
     `system:masters`, and a person who signs in for the first time can write at once. Accounts list no roles: beside
@@ -186,10 +187,10 @@ def _add_web(rules: _Rules, known: Registered, form: ImpersonationForm, *, is_na
     else:
         rules.add(AUTHENTICATION, ("groups", "users"), ["impersonate:user-info"])
     if form is ImpersonationForm.CONSTRAINED:
-        rules.add(OWN_GROUP, [OWN_RESOURCE], _on("user-info", WRITES_OF_PEOPLE))
+        rules.add(OWN_GROUP, WRITTEN_BY_PEOPLE, _on("user-info", WRITES_OF_PEOPLE))
         rules.add(RBAC_GROUP, LISTED_BY_PEOPLE, _on("user-info", ["list"]))
         if accounts:
-            rules.add(OWN_GROUP, [OWN_RESOURCE], _on("serviceaccount", WRITES_OF_PEOPLE))
+            rules.add(OWN_GROUP, WRITTEN_BY_PEOPLE, _on("serviceaccount", WRITES_OF_PEOPLE))
 
 
 def _add_worker(rules: _Rules, known: Registered, form: ImpersonationForm) -> None:

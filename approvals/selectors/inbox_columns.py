@@ -127,7 +127,7 @@ class CreatedColumn(Column):
 
 class ApprovalsColumn(Column):
     heading = "Approvals"
-    cell = "{{ item.approvals }} of {{ needed }}"
+    cell = "{{ item.approvals }} of {{ needed }}{% if item.rules_left %}, rules{% endif %}"
     css = "number"
 
     def annotate(self, rows: QuerySet[Request]) -> QuerySet[Request]:

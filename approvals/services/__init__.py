@@ -2,6 +2,7 @@
 
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.services.approval_terms import Acknowledgement, acknowledgements, collisions, page_of, to_acknowledge
+from approvals.services.change_stops import end_stop, stop_changes
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
 from approvals.services.clusters import Replacing, register_cluster, remove_cluster
 from approvals.services.command_line_tokens import (
@@ -47,7 +48,7 @@ from approvals.services.issuers import (
 from approvals.services.own_views import mark_news_read, mark_viewed, remove_view, save_view
 from approvals.services.policies import may_change_policy, may_write_policies, rights_of_policy, save_policy
 from approvals.services.proxy_people import caller_of_proxy, sign_in_by_proxy
-from approvals.services.reviews import dismiss, review, withdraw
+from approvals.services.reviews import dismiss, review, set_apply_at, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
 from approvals.services.sessions import (
     awaited_proxy,
@@ -110,6 +111,7 @@ __all__ = [
     "end_other_sessions",
     "end_session",
     "end_sessions_of_issuer",
+    "end_stop",
     "find_dependencies",
     "find_known_comparison",
     "forget_ended",
@@ -147,6 +149,7 @@ __all__ = [
     "rotate_keys",
     "save_policy",
     "save_view",
+    "set_apply_at",
     "sharing_identity",
     "sign_in",
     "sign_in_by_proxy",
@@ -154,6 +157,7 @@ __all__ = [
     "sign_in_with_issuer",
     "sign_in_with_password",
     "sign_out",
+    "stop_changes",
     "to_acknowledge",
     "unlink_chat_account",
     "unlink_identity",

@@ -27,6 +27,7 @@ from approvals.errors import (
 from approvals.gate import reviewer_checks
 from approvals.gate.remedies import MAKE_WAY
 from approvals.gate.reviewer_checks import Checked
+from approvals.ledger.holds import check_apply_at, keep_apply_at
 from approvals.ledger.moves import locked, move
 from approvals.ledger.pivots import AskedRequest, has_requested
 from approvals.lifecycle import Event, State
@@ -68,6 +69,7 @@ class Given:
     acknowledges: tuple[str, ...]
     waives: tuple[Waiver, ...]
     said_at: datetime
+    apply_at: datetime | None = None
 
 
 def review(
@@ -81,6 +83,7 @@ def review(
     acknowledges: Sequence[str] = (),
     waives: Sequence[Waiver] = (),
     said_at: datetime | None = None,
+    apply_at: datetime | None = None,
     keep: Callable[[Review], object] | None = None,
 ) -> Review:
     """Record one reviewer's decision on exactly the subject that they saw, and which of its findings they accept.
@@ -88,7 +91,7 @@ def review(
     Until the verdict it may be given again: the last one counts, and the earlier one stays on record. The same once
     more gives the one that is recorded. `said_at` is when it was said, where that was before now: it does not replace
     what the reviewer has said since. `keep` is called with the review within the transaction that records it, and what
-    it raises undoes that.
+    it raises undoes that. With `apply_at` an approval says that the request is not applied before that time.
 
     Raises a Refused: DigestMoved where the subject is no longer that one, NotAllowed and CouldNotAsk by Kubernetes'
     answer, TooSerious where the channel does not show the report, SelfApproval, AlreadyReviewed from another account or
@@ -100,6 +103,10 @@ def review(
         raise InvalidInput(NO_REASON, field="reason")
     if len(reason) > MAX_REASON:
         raise InvalidInput(f"the reason has {len(reason)} characters; at most {MAX_REASON} are allowed", field="reason")
+    if apply_at:
+        if decision != "Approve":
+            raise InvalidInput("only an approval says when the request is applied", field="apply_at")
+        check_apply_at(apply_at)
     waivers.check_words(waives, decision=decision, channel=channel)
     request = _find(request_id)
     checked = reviewer_checks.with_doubt(reviewer_checks.check_reviewer(by, request), request)
@@ -107,7 +114,7 @@ def review(
         _check_digest(request, subject_digest)
         checked = replace(checked, override=waivers.check(waives, by=by, identity=checked.identity, request=request))
     said_at = said_at or database_now()
-    given = Given(decision, subject_digest, reason, channel, tuple(acknowledges), tuple(waives), said_at)
+    given = Given(decision, subject_digest, reason, channel, tuple(acknowledges), tuple(waives), said_at, apply_at)
     return _record(by, request_id, given, checked, keep or (lambda _: None))
 
 
@@ -173,6 +180,25 @@ def _keep_dismissal(request_id: int, review_id: int, dismissal: Dismissal, check
     return dismissal
 
 
+def set_apply_at(*, by: Caller, request_id: int, apply_at: datetime | None, via: str) -> Request:
+    """Have a request applied at this time at the earliest, once it is approved; None: as soon as it may be.
+
+    Whoever may approve it may say so. Raises NotFound, InvalidInput, NotAllowed, CouldNotAsk, ProofTooOld,
+    SelfApproval, or NotOpen where it is neither in review nor approved any more.
+    """
+    if apply_at:
+        check_apply_at(apply_at)
+    checked = reviewer_checks.check_reviewer(by, _find(request_id))
+    with transaction.atomic(durable=True):
+        request = locked(request_id)
+        if request.state not in (State.IN_REVIEW, State.APPROVED):
+            raise NotOpen(f"the request is {request.state.replace('_', ' ')}: it is not applied later any more")
+        if is_self_approval(request, checked.person):
+            raise SelfApproval("you requested this change, so someone else must say when it is applied")
+        keep_apply_at(request, apply_at, Actor(checked.identity.username, via))
+    return request
+
+
 @transaction.atomic(durable=True)
 def withdraw(*, by: Caller, request_id: int, reason: str, via: str) -> Request:
     """Take back a request; only one of its requesters may, who has proved now who they are on its cluster (S01)."""
@@ -233,6 +259,9 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked, keep: C
     earlier = _find_earlier(by, request, checked, given.decision)
     review = _new_review(by, request, given, checked, earlier)
     # A form that was sent twice, or a message that was delivered twice, changes nothing.
+    actor = Actor(checked.identity.username, given.channel)
+    if given.apply_at:
+        keep_apply_at(request, given.apply_at, actor)
     if earlier and all(getattr(earlier, name) == getattr(review, name) for name in SAID):
         keep(earlier)
         return earlier
@@ -241,7 +270,7 @@ def _record(by: Caller, request_id: int, given: Given, checked: Checked, keep: C
     keep(review)
     audit.record(
         verb="review.given",
-        actor=Actor(checked.identity.username, given.channel),
+        actor=actor,
         request=request,
         facts={
             "decision": given.decision,

@@ -22,10 +22,11 @@ from approvals.catalogs import followed_packages
 from approvals.clock import database_now
 from approvals.errors import LostClaim
 from approvals.gate import Approved, NoLongerWished, reader, reviewed_report
-from approvals.gate.facts import NOT_READ, Fact, Unseen, value_of
-from approvals.gate.judge import FRESH
+from approvals.gate.facts import NOT_READ, Fact, Known, Unseen, value_of
+from approvals.gate.judge import FRESH, check_windows
 from approvals.gate.plan_options import moments_of
 from approvals.ledger import claims, moves, optionals, pivots, rounds, strays
+from approvals.ledger.holds import note_hold
 from approvals.ledger.moves import both_locked, locked, move
 from approvals.lifecycle import Event, State
 from approvals.models import BundleDeployment, Outcome, Report, Request, Revision
@@ -155,7 +156,16 @@ class _Again:
     def _require_go_on(self) -> None:
         if not claims.renew(self.request.pk, self.worker):
             raise LostClaim
-        gate.require(self.request, reader.going_on(self.request, self.api, self.reviewed, self._unseen))
+        facts = reader.going_on(self.request, self.api, self.reviewed, self._unseen)
+        _keep_hold(self.request, facts)
+        gate.require(self.request, facts)
+
+
+def _keep_hold(request: Request, facts: gate.GateFacts) -> None:
+    """Whether windows hold it, whatever else does: the time until they let go does not age what people proved."""
+    if isinstance(facts.windows, Known):
+        hold = next(check_windows(facts, database_now()), None)
+        note_hold(request, is_held=hold is not None, until=hold.due_at if hold else None)
 
 
 @transaction.atomic(durable=True)
@@ -242,6 +252,7 @@ def begin_apply(request: Request, worker: str) -> None:
     """
     api = connect(request.deployment.cluster)
     facts, approved = reader.approved(request, api, read_for(request), partial(load, request))
+    _keep_hold(request, facts)
     try:
         gate.require(request, facts)
         facts = reader.planned(facts, request, api, approved, working.resting)
@@ -273,7 +284,7 @@ def _start(request: Request, worker: str) -> Request:
     claims.hold_off_drift(request.deployment_id)
     row = locked(request.pk)
     if (row.state, row.subject_digest, row.claimed_by) != (State.APPROVED, request.subject_digest, worker) or (
-        row.round != request.round
+        (row.round, row.apply_at) != (request.round, request.apply_at)
     ):
         raise LostClaim(f"the request changed during the check: it is now {row.state} in round {row.round}")
     number = (row.deployment.revisions.aggregate(last=Max("number"))["last"] or 0) + 1

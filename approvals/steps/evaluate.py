@@ -15,6 +15,7 @@ from approvals.gate import GateAnswer, GateFacts, Next, Reason, reader
 from approvals.gate.deletions import WORDS
 from approvals.gate.facts import PolicyFacts, Unreviewed, value_of
 from approvals.gate.people import change_requests, count, is_grant, may_use_account
+from approvals.gate.rules import standings
 from approvals.ledger import claims, moves, rounds
 from approvals.ledger.moves import locked, move
 from approvals.lifecycle import Event, State
@@ -46,6 +47,7 @@ def _settle(request: Request, facts: GateFacts, answer: GateAnswer) -> None:
     if given != known or (row.subject_digest, row.requesters, row.is_requester_known) != asked:
         wake.request(row.pk)
         return
+    _keep_standings(row, facts)
     # A policy gives no word past somebody who requests changes.
     grants = () if change_requests(value_of(facts.reviews) or ()) else value_of(facts.grants) or ()
     for policy_facts in filter(is_grant, grants):
@@ -62,10 +64,22 @@ def _settle(request: Request, facts: GateFacts, answer: GateAnswer) -> None:
         _keep_waiting(row, answer.reason)
 
 
+def _keep_standings(row: Request, facts: GateFacts) -> None:
+    """Keep how ApprovalRules stand, for all who show the request."""
+    found = [one.record for one in standings(facts)]
+    if row.approval_rules != found:
+        row.approval_rules, row.mirrored_at = found, None
+        row.save(update_fields=["approval_rules", "mirrored_at"])
+        wake.deployment(row.deployment_id)
+
+
 def _give_verdict(row: Request, facts: GateFacts, answer: GateAnswer) -> None:
     verdict = "Approved" if answer.may else "Denied"
     found, free = count(facts), value_of(facts.unreviewed) or Unreviewed(False)
     is_unreviewed = answer.may and free.is_enough and found.approvals < found.needed
+    why = WORDS if is_unreviewed else found.words
+    if answer.may and row.approval_rules:
+        why = f"{why}, as approval rules need: {', '.join(rule['name'] for rule in row.approval_rules)}"
     Verdict.objects.create(
         request=row, round=row.round, verdict=verdict, subject_digest=row.subject_digest, given_at=database_now()
     )
@@ -73,7 +87,7 @@ def _give_verdict(row: Request, facts: GateFacts, answer: GateAnswer) -> None:
         row,
         Event.APPROVE if answer.may else Event.DENY,
         actor=MACHINE,
-        facts={"verdict": verdict, "why": WORDS if is_unreviewed else found.words, "subjectDigest": row.subject_digest},
+        facts={"verdict": verdict, "why": why, "subjectDigest": row.subject_digest},
         problem="",
         problem_code="",
         look_again_at=None,

@@ -10,7 +10,7 @@ from django.db import transaction
 from approvals.access.sight import deployment_ref
 from approvals.audit import MACHINE
 from approvals.clock import database_now
-from approvals.errors import ASK_ANEW, Full, TooManyLooks
+from approvals.errors import ASK_ANEW, Awaits, Full, TooManyLooks
 from approvals.gate import Refusal, Waiting
 from approvals.ledger import claims, moves, references, retries
 from approvals.ledger.moves import locked, move
@@ -43,6 +43,9 @@ def postpone_request(request: Request, error: TryLater) -> None:
     """Have a request wait for another try. Nothing is lost: the sweeper wakes it when its time has come."""
     row = locked(request.pk)
     claims.check_same_holder(row, request)
+    if isinstance(error, Waiting) and error.awaits == Awaits.WINDOW:
+        retries.hold_until(row, error, error.due_at, database_now())
+        return
     is_costly = isinstance(error, Waiting) and error.is_costly
     is_soon = (row.state == State.APPROVED and not is_costly) or error.code in (Full.code, TooManyLooks.code)
     longest = LONGEST_APPROVED_SECONDS if is_soon else retries.LONGEST_SECONDS

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from django.db import OperationalError, close_old_connections, connections
 
@@ -180,7 +180,7 @@ class Lookout(ABC):
 class OwnKindLookout(Lookout):
     """The watch of a kind of our own in a cluster, which need not serve it: every look begins with a list."""
 
-    kind: ClassVar[str]
+    kind: str
 
     def look(self, api: Api) -> None:
         resource = api.resource_of(OWN_GROUP, OWN_VERSION, self.kind)

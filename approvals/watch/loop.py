@@ -21,13 +21,14 @@ from django.db import DataError, OperationalError, close_old_connections
 from approvals import instruments, refusals
 from approvals.access.port import connect
 from approvals.clock import database_now
+from approvals.deciding.table import KINDS
 from approvals.ledger import authors, claims, pivots
 from approvals.models import BundleDeployment, Cluster
 from approvals.watch import turns
 from approvals.watch.authorship import Authorship
 from approvals.watch.informers import Informers
 from approvals.watch.lookout import hear
-from approvals.watch.own_kinds import SeenCatalogs, SeenMirrors, SeenReviews
+from approvals.watch.own_kinds import SeenCatalogs, SeenDecidingObjects, SeenMirrors, SeenReviews
 from approvals.watch.turns import EventsInTurn, Turns, writer_in
 from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.answers import WatchType
@@ -97,7 +98,12 @@ def watch_cluster(cluster: Cluster, stop: threading.Event) -> None:
     """See every BundleDeployment of the cluster until `stop` is set; failures are kept with the cluster and retried."""
     informers = threading.Thread(target=Informers(cluster).run, args=(stop,), daemon=True, name=f"{cluster.name} drift")
     informers.start()
-    beside = (SeenReviews(cluster=cluster), SeenMirrors(cluster=cluster), SeenCatalogs(cluster=cluster))
+    beside = (
+        SeenReviews(cluster=cluster),
+        SeenMirrors(cluster=cluster),
+        SeenCatalogs(cluster=cluster),
+        *(SeenDecidingObjects(cluster=cluster, kind=one.kind) for one in KINDS),
+    )
     for one in beside:
         one.start()
     try:

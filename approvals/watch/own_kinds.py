@@ -1,4 +1,5 @@
-"""See our own objects beside BundleDeployments: mirrored requests, catalogs, and reviews that people make with kubectl.
+"""See our own objects beside BundleDeployments: mirrored requests, catalogs, what says how requests are decided, and
+reviews that people make with kubectl.
 
 A mirror that somebody deleted or edited is written anew, and nothing in it is believed. It is ours as long as its
 resourceVersion is the one after our last write (Request.mirrored_version). Who wrote it is not asked: whoever may edit
@@ -17,12 +18,15 @@ from typing import Any
 from django.db import DataError, connections
 
 from approvals import kubectl_reviews, wake
+from approvals.access.port import connect
 from approvals.catalogs.schedule import forget_catalog, observe_catalog
+from approvals.ledger import deciding_objects
 from approvals.ledger.pivots import person_record
-from approvals.models import Catalog, Request
+from approvals.models import Catalog, DecidingObject, Request
 from approvals.steps.mirroring.mirror import WRITING
 from approvals.watch.authorship import Authorship
-from approvals.watch.lookout import OwnKindLookout, note_break
+from approvals.watch.lookout import OWN_VERSION, OwnKindLookout, note_break
+from provisioner.api_groups import OWN_GROUP
 from provisioner.cluster.client.answers import WatchEvent, WatchType
 from provisioner.cluster.client.api import ClusterClient as Api
 from provisioner.cluster.client.discovery import ServedResource
@@ -169,6 +173,53 @@ class SeenCatalogs(OwnKindLookout):
         self.authorship.note(obj, is_kept=True)
         if row is not None:
             wake.catalog(row.pk)
+
+
+@dataclass
+class SeenDecidingObjects(OwnKindLookout):
+    """The watch of one cluster for one kind of objects that say how requests are decided."""
+
+    kind: str
+
+    @property
+    def what(self) -> str:
+        return self.kind
+
+    def look_at(self, api: Api, resource: ServedResource) -> None:
+        snapshot = api.snapshot(resource)
+        for obj in snapshot.objects:
+            self._see(obj, is_listed=True)
+        self._forget_all_but({obj["metadata"]["uid"] for obj in snapshot.objects})
+        self.follow_all(api, resource, snapshot.resource_version, self._heard, metadata_only=False)
+
+    def refused(self) -> None:
+        """A kind that is not served has no objects. Where we may not watch it, they stay as they were seen last."""
+        if connect(self.cluster).resource_of(OWN_GROUP, OWN_VERSION, self.kind) is None:
+            self._forget_all_but(set())
+        super().refused()
+
+    def _heard(self, event: WatchEvent) -> None:
+        if event.type is WatchType.DELETED:
+            deciding_objects.forget(cluster=self.cluster, uid=event.object["metadata"]["uid"])
+        else:
+            self._see(event.object, is_listed=False)
+
+    def _forget_all_but(self, there: set[str]) -> None:
+        known = DecidingObject.objects.filter(cluster=self.cluster, kind=self.kind, gone_at=None)
+        for uid in known.exclude(uid__in=there).values_list("uid", flat=True):
+            deciding_objects.forget(cluster=self.cluster, uid=uid)
+
+    def _see(self, obj: Mapping[str, Any], *, is_listed: bool) -> None:
+        """One that the database cannot keep, as for a NUL in a text, must not hide the others. The gate reads it in the
+        cluster before anything is applied."""
+        try:
+            row = deciding_objects.observe(cluster=self.cluster, kind=self.kind, obj=obj, is_listed=is_listed)
+        except (DataError, UnicodeError) as exc:
+            about = {"cluster": self.cluster.name, "object": obj["metadata"]["name"], "error": type(exc).__name__}
+            logger.warning("an object that says how requests are decided cannot be kept", extra=about)
+            return
+        if row is not None:
+            wake.deciding_object(row.pk)
 
 
 @dataclass

@@ -64,6 +64,7 @@ SENTENCES = {
     "deployment.gone": "saw that the deployment was deleted",
     "deployment.back": "found the deployment in the cluster, though it was recorded as deleted",
     "deployment.health": "saw the health of the deployment change",
+    "request.apply_at": "set when the request is applied",
     "drift.found": "found drift: an object is not as approved",
     "drift.fight": "stopped correcting an object that something else changes again and again",
     "drift.corrected": "put an object back as approved",

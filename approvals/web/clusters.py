@@ -5,18 +5,24 @@ Nothing is asked of a cluster for this page but whether the viewer may read it: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_safe
 
-from approvals import access, admission, refusals
+from approvals import access, admission, refusals, services
 from approvals.access import Answers, Permission
 from approvals.clock import database_now
+from approvals.deciding.change_windows import ChangeWindow
+from approvals.errors import InvalidInput
 from approvals.health_endpoints import startup_checks
 from approvals.models import Cluster
 from approvals.selectors import lists
-from approvals.web.access_decorators import person, signed_in
+from approvals.selectors.change_stops import ChangeStop, stops_of
+from approvals.web.access_decorators import check_reader, only_by_form, person, signed_in
 from approvals.web.rendering import page
 
 
@@ -24,6 +30,7 @@ from approvals.web.rendering import page
 class ShownCluster:
     """`missing` says which rights the web process lacks there, "" for none, None where it has not asked yet.
 
+    `stops` hold all its changes or some of them; `may_stop`: the viewer may begin one, or end one.
     `waiting` is how many open requests wait for a right of Pratique's own, `proofs` what admission policies prove.
     """
 
@@ -37,25 +44,58 @@ class ShownCluster:
     missing: str | None
     waiting: int
     proofs: list[admission.PolicyNotice]
+    stops: list[ChangeStop]
+    may_stop: bool
 
 
 @require_safe
 @signed_in
 def index(http: HttpRequest) -> HttpResponse:
     """The clusters on which the viewer has proved who they are; of those they may not read, only who could let them."""
+    return _show_page(http, {})
+
+
+def _show_page(http: HttpRequest, wrong: Mapping[str, str]) -> HttpResponse:
+    """`wrong` says by the cluster's name why it was not stopped."""
     caller = person(http)
     access.check_fresh(caller)
     answers = access.read_answers(caller)
     shown = [cluster for cluster, answer in answers if answer.allowed]
     waiting, proofs = lists.waiting_for_own_rights(clusters=shown), admission.told_of(cluster.pk for cluster in shown)
+    stops = stops_of(shown)
+    may_stop = {
+        cluster.pk for cluster in shown if access.may(caller, cluster, "create", resource=ChangeWindow.plural).allowed
+    }
     names = {proof.cluster_id: proof.identity.username for proof in caller.proofs}
     rows = [
-        _show_cluster(
-            cluster, permission, names.get(cluster.pk, ""), waiting.get(cluster.pk, 0), proofs.get(cluster.pk, [])
+        replace(
+            _show_cluster(
+                cluster, permission, names.get(cluster.pk, ""), waiting.get(cluster.pk, 0), proofs.get(cluster.pk, [])
+            ),
+            stops=stops.get(cluster.pk, []),
+            may_stop=cluster.pk in may_stop,
         )
         for cluster, permission in answers
     ]
-    return page(http, "clusters.html", {"rows": rows})
+    return page(http, "clusters.html", {"rows": rows, "wrong": wrong})
+
+
+@only_by_form
+@signed_in
+def stop(http: HttpRequest, *, cluster: str) -> HttpResponse:
+    """Stop all changes of a cluster, or end a stop, as the viewer."""
+    found = get_object_or_404(Cluster, name=cluster)
+    check_reader(http, found)
+    if ended := http.POST.get("end", ""):
+        services.end_stop(by=person(http), cluster=found, name=ended)
+        messages.success(http, f"The stop {ended} was ended: what waits on {cluster} continues.")
+        return redirect("clusters")
+    try:
+        services.stop_changes(by=person(http), cluster=found, reason=http.POST.get("reason", ""), via="browser")
+    except InvalidInput as refusal:
+        return _show_page(http, {cluster: str(refusal)})
+    messages.success(http, f"Changes of {cluster} are stopped. An apply that has begun is finished.")
+    return redirect("clusters")
 
 
 def _show_cluster(
@@ -67,4 +107,6 @@ def _show_cluster(
     missing = None if told is None else told.get(cluster.name, "")
     answers = access.answers_of(cluster.name)
     problem, ending = refusals.problem_of(cluster, now), refusals.end_of_credentials(cluster, now)
-    return ShownCluster(cluster, problem, ending, permission, username, is_watched, answers, missing, waiting, proofs)
+    return ShownCluster(
+        cluster, problem, ending, permission, username, is_watched, answers, missing, waiting, proofs, [], False
+    )

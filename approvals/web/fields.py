@@ -1,12 +1,15 @@
-"""Form fields for the lists and maps of a spec: one entry a line, or as YAML."""
+"""Form fields for the lists and maps of a spec: one entry a line, or as YAML; and for a time in the reader's zone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django import forms
 
+from approvals.errors import InvalidInput
 from provisioner.errors import PratiqueError
 from provisioner.render import YamlLimits, load_all, write
 
@@ -17,6 +20,24 @@ SPEC_LIMITS = YamlLimits(max_nodes=20_000, max_characters=1_000_000)
 def mono(**attrs: Any) -> dict[str, Any]:
     """Attributes of an input for names, which nothing should correct."""
     return {"class": "mono", "autocapitalize": "off", "spellcheck": "false", "autocomplete": "off", **attrs}
+
+
+class LocalTime:
+    """Two inputs of a form: a time, and the zone that the browser says it is of; without one it is UTC."""
+
+    def __init__(self, form: Mapping[str, str], name: str) -> None:
+        self.text, self._zone, self._name = form.get(name, "").strip(), form.get(f"{name}_zone", "").strip(), name
+
+    def read(self) -> datetime | None:
+        """In UTC, None where it is left empty; raises InvalidInput."""
+        if not self.text:
+            return None
+        try:
+            zone = ZoneInfo(self._zone or "UTC")
+            return datetime.fromisoformat(self.text).replace(tzinfo=zone).astimezone(UTC)
+        except (ValueError, OSError, OverflowError, ZoneInfoNotFoundError) as exc:
+            words = f"the time is {self.text[:40]!r}; expected one such as 2026-12-05T03:00"
+            raise InvalidInput(words, field=self._name) from exc
 
 
 class LinesField(forms.CharField):

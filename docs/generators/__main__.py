@@ -34,6 +34,8 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/decisions/README.md": decisions.page,
         "docs/reference/bundledeployment.md": crds.bundledeployment,
         "docs/reference/catalog.md": crds.catalog,
+        "docs/reference/approvalrule.md": crds.approvalrule,
+        "docs/reference/changewindow.md": crds.changewindow,
         "docs/reference/bundledeploymentrequest.md": crds.bundledeploymentrequest,
         "docs/reference/bundledeploymentreview.md": crds.bundledeploymentreview,
         "docs/reference/conditions.md": conditions.page,

@@ -64,6 +64,22 @@ def catalog() -> str:
     )
 
 
+def approvalrule() -> str:
+    return _page(
+        "approvalrules.yaml",
+        "An ApprovalRule says whose approvals requests need in its cluster, beside the number that all need. "
+        "[Approval rules](../operating/approval-rules.md) has recipes, and says who counts.",
+    )
+
+
+def changewindow() -> str:
+    return _page(
+        "changewindows.yaml",
+        "A ChangeWindow says when approved requests of its cluster are applied. "
+        "[Change windows](../operating/change-windows.md) has recipes, and says what waits.",
+    )
+
+
 def _page(file: str, introduction: str) -> str:
     crd = yaml.safe_load((CRDS / file).read_text("utf-8"))
     names, versions = crd["spec"]["names"], crd["spec"]["versions"]

@@ -27,7 +27,14 @@ from provisioner.rbac.catalogue import (
     ROLES,
 )
 
-OWN_RESOURCES = ("bundledeployments", "bundledeploymentrequests", "bundledeploymentreviews", "catalogs")
+OWN_RESOURCES = (
+    "bundledeployments",
+    "bundledeploymentrequests",
+    "bundledeploymentreviews",
+    "catalogs",
+    "approvalrules",
+    "changewindows",
+)
 OWN_SUBRESOURCES = ("status", "finalizers")
 READING = frozenset({"get", "list", "watch"})
 # Whose accounts run the control plane: who can be one of these can be anybody.

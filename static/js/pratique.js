@@ -175,4 +175,15 @@
     if (document.hidden) return;
     for (const part of document.querySelectorAll("[data-followed]")) part.dispatchEvent(new Event("look-again"));
   });
+
+  // Times are chosen in the zone of the browser, which the form says with them; without this file in UTC.
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  for (const hidden of zone ? document.querySelectorAll("[data-zone]") : []) {
+    hidden.value = zone;
+    hidden.closest(".field").querySelector("[data-zone-words]").textContent = zone;
+    const input = hidden.closest(".field").querySelector("[data-utc]");
+    if (!input) continue;
+    const at = new Date(input.dataset.utc);
+    input.value = new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
+  }
 })();

@@ -27,7 +27,7 @@ PLAIN = frozenset(
         create created current deaths decide default delete deleting deletion dependencies deprecated description
         detail differing differs display document done earlier edit editor end ended engine etag exchange expires
         export expression facts failures fields files finished first followed for format found from front generation
-        given gone group groups has hash headline healthy healthz helm home icon id in install is key keys kind known
+        given gone group groups has held hash headline healthy healthz helm home icon id in install is key keys kind known
         kubeconfig kubernetes labels last leave length lines linked list log look looked may me message metrics
         mirrored mode more moved name names namespace new news no not nothing number observed of offers oidc options
         origin others out overdue override own password paused people planned polls position possible previous problem

@@ -48,6 +48,7 @@ from approvals.api.serializers.deployments import (
     SpecInput,
 )
 from approvals.api.serializers.requests import (
+    ApplyAtInput,
     ChangesPart,
     DismissalSerializer,
     DismissInput,
@@ -61,6 +62,7 @@ from approvals.api.serializers.requests import (
 )
 
 __all__ = [
+    "ApplyAtInput",
     "AskAgainInput",
     "AuditSerializer",
     "CatalogDetailSerializer",

@@ -101,6 +101,15 @@ class ReviewInput(serializers.Serializer[Any]):
         default=list,
         help_text="findings that are accepted with the approval; needs `override` on the BundleDeployment",
     )
+    apply_at = serializers.DateTimeField(
+        allow_null=True, default=None, help_text="with an approval: the request is not applied before that time"
+    )
+
+
+class ApplyAtInput(serializers.Serializer[Any]):
+    apply_at = serializers.DateTimeField(
+        allow_null=True, help_text="the request is not applied before that time; null: as soon as it may be"
+    )
 
 
 class FindingChangeSerializer(serializers.Serializer[Any]):
@@ -200,6 +209,13 @@ class ColumnFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-unt
         return dict(self.target.column.rest_schema)
 
 
+class RuleStandingSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="the name of the ApprovalRule")
+    needed = serializers.ListField(child=serializers.CharField(), help_text="what is still needed; empty: nothing")
+    problem = serializers.CharField(help_text="why it holds the request whatever people say, or empty")
+    note = serializers.CharField(help_text="why it is taken to select the request although nobody can tell, or empty")
+
+
 class RequestSerializer(serializers.ModelSerializer[Request]):
     cluster = serializers.CharField(source="deployment.cluster.name")
     deployment = serializers.CharField(source="deployment.name")
@@ -212,6 +228,9 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
     rotation = serializers.ListField(
         child=serializers.CharField(),
         help_text="the values of the chart that are made anew: Secrets, SECRET/KEY, or `*` for all",
+    )
+    approval_rules = RuleStandingSerializer(
+        many=True, help_text="the ApprovalRules that select the request, as they were judged last"
     )
     requesters = RequesterSerializer(
         many=True, help_text="everyone who changed the spec since the running revision, or requested the change"
@@ -240,6 +259,7 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "is_unattended",
             "is_for_people",
             "verdict",
+            "approval_rules",
             *REST_COLUMNS,
             "problem_code",
             "problem",
@@ -250,6 +270,8 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "created_at",
             "changed_at",
             "expires_at",
+            "apply_at",
+            "apply_at_by",
             "settled_at",
             "cleared_at",
             "status",

@@ -93,7 +93,7 @@ class Slack(ChatTool):
         if report and not services.why_not_unseen(request) and not named:
             buttons.append(_button("Approve", "approve", value=button_value(request, "Approve"), style="primary"))
         buttons.append(_button("Deny", "deny", value=button_value(request, "Deny"), style="danger"))
-        words = f"{title} needs a review\n{_summary(report, _to_name(named))}"
+        words = f"{title} needs a review\n{_summary(report, [*_rules(request), *_to_name(named)])}"
         return {
             "text": f"{escaped(request.deployment.name)} needs a review: {url}",
             "blocks": [
@@ -175,6 +175,11 @@ def _wish(team: str, user: Mapping[str, Any], action: Mapping[str, Any], reply_t
         "decided in Slack",
         _own(reply_to),
     )
+
+
+def _rules(request: Request) -> list[str]:
+    """Whose approvals rules need, by group."""
+    return [f"approval rule {words}" for words in request.rules_left]
 
 
 def _to_name(named: list[services.Acknowledgement]) -> list[str]:

@@ -330,6 +330,10 @@ def of_request(
     elif voided and voided.was_approved:
         words = f"the approval of round {voided.round} no longer counts: {voided.words}"
         found.append(Condition("Approved", False, camel(voided.code), words, voided.at))
+    if state == State.IN_REVIEW and request.approval_rules:
+        left = request.rules_left
+        words = "; ".join(left) or ", ".join(rule["name"] for rule in request.approval_rules)
+        found.append(Condition("RulesSatisfied", not left, "ApprovalsMissing" if left else "Satisfied", words, since))
     if state in (State.IN_REVIEW, State.APPROVED, State.APPLYING, State.RESTORING) and request.problem:
         found.append(Condition("Applied", False, camel(request.problem_code), told(request), since))
     if state in (State.SUPERSEDED, State.EXPIRED, State.WITHDRAWN):

@@ -283,6 +283,7 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "contentDigest": request.content.public_digest if request.content else "",
         "pins": [f"{pin['kind']}:{pin['digest']}" for pin in request.pins],
         "bundles": _bundles(request),
+        **({"applyAt": conditions.instant(request.apply_at)} if request.apply_at else {}),
         "expiresAt": conditions.instant(request.expires_at),
         "reportSummary": _report_summary(request),
         "reviewsSummary": _reviews_summary(request),

@@ -16,7 +16,7 @@ from functools import partial
 from approvals import gate, instruments, store, wake
 from approvals.access.port import connect
 from approvals.clock import database_now
-from approvals.errors import GivesWay, LostClaim
+from approvals.errors import Awaits, GivesWay, LostClaim
 from approvals.gate import reader
 from approvals.ledger import claims, drifts, optionals
 from approvals.models import BundleDeployment, InventoryItem, Revision
@@ -42,6 +42,8 @@ LOOKS_AT_ONCE = 40
 # What stands in the way passes by itself or by people: asked again after this long.
 AGAIN_SECONDS = 15
 SOON_SECONDS = 1
+# While a window holds corrections, drift is compared as often as this.
+OUTSIDE_WINDOW_SECONDS = 600
 REPORT = "Report"
 
 
@@ -269,7 +271,14 @@ def _keep_waiting(case: RevisionToCorrect, pairs: Iterable[tuple[InventoryItem, 
                 now=case.now,
                 server_words=error.server_words,
             )
-        drifts.postpone([item], _after(case.now, AGAIN_SECONDS))
+        drifts.postpone([item], _again_at(case.now, error))
+
+
+def _again_at(now: datetime, error: PratiqueError) -> datetime:
+    if not isinstance(error, gate.Waiting) or error.awaits != Awaits.WINDOW:
+        return _after(now, AGAIN_SECONDS)
+    longest = _after(now, OUTSIDE_WINDOW_SECONDS)
+    return min(error.due_at or longest, longest)
 
 
 def _after(now: datetime, seconds: float) -> datetime:

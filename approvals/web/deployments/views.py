@@ -29,6 +29,7 @@ from approvals.models import BundleDeployment, Drift, InventoryItem, Outcome, Re
 from approvals.selectors import followed_sources, keyset, lists
 from approvals.selectors import lists as drifts
 from approvals.selectors import lists as known_revisions
+from approvals.selectors.change_stops import stops_of_deployment
 from approvals.selectors.keyset import ListOrder
 from approvals.selectors.status import statuses
 from approvals.web import rendering
@@ -385,6 +386,7 @@ def _whole(http: HttpRequest, deployment: BundleDeployment, *, wrong: str = "") 
         "rotatable_names": made_values.rotatable_names(deployment),
         "left_out": lists.left_out(deployment=deployment, limit=OBJECTS),
         "paused": lists.pause_words(deployment=deployment),
+        "stops": stops_of_deployment(deployment),
         "format": deployment.bundle_spec.format,
         "linked_catalogs": linked_catalogs(
             http, deployment.cluster, deployment.spec, [upgrade.catalog for upgrade in offered]

@@ -282,11 +282,12 @@ class Written:
     errors: Mapping[str, str] = field(default_factory=dict)
     lacks_reason: bool = False
     typed: str = ""
+    apply_at: str = ""
 
     @property
     def wrong(self) -> str:
         """What is wrong with no field that the form shows."""
-        return " ".join(words for name, words in self.errors.items() if name not in ("reason", "typed"))
+        return " ".join(words for name, words in self.errors.items() if name not in ("reason", "typed", "apply_at"))
 
 
 def written_in(http: HttpRequest, errors: Mapping[str, str] | None = None, *, lacks_reason: bool = False) -> Written:
@@ -294,7 +295,8 @@ def written_in(http: HttpRequest, errors: Mapping[str, str] | None = None, *, la
     waives = {waiver.fingerprint: waiver.reason for waiver in typed_in(http.POST)}
     reason = http.POST.get("reason", "").strip()
     typed = http.POST.get("typed", "")
-    return Written(reason, http.POST.getlist("acknowledges"), waives, errors or {}, lacks_reason, typed)
+    ticks, apply_at = http.POST.getlist("acknowledges"), http.POST.get("apply_at", "")
+    return Written(reason, ticks, waives, errors or {}, lacks_reason, typed, apply_at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from approvals.selectors.since_review import SinceReview, since_your_review
 from approvals.selectors.status import NextStep, RequestStatus, status
 from approvals.web import rendering
 from approvals.web.access_decorators import allowed_steps, linked_catalogs, of_request, only_by_form, person
+from approvals.web.fields import LocalTime
 from approvals.web.rendering import page
 from approvals.web.requests import activity, decision_form, overview
 from approvals.web.requests.activity import ActivityPhase
@@ -187,6 +188,7 @@ def review(http: HttpRequest, request: Request) -> HttpResponse:
             channel=Review.Channel.BROWSER,
             acknowledges=decision_form.ticked(request, http.POST.getlist("acknowledges")),
             waives=waives,
+            apply_at=LocalTime(http.POST, "apply_at").read() if decision == "Approve" else None,
         )
     except (InvalidInput, NotWaivable, Unacknowledged, UnknownFinding) as refusal:
         return show_page(
@@ -206,6 +208,18 @@ def dismiss(http: HttpRequest, request: Request, review_id: int) -> HttpResponse
         )
     except InvalidInput as refusal:
         return show_page(http, request, wrong_dismissal=str(refusal))
+    return redirect("request", uid=request.uid)
+
+
+@only_by_form
+@of_request
+def apply_at(http: HttpRequest, request: Request) -> HttpResponse:
+    """Change when an approved request is applied, or have it applied as soon as it may be."""
+    try:
+        when = LocalTime(http.POST, "apply_at").read()
+        services.set_apply_at(by=person(http), request_id=request.pk, apply_at=when, via=Review.Channel.BROWSER)
+    except InvalidInput as refusal:
+        return show_page(http, request, decision_form.written_in(http, {"apply_at": str(refusal)}))
     return redirect("request", uid=request.uid)
 
 

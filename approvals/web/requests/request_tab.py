@@ -92,7 +92,8 @@ class Bar:
 class ViewerOptions:
     """`words` say why the viewer may not decide; "" where they may. `rule` is the RBAC that would allow it.
 
-    `given` is the viewer's own review of this round that counts until they give another.
+    `given` is the viewer's own review of this round that counts until they give another. `may_set_time` of an approved
+    request: they may say when it is applied.
     """
 
     identity: Identity | None
@@ -102,6 +103,7 @@ class ViewerOptions:
     words: str = ""
     rule: str = ""
     given: Review | None = None
+    may_set_time: bool = False
 
 
 def options_of(caller: Caller, request: Request, report: Report | None, reviews: Iterable[Review]) -> ViewerOptions:
@@ -111,6 +113,12 @@ def options_of(caller: Caller, request: Request, report: Report | None, reviews:
     """
     identity = access.identity_of(caller, request.deployment.cluster)
     may_withdraw = is_requester(request, caller) and lifecycle.may(State(request.state), Event.WITHDRAW)
+    if request.state == State.APPROVED:
+        try:
+            may_set_time = not is_self_approval(request, check_reviewer(caller, request).person)
+        except Refused:
+            may_set_time = False
+        return ViewerOptions(identity, may_withdraw=may_withdraw, may_set_time=may_set_time)
     if request.state != State.IN_REVIEW:
         return ViewerOptions(identity, may_withdraw=may_withdraw)
     own = (review for review in reviews if review.user_id == caller.user.pk and review.round == request.round)
@@ -250,6 +258,8 @@ def _find_holds(request: Request, how: RequestStatus, evaluations: Iterable[Poli
         if is_in_force and evaluation.result in HOLDING:
             has_guard = True
             holds.append(Hold(f"Policy {policy.name} holds this request", evaluation.words, policy.name))
+    if request.state == State.IN_REVIEW:
+        holds += [Hold("Still needed by approval rule", words) for words in request.rules_left]
     if paused := pause_words(deployment=request.deployment):
         holds.append(Hold("The deployment is paused, so nothing is applied", paused))
     # The problem of the row, unless a guard or a reviewer is it.

@@ -9,6 +9,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from provisioner.api_groups import OWN_GROUP, PAGE_ANNOTATION
@@ -72,6 +73,7 @@ def decide(options: argparse.Namespace) -> int:
                 f"nothing was created: request {subject.name} cannot be approved without seeing its report, because "
                 f"{why_not}: {where}"
             )
+    apply_at = _read_time(options.apply_at) if options.decision == "Approve" and options.apply_at else ""
     reason = options.reason or _asked_reason(options)
     if not is_agreed(options, f"{WORDS[options.decision]} {subject.name}, digest {subject.status['subjectDigest']}"):
         raise Usage("nothing was decided")
@@ -93,6 +95,7 @@ def decide(options: argparse.Namespace) -> int:
             "acknowledges": list(options.acknowledge or ()),
             "reason": reason,
             "reviewer": reviewer | ({"uid": who.uid} if who.uid else {}),
+            **({"applyAt": apply_at} if apply_at else {}),
         },
     }
     counted = _wait_until_counted(api, _create_review(api, review), options.timeout)
@@ -104,6 +107,15 @@ def decide(options: argparse.Namespace) -> int:
     more = [*review["spec"]["acknowledges"], *left]
     again = {**review, "metadata": {"name": _review_name(subject)}, "spec": {**review["spec"], "acknowledges": more}}
     return _status_of(_wait_until_counted(api, _create_review(api, again), options.timeout))
+
+
+def _read_time(text: str) -> str:
+    """In UTC, as Kubernetes writes it; what names no zone is of this machine's."""
+    try:
+        at = datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError) as exc:
+        raise Usage(f"--apply-at is {text!r}; expected a time such as 2026-12-05T03:00 or 2026-12-05T02:00Z") from exc
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _status_of(counted: Record | None) -> int:

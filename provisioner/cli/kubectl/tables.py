@@ -164,6 +164,7 @@ def _optional_facts(request: Record, standing: str, upgrades: str) -> list[tuple
         ("Catalogs", upgrades),
         ("Created", about.get("creationTimestamp")),
         ("Expires", status.get("expiresAt") if is_open else ""),
+        ("Apply at", status.get("applyAt") if is_open else ""),
         ("Page", (about.get("annotations") or {}).get(PAGE_ANNOTATION)),
     ]
     return [(name, visible(str(text))) for name, text in found if text]

@@ -32,6 +32,7 @@ CLOSED = {
     "api-request-outcomes": "requests/{request}/outcomes",
     "api-request-reviews": "requests/{request}/reviews",
     "api-request-dismiss": "requests/{request}/reviews/1/dismiss",
+    "api-request-apply-at": "requests/{request}/apply-at",
     "api-request-withdraw": "requests/{request}/withdraw",
     "api-request-dependencies": "requests/{request}/dependencies",
     "api-policy-detail": "policies/routine",

@@ -35,6 +35,7 @@ BODY = {
     "revision": 1,
     "target": "db",
     "digest": "sha256:x",
+    "apply_at": None,
 }
 
 
@@ -98,6 +99,7 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
         ("api-deployment-revoke", "post"),
         ("api-deployment-reinstate", "post"),
         ("api-request-reviews", "post"),
+        ("api-request-apply-at", "post"),
         ("api-request-withdraw", "post"),
         ("api-request-dependencies", "post"),
         ("api-request-dismiss", "post"),

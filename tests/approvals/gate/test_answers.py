@@ -62,6 +62,10 @@ ANSWERS: dict[str, dict[str, str]] = {
         "GO_ON RESTORE": "end: no-longer-wished",
         "CORRECT CREATE": "wait: being-deleted",
     },
+    "a freeze": {"PLAN APPLY CREATE": "wait: outside-window"},
+    # Nothing keeps Pratique from putting back what ran before a failed apply.
+    "a freeze of everything": {"PLAN APPLY GO_ON CORRECT CREATE": "wait: outside-window"},
+    "it is to be applied later": {"PLAN APPLY": "wait: apply-later"},
     "it is paused": {"PLAN APPLY GO_ON RESTORE CORRECT CREATE TAKE_AWAY": "wait: paused"},
     "another wish": {
         "PLAN APPLY": "wait: no-longer-wished",
@@ -122,6 +126,10 @@ ANSWERS: dict[str, dict[str, str]] = {
     "what was missing is there": {"DECIDE": "report again: cause-over"},
     "rights are missing": {"APPLY": "wait: missing-rights"},
     "objects are refused": {"APPLY": "wait: collides"},
+    "a rule needs others": {"DECIDE": "wait: approval-rule", "PLAN APPLY CREATE": "report again: approval-rule"},
+    "a rule cannot be read": {"DECIDE PLAN APPLY CREATE": "wait: approval-rule-unreadable"},
+    "a rule was lowered": {"DECIDE": "wait: approval-rule-changed"},
+    "nobody knows who holds a role": {"DECIDE PLAN APPLY CREATE": "wait: could-not-ask"},
     "another revision runs": {"COMPARE CORRECT CREATE TAKE_AWAY": "wait: not-running"},
     "something is applied": {"COMPARE CORRECT CREATE TAKE_AWAY": "wait: at-work"},
     "what it met is gone once too often": {"DECIDE": "end: changes-again"},

@@ -25,7 +25,10 @@ RIGHTS = {
     "why_author",
 }
 # The evaluator of policies and constraints; a policy that is saved is compiled, and asked about nothing.
-EVALUATES = {"gate/policies.py", "gate/live_spec.py", "services/policies.py"}
+EVALUATES = {
+    *("gate/deciding_objects.py", "gate/live_spec.py", "gate/policies.py"),
+    *("services/policies.py", "steps/mirroring/deciding_status.py"),
+}
 
 
 def modules_with(*words: str) -> Iterator[tuple[str, ast.Module]]:

@@ -97,6 +97,29 @@ def test_what_ran_before_is_put_back_as_a_step_of_its_own(
     assert not InventoryItem.objects.filter(deployment=deployment, name="back-more").exclude(uid="").exists()
 
 
+def test_no_change_window_holds_what_is_put_back_and_one_may_hold_a_rollback_that_is_asked_for(
+    sandbox_site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = sandbox_site
+    about, every = {"name": f"{site.namespace}-freeze"}, ["Apply", "DriftCorrection", "Restore"]
+    spec = {"type": "Deny", "appliesTo": every, "selector": {"names": ["frozen"]}}
+    freeze = {"apiVersion": "core.rukpak.io/v1alpha2", "kind": "ChangeWindow", "metadata": about, "spec": spec}
+
+    def begin() -> None:
+        site.api.apply(freeze, field_manager="somebody")
+
+    deployment, request = second_fails(site, registry, monkeypatch, "frozen", begin, **RESTORE)
+    assert request.problem.endswith("revision 1 was restored")
+    assert version_of(site, "frozen") == "1"
+    site.roll_back(deployment)
+    site.work()
+    held = site.approve(deployment)
+    assert (held.purpose, held.state, held.problem_code) == ("rollback", "approved", "outside-window")
+    site.api.delete(ObjectRef.of(freeze))
+    site.work(held)
+    assert held.state == "applied"
+
+
 @pytest.mark.thorough
 def test_a_pause_holds_back_what_is_put_back_too(
     site: DeployedSite, registry: Registry, monkeypatch: pytest.MonkeyPatch

@@ -10,11 +10,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from approvals.deciding.approval_rules import ApprovalRule, Voter
+from approvals.deciding.change_windows import ChangeWindow, HeldChange, SelectingWindow, Windows
 from approvals.gate.answers import GateAnswer, GateQuestion
 from approvals.gate.facts import (
     About,
     Account,
     Collisions,
+    EarlierRule,
     GateFacts,
     How,
     Known,
@@ -25,6 +28,7 @@ from approvals.gate.facts import (
     RefusedObject,
     ReviewFacts,
     Right,
+    RuleFacts,
     Running,
     Sources,
     Unknown,
@@ -72,7 +76,12 @@ def review(key: int = 1, **changes: Any) -> ReviewFacts:
     facts = ReviewFacts(
         key, f"ada-{key}", "Approve", False, True, False, "", known(YES), known(YES), known(YES), frozenset({"f"})
     )
+    facts = replace(facts, voter=Voter(facts.name, frozenset({"platform"})), given_at=NOW)
     return replace(facts, **changes)
+
+
+def rule(name: str, **part: Any) -> ApprovalRule:
+    return ApprovalRule.parse({"require": [{"name": name, **part}]})
 
 
 def policy(key: int = 1, result: str = "passes", **changes: Any) -> PolicyFacts:
@@ -98,6 +107,7 @@ def all_well(question: GateQuestion) -> GateFacts:
         reviews=known((review(),)),
         guards=known((policy(),)),
         grants=known(()),
+        rules=known(()),
         unreviewed=known(Unreviewed(False)),
         collisions=known(Collisions()),
         unmet=known(""),
@@ -106,6 +116,7 @@ def all_well(question: GateQuestion) -> GateFacts:
         unseen=known(Unseen()),
         running=known(Running(3, True, False)),
         revoked=known(""),
+        windows=known(Windows()),
     )
 
 
@@ -152,6 +163,12 @@ def _with_reviews(facts: GateFacts, *more: ReviewFacts) -> GateFacts:
     return replace(facts, reviews=known((*facts.reviews.value, *more)))
 
 
+def stop(**more: Any) -> Known[Any]:
+    """A window that holds what it applies to, without an end."""
+    window = ChangeWindow.parse({"type": "Deny", "description": "incident 7", **more})
+    return known(Windows((SelectingWindow("stop", window),)))
+
+
 _PEOPLE = frozenset(
     {
         GateQuestion.DECIDE,
@@ -163,6 +180,7 @@ _PEOPLE = frozenset(
     }
 )
 _GATE = frozenset({GateQuestion.PLAN, GateQuestion.APPLY})
+_RULES = _GATE | {GateQuestion.DECIDE, GateQuestion.CREATE}
 _ASKERS = _GATE | {GateQuestion.PREPARE}
 _STANDING = frozenset({GateQuestion.CORRECT, GateQuestion.CREATE})
 _LIVE = _GATE | _STANDING | {GateQuestion.GO_ON, GateQuestion.RESTORE}
@@ -212,6 +230,21 @@ WORSE: dict[str, tuple[Worse, frozenset[GateQuestion]]] = {
     "more have to approve": (_about(needed=2), _PEOPLE),
     "a guard holds": (_set(guards=known((policy(), policy(2, "holds")))), _PEOPLE),
     "a guard cannot be asked": (_set(guards=known((policy(3, "error"),))), _PEOPLE),
+    "a freeze": (_set(windows=stop()), _GATE | {GateQuestion.CREATE}),
+    "a freeze of everything": (
+        _set(windows=stop(appliesTo=[*HeldChange], onClose="StopBetweenPhases")),
+        _GATE | _STANDING | {GateQuestion.GO_ON},
+    ),
+    "it is to be applied later": (_about(apply_at=NOW + timedelta(minutes=5)), _GATE),
+    "a rule needs others": (_set(rules=known((RuleFacts("security", rule("a", groups=["security"])),))), _RULES),
+    "a rule cannot be read": (_set(rules=known((RuleFacts("security", problem="spec.require is empty"),))), _RULES),
+    "a rule was lowered": (
+        _set(
+            rules=known((RuleFacts("security", earlier=(EarlierRule(rule("a", groups=["security"]), NOW),)),)),
+        ),
+        frozenset({GateQuestion.DECIDE}),
+    ),
+    "nobody knows who holds a role": (_set(rules=known((RuleFacts("release", holders=unknown()),))), _RULES),
     "constraints are not met": (_set(unmet=known("Kubernetes is 1.20")), _GATE),
     "a catalog says worse": (_set(offers=known(("harbour is deprecated",))), _GATE | {GateQuestion.DECIDE}),
     "the plan does more": (_set(plan=known(replace(PLAN, is_within=False))), frozenset({GateQuestion.APPLY})),

@@ -1,0 +1,11 @@
+"""The table of kinds. PURE."""
+
+from __future__ import annotations
+
+from approvals.deciding.approval_rules import ApprovalRule
+from approvals.deciding.change_windows import ChangeWindow
+from approvals.deciding.kinds import DecidingKind
+
+KINDS: tuple[type[DecidingKind], ...] = (ApprovalRule, ChangeWindow)
+BY_SLUG = {one.slug: one for one in KINDS}
+BY_NAME = {one.kind: one for one in KINDS}

@@ -1,0 +1,113 @@
+"""The objects of one kind that say how requests of a cluster are decided, as we saw them last or as they are now, and
+what their selectors and conditions look at of one request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from django.db.models import prefetch_related_objects
+
+from approvals import policy
+from approvals.clock import database_now
+from approvals.deciding.kinds import VERSION, DecidingKind, EarlierSpec, SeenObject
+from approvals.deciding.selector import SelectedBy
+from approvals.errors import TooManyRules
+from approvals.gate.policies import facts_of
+from approvals.ledger import labels
+from approvals.models import Cluster, DecidingObject, Report, Request
+from provisioner.api_groups import OWN_GROUP
+from provisioner.cluster.client.api import ClusterClient as Api
+from provisioner.expressions.evaluator import ask
+
+# Of one kind and cluster. Where there are more, nobody can tell what they say.
+MOST_OBJECTS = 1000
+# Of an image whose reference names no host.
+DEFAULT_HOST = "docker.io"
+
+
+def seen_objects(cluster: Cluster, kind: type[DecidingKind]) -> tuple[SeenObject, ...]:
+    """As the watch saw them last, with those that are gone and may still matter. Raises TooManyRules."""
+    return tuple(_seen(row) for row in _rows(cluster, kind))
+
+
+def live_objects(cluster: Cluster, kind: type[DecidingKind], api: Api) -> tuple[SeenObject, ...]:
+    """As they are in the cluster, with what we know of them from before; none where the kind is not served.
+
+    Raises TooManyRules, and PratiqueError where the cluster does not answer.
+    """
+    resource = api.resource_of(OWN_GROUP, VERSION, kind.kind)
+    live = {obj["metadata"]["uid"]: obj for obj in api.snapshot(resource).objects} if resource else {}
+    if len(live) > MOST_OBJECTS:
+        raise _too_many(kind)
+    now, found = database_now(), list[SeenObject]()
+    for row in _rows(cluster, kind):
+        obj, known = live.pop(row.uid, None), _seen(row)
+        spec = dict(obj.get("spec") or {}) if obj else None
+        if spec != known.spec:  # the watch has not seen that yet
+            before = (*known.earlier, EarlierSpec(known.spec, now)) if known.spec is not None else known.earlier
+            known = SeenObject(known.name, known.uid, spec, now, before)
+        found.append(known)
+    new = [(obj["metadata"], dict(obj.get("spec") or {})) for obj in live.values()]
+    found += [SeenObject(meta["name"], meta["uid"], spec, now) for meta, spec in new]
+    return tuple(sorted(found, key=lambda one: (one.name, one.uid)))
+
+
+def _rows(cluster: Cluster, kind: type[DecidingKind]) -> list[DecidingObject]:
+    rows = list(DecidingObject.objects.filter(cluster=cluster, kind=kind.kind).order_by("name", "uid"))
+    if sum(row.gone_at is None for row in rows) > MOST_OBJECTS:
+        raise _too_many(kind)
+    return rows
+
+
+def _seen(row: DecidingObject) -> SeenObject:
+    earlier = tuple(EarlierSpec(one["spec"], datetime.fromisoformat(one["until"])) for one in row.earlier_specs)
+    if row.gone_at is None:
+        return SeenObject(row.name, row.uid, row.spec, row.changed_at, earlier)
+    return SeenObject(row.name, row.uid, None, row.gone_at, (*earlier, EarlierSpec(row.spec, row.gone_at)))
+
+
+def _too_many(kind: type[DecidingKind]) -> TooManyRules:
+    return TooManyRules(f"the cluster has more than {MOST_OBJECTS} objects of kind {kind.kind}: delete some")
+
+
+def selected_by(request: Request, report: Report) -> SelectedBy:
+    """The labels of now are read anew, as for guards (S14)."""
+    request.deployment.refresh_from_db(fields=["labels"])
+    return SelectedBy(
+        name=request.deployment.name,
+        labels=(*request.earlier_labels, request.labels, request.deployment.labels),
+        format=request.format,
+        hosts=tuple(sorted({host_of(pin["kind"], pin["reference"]) for pin in request.pins} - {""})),
+        packages=tuple(sorted({bundle["package"] for bundle in request.bundles})),
+        worst_new=report.worst,
+        are_labels_kept=labels.are_all_kept(request),
+    )
+
+
+def host_of(kind: str, reference: str) -> str:
+    """The host that a pinned source came from; "" where it came from none."""
+    if "://" in reference:
+        return urlsplit(reference).hostname or ""
+    if kind == "git" and ":" in reference:  # git@example.com:team/repository
+        return reference.partition(":")[0].rpartition("@")[2]
+    if kind != "image":
+        return ""
+    first, slash, _ = reference.partition("/")
+    is_host = bool(slash) and ("." in first or ":" in first or first == "localhost")
+    return first.partition(":")[0] if is_host else DEFAULT_HOST
+
+
+def conditions_of(request: Request, report: Report, expressions: Sequence[str]) -> dict[str, str | None]:
+    """Of each expression "" where it is true, None where it is false, else why nobody can tell. All are asked at
+    once."""
+    wanted = list(dict.fromkeys(text for text in expressions if text))
+    if not wanted:
+        return {"": ""}
+    prefetch_related_objects([report], "findings")
+    facts, found = facts_of(request, report), dict[str, str | None]({"": ""})
+    for text, answer in zip(wanted, ask(policy.POLICY, wanted, facts), strict=True):
+        said = policy.answer(text, facts, policy.POLICY, answer)
+        found[text] = said.words if said.is_error else "" if said.is_true else None
+    return found

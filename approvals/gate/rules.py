@@ -1,0 +1,141 @@
+"""Whether the approvals are those that every ApprovalRule needs which selects the request. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from approvals.deciding.approval_rules import ApprovalRule, Voter
+from approvals.gate.answers import GateQuestion, Reason
+from approvals.gate.facts import GateFacts, ReviewFacts, RuleFacts, value_of
+from approvals.gate.people import is_grant, why_not
+from approvals.gate.remedies import RefusalKind, reason
+from provisioner.sentences import some_phrases
+
+SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """An approval that counts. `is_doubted`: they may have requested the change, and one such approval does not."""
+
+    voter: Voter
+    given_at: datetime | None = None
+    is_doubted: bool = False
+
+    @property
+    def is_persons(self) -> bool:
+        return not self.voter.policy
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStanding:
+    """How a rule stands: `needed` says what is still needed, in words; `problem` why it holds whatever people say."""
+
+    name: str
+    needed: tuple[str, ...] = ()
+    problem: str = ""
+    note: str = ""
+
+    @property
+    def is_satisfied(self) -> bool:
+        return not self.needed and not self.problem
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As Request.approval_rules keeps it."""
+        return {"name": self.name, "needed": list(self.needed), "problem": self.problem, "note": self.note}
+
+    @property
+    def words(self) -> str:
+        why = f"; {self.note}" if self.note else ""
+        return f"approval rule {self.name}: {self.problem or 'still needed: ' + '; '.join(self.needed)}{why}"
+
+
+def standings(facts: GateFacts) -> tuple[RuleStanding, ...]:
+    """How every rule stands, satisfied or not; also one that was lowered since the last approval."""
+    cast, found = votes(facts), list[RuleStanding]()
+    for rule in value_of(facts.rules) or ():
+        standing, lowered = _judge(rule, cast), _describe_lowering(rule, cast)
+        if rule.rule or rule.problem or lowered:
+            found.append(replace(standing, needed=(*standing.needed, *([lowered] if lowered else []))))
+    return tuple(found)
+
+
+def check_rules(facts: GateFacts) -> Iterator[Reason]:
+    """All rules hold that select the request, and nothing is approved by lowering one."""
+    rules, cast = value_of(facts.rules) or (), votes(facts)
+    open_ones = [standing for rule in rules if not (standing := _judge(rule, cast)).is_satisfied]
+    unread, needing = [it for it in open_ones if it.problem], [it for it in open_ones if not it.problem]
+    if unread:
+        yield reason(RefusalKind.RULE_UNREADABLE, _words_of(unread), facts.about)
+    if needing:
+        is_begun = facts.question != GateQuestion.DECIDE
+        kind = RefusalKind.RULE_HOLDS_LATE if is_begun else RefusalKind.RULE_HOLDS
+        yield reason(kind, _words_of(needing), facts.about)
+    lowered = [words for rule in rules if (words := _describe_lowering(rule, cast))]
+    if lowered and facts.question == GateQuestion.DECIDE:
+        yield reason(RefusalKind.RULE_LOWERED, some_phrases(lowered, SHOWN), facts.about)
+
+
+def votes(facts: GateFacts) -> list[Vote]:
+    """Who approves, each person and policy once. Once a verdict is given, whether they may still decide is asked apart
+    (people.still_approved): here is only whether they are those whom a rule needs."""
+    reviews = value_of(facts.reviews) or ()
+    given = [review for review in reviews if review.decision == "Approve" and _counts(review, facts.question)]
+    found = [Vote(review.voter, review.given_at, bool(review.doubt)) for review in given if review.voter]
+    grants = [Vote(Voter(grant.name, policy=grant.name)) for grant in value_of(facts.grants) or () if is_grant(grant)]
+    return [*found, *grants]
+
+
+def _counts(review: ReviewFacts, question: GateQuestion) -> bool:
+    if question == GateQuestion.DECIDE:
+        return not why_not(review)
+    return not review.is_by_a_requester and review.is_in_force
+
+
+def _judge(facts: RuleFacts, cast: Sequence[Vote]) -> RuleStanding:
+    if facts.problem:
+        return RuleStanding(facts.name, problem=f"it cannot be read, so it holds the request: {facts.problem}")
+    if facts.rule is None:
+        return RuleStanding(facts.name)
+    needed = _list_missing(facts.rule, facts, cast)
+    if needed and facts.nobody:
+        nobody = f"nobody who is known here is a member of {' or '.join(facts.nobody)}"
+        needed = [*needed, nobody]
+    return RuleStanding(facts.name, tuple(needed), note=facts.note)
+
+
+def _list_missing(rule: ApprovalRule, facts: RuleFacts, cast: Iterable[Vote]) -> list[str]:
+    """Whoever of those that may have requested it did: as much as is missing without any one of them."""
+    known = [(_with_roles(vote.voter, facts), vote.is_doubted) for vote in cast]
+    without = [index for index, (_, is_doubted) in enumerate(known) if is_doubted] or [len(known)]
+    found = [rule.list_missing(voter for at, (voter, _) in enumerate(known) if at != left) for left in without]
+    return max(found, key=len)
+
+
+def _with_roles(voter: Voter, facts: RuleFacts) -> Voter:
+    holders = value_of(facts.holders) if facts.holders is not None else None
+    if not holders or voter.policy:
+        return voter
+    names = {f"User {voter.username}", *(f"Group {group}" for group in voter.groups)}
+    return replace(voter, cluster_roles=frozenset(role for role, held in holders.items() if held & names))
+
+
+def _describe_lowering(facts: RuleFacts, cast: Sequence[Vote]) -> str:
+    """That the rule held the request until it was changed, and that no person has approved since; "" else."""
+    for earlier in reversed(facts.earlier):
+        is_met = earlier.rule is not None and not _list_missing(earlier.rule, facts, cast)
+        has_approved = any(vote.is_persons and vote.given_at and vote.given_at > earlier.until for vote in cast)
+        if not is_met and not has_approved:
+            is_here = facts.rule is not None or facts.problem
+            what = "was changed" if is_here else "was deleted, or changed so that it selects the request no longer,"
+            when = f"{earlier.until:%Y-%m-%d %H:%M:%S} UTC"
+            return f"approval rule {facts.name} {what} at {when}, and nobody approved since: one person must approve"
+    return ""
+
+
+def _words_of(standing: Sequence[RuleStanding]) -> str:
+    return some_phrases([one.words for one in standing], SHOWN)

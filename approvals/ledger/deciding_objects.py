@@ -1,0 +1,153 @@
+"""Our copy of the objects that say how requests are decided, and what they said while open requests were made.
+
+Whoever lowers a rule by two changes in a row must not hide the first one: what an object said is kept as long as a
+request is open that was made then, and so is an object that is gone (decision 0091).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Min
+
+from approvals import wake
+from approvals.clock import database_now
+from approvals.deciding.spec_fields import UnreadableObject
+from approvals.deciding.table import BY_NAME
+from approvals.errors import Awaits
+from approvals.ledger import retries
+from approvals.lifecycle import OPEN, State
+from approvals.locks import for_change
+from approvals.models import Cluster, DecidingObject, Request
+
+# A controller that writes one for ever leaves no more than this; where it does, the oldest may have been anything.
+MOST_EARLIER = 50
+# What it was before more changes than are kept: no kind can read it, so that it holds what it might select.
+FORGOTTEN: Mapping[str, Any] = {"forgotten": True}
+WOKEN = 100
+# A status is shown again this long after the cluster did not take it.
+SHOW_AGAIN = timedelta(seconds=60)
+
+
+@transaction.atomic
+def observe(
+    *, cluster: Cluster, kind: str, obj: Mapping[str, Any], writer: Mapping[str, Any] | None = None, is_listed: bool
+) -> DecidingObject | None:
+    """Copy an object as it was seen; the row where it is news, None where nothing follows from it.
+
+    `writer` is who wrote this spec here, where that is known. `is_listed`: the cluster has it so now, which counts also
+    where the row has seen a later generation: the cluster was restored.
+    """
+    meta, spec, now = obj["metadata"], dict(obj.get("spec") or {}), database_now()
+    generation = int(meta.get("generation") or 1)
+    rows = DecidingObject.objects.filter(cluster=cluster, kind=kind)
+    for other in for_change(rows.filter(name=meta["name"], gone_at=None).exclude(uid=meta["uid"])):
+        _end(other, now)
+    row = for_change(rows.filter(uid=meta["uid"])).first()
+    if row is None:
+        row = DecidingObject(cluster=cluster, kind=kind, uid=meta["uid"], name=meta["name"], changed_at=now, spec=spec)
+        is_news = True
+    elif (row.gone_at or generation < row.generation) and not is_listed:
+        return None
+    else:
+        # One that a list has again was never deleted: the API server did not serve its kind for a while.
+        is_news = spec != row.spec or row.gone_at is not None
+        if spec != row.spec:
+            row.earlier_specs = _earlier(row, now)
+            row.spec, row.changed_at = spec, now
+        row.gone_at = None
+    if is_news:
+        row.show_at = now
+        row.problem = problem_of(kind, spec)
+        row.writers = [dict(writer)] if writer else []
+    elif _by_type(obj.get("status") or {}) != _by_type(row.status):
+        row.show_at = row.show_at or now
+    row.generation, row.resource_version = generation, str(meta["resourceVersion"])
+    row.labels, row.seen_at = dict(meta.get("labels") or {}), now
+    row.save()
+    if is_news:
+        look_again(cluster)
+    return row if is_news or row.show_at == now else None
+
+
+@transaction.atomic
+def forget(*, cluster: Cluster, uid: str) -> None:
+    """It is gone. What it said is kept while a request is open that it may have held."""
+    row = for_change(DecidingObject.objects.filter(cluster=cluster, uid=uid, gone_at=None)).first()
+    if row is not None:
+        _end(row, database_now())
+        look_again(cluster)
+
+
+def look_again(cluster: Cluster) -> None:
+    """Have requests of a cluster that are decided on, or about to be applied, looked at again now: the oldest ones. The
+    others are looked at in their turn, so that a change of a rule holds up nobody's report."""
+    waiting = Request.objects.filter(cluster=cluster, state__in=(State.IN_REVIEW, State.APPROVED))
+    for pk in waiting.order_by("pk").values_list("pk", flat=True)[:WOKEN]:
+        wake.request(pk)
+    # These would be looked at when a window opens, which may be weeks away; one may wait between two phases.
+    retries.look(retries.waiting(cluster, Awaits.WINDOW).values_list("pk", flat=True), database_now())
+
+
+def problem_of(kind: str, spec: Mapping[str, Any]) -> str:
+    """Why the spec cannot be read; "" where it can."""
+    try:
+        BY_NAME[kind].parse(spec)
+    except UnreadableObject as exc:
+        return str(exc)
+    return ""
+
+
+def objects_to_show(now: datetime) -> list[int]:
+    """Those of which the cluster is to be told, the longest ago first."""
+    due = DecidingObject.objects.filter(show_at__lte=now, gone_at=None)
+    return list(due.order_by("show_at", "pk").values_list("pk", flat=True))
+
+
+def record_shown(row: DecidingObject, status: Mapping[str, Any], *, problem: str, again_at: datetime | None) -> None:
+    """What the cluster is told now; `again_at` is when it will be something else."""
+    seen = DecidingObject.objects.filter(pk=row.pk, spec=row.spec)
+    seen.update(status=dict(status), problem=problem)
+    seen.filter(show_at=row.show_at).update(show_at=again_at)
+
+
+def postpone_showing(row: DecidingObject) -> None:
+    """The cluster did not take it."""
+    DecidingObject.objects.filter(pk=row.pk, show_at=row.show_at).update(show_at=database_now() + SHOW_AGAIN)
+
+
+def clear_gone(now: datetime) -> None:
+    """Let go of objects that went before any open request was made."""
+    for row in DecidingObject.objects.filter(gone_at__lte=now):
+        if (row.gone_at or now) <= _oldest_open(row.cluster_id, now):
+            row.delete()
+
+
+def _end(row: DecidingObject, now: datetime) -> None:
+    row.gone_at, row.show_at = now, None
+    row.save(update_fields=["gone_at", "show_at"])
+
+
+def _earlier(row: DecidingObject, now: datetime) -> list[dict[str, Any]]:
+    """What it said until now, with what it said before that and is still worth knowing."""
+    since = _oldest_open(row.cluster_id, now)
+    kept = [one for one in row.earlier_specs if datetime.fromisoformat(one["until"]) > since]
+    kept = [*kept, {"spec": row.spec, "until": now.isoformat()}]
+    if len(kept) > MOST_EARLIER:
+        dropped, kept = kept[: len(kept) - MOST_EARLIER + 1], kept[len(kept) - MOST_EARLIER + 1 :]
+        kept = [{"spec": dict(FORGOTTEN), "until": dropped[-1]["until"]}, *kept]
+    return kept
+
+
+def _by_type(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Conditions are a map by type: the cluster keeps the order that it finds."""
+    return {**status, "conditions": {condition.get("type"): condition for condition in status.get("conditions") or []}}
+
+
+def _oldest_open(cluster_id: int, now: datetime) -> datetime:
+    """When the oldest request was made that is open on the cluster; now where none is."""
+    oldest = Request.objects.filter(cluster=cluster_id, state__in=OPEN).aggregate(oldest=Min("created_at"))["oldest"]
+    return oldest or now

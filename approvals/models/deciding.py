@@ -1,0 +1,51 @@
+"""Objects of Kubernetes that say how requests are decided, each as it was last seen (decision 0090)."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class DecidingObject(models.Model):
+    """A copy of an ApprovalRule, a ChangeWindow or another of their kinds (approvals.deciding.kinds).
+
+    `earlier_specs` are [{spec, until}], the oldest first: what it said before, as long as a request is open that was
+    made then. `until` is when it ended by the database's clock, in ISO 8601. One that is gone stays so long as well.
+    """
+
+    cluster = models.ForeignKey("approvals.Cluster", on_delete=models.CASCADE, related_name="deciding_objects")
+    kind = models.CharField(max_length=63)
+    uid = models.CharField(max_length=63)
+    name = models.CharField(max_length=253)
+    generation = models.PositiveBigIntegerField()
+    resource_version = models.CharField(max_length=63)
+    spec = models.JSONField()
+    labels = models.JSONField(default=dict)
+    writers = models.JSONField(
+        default=list, help_text="who wrote it here, as persons are recorded; whoever used kubectl is not known"
+    )
+    status = models.JSONField(default=dict, help_text="what the cluster was told last")
+    problem = models.TextField(blank=True, help_text="why it cannot be read; it holds what it might select")
+    seen_at = models.DateTimeField()
+    changed_at = models.DateTimeField(help_text="since when its spec is as it is")
+    earlier_specs = models.JSONField(default=list)
+    show_at = models.DateTimeField(
+        null=True, blank=True, help_text="since when the cluster is to be told; null: it was"
+    )
+    gone_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "uid"], name="deciding_uid_once_per_cluster"),
+            models.UniqueConstraint(
+                fields=["cluster", "kind", "name"],
+                condition=models.Q(gone_at__isnull=True),
+                name="deciding_name_once_per_cluster",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["show_at"], condition=models.Q(show_at__isnull=False), name="deciding_to_show"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"

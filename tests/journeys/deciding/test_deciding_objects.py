@@ -1,0 +1,62 @@
+"""Objects that say how requests are decided: seen by the watch, shown as they stand, and read again in the cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from approvals.deciding.approval_rules import ApprovalRule
+from approvals.gate.deciding_objects import live_objects, seen_objects
+from approvals.models import DecidingObject
+from approvals.steps.mirroring.deciding_status import ShowDecidingObject
+from approvals.watch.own_kinds import SeenDecidingObjects
+from approvals.working import do
+from provisioner.api_groups import OWN_GROUP
+from provisioner.values import ObjectRef
+from tests.support.journeys.deployed_site import DeployedSite
+from tests.support.kubernetes.live import once_answered
+
+
+def write(site: DeployedSite, spec: dict[str, Any]) -> ObjectRef:
+    about = {"name": f"{site.namespace}-rule"}
+    obj = {"apiVersion": f"{OWN_GROUP}/v1alpha2", "kind": "ApprovalRule", "metadata": about, "spec": spec}
+    site.api.apply(obj, field_manager="somebody")
+    return ObjectRef.of(obj)
+
+
+def needs(count: int, **more: Any) -> dict[str, Any]:
+    return {"selector": {"names": ["nobody"]}, "require": [{"name": "a", "count": count}], **more}
+
+
+def names(found: Any) -> set[str]:
+    return {one.name for one in found if one.spec is not None}
+
+
+def test_a_rule_is_seen_shown_and_forgotten(sandbox_site: DeployedSite) -> None:
+    site = sandbox_site
+    ref = write(site, needs(2))
+    watch = SeenDecidingObjects(cluster=site.cluster, kind="ApprovalRule")
+    watch.stop.set()
+    once_answered(lambda: watch.look(site.api))
+    row = DecidingObject.objects.get(name=ref.name)
+    do(ShowDecidingObject(row.pk))
+    status = site.api.get(ref)["status"]
+    assert status["summary"] == "2 of everybody who may approve"
+    assert [(it["type"], it["status"], it["reason"]) for it in status["conditions"]] == [("Ready", "True", "Read")]
+    row.refresh_from_db()
+    assert row.show_at is None
+
+    write(site, needs(2, when="size(new_rules"))
+    assert [one.earlier[-1].spec for one in live_objects(site.cluster, ApprovalRule, site.api) if one.earlier] == [
+        needs(2)
+    ]  # before the watch has seen it
+    once_answered(lambda: watch.look(site.api))
+    do(ShowDecidingObject(row.pk))
+    (ready,) = site.api.get(ref)["status"]["conditions"]
+    assert (ready["status"], ready["observedGeneration"]) == ("False", 2)
+    assert "so it holds the requests that it might select: spec.when" in ready["message"]
+
+    site.api.delete(ref)
+    assert ref.name not in names(live_objects(site.cluster, ApprovalRule, site.api))
+    assert ref.name in names(seen_objects(site.cluster, ApprovalRule))
+    once_answered(lambda: watch.look(site.api))
+    assert ref.name not in names(seen_objects(site.cluster, ApprovalRule))
