@@ -1,5 +1,6 @@
 """What people do: one function an action, keywords only. Each asks Kubernetes for the right before its transaction."""
 
+from approvals.gate.explanation import explain as explain_evaluations
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.services.approval_terms import Acknowledgement, acknowledgements, collisions, page_of, to_acknowledge
 from approvals.services.chat import issue_link_code, link_chat_account, unlink_chat_account
@@ -46,6 +47,7 @@ from approvals.services.issuers import (
 )
 from approvals.services.own_views import mark_news_read, mark_viewed, remove_view, save_view
 from approvals.services.policies import may_change_policy, may_write_policies, rights_of_policy, save_policy
+from approvals.services.policy_replays import PolicyReplay, ReplayRow, read_document, replay_policy
 from approvals.services.proxy_people import caller_of_proxy, sign_in_by_proxy
 from approvals.services.reviews import dismiss, review, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
@@ -82,8 +84,10 @@ __all__ = [
     "ComparedLines",
     "ComparisonQuestion",
     "DependencyOffer",
+    "PolicyReplay",
     "Proved",
     "Replacing",
+    "ReplayRow",
     "Rights",
     "Rotation",
     "Waiver",
@@ -110,6 +114,7 @@ __all__ = [
     "end_other_sessions",
     "end_session",
     "end_sessions_of_issuer",
+    "explain_evaluations",
     "find_dependencies",
     "find_known_comparison",
     "forget_ended",
@@ -131,11 +136,13 @@ __all__ = [
     "prove_api_token",
     "read_comparison_lines",
     "read_comparison_result",
+    "read_document",
     "register_cluster",
     "reinstate_revision",
     "remove_cluster",
     "remove_view",
     "renew_grant",
+    "replay_policy",
     "resolve_comparison",
     "review",
     "revoke_api_token",
