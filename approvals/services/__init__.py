@@ -46,7 +46,13 @@ from approvals.services.issuers import (
     sign_in_with_issuer,
 )
 from approvals.services.own_views import mark_news_read, mark_viewed, remove_view, save_view
-from approvals.services.policies import may_change_policy, may_write_policies, rights_of_policy, save_policy
+from approvals.services.policies import (
+    disable_policy,
+    may_change_policy,
+    may_write_policies,
+    rights_of_policy,
+    save_policy,
+)
 from approvals.services.policy_replays import PolicyReplay, ReplayRow, read_document, replay_policy
 from approvals.services.proxy_people import caller_of_proxy, sign_in_by_proxy
 from approvals.services.reviews import dismiss, review, withdraw
@@ -109,6 +115,7 @@ __all__ = [
     "create_deployment",
     "create_deployments",
     "delete_deployment",
+    "disable_policy",
     "dismiss",
     "end_api_token",
     "end_other_sessions",

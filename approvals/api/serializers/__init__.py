@@ -47,6 +47,14 @@ from approvals.api.serializers.deployments import (
     RotateInput,
     SpecInput,
 )
+from approvals.api.serializers.policies import (
+    EvaluationSerializer,
+    NewPolicyInput,
+    PolicyInput,
+    PolicyTestInput,
+    PolicyTestSerializer,
+    replay_record,
+)
 from approvals.api.serializers.requests import (
     ChangesPart,
     DismissalSerializer,
@@ -79,15 +87,20 @@ __all__ = [
     "DismissInput",
     "DismissalSerializer",
     "DriftSerializer",
+    "EvaluationSerializer",
     "ExchangeInput",
     "KeptValueSerializer",
     "MadeDependenciesSerializer",
+    "NewPolicyInput",
     "NewTokenSerializer",
     "OutcomeSerializer",
     "PackageSerializer",
     "PackageSummarySerializer",
     "PauseInput",
+    "PolicyInput",
     "PolicySerializer",
+    "PolicyTestInput",
+    "PolicyTestSerializer",
     "ProveInput",
     "ReinstateInput",
     "ReportPart",
@@ -106,4 +119,5 @@ __all__ = [
     "dependencies_record",
     "package_record",
     "question_of",
+    "replay_record",
 ]

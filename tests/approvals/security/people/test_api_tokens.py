@@ -39,6 +39,9 @@ SCOPES = {
     ("POST", "requests/{uid}/reviews/1/dismiss"): "decide",
     ("POST", "deployments/{deployment}/revoke"): "decide",
     ("POST", "deployments/{deployment}/reinstate"): "decide",
+    ("POST", "policies"): "decide",
+    ("PUT", "policies/routine"): "decide",
+    ("DELETE", "policies/routine"): "decide",
 }
 
 
