@@ -118,11 +118,14 @@ class PolicyDocument:
         if len(self.clusters) != 1:
             words = f"it names {len(self.clusters)} clusters; a policy that is saved here is of exactly one"
             raise BadDocument("spec.matchConstraints.clusters", words)
+        return {"cluster": self.clusters[0], **self.form_fields()}
+
+    def form_fields(self) -> dict[str, Any]:
+        """The columns but for the cluster."""
         return {
             "name": self.name,
             "kind": self.effect.lower(),
             "mode": "enforce" if self.is_enforced else "dry-run",
-            "cluster": self.clusters[0],
             "names": list(self.names),
             "labels": dict(self.labels),
             "expression": self.expression,

@@ -18,7 +18,7 @@ from approvals import access
 from approvals.access import Caller
 from approvals.access.sight import ReportSight, Sight
 from approvals.clock import database_now
-from approvals.errors import InvalidInput
+from approvals.errors import CouldNotAsk, InvalidInput
 from approvals.gate.explanation import find_terms, reader_facts, recorded_waivers
 from approvals.gate.policies import find_obstacle_for_all
 from approvals.ledger import labels
@@ -26,7 +26,7 @@ from approvals.ledger.pivots import has_requested
 from approvals.models import Cluster, Report, Request, Verdict
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
 from approvals.policy.document import BadDocument, Effect, PolicyDocument
-from approvals.policy.replay import PastRequest, Replayed, count_results, replay, why_past_not_selected
+from approvals.policy.replay import PastRequest, Replayed, ReplayResult, count_results, replay, why_past_not_selected
 from approvals.policy.terms import Terms
 from approvals.rate_limits import Limit, take
 from provisioner.expressions import ExpressionQuestion
@@ -63,6 +63,10 @@ class PolicyReplay:
     left_out: int = 0
     why_left_out: str = ""
 
+    @property
+    def unselected(self) -> int:
+        return self.counts[ReplayResult.NOT_SELECTED]
+
 
 def read_document(value: object) -> PolicyDocument:
     """The policy of a document whose expressions compile. Raises InvalidInput with the place."""
@@ -93,9 +97,14 @@ def replay_policy(
     if not 1 <= days <= MAX_DAYS:
         raise InvalidInput(f"days is {days}; expected 1 to {MAX_DAYS:,}", field="days")
     take(PER_HOUR, str(by.user.pk), words="you have tried too many policies within an hour: try again in {time}")
+    try:
+        check_form(document.expression)
+        check_compiled(ask(POLICY, [document.expression])[0])
+    except BadExpression as exc:
+        raise InvalidInput(f"the expression is invalid: {exc}", field="expression") from exc
     terms = find_terms(document.expression)
     if not isinstance(terms, Terms):
-        raise InvalidInput(f"the policy is invalid: spec.validations: {terms.words}", field="spec.validations")
+        raise CouldNotAsk(f"the expression could not be evaluated: {terms.words}")
     since = database_now() - timedelta(days=days)
     found = _past_requests(clusters).filter(created_at__gte=since)
     keys = list(found.values_list("pk", flat=True)[:most])
