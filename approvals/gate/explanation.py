@@ -6,7 +6,7 @@ what a report hides from them a term has no value. What counts was evaluated bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from approvals.access.sight import ReportSight, Sight, exists, is_in_the_way, is
 from approvals.gate.policies import facts_of, is_destructive, says_what_is_judged
 from approvals.models import Policy, PolicyEvaluation, Report, Request
 from approvals.policy.explanation import ReaderFacts, TermValue, value_terms
-from approvals.policy.terms import Terms, keep_checked, split_terms
+from approvals.policy.terms import ExpressionTerms, keep_checked, split_terms
 from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, ExpressionQuestion
 from provisioner.expressions.evaluator import ask, ask_all, limited
 from provisioner.masking import masked_value
@@ -50,7 +50,7 @@ class _NotKept(Exception):
         self.found = found
 
 
-def find_terms(expression: str) -> Terms | ExpressionAnswer:
+def find_terms(expression: str) -> ExpressionTerms | ExpressionAnswer:
     """The terms of an expression, or the answer by which it did not compile."""
     try:
         return _known_terms(expression)
@@ -59,7 +59,7 @@ def find_terms(expression: str) -> Terms | ExpressionAnswer:
 
 
 @lru_cache(maxsize=1024)
-def _known_terms(expression: str) -> Terms:
+def _known_terms(expression: str) -> ExpressionTerms:
     """An answer that another time may be another one is not kept."""
     (found,) = ask(policy.POLICY, [expression], wants_program=True)
     if found.outcome is not ExpressionOutcome.COMPILED:
@@ -124,7 +124,7 @@ def explain(
         for each in evaluations[:MAX_EXPLAINED]
         if each.policy.version == each.policy_version and each.result != Result.NOT_SELECTED
         if not (each.policy.kind == Policy.Kind.GRANT and is_destructive(report))  # which nobody evaluated
-        if isinstance(found := find_terms(each.policy.expression), Terms)
+        if isinstance(found := find_terms(each.policy.expression), ExpressionTerms)
     }
     if not split:
         return {}
@@ -141,15 +141,9 @@ def explain(
     ]
     with limited(SECONDS):
         answers = iter(ask_all(questions, seconds=SECONDS))
-    found = {}
+    told: dict[int, tuple[TermValue, ...]] = {}
     for pk, (each, terms) in split.items():
-        whole, *parts = answers_of(terms, answers)
+        whole, *parts = [next(answers) for _ in terms.texts]
         if not whole.is_bool or _CAME_TO.get(Result(each.result), whole.is_true) == whole.is_true:
-            facts = by_kind[Policy.Kind(each.policy.kind)]
-            found[pk] = value_terms(terms, [whole, *parts], facts)
-    return found
-
-
-def answers_of(terms: Terms, answers: Iterable[ExpressionAnswer]) -> list[ExpressionAnswer]:
-    """The next answers of a batch that belong to these terms."""
-    return [answer for _, answer in zip(terms.texts, answers, strict=False)]
+            told[pk] = value_terms(terms, [whole, *parts], by_kind[Policy.Kind(each.policy.kind)])
+    return told

@@ -24,7 +24,7 @@ class BadDocument(Exception):
         self.place = place
 
 
-class Effect(StrEnum):
+class PolicyEffect(StrEnum):
     GUARD = "Guard"  # holds a request back unless all validations are true
     GRANT = "Grant"  # approves a request if all validations are true
 
@@ -37,7 +37,7 @@ class ValidationAction(StrEnum):
     AUDIT = "Audit"  # nothing but a record: a dry run
 
 
-_IN_FORCE = {Effect.GUARD: ValidationAction.DENY, Effect.GRANT: ValidationAction.APPROVE}
+_IN_FORCE = {PolicyEffect.GUARD: ValidationAction.DENY, PolicyEffect.GRANT: ValidationAction.APPROVE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class PolicyDocument:
     """One policy. Of `clusters`, `names` and `labels` (matchLabels) those that are empty select everything."""
 
     name: str
-    effect: Effect
+    effect: PolicyEffect
     validations: tuple[Validation, ...]
     clusters: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class PolicyDocument:
             raise BadDocument("metadata.name", f"it is {name!r}; expected lowercase letters, digits and dashes")
         known = ("effect", "matchConstraints", "validations", "validationActions", "allowKnownPowers")
         spec = _mapping(whole.get("spec"), "spec", known)
-        effect = _chosen(spec.get("effect"), "spec.effect", tuple(Effect))
+        effect = _chosen(spec.get("effect"), "spec.effect", tuple(PolicyEffect))
         about = _mapping(
             spec.get("matchConstraints", {}), "spec.matchConstraints", ("clusters", "names", "matchLabels")
         )
@@ -81,12 +81,12 @@ class PolicyDocument:
         place = "spec.matchConstraints"
         return PolicyDocument(
             name=name,
-            effect=Effect(effect),
+            effect=PolicyEffect(effect),
             validations=_validations(spec.get("validations")),
             clusters=_texts(about.get("clusters", []), f"{place}.clusters"),
             names=_texts(about.get("names", []), f"{place}.names"),
             labels=_labels(about.get("matchLabels", {}), f"{place}.matchLabels"),
-            is_enforced=_is_enforced(spec.get("validationActions"), Effect(effect)),
+            is_enforced=_is_enforced(spec.get("validationActions"), PolicyEffect(effect)),
             allows_known_powers=allows,
         )
 
@@ -95,7 +95,7 @@ class PolicyDocument:
         """The document of a row; `columns` as PolicyDocument.columns gives them."""
         return PolicyDocument(
             name=columns["name"],
-            effect=Effect(str(columns["kind"]).title()),
+            effect=PolicyEffect(str(columns["kind"]).title()),
             validations=(Validation(columns["expression"], columns["message"]),),
             clusters=(columns["cluster"],) if columns["cluster"] else (),
             names=tuple(columns["names"]),
@@ -167,7 +167,7 @@ def _validations(value: object) -> tuple[Validation, ...]:
     return tuple(found)
 
 
-def _is_enforced(value: object, effect: Effect) -> bool:
+def _is_enforced(value: object, effect: PolicyEffect) -> bool:
     place, in_force = "spec.validationActions", _IN_FORCE[effect]
     listed = _list(value, place, 2)
     allowed = (in_force, ValidationAction.AUDIT)

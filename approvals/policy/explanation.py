@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from approvals.policy.expression import Facts
-from approvals.policy.terms import Term, Terms
+from approvals.policy.terms import ExpressionTerms, Term
 from provisioner.expressions import ExpressionAnswer, problem_words
 from provisioner.sentences import and_more
 
@@ -53,7 +53,7 @@ def value_term(term: Term, found: ExpressionAnswer, facts: ReaderFacts) -> TermV
     return TermValue(text, None, why, shown)
 
 
-def value_terms(terms: Terms, found: Sequence[ExpressionAnswer], facts: ReaderFacts) -> tuple[TermValue, ...]:
+def value_terms(terms: ExpressionTerms, found: Sequence[ExpressionAnswer], facts: ReaderFacts) -> tuple[TermValue, ...]:
     """`found` are the answers to `terms.texts`, of which the first is not needed here."""
     return tuple(value_term(term, answer, facts) for term, answer in zip(terms.parts, found[1:], strict=True))
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from approvals.policy.document import Effect, PolicyDocument
+from approvals.policy.document import PolicyDocument, PolicyEffect
 from approvals.policy.explanation import ReaderFacts, TermValue, value_terms
 from approvals.policy.expression import why_no_set_selected
-from approvals.policy.terms import Terms
+from approvals.policy.terms import ExpressionTerms
 from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, problem_words
 
 NOT_ASKED = ExpressionAnswer(ExpressionOutcome.ENDED)
@@ -57,11 +57,13 @@ def why_past_not_selected(document: PolicyDocument, past: PastRequest) -> str:
         labels=document.labels,
         name=past.name,
         label_sets=past.label_sets,
-        needs_all=document.effect is Effect.GRANT,
+        needs_all=document.effect is PolicyEffect.GRANT,
     )
 
 
-def replay(document: PolicyDocument, past: PastRequest, terms: Terms, answers: Sequence[ExpressionAnswer]) -> Replayed:
+def replay(
+    document: PolicyDocument, past: PastRequest, terms: ExpressionTerms, answers: Sequence[ExpressionAnswer]
+) -> Replayed:
     """What the policy would have said; `answers` are to `terms.texts` on the facts, empty where nothing was asked."""
     if words := why_past_not_selected(document, past):
         return Replayed(ReplayResult.NOT_SELECTED, words)
@@ -74,7 +76,7 @@ def replay(document: PolicyDocument, past: PastRequest, terms: Terms, answers: S
         if words or whole.outcome is ExpressionOutcome.ENDED:
             return Replayed(ReplayResult.UNKNOWN, words or whole.words or "it was not evaluated in time", values)
     problem = "" if whole.is_bool else f"it could not be evaluated: {problem_words(terms.whole.text, whole)}"
-    if document.effect is Effect.GUARD:
+    if document.effect is PolicyEffect.GUARD:
         return Replayed(ReplayResult.PASSED if whole.is_true else ReplayResult.HELD, problem, values)
     if whole.is_true and not past.obstacle:
         return Replayed(ReplayResult.APPROVED, "", values)

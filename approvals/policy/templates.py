@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from approvals.policy.document import Effect, PolicyDocument, Validation
+from approvals.policy.document import PolicyDocument, PolicyEffect, Validation
 
 CRD = '"CustomResourceDefinition.apiextensions.k8s.io"'
 HARMLESS = 'worst_new in ["safe", "notable"]'
@@ -19,7 +19,7 @@ class PolicyTemplate:
 
 
 def _template(
-    name: str, effect: Effect, words: str, expression: str, message: str = "", *, powers: bool = False
+    name: str, effect: PolicyEffect, words: str, expression: str, message: str = "", *, powers: bool = False
 ) -> PolicyTemplate:
     document = PolicyDocument(name, effect, (Validation(expression, message),), allows_known_powers=powers)
     return PolicyTemplate(words, document)
@@ -35,69 +35,69 @@ _SECRETS = _listed("RB-01", "RB-03", "RB-05", "RB-06", "RB-10", "RB-11", "RB-12"
 TEMPLATES: tuple[PolicyTemplate, ...] = (
     _template(
         "hold-breaking-crds",
-        Effect.GUARD,
+        PolicyEffect.GUARD,
         "Hold CRD changes that break stored objects",
         f'!({CRD} in kinds) || (new_severities["breaking"] == 0 && new_severities["critical"] == 0)',
         "a changed CRD breaks something: ask its users first",
     ),
     _template(
         "hold-data-loss",
-        Effect.GUARD,
+        PolicyEffect.GUARD,
         "Hold deletions and what may lose data",
         f'actions["delete"] == 0 && actions["replace"] == 0 && !new_rules.exists(r, r in [{_LOSSES}])',
         "something is deleted: check that its data is backed up",
     ),
     _template(
         "hold-secrets-and-escalation",
-        Effect.GUARD,
+        PolicyEffect.GUARD,
         "Hold new permissions on Secrets, or to gain more permissions",
         f"!new_rules.exists(r, r in [{_SECRETS}])",
         "an account could read Secrets or gain permissions: ask security",
     ),
     _template(
         "hold-unknown",
-        Effect.GUARD,
+        PolicyEffect.GUARD,
         "Hold findings whose effect is unknown",
         'severities["unknown"] == 0',
         "the effect of a finding is unknown",
     ),
     _template(
         "hold-pratique",
-        Effect.GUARD,
+        PolicyEffect.GUARD,
         "Hold content that affects Pratique itself",
         'new_rules.all(r, !r.startsWith("OWN-PRATIQUE"))',
         "this content affects Pratique itself",
     ),
     _template(
         "hold-admission",
-        Effect.GUARD,
+        PolicyEffect.GUARD,
         "Hold changes of admission webhooks and policies",
         'kinds.all(k, !k.endsWith(".admissionregistration.k8s.io"))',
         "admission changes: ask the platform team",
     ),
     _template(
         "hold-unjudged",
-        Effect.GUARD,
+        PolicyEffect.GUARD,
         "Hold fields that no rule judges",
         "unjudged == 0",
         "a field changes that no rule judges: read its lines",
     ),
     _template(
         "hold-other-registries",
-        Effect.GUARD,
+        PolicyEffect.GUARD,
         "Hold sources that are not from your registry",
         'sources.all(s, s.startsWith("image:registry.example.com/"))',
         "only registry.example.com is allowed",
     ),
     _template(
         "approve-harmless",
-        Effect.GRANT,
+        PolicyEffect.GRANT,
         "Approve updates in which nothing is worse than notable",
         f'!is_first && {HARMLESS} && unjudged == 0 && actions["delete"] == 0',
     ),
     _template(
         "approve-operator-upgrades",
-        Effect.GRANT,
+        PolicyEffect.GRANT,
         "Approve upgrades of operators that get no new permissions",
         f'!is_first && {HARMLESS} && !("RB-DIFF" in new_rules) && actions["delete"] == 0',
         powers=True,

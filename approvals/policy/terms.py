@@ -34,7 +34,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ExpressionTerms:
     """The terms of an expression: itself, where it has one part only or cannot be split."""
 
     whole: Term
@@ -46,23 +46,23 @@ class Terms:
         return [self.whole.text, *(part.text for part in self.parts)]
 
 
-def split_terms(text: str, program: bytes) -> Terms:
+def split_terms(text: str, program: bytes) -> ExpressionTerms:
     """The terms of an expression that compiled to `program`, to be checked by `keep_checked`."""
     tree, positions = read(program), positions_of(program)
     whole = Term(text, tree, facts_read(tree))
     found = list(_terms(tree, text, positions))
     if not 1 < len(found) <= MAX_TERMS:
-        return Terms(whole, (whole,))
-    return Terms(whole, tuple(Term(part, node, facts_read(node)) for node, part in found))
+        return ExpressionTerms(whole, (whole,))
+    return ExpressionTerms(whole, tuple(Term(part, node, facts_read(node)) for node, part in found))
 
 
-def keep_checked(terms: Terms, compiled: Sequence[ExpressionAnswer]) -> Terms:
+def keep_checked(terms: ExpressionTerms, compiled: Sequence[ExpressionAnswer]) -> ExpressionTerms:
     """The same where every part compiles to the tree that stands there, else only the whole."""
     is_same = all(
         found.outcome is ExpressionOutcome.COMPILED and read(found.program) == term.tree
         for term, found in zip(terms.parts, compiled, strict=True)
     )
-    return terms if is_same else Terms(terms.whole, (terms.whole,))
+    return terms if is_same else ExpressionTerms(terms.whole, (terms.whole,))
 
 
 def facts_read(tree: Node) -> tuple[str, ...]:

@@ -25,9 +25,9 @@ from approvals.ledger import labels
 from approvals.ledger.pivots import has_requested
 from approvals.models import Cluster, Report, Request, Verdict
 from approvals.policy import POLICY, BadExpression, check_compiled, check_form
-from approvals.policy.document import BadDocument, Effect, PolicyDocument
+from approvals.policy.document import BadDocument, PolicyDocument, PolicyEffect
 from approvals.policy.replay import PastRequest, Replayed, ReplayResult, count_results, replay, why_past_not_selected
-from approvals.policy.terms import Terms
+from approvals.policy.terms import ExpressionTerms
 from approvals.rate_limits import Limit, take
 from provisioner.expressions import ExpressionQuestion
 from provisioner.expressions.evaluator import ask, ask_all, limited
@@ -103,7 +103,7 @@ def replay_policy(
     except BadExpression as exc:
         raise InvalidInput(f"the expression is invalid: {exc}", field="expression") from exc
     terms = find_terms(document.expression)
-    if not isinstance(terms, Terms):
+    if not isinstance(terms, ExpressionTerms):
         raise CouldNotAsk(f"the expression could not be evaluated: {terms.words}")
     since = database_now() - timedelta(days=days)
     found = _past_requests(clusters).filter(created_at__gte=since)
@@ -138,7 +138,11 @@ def _sight_of(by: Caller, cluster: Cluster) -> Sight:
 
 
 def _replay_chunk(
-    document: PolicyDocument, terms: Terms, chunk: Sequence[Request], by: Caller, sight_of: Callable[[Cluster], Sight]
+    document: PolicyDocument,
+    terms: ExpressionTerms,
+    chunk: Sequence[Request],
+    by: Caller,
+    sight_of: Callable[[Cluster], Sight],
 ) -> Iterator[ReplayRow]:
     past = {request.pk: _without_report(request) for request in chunk}
     selected = [request for request in chunk if not why_past_not_selected(document, past[request.pk])]
@@ -175,10 +179,10 @@ def _with_report(
     request: Request,
     report: Report,
     sight: ReportSight,
-    terms: Terms,
+    terms: ExpressionTerms,
     by: Caller,
 ) -> PastRequest:
-    is_grant = document.effect is Effect.GRANT
+    is_grant = document.effect is PolicyEffect.GRANT
     accepted = frozenset[str]() if is_grant else recorded_waivers(request)
     facts = reader_facts(request, report, sight, terms.whole.reads, accepted)
     obstacle = ""

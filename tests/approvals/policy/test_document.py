@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from approvals.policy.document import MAX_LISTED, BadDocument, Effect, PolicyDocument, Validation
+from approvals.policy.document import MAX_LISTED, BadDocument, PolicyDocument, PolicyEffect, Validation
 
 WRITTEN: dict[str, Any] = {
     "apiVersion": "core.rukpak.io/v1alpha2",
@@ -39,7 +39,7 @@ def changed(path: str, value: object) -> dict[str, Any]:
 
 def test_a_document_is_read_and_written_back() -> None:
     document = PolicyDocument.parse(WRITTEN)
-    assert (document.effect, document.is_enforced, document.labels) == (Effect.GRANT, True, {"team": "kafka"})
+    assert (document.effect, document.is_enforced, document.labels) == (PolicyEffect.GRANT, True, {"team": "kafka"})
     assert document.to_object() == WRITTEN
 
 
@@ -52,14 +52,14 @@ def test_a_document_and_its_row_say_the_same() -> None:
 
 def test_several_validations_must_all_hold_and_a_comment_takes_no_parenthesis() -> None:
     validations = (Validation("a || b // or so", "first"), Validation("c", "first"), Validation("d", "last"))
-    document = PolicyDocument("x", Effect.GUARD, validations, clusters=("prod",))
+    document = PolicyDocument("x", PolicyEffect.GUARD, validations, clusters=("prod",))
     assert document.expression == "(a || b // or so\n) && (c) && (d)"
     assert document.columns()["message"] == "first; last"
 
 
 @pytest.mark.parametrize("clusters", [(), ("prod", "test")])
 def test_a_row_is_of_one_cluster(clusters: tuple[str, ...]) -> None:
-    document = PolicyDocument("x", Effect.GUARD, (Validation("true"),), clusters=clusters)
+    document = PolicyDocument("x", PolicyEffect.GUARD, (Validation("true"),), clusters=clusters)
     with pytest.raises(BadDocument, match=f"names {len(clusters)} clusters"):
         document.columns()
 

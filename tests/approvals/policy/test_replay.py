@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from approvals.policy import POLICY
-from approvals.policy.document import Effect, PolicyDocument, Validation
+from approvals.policy.document import PolicyDocument, PolicyEffect, Validation
 from approvals.policy.explanation import ReaderFacts
 from approvals.policy.replay import PastRequest, Replayed, ReplayResult, count_results, replay
 from approvals.policy.terms import split_terms
@@ -19,7 +19,7 @@ BLIND = ReaderFacts({"worst": "notable"}, {"rules": "is hidden from you"})
 IN_RULES = '"IMG-01" in rules'
 
 
-def replayed(expression: str, effect: Effect, facts: ReaderFacts | None = KNOWN, **more: Any) -> Replayed:
+def replayed(expression: str, effect: PolicyEffect, facts: ReaderFacts | None = KNOWN, **more: Any) -> Replayed:
     about = {name: more.pop(name) for name in ("clusters", "names", "labels") if name in more}
     document = PolicyDocument("draft", effect, (Validation(expression),), **about)
     kept = {"label_sets": ({"team": "kafka"},), **more}
@@ -32,22 +32,28 @@ def replayed(expression: str, effect: Effect, facts: ReaderFacts | None = KNOWN,
 @pytest.mark.parametrize(
     ("effect", "expression", "more", "result", "words"),
     [
-        (Effect.GUARD, 'worst == "safe"', {}, "held", ""),
-        (Effect.GUARD, 'worst == "notable"', {}, "passed", ""),
-        (Effect.GUARD, 'labels["no"] == "x"', {}, "held", "could not be evaluated: the key no is not there"),
-        (Effect.GRANT, 'worst == "notable"', {}, "approved", ""),
-        (Effect.GRANT, 'worst == "safe"', {"obstacle": "only people"}, "silent", ""),
-        (Effect.GRANT, "true", {"obstacle": "only people"}, "silent", "only people"),
-        (Effect.GUARD, "true", {"clusters": ("test",)}, "not-selected", "the cluster prod is not listed"),
-        (Effect.GUARD, "true", {"names": ("argo*",)}, "not-selected", "the name strimzi matches none of argo*"),
-        (Effect.GUARD, "true", {"labels": {"team": "web"}}, "not-selected", "it does not have the label team=web"),
-        (Effect.GUARD, IN_RULES, {"facts": BLIND}, "unknown", "rules is hidden from you"),
-        (Effect.GUARD, f'{IN_RULES} || worst == "notable"', {"facts": BLIND}, "passed", ""),
-        (Effect.GRANT, f'{IN_RULES} && worst == "safe"', {"facts": BLIND}, "silent", ""),
-        (Effect.GRANT, "true", {"facts": None, "why_unknown": "cleared"}, "unknown", "cleared"),
+        (PolicyEffect.GUARD, 'worst == "safe"', {}, "held", ""),
+        (PolicyEffect.GUARD, 'worst == "notable"', {}, "passed", ""),
+        (PolicyEffect.GUARD, 'labels["no"] == "x"', {}, "held", "could not be evaluated: the key no is not there"),
+        (PolicyEffect.GRANT, 'worst == "notable"', {}, "approved", ""),
+        (PolicyEffect.GRANT, 'worst == "safe"', {"obstacle": "only people"}, "silent", ""),
+        (PolicyEffect.GRANT, "true", {"obstacle": "only people"}, "silent", "only people"),
+        (PolicyEffect.GUARD, "true", {"clusters": ("test",)}, "not-selected", "the cluster prod is not listed"),
+        (PolicyEffect.GUARD, "true", {"names": ("argo*",)}, "not-selected", "the name strimzi matches none of argo*"),
+        (
+            PolicyEffect.GUARD,
+            "true",
+            {"labels": {"team": "web"}},
+            "not-selected",
+            "it does not have the label team=web",
+        ),
+        (PolicyEffect.GUARD, IN_RULES, {"facts": BLIND}, "unknown", "rules is hidden from you"),
+        (PolicyEffect.GUARD, f'{IN_RULES} || worst == "notable"', {"facts": BLIND}, "passed", ""),
+        (PolicyEffect.GRANT, f'{IN_RULES} && worst == "safe"', {"facts": BLIND}, "silent", ""),
+        (PolicyEffect.GRANT, "true", {"facts": None, "why_unknown": "cleared"}, "unknown", "cleared"),
     ],
 )
-def test_results(effect: Effect, expression: str, more: dict[str, Any], result: str, words: str) -> None:
+def test_results(effect: PolicyEffect, expression: str, more: dict[str, Any], result: str, words: str) -> None:
     found = replayed(expression, effect, **more)
     assert found.result == result
     assert words in found.words
@@ -56,14 +62,14 @@ def test_results(effect: Effect, expression: str, more: dict[str, Any], result: 
 @pytest.mark.parametrize(
     ("effect", "sets", "is_selected"),
     [
-        (Effect.GUARD, ({"team": "kafka"}, {}), True),
-        (Effect.GRANT, ({"team": "kafka"}, {}), False),
-        (Effect.GUARD, None, True),
-        (Effect.GRANT, None, False),
+        (PolicyEffect.GUARD, ({"team": "kafka"}, {}), True),
+        (PolicyEffect.GRANT, ({"team": "kafka"}, {}), False),
+        (PolicyEffect.GUARD, None, True),
+        (PolicyEffect.GRANT, None, False),
     ],
 )
 def test_S14_a_guard_selects_by_any_labels_that_a_request_had_and_a_grant_by_all(
-    effect: Effect, sets: Any, *, is_selected: bool
+    effect: PolicyEffect, sets: Any, *, is_selected: bool
 ) -> None:
     found = replayed("true", effect, labels={"team": "kafka"}, label_sets=sets)
     assert (found.result is not ReplayResult.NOT_SELECTED) == is_selected

@@ -9,7 +9,7 @@ import pytest
 from approvals.gate.policies import facts_of
 from approvals.models import Report
 from approvals.policy import POLICY
-from approvals.policy.document import Effect, PolicyDocument
+from approvals.policy.document import PolicyDocument, PolicyEffect
 from approvals.policy.templates import TEMPLATES, find_template
 from provisioner.expressions.evaluator import ask
 from tests.support.approvals import scene
@@ -54,4 +54,4 @@ def test_a_template_says_what_its_words_promise(env: World, template: Any, *, ex
     assert found.is_true is expected, {
         name: known[name] for name in ("new_rules", "new_severities", "kinds", "actions")
     }
-    assert document.effect is (Effect.GUARD if document.name.startswith("hold-") else Effect.GRANT)
+    assert document.effect is (PolicyEffect.GUARD if document.name.startswith("hold-") else PolicyEffect.GRANT)

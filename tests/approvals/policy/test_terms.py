@@ -6,12 +6,12 @@ import pytest
 
 from approvals.policy import POLICY
 from approvals.policy.explanation import ReaderFacts, TermValue, show_fact, value_terms
-from approvals.policy.terms import MAX_TERMS, Terms, keep_checked, split_terms
+from approvals.policy.terms import MAX_TERMS, ExpressionTerms, keep_checked, split_terms
 from provisioner.expressions.evaluator import ask
 from tests.support.approvals.policies import FACTS
 
 
-def terms_of(text: str) -> Terms:
+def terms_of(text: str) -> ExpressionTerms:
     (found,) = ask(POLICY, [text], wants_program=True)
     terms = split_terms(text, found.program)
     return keep_checked(terms, ask(POLICY, [part.text for part in terms.parts], wants_program=True))

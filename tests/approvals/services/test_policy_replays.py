@@ -16,14 +16,14 @@ from django.utils import timezone
 from approvals import services
 from approvals.errors import InvalidInput, TooManyAttempts
 from approvals.models import AuditEntry, Policy, Report, Request
-from approvals.policy.document import Effect, PolicyDocument, Validation
+from approvals.policy.document import PolicyDocument, PolicyEffect, Validation
 from approvals.services import PolicyReplay, policy_replays
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.world import acting
 
 
-def tried(env: World, expression: str, effect: Effect = Effect.GUARD, **more: Any) -> PolicyReplay:
+def tried(env: World, expression: str, effect: PolicyEffect = PolicyEffect.GUARD, **more: Any) -> PolicyReplay:
     document = PolicyDocument("draft", effect, (Validation(expression),), **more.pop("about", {}))
     by = more.pop("by", env.ada)
     return services.replay_policy(
@@ -63,11 +63,13 @@ def test_a_draft_says_of_each_past_request_what_it_would_have_said(env: World, a
 def test_a_grant_would_not_have_approved_what_is_for_people_or_its_own_author_asked_for(
     env: World, request_: Request
 ) -> None:
-    assert tried(env, "true", Effect.GRANT).counts["approved"] == 1
+    assert tried(env, "true", PolicyEffect.GRANT).counts["approved"] == 1
     env.kubernetes.allow("rita", "get")
-    assert results(tried(env, "true", Effect.GRANT, by=env.rita)) == {"strimzi": ("silent", policy_replays.REQUESTED)}
+    assert results(tried(env, "true", PolicyEffect.GRANT, by=env.rita)) == {
+        "strimzi": ("silent", policy_replays.REQUESTED)
+    }
     Request.objects.update(is_for_people=True)
-    assert "only people can approve" in results(tried(env, "true", Effect.GRANT))["strimzi"][1]
+    assert "only people can approve" in results(tried(env, "true", PolicyEffect.GRANT))["strimzi"][1]
 
 
 def test_only_the_days_that_are_asked_for_are_looked_at(env: World, request_: Request) -> None:
@@ -178,6 +180,6 @@ def test_S29_how_often_somebody_may_try_is_limited(
 
 @pytest.mark.parametrize("text", ["worst", "wrst == 1", "true) || (true"])
 def test_a_document_whose_expression_does_not_compile_is_refused_with_its_place(env: World, text: str) -> None:
-    document = PolicyDocument("draft", Effect.GUARD, (Validation("true"), Validation(text)))
+    document = PolicyDocument("draft", PolicyEffect.GUARD, (Validation("true"), Validation(text)))
     with pytest.raises(InvalidInput, match=r"spec\.validations\[1\]\.expression"):
         services.read_document(document.to_object())
