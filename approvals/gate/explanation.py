@@ -6,14 +6,16 @@ what a report hides from them a term has no value. What counts was evaluated bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
+
+from django.db.models import F
 
 from approvals import policy
 from approvals.access.sight import ReportSight, Sight, exists, is_in_the_way, is_secret
 from approvals.gate.policies import facts_of, is_destructive, says_what_is_judged
-from approvals.models import Policy, PolicyEvaluation, Report, Request
+from approvals.models import Policy, PolicyEvaluation, Report, Request, Review
 from approvals.policy.explanation import ReaderFacts, TermValue, value_terms
 from approvals.policy.terms import ExpressionTerms, keep_checked, split_terms
 from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, ExpressionQuestion
@@ -104,10 +106,14 @@ def reader_facts(
     return ReaderFacts(known, hidden)
 
 
-def recorded_waivers(request: Request) -> frozenset[str]:
-    """The findings that counted approvals of this round accepted, whether or not their givers still may."""
-    given = request.reviews.counted().filter(round=request.round, decision="Approve")
-    return frozenset(finding["fingerprint"] for waives in given.values_list("waives", flat=True) for finding in waives)
+def recorded_waivers(requests: Iterable[Request]) -> dict[int, frozenset[str]]:
+    """The findings that counted approvals of the present round accepted, whether or not their givers still may; by the
+    key of each request."""
+    found: dict[int, frozenset[str]] = {request.pk: frozenset() for request in requests}
+    given = Review.objects.counted().filter(request__in=found, round=F("request__round"), decision="Approve")
+    for pk, waives in given.exclude(waives=[]).values_list("request_id", "waives"):
+        found[pk] |= {finding["fingerprint"] for finding in waives}
+    return found
 
 
 def explain(
@@ -131,7 +137,7 @@ def explain(
     seen = ReportSight(sight, report.body)
     wanted = {name for _, terms in split.values() for name in terms.whole.reads}
     by_kind = {
-        Policy.Kind.GUARD: reader_facts(request, report, seen, wanted, recorded_waivers(request)),
+        Policy.Kind.GUARD: reader_facts(request, report, seen, wanted, recorded_waivers([request])[request.pk]),
         Policy.Kind.GRANT: reader_facts(request, report, seen, wanted),
     }
     questions = [

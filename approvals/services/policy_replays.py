@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache, partial
 
@@ -148,10 +148,14 @@ def _replay_chunk(
     selected = [request for request in chunk if not why_past_not_selected(document, past[request.pk])]
     reports = Report.objects.filter(request__in=selected, round=F("request__round")).prefetch_related("findings")
     by_request = {report.request_id: report for report in reports.defer("exact_states")}
+    is_grant = document.effect is PolicyEffect.GRANT
+    waived = {} if is_grant else recorded_waivers(selected)  # a grant sees every finding
     for request in selected:
         if report := by_request.get(request.pk):
             sight = ReportSight(sight_of(request.deployment.cluster), report.body)
-            past[request.pk] = _with_report(document, past[request.pk], request, report, sight, terms, by)
+            facts = reader_facts(request, report, sight, terms.whole.reads, waived.get(request.pk, ()))
+            obstacle = _find_obstacle(document, request, report, by) if is_grant else ""
+            past[request.pk] = replace(past[request.pk], facts=facts, obstacle=obstacle)
     questions = [
         ExpressionQuestion(POLICY, text, facts.known)
         for one in past.values()
@@ -173,22 +177,10 @@ def _without_report(request: Request) -> PastRequest:
     return PastRequest(request.deployment.cluster.name, request.deployment.name, kept, None, why)
 
 
-def _with_report(
-    document: PolicyDocument,
-    past: PastRequest,
-    request: Request,
-    report: Report,
-    sight: ReportSight,
-    terms: ExpressionTerms,
-    by: Caller,
-) -> PastRequest:
-    is_grant = document.effect is PolicyEffect.GRANT
-    accepted = frozenset[str]() if is_grant else recorded_waivers(request)
-    facts = reader_facts(request, report, sight, terms.whole.reads, accepted)
-    obstacle = ""
-    if is_grant:
-        obstacle, _ = find_obstacle_for_all(request, report, allows_known_powers=document.allows_known_powers)
-        author = access.person_of(by, request.deployment.cluster)
-        if not obstacle and not settings.PRATIQUE["SELF_APPROVAL"] and has_requested(request, author):
-            obstacle = REQUESTED
-    return PastRequest(past.cluster, past.name, past.label_sets, facts, "", obstacle)
+def _find_obstacle(document: PolicyDocument, request: Request, report: Report, by: Caller) -> str:
+    """Why no grant of this author would have approved the request; "" where one would."""
+    obstacle, _ = find_obstacle_for_all(request, report, allows_known_powers=document.allows_known_powers)
+    author = access.person_of(by, request.deployment.cluster)
+    if not obstacle and not settings.PRATIQUE["SELF_APPROVAL"] and has_requested(request, author):
+        return REQUESTED
+    return obstacle
