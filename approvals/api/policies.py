@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404
+from django.utils.http import parse_etags
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request as Http
@@ -55,8 +56,8 @@ class PolicyViewSet(ClusterScoped):
     def _matched(self) -> Policy:
         """The policy at this address, as the caller has read it. Raises ConditionMissing and NotAsExpected."""
         found: Policy = self.get_object()
-        if not self.request.headers.get("If-Match"):
-            raise ConditionMissing("If-Match is missing: read the policy, and send the ETag of that answer")
+        if not parse_etags(self.request.headers.get("If-Match", "")):
+            raise ConditionMissing("If-Match has no ETag: read the policy, and send the ETag of that answer")
         self.check_if_match(found)
         return found
 

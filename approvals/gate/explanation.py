@@ -17,7 +17,7 @@ from approvals.access.sight import ReportSight, Sight, exists, is_in_the_way, is
 from approvals.gate.policies import facts_of, is_destructive, says_what_is_judged
 from approvals.models import Policy, PolicyEvaluation, Report, Request, Review
 from approvals.policy.explanation import ReaderFacts, TermValue, value_terms
-from approvals.policy.terms import ExpressionTerms, keep_checked, split_terms
+from approvals.policy.terms import ExpressionTerms, is_only_indexed, keep_checked, split_terms
 from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, ExpressionQuestion
 from provisioner.expressions.evaluator import ask, ask_all, limited
 from provisioner.masking import masked_value
@@ -75,9 +75,15 @@ def _known_terms(expression: str) -> ExpressionTerms:
 
 
 def reader_facts(
-    request: Request, report: Report, sight: ReportSight, wanted: Collection[str], accepted: Collection[str] = ()
+    request: Request,
+    report: Report,
+    sight: ReportSight,
+    asked_by: Collection[ExpressionTerms],
+    accepted: Collection[str] = (),
 ) -> ReaderFacts:
-    """Those of the facts `wanted` that a reader may know; what is hidden is so whether or not it holds anything."""
+    """Those of the facts that expressions ask about which a reader may know; what is hidden is so whether or not it
+    holds anything."""
+    wanted = {name for terms in asked_by for name in terms.whole.reads}
     facts, hidden = dict(facts_of(request, report, accepted)), dict[str, str]()
     actions, findings = report.body["plan"]["actions"], report.body["findings"]
 
@@ -101,7 +107,8 @@ def reader_facts(
     hide(_PLAN, OF_SECRETS, lambda: not all(map(may_see, telling)))
     hide({"sources"}, OF_SOURCES, lambda: masked_value(request.pins) != request.pins)
     known = {name: facts[name] for name in wanted if name in facts and name not in hidden}
-    if "actions" in hidden:  # whether a Secret differs is all that these tell
+    # Whether a Secret differs is all that two of these tell. Without them no expression may ask which there are.
+    if "actions" in hidden and all(is_only_indexed(terms.whole.tree, "actions") for terms in asked_by):
         known["actions"] = {name: count for name, count in facts["actions"].items() if name not in _TELLING}
     return ReaderFacts(known, hidden)
 
@@ -135,10 +142,10 @@ def explain(
     if not split:
         return {}
     seen = ReportSight(sight, report.body)
-    wanted = {name for _, terms in split.values() for name in terms.whole.reads}
+    asking = [terms for _, terms in split.values()]
     by_kind = {
-        Policy.Kind.GUARD: reader_facts(request, report, seen, wanted, recorded_waivers([request])[request.pk]),
-        Policy.Kind.GRANT: reader_facts(request, report, seen, wanted),
+        Policy.Kind.GUARD: reader_facts(request, report, seen, asking, recorded_waivers([request])[request.pk]),
+        Policy.Kind.GRANT: reader_facts(request, report, seen, asking),
     }
     questions = [
         ExpressionQuestion(policy.POLICY, text, by_kind[Policy.Kind(each.policy.kind)].known)

@@ -13,8 +13,6 @@ from approvals.policy.expression import why_no_set_selected
 from approvals.policy.terms import ExpressionTerms
 from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, problem_words
 
-NOT_ASKED = ExpressionAnswer(ExpressionOutcome.ENDED)
-
 
 class ReplayResult(StrEnum):
     HELD = "held"  # a guard: it would have held the request back
@@ -64,13 +62,12 @@ def why_past_not_selected(document: PolicyDocument, past: PastRequest) -> str:
 def replay(
     document: PolicyDocument, past: PastRequest, terms: ExpressionTerms, answers: Sequence[ExpressionAnswer]
 ) -> Replayed:
-    """What the policy would have said; `answers` are to `terms.texts` on the facts, empty where nothing was asked."""
+    """What the policy would have said; `answers` are to `terms.texts` on the facts, if there are any."""
     if words := why_past_not_selected(document, past):
         return Replayed(ReplayResult.NOT_SELECTED, words)
     if past.facts is None:
         return Replayed(ReplayResult.UNKNOWN, past.why_unknown)
-    whole = answers[0] if answers else NOT_ASKED
-    values = value_terms(terms, answers, past.facts) if answers else ()
+    whole, values = answers[0], value_terms(terms, answers, past.facts)
     if not whole.is_bool:
         words = past.facts.why_unknown(terms.whole.reads)
         if words or whole.outcome is ExpressionOutcome.ENDED:

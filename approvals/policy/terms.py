@@ -14,7 +14,7 @@ from provisioner.expressions import ExpressionAnswer, ExpressionOutcome
 from provisioner.schema.cel.ast import Node, NodeKind, positions_of, read
 
 MAX_TERMS = 40
-JOINED, NEGATED = ("_&&_", "_||_"), "!_"
+JOINED, NEGATED, INDEX = ("_&&_", "_||_"), "!_", "_[_]"
 # A text of CEL, raw or not, or a comment; parentheses in there open nothing.
 _OPAQUE = re.compile(
     r"//[^\n]*"
@@ -63,6 +63,20 @@ def keep_checked(terms: ExpressionTerms, compiled: Sequence[ExpressionAnswer]) -
         for term, found in zip(terms.parts, compiled, strict=True)
     )
     return terms if is_same else ExpressionTerms(terms.whole, (terms.whole,))
+
+
+def is_only_indexed(tree: Node, name: str) -> bool:
+    """Whether an expression asks of a map nothing but the values of keys that it names: not which there are."""
+    nodes = list(tree.walk())
+    uses = sum(node.kind is NodeKind.IDENT and node.name == name for node in nodes)
+    return uses == sum(_is_index_of(node, name) for node in nodes)
+
+
+def _is_index_of(node: Node, name: str) -> bool:
+    if node.kind is NodeKind.SELECT:
+        return not node.is_test and node.target == Node(NodeKind.IDENT, name)
+    is_call = node.kind is NodeKind.CALL and node.name == INDEX
+    return is_call and node.parts[0] == Node(NodeKind.IDENT, name) and node.parts[1].kind is NodeKind.CONST
 
 
 def facts_read(tree: Node) -> tuple[str, ...]:

@@ -153,7 +153,7 @@ def _replay_chunk(
     for request in selected:
         if report := by_request.get(request.pk):
             sight = ReportSight(sight_of(request.deployment.cluster), report.body)
-            facts = reader_facts(request, report, sight, terms.whole.reads, waived.get(request.pk, ()))
+            facts = reader_facts(request, report, sight, [terms], waived.get(request.pk, ()))
             obstacle = _find_obstacle(document, request, report, by) if is_grant else ""
             past[request.pk] = replace(past[request.pk], facts=facts, obstacle=obstacle)
     questions = [

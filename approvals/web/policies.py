@@ -24,6 +24,7 @@ from approvals.selectors.keyset import ListOrder
 from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.fields import LabelsField, LinesField, mono
 from approvals.web.rendering import note_cluster, page, page_of
+from provisioner.render import write_quoted
 
 LATELY = 50
 LISTED_FIRST = (ReplayResult.HELD, ReplayResult.APPROVED, ReplayResult.UNKNOWN)
@@ -86,6 +87,7 @@ def show(http: HttpRequest, *, name: str) -> HttpResponse:
         "evaluations": keyset.in_order(lists.with_their_requests(said), window.keys),
         "rights": services.rights_of_policy(policy),
         "may_change": services.may_change_policy(by=person(http), policy=policy),
+        "document": write_quoted([_draft_of(_columns_of(policy)).to_object()]),
     }
     return page(http, "policies/policy.html", facts)
 
@@ -104,9 +106,17 @@ def new(http: HttpRequest) -> HttpResponse:
 def edit(http: HttpRequest, *, name: str) -> HttpResponse:
     clusters = readable(http)
     policy = _find(http, clusters, name)
-    fields = ("name", "kind", "mode", "names", "labels", "expression", "message", "allows_known_powers", "is_active")
-    initial = {**{field: getattr(policy, field) for field in fields}, "cluster": policy.cluster}
+    initial = {**_columns_of(policy), "is_active": policy.is_active}
     return _save(http, PolicyForm(clusters, http.POST or None, known=policy, initial=initial))
+
+
+def _columns_of(policy: Policy) -> dict[str, Any]:
+    fields = ("name", "kind", "mode", "cluster", "names", "labels", "expression", "message", "allows_known_powers")
+    return {field: getattr(policy, field) for field in fields}
+
+
+def _draft_of(wish: dict[str, Any]) -> PolicyDocument:
+    return PolicyDocument.of_columns({**wish, "cluster": wish["cluster"].name})
 
 
 def _save(http: HttpRequest, form: PolicyForm) -> HttpResponse:
@@ -132,8 +142,7 @@ def _save(http: HttpRequest, form: PolicyForm) -> HttpResponse:
 def _replayed(http: HttpRequest, wish: dict[str, Any]) -> dict[str, Any]:
     """What the draft would have said of the past requests of its cluster, the ones that it would have changed first."""
     cluster = wish["cluster"]
-    draft = PolicyDocument.of_columns({**wish, "cluster": cluster.name})
-    replay = services.replay_policy(by=person(http), document=draft, clusters=[cluster])
+    replay = services.replay_policy(by=person(http), document=_draft_of(wish), clusters=[cluster])
     told = [row for row in replay.rows if row.replayed.result in LISTED_FIRST]
     rest = [row for row in replay.rows if row.replayed.result in LISTED_AFTER]
     shown = [*told, *rest]

@@ -11,6 +11,7 @@ from approvals.gate import explanation
 from approvals.models import PolicyEvaluation, Report, Request
 from approvals.policy import FACTS
 from approvals.policy.explanation import TermValue
+from approvals.policy.terms import ExpressionTerms
 from approvals.selectors.pages import evaluations_of
 from tests.support.approvals import world
 from tests.support.approvals.fixtures import World
@@ -22,6 +23,12 @@ from tests.support.approvals.world import acting
 def explained(env: World, request: Request) -> list[tuple[TermValue, ...]]:
     sight = Sight(acting(env.ada), env.cluster, limit=10)
     return list(explanation.explain(evaluations_of(request), request, request.reports.get(), sight).values())
+
+
+def asking(expression: str) -> list[ExpressionTerms]:
+    terms = explanation.find_terms(expression)
+    assert isinstance(terms, ExpressionTerms)
+    return [terms]
 
 
 def test_terms_leave_out_what_a_reviewer_accepted_as_the_guard_did(env: World) -> None:
@@ -58,7 +65,9 @@ def test_S09_every_fact_is_there_for_who_may_get_everything(env: World, request_
     report = Report.objects.get()
     report.body = {**report.body, "unjudged": 0}
     sight = ReportSight(Sight(acting(env.ada), env.cluster, limit=10), report.body)
-    facts = explanation.reader_facts(request_, report, sight, list(FACTS))
+    facts = explanation.reader_facts(
+        request_, report, sight, asking(" || ".join(f"{name} == {name}" for name in FACTS))
+    )
     assert facts.known.keys() == FACTS.keys()
     assert facts.hidden == {}
 
@@ -67,5 +76,5 @@ def test_a_reader_is_told_of_the_facts_that_the_report_does_not_have(env: World,
     report = Report.objects.get()
     report.body = {key: value for key, value in report.body.items() if key != "unjudged"}
     sight = ReportSight(Sight(acting(env.ada), env.cluster, limit=10), report.body)
-    facts: Any = explanation.reader_facts(request_, report, sight, ["unjudged", "worst"])
+    facts: Any = explanation.reader_facts(request_, report, sight, asking('unjudged == 0 && worst == "safe"'))
     assert (dict(facts.hidden), dict(facts.known)) == ({"unjudged": explanation.NOT_JUDGED}, {"worst": "safe"})

@@ -109,6 +109,9 @@ def test_S02_requests_of_a_cluster_that_one_may_not_read_are_neither_read_nor_co
         ("unjudged == 0", "unjudged"),
         ('"Secret" in kinds', "kinds"),
         ('actions["update"] == 0', "actions"),
+        ('!("update" in actions)', "actions"),
+        ("!has(actions.update)", "actions"),
+        ("actions.all(a, actions[a] == 0)", "actions"),
     ],
 )
 def test_S09_an_expression_learns_nothing_of_a_secret_that_its_author_may_not_get(
@@ -131,6 +134,16 @@ def test_S09_an_expression_learns_nothing_of_a_secret_that_its_author_may_not_ge
         assert (result, words.split(" is hidden")[0]) == ("unknown", fact)
         _open(env)
         assert results(tried(env, expression))["strimzi"][0] in ("held", "passed")
+
+
+def test_what_a_plan_deletes_is_known_though_a_secret_is_hidden(env: World, request_: Request) -> None:
+    body = scene.report_of("secret-in-the-bundle")
+    for action in body["plan"]["actions"]:
+        action.update(before={"kind": "Secret"})
+    request_.reports.all().delete()
+    scene.reported(request_, body)
+    env.kubernetes.closed = {"secrets"}
+    assert results(tried(env, 'actions["delete"] == 0'))["strimzi"][0] == "passed"
 
 
 def test_S09_objects_of_others_that_are_to_be_adopted_tell_nothing(env: World, request_: Request) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -16,11 +17,14 @@ from django.utils import timezone
 
 from approvals import services
 from approvals.models import ApiToken, AuditEntry, ChatAccount, Policy
+from approvals.policy.document import PolicyDocument
 from approvals.services.tokens import digest
+from provisioner.render import load_all
 from provisioner.values import Identity
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
+from tests.support.approvals.policies import save
 from tests.support.approvals.world import enter
 
 POLICY = {
@@ -287,6 +291,14 @@ def test_a_draft_is_tried_from_its_form_and_not_saved(env: World, afternoon: dic
     assert f"/requests/{afternoon['serious'].uid}" in text
     assert f'value="{POLICY["name"]}"' in response.content.decode(), "what was typed is still there"
     assert Policy.objects.count() == before
+
+
+def test_a_policy_is_shown_as_the_file_that_can_be_tried(env: World, browse: Browse) -> None:
+    save(env, name="calm", kind="guard", expression='worst == "safe"', names=["har*"], message="too wild")
+    page = unescape(browse(env.ada).get("/policies/of/calm").content.decode())
+    (written,) = load_all(page[page.index("---") : page.index("</pre>", page.index("---"))], name="the page")
+    document = PolicyDocument.parse(written)
+    assert (document.names, document.clusters, document.expression) == (("har*",), ("prod",), 'worst == "safe"')
 
 
 def test_a_draft_that_does_not_compile_is_not_tried(env: World, browse: Browse) -> None:
