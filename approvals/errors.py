@@ -155,6 +155,13 @@ class NotAsExpected(Refused):
     status = 412
 
 
+class ConditionMissing(Refused):
+    """A write that needs If-Match came without it."""
+
+    code = "condition-missing"
+    status = 428
+
+
 class TooMany(Refused):
     """A quota of the requester or the cluster is used up (security-rules.md S25)."""
 

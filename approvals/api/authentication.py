@@ -55,9 +55,12 @@ DECIDING = {
     ("api-request", "apply_at"),
     ("api-deployment", "revoke"),
     ("api-deployment", "reinstate"),
+    ("api-policy", "create"),
+    ("api-policy", "update"),
+    ("api-policy", "destroy"),
 }
 # What writes nothing in a cluster and decides nothing: its result is read, and working it out has a quota.
-READING = {("api-catalog", "compare")}
+READING = {("api-catalog", "compare"), ("api-policy-test", "create")}
 # About the token itself: open to every token, also to one whose proof is too old.
 OWN = "api-token"
 

@@ -39,8 +39,18 @@ from approvals.api.report_parts import MAX_ASKED, changes_of, part_of, visible_r
 from approvals.clock import database_now
 from approvals.errors import Ambiguous, CouldNotAsk, NotAsExpected, OutOfScope
 from approvals.ledger import made_values
-from approvals.models import AuditEntry, BundleDeployment, Cluster, KeptValue, Policy, Report, Request, Review, Revision
-from approvals.selectors import inbox, lists
+from approvals.models import (
+    AuditEntry,
+    BundleDeployment,
+    Cluster,
+    KeptValue,
+    PolicyEvaluation,
+    Report,
+    Request,
+    Review,
+    Revision,
+)
+from approvals.selectors import inbox, lists, pages
 from approvals.selectors.audit import OF_SECRETS
 from approvals.selectors.followed_sources import offers
 from approvals.selectors.inbox_columns import REST_COLUMNS, with_columns
@@ -197,14 +207,6 @@ class ClusterViewSet(ClusterScoped):
 
     def get_queryset(self) -> QuerySet[Cluster]:
         return Cluster.objects.filter(pk__in=[cluster.pk for cluster in self.clusters()]).order_by("name")
-
-
-class PolicyViewSet(ClusterScoped):
-    serializer_class = shapes.PolicySerializer
-    lookup_field = "name"
-
-    def get_queryset(self) -> QuerySet[Policy]:
-        return Policy.objects.filter(cluster__in=self.clusters()).select_related("cluster").order_by("name")
 
 
 class AuditViewSet(ClusterScoped):
@@ -370,6 +372,7 @@ class RequestViewSet(ClusterScoped):
             "since_review": self._since_review,
             "may_see_roles": lambda request: known(request.deployment.cluster),
             "status_of": self._status_of,
+            "evaluations_of": self._evaluations_of,
         }
         return {**super().get_serializer_context(), **context}
 
@@ -387,6 +390,13 @@ class RequestViewSet(ClusterScoped):
         caller = caller_of(self.request)
         sight = Sight(caller, request.deployment.cluster, limit=MAX_ASKED)
         return since_your_review(request=request, user=caller.user, sight_of=partial(ReportSight, sight))
+
+    def _evaluations_of(self, request: Request) -> tuple[list[PolicyEvaluation], Mapping[int, Any]]:
+        """What policies said of the present round, and their terms as the caller may know them."""
+        evaluations = pages.evaluations_of(request)
+        report = pages.report_of(request) if evaluations else None
+        sight = Sight(caller_of(self.request), request.deployment.cluster, limit=MAX_ASKED)
+        return evaluations, services.explain_evaluations(evaluations, request, report, sight)
 
     def _said_of(self, request: Request) -> list[str]:
         return said_of(Sight(caller_of(self.request), request.deployment.cluster, limit=MAX_ASKED), request)

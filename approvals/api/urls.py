@@ -5,7 +5,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.routers import SimpleRouter
 
-from approvals.api import catalogs, resources, sign_in
+from approvals.api import catalogs, policies, resources, sign_in
 from approvals.api.authentication import InScope
 from approvals.catalogs import addresses
 
@@ -13,7 +13,7 @@ router = SimpleRouter(trailing_slash=False)
 router.register("clusters", resources.ClusterViewSet, basename="api-cluster")
 router.register("deployments", resources.DeploymentViewSet, basename="api-deployment")
 router.register("requests", resources.RequestViewSet, basename="api-request")
-router.register("policies", resources.PolicyViewSet, basename="api-policy")
+router.register("policies", policies.PolicyViewSet, basename="api-policy")
 router.register("audit", resources.AuditViewSet, basename="api-audit")
 router.register("tokens", sign_in.TokenViewSet, basename="api-token")
 router.register("sign-in", sign_in.SignInViewSet, basename="api-sign-in")
@@ -32,6 +32,11 @@ def _catalog(address: str, action: str, suffix: str, *, detail: bool = True, **w
 
 patterns = [
     *router.urls,
+    path(
+        "policy-tests",
+        policies.PolicyTestViewSet.as_view({"post": "create"}, basename="api-policy-test"),
+        name="api-policy-tests",
+    ),
     _catalog("catalogs", "list", "list", detail=False),
     _catalog(CATALOG, "retrieve", "detail"),
     _catalog(f"{CATALOG}/packages", "packages", "packages"),

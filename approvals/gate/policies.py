@@ -27,7 +27,6 @@ from provisioner.values import Action, Severity
 Result = PolicyEvaluation.Result
 WRITTEN_UNSEEN = "SEC-07"
 _DESTRUCTIVE = (Action.DELETE, Action.REPLACE, Action.ADOPT)
-NOT_SELECTED = "the deployment does not match its selector"
 DESTRUCTIVE = "the request deletes, replaces or adopts objects, which only people can acknowledge"
 # Said whether or not there are any: that would tell whether an object differs (S09).
 ADOPTS = (
@@ -158,7 +157,7 @@ def _unjudged(report: Report, accepted: Collection[str]) -> list[str]:
 
     Reports from before every field was judged do not say: there it is every object that is touched, whole.
     """
-    if not _says_what_is_judged(report):
+    if not says_what_is_judged(report):
         actions = report.body["plan"]["actions"]
         return [f"{_kind(action['ref'])}:{ANY}" for action in actions if action["action"] != Action.NONE]
     return [
@@ -169,7 +168,7 @@ def _unjudged(report: Report, accepted: Collection[str]) -> list[str]:
     ]
 
 
-def _says_what_is_judged(report: Report) -> bool:
+def says_what_is_judged(report: Report) -> bool:
     return "unjudged" in report.body
 
 
@@ -197,8 +196,8 @@ def _answer(row: Policy, facts: policy.Facts) -> policy.ExpressionResult:
 
 def _ask_guard(row: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
     """A guard's result and its words."""
-    if not _is_selected(row, request):
-        return Result.NOT_SELECTED, NOT_SELECTED
+    if not_selected := why_not_selected(row, request):
+        return Result.NOT_SELECTED, not_selected
     answer = _answer(row, facts)
     if answer.is_true:
         return Result.PASSES, answer.words
@@ -212,9 +211,9 @@ def _ask_guard(row: Policy, request: Request, report: Report, facts: policy.Fact
 
 def _ask_grant(row: Policy, request: Request, report: Report, facts: policy.Facts) -> tuple[str, str]:
     """A grant's result and its words."""
-    if not _is_selected(row, request):
-        return Result.NOT_SELECTED, NOT_SELECTED
-    if _is_destructive(report):
+    if not_selected := why_not_selected(row, request):
+        return Result.NOT_SELECTED, not_selected
+    if is_destructive(report):
         # Not asked: of an adopted object of somebody else its answer would tell what is private (S09).
         return Result.SILENT, f"it was not evaluated: {_destruction(report)}"
     answer = _answer(row, facts)
@@ -233,44 +232,51 @@ def _ask_grant(row: Policy, request: Request, report: Report, facts: policy.Fact
     return (Result.SILENT, f"{answer.words}, but {obstacle}") if obstacle else (Result.APPROVES, answer.words)
 
 
-def _is_selected(row: Policy, request: Request) -> bool:
-    """By the labels kept with the request and by today's: any are enough for a guard, a grant needs all (S14).
-
-    Where there were more than are kept, those would have been any: a guard selects, a grant by labels does not.
-    """
-    if row.labels and not labels.are_all_kept(request):
-        name = request.deployment.name
-        return row.kind == Policy.Kind.GUARD and policy.holds_for(names=row.names, labels={}, name=name, has={})
-    selects = [
-        policy.holds_for(names=row.names, labels=row.labels, name=request.deployment.name, has=has)
-        for has in (*request.earlier_labels, request.labels, request.deployment.labels)
-    ]
-    return any(selects) if row.kind == Policy.Kind.GUARD else all(selects)
+def why_not_selected(row: Policy, request: Request) -> str:
+    """By the labels kept with the request and by today's; "" where it is selected (S14)."""
+    kept = [*request.earlier_labels, request.labels, request.deployment.labels]
+    return policy.why_no_set_selected(
+        names=row.names,
+        labels=row.labels,
+        name=request.deployment.name,
+        label_sets=kept if labels.are_all_kept(request) else None,
+        needs_all=row.kind == Policy.Kind.GRANT,
+    )
 
 
 def _find_obstacle(row: Policy, request: Request, report: Report) -> str:
     """Why a grant whose expression is true still may not approve; "" where it may."""
+    words, findings = find_obstacle_for_all(request, report, allows_known_powers=row.allows_known_powers)
+    if words:
+        return f"{words}: {_name_findings(findings)}" if findings else words
+    counts = objection_to(row, request)
+    return counts.words if isinstance(counts, Unknown) else "" if counts.value.is_given else counts.value.words
+
+
+def find_obstacle_for_all(
+    request: Request, report: Report, *, allows_known_powers: bool
+) -> tuple[str, Collection[Finding]]:
+    """Why no grant may approve a request, whoever wrote it; ("", []) where one may. With the findings that hold it."""
     if request.is_for_people:
-        return "it follows a catalog by upgradePolicy Request, which only people can approve"
+        return "it follows a catalog by upgradePolicy Request, which only people can approve", []
     if report.severities.get(Severity.UNKNOWN, 0):
         unknown = [finding for finding in report.findings.all() if finding.severity == Severity.UNKNOWN]
-        return f"the report has unknown findings, which policies cannot approve: {_name_findings(unknown)}"
-    if not _says_what_is_judged(report):
-        return "the report was made before Pratique said which fields no rule judges: start a new round"
+        return "the report has unknown findings, which policies cannot approve", unknown
+    if not says_what_is_judged(report):
+        return "the report was made before Pratique said which fields no rule judges: start a new round", []
     own = [finding for finding in report.findings.all() if finding.rule.startswith(policy.OWN_RULES_PREFIX)]
-    if row.allows_known_powers and own:
+    if allows_known_powers and own:
         known = known_powers(request)
         own = [finding for finding in own if finding.is_new or finding.fingerprint not in known]
     if own:
-        return f"the content affects Pratique itself, which only people can approve: {_name_findings(own)}"
-    if request.purpose == Request.Purpose.DELETE or _is_destructive(report):
-        return _destruction(report)
+        return "the content affects Pratique itself, which only people can approve", own
+    if request.purpose == Request.Purpose.DELETE or is_destructive(report):
+        return _destruction(report), []
     if not request.is_requester_known:
-        return "the requester is unknown, so a person who may use the ServiceAccount must approve"
+        return "the requester is unknown, so a person who may use the ServiceAccount must approve", []
     if unknown_writes(request):
-        return "somebody unknown wrote a part of the spec, so a person must approve"
-    counts = objection_to(row, request)
-    return counts.words if isinstance(counts, Unknown) else "" if counts.value.is_given else counts.value.words
+        return "somebody unknown wrote a part of the spec, so a person must approve", []
+    return "", []
 
 
 def known_powers(request: Request) -> frozenset[str]:
@@ -313,5 +319,5 @@ def _destruction(report: Report) -> str:
     return f"{DESTRUCTIVE}: {some(named)}" if named else DESTRUCTIVE
 
 
-def _is_destructive(report: Report) -> bool:
+def is_destructive(report: Report) -> bool:
     return any(report.actions.get(action, 0) for action in _DESTRUCTIVE)

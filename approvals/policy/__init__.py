@@ -25,7 +25,7 @@ from approvals.policy.expression import (
     answer,
     check_compiled,
     check_form,
-    holds_for,
+    why_no_set_selected,
 )
 from approvals.policy.holdings import holdings, says_what_shall_be
 
@@ -54,9 +54,9 @@ __all__ = [
     "expressions_of",
     "facts_of",
     "holdings",
-    "holds_for",
     "says_what_shall_be",
     "unmet",
+    "why_no_set_selected",
     "why_nobody_vouches",
     "why_not_waivable",
     "why_vouched_for",

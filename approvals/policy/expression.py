@@ -7,12 +7,13 @@ steps and services.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from provisioner import expressions
 from provisioner.expressions import ExpressionOutcome, Language, compiler_words, problem_words
+from provisioner.sentences import some
 
 MAX_EXPRESSION = 4000
 MAX_WORDS = 1000
@@ -160,8 +161,35 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def holds_for(*, names: Iterable[str], labels: Mapping[str, str], name: str, has: Mapping[str, str]) -> bool:
-    """Whether a selector (name globs, labels; both empty: everything) selects a deployment."""
+def why_not_selected(*, names: Iterable[str], labels: Mapping[str, str], name: str, has: Mapping[str, str]) -> str:
+    """Which part of a selector (name globs, labels; both empty: everything) a deployment does not match; "" where none.
+
+    Only the selector's own words, not what labels the deployment has.
+    """
     globs = list(names)
-    is_named = not globs or any(fnmatch.fnmatchcase(name, glob) for glob in globs)
-    return is_named and all(has.get(key) == value for key, value in labels.items())
+    if globs and not any(fnmatch.fnmatchcase(name, glob) for glob in globs):
+        return f"the name {name} matches none of {some(globs)}"
+    missing = [f"{key}={value}" for key, value in sorted(labels.items()) if has.get(key) != value]
+    return f"it does not have the label{'s' if len(missing) > 1 else ''} {some(missing)}" if missing else ""
+
+
+def why_no_set_selected(
+    *,
+    names: Iterable[str],
+    labels: Mapping[str, str],
+    name: str,
+    label_sets: Sequence[Mapping[str, str]] | None,
+    needs_all: bool,
+) -> str:
+    """The same of a request by all labels that count for it: a guard selects by any of them, a grant needs all (S14).
+
+    None for `label_sets`: there were more than are kept. Those would have been any: a guard selects, a grant by labels
+    does not.
+    """
+    if label_sets is None and labels:
+        words = why_not_selected(names=names, labels={}, name=name, has={})
+        return words or ("it had more sets of labels than are kept" if needs_all else "")
+    found = [why_not_selected(names=names, labels=labels, name=name, has=has) for has in label_sets or ({},)]
+    against = [words for words in found if words]
+    is_selected = not against if needs_all else len(against) < len(found)
+    return "" if is_selected else against[-1]

@@ -1,5 +1,6 @@
 """What people do: one function an action, keywords only. Each asks Kubernetes for the right before its transaction."""
 
+from approvals.gate.explanation import explain as explain_evaluations
 from approvals.gate.unseen_limits import why_not_unseen
 from approvals.services.approval_terms import Acknowledgement, acknowledgements, collisions, page_of, to_acknowledge
 from approvals.services.change_stops import end_stop, stop_changes
@@ -46,7 +47,14 @@ from approvals.services.issuers import (
     sign_in_with_issuer,
 )
 from approvals.services.own_views import mark_news_read, mark_viewed, remove_view, save_view
-from approvals.services.policies import may_change_policy, may_write_policies, rights_of_policy, save_policy
+from approvals.services.policies import (
+    disable_policy,
+    may_change_policy,
+    may_write_policies,
+    rights_of_policy,
+    save_policy,
+)
+from approvals.services.policy_replays import PolicyReplay, ReplayRow, read_document, replay_policy
 from approvals.services.proxy_people import caller_of_proxy, sign_in_by_proxy
 from approvals.services.reviews import dismiss, review, set_apply_at, withdraw
 from approvals.services.revisions import reinstate_revision, revoke_revision
@@ -83,8 +91,10 @@ __all__ = [
     "ComparedLines",
     "ComparisonQuestion",
     "DependencyOffer",
+    "PolicyReplay",
     "Proved",
     "Replacing",
+    "ReplayRow",
     "Rights",
     "Rotation",
     "Waiver",
@@ -106,12 +116,14 @@ __all__ = [
     "create_deployment",
     "create_deployments",
     "delete_deployment",
+    "disable_policy",
     "dismiss",
     "end_api_token",
     "end_other_sessions",
     "end_session",
     "end_sessions_of_issuer",
     "end_stop",
+    "explain_evaluations",
     "find_dependencies",
     "find_known_comparison",
     "forget_ended",
@@ -133,11 +145,13 @@ __all__ = [
     "prove_api_token",
     "read_comparison_lines",
     "read_comparison_result",
+    "read_document",
     "register_cluster",
     "reinstate_revision",
     "remove_cluster",
     "remove_view",
     "renew_grant",
+    "replay_policy",
     "resolve_comparison",
     "review",
     "revoke_api_token",

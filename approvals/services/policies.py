@@ -53,10 +53,12 @@ def save_policy(
     is_active: bool,
     via: str,
     allows_known_powers: bool = False,
+    version: int | None = None,
 ) -> Policy:
     """Create the policy of this name, or save a new version of it, for which `by` needs the right to both.
 
-    Raises Changed where somebody saved it meanwhile, else a Refused by what is wrong.
+    `version` is the one that `by` has read, 0 for none; None takes the present one. Raises Changed where somebody saved
+    it meanwhile, else a Refused by what is wrong.
     """
     if not NAME.fullmatch(name):
         raise InvalidInput(f"the name is {name!r}; expected lowercase letters, digits and dashes", field="name")
@@ -77,7 +79,7 @@ def save_policy(
     return _save(
         by,
         via,
-        known.version if known else 0,
+        version if version is not None else known.version if known else 0,
         name=name,
         kind=kind,
         mode=mode,
@@ -89,6 +91,14 @@ def save_policy(
         is_active=is_active,
         allows_known_powers=allows_known_powers,
     )
+
+
+def disable_policy(*, by: Caller, policy: Policy, via: str) -> Policy:
+    """Save a version of the policy that decides nothing: what it said of requests stays on record. Raises as
+    `save_policy`."""
+    columns = ("name", "kind", "mode", "cluster", "names", "labels", "expression", "message", "allows_known_powers")
+    kept = {column: getattr(policy, column) for column in columns}
+    return save_policy(by=by, via=via, version=policy.version, is_active=False, **kept)
 
 
 def _check_author(by: Caller, cluster: Cluster, names: Sequence[str]) -> None:

@@ -15,14 +15,20 @@ from approvals import services
 from approvals.errors import InvalidInput
 from approvals.models import Cluster, Policy
 from approvals.policy import FACTS
+from approvals.policy.document import PolicyDocument
 from approvals.policy.expression import MAX_EXPRESSION
+from approvals.policy.replay import ReplayResult
+from approvals.policy.templates import TEMPLATES, find_template
 from approvals.selectors import keyset, lists
 from approvals.selectors.keyset import ListOrder
 from approvals.web.access_decorators import person, readable, signed_in
 from approvals.web.fields import LabelsField, LinesField, mono
 from approvals.web.rendering import note_cluster, page, page_of
+from provisioner.render import write_quoted
 
 LATELY = 50
+LISTED_FIRST = (ReplayResult.HELD, ReplayResult.APPROVED, ReplayResult.UNKNOWN)
+LISTED_AFTER = (ReplayResult.PASSED, ReplayResult.SILENT)
 
 
 class PolicyForm(forms.Form):
@@ -81,6 +87,7 @@ def show(http: HttpRequest, *, name: str) -> HttpResponse:
         "evaluations": keyset.in_order(lists.with_their_requests(said), window.keys),
         "rights": services.rights_of_policy(policy),
         "may_change": services.may_change_policy(by=person(http), policy=policy),
+        "document": write_quoted([_draft_of(_columns_of(policy)).to_object()]),
     }
     return page(http, "policies/policy.html", facts)
 
@@ -88,7 +95,10 @@ def show(http: HttpRequest, *, name: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @signed_in
 def new(http: HttpRequest) -> HttpResponse:
-    return _save(http, PolicyForm(readable(http), http.POST or None))
+    """An empty form, or one that a template fills (`?template=NAME`)."""
+    template = find_template(http.GET.get("template", ""))
+    initial = template.document.form_fields() if template else {}
+    return _save(http, PolicyForm(readable(http), http.POST or None, initial=initial))
 
 
 @require_http_methods(["GET", "POST"])
@@ -96,14 +106,28 @@ def new(http: HttpRequest) -> HttpResponse:
 def edit(http: HttpRequest, *, name: str) -> HttpResponse:
     clusters = readable(http)
     policy = _find(http, clusters, name)
-    fields = ("name", "kind", "mode", "names", "labels", "expression", "message", "allows_known_powers", "is_active")
-    initial = {**{field: getattr(policy, field) for field in fields}, "cluster": policy.cluster}
+    initial = {**_columns_of(policy), "is_active": policy.is_active}
     return _save(http, PolicyForm(clusters, http.POST or None, known=policy, initial=initial))
 
 
+def _columns_of(policy: Policy) -> dict[str, Any]:
+    fields = ("name", "kind", "mode", "cluster", "names", "labels", "expression", "message", "allows_known_powers")
+    return {field: getattr(policy, field) for field in fields}
+
+
+def _draft_of(wish: dict[str, Any]) -> PolicyDocument:
+    return PolicyDocument.of_columns({**wish, "cluster": wish["cluster"].name})
+
+
 def _save(http: HttpRequest, form: PolicyForm) -> HttpResponse:
-    """Keep what the form says, or show it again with what is wrong."""
-    if http.method == "POST" and form.is_valid():
+    """Keep what the form says, or try it on past requests, or show it again with what is wrong."""
+    facts = {"form": form, "policy": form.known, "fact_rows": sorted(FACTS.items()), "templates": TEMPLATES}
+    if "try" in http.POST and form.is_valid():
+        try:
+            return page(http, "policies/policy_form.html", {**facts, **_replayed(http, form.cleaned_data)})
+        except InvalidInput as refusal:
+            form.add_error("expression", str(refusal))
+    elif http.method == "POST" and form.is_valid():
         try:
             policy = services.save_policy(by=person(http), via="browser", **form.cleaned_data)
         except InvalidInput as refusal:
@@ -112,8 +136,17 @@ def _save(http: HttpRequest, form: PolicyForm) -> HttpResponse:
         else:
             messages.success(http, f"{policy.name} was saved as version {policy.version}.")
             return redirect("policy", name=policy.name)
-    facts = {"form": form, "policy": form.known, "fact_rows": sorted(FACTS.items())}
     return page(http, "policies/policy_form.html", facts, status=422 if form.is_bound else 200)
+
+
+def _replayed(http: HttpRequest, wish: dict[str, Any]) -> dict[str, Any]:
+    """What the draft would have said of the past requests of its cluster, the ones that it would have changed first."""
+    cluster = wish["cluster"]
+    replay = services.replay_policy(by=person(http), document=_draft_of(wish), clusters=[cluster])
+    told = [row for row in replay.rows if row.replayed.result in LISTED_FIRST]
+    rest = [row for row in replay.rows if row.replayed.result in LISTED_AFTER]
+    shown = [*told, *rest]
+    return {"replay": replay, "shown": shown[:LATELY], "more": max(0, len(shown) - LATELY)}
 
 
 def _find(http: HttpRequest, clusters: Iterable[Cluster], name: str) -> Policy:

@@ -72,6 +72,8 @@ TONES: dict[str, str] = {
     "Denied": "bad",
     "error": "bad",
     "holds": "warn",
+    "held": "warn",
+    "passed": "good",
     "InProgress": "warn",
     "Terminating": "warn",
     "Unknown": "warn",

@@ -34,7 +34,7 @@ PLAIN = frozenset(
         problems progress prove proved provider purpose query reached read readyz reason received refresh refused
         remove removed renewed repeated replaced replaces requested requirements resource rests result revoked rights
         save saved schemas search searched seconds section seen selected server service show sign signin since skips
-        slack sort started state states status subject succeeded summary sure tenant text theme to tool tried type uid
+        slack sort started state states status subject succeeded summary sure tenant tests text theme to tool tried type uid
         unlink until unused use used user username value values verb version via view viewed views voter waiting
         waives warnings was watched weight why woken words worked worst writer writers
         """,

@@ -47,6 +47,14 @@ from approvals.api.serializers.deployments import (
     RotateInput,
     SpecInput,
 )
+from approvals.api.serializers.policies import (
+    EvaluationSerializer,
+    NewPolicyInput,
+    PolicyInput,
+    PolicyTestInput,
+    PolicyTestSerializer,
+    replay_record,
+)
 from approvals.api.serializers.requests import (
     ApplyAtInput,
     ChangesPart,
@@ -81,15 +89,20 @@ __all__ = [
     "DismissInput",
     "DismissalSerializer",
     "DriftSerializer",
+    "EvaluationSerializer",
     "ExchangeInput",
     "KeptValueSerializer",
     "MadeDependenciesSerializer",
+    "NewPolicyInput",
     "NewTokenSerializer",
     "OutcomeSerializer",
     "PackageSerializer",
     "PackageSummarySerializer",
     "PauseInput",
+    "PolicyInput",
     "PolicySerializer",
+    "PolicyTestInput",
+    "PolicyTestSerializer",
     "ProveInput",
     "ReinstateInput",
     "ReportPart",
@@ -108,4 +121,5 @@ __all__ = [
     "dependencies_record",
     "package_record",
     "question_of",
+    "replay_record",
 ]

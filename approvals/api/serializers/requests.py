@@ -11,6 +11,7 @@ from rest_framework import serializers
 
 from approvals import services
 from approvals.api.serializers.deployments import DIGEST, SPEC
+from approvals.api.serializers.policies import EvaluationSerializer
 from approvals.lifecycle import State
 from approvals.models import Dismissal, Outcome, Request, Review, VoidedRound
 from approvals.selectors.inbox_columns import REST_COLUMNS, Column
@@ -355,11 +356,14 @@ class RequestDetailSerializer(RequestSerializer):
         help_text="what differs since your last review of an earlier round or request; null if there is none"
     )
 
+    evaluations = serializers.SerializerMethodField(help_text="what each policy said of the present round, and why")
+
     class Meta(RequestSerializer.Meta):
         fields = [
             *RequestSerializer.Meta.fields,
             "spec",
             "reviews",
+            "evaluations",
             "voided_rounds",
             "since_your_review",
             "to_acknowledge",
@@ -367,6 +371,11 @@ class RequestDetailSerializer(RequestSerializer):
             "made_values",
             "engine",
         ]
+
+    @extend_schema_field(EvaluationSerializer(many=True))
+    def get_evaluations(self, request: Request) -> list[dict[str, Any]]:
+        evaluations, terms = self.context["evaluations_of"](request)
+        return list(EvaluationSerializer(evaluations, many=True, context={"terms": terms}).data)
 
     @extend_schema_field(SinceReviewSerializer(allow_null=True))
     def get_since_your_review(self, request: Request) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from approvals.access import Caller
 from approvals.errors import Refused
 from approvals.lifecycle import State
 from approvals.models import PolicyEvaluation, Report, Request, Review, VoidedRound
+from approvals.policy.explanation import TermValue
 from approvals.selectors import pages
 from approvals.services import Acknowledgement
 from approvals.services.waivers import Waiver, check_right, why_not
@@ -336,18 +337,34 @@ def form_of(
 
 @dataclass(frozen=True, slots=True)
 class ReviewHistory:
-    """All reviews with what came of them. `wrong_dismissal` says why a dismissal that was sent was refused."""
+    """All reviews with what came of them. `terms` are those of an evaluation, by its key. `wrong_dismissal` says why a
+    dismissal that was sent was refused.
+    """
 
     reviews: list[Review]
     voided_rounds: list[VoidedRound]
     evaluations: list[PolicyEvaluation]
     waivers: Waivers | None
+    terms: Mapping[int, tuple[TermValue, ...]] = field(default_factory=dict)
     dismissal: DismissalOptions = field(default_factory=DismissalOptions)
     wrong_dismissal: str = ""
 
 
 def history_of(tab: RequestTab, waivers: Waivers | None) -> ReviewHistory:
-    return ReviewHistory(tab.reviews, pages.voided_rounds_of(tab.item), tab.evaluations, waivers)
+    evaluations = tab.evaluations
+    return ReviewHistory(
+        tab.reviews,
+        pages.voided_rounds_of(tab.item),
+        evaluations,
+        waivers,
+        services.explain_evaluations(evaluations, tab.item, tab.report, tab.sight),
+    )
+
+
+@register.filter
+def terms_of(evaluation: PolicyEvaluation, history: ReviewHistory) -> tuple[TermValue, ...]:
+    """The value of each term of a policy, as far as the viewer may know it."""
+    return history.terms.get(evaluation.pk, ())
 
 
 @register.filter

@@ -14,7 +14,7 @@ from typing import NoReturn
 from provisioner.cli.arguments import Usage
 from provisioner.cli.explain import COMMANDS as EXPLANATIONS
 from provisioner.cli.explain import explained
-from provisioner.cli.kubectl import apis, bundles, catalogs, grants, needs, rukpak
+from provisioner.cli.kubectl import apis, bundles, catalogs, grants, needs, policies, rukpak
 from provisioner.cli.kubectl.cluster import add_cluster, advice_for, bare_name, with_options_behind
 from provisioner.cli.kubectl.decisions import decide, pause, resume, rollback, rotate
 from provisioner.cli.kubectl.login import BACK_SECONDS, login, logout
@@ -41,6 +41,7 @@ exit status
   0    done
   1    decisions: the review did not count; diff: there are differences;
        preview: there are findings; convert: you must complete the output;
+       policy: a request would have been held or approved;
        apis: no API matches; rbac: something other than rights is in the way
   2    an error, or wrong usage
   130  interrupted
@@ -292,6 +293,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("explain", EXPLAIN.help, EXPLAIN.add, _explain, EXPLAIN.epilog),
     Command("preview", bundles.PREVIEW_HELP, bundles.add_preview, bundles.preview, bundles.PREVIEW_EPILOG),
     Command("catalog", catalogs.HELP, catalogs.add, catalogs.run, catalogs.EPILOG),
+    Command("policy", policies.HELP, policies.add, policies.run, policies.EPILOG),
     Command("convert", rukpak.CONVERT_HELP, rukpak.add_convert, rukpak.convert, rukpak.CONVERT_EPILOG),
     Command("login", "get a token to read whole reports from Pratique's service", _add_login, login, _LOGIN_EPILOG),
     Command("logout", "revoke the token and delete it", _add_service, logout),

@@ -39,7 +39,7 @@ OF_REQUESTS = ("show", "diff", *DECIDING)
 OF_DEPLOYMENTS = ("history", "rollback", "rotate", "pause", "resume", "grant")
 OF_FILES = ("preview", "convert", "rbac")
 SUBJECTS = ("user:", "group:", "serviceaccount:")
-FILE_OPTIONS = ("--kubeconfig", "--config", "--docker-config")
+FILE_OPTIONS = ("--kubeconfig", "--config", "--docker-config", "--filename", "-f")
 
 
 def complete(argv: Sequence[str] | None = None) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 CHECKED_EXPRESSION, ANY_VALUE, TYPE_OF_ID, ID = 4, 2, 3, 2
+SOURCE, POSITION = 5, 4
 
 
 class NodeKind(StrEnum):
@@ -58,6 +59,13 @@ def types_of(serialized: bytes) -> dict[int, str]:
     "optional_type(int)"."""
     entries = (_fields(entry) for entry in _all(_checked(serialized), TYPE_OF_ID))
     return {_last(entry, 1, 0): _type(_last(entry, 2, b"")) for entry in entries}
+
+
+def positions_of(serialized: bytes) -> dict[int, int]:
+    """Where each node stands in the text, in characters, by its id; an operator stands where its sign does."""
+    source = _fields(_last(_checked(serialized), SOURCE, b""))
+    entries = (_fields(entry) for entry in _all(source, POSITION))
+    return {_last(entry, 1, 0): _last(entry, 2, 0) for entry in entries}
 
 
 def _checked(serialized: bytes) -> list[tuple[int, Any]]:

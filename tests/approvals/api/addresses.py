@@ -36,6 +36,7 @@ CLOSED = {
     "api-request-withdraw": "requests/{request}/withdraw",
     "api-request-dependencies": "requests/{request}/dependencies",
     "api-policy-detail": "policies/routine",
+    "api-policy-tests": "policy-tests",
     "api-audit-detail": "audit/1",
     "api-catalog-detail": "catalogs/prod/port",
     "api-catalog-packages": "catalogs/prod/port/packages",

@@ -104,8 +104,11 @@ def test_S02_the_table_has_every_method_that_changes_something() -> None:
         ("api-request-dependencies", "post"),
         ("api-request-dismiss", "post"),
         ("api-catalog-changes", "post"),
+        ("api-policy-detail", "put"),
+        ("api-policy-detail", "delete"),
+        ("api-policy-tests", "post"),
     }
-    assert [name for name in LISTS if "post" in methods_of(name)] == ["api-deployment-list"]
+    assert [name for name in LISTS if "post" in methods_of(name)] == ["api-deployment-list", "api-policy-list"]
 
 
 def test_S02_a_login_without_rights_sees_and_changes_nothing(env: World, afternoon: dict[str, Any], call: Call) -> None:

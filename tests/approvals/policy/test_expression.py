@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from approvals import policy
-from approvals.policy.expression import MAX_EXPRESSION
+from approvals.policy.expression import MAX_EXPRESSION, why_not_selected
 from provisioner.expressions.evaluator import ask
 from tests.support.approvals.policies import FACTS
 
@@ -64,4 +64,5 @@ def test_a_missing_fact_is_an_error() -> None:
     ],
 )
 def test_selectors(names: list[str], labels: dict[str, str], selected: bool) -> None:
-    assert policy.holds_for(names=names, labels=labels, name="strimzi", has={"team": "kafka"}) == selected
+    words = why_not_selected(names=names, labels=labels, name="strimzi", has={"team": "kafka"})
+    assert (words == "") == selected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -16,11 +17,14 @@ from django.utils import timezone
 
 from approvals import services
 from approvals.models import ApiToken, AuditEntry, ChatAccount, Policy
+from approvals.policy.document import PolicyDocument
 from approvals.services.tokens import digest
+from provisioner.render import load_all
 from provisioner.values import Identity
 from tests.support.approvals import scene, world
 from tests.support.approvals.fixtures import World
 from tests.support.approvals.pages import Browse, text_of
+from tests.support.approvals.policies import save
 from tests.support.approvals.world import enter
 
 POLICY = {
@@ -265,3 +269,39 @@ def test_a_new_policy_is_offered_to_whom_could_save_one(env: World, browse: Brow
     response = browse(env.bert).get("/policies")
     assert response.content.decode().count(NEW) == (2 if may else 0)
     assert ("Whoever may approve deployments may create one" in text_of(response)) is (not may)
+
+
+def test_a_template_fills_the_form(env: World, browse: Browse) -> None:
+    client = browse(env.ada)
+    page = client.get("/policies/new?template=hold-unknown").content.decode()
+    assert 'value="hold-unknown"' in page
+    assert "severities[&quot;unknown&quot;] == 0" in page
+    assert client.get("/policies/new?template=nonsense").status_code == 200
+
+
+def test_a_draft_is_tried_from_its_form_and_not_saved(env: World, afternoon: dict[str, Any], browse: Browse) -> None:
+    draft = {**POLICY, "kind": "guard", "names": "", "labels": "", "expression": 'worst_new == "safe" && !is_first'}
+    before = Policy.objects.count()
+    response = browse(env.ada).post("/policies/new", {**draft, "try": "1"})
+    text = text_of(response)
+    assert response.status_code == 200
+    assert "It would have held 4 and passed 0." in text
+    assert "Nothing was saved." in text
+    assert "worst_new == &quot;safe&quot;" in text
+    assert f"/requests/{afternoon['serious'].uid}" in text
+    assert f'value="{POLICY["name"]}"' in response.content.decode(), "what was typed is still there"
+    assert Policy.objects.count() == before
+
+
+def test_a_policy_is_shown_as_the_file_that_can_be_tried(env: World, browse: Browse) -> None:
+    save(env, name="calm", kind="guard", expression='worst == "safe"', names=["har*"], message="too wild")
+    page = unescape(browse(env.ada).get("/policies/of/calm").content.decode())
+    (written,) = load_all(page[page.index("---") : page.index("</pre>", page.index("---"))], name="the page")
+    document = PolicyDocument.parse(written)
+    assert (document.names, document.clusters, document.expression) == (("har*",), ("prod",), 'worst == "safe"')
+
+
+def test_a_draft_that_does_not_compile_is_not_tried(env: World, browse: Browse) -> None:
+    response = browse(env.ada).post("/policies/new", {**POLICY, "expression": "wrst", "try": "1"})
+    assert response.status_code == 422
+    assert "`wrst` is not known" in text_of(response)

@@ -40,6 +40,9 @@ SCOPES = {
     ("POST", "requests/{uid}/apply-at"): "decide",
     ("POST", "deployments/{deployment}/revoke"): "decide",
     ("POST", "deployments/{deployment}/reinstate"): "decide",
+    ("POST", "policies"): "decide",
+    ("PUT", "policies/routine"): "decide",
+    ("DELETE", "policies/routine"): "decide",
 }
 
 

@@ -1,0 +1,86 @@
+"""What a policy would have said of past requests, by what one reader may know of them. PURE."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from approvals.policy.document import PolicyDocument, PolicyEffect
+from approvals.policy.explanation import ReaderFacts, TermValue, value_terms
+from approvals.policy.expression import why_no_set_selected
+from approvals.policy.terms import ExpressionTerms
+from provisioner.expressions import ExpressionAnswer, ExpressionOutcome, problem_words
+
+
+class ReplayResult(StrEnum):
+    HELD = "held"  # a guard: it would have held the request back
+    PASSED = "passed"  # a guard: it would not
+    APPROVED = "approved"  # a grant
+    SILENT = "silent"  # a grant: it would not have approved
+    NOT_SELECTED = "not-selected"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class PastRequest:
+    """One request as it was kept. `label_sets` are all that it had; None: more than are kept.
+
+    `facts` is None where there is no report to read, which `why_unknown` says. `obstacle` is why no grant of this
+    author may approve it, whatever is true.
+    """
+
+    cluster: str
+    name: str
+    label_sets: tuple[Mapping[str, str], ...] | None
+    facts: ReaderFacts | None
+    why_unknown: str = ""
+    obstacle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    result: ReplayResult
+    words: str = ""
+    terms: tuple[TermValue, ...] = ()
+
+
+def why_past_not_selected(document: PolicyDocument, past: PastRequest) -> str:
+    """Which part of the policy's matchConstraints a request does not match; "" where it is selected."""
+    if document.clusters and past.cluster not in document.clusters:
+        return f"the cluster {past.cluster} is not listed"
+    return why_no_set_selected(
+        names=document.names,
+        labels=document.labels,
+        name=past.name,
+        label_sets=past.label_sets,
+        needs_all=document.effect is PolicyEffect.GRANT,
+    )
+
+
+def replay(
+    document: PolicyDocument, past: PastRequest, terms: ExpressionTerms, answers: Sequence[ExpressionAnswer]
+) -> Replayed:
+    """What the policy would have said; `answers` are to `terms.texts` on the facts, if there are any."""
+    if words := why_past_not_selected(document, past):
+        return Replayed(ReplayResult.NOT_SELECTED, words)
+    if past.facts is None:
+        return Replayed(ReplayResult.UNKNOWN, past.why_unknown)
+    whole, values = answers[0], value_terms(terms, answers, past.facts)
+    if not whole.is_bool:
+        words = past.facts.why_unknown(terms.whole.reads)
+        if words or whole.outcome is ExpressionOutcome.ENDED:
+            return Replayed(ReplayResult.UNKNOWN, words or whole.words or "it was not evaluated in time", values)
+    problem = "" if whole.is_bool else f"it could not be evaluated: {problem_words(terms.whole.text, whole)}"
+    if document.effect is PolicyEffect.GUARD:
+        return Replayed(ReplayResult.PASSED if whole.is_true else ReplayResult.HELD, problem, values)
+    if whole.is_true and not past.obstacle:
+        return Replayed(ReplayResult.APPROVED, "", values)
+    return Replayed(ReplayResult.SILENT, problem or (past.obstacle if whole.is_true else ""), values)
+
+
+def count_results(replayed: Iterable[Replayed]) -> dict[str, int]:
+    """How many requests had each result; every result has an entry."""
+    counted = Counter(one.result for one in replayed)
+    return {str(result): counted[result] for result in ReplayResult}

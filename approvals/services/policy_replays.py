@@ -1,0 +1,186 @@
+"""Try a draft of a policy on past requests: what it would have said, as far as who asks may know (S09).
+
+Nothing is saved, and nobody but who asks is told. Requests of other clusters are neither read nor counted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cache, partial
+
+from django.conf import settings
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
+from approvals import access
+from approvals.access import Caller
+from approvals.access.sight import ReportSight, Sight
+from approvals.clock import database_now
+from approvals.errors import CouldNotAsk, InvalidInput
+from approvals.gate.explanation import find_terms, reader_facts, recorded_waivers
+from approvals.gate.policies import find_obstacle_for_all
+from approvals.ledger import labels
+from approvals.ledger.pivots import has_requested
+from approvals.models import Cluster, Report, Request, Verdict
+from approvals.policy import POLICY, BadExpression, check_compiled, check_form
+from approvals.policy.document import BadDocument, PolicyDocument, PolicyEffect
+from approvals.policy.replay import PastRequest, Replayed, ReplayResult, count_results, replay, why_past_not_selected
+from approvals.policy.terms import ExpressionTerms
+from approvals.rate_limits import Limit, take
+from provisioner.expressions import ExpressionQuestion
+from provisioner.expressions.evaluator import ask, ask_all, limited
+
+DAYS, MAX_DAYS, MAX_REQUESTS = 90, 3_650, 1_000
+# For all of it, and of that for evaluating.
+SECONDS, EVALUATION_SECONDS = 25.0, 10.0
+CHUNK = 50
+MOST_ASKED = 300
+PER_HOUR = Limit("policy-replays", 120, 3600)
+CLEARED = "its report was cleared (PRATIQUE_KEEP_DAYS)"
+NO_REPORT = "its last round has no report"
+REQUESTED = "its author requested this change"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRow:
+    """One request with what the draft would have said. `verdict` is "" where there was none."""
+
+    request: Request
+    verdict: str
+    replayed: Replayed
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyReplay:
+    """`left_out` counts the older requests that were not looked at, `why_left_out` says why."""
+
+    document: PolicyDocument
+    days: int
+    rows: tuple[ReplayRow, ...]
+    counts: Mapping[str, int]
+    left_out: int = 0
+    why_left_out: str = ""
+
+    @property
+    def unselected(self) -> int:
+        return self.counts[ReplayResult.NOT_SELECTED]
+
+
+def read_document(value: object) -> PolicyDocument:
+    """The policy of a document whose expressions compile. Raises InvalidInput with the place."""
+    try:
+        document = PolicyDocument.parse(value)
+    except BadDocument as exc:
+        raise InvalidInput(f"the policy is invalid: {exc}", field=exc.place) from exc
+    texts = [one.expression for one in document.validations]
+    if len(texts) > 1:
+        texts.append(document.expression)
+    for at, (text, found) in enumerate(zip(texts, ask(POLICY, texts), strict=True)):
+        place = f"spec.validations[{at}].expression" if at < len(document.validations) else "spec.validations"
+        try:
+            check_form(text)
+            check_compiled(found)
+        except BadExpression as exc:
+            raise InvalidInput(f"the policy is invalid: {place}: {exc}", field=place) from exc
+    return document
+
+
+def replay_policy(
+    *, by: Caller, document: PolicyDocument, clusters: Sequence[Cluster], days: int = DAYS, most: int = MAX_REQUESTS
+) -> PolicyReplay:
+    """Ask a draft about the latest requests of `clusters`, which are those whose requests `by` may read.
+
+    Raises InvalidInput, and TooManyAttempts where they tried too often.
+    """
+    if not 1 <= days <= MAX_DAYS:
+        raise InvalidInput(f"days is {days}; expected 1 to {MAX_DAYS:,}", field="days")
+    take(PER_HOUR, str(by.user.pk), words="you have tried too many policies within an hour: try again in {time}")
+    try:
+        check_form(document.expression)
+        check_compiled(ask(POLICY, [document.expression])[0])
+    except BadExpression as exc:
+        raise InvalidInput(f"the expression is invalid: {exc}", field="expression") from exc
+    terms = find_terms(document.expression)
+    if not isinstance(terms, ExpressionTerms):
+        raise CouldNotAsk(f"the expression could not be evaluated: {terms.words}")
+    since = database_now() - timedelta(days=days)
+    found = _past_requests(clusters).filter(created_at__gte=since)
+    keys = list(found.values_list("pk", flat=True)[:most])
+    total, deadline = found.count() if len(keys) == most else len(keys), time.monotonic() + SECONDS
+    rows: list[ReplayRow] = []
+    sight_of = cache(partial(_sight_of, by))
+    with limited(EVALUATION_SECONDS):
+        for first in range(0, len(keys), CHUNK):
+            if time.monotonic() > deadline:
+                break
+            chunk = list(found.filter(pk__in=keys[first : first + CHUNK]))
+            rows += _replay_chunk(document, terms, chunk, by, sight_of)
+    left = total - len(rows)
+    why = f"at most {most:,} are looked at" if len(rows) >= most else f"it took longer than {SECONDS:g} s"
+    counts = count_results(row.replayed for row in rows)
+    return PolicyReplay(document, days, tuple(rows), counts, max(0, left), why if left > 0 else "")
+
+
+def _past_requests(clusters: Sequence[Cluster]) -> QuerySet[Request]:
+    """Those that ever came as far as a report, the latest first."""
+    reported = Report.objects.filter(request=OuterRef("pk"))
+    found = Request.objects.filter(cluster__in=[cluster.pk for cluster in clusters])
+    found = found.filter(Exists(reported) | Q(cleared_at__isnull=False)).select_related("deployment__cluster")
+    deferred = ("spec", "chart_values", "deployment__spec", "deployment__cluster__kubeconfig")
+    return found.defer(*deferred).order_by("-created_at", "-pk")
+
+
+def _sight_of(by: Caller, cluster: Cluster) -> Sight:
+    """One for all requests of a cluster: what was asked once is not asked again."""
+    return Sight(by, cluster, limit=MOST_ASKED)
+
+
+def _replay_chunk(
+    document: PolicyDocument,
+    terms: ExpressionTerms,
+    chunk: Sequence[Request],
+    by: Caller,
+    sight_of: Callable[[Cluster], Sight],
+) -> Iterator[ReplayRow]:
+    past = {request.pk: _without_report(request) for request in chunk}
+    selected = [request for request in chunk if not why_past_not_selected(document, past[request.pk])]
+    reports = Report.objects.filter(request__in=selected, round=F("request__round")).prefetch_related("findings")
+    by_request = {report.request_id: report for report in reports.defer("exact_states")}
+    is_grant = document.effect is PolicyEffect.GRANT
+    waived = {} if is_grant else recorded_waivers(selected)  # a grant sees every finding
+    for request in selected:
+        if report := by_request.get(request.pk):
+            sight = ReportSight(sight_of(request.deployment.cluster), report.body)
+            facts = reader_facts(request, report, sight, [terms], waived.get(request.pk, ()))
+            obstacle = _find_obstacle(document, request, report, by) if is_grant else ""
+            past[request.pk] = replace(past[request.pk], facts=facts, obstacle=obstacle)
+    questions = [
+        ExpressionQuestion(POLICY, text, facts.known)
+        for one in past.values()
+        if (facts := one.facts) is not None
+        for text in terms.texts
+    ]
+    answers = iter(ask_all(questions, seconds=EVALUATION_SECONDS))
+    verdicts = Verdict.objects.filter(request__in=chunk, round=F("request__round"))
+    verdict_of = dict(verdicts.values_list("request_id", "verdict"))
+    for request in chunk:
+        one = past[request.pk]
+        own = [next(answers) for _ in terms.texts] if one.facts is not None else []
+        yield ReplayRow(request, verdict_of.get(request.pk, ""), replay(document, one, terms, own))
+
+
+def _without_report(request: Request) -> PastRequest:
+    kept = (*request.earlier_labels, request.labels) if labels.are_all_kept(request) else None
+    why = CLEARED if request.cleared_at else NO_REPORT
+    return PastRequest(request.deployment.cluster.name, request.deployment.name, kept, None, why)
+
+
+def _find_obstacle(document: PolicyDocument, request: Request, report: Report, by: Caller) -> str:
+    """Why no grant of this author would have approved the request; "" where one would."""
+    obstacle, _ = find_obstacle_for_all(request, report, allows_known_powers=document.allows_known_powers)
+    author = access.person_of(by, request.deployment.cluster)
+    if not obstacle and not settings.PRATIQUE["SELF_APPROVAL"] and has_requested(request, author):
+        return REQUESTED
+    return obstacle
