@@ -20,7 +20,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
 from rest_framework.permissions import SAFE_METHODS
-from rest_framework.renderers import JSONRenderer
+from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request as Http
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
@@ -37,11 +37,14 @@ from approvals.api.filters import Pages
 from approvals.api.problems import BoundedJson
 from approvals.api.report_parts import MAX_ASKED, changes_of, part_of, visible_report
 from approvals.clock import database_now
+from approvals.deciding.calendar_feed import write_calendar
+from approvals.deciding.change_windows import ChangeWindow
 from approvals.errors import Ambiguous, CouldNotAsk, NotAsExpected, OutOfScope
 from approvals.ledger import made_values
 from approvals.models import AuditEntry, BundleDeployment, Cluster, KeptValue, Policy, Report, Request, Review, Revision
 from approvals.selectors import inbox, lists
 from approvals.selectors.audit import OF_SECRETS
+from approvals.selectors.change_stops import windows_of
 from approvals.selectors.followed_sources import offers
 from approvals.selectors.inbox_columns import REST_COLUMNS, with_columns
 from approvals.selectors.since_review import SinceReview, since_your_review
@@ -54,6 +57,16 @@ PAGED: tuple[str, ...] = ("list", "revisions", "drift", "outcomes")
 
 
 VIA = "rest"
+
+
+class CalendarRenderer(BaseRenderer):
+    """A calendar is written as text; the view says what is in it."""
+
+    media_type, format = "text/calendar", "ics"
+    charset = "utf-8"
+
+    def render(self, data: str, media_type: str | None = None, context: Mapping[str, Any] | None = None) -> bytes:
+        return data.encode()
 
 
 @method_decorator(decorator_from_middleware(ConditionalGetMiddleware), name="dispatch")
@@ -197,6 +210,14 @@ class ClusterViewSet(ClusterScoped):
 
     def get_queryset(self) -> QuerySet[Cluster]:
         return Cluster.objects.filter(pk__in=[cluster.pk for cluster in self.clusters()]).order_by("name")
+
+    @extend_schema(responses={(200, "text/calendar"): str})
+    @action(detail=True, url_path=r"change-windows\.ics", renderer_classes=[CalendarRenderer])
+    def calendar(self, request: Http, **_: Any) -> Response:
+        """The change windows as a calendar (iCalendar), from a week ago for three months; needs `list` on the kind."""
+        cluster = self.get_object()
+        access.may(caller_of(request), cluster, "list", resource=ChangeWindow.plural).check()
+        return Response(write_calendar(cluster.name, windows_of(cluster), database_now()))
 
 
 class PolicyViewSet(ClusterScoped):

@@ -15,6 +15,7 @@ LISTS = {
 }
 CLOSED = {
     "api-cluster-detail": "clusters/prod",
+    "api-cluster-calendar": "clusters/prod/change-windows.ics",
     "api-deployment-detail": "deployments/{deployment}",
     "api-deployment-pause": "deployments/{deployment}/pause",
     "api-deployment-ask-again": "deployments/{deployment}/ask-again",

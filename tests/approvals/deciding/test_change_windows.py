@@ -12,19 +12,7 @@ from hypothesis import strategies as st
 
 from approvals.deciding.change_windows import ChangeWindow, HeldChange, SelectingWindow, Windows, openings
 from approvals.deciding.spec_fields import UnreadableObject
-
-_BERLIN = {"timeZone": "Europe/Berlin"}
-WEEKEND = {
-    "type": "Deny",
-    "dtstart": "2026-12-04T18:00:00",
-    "rrule": "FREQ=WEEKLY;BYDAY=FR",
-    "duration": "2d12h",
-    **_BERLIN,
-}
-NIGHT = {"type": "Allow", "dtstart": "2026-01-01T22:00:00", "rrule": "FREQ=DAILY", "duration": "8h", **_BERLIN}
-NOON = {"type": "Allow", "dtstart": "2026-01-01T12:00:00", "rrule": "FREQ=DAILY", "duration": "1h", **_BERLIN}
-STOP = {"type": "Deny", "description": "incident 7"}
-
+from tests.support.approvals.windows import NIGHT, NOON, STOP, WEEKEND
 
 day = datetime.fromisoformat
 
