@@ -116,6 +116,21 @@ def test_what_cannot_be_read_holds_and_so_do_too_many() -> None:
     )
 
 
+def test_its_status_says_how_it_stands_and_is_shown_again_before_it_changes() -> None:
+    weekend, now = ChangeWindow.parse(WEEKEND), at(SATURDAY)
+    assert weekend.status(now) == {
+        "active": True,
+        "activeBecause": "until 2026-12-07 05:00 UTC",
+        "nextTransition": "2026-12-07T05:00:00Z",
+    }
+    assert weekend.next_change(now) == at("2026-12-07T05:00")
+    assert ChangeWindow.parse(STOP).status(now) == {"active": True, "activeBecause": "it has no end"}
+    assert ChangeWindow.parse(STOP).next_change(now) is None
+    later = ChangeWindow.parse({**NIGHT, "dtstart": "2030-01-01T00:00:00"})
+    assert later.status(now) == {"active": False, "activeBecause": ""}
+    assert now < (later.next_change(now) or now) < at("2027-12-01")
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
