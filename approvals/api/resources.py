@@ -20,7 +20,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
 from rest_framework.permissions import SAFE_METHODS
-from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request as Http
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
@@ -59,14 +59,13 @@ PAGED: tuple[str, ...] = ("list", "revisions", "drift", "outcomes")
 VIA = "rest"
 
 
-class CalendarRenderer(BaseRenderer):
-    """A calendar is written as text; the view says what is in it."""
+class CalendarRenderer(JSONRenderer):
+    """A calendar is text that the view has written; what OPTIONS says of the address is JSON."""
 
-    media_type, format = "text/calendar", "ics"
-    charset = "utf-8"
+    media_type, format, charset = "text/calendar", "ics", "utf-8"
 
-    def render(self, data: str, media_type: str | None = None, context: Mapping[str, Any] | None = None) -> bytes:
-        return data.encode()
+    def render(self, data: Any, media_type: str | None = None, context: Mapping[str, Any] | None = None) -> bytes:
+        return data.encode() if isinstance(data, str) else super().render(data, media_type, context)
 
 
 @method_decorator(decorator_from_middleware(ConditionalGetMiddleware), name="dispatch")
