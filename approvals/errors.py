@@ -155,10 +155,10 @@ class NotAsExpected(Refused):
     status = 412
 
 
-class ConditionMissing(Refused):
-    """A write that needs If-Match came without it."""
+class NoVersion(Refused):
+    """A write without If-Match, which says what the writer has read."""
 
-    code = "condition-missing"
+    code = "precondition-required"
     status = 428
 
 

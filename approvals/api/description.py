@@ -12,6 +12,7 @@ from rest_framework.request import Request as Http
 from rest_framework.views import APIView
 
 from approvals import errors
+from approvals.deciding.table import KINDS
 
 PROBLEM: dict[str, Any] = {
     "type": "object",
@@ -98,8 +99,8 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
         errors.InvalidInput,
     ),
     ("api-policy", "create"): _WISHING,
-    ("api-policy", "update"): (*_WISHING, errors.ConditionMissing),
-    ("api-policy", "destroy"): (*_WISHING, errors.ConditionMissing),
+    ("api-policy", "update"): (*_WISHING, errors.NoVersion),
+    ("api-policy", "destroy"): (*_WISHING, errors.NoVersion),
     ("api-policy-test", "create"): (errors.InvalidInput,),
     ("api-catalog", "comparison"): (errors.NotAllowed, errors.InvalidInput),
     ("api-catalog", "compare"): (errors.NotAllowed, errors.InvalidInput, errors.TooMany),
@@ -107,6 +108,9 @@ REFUSED: dict[tuple[str, str], tuple[type[errors.Refused], ...]] = {
     ("api-sign-in", "exchange"): (errors.NotAllowed, errors.SignInFailed, errors.IssuerAway),
     ("api-request", "make_dependencies"): (*_WISHING, errors.TooMany),
     ("api-request", "withdraw"): (errors.NotAllowed, errors.NotOpen),
+    **{(f"api-{kind.slug}", "create"): _WISHING for kind in KINDS},
+    **{(f"api-{kind.slug}", "update"): (*_WISHING, errors.NoVersion) for kind in KINDS},
+    **{(f"api-{kind.slug}", "destroy"): (*_WISHING, errors.NoVersion) for kind in KINDS},
 }
 
 

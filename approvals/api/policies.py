@@ -16,7 +16,7 @@ from approvals import services
 from approvals.api import serializers as shapes
 from approvals.api.authentication import caller_of
 from approvals.api.resources import VIA, ClusterScoped, valid
-from approvals.errors import ConditionMissing
+from approvals.errors import NoVersion
 from approvals.models import Cluster, Policy
 
 
@@ -54,10 +54,10 @@ class PolicyViewSet(ClusterScoped):
         return Response(self.get_serializer(saved).data)
 
     def _matched(self) -> Policy:
-        """The policy at this address, as the caller has read it. Raises ConditionMissing and NotAsExpected."""
+        """The policy at this address, as the caller has read it. Raises NoVersion and NotAsExpected."""
         found: Policy = self.get_object()
         if not parse_etags(self.request.headers.get("If-Match", "")):
-            raise ConditionMissing("If-Match has no ETag: read the policy, and send the ETag of that answer")
+            raise NoVersion("If-Match has no ETag: read the policy, and send the ETag of that answer")
         self.check_if_match(found)
         return found
 

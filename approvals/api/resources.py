@@ -37,6 +37,8 @@ from approvals.api.filters import Pages
 from approvals.api.problems import BoundedJson
 from approvals.api.report_parts import MAX_ASKED, changes_of, part_of, visible_report
 from approvals.clock import database_now
+from approvals.deciding.calendar_feed import write_calendar
+from approvals.deciding.change_windows import ChangeWindow
 from approvals.errors import Ambiguous, CouldNotAsk, NotAsExpected, OutOfScope
 from approvals.ledger import made_values
 from approvals.models import (
@@ -52,6 +54,7 @@ from approvals.models import (
 )
 from approvals.selectors import inbox, lists, pages
 from approvals.selectors.audit import OF_SECRETS
+from approvals.selectors.change_stops import windows_of
 from approvals.selectors.followed_sources import offers
 from approvals.selectors.inbox_columns import REST_COLUMNS, with_columns
 from approvals.selectors.since_review import SinceReview, since_your_review
@@ -64,6 +67,15 @@ PAGED: tuple[str, ...] = ("list", "revisions", "drift", "outcomes")
 
 
 VIA = "rest"
+
+
+class CalendarRenderer(JSONRenderer):
+    """A calendar is text that the view has written; what OPTIONS says of the address is JSON."""
+
+    media_type, format, charset = "text/calendar", "ics", "utf-8"
+
+    def render(self, data: Any, media_type: str | None = None, context: Mapping[str, Any] | None = None) -> bytes:
+        return data.encode() if isinstance(data, str) else super().render(data, media_type, context)
 
 
 @method_decorator(decorator_from_middleware(ConditionalGetMiddleware), name="dispatch")
@@ -207,6 +219,14 @@ class ClusterViewSet(ClusterScoped):
 
     def get_queryset(self) -> QuerySet[Cluster]:
         return Cluster.objects.filter(pk__in=[cluster.pk for cluster in self.clusters()]).order_by("name")
+
+    @extend_schema(responses={(200, "text/calendar"): str})
+    @action(detail=True, url_path=r"change-windows\.ics", renderer_classes=[CalendarRenderer])
+    def calendar(self, request: Http, **_: Any) -> Response:
+        """The change windows as a calendar (iCalendar), from a week ago for three months; needs `list` on the kind."""
+        cluster = self.get_object()
+        access.may(caller_of(request), cluster, "list", resource=ChangeWindow.plural).check()
+        return Response(write_calendar(cluster.name, windows_of(cluster), database_now()))
 
 
 class AuditViewSet(ClusterScoped):

@@ -106,7 +106,7 @@ class ChangeWindow(DecidingKind):
     def status(self, now: datetime) -> Mapping[str, Any]:
         is_active, until = self.active_until(now)
         because = f"until {until:%Y-%m-%d %H:%M} UTC" if until else "it has no end"
-        turn = self.next_change(now)
+        turn = self.next_transition(now)
         return {
             "active": is_active,
             "activeBecause": because if is_active else "",
@@ -114,6 +114,11 @@ class ChangeWindow(DecidingKind):
         }
 
     def next_change(self, now: datetime) -> datetime | None:
+        """Also where the next transition is too far away to be known: it is looked for again before it comes."""
+        return self.next_transition(now) or (now + AHEAD / 2 if self.schedule else None)
+
+    def next_transition(self, now: datetime) -> datetime | None:
+        """When it next becomes active or stops being so; None where that is not within AHEAD."""
         return next((at for at, _ in openings([SelectingWindow("", self)], now) if at > now), None)
 
     def active_until(self, at: datetime) -> tuple[bool, datetime | None]:

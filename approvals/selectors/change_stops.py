@@ -40,6 +40,12 @@ def stops_of(clusters: Iterable[Cluster]) -> dict[int, list[ChangeStop]]:
     return found
 
 
+def windows_of(cluster: Cluster) -> dict[str, ChangeWindow]:
+    """All windows of a cluster that can be read, by name."""
+    rows = DecidingObject.objects.filter(cluster=cluster, kind=ChangeWindow.kind, gone_at=None).order_by("name")
+    return {row.name: window for row in rows if (window := _parse(row)) is not None}
+
+
 def stops_of_deployment(deployment: BundleDeployment) -> list[ChangeStop]:
     """Those that select it, by what is known of it without a report."""
     about = SelectedBy(deployment.name, (deployment.labels,), str(deployment.spec.get("format") or "plain"))

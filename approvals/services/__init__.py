@@ -26,6 +26,7 @@ from approvals.services.comparisons import (
     read_comparison_result,
     resolve_comparison,
 )
+from approvals.services.deciding_objects import change_object, create_object, delete_object
 from approvals.services.dependencies import DependencyOffer, find_dependencies, make_dependencies
 from approvals.services.deployments import (
     ask_again,
@@ -107,6 +108,7 @@ __all__ = [
     "caller_of_id_token",
     "caller_of_proxy",
     "change_deployment",
+    "change_object",
     "check_may_compare",
     "cluster_to_compare_on",
     "collisions",
@@ -115,7 +117,9 @@ __all__ = [
     "create_api_token",
     "create_deployment",
     "create_deployments",
+    "create_object",
     "delete_deployment",
+    "delete_object",
     "disable_policy",
     "dismiss",
     "end_api_token",

@@ -15,6 +15,7 @@ LISTS = {
 }
 CLOSED = {
     "api-cluster-detail": "clusters/prod",
+    "api-cluster-calendar": "clusters/prod/change-windows.ics",
     "api-deployment-detail": "deployments/{deployment}",
     "api-deployment-pause": "deployments/{deployment}/pause",
     "api-deployment-ask-again": "deployments/{deployment}/ask-again",
@@ -42,6 +43,8 @@ CLOSED = {
     "api-catalog-packages": "catalogs/prod/port/packages",
     "api-catalog-package": "catalogs/prod/port/packages/harbour",
     "api-catalog-changes": "catalogs/prod/port/packages/harbour/changes",
+    "api-approval-rules-list": "clusters/prod/approval-rules",
+    "api-approval-rules-detail": "clusters/prod/approval-rules/four-eyes",
     "api-catalog-lines": "catalogs/prod/port/packages/harbour/changes/objects/0",
 }
 

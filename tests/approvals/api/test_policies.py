@@ -39,7 +39,7 @@ def test_a_policy_is_created_changed_and_disabled_by_the_state_that_was_read(env
     assert problem_of(call(env.ada, "post", "policies", WISH))["code"] == "changed"
     change = {key: value for key, value in WISH.items() if key != "name"} | {"expression": "true"}
     for nothing in ({}, {"If-Match": "no-quotes"}):
-        assert problem_of(call(env.ada, "put", "policies/nights", change, **nothing))["code"] == "condition-missing"
+        assert problem_of(call(env.ada, "put", "policies/nights", change, **nothing))["code"] == "precondition-required"
     read = {"If-Match": call(env.ada, "get", "policies/nights")["ETag"]}
     changed = call(env.ada, "put", "policies/nights", change, **read)
     assert (changed.status_code, json.loads(changed.content)["version"]) == (200, 2)

@@ -12,19 +12,7 @@ from hypothesis import strategies as st
 
 from approvals.deciding.change_windows import ChangeWindow, HeldChange, SelectingWindow, Windows, openings
 from approvals.deciding.spec_fields import UnreadableObject
-
-_BERLIN = {"timeZone": "Europe/Berlin"}
-WEEKEND = {
-    "type": "Deny",
-    "dtstart": "2026-12-04T18:00:00",
-    "rrule": "FREQ=WEEKLY;BYDAY=FR",
-    "duration": "2d12h",
-    **_BERLIN,
-}
-NIGHT = {"type": "Allow", "dtstart": "2026-01-01T22:00:00", "rrule": "FREQ=DAILY", "duration": "8h", **_BERLIN}
-NOON = {"type": "Allow", "dtstart": "2026-01-01T12:00:00", "rrule": "FREQ=DAILY", "duration": "1h", **_BERLIN}
-STOP = {"type": "Deny", "description": "incident 7"}
-
+from tests.support.approvals.windows import NIGHT, NOON, STOP, WEEKEND
 
 day = datetime.fromisoformat
 
@@ -126,6 +114,21 @@ def test_what_cannot_be_read_holds_and_so_do_too_many() -> None:
         many.judge(HeldChange.APPLY, at("2026-12-04T23:00")).why
         == "201 change windows select it, and at most 200 are read"
     )
+
+
+def test_its_status_says_how_it_stands_and_is_shown_again_before_it_changes() -> None:
+    weekend, now = ChangeWindow.parse(WEEKEND), at(SATURDAY)
+    assert weekend.status(now) == {
+        "active": True,
+        "activeBecause": "until 2026-12-07 05:00 UTC",
+        "nextTransition": "2026-12-07T05:00:00Z",
+    }
+    assert weekend.next_change(now) == at("2026-12-07T05:00")
+    assert ChangeWindow.parse(STOP).status(now) == {"active": True, "activeBecause": "it has no end"}
+    assert ChangeWindow.parse(STOP).next_change(now) is None
+    later = ChangeWindow.parse({**NIGHT, "dtstart": "2030-01-01T00:00:00"})
+    assert later.status(now) == {"active": False, "activeBecause": ""}
+    assert now < (later.next_change(now) or now) < at("2027-12-01")
 
 
 @pytest.mark.parametrize(

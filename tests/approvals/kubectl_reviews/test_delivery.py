@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -196,3 +196,18 @@ def test_asking_again_sheds_no_deny_that_is_not_counted_yet(env: World) -> None:
     delivery._decide(env.cluster, other, replace(said, reviewer=Identity("bert")), known)
     other.refresh_from_db()
     assert other.code == "old-round", "what ended for another reason is another question"
+
+
+def test_what_it_says_of_when_the_request_is_applied_is_read() -> None:
+    about = {"uid": "u", "name": "mine", "creationTimestamp": "2026-11-30T12:00:00Z"}
+    spec = {
+        "reviewer": {"username": "ada"},
+        "requestRef": {"name": "shop-1"},
+        "bundleDeploymentName": "shop",
+        "decision": "Approve",
+        "subjectDigest": "sha256:1",
+        "round": 1,
+    }
+    assert delivery.parse_review({"metadata": about, "spec": spec}).apply_at is None
+    said = delivery.parse_review({"metadata": about, "spec": {**spec, "applyAt": "2026-12-05T02:00:00Z"}})
+    assert said.apply_at == datetime(2026, 12, 5, 2, tzinfo=UTC)

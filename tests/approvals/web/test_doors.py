@@ -31,6 +31,8 @@ OPEN_PAGES = [
     "/clusters",
     "/policies",
     "/policies/new",
+    "/rules/approval-rules",
+    "/rules/approval-rules/new",
     "/audit",
     "/me",
 ]
@@ -46,6 +48,8 @@ PAGES_OF_A_CLUSTER = [
     "/deployments/prod/lighthouse",
     "/deployments/prod/lighthouse/edit",
     "/deployments/prod/nothing",
+    "/rules/approval-rules/of/prod/four-eyes",
+    "/rules/approval-rules/of/prod/four-eyes/edit",
 ]
 POLICY_PAGES = ["/policies/of/routine", "/policies/of/routine/edit"]
 POSTS = [
@@ -54,6 +58,7 @@ POSTS = [
     "/deployments/prod/lighthouse/edit",
     "/deployments/prod/lighthouse/pause",
     "/deployments/prod/lighthouse/delete",
+    "/rules/approval-rules/of/prod/four-eyes/delete",
 ]
 ALL_GETS = [*OPEN_PAGES, *PAGES_OF_A_CLUSTER, *POLICY_PAGES]
 

@@ -223,6 +223,20 @@ def test_an_approval_that_cannot_count_is_not_created(
     assert len([*api.list(reviews)]) == 1
 
 
+def test_an_approval_says_when_the_request_is_applied(
+    run: Run, own_sandbox: Endpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api = ClusterClient.connect(kubeconfig(own_sandbox, tmp_path).read_text(), trusted=True)
+    reviews = api.resource_of("core.rukpak.io", "v1alpha2", "BundleDeploymentReview")
+    assert reviews is not None
+    assert run("approve", "web", "--yes", "--timeout", "0", "--apply-at", "at three") == 2
+    assert "--apply-at is 'at three'; expected a time such as" in capsys.readouterr().err
+    assert [*api.list(reviews)] == []
+    assert run("approve", "web", "--yes", "--timeout", "0", "--apply-at", "2026-12-05T03:00+01:00") == 2
+    (review,) = api.list(reviews)
+    assert review["spec"]["applyAt"] == "2026-12-05T02:00:00Z"
+
+
 LEFT = ["delete ConfigMap shop/old", "adopt Service shop/web"]
 
 
