@@ -157,9 +157,9 @@ def _replay_chunk(
         obstacle = _find_obstacle(document, request, report, by) if is_grant else ""
         past[request.pk] = replace(past[request.pk], facts=facts, obstacle=obstacle)
     questions = [
-        ExpressionQuestion(POLICY, text, facts.known)
+        ExpressionQuestion(POLICY, text, one.facts.known)
         for one in past.values()
-        if (facts := one.facts) is not None
+        if one.facts is not None
         for text in terms.texts
     ]
     answers = iter(ask_all(questions, seconds=EVALUATION_SECONDS))
