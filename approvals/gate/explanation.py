@@ -143,10 +143,10 @@ def explain(
         return {}
     seen = ReportSight(sight, report.body)
     asking = [terms for _, terms in split.values()]
-    by_kind = {
-        Policy.Kind.GUARD: reader_facts(request, report, seen, asking, recorded_waivers([request])[request.pk]),
-        Policy.Kind.GRANT: reader_facts(request, report, seen, asking),
-    }
+    # A grant sees every finding.
+    waived = {Policy.Kind.GUARD: recorded_waivers([request])[request.pk], Policy.Kind.GRANT: frozenset[str]()}
+    kinds = {Policy.Kind(each.policy.kind) for each, _ in split.values()}
+    by_kind = {kind: reader_facts(request, report, seen, asking, waived[kind]) for kind in kinds}
     questions = [
         ExpressionQuestion(policy.POLICY, text, by_kind[Policy.Kind(each.policy.kind)].known)
         for each, terms in split.values()

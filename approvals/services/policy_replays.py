@@ -35,7 +35,7 @@ from provisioner.expressions.evaluator import ask, ask_all, limited
 DAYS, MAX_DAYS, MAX_REQUESTS = 90, 3_650, 1_000
 # For all of it, and of that for evaluating.
 SECONDS, EVALUATION_SECONDS = 25.0, 10.0
-CHUNK = 50
+CHUNK, REPORTS = 25, 5  # requests whose expressions are evaluated together; reports that are in memory together
 MOST_ASKED = 300
 PER_HOUR = Limit("policy-replays", 120, 3600)
 CLEARED = "its report was cleared (PRATIQUE_KEEP_DAYS)"
@@ -147,19 +147,19 @@ def _replay_chunk(
     past = {request.pk: _without_report(request) for request in chunk}
     selected = [request for request in chunk if not why_past_not_selected(document, past[request.pk])]
     reports = Report.objects.filter(request__in=selected, round=F("request__round")).prefetch_related("findings")
-    by_request = {report.request_id: report for report in reports.defer("exact_states")}
+    by_key = {request.pk: request for request in selected}
     is_grant = document.effect is PolicyEffect.GRANT
     waived = {} if is_grant else recorded_waivers(selected)  # a grant sees every finding
-    for request in selected:
-        if report := by_request.get(request.pk):
-            sight = ReportSight(sight_of(request.deployment.cluster), report.body)
-            facts = reader_facts(request, report, sight, [terms], waived.get(request.pk, ()))
-            obstacle = _find_obstacle(document, request, report, by) if is_grant else ""
-            past[request.pk] = replace(past[request.pk], facts=facts, obstacle=obstacle)
+    for report in reports.defer("exact_states").iterator(chunk_size=REPORTS):
+        request = by_key[report.request_id]
+        sight = ReportSight(sight_of(request.deployment.cluster), report.body)
+        facts = reader_facts(request, report, sight, [terms], waived.get(request.pk, ()))
+        obstacle = _find_obstacle(document, request, report, by) if is_grant else ""
+        past[request.pk] = replace(past[request.pk], facts=facts, obstacle=obstacle)
     questions = [
-        ExpressionQuestion(POLICY, text, facts.known)
+        ExpressionQuestion(POLICY, text, one.facts.known)
         for one in past.values()
-        if (facts := one.facts) is not None
+        if one.facts is not None
         for text in terms.texts
     ]
     answers = iter(ask_all(questions, seconds=EVALUATION_SECONDS))

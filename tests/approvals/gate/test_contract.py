@@ -29,6 +29,8 @@ EVALUATES = {
     *("gate/deciding_objects.py", "gate/live_spec.py", "gate/policies.py"),
     *("services/deciding_objects.py", "services/policies.py", "steps/mirroring/deciding_status.py"),
 }
+# What people are told of policies, by the facts that each may know: nothing is decided by it.
+EXPLAINS = {"gate/explanation.py", "services/policy_replays.py"}
 
 
 def modules_with(*words: str) -> Iterator[tuple[str, ast.Module]]:
@@ -80,9 +82,11 @@ def reads_deployment(tree: ast.AST) -> bool:
 
 
 def test_nobody_else_evaluates_policies_or_counts_reviews() -> None:
-    module = "provisioner.expressions.evaluator"
+    module, explaining = "provisioner.expressions.evaluator", "approvals.gate.explanation"
     evaluators = {name for name, tree in modules_with(module) if imports_of(tree, module) & {"ask"}}
-    assert evaluators == EVALUATES
+    assert evaluators == EVALUATES | EXPLAINS
+    told = {name for name, tree in modules_with(explaining) if explaining in _imported(tree).split()}
+    assert {name for name in told if not name.startswith(("services/", "web/", "api/"))} == set()
     saving = ast.parse((ROOT / "services/policies.py").read_text())
     assert [len(call.args) for call in calls_in(saving, "ask")] == [2], "no facts are asked about"
     counting = {name for name, tree in modules_with("decide") if "decide" in imports_of(tree, "approvals.policy")}
