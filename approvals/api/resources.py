@@ -248,9 +248,7 @@ class DeploymentViewSet(ClusterScoped):
             self.check_all_answered()
             self._check_named(wish["cluster"])
             raise Http404
-        made = services.create_deployment(
-            by=caller_of(request), cluster=cluster, name=wish["name"], spec=wish["spec"], labels=wish["labels"], via=VIA
-        )
+        made = services.create_deployment(by=caller_of(request), via=VIA, **{**wish, "cluster": cluster})
         return Response(self.get_serializer(made).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(request=shapes.SpecInput, responses=shapes.DeploymentSerializer)
@@ -261,9 +259,7 @@ class DeploymentViewSet(ClusterScoped):
         sees = access.may(caller_of(request), found.cluster, "get", resource="bundledeployments", name=found.name)
         replace(sees, words=f"{sees.words}: the spec that you were shown would overwrite values with `hidden`").check()
         self.check_if_match(found)
-        changed = services.change_deployment(
-            by=caller_of(request), deployment=found, spec=wish["spec"], generation=wish["generation"], via=VIA
-        )
+        changed = services.change_deployment(by=caller_of(request), deployment=found, via=VIA, **wish)
         return Response(self.get_serializer(changed).data)
 
     @extend_schema(responses={202: None})

@@ -145,6 +145,9 @@ class Request(Claimed):
     rotation = models.JSONField(default=list, db_default=[], blank=True)
     # Of each source that names a catalog the bundle that it was resolved to (provisioner.values.ChosenBundle).
     bundles = models.JSONField(default=list, db_default=[], blank=True)
+    # What whoever asked wrote of it; for reading and for policies, no part of what is reviewed (ledger.change_words).
+    change_reason = models.CharField(max_length=1000, blank=True, default="", db_default="")
+    change_ticket = models.CharField(max_length=200, blank=True, default="", db_default="")
     is_for_people = models.BooleanField(
         default=False,
         db_default=False,

@@ -51,6 +51,13 @@ def site(text: str) -> str:
     return text
 
 
+def ticket_site(text: str) -> str:
+    """The address of a ticket, in which {ticket} stands for its name; "" for none."""
+    if text and ("{ticket}" not in text or "{" in urlsplit(site(text)).netloc):
+        raise ValueError(f"{text!r} was given: expected an address such as https://tickets.example.com/{{ticket}}")
+    return text
+
+
 def switch(text: str) -> bool:
     lowered = text.strip().lower()
     if lowered in {"1", "true", "yes", "on"}:
@@ -140,6 +147,13 @@ SETTINGS = (
         "http://127.0.0.1:8000",
         "URL under which people reach the site; used for links in chat messages",
         site,
+    ),
+    Setting(
+        "TICKET_URL",
+        "",
+        "address of a change ticket, such as https://tickets.example.com/{ticket}, so that pages link to it; empty: no "
+        "link",
+        ticket_site,
     ),
     Setting("HTTPS", "false", "send cookies over TLS only, and HSTS", switch),
     Setting("TRUSTED_ORIGINS", "", "origins that forms may be submitted from when the site is behind a proxy", words),

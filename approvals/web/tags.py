@@ -18,6 +18,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from approvals.clock import database_now
+from approvals.ledger.change_words import ticket_url
 from approvals.lifecycle import State
 from approvals.models import Request
 from approvals.models.review import VIA_WORDS
@@ -186,6 +187,12 @@ def pairs(values: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
 def label_words(labels: Mapping[str, str]) -> list[str]:
     """`key=value` of each label, as kubectl writes it: one without a value counts, too."""
     return [f"{key}={value}" for key, value in sorted(labels.items())]
+
+
+@register.filter
+def ticket_link(ticket: str) -> str:
+    """The address of a change ticket, "" where the operator gave none."""
+    return ticket_url(ticket)
 
 
 @register.filter

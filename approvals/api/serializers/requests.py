@@ -235,6 +235,8 @@ class RequestSerializer(serializers.ModelSerializer[Request]):
             "subject_digest",
             "pins",
             "bundles",
+            "change_reason",
+            "change_ticket",
             "requesters",
             "is_requester_known",
             "is_unattended",

@@ -25,6 +25,7 @@ from approvals.chat.tool import (
     raw_body,
     storable,
 )
+from approvals.ledger.change_words import ticket_url
 from approvals.models import Report, Request
 from approvals.selectors.status import status
 from provisioner.escaping import visible
@@ -37,6 +38,7 @@ MAX_BODY_BYTES = 1024 * 1024
 SALT = "approvals.chat.slack"
 # Slack takes 3000 characters in one section.
 MAX_TEXT = 2600
+MAX_WORDS = 300
 REPLY_ORIGIN = ("https", "hooks.slack.com")
 # A click on a button that opens a page is told to us too, and asks for nothing.
 OPENS = "open"
@@ -93,7 +95,8 @@ class Slack(ChatTool):
         if report and not services.why_not_unseen(request) and not named:
             buttons.append(_button("Approve", "approve", value=button_value(request, "Approve"), style="primary"))
         buttons.append(_button("Deny", "deny", value=button_value(request, "Deny"), style="danger"))
-        words = f"{title} needs a review\n{_summary(report, _to_name(named))}"
+        change = _change(request)
+        words = f"{title} needs a review\n{change}{_summary(report, _to_name(named), MAX_TEXT - len(change))}"
         return {
             "text": f"{escaped(request.deployment.name)} needs a review: {url}",
             "blocks": [
@@ -102,6 +105,15 @@ class Slack(ChatTool):
                 {"type": "actions", "elements": buttons},
             ],
         }
+
+
+def _change(request: Request) -> str:
+    """A line with the ticket and the reason of the change, "" where there are none."""
+    ticket, reason = (escaped(text)[:MAX_WORDS] for text in (request.change_ticket, request.change_reason))
+    url = escaped(ticket_url(request.change_ticket))
+    ticket = f"<{url}|{ticket}>" if 0 < len(url) <= MAX_WORDS else ticket
+    words = ": ".join(filter(None, (ticket, reason)))
+    return f"for {words}\n" if words else ""
 
 
 def _standing(request: Request) -> str:
@@ -185,7 +197,7 @@ def _to_name(named: list[services.Acknowledgement]) -> list[str]:
     return [f"an approval must acknowledge: {each}" for each in (*telling, more) if each]
 
 
-def _summary(report: Report | None, to_name: list[str]) -> str:
+def _summary(report: Report | None, to_name: list[str], room: int) -> str:
     """How many findings of each severity, then as many whole lines of what is to be named and of the headline as fit,
     and how many do not."""
     if report is None:
@@ -194,7 +206,7 @@ def _summary(report: Report | None, to_name: list[str]) -> str:
     lines = [" · ".join(counts) or "no findings"]
     headline = [f"• {escaped(line)}" for line in (*to_name, *report.headline)]
     for position, line in enumerate(headline):
-        if sum(map(len, lines)) + len(lines) + len(line) > MAX_TEXT:
+        if sum(map(len, lines)) + len(lines) + len(line) > room:
             return "\n".join([*lines, f"… {and_more(len(headline) - position)}: open the request"])
         lines.append(line)
     return "\n".join(lines)

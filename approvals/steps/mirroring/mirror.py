@@ -283,6 +283,8 @@ def _mirror_request(api: Api, deployment: BundleDeployment, request: Request) ->
         "contentDigest": request.content.public_digest if request.content else "",
         "pins": [f"{pin['kind']}:{pin['digest']}" for pin in request.pins],
         "bundles": _bundles(request),
+        "changeReason": request.change_reason,
+        "changeTicket": request.change_ticket,
         "expiresAt": conditions.instant(request.expires_at),
         "reportSummary": _report_summary(request),
         "reviewsSummary": _reviews_summary(request),

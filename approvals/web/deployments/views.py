@@ -23,6 +23,7 @@ from approvals.access.sight import Sight, shown_spec, without_values
 from approvals.clock import database_now
 from approvals.errors import Changed, CouldNotAsk, InvalidInput, Refused
 from approvals.ledger import made_values
+from approvals.ledger.change_words import ChangeWords
 from approvals.ledger.pivots import why_unreadable
 from approvals.lifecycle import AT_WORK, OPEN, State
 from approvals.models import BundleDeployment, Drift, InventoryItem, Outcome, Report, Request
@@ -221,6 +222,7 @@ def new(http: HttpRequest) -> HttpResponse:
             spec=form.spec(),
             labels=given["labels"],
             via=VIA,
+            words=form.words(),
         )
     except (InvalidInput, CouldNotAsk, Changed) as refusal:
         return _refused(_form(http, _with_error(form, refusal), None, may_create(http, clusters)), refusal)
@@ -246,6 +248,7 @@ def edit(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
             spec=form.spec(deployment.spec),
             generation=form.cleaned_data["generation"],
             via=VIA,
+            words=form.words(),
         )
     except (InvalidInput, CouldNotAsk) as refusal:
         return _refused(_form(http, _with_error(form, refusal), deployment, may), refusal)
@@ -293,7 +296,8 @@ def ask_again(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
 def rollback(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     """Back to the content of an earlier revision: a request like any other, from the stored bytes."""
     number = _revision_of(http)
-    services.rollback_deployment(by=person(http), deployment=deployment, revision=number, via=VIA)
+    words = _words_of(http)
+    services.rollback_deployment(by=person(http), deployment=deployment, revision=number, via=VIA, words=words)
     made = lists.open_request(deployment=deployment)
     if made is None:
         return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
@@ -309,7 +313,8 @@ def rotate(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     if http.POST.get("understood") != "yes":
         return _whole(http, deployment, wrong="Confirm that you know what uses the values: nothing was requested.")
     try:
-        services.rotate_deployment(by=person(http), deployment=deployment, target=target, via=VIA)
+        words = _words_of(http)
+        services.rotate_deployment(by=person(http), deployment=deployment, target=target, via=VIA, words=words)
     except InvalidInput as refusal:
         return _whole(http, deployment, wrong=str(refusal))
     made = lists.open_request(deployment=deployment)
@@ -352,6 +357,10 @@ def delete(http: HttpRequest, deployment: BundleDeployment) -> HttpResponse:
     services.delete_deployment(by=person(http), deployment=deployment, via=VIA, policy=policy)
     messages.success(http, "Deletion requested. Its objects stay until the request is approved.")
     return redirect("deployment", cluster=deployment.cluster.name, name=deployment.name)
+
+
+def _words_of(http: HttpRequest) -> ChangeWords:
+    return ChangeWords.of_text(http.POST.get("change_reason", ""), http.POST.get("change_ticket", ""))
 
 
 def _revision_of(http: HttpRequest) -> int:

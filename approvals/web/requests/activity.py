@@ -34,6 +34,7 @@ SENTENCES = {
     "request.find_stale": "found that the cluster no longer matches the report",
     "request.report_again": "started a new round with a new report",
     "request.give_up": "gave up: the report had to be made too often",
+    "request.change-words": "took over another reason or ticket of the change",
     "request.labels": "took over changed labels of the deployment",
     "request.requester-known": "learned who requested it",
     "request.waits": "lets the request wait",

@@ -246,15 +246,22 @@ def _add_pause(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--reason", default="", help="reason, shown to those who wait")
 
 
+def _add_change_words(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--reason", default="", help="why the change is made, shown with its request")
+    sub.add_argument("--ticket", default="", help="ticket of the change, without an @")
+
+
 def _add_rollback(sub: argparse.ArgumentParser) -> None:
     _add_name(sub)
     sub.add_argument("revision", metavar="REVISION", type=int, help="revision number, as `history` shows it")
+    _add_change_words(sub)
 
 
 def _add_rotate(sub: argparse.ArgumentParser) -> None:
     _add_name(sub)
     target = "a Secret, or one of its keys as SECRET/KEY; default: all values but names of objects"
     sub.add_argument("target", metavar="SECRET[/KEY]", nargs="?", default="*", help=target)
+    _add_change_words(sub)
     sub.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
 
 

@@ -190,6 +190,7 @@ def _wait_until_counted(api: ClusterClient, name: str, seconds: float) -> Record
 
 MANAGER = "kubectl-pratique"
 PAUSE_REASON, ROLLBACK_TO, ROTATE = (f"{OWN_GROUP}/{name}" for name in ("pause-reason", "rollback-to", "rotate"))
+CHANGE_REASON, CHANGE_TICKET = (f"{OWN_GROUP}/change-{name}" for name in ("reason", "ticket"))
 
 
 def pause(options: argparse.Namespace) -> int:
@@ -217,7 +218,7 @@ def rollback(options: argparse.Namespace) -> int:
             f"{options.name} has no revision {options.revision} to go back to: {there}. "
             f"See `kubectl pratique history {options.name}`"
         )
-    _write_wish(options, {}, {ROLLBACK_TO: f"{options.revision}/{secrets.token_hex(4)}"})
+    _write_wish(options, {}, {ROLLBACK_TO: f"{options.revision}/{secrets.token_hex(4)}", **_change_words(options)})
     print(
         f"asked for revision {options.revision} of {options.name}: the rollback is a request and needs approval: "
         f"kubectl pratique history {options.name}"
@@ -236,12 +237,18 @@ def rotate(options: argparse.Namespace) -> int:
     named = "all values that the chart made up" if options.target == "*" else options.target
     if not is_agreed(options, f"request new values for {named} of {options.name}"):
         raise Usage("nothing was requested")
-    _write_wish(options, {}, {ROTATE: f"{options.target}@{secrets.token_hex(4)}"})
+    _write_wish(options, {}, {ROTATE: f"{options.target}@{secrets.token_hex(4)}", **_change_words(options)})
     print(
         f"asked for new values for {named} of {options.name}: the rotation is a request and needs approval: "
         f"kubectl pratique history {options.name}. If none is made, kubectl describe bd {options.name} says why"
     )
     return 0
+
+
+def _change_words(options: argparse.Namespace) -> dict[str, str | None]:
+    """What follows the @ means nothing: the same ticket can be written for two changes."""
+    ticket = f"{options.ticket}@{secrets.token_hex(4)}" if options.ticket else None
+    return {CHANGE_REASON: options.reason or None, CHANGE_TICKET: ticket}
 
 
 def _write_wish(options: argparse.Namespace, body: dict[str, Any], annotations: dict[str, str | None]) -> None:
